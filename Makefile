@@ -15,6 +15,8 @@ WERROR   ?=
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
         -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wundef -Wformat=2 \
         -Wswitch-enum -Wimplicit-fallthrough
+# Constants are enumerators here, those of formulas too: clang 19 warns of them.
+WARN += $(if $(findstring clang,$(CC)),-Wno-enum-float-conversion)
 BASE := -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden $(OPT) $(SANITIZE) \
         $(WARN) $(WERROR) $(CPPFLAGS) $(CFLAGS)
 
@@ -54,22 +56,30 @@ room = $(firstword $(subst /, ,$(1)))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
-.PHONY: all help demo check check-all clean format
+.PHONY: all help demo check check-all check-long clean format
 
 all: $B/tamis $B/libtamis.a $B/libtamis.so $B/libtamis-filter.a
 
 help:
 	@echo "make            build/tamis, build/libtamis.{a,so}, build/libtamis-filter.a (no LMDB)"
 	@echo "make demo       install what is missing, build, run the main job on real data"
-	@echo "make check      install the test tools, build, test: ten minutes on 2 cores"
-	@echo "make check-all  what that leaves out: clang, sanitizers, long forms, packages, engines; an hour"
+	@echo "make check      install the test tools, build, test: three minutes on 2 idle cores"
+	@echo "make check-all  what that leaves out: clang, sanitizers, long forms, packages, engines; a quarter of an hour"
+	@echo "make check-long all states, kills, rot, mutants and planted bugs: a hundred minutes; as root, real disks too"
 	@echo "make unit       only the unit tests of this build (TEST=name for one); unit-long: the long forms"
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
-	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the READMEs"
+	@echo "make check-layers check-symbols check-docs check-debug   the rooms, the exports, the READMEs, gdb"
 	@echo "make goldens    write the golden files anew into build/golden, to compare: those in tests are frozen."
 	@echo "                Packs, stores and their catalogs differ: packing and growth have changed since"
-	@echo "make compile_commands.json format clean"
+	@echo "make compile_commands.json tags   for editors, in build/"
+	@echo "make format clean"
+
+define newline
+
+
+endef
+, := ,
 
 # One line a file; V=1 shows the commands.
 V ?=
@@ -83,6 +93,14 @@ $B/%.o: %.c | deps-build
 	$(call say,CC,$@)
 	$(Q)$(CC) $(BASE) $(INC_$(call room,$*)) -MMD -MP -c $< -o $@
 
+# The library, and its half without LMDB, as one object. Test programs see the internals, so
+# they link these and not the archives: half of the time that all objects take.
+$B/whole/store.o: $(LIB_OBJ)
+$B/whole/filter.o: $(FILTER_OBJ)
+$B/whole/%.o:
+	@mkdir -p $(@D)
+	$(Q)$(CC) -r -nostdlib -o $@ $^
+
 # One object, in which only tamis_* stays global: nothing of ours can collide with
 # a name of the program that links it.
 define archive
@@ -94,10 +112,10 @@ define archive
 	$(Q)$(AR) rcs $@ $(@:.a=.part.o)
 endef
 
-$B/libtamis.a: $(LIB_OBJ)
+$B/libtamis.a: $B/whole/store.o
 	$(archive)
 
-$B/libtamis-filter.a: $(FILTER_OBJ)
+$B/libtamis-filter.a: $B/whole/filter.o
 	$(archive)
 
 $B/libtamis.so.$(VERSION): $(LIB_OBJ) lib/tamis.map
@@ -114,26 +132,38 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
 
-# Unit tests see the internals, so they link the objects, not the archive. Those of
-# the filter half link no LMDB: that they pass shows that it needs none.
+# Half of the time that -O2 takes. The library that they test, and probes that are inline,
+# are compiled as everywhere.
+$B/tests/unit/%.o $B/tests/support/shop/%.o: BASE := $(subst -O2,-Og,$(BASE))
+
+# Unit tests of the filter half link no LMDB: that they pass shows that it needs none.
 # They include cmocka.h, which deps-build does not install.
-$(TEST_SRC:%.c=$B/%.o): | deps-test
+$(TEST_SRC:%.c=$B/%.o) $(call obj,$(wildcard tests/support/shop/*.c)): | deps-test
 $B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-$B/tests/test_builder_check $B/tests/test_builder_check_hashes: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
+# A call within one object cannot be wrapped.
+OF_OBJECTS := test_builder_check test_builder_check_hashes
+$(OF_OBJECTS:%=$B/tests/%): TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
 # Loops over inline probes, for each processor that a caller's compiler may be told.
 INLINE_OBJ := $(patsubst %,$B/tests/support/inline/%.o,plain avx2 avx512)
 ifeq ($(shell uname -m),x86_64)
 $B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
 $B/tests/support/inline/avx512.o: BASE += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2
 endif
-$B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: TEST_OBJ := $(INLINE_OBJ)
 $B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: $(INLINE_OBJ)
 define unit_test
-$B/tests/$(notdir $1): $B/$1.o $$(LIB_OBJ) | deps-test
+$B/tests/$(notdir $1): $B/$1.o $2 | deps-test
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(SANITIZE) -o $$@ $$< $$(TEST_OBJ) $(if $(findstring /store_,$(dir $1)),$$(LIB_OBJ) $$(LIBS),$$(FILTER_OBJ) $$(FILTER_LIBS)) $$(TEST_WRAP) -lcmocka
+	$$(Q)$$(CC) $$(SANITIZE) -o $$@ $$(filter %.o %.a,$$^) $3 $$(TEST_WRAP) -lcmocka
 endef
-$(foreach t,$(filter-out tests/unit/writer/test_interleavings_%,$(TEST_SRC:.c=)),$(eval $(call unit_test,$t)))
+# The scenes of tests/support/shop as one member, which only programs that play them take.
+$B/tests/support/shop.a: $(call obj,$(wildcard tests/support/shop/*.c))
+	$(Q)$(CC) -r -nostdlib -o $(@:.a=.o) $^
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(@:.a=.o)
+linked = $(if $(filter $(OF_OBJECTS),$(notdir $1)),$(FILTER_OBJ),$B/whole/filter.o)
+$(foreach t,$(filter-out tests/unit/writer/test_interleavings_%,$(TEST_SRC:.c=)), \
+    $(eval $(if $(findstring /store_,$(dir $t)),$(call unit_test,$t,$B/whole/store.o $B/tests/support/shop.a,$$(LIBS)), \
+        $(call unit_test,$t,$(call linked,$t),$$(FILTER_LIBS)))))
 
 # Two copies of the library for one process, as a plugin and its host have them.
 $B/tests/plugin_%.so: $(LIB_OBJ)
@@ -143,7 +173,8 @@ $B/tests/plugin_%.so: $(LIB_OBJ)
 $B/tests/test_store_copies: $B/tests/plugin_a.so $B/tests/plugin_b.so $B/libtamis.so
 
 # Objects with the places at which a test holds threads; no other program has them.
-SYNC_OBJ := $(FORMAT_OBJ) $(patsubst lib/%.c,$B/sync/%.o,$(FILTER_SRC))
+SYNC_SRC := $(shell grep -lw SYNC_POINT $(FILTER_SRC))
+SYNC_OBJ := $(filter-out $(call obj,$(SYNC_SRC)),$(FILTER_OBJ)) $(SYNC_SRC:lib/%.c=$B/sync/%.o)
 $B/sync/%.o: lib/%.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
@@ -170,7 +201,7 @@ define install
 	fi
 endef
 
-.PHONY: deps-build deps-test deps-clang
+.PHONY: deps-build deps-test deps-clang deps-debug
 deps-build:
 	$(call install,gcc libc6-dev binutils liblmdb-dev libxxhash-dev libjansson-dev)
 
@@ -178,7 +209,10 @@ deps-test: | deps-build
 	$(call install,libcmocka-dev bats g++ strace jq libxml2-utils)
 
 deps-clang: | deps-build
-	$(call install,clang libclang-rt-14-dev)
+	$(call install,clang libclang-rt-dev)
+
+deps-debug: | deps-test
+	$(call install,gdb)
 
 # ---- test programs with a directory of their own ---------------------------------
 
@@ -197,8 +231,18 @@ check: deps-test
 	@tests/check.sh
 
 # No test runs in both in the same form.
-check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-check-leveldb deps-rocksdb
+check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-check-leveldb deps-rocksdb deps-debug
 	@tests/check_all.sh
+
+# The longest first, so that none is left alone at the end.
+LONGEST := test_packs_alike test_store_wide test_list_pages test_error_rates test_open test_pack \
+           test_store_few test_builder_check test_plan_store test_writer_threads test_sealed_damage \
+           store/replace output/picture store/pack_refused size/plan_store store/grow output/json \
+           store/meanwhile input/keys damage/signals
+longest_first = $(filter $1,$(LONGEST)) $(filter-out $(LONGEST),$1)
+
+check-long: deps-test deps-powercut deps-devices deps-arch deps-mutants deps-check-leveldb deps-rocksdb
+	@tests/check_long.sh
 
 # Some tests hold what these write against the files that are frozen.
 GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions \
@@ -208,20 +252,23 @@ GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions \
 .PHONY: tests
 tests: $(TESTS) $(GOLDEN_MAKERS) $(TEST_PROGRAMS)
 
-.PHONY: unit unit-long unit-again unit-threads unit-kernel cli check-layers check-symbols check-docs goldens
-unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
+.PHONY: unit unit-long unit-again unit-threads unit-kernel cli check-layers check-symbols check-docs check-debug goldens
+$B/tests/test_golden $B/tests/test_extensions: | $(GOLDEN_MAKERS)
+unit: $(patsubst %,$B/tests/%,$(or $(TEST),$(call longest_first,$(notdir $(TESTS)))))
 	@tests/unit.sh $^
 
 # Programs that do more with TAMIS_TEST_LONG=1.
-LONG_TESTS := test_blocks test_error_rates test_estimate test_plan_store test_process_killed \
-              test_property test_property_store test_sealed_damage test_writer_threads
+LONG_TESTS := test_blocks test_error_rates test_estimate test_list_pages test_pack \
+              test_packs_alike test_plan_store test_process_killed test_property \
+              test_property_store test_sealed_damage test_store_copy test_store_pack \
+              test_store_wide test_writer_threads
 unit-long: $(LONG_TESTS:%=$B/tests/%)
 	@TAMIS_TEST_LONG=1 tests/unit.sh $^
 
 # For a second compiler and for sanitizers. Statistics of fixed seeds are left out: they
-# would come to the same numbers. So is a store of 65,736 files, whose time the kernel takes.
+# would come to the same numbers. So is a store of 65,736 segments.
 STATISTICS := test_error_rates test_estimate test_plan_store test_store_wide
-unit-again: $(filter-out $(STATISTICS:%=$B/tests/%),$(TESTS)) | $(GOLDEN_MAKERS)
+unit-again: $(patsubst %,$B/tests/%,$(call longest_first,$(filter-out $(STATISTICS),$(notdir $(TESTS)))))
 	@tests/unit.sh $^
 
 # The tests with threads and processes, for TSan.
@@ -234,7 +281,7 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
             test_store_looks test_builder_check_hashes test_interleavings_floors \
             test_interleavings_growth test_interleavings_alone test_interleavings_quick \
             test_alone test_store_balance
-unit-threads: $(THREADED:%=$B/tests/%)
+unit-threads: $(patsubst %,$B/tests/%,$(call longest_first,$(THREADED)))
 	@tests/unit.sh $^
 
 # Tests that probe and add, for a kernel that this machine would not choose: KERNEL=name.
@@ -242,13 +289,13 @@ PROBING := test_batch test_builder test_builder_keys test_builder_check \
            test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
            test_refresh test_writer_threads test_store_many test_blocks test_packs_alike \
            test_packs_lanes test_store_few test_alone test_quick
-unit-kernel: $(PROBING:%=$B/tests/%)
+unit-kernel: $(patsubst %,$B/tests/%,$(call longest_first,$(PROBING)))
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 
-# The longest first, so that none is left alone at the end.
-CLI_FIRST := $(patsubst %,tests/cli/%.bats,store/replace output/picture size/plan_store output/json)
+# They wait for the disk and for each other half of the time: so one more than there are cores.
+CLI := $(patsubst tests/cli/%.bats,%,$(wildcard tests/cli/*/*.bats))
 cli: $B/tamis | deps-test
-	@TAMIS=$(abspath $B/tamis) tests/unit.sh $(CLI_FIRST) $(filter-out $(CLI_FIRST),$(wildcard tests/cli/*/*.bats))
+	@TAMIS=$(abspath $B/tamis) JOBS=$$(($$(nproc) + 1)) tests/unit.sh $(patsubst %,tests/cli/%.bats,$(call longest_first,$(CLI)))
 
 check-layers: all | deps-test
 	@tests/layers.sh
@@ -259,6 +306,9 @@ check-layers: all | deps-test
 check-symbols: all
 	@tests/symbols.sh $B
 	@tests/circles.sh $(LIB_OBJ) $(TOOL_OBJ)
+
+check-debug: $B/tamis | deps-debug
+	@tests/debug.sh $B
 
 check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
@@ -272,16 +322,31 @@ goldens: $(GOLDEN_MAKERS)
 	$B/tests/golden/make_ribbons $B/golden/ribbons
 	$B/tests/golden/make_lists $B/golden/lists
 
-$(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $(LIB_OBJ)
+$(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $B/whole/store.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 
-compile_commands.json: $(wildcard */*.c */*/*.c */*/*/*.c)
-	@tests/compile_commands.sh $(BASE) > $@
+# For editors: clangd looks into build/ by itself. $(file) writes it, a line for each source.
+define one_command
+{"directory": "$(CURDIR)", "file": "$1", "command": "$(CC) $(subst ",\",$(BASE) $(INC_$(call room,$1)) $(INC_rooms)) -c $1"}
+endef
+INC_rooms := $(patsubst %,-I%,tools tools/leveldb $B/tests/faults)
+SOURCES := $(wildcard $(foreach r,format lib tools tests fuzz,$r/*.c $r/*/*.c $r/*/*/*.c))
+.PHONY: compile_commands.json tags
+compile_commands.json: $B/compile_commands.json
+$B/compile_commands.json: $(SOURCES) Makefile
+	@mkdir -p $B
+	$(file >$@,[$(foreach f,$(SOURCES),$(if $(filter-out $(firstword $(SOURCES)),$f),$(,))$(newline)$(call one_command,$f))$(newline)])
+
+# In vim: set tags=build/tags
+tags:
+	@command -v ctags >/dev/null || { echo "make tags needs ctags: sudo apt-get install universal-ctags" >&2; exit 2; }
+	@mkdir -p $B
+	ctags -f $B/tags --tag-relative=yes -R format lib tools tests fuzz
 
 format:
 	$(call install,clang-format)
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
-	rm -rf build compile_commands.json
+	rm -rf build

@@ -88,6 +88,12 @@ static inline bool kind_known(uint16_t kind)
            kind == KIND_LIST;
 }
 
+/* Does a file of this kind answer for one segment? */
+static inline bool kind_is_single(uint16_t kind)
+{
+    return kind == KIND_BLOOM || kind == KIND_RIBBON;
+}
+
 /* A segment's name: 1..255 bytes, none of them NUL. */
 bool segment_name_valid(const void *name, size_t n_bytes);
 

@@ -17,16 +17,6 @@
 
 _Static_assert(sizeof(struct floor_sector_disk) == SECTOR_BYTES, "SPEC.md section 7");
 
-#define F(member, type) FIELD(struct floor_sector_disk, member, type)
-const struct field floor_sector_fields[] = {
-    F(floor, FIELD_BYTES),
-    F(uuid_head, FIELD_BYTES),
-    F(checksum, FIELD_HEX),
-};
-#undef F
-const size_t n_floor_sector_fields =
-    sizeof floor_sector_fields / sizeof floor_sector_fields[0];
-
 uint64_t floors_bytes(uint64_t n_pages)
 {
     /* n_pages is at most 2^28 (2^32 blocks, 4 lanes): no overflow. */

@@ -30,9 +30,6 @@ struct floor_sector_disk {
     struct le64 checksum;
 };
 
-extern const struct field floor_sector_fields[];
-extern const size_t n_floor_sector_fields;
-
 /* Bytes of the floors of a stage of n_pages, a multiple of 4096. */
 uint64_t floors_bytes(uint64_t n_pages);
 

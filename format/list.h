@@ -10,7 +10,7 @@
  *
  *     list_page_fill()     as many values as a page holds, and the page
  *     list_page_open()     the head of a page, checked
- *     list_page_decode()   all its values, each rule checked: slow, the reference
+ *     list_page_valid()    the rest of it, once its values are known
  *
  * Warning: a page has no checksum of its own. Check its digest first (§7.2). */
 #ifndef TAMIS_FORMAT_LIST_H
@@ -38,9 +38,6 @@ struct list_page_disk {
     struct le16 n_hashes;
     uint8_t gap_bits;
 };
-
-extern const struct field list_page_fields[];
-extern const size_t n_list_page_fields;
 
 /* The head of a page, checked. Positions are in bytes of the page. */
 struct list_page {
@@ -183,8 +180,10 @@ size_t list_page_fill(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]
  */
 void list_page_begin(const uint64_t *values, struct list_page *p,
                      uint8_t page[PAGE_BYTES]);
-/* All values of a page, p->n of them. False: a rule does not hold. */
-bool list_page_decode(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
-                      struct list_page *p, uint64_t values[LIST_PAGE_MAX_HASHES]);
+/* Is a page valid, whose head and these values a decoder let pass? By what the values
+ * do not show: leaders, unary behind the last one, unused bits, the page of no value.
+ */
+bool list_page_valid(const uint8_t page[PAGE_BYTES], const struct list_page *p,
+                     const uint64_t *values);
 
 #endif

@@ -1,5 +1,5 @@
 /* The tables of a pack: encode, and decode with every check of SPEC.md §17.3 in its
- * order; and the reference probe of a column. */
+ * order. */
 #include "pack.h"
 #include "checksum.h"
 
@@ -11,34 +11,6 @@ _Static_assert(sizeof(struct dead_disk) == DEAD_HEAD_BYTES, "SPEC.md section 17.
 _Static_assert((COLUMN_HEAD_BYTES + NAME_MAX_BYTES + BINDING_MAX_BYTES + 7) / 8 * 8 ==
                    COLUMN_MAX_BYTES,
                "SPEC.md section 17.3, P9");
-
-#define F(member, type) FIELD(struct band_disk, member, type)
-const struct field band_fields[] = {
-    F(rows_offset, FIELD_UINT),  F(n_blocks, FIELD_UINT),  F(n_columns, FIELD_UINT),
-    F(first_column, FIELD_UINT), F(row_bytes, FIELD_UINT), F(lanes, FIELD_UINT),
-    F(words, FIELD_UINT),        F(unused, FIELD_UNUSED),
-};
-#undef F
-const size_t n_band_fields = sizeof band_fields / sizeof band_fields[0];
-
-#define F(member, type) FIELD(struct column_disk, member, type)
-const struct field column_fields[] = {
-    F(uuid, FIELD_UUID),       F(table_digest, FIELD_HEX),   F(generation, FIELD_UINT),
-    F(watermark, FIELD_UINT),  F(keys, FIELD_UINT),          F(target_error, FIELD_F64),
-    F(created, FIELD_TIME),    F(own_blocks, FIELD_UINT),    F(rank, FIELD_UINT),
-    F(name_bytes, FIELD_UINT), F(binding_bytes, FIELD_UINT), F(unused, FIELD_UNUSED),
-};
-#undef F
-const size_t n_column_fields = sizeof column_fields / sizeof column_fields[0];
-
-#define F(member, type) FIELD(struct dead_disk, member, type)
-const struct field dead_fields[] = {
-    F(magic, FIELD_BYTES),    F(major, FIELD_UINT), F(minor, FIELD_UINT),
-    F(n_columns, FIELD_UINT), F(uuid, FIELD_UUID),  F(table_digest, FIELD_HEX),
-    F(unused, FIELD_UNUSED),
-};
-#undef F
-const size_t n_dead_fields = sizeof dead_fields / sizeof dead_fields[0];
 
 /* ---- bands ---- */
 
@@ -268,22 +240,4 @@ struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
         return AT(IDENTITY, table_digest);
     *n_columns = n;
     return VERDICT_GOOD;
-}
-
-/* ---- the reference probe ---- */
-
-bool band_probe(const uint8_t *rows, const struct band *b, uint32_t column, uint64_t h)
-{
-    const struct geometry *g = &b->geometry;
-    for (uint32_t lane = 0; lane < g->lanes; lane++) {
-        uint64_t block = geometry_block(h, g->n_blocks);
-        for (uint32_t i = 0; i < g->words; i++) {
-            uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
-            uint64_t row = band_row(b, lane, block, word * 64 + geometry_bit(h, word));
-            if (!(rows[row + column / 8] >> column % 8 & 1))
-                return false;
-        }
-        h = geometry_next_lane(h);
-    }
-    return true;
 }

@@ -91,11 +91,6 @@ enum {
     DEAD_MAX_BYTES = DEAD_HEAD_BYTES + PACK_MAX_COLUMNS / 8 + 8
 };
 
-extern const struct field band_fields[];
-extern const size_t n_band_fields;
-extern const struct field column_fields[];
-extern const size_t n_column_fields;
-
 /* The smallest row for so many columns, 1..32768. */
 uint32_t pack_row_bytes(uint32_t n_columns);
 /* Bytes of a band's rows. */
@@ -121,9 +116,6 @@ size_t column_encode(const struct column *col, uint8_t out[COLUMN_MAX_BYTES]);
 struct verdict column_decode(const uint8_t *in, size_t n_bytes, const struct commit *c,
                              const struct band *b, struct column *col, size_t *used);
 
-extern const struct field dead_fields[];
-extern const size_t n_dead_fields;
-
 static inline size_t dead_bytes(uint32_t n_columns)
 {
     return DEAD_HEAD_BYTES + ((size_t)n_columns + 7) / 8 + 8;
@@ -147,8 +139,5 @@ static inline uint64_t band_row(const struct band *b, uint32_t lane, uint64_t bl
     return b->rows_offset +
            ((lane * b->geometry.n_blocks + block) * BLOCK_BITS + bit) * b->row_bytes;
 }
-
-/* The reference: may column `column` of the band have the key? */
-bool band_probe(const uint8_t *rows, const struct band *b, uint32_t column, uint64_t h);
 
 #endif

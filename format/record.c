@@ -10,40 +10,6 @@ static const uint8_t MAGIC[8] = {0x89, 'T', 'S', 'T', '\r', '\n', 0x1a, '\n'};
 _Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");
 _Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES, "SPEC.md section 13");
 
-#define F(member, type) FIELD(struct meta_disk, member, type)
-const struct field meta_fields[] = {
-    F(magic, FIELD_BYTES),         F(major, FIELD_UINT),
-    F(minor, FIELD_UINT),          F(hash_id, FIELD_UINT),
-    F(complete, FIELD_UINT),       F(unused_a, FIELD_UNUSED),
-    F(compat, FIELD_HEX),          F(ro_compat, FIELD_HEX),
-    F(incompat, FIELD_HEX),        F(store_uuid, FIELD_UUID),
-    F(hash_seed, FIELD_HEX),       F(target_error, FIELD_F64),
-    F(growth_factor, FIELD_F64),   F(tightening_ratio, FIELD_F64),
-    F(first_capacity, FIELD_UINT), F(created, FIELD_TIME),
-    F(unused_b, FIELD_UNUSED),     F(checksum, FIELD_HEX),
-};
-#undef F
-const size_t n_meta_fields = sizeof meta_fields / sizeof meta_fields[0];
-
-#define F(member, type) FIELD(struct record_disk, member, type)
-const struct field record_fields[] = {
-    F(state, FIELD_UINT),         F(has_range, FIELD_UINT),
-    F(binding_bytes, FIELD_UINT), F(first_bytes, FIELD_UINT),
-    F(last_bytes, FIELD_UINT),    F(compat, FIELD_HEX),
-    F(ro_compat, FIELD_HEX),      F(incompat, FIELD_HEX),
-    F(uuid, FIELD_UUID),          F(generation, FIELD_UINT),
-    F(table_digest, FIELD_HEX),   F(file_bytes, FIELD_UINT),
-    F(keys, FIELD_UINT),          F(target_error, FIELD_F64),
-    F(watermark, FIELD_UINT),     F(min_sequence, FIELD_UINT),
-    F(min_stages, FIELD_UINT),    F(rank, FIELD_UINT),
-    F(created, FIELD_TIME),       F(binding, FIELD_BYTES),
-    F(place_uuid, FIELD_UUID),    F(place_digest, FIELD_HEX),
-    F(band, FIELD_UINT),          F(column, FIELD_UINT),
-    F(list_uuid, FIELD_UUID),     F(list_digest, FIELD_HEX),
-};
-#undef F
-const size_t n_record_fields = sizeof record_fields / sizeof record_fields[0];
-
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
 {
     struct meta_disk d;

@@ -141,11 +141,6 @@ static inline bool record_listed(const struct record *r)
     return r->ro_compat & RECORD_RO_COMPAT_LISTED;
 }
 
-extern const struct field meta_fields[];
-extern const size_t n_meta_fields;
-extern const struct field record_fields[];
-extern const size_t n_record_fields;
-
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);
 struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m);
 

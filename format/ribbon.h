@@ -70,6 +70,12 @@ static inline uint32_t ribbon_last_row(uint32_t blocks)
     return (blocks - 1) * RIBBON_WIDTH;
 }
 
+/* Hashes fall on so many places of a page, on each as often: ribbon_row(). */
+static inline uint32_t ribbon_places(uint32_t blocks)
+{
+    return blocks * RIBBON_WIDTH + 1;
+}
+
 /* The equation of a key. */
 struct ribbon_key {
     uint64_t coefficients; /* bit i: of row + i; bit 0 is set */
@@ -108,7 +114,7 @@ struct ribbon_place {
 static inline uint32_t ribbon_row(uint64_t low, uint32_t blocks)
 {
     uint32_t last = ribbon_last_row(blocks), half = RIBBON_WIDTH / 2;
-    uint32_t at = (uint32_t)((low >> 32) * (blocks * RIBBON_WIDTH + 1) >> 32);
+    uint32_t at = (uint32_t)((low >> 32) * ribbon_places(blocks) >> 32);
     at = at > half ? at - half : 0;
     return at < last ? at : last;
 }
@@ -172,15 +178,38 @@ ribbon_probe(const uint8_t *bits, const struct ribbon_geometry *g, uint64_t h)
     return ribbon_page_probe(bits + p.page * PAGE_BYTES, &p, h);
 }
 
-/* The chance that a key that is not in a page of so many blocks matches there. */
+/* The chance that a key that is not in a page of so many blocks matches there, if the
+ * page bumps none. */
 static inline double ribbon_page_error(uint32_t blocks)
 {
     struct ribbon_shape s = ribbon_shape_of(blocks);
     double narrow = 1.0 / (double)(UINT64_C(1) << s.columns);
-    uint32_t rows = blocks * RIBBON_WIDTH + 1; /* hashes fall on so many */
     uint32_t first = s.narrow * RIBBON_WIDTH + RIBBON_WIDTH / 2;
-    double share = s.narrow == blocks ? 1 : (double)first / rows;
+    double share = s.narrow == blocks ? 1 : (double)first / ribbon_places(blocks);
     return narrow * (share + (1 - share) / 2);
+}
+
+/* How many places of a page are bumped, and the sum of the others' chances that an
+ * absent key matches there, in units of 2^-(columns + 1). */
+struct ribbon_odds {
+    uint64_t bumped, matches;
+};
+
+static inline struct ribbon_odds ribbon_page_odds(const struct ribbon_shape *s,
+                                                  const uint8_t page[PAGE_BYTES])
+{
+    struct ribbon_odds o = {0, 0};
+    for (uint32_t b = 0; b < s->blocks; b++) {
+        uint32_t rows = b + 1 < s->blocks ? RIBBON_WIDTH : 1;
+        uint32_t more = b == 0 || rows == 1 ? RIBBON_WIDTH / 2 : 0;
+        uint32_t threshold = page[ribbon_threshold_at(s, b)];
+        uint32_t before = b % 2 * RIBBON_WIDTH, bumped = 0;
+        if (threshold > before)
+            bumped = more + (threshold - before < rows ? threshold - before : rows);
+        o.bumped += bumped;
+        o.matches += (uint64_t)(rows + more - bumped) << (b < s->narrow);
+    }
+    return o;
 }
 
 #endif

@@ -12,8 +12,7 @@
 
 #include "tests/model/model.h"
 #include "tests/support/internals.h"
-#include "format/field.h"
-#include "format/record.h"
+#include "tests/unit/format/spec_fields.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed);

@@ -183,8 +183,7 @@ static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
     if (get(p + 48, 8) || !get(p + 24, 8) || !get(p + 80, 8) ||
         (p[89] != 1 && !sealed) || ((slot == 2 || !get(header + 76, 2)) && !sealed) ||
         p[90] > 1 || (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
-        !zeros(p + 96 + p[92], 64u - p[92]) ||
-        !settled_by_spec(p, features) ||
+        !zeros(p + 96 + p[92], 64u - p[92]) || !settled_by_spec(p, features) ||
         (!features && (!zeros(p + 94, 2) || !zeros(p + 160, 88))) ||
         get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
         return false;

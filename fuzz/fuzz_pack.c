@@ -190,7 +190,7 @@ static void unpack_some(struct tamis_store *store)
         struct tamis_snapshot *s;
         struct tamis_edit *e;
         MUST(tamis_snapshot_current(store, &s, NULL) == 0);
-        MUST(tamis_edit_begin(store, &e, NULL) == 0);
+        MUST(tamis_edit_begin(store, NULL, &e, NULL) == 0);
         if (tamis_edit_unpack(e, s, &i, 1, NULL) == 0)
             MUST(tamis_edit_commit(e, NULL) == 0);
         else
@@ -211,7 +211,7 @@ static void work(struct tamis_store **store, uint8_t todo, uint64_t *rng)
     if (todo & DO_REPAIR)
         MUST(tamis_store_repair(pack_store_path(), NULL, NULL, NULL) == 0);
     exact = false; /* other bytes answer now */
-    MUST(tamis_store_open(pack_store_path(), store, NULL) == 0);
+    MUST(tamis_store_open(pack_store_path(), NULL, store, NULL) == 0);
     ask_all(*store, rng);
 }
 
@@ -237,7 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     now = second_reading(hurt.pack, hurt.n_pack, hurt.dead, hurt.n_dead);
 
     struct tamis_store *store;
-    MUST(tamis_store_open(pack_store_path(), &store, NULL) == 0);
+    MUST(tamis_store_open(pack_store_path(), NULL, &store, NULL) == 0);
     ask_all(store, &rng);
     if (todo & DO_FILE)
         read_file(path, todo / 32 % 4, &rng);

@@ -7,6 +7,7 @@
  *
  * Input: which file, which mode, then changes of 5 bytes: what, where (3), value. */
 #include "fuzz/fuzz.h"
+#include "tests/steps/steps.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -43,69 +44,36 @@ static void load_base(struct base *b, const char *path)
     b->digest = b->open ? 0 : commit_table_digest(&b->commit);
 }
 
-static void build_base(struct base *b, size_t n_keys, double error)
-{
-    char path[512];
-    struct tamis_domain domain;
-    struct tamis_builder *builder;
-    struct tamis_builder_options opt = {.size = sizeof opt,
-                                        .domain = &domain,
-                                        .error = error,
-                                        .identity.name = "rot",
-                                        .identity.name_bytes = 3};
-    uint64_t rng = n_keys;
-    snprintf(path, sizeof path, "%s/base", fuzz_dir());
-    MUST(tamis_domain_init(&domain, 1, 99) == 0);
-    MUST(tamis_builder_create(&opt, &builder, NULL) == 0);
-    for (size_t i = 0; i < n_keys; i++)
-        b->hashes[i] = rng_u64(&rng);
-    MUST(tamis_builder_add_hashes(builder, domain.tag, b->hashes, n_keys) == 0);
-    MUST(tamis_builder_finish_file(builder, path, NULL) == 0);
-    tamis_builder_free(builder);
-    b->n_keys = n_keys;
-    load_base(b, path);
-    unlink(path);
-}
-
-enum end { CLOSED, SEALED, KILLED };
-
-static void grow_base(struct base *b, size_t n_keys, enum end end)
-{
-    char path[512];
-    struct tamis_writer *w;
-    struct tamis_writer_options opt = {
-        .size = sizeof opt, .growth = {.error = 0.01, .first_capacity = 500}};
-    uint64_t rng = n_keys + (uint64_t)end;
-    snprintf(path, sizeof path, "%s/base", fuzz_dir());
-    MUST(tamis_writer_create(path, &opt, &w, NULL) == 0);
-    uint64_t tag = tamis_writer_domain(w).tag;
-    for (size_t i = 0; i < n_keys; i++)
-        b->hashes[i] = rng_u64(&rng);
-    b->n_keys = n_keys;
-    MUST(tamis_writer_add_hashes(w, tag, b->hashes, n_keys / 2) == 0);
-    MUST(tamis_writer_commit(w, 1, NULL) == 0);
-    MUST(tamis_writer_add_hashes(w, tag, b->hashes + n_keys / 2, n_keys - n_keys / 2) ==
-         0);
-    MUST(tamis_writer_commit(w, 2, NULL) == 0);
-    if (end == SEALED)
-        MUST(tamis_writer_seal(w, 3, NULL, NULL) == 0);
-    if (end == KILLED)
-        load_base(b, path); /* as it lies there with its writer at work */
-    tamis_writer_close(w);
-    if (end != KILLED)
-        load_base(b, path);
-    unlink(path);
-}
+#define GROWN "lone f 500 0 .01; fill f 1250; commit f; fill f 1250; commit f; "
 
 static void make_bases(void)
 {
+    static const char *const scripts[N_BASES] = {
+        "build f 0 300 .01",
+        "build f 0 3000 1e-6",
+        "build f 0 40 .5",
+        GROWN "shut f",
+        GROWN, /* as it lies there with its writer at work */
+        GROWN "seal f"};
+    char path[2 * STEPS_PATH_BYTES];
+    uint8_t bytes[8];
     fuzz_calm_io();
-    build_base(&bases[0], 300, 0.01);
-    build_base(&bases[1], 3000, 1e-6);
-    build_base(&bases[2], 40, 0.5);
-    grow_base(&bases[3], 2500, CLOSED);
-    grow_base(&bases[4], 2500, KILLED);
-    grow_base(&bases[5], 2500, SEALED);
+    for (size_t i = 0; i < N_BASES; i++) {
+        static struct promises promises;
+        static struct player p;
+        memset(&promises, 0, sizeof promises);
+        p = (struct player){.p = &promises, .dir = fuzz_dir()};
+        play_text(&p, "%s", scripts[i]);
+        path_in(&p, "f", path);
+        load_base(&bases[i], path);
+        player_end(&p);
+        unlink(path);
+        struct keyset keys = promises.object[0].keys;
+        keys.range[0].n += promises.object[0].n_done; /* of a log */
+        bases[i].n_keys = keyset_size(&keys);
+        for (uint32_t k = 0; k < bases[i].n_keys; k++)
+            bases[i].hashes[k] = key_number(keyset_at(&keys, k), bytes).hash;
+    }
 }
 
 /* ---- damage ---- */

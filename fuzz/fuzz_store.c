@@ -7,74 +7,29 @@
  * template holds "good" (sealed) and "open" (growing). */
 #include "fuzz/fuzz.h"
 #include "format/checksum.h"
+#include "tests/steps/steps.h"
 
 enum { N_KEYS = 200, MAX_ITEMS = 16, N_PACKED = 3 };
 
 static struct saved_store saved;
-static char store_path[300];
-static struct tamis_domain domain;
+static char store_path[2 * STEPS_PATH_BYTES];
 static uint8_t good_uuid[UUID_BYTES];
 static const char *const packed[N_PACKED] = {"p0", "p1", "p2"};
 static struct record packed_record[N_PACKED];
 
-static struct tamis_key key_number(size_t i)
-{
-    static char text[24];
-    int n = snprintf(text, sizeof text, "key-%04zu", i);
-    return tamis_key_of(&domain, text, (size_t)n);
-}
-
 /* ---- the template ---- */
-
-static void put_sealed(struct tamis_edit *e, const char *name)
-{
-    struct tamis_builder *b;
-    MUST(tamis_edit_builder(e, name, strlen(name), 0, NULL, &b, NULL) == 0);
-    for (size_t i = 0; i < N_KEYS; i++) {
-        struct tamis_key key = key_number(i);
-        MUST(tamis_builder_add_key(b, key.bytes, key.n_bytes) == 0);
-    }
-    MUST(tamis_edit_put(e, b, NULL) == 0);
-    tamis_builder_free(b);
-}
-
-static void pack_some(struct tamis_store *s)
-{
-    struct tamis_edit *e;
-    struct tamis_snapshot *snapshot;
-    struct tamis_target t;
-    uint32_t some[N_PACKED];
-    MUST(tamis_snapshot_current(s, &snapshot, NULL) == 0);
-    MUST(tamis_edit_begin(s, &e, NULL) == 0);
-    for (size_t i = 0; i < N_PACKED; i++) {
-        MUST(tamis_snapshot_find(snapshot, packed[i], 2, NULL, 0, 0, &t) == 0);
-        some[i] = t.slot - 1;
-    }
-    MUST(tamis_edit_pack(e, snapshot, some, N_PACKED, NULL, NULL, NULL) == 0);
-    MUST(tamis_edit_commit(e, NULL) == 0);
-    tamis_snapshot_release(snapshot);
-}
 
 static void make_template(void)
 {
-    struct tamis_store *s;
-    struct tamis_edit *e;
+    static struct promises promises;
+    static struct player p = {.p = &promises};
     struct record r;
-    struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
-    opt.growth.first_capacity = 50;
     fuzz_calm_io();
-    snprintf(store_path, sizeof store_path, "%s/store", fuzz_dir());
-    MUST(tamis_domain_init(&domain, 1, 8) == 0);
-    MUST(tamis_store_create(store_path, &opt, NULL) == 0);
-    MUST(tamis_store_open(store_path, &s, NULL) == 0);
-    MUST(tamis_edit_begin(s, &e, NULL) == 0);
-    put_sealed(e, "good");
-    for (size_t i = 0; i < N_PACKED; i++)
-        put_sealed(e, packed[i]);
-    MUST(tamis_edit_put_growing(e, "open", 4, NULL, NULL, NULL) == 0);
-    MUST(tamis_edit_commit(e, NULL) == 0);
-    pack_some(s);
-    tamis_store_close(s);
+    p.dir = fuzz_dir();
+    path_in_store(&p, "", store_path);
+    play_text(&p, "init; begin; put good 0 200; put p0 0 200; put p1 0 200; "
+                  "put p2 0 200; grow open 50 0 0; end; pack p0 p1 p2");
+    player_end(&p);
     read_record(store_path, "good", &r);
     memcpy(good_uuid, r.uuid, sizeof good_uuid);
     for (size_t i = 0; i < N_PACKED; i++)
@@ -116,8 +71,9 @@ static bool is_named(const struct item *items, size_t n, const char *name)
 
 static bool key_of_good(const void *ctx, uint64_t i, struct tamis_key *out)
 {
+    static uint8_t bytes[8];
     (void)ctx;
-    *out = key_number(i);
+    *out = key_number((uint32_t)i, bytes);
     return true;
 }
 
@@ -175,9 +131,10 @@ static void check_segment(struct tamis_snapshot *s, size_t i)
     struct tamis_target t = tamis_snapshot_target(s, i);
     MUST(tamis_snapshot_segment(s, i, &info) == 0);
     MUST(memchr(info.file, 0, sizeof info.file));
-    for (size_t k = 0; k < 20; k++) {
+    uint8_t bytes[8];
+    for (uint32_t k = 0; k < 20; k++) {
         enum tamis_reason why;
-        struct tamis_key key = key_number(k * 31);
+        struct tamis_key key = key_number(k * 31, bytes);
         bool absent = tamis_snapshot_probe(s, &t, &key, &why) == TAMIS_ABSENT;
         MUST(absent == (why == TAMIS_NO_REASON));
         MUST(info.state || why == TAMIS_UNREADABLE);
@@ -206,7 +163,7 @@ static void drop_all_but_good(struct tamis_store *store)
     struct tamis_edit *e;
     struct tamis_snapshot *s;
     const struct tamis_name good = {"good", 4};
-    MUST(tamis_edit_begin(store, &e, NULL) == 0);
+    MUST(tamis_edit_begin(store, NULL, &e, NULL) == 0);
     MUST(tamis_edit_retain(e, &good, 1, NULL) == 0);
     MUST(tamis_edit_commit(e, NULL) == 0);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
@@ -219,8 +176,8 @@ static void check_writers(struct tamis_store *store, const struct item *items, s
     for (size_t i = 0; i < n; i++) {
         struct tamis_writer *writer;
         struct tamis_diag diag;
-        int rc = tamis_store_writer(store, items[i].name, items[i].name_bytes, &writer,
-                                    &diag);
+        int rc = tamis_store_writer(store, items[i].name, items[i].name_bytes, NULL,
+                                    &writer, &diag);
         MUST((rc == 0) == (writer != NULL) && (rc == 0 || diag.what[0]));
         if (rc == 0) {
             MUST(tamis_writer_add_key(writer, "k", 1) == 0);
@@ -243,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     write_records(store_path, items, n_items);
     bool good = !is_named(items, n_items, "good");
 
-    MUST(tamis_store_open(store_path, &store, NULL) == 0);
+    MUST(tamis_store_open(store_path, NULL, &store, NULL) == 0);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     MUST(tamis_store_info(store, &info, NULL) == 0);
     MUST(info.n_segments == tamis_snapshot_n_segments(s));
@@ -260,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (good) {
         MUST(tamis_store_info(store, &info, NULL) == 0);
         check_good(store, "good", info.complete, false);
-        MUST(tamis_store_confirm_complete(store, NULL) == 0);
+        MUST(tamis_store_confirm(store, NULL, NULL) == 0);
         check_good(store, "good", true, false);
     }
     tamis_store_close(store);

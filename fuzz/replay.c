@@ -3,6 +3,7 @@
  * the target's own mutator, the same ones in every run. Any compiler will do.
  *
  *   replay_<target> [--mutations N] PATH...
+ *   replay_<target> --shrink FILE      makes an input that kills it smaller
  *
  * The input at work is left in a file while it runs, so that one that kills the program
  * is not lost. */
@@ -10,8 +11,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_BYTES = 1 << 18 };
@@ -94,6 +97,45 @@ static void run_file(const char *path, unsigned long mutations)
     }
 }
 
+/* ---- an input that kills, made smaller ---- */
+
+static bool kills(const uint8_t *bytes, size_t n)
+{
+    enum { SECONDS = 20 };
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        dup2(nowhere, STDERR_FILENO);
+        alarm(SECONDS);
+        run(bytes, n);
+        _exit(0);
+    }
+    return waitpid(child, &status, 0) == child && status != 0 &&
+           !(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+}
+
+/* Without pieces of it, ever smaller ones. */
+static void shrink(const char *path)
+{
+    static uint8_t bytes[MAX_BYTES], less[MAX_BYTES];
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    MUST(got >= 0);
+    size_t n = (size_t)got;
+    for (size_t piece = n / 4 * 2; piece; piece /= 2)
+        for (size_t at = 0; at + piece <= n;) {
+            memcpy(less, bytes, at);
+            memcpy(less + at, bytes + at + piece, n - at - piece);
+            if (kills(less, n - piece))
+                memcpy(bytes, less, n -= piece);
+            else
+                at += piece;
+        }
+    MUST(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, n, 0) == (ssize_t)n);
+    close(fd);
+}
+
 static int visible(const struct dirent *e)
 {
     return e->d_name[0] != '.';
@@ -143,6 +185,10 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--mutations") == 0) {
         mutations = strtoul(argv[2], NULL, 10);
         i = 3;
+    }
+    if (argc > 2 && strcmp(argv[1], "--shrink") == 0) {
+        shrink(argv[2]);
+        return 0;
     }
     keep_work();
     for (; i < argc; i++)

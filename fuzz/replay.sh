@@ -27,7 +27,8 @@ for target in "$@"; do
         if [ -s "$work" ]; then
             length=$(od -An -tu8 -N8 "$work" | tr -d ' ')
             tail -c +9 "$work" | head -c "$length" >"$b/fuzz/found/$target"
-            echo "the input is in $b/fuzz/found/$target"
+            "$b/fuzz/replay_$target" --shrink "$b/fuzz/found/$target"
+            echo "again: FUZZ_STEPS=1 $b/fuzz/replay_$target $b/fuzz/found/$target"
         fi
         printf 'FAILED %-28s exit %d\n' "fuzz $target" "$code"
         failed=$((failed + 1))

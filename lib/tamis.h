@@ -133,6 +133,19 @@ struct tamis_diag {
     char file[256]; /* path as far as known; a long one begins with "..." */
 };
 
+/* ---- waiting for other processes ------------------------------------------------
+ *
+ * A call that may wait for another process has `timeout_ms` in its options: 0: it waits
+ * without limit; N > 0: up to N milliseconds each time; below 0: not at all. Then it
+ * returns ERR_BUSY, and has changed nothing; but a seal stands, and so does what repair
+ * reports. The diag says "process 123", or "a process of another pid namespace". */
+
+/* Is called in the calling thread while a call waits, many times a second. whom->what
+ * says for whom it waits. Non-zero ends the wait with ERR_BUSY. It must not call tamis
+ * for this store, nor jump out. */
+typedef int tamis_waiting_fn(void *ctx, uint64_t waited_ms,
+                             const struct tamis_diag *whom);
+
 /* ---- the guard against SIGBUS -------------------------------------------------- */
 
 /* Installs a handler of SIGBUS for present and future mappings of filters. For a reader
@@ -149,7 +162,8 @@ struct tamis_diag {
  *
  * Any other SIGBUS (LMDB's mapping, the host's, a sent signal) goes to the previous
  * handler with its siginfo, context and mask, or to the default action. A later handler
- * must pass signals on to the guard likewise. The guard preserves errno and uses the
+ * must pass signals on to the guard likewise. While the previous handler runs, uc_link
+ * of the context is a mark of the guard's. The guard preserves errno and uses the
  * alternate stack if there is one. Threads that use filters must not block SIGBUS.
  *
  * Each install needs a remove. The last remove restores the previous handler. If a

@@ -11,7 +11,7 @@ dead=$(find tests \( -name '*.bats' -o -name '*.bash' \) -exec awk '
     { dead = "" }
     { bare = $0; gsub(/\047[^\047]*\047|"[^"]*"/, "", bare) }
     /^ *(.*&& *)?! / && !/\|\|/ && !/^ *(if|elif|while|until|#)/ { dead = FILENAME ":" FNR ": " $0 }
-    (bare ~ /^ *\[\[? .*\]\]? && / || bare ~ /^ *(grep -[A-Za-z]*q|jq -[a-z]*e|ok|fails|prints) .* && /) &&
+    (bare ~ /^ *\[\[? .*\]\]? && / || bare ~ /^ *(grep -[A-Za-z]*q|jq -[a-z]*e|ok|tells|gives|exits|fails|prints) .* && /) &&
         !/\|\|/ && !/(&&|\\)$/ { dead = FILENAME ":" FNR ": " $0 }
     END { if (dead) print dead }' {} +)
 [ -z "$dead" ] && exit 0

@@ -8,35 +8,35 @@ set -u
 . tests/steps.sh
 begin build/check-all.log
 
+# A sanitizer names lines, so it needs these of the debug information, and no more.
 asan='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 tsan='-fsanitize=thread'
+# with_asan TARGET...
+with_asan() {
+    make "$jobs" B=build/asan OPT='-O1 -g1' SANITIZE="$asan" WERROR=-Werror "$@"
+}
 
 step "build with gcc, warnings are errors" build WERROR=-Werror all tests
 step "unit tests, the long forms" make unit-long
 step "unit tests, AVX2 kernel" make unit-kernel KERNEL=avx2
 step "unit tests, scalar kernel" make unit-kernel KERNEL=scalar
-step "power cuts" make crash
+# check-long has millions of states.
+step "power cuts" make check-crash STATES=80000
 step "kill -9" make kill
 step "rot" make rot
 step "every call fails" make faults
-step "installed, packaged" make check-install
-step "examples" make check-examples
+step "installed, packaged; examples; gdb; the paper; LevelDB; RocksDB" \
+    side_by_side check-install check-examples check-debug check-paper check-leveldb check-rocksdb
 step "benchmark, the smallest form" make check-bench
-step "the paper" make check-paper
-step "LevelDB" make check-leveldb
-step "RocksDB" make check-rocksdb
 step "build with clang, warnings are errors" \
     build B=build/clang CC=clang WERROR=-Werror OPT=-O1 all tests
 step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit-again
-step "build with ASan and UBSan" \
-    build B=build/asan OPT='-O1 -g' SANITIZE="$asan" WERROR=-Werror all tests
-step "unit tests, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" unit-again
-step "fuzz corpora, ASan and UBSan" \
-    make B=build/asan OPT='-O1 -g' SANITIZE="$asan" MUTATIONS=4 fuzz-replay
-step "every call fails, ASan and UBSan" \
-    make B=build/asan OPT='-O1 -g' SANITIZE="$asan" faults-brief
-step "command line, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" cli
+# What runs with them is built with them, and no other program.
+step "build, unit tests, ASan and UBSan" with_asan all unit-again
+step "fuzz corpora, ASan and UBSan" with_asan MUTATIONS=4 fuzz-replay
+step "every call fails, ASan and UBSan" with_asan faults-brief
+step "command line, ASan and UBSan" with_asan cli
 step "threaded tests, TSan" \
-    build B=build/tsan OPT='-O1 -g' SANITIZE="$tsan" unit-threads
+    build B=build/tsan OPT='-O1 -g1' SANITIZE="$tsan" unit-threads
 
 end

@@ -81,7 +81,7 @@ rooms=$(find lib -type d; find tools/* -name README.md -exec dirname {} +)
 # ---- citations of SPEC.md ----
 
 # Prints a line for each "SPEC.md section 9.1", "SPEC.md 7.3" and "§6", and for each number
-# in a planted bug's line "Rule:", that no heading of SPEC.md has.
+# among a planted bug's rules, that no heading of SPEC.md has.
 find lib format tools tests fuzz README.md SPEC.md -type f \
     \( -name '*.[ch]' -o -name '*.cc' -o -name '*.md' -o -name '*.sh' -o -name '*.bats' -o -name '*.pl' \
     -o -name '*.py' -o -name '*.scd' -o -name '*.bugs' \) -exec perl -0777 -ne '
@@ -96,7 +96,7 @@ find lib format tools tests fuzz README.md SPEC.md -type f \
     push @cited, $1 =~ /$number/g
         while /(?:\bSPEC(?:\.md)?,?[\s*]+(?:sections?[\s*]+)?|(?=§))((?:(?:§)? ?$number(?:, | and )?)+)/g;
     if ($ARGV =~ /\.bugs$/) {
-        push @cited, $1 =~ /(?<!R)(?<![\d.])$number/g while /^Rule: +(.*)/mg;
+        push @cited, $1 =~ /(?<!R)(?<![\d.])$number/g while /^\d+-[a-z0-9-]+: (.*);/mg;
     }
     $there{$_} or print "$ARGV cites section $_, which SPEC.md lacks\n" for @cited;' {} + >"$dir/wrong"
 [ ! -s "$dir/wrong" ] || { sed 's/^/check-docs: /' "$dir/wrong" >&2; exit 1; }

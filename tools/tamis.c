@@ -66,7 +66,8 @@ static const char help_help[] =
     "  exit         exit statuses\n"
     "  json         output for programs\n"
     "\n"
-    "All commands take --color=never|auto|always; 'tamis --version'.\n"
+    "All commands take --color=never|auto|always; 'tamis --version'. They wait for a\n"
+    "process that changes the store, each time for at most --wait SECONDS (0: not).\n"
     "\n"
     "Examples:\n"
     "  tamis help probe\n"
@@ -84,7 +85,7 @@ static const char exit_help[] =
     "      is missing; if the work is done and only its report is lost, the line on\n"
     "      standard error says so\n"
     "   5  no such segment or store, or a segment has no list\n"
-    "   6  busy: another process has the segment or the store\n"
+    "   6  busy: another process has the segment, or has the store longer than --wait\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
 
 /* The command that words[0], or words[0] and words[1], name. */

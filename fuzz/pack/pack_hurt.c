@@ -31,7 +31,7 @@ static void put_all(struct tamis_store *s, const struct base *b)
 {
     struct tamis_edit *e;
     struct tamis_builder *builder;
-    MUST(tamis_edit_begin(s, &e, NULL) == 0);
+    MUST(tamis_edit_begin(s, NULL, &e, NULL) == 0);
     for (size_t i = 0; i < b->n; i++) {
         struct tamis_segment_options opt = {.size = sizeof opt,
                                             .rank = (uint32_t)i,
@@ -60,7 +60,7 @@ int pack_segments(struct tamis_store *s, int keep, enum tamis_repack repack)
     struct tamis_pack_options opt = {
         .size = sizeof opt, .keep = keep, .repack = repack};
     MUST(tamis_snapshot_current(s, &snap, NULL) == 0);
-    MUST(tamis_edit_begin(s, &e, NULL) == 0);
+    MUST(tamis_edit_begin(s, NULL, &e, NULL) == 0);
     int rc = tamis_edit_pack(e, snap, NULL, 0, &opt, NULL, NULL);
     tamis_snapshot_release(snap);
     if (rc)
@@ -97,7 +97,7 @@ static void make_base(struct base *b, uint32_t n, uint32_t n_keys, bool kept)
     b->at = (uint32_t)(b - bases) * 10000;
     b->kept = kept;
     MUST(tamis_store_create(store_path, &opt, NULL) == 0);
-    MUST(tamis_store_open(store_path, &s, NULL) == 0);
+    MUST(tamis_store_open(store_path, NULL, &s, NULL) == 0);
     put_all(s, b);
     MUST(pack_segments(s, kept, TAMIS_REPACK_NONE) == 0);
     tamis_store_close(s);

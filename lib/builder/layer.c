@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGION_BYTES = 256 << 10 };
+enum { REGION_BYTES = 256 << 10, LEAST_ROOM = 64 };
 
 struct layer_worker {
     struct fill fill; /* first: slices_each() hands it to gather() */
@@ -27,11 +27,12 @@ struct layer_worker {
     int error;
 };
 
+/* Room for a quarter more than is asked for: with portions the memory is limited. */
 static bool list_make_room(struct hash_list *l, size_t more)
 {
     if (l->room - l->n >= more)
         return true;
-    size_t room = l->room * 2 > l->n + more ? l->room * 2 : l->n + more;
+    size_t room = (l->n + more) / 4 * 5 + LEAST_ROOM;
     uint64_t *hashes = realloc(l->hashes, room * sizeof *hashes);
     if (!hashes)
         return false;
@@ -40,7 +41,7 @@ static bool list_make_room(struct hash_list *l, size_t more)
     return true;
 }
 
-static bool list_append(struct hash_list *l, const uint64_t *hashes, size_t n)
+bool hash_list_append(struct hash_list *l, const uint64_t *hashes, size_t n)
 {
     if (n == 0) /* no memory to copy from, perhaps */
         return true;
@@ -113,7 +114,7 @@ void layer_end(struct layer *l)
 static void gather(struct fill *f, const uint64_t *hashes, size_t n)
 {
     struct layer_worker *w = (struct layer_worker *)f;
-    if (!list_append(&w->region, hashes, n))
+    if (!hash_list_append(&w->region, hashes, n))
         w->error = ENOMEM;
 }
 
@@ -155,11 +156,12 @@ static void ask_made_page(const struct layer *l, struct layer_worker *w,
     }
 }
 
-static bool make_page(const struct layer *l, struct layer_worker *w, uint64_t number,
+static bool make_page(struct layer *l, struct layer_worker *w, uint64_t number,
                       const uint64_t *hashes, size_t n)
 {
     uint8_t *page = l->bits + (number - l->first_page) * PAGE_BYTES;
-    struct ribbon_shape s = ribbon_shape_of(l->g.blocks + (number < l->g.n_long));
+    bool is_long = number < l->g.n_long;
+    struct ribbon_shape s = ribbon_shape_of(l->g.blocks + is_long);
     if (!list_make_room(&w->bumped, n))
         return false;
     ribbon_page_make(w->desk, number, hashes, n, page);
@@ -169,6 +171,9 @@ static bool make_page(const struct layer *l, struct layer_worker *w, uint64_t nu
         w->bumped.hashes[w->bumped.n] = ribbon_next_hash(hashes[i]);
         w->bumped.n += row % RIBBON_PAIR_ROWS < threshold;
     }
+    struct ribbon_odds odds = ribbon_page_odds(&s, page);
+    atomic_fetch_add(&l->bumped[is_long], odds.bumped);
+    atomic_fetch_add(&l->matches[is_long], odds.matches);
     struct le64 digest = le64_of(page_digest(page));
     memcpy(l->digests + number * DIGEST_BYTES, &digest, sizeof digest);
     if (l->asks)
@@ -241,12 +246,8 @@ int layer_take_bumped(struct layer *l, struct hash_list *out)
         if (i == 0) {
             *out = w->bumped;
             w->bumped = (struct hash_list){0};
-            continue;
-        }
-        if (!list_append(out, w->bumped.hashes, w->bumped.n))
+        } else if (!hash_list_append(out, w->bumped.hashes, w->bumped.n))
             return ENOMEM;
-        free(w->bumped.hashes);
-        w->bumped = (struct hash_list){0};
     }
     return 0;
 }

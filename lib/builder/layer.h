@@ -11,6 +11,8 @@ struct hash_list {
     uint64_t *hashes;
     size_t n, room;
 };
+/* False: no memory. */
+bool hash_list_append(struct hash_list *l, const uint64_t *hashes, size_t n);
 
 struct layer_worker;
 struct layer {
@@ -29,6 +31,8 @@ struct layer {
      * those of them that the next stage has to have. */
     struct hash_sum asked, passed;
     uint64_t n_lost; /* found nowhere */
+    /* In pages of g.blocks, and in longer ones: ribbon_page_odds(). */
+    _Atomic uint64_t bumped[2], matches[2];
 };
 
 /* At most n hashes a call. ENOMEM. */

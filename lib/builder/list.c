@@ -95,26 +95,25 @@ int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int
 int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
                            struct tamis_diag *diag)
 {
-    struct list_source *s;
+    struct tamis_list_cursor *s;
     const uint64_t *block;
     size_t n = 0;
     bool any = false;
     diag_clear(diag);
-    int err = list_source_open(list, &s, diag);
+    int err = tamis_list_cursor_create(list, &s, diag);
     if (err)
         return err;
-    if (list_source_hash_bits(s) != 64)
+    if (s->list->hash_bits != 64)
         err = diag_fail(diag, TAMIS_ERR_UNFIT, filter_path(list),
                         "it has %u bit%s of each hash: a filter needs all 64",
-                        list_source_hash_bits(s),
-                        list_source_hash_bits(s) == 1 ? "" : "s");
+                        s->list->hash_bits, s->list->hash_bits == 1 ? "" : "s");
     else if (tamis_filter_domain(list).tag != b->domain.tag)
         err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(list),
                         "of another hash or seed than the builder");
     while (!err) {
         err = list_source_next(s, &block, &n);
         if (err) {
-            list_source_failed(s, err, diag);
+            list_source_failed(s, diag);
             if (any)
                 b->failed = EIO; /* some of its hashes are in, and some are not */
         }
@@ -126,7 +125,7 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
             diag_fail(diag, err, filter_path(list), "cannot keep its hashes: %s",
                       tamis_strerror(err));
     }
-    list_source_close(s);
+    tamis_list_cursor_free(s);
     return err;
 }
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WRITE_BYTES = 4 << 20, LEAST_PORTION = 1 << 16 };
+enum { WRITE_BYTES = 4 << 20 };
 
 struct maker {
     struct tamis_builder *b;
@@ -25,6 +25,9 @@ struct maker {
     struct built *built;
     struct hash_list left; /* for the next stage */
     struct hash_sum sum;   /* of those */
+    /* What part of all absent keys comes to it, and how many of them may match there or
+     * behind it. */
+    double reach, error;
 };
 
 static int write_pages(const struct maker *m, const uint8_t *bits, uint64_t n,
@@ -39,13 +42,38 @@ static int write_pages(const struct maker *m, const uint8_t *bits, uint64_t n,
     return err;
 }
 
-/* A stage's part of the filter's error: as many absent keys end there as keys do. */
-static double share_of_error(const struct maker *m, uint64_t keys, double error)
+/* The error of the next stage, so that all stages together have the one that is asked
+ * for. The columns of a stage are chosen as if it bumped nothing, so the places that
+ * it bumps leave at least the error that they would have had. */
+static double next_error(const struct maker *m)
+{
+    double all = m->b->error, next = m->reach > 0 ? m->error / m->reach : all;
+    return next < all ? next : all;
+}
+
+/* A stage is made: so many of the absent keys that come to it match, or go on. */
+static void count_absent(struct maker *m, struct stage_desc *s, double match,
+                         double bumped)
 {
     const double least = 1e-18; /* 0 is no error */
-    uint64_t all = m->b->n_keys;
-    double share = error * (double)keys / (double)(all ? all : 1);
-    return share > least ? share : least;
+    double no_match_before = 1 - (m->b->error - m->error);
+    s->target_error = m->reach * match / no_match_before;
+    if (s->target_error < least)
+        s->target_error = least;
+    m->error -= m->reach * match;
+    m->reach *= bumped;
+}
+
+static void count_layer(struct maker *m, struct stage_desc *s, const struct layer *l)
+{
+    double match = 0, bumped = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct ribbon_shape of = ribbon_shape_of(l->g.blocks + i);
+        double places = (double)l->g.n_pages * ribbon_places(of.blocks);
+        match += (double)l->matches[i] / (double)(UINT64_C(2) << of.columns) / places;
+        bumped += (double)l->bumped[i] / places;
+    }
+    count_absent(m, s, match, bumped);
 }
 
 static struct stage_desc *stage_begin(struct maker *m, uint64_t length, uint64_t keys)
@@ -57,7 +85,6 @@ static struct stage_desc *stage_begin(struct maker *m, uint64_t length, uint64_t
     s->offset = m->end;
     s->length = length;
     s->capacity = s->keys = keys;
-    s->target_error = m->b->error; /* until its keys are known */
     s->digests_offset = digests ? s->offset + length : 0;
     m->end += length + digests;
     return s;
@@ -81,20 +108,6 @@ static uint8_t *digests_alloc(uint64_t length)
 
 /* ---- portions ---- */
 
-static bool list_add(struct hash_list *l, uint64_t h)
-{
-    if (l->n == l->room) {
-        size_t room = l->room ? l->room + l->room / 4 : LEAST_PORTION;
-        uint64_t *hashes = realloc(l->hashes, room * sizeof *hashes);
-        if (!hashes)
-            return false;
-        l->hashes = hashes;
-        l->room = room;
-    }
-    l->hashes[l->n++] = h;
-    return true;
-}
-
 /* The hashes of pages `first` to before `end`. */
 static int from_spool(const struct maker *m, const struct layer *l, uint64_t first,
                       uint64_t end, struct hash_list *out)
@@ -109,7 +122,7 @@ static int from_spool(const struct maker *m, const struct layer *l, uint64_t fir
             return err;
         for (size_t i = 0; i < n; i++) {
             uint64_t page = geometry_block(b->hashes[i], l->g.n_pages);
-            if (page >= first && page < end && !list_add(out, b->hashes[i]))
+            if (page >= first && page < end && !hash_list_append(out, &b->hashes[i], 1))
                 return ENOMEM;
         }
         done += n;
@@ -176,21 +189,20 @@ static bool layer_agrees(const struct layer *l, const struct hash_sum *sum)
            l->asked.xored == sum->xored && l->n_lost == 0;
 }
 
-static int ribbon_stage(struct maker *m, const struct ribbon_geometry *of,
+static int ribbon_stage(struct maker *m, const struct ribbon_geometry *g,
                         uint64_t n_keys)
 {
     struct tamis_builder *b = m->b;
-    struct ribbon_geometry g = *of;
     struct hash_list bumped = {0};
     struct layer l;
-    struct stage_desc *s = stage_begin(m, g.n_pages * PAGE_BYTES, n_keys);
+    struct stage_desc *s = stage_begin(m, g->n_pages * PAGE_BYTES, n_keys);
     s->layout = LAYOUT_RIBBON;
-    s->ribbon_blocks = (uint16_t)g.blocks;
-    s->n_long_pages = g.n_long;
+    s->ribbon_blocks = (uint16_t)g->blocks;
+    s->n_long_pages = g->n_long;
     uint8_t *digests = digests_alloc(s->length);
     if (!digests)
         return ENOMEM;
-    int err = layer_begin(&l, &g, digests, n_keys, b->n_at_work, b->checks);
+    int err = layer_begin(&l, g, digests, n_keys, b->n_at_work, b->checks);
     if (!err)
         err = make_layer(m, &l, s);
     if (!err)
@@ -200,13 +212,13 @@ static int ribbon_stage(struct maker *m, const struct ribbon_geometry *of,
     if (!err)
         err = stage_end(m, s, digests);
     m->sum = l.passed;
+    count_layer(m, s, &l);
     layer_end(&l);
     free(digests);
     if (m->left.hashes != b->hashes)
         free(m->left.hashes);
     m->left = bumped;
     s->keys = n_keys - bumped.n;
-    s->target_error = share_of_error(m, s->keys, plan_ribbon_error(&g));
     return err;
 }
 
@@ -219,14 +231,13 @@ static int last_stage(struct maker *m)
     void *address;
     size_t n_mapped;
     double expected;
-    int err = plan_stage_geometry(m->left.n, b->error, &g, &expected);
+    int err = plan_stage_geometry(m->left.n, next_error(m), &g, &expected);
     if (err)
         return err;
     struct stage_desc *s =
         stage_begin(m, g.n_blocks * g.lanes * BLOCK_BYTES, m->left.n);
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->geometry = g;
-    s->target_error = share_of_error(m, m->left.n, expected);
     uint8_t *digests = digests_alloc(s->length);
     uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
     err = bits && digests ? fill_begin(&f, &g, bits, digests, m->left.n, 1, 0) : ENOMEM;
@@ -234,6 +245,7 @@ static int last_stage(struct maker *m)
         f.asks = b->checks;
         err = fill_add(&f, m->left.hashes, m->left.n, true);
         s->bits_set = atomic_load(&f.bits_set);
+        count_absent(m, s, plan_bits_error(&g, bits), 0);
         if (!err && b->checks && !fill_agrees(&f, &m->sum))
             err = TAMIS_ERR_DAMAGED;
         fill_end(&f);
@@ -271,13 +283,15 @@ int ribbon_write(struct tamis_builder *b, int fd, uint64_t at, struct built *bui
     int err = make_room(b);
     if (err)
         return err;
+    m.reach = 1;
+    m.error = b->error;
     m.sum = b->came_in;
     if (!b->n_spooled)
         m.left = (struct hash_list){b->hashes, b->n_hashes, b->n_hashes};
     c->n_stages = 0;
     for (uint64_t n_keys = b->n_keys; !err; n_keys = m.left.n) {
         struct ribbon_geometry g;
-        err = plan_ribbon_geometry(n_keys, b->error, c->n_stages, &g);
+        err = plan_ribbon_geometry(n_keys, next_error(&m), c->n_stages, &g);
         if (err || g.n_pages == 0)
             break;
         err = ribbon_stage(&m, &g, n_keys);

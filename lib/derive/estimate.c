@@ -19,41 +19,6 @@ static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 
 /* ---- the error now ---- */
 
-/* As compilers make wide instructions of it: loops over eight words. */
-static void fills_of(const uint8_t *block, double fill[WORDS_PER_BLOCK])
-{
-    uint64_t word[WORDS_PER_BLOCK];
-    memcpy(word, block, sizeof word);
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
-        uint64_t x = word[i];
-        x -= x >> 1 & UINT64_C(0x5555555555555555);
-        x = (x & UINT64_C(0x3333333333333333)) +
-            (x >> 2 & UINT64_C(0x3333333333333333));
-        x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-        x += x >> 8;
-        x += x >> 16;
-        word[i] = (x + (x >> 32)) & 127;
-    }
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
-        fill[i] = (double)(int32_t)word[i] / 64;
-}
-
-/* Its bit in each word is set with the chance that is the word's fill; the window
- * begins at each of eight places as often. */
-double block_error(const uint8_t *block, uint32_t words)
-{
-    double fill[2 * WORDS_PER_BLOCK], all[WORDS_PER_BLOCK], sum = 0;
-    fills_of(block, fill);
-    memcpy(fill + WORDS_PER_BLOCK, fill, sizeof fill / 2);
-    memcpy(all, fill, sizeof all);
-    for (uint32_t i = 1; i < words; i++)
-        for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
-            all[start] *= fill[start + i];
-    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
-        sum += all[start];
-    return sum / WORDS_PER_BLOCK;
-}
-
 struct stage_sums {
     struct geometry geometry; /* of blocks that differ */
     uint64_t n_bits, n_set;   /* of these, in the pages that are good */
@@ -74,6 +39,7 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
     for (uint32_t lane = 0; lane < g->lanes; lane++) {
         double sum = 0;
         for (uint64_t i = 0; i < in_lane; i++) {
+            stage_read_ahead(s, lane * in_lane + i);
             if (!stage_copy_page(s, lane * in_lane + i, page)) {
                 out->n_damaged++;
                 sum += BLOCKS_PER_PAGE;
@@ -82,7 +48,7 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
             out->n_bits += PAGE_BYTES * 8 / run;
             out->n_set += bits_in(page) / run;
             for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
-                sum += block_error(page + at, g->words);
+                sum += plan_block_error(page + at, g->words);
         }
         out->error *= sum / (double)g->n_blocks;
     }
@@ -112,27 +78,6 @@ int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *ou
     }
     plan_sum_interval(parts, v->n_stages, &out->keys);
     out->error = 1 - passes;
-    return 0;
-}
-
-int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,
-                                struct tamis_estimate *out, struct tamis_diag *diag)
-{
-    struct stage_sums sums;
-    diag_clear(diag);
-    if (!out)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the estimate");
-    memset(out, 0, sizeof *out);
-    struct view *v = filter ? filter_view(filter) : NULL;
-    if (!v || stage >= v->n_stages)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no stage of that number");
-    int err = source_can(filter, CAN_ESTIMATE, diag);
-    if (err)
-        return err;
-    sum_stage(&v->stages[stage], &sums);
-    plan_keys_interval(&sums.geometry, sums.n_bits, sums.n_set, &out->keys);
-    out->error = sums.error;
-    out->n_damaged = sums.n_damaged;
     return 0;
 }
 

@@ -80,11 +80,6 @@ struct recipe {
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged);
 
-/* ---- estimate.c ---- */
-
-/* The error for keys of this block; 1 if it is all ones. */
-double block_error(const uint8_t *block, uint32_t words);
-
 /* ---- tally.c ---- */
 
 /* The distribution of a stage's bits: its error is the mean of its blocks' errors. Full

@@ -4,11 +4,6 @@
 #include "lib/derive/inside.h"
 
 #include <string.h>
-#include <sys/mman.h>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* Linux 5.14 */
-#endif
 
 /* Lengths are constants, and nothing overlaps: compilers make wide instructions of it
  * at -O2. */
@@ -44,24 +39,11 @@ static void clear_full_blocks(uint8_t page[PAGE_BYTES])
     }
 }
 
-/* Filters are mapped for probes here and there: no page brings its neighbours in, and
- * each would be a fault of its own. A kernel that does not know these ways, or a page
- * that cannot be had, is found out as the page is read. */
-static void fetch(const struct stage *s, uint64_t page)
-{
-    enum { AT_ONCE = (1 << 20) / PAGE_BYTES };
-    if (page % AT_ONCE)
-        return;
-    uint64_t left = s->n_pages - page, n = left < AT_ONCE ? left : AT_ONCE;
-    io_calls.madvise(s->bits + page * PAGE_BYTES, n * PAGE_BYTES, MADV_WILLNEED);
-    io_calls.madvise(s->bits + page * PAGE_BYTES, n * PAGE_BYTES, MADV_POPULATE_READ);
-}
-
 /* They are asked for one after the other. */
 static bool source_page(const struct operand *o, uint64_t page, enum damaged_as as,
                         uint8_t out[PAGE_BYTES])
 {
-    fetch(o->stage, page);
+    stage_read_ahead(o->stage, page);
     if (stage_copy_page(o->stage, page, out)) {
         if (as == DAMAGED_AS_ZEROS)
             clear_full_blocks(out);

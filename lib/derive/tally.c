@@ -22,7 +22,7 @@ static void measure_page(struct tally *f, uint64_t lane, uint64_t page, uint32_t
         if (is_full(bits + at)) {
             f->n_full[lane]++;
         } else if (page % f->step == 0) {
-            double error = block_error(bits + at, words);
+            double error = plan_block_error(bits + at, words);
             f->n_measured[lane]++;
             f->sum[lane] += error;
             f->squares[lane] += error * error;

@@ -233,23 +233,6 @@ static double error_now(const struct identity *id, const struct stage_desc *s)
     return measured && s->target_error > by_keys ? s->target_error : by_keys;
 }
 
-static void stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info)
-{
-    *info = (struct tamis_stage_info){
-        .offset = s->offset,
-        .bits_bytes = s->length,
-        .n_blocks = s->geometry.n_blocks,
-        .capacity = s->capacity,
-        .keys = s->keys,
-        .bits_set = s->bits_set,
-        .lanes = s->geometry.lanes,
-        .words = s->geometry.words,
-        .target_error = s->target_error,
-        .expected_error = error_now(id, s),
-    };
-}
-
 /* Threads look at the fill now and then: a little over is not over. */
 static bool over_target(const struct stage_desc *last)
 {
@@ -269,6 +252,6 @@ const struct filter_kind kind_bloom = {
     .probe_many = probe_many,
     .prefetch = prefetch,
     .explain = explain,
-    .stage_info = stage_info,
+    .error_now = error_now,
     .over_target = over_target,
 };

@@ -30,6 +30,8 @@ static int check_expected(const struct tamis_filter_options *o,
     const char *differs = identity_differs(&o->identity, id, c);
     if (differs)
         return mismatch(diag, path, differs);
+    if (known && !kind_is_single(id->kind))
+        return mismatch(diag, path, "a list or a pack, which is no segment's filter");
     if (commit_is_older(c, &least) || (known && commit_is_older(c, known)))
         return mismatch(diag, path, "an older copy than the catalog has seen (R5)");
     if (o->table_digest && c->state == STATE_SEALED &&

@@ -48,17 +48,30 @@ struct list_map {
 const struct list_map *filter_list(struct tamis_filter *f);
 /* Its pages of hashes (LIST_PAGES) or its table of first values (LIST_INDEX). */
 struct stage *filter_list_stage(struct tamis_filter *f, size_t i);
-/* Copies a page, checked; false if it fails. */
-bool filter_list_copy(struct tamis_filter *f, size_t i, uint64_t page,
-                      uint8_t copy[PAGE_BYTES]);
-/* Finds the page that has the value, if one has: the last page whose first value is not
- * greater, or page 0. */
-uint64_t filter_list_page(struct tamis_filter *f, uint64_t value);
+/* list.c: the pages of a list, one after the other. */
+struct list_order {
+    uint64_t page;       /* the next */
+    uint64_t n_given;    /* values of the pages that were read */
+    bool from_the_start; /* so that all are counted at the end */
+    bool has_last, has_table;
+    uint64_t last; /* value of the page before */
+    uint64_t table_page;
+    size_t failed_stage; /* LIST_PAGES or LIST_INDEX: which page failed */
+    uint64_t failed_page;
+    uint8_t table[PAGE_BYTES], copy[PAGE_BYTES];
+};
+void list_order_begin(struct list_order *o);
+/* Reads the next page: *n values. False: a page failed, and the order stays at it. */
+bool list_order_next(struct tamis_filter *f, struct list_order *o, uint64_t *values,
+                     uint32_t *n);
+int list_judge(struct tamis_filter *f, const struct commit *c,
+               struct tamis_verify *report); /* of a struct filter_kind */
 
 /* ==== filter.c, probe.c, info.c ==== */
 
 /* tamis_filter_open_fd() for a whole file on our own descriptor; `path` is for
- * messages. ERR_MISMATCH for a copy older than `known` (may be NULL). */
+ * messages. `known` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy,
+ * and for a kind that answers for no segment. */
 int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
                    const struct bounds *known, struct tamis_filter **out,
                    struct tamis_diag *diag);

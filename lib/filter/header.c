@@ -1,5 +1,5 @@
 /* The header of an open file: read to a private copy, validated once, and from then on
- * only the copy is used. fields.c prints it for people. */
+ * only the copy is used. info.c prints it for people. */
 #include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
 #include "format/commit.h"
@@ -131,6 +131,24 @@ int header_check_features(const struct header *h, const char *path,
                      "a feature of a newer tamis forbids this one to write");
 }
 
+void header_stage_info(const struct identity *id, const struct stage_desc *s,
+                       struct tamis_stage_info *info)
+{
+    const struct filter_kind *kind = kind_find(id->kind);
+    *info = (struct tamis_stage_info){
+        .offset = s->offset,
+        .bits_bytes = s->length,
+        .n_blocks = s->geometry.n_blocks,
+        .capacity = s->capacity,
+        .keys = s->keys,
+        .bits_set = s->bits_set,
+        .lanes = s->geometry.lanes,
+        .words = s->geometry.words,
+        .target_error = s->target_error,
+        .expected_error = kind->error_now ? kind->error_now(id, s) : s->target_error,
+    };
+}
+
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info)
 {
@@ -160,14 +178,55 @@ void header_info(const struct identity *id, const struct commit *c,
     info->n_settled = c->n_settled;
     for (size_t i = 0; i < c->n_stages; i++) {
         struct tamis_stage_info s;
-        kind->stage_info(id, &c->stages[i], &s);
+        header_stage_info(id, &c->stages[i], &s);
         /* 1 - (1 - a)(1 - b), without losing what is small. */
         info->expected_error +=
             s.expected_error - info->expected_error * s.expected_error;
     }
     if (c->n_stages)
-        info->over_target =
-            info->growing_kind && kind->over_target(&c->stages[c->n_stages - 1]);
+        info->over_target = info->growing_kind && kind->over_target &&
+                            kind->over_target(&c->stages[c->n_stages - 1]);
+}
+
+/* ---- the identity as callers give it ---- */
+
+int identity_check(const struct tamis_identity *of, struct tamis_diag *diag)
+{
+    if (of->name ? !segment_name_valid(of->name, of->name_bytes) : of->name_bytes > 0)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a segment name has 1 to 255 bytes, none of them NUL");
+    if (of->binding_bytes > (of->binding ? BINDING_MAX_BYTES : 0))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a binding has at most 64 bytes");
+    return 0;
+}
+
+void identity_write(const struct tamis_identity *of, struct identity *id,
+                    struct commit *c)
+{
+    if (of->name) {
+        id->name_bytes = (uint16_t)of->name_bytes;
+        memcpy(id->name, of->name, of->name_bytes);
+    }
+    if (of->binding) {
+        c->binding_bytes = (uint8_t)of->binding_bytes;
+        memcpy(c->binding, of->binding, of->binding_bytes);
+    }
+    if (of->store_uuid)
+        memcpy(id->store_uuid, of->store_uuid, UUID_BYTES);
+}
+
+const char *identity_differs(const struct tamis_identity *of, const struct identity *id,
+                             const struct commit *c)
+{
+    if (of->store_uuid && memcmp(of->store_uuid, id->store_uuid, UUID_BYTES) != 0)
+        return "belongs to another store";
+    if (of->name && (of->name_bytes != id->name_bytes ||
+                     memcmp(of->name, id->name, id->name_bytes) != 0))
+        return "is the filter of another segment";
+    if (of->binding && (of->binding_bytes != c->binding_bytes ||
+                        memcmp(of->binding, c->binding, c->binding_bytes) != 0))
+        return "its binding differs from the one expected";
+    return NULL;
 }
 
 /* ---- the kinds that this library answers for ---- */

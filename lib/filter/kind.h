@@ -6,7 +6,7 @@
  *                                     |  memory, map, planes <---- view_create()
  *                                     |  probe, probe_many,
  *                                     |  prefetch <--------------- probes
- *                                     |  explain, stage_info,
+ *                                     |  explain, error_now,
  *                                     |  over_target <------------ explain, info
  *                                     |  algebra <---------------- lib/derive
  *
@@ -103,9 +103,15 @@ struct filter_kind {
      * NULL: no stage does by itself. */
     void (*explain)(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
                     struct tamis_stage_answer *out);
-    void (*stage_info)(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info);
-    /* Does the last stage of a growing filter hold more than it was planned for? */
+    /* What a stage adds to the filter's error. NULL: what it says. */
+    double (*error_now)(const struct identity *id, const struct stage_desc *s);
+    /* Blames every page that is good and breaks a rule of the kind: what tables say,
+     * and pages that none of its probes reads whole. ENOMEM. NULL: there are no such
+     * rules. */
+    int (*judge)(struct tamis_filter *f, const struct commit *c,
+                 struct tamis_verify *report);
+    /* Does the last stage of a growing filter hold more than it was planned for? NULL:
+     * none grows. */
     bool (*over_target)(const struct stage_desc *last);
 };
 

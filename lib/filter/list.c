@@ -19,6 +19,9 @@
 #include "lib/filter/view.h"
 #include "lib/kernel/list/list_spot.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -67,11 +70,6 @@ static void map(struct view *v, const struct commit *c, void *at)
     v->head.own = (struct own_head){&l->plane, v->map.n_faults, otherwise};
 }
 
-static struct view *view_of(struct tamis_filter *f)
-{
-    return atomic_load_explicit(&f->view, memory_order_acquire);
-}
-
 const struct list_map *filter_list(struct tamis_filter *f)
 {
     return view_of(f)->list;
@@ -80,17 +78,6 @@ const struct list_map *filter_list(struct tamis_filter *f)
 struct stage *filter_list_stage(struct tamis_filter *f, size_t i)
 {
     return &view_of(f)->stages[i];
-}
-
-bool filter_list_copy(struct tamis_filter *f, size_t i, uint64_t page,
-                      uint8_t copy[PAGE_BYTES])
-{
-    return stage_copy_page(filter_list_stage(f, i), page, copy);
-}
-
-uint64_t filter_list_page(struct tamis_filter *f, uint64_t value)
-{
-    return search_page(view_of(f), value);
 }
 
 /* ---- one value ---- */
@@ -395,26 +382,91 @@ static size_t list_answer_few(const struct plane *plane, const uint64_t *hashes,
     return probe_many(view_of_plane(plane), NULL, hashes, n, absent);
 }
 
-/* ---- for people ---- */
+/* ---- the pages one after the other ---- */
 
-static void stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info)
+/* Each is copied, its copy checked, and decoded from there, so that no page counts that
+ * was lost or changed after its check. A page must begin with its entry of the table,
+ * and that must be greater than the last value of the page before. So pages cannot be
+ * left out, or come twice. */
+void list_order_begin(struct list_order *o)
 {
-    (void)id;
-    *info = (struct tamis_stage_info){
-        .offset = s->offset,
-        .bits_bytes = s->length,
-        .capacity = s->capacity,
-        .keys = s->keys,
-        .target_error = s->target_error,
-        .expected_error = s->target_error,
-    };
+    memset(o, 0, offsetof(struct list_order, table));
+    o->from_the_start = true;
 }
 
-static bool over_target(const struct stage_desc *last)
+static bool list_order_fail(struct list_order *o, size_t stage, uint64_t page)
 {
-    (void)last;
+    o->failed_stage = stage;
+    o->failed_page = page;
     return false;
+}
+
+/* The entry of the next page, from a checked copy of the table. */
+static bool list_order_entry(struct tamis_filter *f, struct list_order *o,
+                             uint64_t *entry)
+{
+    uint64_t table_page = o->page / LIST_ENTRIES_PER_PAGE;
+    if (!o->has_table || o->table_page != table_page) {
+        o->has_table =
+            stage_copy_page(filter_list_stage(f, LIST_INDEX), table_page, o->table);
+        o->table_page = table_page;
+    }
+    if (!o->has_table)
+        return list_order_fail(o, LIST_INDEX, table_page);
+    *entry = digest_at(o->table, o->page % LIST_ENTRIES_PER_PAGE);
+    return true;
+}
+
+bool list_order_next(struct tamis_filter *f, struct list_order *o, uint64_t *values,
+                     uint32_t *n)
+{
+    const struct list_map *l = filter_list(f);
+    struct list_page head;
+    uint64_t entry;
+    *n = 0;
+    if (!list_order_entry(f, o, &entry))
+        return false;
+    if (!stage_copy_page(filter_list_stage(f, LIST_PAGES), o->page, o->copy) ||
+        !list_page_open(o->copy, l->hash_bits, &head) ||
+        (head.n == 0 && l->n_hashes > 0) || head.first != entry ||
+        (o->has_last && entry <= o->last) ||
+        !l->kernel->values(o->copy, l->hash_bits, &head, values) ||
+        !list_page_valid(o->copy, &head, values))
+        return list_order_fail(o, LIST_PAGES, o->page);
+    o->n_given += head.n;
+    if (o->page + 1 == l->n_pages && o->from_the_start && o->n_given != l->n_hashes)
+        return list_order_fail(o, LIST_PAGES, o->page);
+    *n = head.n;
+    o->page++;
+    if (head.n) {
+        o->last = values[head.n - 1];
+        o->has_last = true;
+    }
+    return true;
+}
+
+int list_judge(struct tamis_filter *f, const struct commit *c,
+               struct tamis_verify *report)
+{
+    struct {
+        struct list_order order;
+        uint64_t values[LIST_PAGE_MAX_HASHES];
+    } *m = malloc(sizeof *m);
+    uint64_t n_pages = filter_list(f)->n_pages;
+    uint32_t n;
+    (void)c;
+    if (!m)
+        return ENOMEM;
+    list_order_begin(&m->order);
+    for (struct list_order *o = &m->order; o->page < n_pages;) {
+        if (list_order_next(f, o, m->values, &n))
+            continue;
+        verify_blame(f, o->failed_stage, o->failed_page, report);
+        o->page++;
+        o->from_the_start = false;
+    }
+    free(m);
+    return 0;
 }
 
 const struct filter_kind kind_list = {
@@ -430,6 +482,5 @@ const struct filter_kind kind_list = {
     .find_answer = find_answer,
     .answer_few = list_answer_few,
     .explain = NULL, /* no stage decides by itself */
-    .stage_info = stage_info,
-    .over_target = over_target,
+    .judge = list_judge,
 };

@@ -24,7 +24,8 @@ static size_t memory(const struct commit *c)
     return c->stages[PACK_ROWS].n_bands * sizeof(struct band);
 }
 
-static bool read_bands(struct view *v, const struct commit *c, struct band *bands)
+/* How many of them are good, until one is not. */
+static uint32_t read_bands(struct view *v, const struct commit *c, struct band *bands)
 {
     struct stage *table = &v->stages[PACK_BANDS];
     uint8_t copy[PAGE_BYTES];
@@ -32,25 +33,22 @@ static bool read_bands(struct view *v, const struct commit *c, struct band *band
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = i % BANDS_PER_PAGE;
         if (at == 0 && !stage_copy_page(table, i / BANDS_PER_PAGE, copy))
-            return false;
+            return i;
         if (band_decode(copy + at * BAND_BYTES, c, i, i ? &bands[i - 1] : NULL,
                         &bands[i])
                 .code != VERDICT_OK)
-            return false;
+            return i;
     }
-    return true;
+    return n;
 }
 
 static void map(struct view *v, const struct commit *c, void *at)
 {
     map_at_random(&v->map);
-    v->bands = read_bands(v, c, at) ? at : NULL;
-    v->n_bands = v->bands ? c->stages[PACK_ROWS].n_bands : 0;
-}
-
-static struct view *view_of(struct tamis_filter *f)
-{
-    return atomic_load_explicit(&f->view, memory_order_acquire);
+    uint32_t n = c->stages[PACK_ROWS].n_bands;
+    v->bad_band = read_bands(v, c, at);
+    v->bands = v->bad_band == n ? at : NULL;
+    v->n_bands = v->bands ? n : 0;
 }
 
 const struct band *pack_bands(struct tamis_filter *f, uint32_t *n_bands)
@@ -90,12 +88,11 @@ void pack_band_pages(struct tamis_filter *f, const struct band *b,
 {
     struct stage *rows = pack_band_rows(f, b).stage;
     uint64_t end = band_row(b, b->geometry.lanes, 0, 0);
-    uint64_t at = f->offset + (uint64_t)(rows->bits - rows->map->base);
     memset(out, 0, sizeof *out);
     for (uint64_t page = b->rows_offset / PAGE_BYTES; page * PAGE_BYTES < end; page++) {
         out->n_pages++;
         if (stage_is_bad(rows, page) && out->n_damaged++ == 0)
-            out->first_damaged = at + page * PAGE_BYTES;
+            out->first_damaged = filter_page_offset(f, rows, page);
     }
 }
 
@@ -312,28 +309,6 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
     return n_absent;
 }
 
-/* ---- for people ---- */
-
-static void stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info)
-{
-    (void)id;
-    *info = (struct tamis_stage_info){
-        .offset = s->offset,
-        .bits_bytes = s->length,
-        .capacity = s->capacity,
-        .keys = s->keys,
-        .target_error = s->target_error,
-        .expected_error = s->target_error,
-    };
-}
-
-static bool over_target(const struct stage_desc *last)
-{
-    (void)last;
-    return false;
-}
-
 const struct filter_kind kind_pack = {
     .number = KIND_PACK,
     .name = "pack",
@@ -345,6 +320,5 @@ const struct filter_kind kind_pack = {
     .probe_many = probe_many,
     .prefetch = prefetch,
     .explain = NULL, /* no stage decides by itself */
-    .stage_info = stage_info,
-    .over_target = over_target,
+    .judge = pack_judge,
 };

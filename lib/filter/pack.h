@@ -142,4 +142,15 @@ void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
                             uint32_t column, const uint64_t *hashes, size_t n,
                             uint64_t *absent);
 
+/* ---- columns.c: the table of columns; pack_each_column() of lib/pack begins it ---- */
+
+/* Reads the table of columns, in the order of their numbers, until `fn` returns
+ * non-zero, and returns that. ERR_DAMAGED: a page or an entry fails its check. */
+typedef int pack_column_fn(void *ctx, uint32_t band, uint32_t column,
+                           const struct column *col);
+int pack_each_entry(struct tamis_filter *f, const struct commit *c, pack_column_fn *fn,
+                    void *ctx, struct tamis_diag *diag);
+int pack_judge(struct tamis_filter *f, const struct commit *c,
+               struct tamis_verify *report); /* of a struct filter_kind */
+
 #endif

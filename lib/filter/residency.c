@@ -295,19 +295,3 @@ int filter_lock_first(struct tamis_filter *f, uint64_t n_bytes, uint64_t *locked
     *locked = some * page;
     return err;
 }
-
-int tamis_filter_lock(struct tamis_filter *filter, uint64_t *budget_bytes)
-{
-    if (!filter || !budget_bytes)
-        return TAMIS_ERR_RANGE;
-    struct warming w = {0};
-    uint64_t locked;
-    size_t page = machine_page();
-    int err = filter_unlock_beyond(filter, *budget_bytes / page * page);
-    if (err)
-        return err;
-    err = filter_lock_first(filter, *budget_bytes, &locked);
-    *budget_bytes -= locked;
-    int unread = filter_warm_first(filter, locked, &w);
-    return err ? err : unread;
-}

@@ -11,7 +11,6 @@
 #include "lib/filter/kind.h"
 #include "lib/filter/view.h"
 #include "lib/kernel/ribbon.h"
-#include "lib/plan/plan.h"
 
 #include <string.h>
 
@@ -213,33 +212,6 @@ static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashe
     return probe_chunk(view_of_plane(plane), kernel_get(), hashes, n, absent);
 }
 
-/* ---- for people ---- */
-
-/* The error of a stage is what it adds to that of the filter. */
-static void stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info)
-{
-    (void)id;
-    *info = (struct tamis_stage_info){
-        .offset = s->offset,
-        .bits_bytes = s->length,
-        .n_blocks = s->geometry.n_blocks,
-        .capacity = s->capacity,
-        .keys = s->keys,
-        .bits_set = s->bits_set,
-        .lanes = s->geometry.lanes,
-        .words = s->geometry.words,
-        .target_error = s->target_error,
-        .expected_error = s->target_error,
-    };
-}
-
-static bool over_target(const struct stage_desc *last)
-{
-    (void)last;
-    return false;
-}
-
 const struct filter_kind kind_ribbon = {
     .number = KIND_RIBBON,
     .name = "ribbon",
@@ -253,6 +225,4 @@ const struct filter_kind kind_ribbon = {
     .find_answer = find_answer,
     .answer_few = ribbon_answer_few,
     .explain = NULL, /* no stage decides by itself */
-    .stage_info = stage_info,
-    .over_target = over_target,
 };

@@ -4,15 +4,28 @@
 
 #include <string.h>
 
-static void verify_stage(struct stage *s, uint64_t at, struct tamis_verify *report)
+static void verify_stage(const struct tamis_filter *f, struct stage *s,
+                         struct tamis_verify *report)
 {
     for (uint64_t page = 0; page < s->n_pages; page++) {
         report->n_pages++;
-        if (stage_check_page(s, page))
-            continue;
-        if (report->n_damaged++ == 0)
-            report->first_damaged = at + page * PAGE_BYTES;
+        stage_read_ahead(s, page);
+        if (!stage_check_page(s, page) && report->n_damaged++ == 0)
+            report->first_damaged = filter_page_offset(f, s, page);
     }
+}
+
+/* Is the last page of a table zero behind the table? */
+static void judge_rest(struct tamis_filter *f, const struct commit *c, size_t i,
+                       struct tamis_verify *report)
+{
+    const struct stage_desc *d = &c->stages[i];
+    struct stage *s = &filter_view(f)->stages[i];
+    size_t used = d->used_bytes % PAGE_BYTES;
+    uint8_t page[PAGE_BYTES];
+    if (d->layout == LAYOUT_TABLE && used && stage_copy_page(s, s->n_pages - 1, page) &&
+        !all_zero(page + used, PAGE_BYTES - used))
+        verify_blame(f, i, s->n_pages - 1, report);
 }
 
 int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
@@ -28,9 +41,13 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
         report->n_stale_slots = (uint32_t)(h.health.frame[0].code != VERDICT_OK) +
                                 (uint32_t)(h.health.frame[1].code != VERDICT_OK);
     struct view *v = filter_view(f);
-    for (uint32_t i = 0; i < v->n_stages; i++)
-        verify_stage(&v->stages[i],
-                     f->offset + (uint64_t)(v->stages[i].bits - v->map.base), report);
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        verify_stage(f, &v->stages[i], report);
+        judge_rest(f, &h.commit, i, report);
+    }
+    err = f->kind->judge ? f->kind->judge(f, &h.commit, report) : 0;
+    if (err && !report->n_damaged)
+        return diag_errno(diag, err, f->path, "verifying");
     if (!report->n_damaged && !report->n_stale_slots)
         return 0;
     if (report->n_damaged)
@@ -50,14 +67,6 @@ bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
                         uint64_t n, uint8_t *out)
 {
     struct view *v = filter_view(f);
-    uint8_t page[PAGE_BYTES];
     uint64_t at = (lane * v->head.plane.n_blocks + first) * BLOCK_BYTES;
-    for (uint64_t end = at + n * BLOCK_BYTES, some; at < end; at += some, out += some) {
-        uint64_t in_page = at % PAGE_BYTES;
-        some = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
-        if (!stage_copy_page(&v->stages[0], at / PAGE_BYTES, page))
-            return false;
-        memcpy(out, page + in_page, some);
-    }
-    return true;
+    return stage_copy_bytes(&v->stages[0], at, n * BLOCK_BYTES, out);
 }

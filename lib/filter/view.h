@@ -41,7 +41,7 @@ struct view {
     struct plane
         *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
-    uint32_t n_bands;
+    uint32_t n_bands, bad_band;
     struct list_map *list;   /* kind_list's */
     struct ribbons *ribbons; /* kind_ribbon's */
     struct stage stages[];
@@ -92,6 +92,32 @@ struct tamis_filter {
     atomic_size_t refs; /* the owner's, until it closes, and those of values */
     atomic_bool closed;
 };
+
+/* The view as it is: that of a filter sealed at birth never changes. */
+static inline struct view *view_of(struct tamis_filter *f)
+{
+    return atomic_load_explicit(&f->view, memory_order_acquire);
+}
+
+/* Where a page of a stage is in the file. */
+static inline uint64_t filter_page_offset(const struct tamis_filter *f,
+                                          const struct stage *s, uint64_t nth)
+{
+    return f->offset + (uint64_t)(s->bits - s->map->base) + nth * PAGE_BYTES;
+}
+
+/* For the judge of a kind: this page breaks a rule. From now on it has failed. */
+static inline void verify_blame(struct tamis_filter *f, size_t stage, uint64_t nth,
+                                struct tamis_verify *report)
+{
+    struct stage *s = &view_of(f)->stages[stage];
+    uint64_t at = filter_page_offset(f, s, nth);
+    if (stage_is_bad(s, nth))
+        return; /* and counted */
+    stage_mark_bad(s, nth);
+    if (report->n_damaged++ == 0 || at < report->first_damaged)
+        report->first_damaged = at;
+}
 
 /* ---- filter.c ---- */
 /* One more, or one less, who keeps the filter from being freed. */

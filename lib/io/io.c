@@ -146,6 +146,34 @@ int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int
     return EEXIST;
 }
 
+/* The owner last: who gives a file away may not be allowed to change it any more. */
+void io_adopt(int dir, const char *store, int fd)
+{
+    struct stat of, is;
+    if (fstatat(dir, store, &of, 0) != 0 || fstat(fd, &is) != 0)
+        return;
+    mode_t mode = of.st_mode & (S_ISDIR(is.st_mode) ? 07777 : 0666);
+    if (is.st_gid != of.st_gid && fchown(fd, (uid_t)-1, of.st_gid) != 0)
+        mode = (mode & ~(mode_t)070) | (mode & 07) << 3; /* no group of the store's */
+    if ((is.st_mode & 07777) != mode)
+        fchmod(fd, mode);
+    if (is.st_uid != of.st_uid && geteuid() == 0 &&
+        fchown(fd, of.st_uid, (gid_t)-1) != 0)
+        return; /* it stays root's */
+}
+
+int io_make_dir(int store, const char *name)
+{
+    if (mkdirat(store, name, 0777) != 0)
+        return errno;
+    int fd = openat(store, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        io_adopt(store, ".", fd);
+        close(fd);
+    }
+    return 0;
+}
+
 int io_rename(int dir, const char *temp, const char *name)
 {
     if (io_calls.renameat2(dir, temp, dir, name, RENAME_NOREPLACE) == 0)
@@ -188,6 +216,8 @@ int io_open_nameless(const char *path, int *fd)
 
 int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir)
 {
+    if (!sync_dir)
+        io_adopt(dir, "..", fd);
     if (io_calls.fsync(fd) != 0)
         return errno;
     int err = io_rename(dir, temp, name);

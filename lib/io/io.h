@@ -42,7 +42,8 @@ void io_start_writing(int fd, uint64_t offset, uint64_t n);
 int io_allocate(int fd, uint64_t offset, uint64_t n);
 /* R13: io_create_temp() creates a temporary file for `name` in `dir`; `temp` gets its
  * name. io_publish() syncs it, renames it unless the name is taken (EEXIST), and syncs
- * the directory if `sync_dir`. Or call io_discard(). */
+ * the directory if `sync_dir`. Without, this is filters/ of a store, which syncs it,
+ * and io_adopt() comes first. Or call io_discard(). */
 enum { IO_TEMP_NAME_BYTES = 300 };
 int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int *fd);
 int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir);
@@ -51,6 +52,11 @@ int io_rename(int dir, const char *temp, const char *name);
 /* The same, over a file that has the name. */
 int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
+/* Gives a new file or directory of a store the group and the mode (a file: read and
+ * write) of the store's directory, `store` in `dir`, and its owner if we are root: as
+ * far as the system lets us. In another group the file is open as it is to others. */
+void io_adopt(int dir, const char *store, int fd);
+int io_make_dir(int store, const char *name); /* one of a store; EEXIST */
 int io_sync_dir(int dir);
 /* Opens a new file without a name in the directory `path`: it is gone however this
  * process ends. */
@@ -146,16 +152,42 @@ enum tamis_reason named_look(struct named *n, int fd, uint64_t now);
 /* The same if due. Waits for no thread, keeps errno. */
 void named_look_if_due(struct named *n, int fd, uint64_t now);
 
-/* ==== lock.c: locks =================================================== */
+/* ==== lock.c: locks between processes ================================== */
 
-/* Takes the writer's lock (R14), an open-file-description lock. ERR_BUSY: *holder is
- * the process, 0 if unknown. */
-int io_lock(int fd, pid_t *holder);
-void io_unlock(int fd);
-/* Does a writer have it now? Takes no lock; any descriptor will do. */
-int io_is_locked(int fd, bool *locked);
-/* Has another description any lock on this byte? */
-int io_byte_is_locked(int fd, uint64_t at, bool *locked);
+/* Open-file-description locks (R14). A file or a directory may have several. */
+enum lock_name {
+    LOCK_WRITER,   /* of a filter's file: one writer */
+    LOCK_COMMIT,   /* of LMDB's lock file: one write transaction */
+    LOCK_SLOT,     /* the same: one process takes or clears slots of readers */
+    LOCK_DIRECTORY /* only to tell who holds the flock of a directory */
+};
+/* Tries once. ERR_BUSY: io_holder() says who has it. */
+int io_lock(int fd, enum lock_name which);
+void io_unlock(int fd, enum lock_name which);
+/* Does somebody have it now? Takes no lock; any descriptor will do. */
+int io_is_locked(int fd, enum lock_name which, bool *locked);
+/* "process 123", "a process of another pid namespace", "another process": who has the
+ * lock, seen from a descriptor that has not. */
+enum { HOLDER_TEXT_BYTES = 24 };
+const char *io_holder(int fd, enum lock_name which, char text[HOLDER_TEXT_BYTES]);
+/* Tells others by the lock's own bytes that this process has it. */
+int io_tell_process(int fd, enum lock_name which);
+/* A number for this process that no process of another pid namespace has. */
+int io_process(uint64_t *number);
+/* fcntl() with an F_OFD_ command. F_OFD_GETLK: *found is the first byte that another
+ * description has locked. */
+#define NOT_LOCKED UINT64_MAX
+int io_byte_lock(int fd, int how, short type, uint64_t at, uint64_t n, uint64_t *found);
+
+/* How long a call waits for another process; zeros: without limit. */
+struct io_wait {
+    int64_t timeout_ms; /* 0: no limit; below 0: not at all */
+    int (*waiting)(void *ctx, uint64_t waited_ms, const struct tamis_diag *whom);
+    void *ctx;
+    uint64_t begun; /* by io_wait_more() */
+};
+/* After a failed try, which *whom describes: pauses. False: the wait is over. */
+bool io_wait_more(struct io_wait *w, const struct tamis_diag *whom);
 
 /* ==== fork.c: what a fork does to descriptors and locks =============== */
 

@@ -1,67 +1,112 @@
-/* One writer per file (R14): locks that tell who holds them. */
+/* Locks between processes: who holds one, and how long others wait for it (R14). */
 #include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-/* An open-file-description lock has no owner that F_OFD_GETLK could report. So a
- * writer locks two bytes: LOCK_AT, which excludes, and the byte after it numbered
- * by its pid, whose place tells a contender who is there. The kernel frees both
- * however the holder ends. */
-#define LOCK_AT  ((off_t)1 << 62)
-#define LOCK_PID (LOCK_AT + 1)
+/* An open-file-description lock has no owner that F_OFD_GETLK could report. So a holder
+ * locks two bytes: the first one of a range, which excludes, and a later one that
+ * stands for its process, whose place tells a contender who is there. That one is
+ * locked for reading, which a directory allows, too. The kernel frees both however the
+ * holder ends. */
+#define LOCK_AT(which) (((off_t)1 << 62) + ((off_t)(which) << 56))
+enum { PID_BITS = 22 }; /* the kernel's PID_MAX_LIMIT */
 
-static int lock_byte(int fd, off_t at)
+/* Two containers that share a store have processes of one number, so the namespace is
+ * part of it. Without /proc they are taken for one. */
+int io_process(uint64_t *number)
 {
-    struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
-}
-
-static pid_t lock_holder(int fd)
-{
-    struct flock lock = {.l_type = F_WRLCK,
-                         .l_whence = SEEK_SET,
-                         .l_start = LOCK_PID,
-                         .l_len = (off_t)1 << 32};
-    if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
-        return 0;
-    return (pid_t)(lock.l_start - LOCK_PID);
-}
-
-int io_byte_is_locked(int fd, uint64_t at, bool *locked)
-{
-    struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+    struct stat st = {.st_ino = 0};
+    if (fstatat(AT_FDCWD, "/proc/self/ns/pid", &st, 0) != 0 && errno != ENOENT &&
+        errno != ENOTDIR && errno != EACCES)
         return errno;
-    *locked = lock.l_type != F_UNLCK;
+    *number = (uint64_t)(st.st_ino & UINT32_MAX) << PID_BITS | (uint64_t)getpid();
     return 0;
 }
 
-int io_is_locked(int fd, bool *locked)
+int io_byte_lock(int fd, int how, short type, uint64_t at, uint64_t n, uint64_t *found)
 {
-    return io_byte_is_locked(fd, LOCK_AT, locked);
+    struct flock l = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = (off_t)n};
+    if (fcntl(fd, how, &l) != 0)
+        return errno;
+    if (found)
+        *found = l.l_type == F_UNLCK ? NOT_LOCKED : (uint64_t)l.l_start;
+    return 0;
 }
 
-int io_lock(int fd, pid_t *holder)
+int io_is_locked(int fd, enum lock_name which, bool *locked)
 {
-    *holder = 0;
-    int err = lock_byte(fd, LOCK_AT);
-    if (err == EAGAIN || err == EACCES) {
-        *holder = lock_holder(fd);
+    uint64_t found = NOT_LOCKED;
+    int rc =
+        io_byte_lock(fd, F_OFD_GETLK, F_WRLCK, (uint64_t)LOCK_AT(which), 1, &found);
+    *locked = found != NOT_LOCKED;
+    return rc;
+}
+
+int io_tell_process(int fd, enum lock_name which)
+{
+    uint64_t number;
+    int rc = io_process(&number);
+    return rc ? rc
+              : io_byte_lock(fd, F_OFD_SETLK, F_RDLCK,
+                             (uint64_t)LOCK_AT(which) + 1 + number, 1, NULL);
+}
+
+const char *io_holder(int fd, enum lock_name which, char text[HOLDER_TEXT_BYTES])
+{
+    uint64_t from = (uint64_t)LOCK_AT(which) + 1, found = NOT_LOCKED, mine = 0;
+    int rc =
+        io_byte_lock(fd, F_OFD_GETLK, F_WRLCK, from, (UINT64_C(1) << 56) - 1, &found);
+    if (rc || found == NOT_LOCKED || io_process(&mine) != 0)
+        return "another process";
+    if ((found - from) >> PID_BITS != mine >> PID_BITS)
+        return "a process of another pid namespace";
+    snprintf(text, HOLDER_TEXT_BYTES, "process %u",
+             (unsigned)((found - from) & ((1u << PID_BITS) - 1)));
+    return text;
+}
+
+int io_lock(int fd, enum lock_name which)
+{
+    int rc = io_byte_lock(fd, F_OFD_SETLK, F_WRLCK, (uint64_t)LOCK_AT(which), 1, NULL);
+    if (rc == EAGAIN || rc == EACCES)
         return TAMIS_ERR_BUSY;
-    }
-    if (err)
-        return err;
-    return lock_byte(fd, LOCK_PID + getpid());
+    if (!rc)
+        rc = io_tell_process(fd, which);
+    if (rc)
+        io_unlock(fd, which); /* none that nobody can name */
+    return rc;
 }
 
 /* Explicitly, not by closing: a copy of the descriptor that a fork made while it was
  * being opened would keep the lock. */
-void io_unlock(int fd)
+void io_unlock(int fd, enum lock_name which)
 {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    fcntl(fd, F_OFD_SETLK, &lock);
+    io_byte_lock(fd, F_OFD_SETLK, F_UNLCK, (uint64_t)LOCK_AT(which), UINT64_C(1) << 56,
+                 NULL);
+}
+
+/* Each pause is an eighth of the time waited so far, so that a wait is never longer
+ * than its cause by much more than that. */
+bool io_wait_more(struct io_wait *w, const struct tamis_diag *whom)
+{
+    enum { SHORTEST_NS = 50000, LONGEST_NS = 10000000 };
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    if (!w->begun)
+        w->begun = now;
+    uint64_t waited = now - w->begun, ms = waited / 1000000, pause = waited / 8;
+    if (w->timeout_ms < 0 || (w->timeout_ms && ms >= (uint64_t)w->timeout_ms) ||
+        (w->waiting && w->waiting(w->ctx, ms, whom)))
+        return false;
+    pause = pause < SHORTEST_NS ? SHORTEST_NS : pause;
+    t = (struct timespec){.tv_nsec = (long)(pause < LONGEST_NS ? pause : LONGEST_NS)};
+    nanosleep(&t, NULL);
+    return true;
 }

@@ -93,14 +93,6 @@ KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
     return pairs_lack(m->pair[words - 1], block);
 }
 
-KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
-{
-    uint64_t zeros = 0;
-    for (int i = 0; i < 64; i++)
-        zeros |= (uint64_t)(bytes[i] == 0) << i;
-    return zeros;
-}
-
 KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
                            bool alone)
 {
@@ -114,18 +106,6 @@ KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *blo
         if (missing[i]) /* a set bit stays set: no need to take the line for writing */
             fresh += set_missing(&w[i], missing[i], alone);
     return fresh;
-}
-
-KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
-{
-    return add(x, words, block, false);
-}
-
-KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
-                                         uint8_t *block)
-{
-    return add(x, words, block, true);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
@@ -145,15 +125,7 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return vaddlvq_u8(n);
 }
 
-/* Of eight numbers the one of word `start` comes first. */
-KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
-{
-    uint32_t was[WORDS_PER_BLOCK];
-    memcpy(was, numbers, sizeof was);
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
-        numbers[i] = was[(start + i) % WORDS_PER_BLOCK];
-}
-
+#include "lib/kernel/plain.h"
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */

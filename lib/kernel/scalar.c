@@ -76,14 +76,6 @@ KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
     return missing != 0;
 }
 
-KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
-{
-    uint64_t zeros = 0;
-    for (int i = 0; i < 64; i++)
-        zeros |= (uint64_t)(bytes[i] == 0) << i;
-    return zeros;
-}
-
 KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
                            bool alone)
 {
@@ -98,18 +90,6 @@ KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *blo
         fresh += set_missing(&w[word], mask, alone);
     }
     return fresh;
-}
-
-KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
-{
-    return add(x, words, block, false);
-}
-
-KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
-                                         uint8_t *block)
-{
-    return add(x, words, block, true);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
@@ -140,15 +120,7 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return sums * UINT64_C(0x0001000100010001) >> 48;
 }
 
-/* Of eight numbers the one of word `start` comes first. */
-KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
-{
-    uint32_t was[WORDS_PER_BLOCK];
-    memcpy(was, numbers, sizeof was);
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
-        numbers[i] = was[(start + i) % WORDS_PER_BLOCK];
-}
-
+#include "lib/kernel/plain.h"
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */

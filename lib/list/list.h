@@ -1,7 +1,7 @@
 /* Lists of sorted hashes, for other rooms: a writer. lib/filter/list.c answers probes,
  * cursor.c of this room reads in order.
  *
- *     list_writer_create() or list_writer_at()
+ *     list_writer_create()
  *     list_writer_add()      again and again
  *     list_writer_finish(), or list_writer_abort()
  *
@@ -35,16 +35,13 @@ struct list_written {
 int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
                        int dir, const char *name, struct list_writer **out,
                        struct tamis_diag *diag);
-/* The same in a file of the caller's, from byte `at` on, a multiple of 4096. */
-int list_writer_at(const struct list_options *o, const uint8_t uuid[UUID_BYTES], int fd,
-                   uint64_t at, struct list_writer **out, struct tamis_diag *diag);
 /* Adds n values, all greater than those before. ERR_RANGE: they are not, or have more
  * than hash_bits bits; the error stays, as every other does: the errno of a write, or
  * ERR_TOO_LARGE for more than 2^28 pages. */
 int list_writer_add(struct list_writer *w, const uint64_t *values, size_t n);
-/* Writes what is left, and the header last. A file of a name is synced, and gets its
- * name (ERR_EXISTS if that is taken); the directory is synced, too, if sync_dir. Frees
- * the writer, whatever happens. */
+/* Writes what is left, and the header last. The file is synced, and gets its name
+ * (ERR_EXISTS if that is taken); the directory is synced, too, if sync_dir. Frees the
+ * writer, whatever happens. */
 int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written *out,
                        struct tamis_diag *diag);
 /* Discards the file, and frees the writer. NULL is none. */

@@ -16,7 +16,7 @@ enum { PROGRESS_BYTES = 8 << 20 };
 
 struct merging {
     size_t n;
-    struct list_source **sources;
+    struct tamis_list_cursor **sources;
     struct merge *merge;
     struct tamis_merge_options opt;
     uint64_t n_pages, told; /* of all lists; bytes, when it was told last */
@@ -24,33 +24,25 @@ struct merging {
 
 /* ---- the sources ---- */
 
-static int unfit(struct tamis_filter *list, const struct list_source *s,
-                 const struct list_source *first, struct tamis_diag *diag)
-{
-    return diag_fail(
-        diag, TAMIS_ERR_UNFIT, filter_path(list),
-        "a list of %u bit%s a hash, and the first has %u: merge lists of one "
-        "width",
-        list_source_hash_bits(s), list_source_hash_bits(s) == 1 ? "" : "s",
-        list_source_hash_bits(first));
-}
-
 static int open_sources(struct merging *m, struct tamis_filter *const *lists,
                         struct tamis_diag *diag)
 {
     int err = 0;
     for (size_t i = 0; i < m->n && !err; i++) {
-        err = list_source_open(lists[i], &m->sources[i], diag);
+        err = tamis_list_cursor_create(lists[i], &m->sources[i], diag);
         if (err)
             break;
         if (tamis_filter_domain(lists[i]).tag != tamis_filter_domain(lists[0]).tag)
             err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(lists[i]),
                             "a list of another hash or seed than the first: merge "
                             "lists of one store");
-        else if (list_source_hash_bits(m->sources[i]) !=
-                 list_source_hash_bits(m->sources[0]))
-            err = unfit(lists[i], m->sources[i], m->sources[0], diag);
-        m->n_pages += list_source_n_pages(m->sources[i]);
+        else if (m->sources[i]->list->hash_bits != m->sources[0]->list->hash_bits)
+            err = diag_fail(diag, TAMIS_ERR_UNFIT, filter_path(lists[i]),
+                            "%u bits of each hash, and the first list has %u: merge "
+                            "lists of one width",
+                            m->sources[i]->list->hash_bits,
+                            m->sources[0]->list->hash_bits);
+        m->n_pages += m->sources[i]->list->n_pages;
     }
     return err;
 }
@@ -63,7 +55,7 @@ static int begin(struct merging *m, struct tamis_filter *const *lists, size_t n,
     if (!n || !lists)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no list to merge");
     m->n = n;
-    m->sources = calloc(n, sizeof(struct list_source *));
+    m->sources = calloc(n, sizeof(struct tamis_list_cursor *));
     struct merge_source *s = calloc(n, sizeof *s);
     int err = m->sources && s ? open_sources(m, lists, diag)
                               : diag_errno(diag, ENOMEM, NULL, "merging lists");
@@ -79,7 +71,7 @@ static void end(struct merging *m)
 {
     merge_free(m->merge);
     for (size_t i = 0; i < m->n && m->sources; i++)
-        list_source_close(m->sources[i]);
+        tamis_list_cursor_free(m->sources[i]);
     free(m->sources);
 }
 
@@ -91,20 +83,21 @@ static int tell(struct merging *m)
     if (!m->opt.progress)
         return 0;
     for (size_t i = 0; i < m->n; i++)
-        done += list_source_pages_read(m->sources[i]) * PAGE_BYTES;
+        done += m->sources[i]->order.page * PAGE_BYTES;
     if (done - m->told < PROGRESS_BYTES && (done < total || done == m->told))
         return 0;
     m->told = done;
     return m->opt.progress(m->opt.progress_ctx, done, total) ? ECANCELED : 0;
 }
 
-/* The source that ended the merge, or none. */
-static const struct list_source *failed_source(const struct merging *m)
+/* By one of the sources, or not. */
+static int merge_failed(const struct merging *m, int err, const char *name,
+                        struct tamis_diag *diag)
 {
     for (size_t i = 0; i < m->n; i++)
-        if (list_source_is_bad(m->sources[i]))
-            return m->sources[i];
-    return NULL;
+        if (list_source_failed(m->sources[i], diag))
+            return m->sources[i]->failed;
+    return diag_errno(diag, err, name, "merging lists");
 }
 
 static int copy_values(struct merging *m, struct list_writer *w, const char *name,
@@ -114,10 +107,8 @@ static int copy_values(struct merging *m, struct list_writer *w, const char *nam
     size_t n;
     for (uint64_t i = 1;; i++) {
         int err = merge_next(m->merge, &block, &n);
-        const struct list_source *s = err ? failed_source(m) : NULL;
         if (err)
-            return s ? list_source_failed(s, err, diag)
-                     : diag_errno(diag, err, name, "merging lists");
+            return merge_failed(m, err, name, diag);
         err = n ? list_writer_add(w, block, n) : 0;
         if (err == TAMIS_ERR_RANGE)
             return diag_fail(diag, TAMIS_ERR_DAMAGED, name,
@@ -139,7 +130,7 @@ static int write_list(struct merging *m, const struct tamis_domain *domain,
                       struct tamis_diag *diag)
 {
     struct list_options o = {.domain = *domain,
-                             .hash_bits = list_source_hash_bits(m->sources[0]),
+                             .hash_bits = m->sources[0]->list->hash_bits,
                              .who = &m->opt.identity,
                              .watermark = m->opt.watermark};
     struct list_writer *w;
@@ -167,7 +158,7 @@ static int merge(struct tamis_filter *const *lists, size_t n,
     }
     if (!err) {
         for (size_t i = 0; i < n; i++)
-            report->n_read += list_source_n_values(m.sources[i]);
+            report->n_read += m.sources[i]->list->n_hashes;
         report->n_repeats = merge_repeats(m.merge);
         report->n_hashes = out->n_hashes;
         report->file_bytes = out->file_bytes;

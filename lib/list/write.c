@@ -25,9 +25,7 @@ struct list_writer {
     struct commit commit;
     uint32_t hash_bits;
     uint64_t n_keys;
-    int dir; /* -1: in a file of the caller's */
-    int fd;
-    uint64_t at; /* where the list begins in the file */
+    int dir, fd;
     char *name;
     char temp[IO_TEMP_NAME_BYTES];
     int failed; /* the first error, for good */
@@ -74,8 +72,17 @@ static void describe(struct list_writer *w, const struct list_options *o,
     w->n_keys = o->n_keys;
 }
 
-static int new_writer(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
-                      struct list_writer **out, struct tamis_diag *diag)
+static void free_writer(struct list_writer *w)
+{
+    free(w->name);
+    free(w->digests);
+    free(w->firsts);
+    free(w);
+}
+
+int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
+                       int dir, const char *name, struct list_writer **out,
+                       struct tamis_diag *diag)
 {
     *out = NULL;
     if (o->hash_bits > 64)
@@ -89,51 +96,14 @@ static int new_writer(const struct list_options *o, const uint8_t uuid[UUID_BYTE
     memset(w, 0, offsetof(struct list_writer, values));
     w->kernel = kernel_list_best();
     w->in_piece = 0;
-    w->dir = w->fd = -1;
+    w->dir = dir;
     describe(w, o, uuid);
-    *out = w;
-    return 0;
-}
-
-static void free_writer(struct list_writer *w)
-{
-    free(w->name);
-    free(w->digests);
-    free(w->firsts);
-    free(w);
-}
-
-int list_writer_at(const struct list_options *o, const uint8_t uuid[UUID_BYTES], int fd,
-                   uint64_t at, struct list_writer **out, struct tamis_diag *diag)
-{
-    *out = NULL;
-    if (at % PAGE_BYTES != 0 || at > INT64_MAX)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
-                         "a list starts at a multiple of 4096");
-    int err = new_writer(o, uuid, out, diag);
-    if (err)
-        return err;
-    (*out)->fd = fd;
-    (*out)->at = at;
-    return 0;
-}
-
-int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
-                       int dir, const char *name, struct list_writer **out,
-                       struct tamis_diag *diag)
-{
-    struct list_writer *w;
-    int err = new_writer(o, uuid, &w, diag);
-    *out = NULL;
-    if (err)
-        return err;
     w->name = strdup(name);
     err = w->name ? io_create_temp(dir, name, w->temp, &w->fd) : ENOMEM;
     if (err) {
         free_writer(w);
         return diag_errno(diag, err, name, "cannot create");
     }
-    w->dir = dir;
     err = io_refuse_network(w->fd);
     if (err) {
         list_writer_abort(w);
@@ -147,8 +117,7 @@ void list_writer_abort(struct list_writer *w)
 {
     if (!w)
         return;
-    if (w->dir >= 0)
-        io_discard(w->dir, w->temp, w->fd);
+    io_discard(w->dir, w->temp, w->fd);
     free_writer(w);
 }
 
@@ -207,7 +176,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
     memcpy(w->digests + w->n_pages * DIGEST_BYTES, &digest, sizeof digest);
     w->firsts[w->n_pages++] = le64_of(n ? values[0] : 0);
     w->in_piece += PAGE_BYTES;
-    uint64_t end = w->at + (w->n_pages + 1) * PAGE_BYTES;
+    uint64_t end = (w->n_pages + 1) * PAGE_BYTES;
     return end % PIECE_BYTES == 0 ? write_piece(w, end) : 0;
 }
 
@@ -297,16 +266,14 @@ static int write_digests(struct list_writer *w)
     w->digests = digests;
     memset(digests + level_1, 0, (size_t)t.n_bytes - level_1);
     s->root = digest_tree_finish(&t, digests);
-    return io_write(w->fd, digests, (size_t)t.n_bytes, w->at + s->digests_offset);
+    return io_write(w->fd, digests, (size_t)t.n_bytes, s->digests_offset);
 }
 
 static int write_index(struct list_writer *w)
 {
-    struct stage_desc *s = &w->commit.stages[LIST_INDEX], there = *s;
+    struct stage_desc *s = &w->commit.stages[LIST_INDEX];
     struct stage_writer *to;
-    there.offset += w->at;
-    there.digests_offset += w->at;
-    int err = stage_writer_new(w->fd, &there, &to);
+    int err = stage_writer_new(w->fd, s, &to);
     if (err)
         return err;
     for (uint64_t done = 0, some; done < w->n_pages && !err; done += some) {
@@ -329,12 +296,10 @@ static int write_all(struct list_writer *w, struct list_written *out)
     if (!err && w->n_hashes == 0)
         err = put_page(w, w->values, 0, &none);
     if (!err)
-        err = write_piece(w, w->at + (w->n_pages + 1) * PAGE_BYTES);
+        err = write_piece(w, (w->n_pages + 1) * PAGE_BYTES);
     if (err)
         return err;
     lay_out(w);
-    if (w->at > INT64_MAX - w->commit.committed_bytes)
-        return EFBIG;
     err = write_digests(w);
     if (!err)
         err = write_index(w);
@@ -344,7 +309,7 @@ static int write_all(struct list_writer *w, struct list_written *out)
     commit_encode(&w->commit, SLOT_BIRTH, header + IDENTITY_BYTES);
     *out = (struct list_written){w->n_hashes, w->commit.committed_bytes,
                                  commit_table_digest(&w->commit)};
-    return io_write(w->fd, header, sizeof header, w->at);
+    return io_write(w->fd, header, sizeof header, 0);
 }
 
 static int cannot_write(const struct list_writer *w, int err, struct tamis_diag *diag)
@@ -365,7 +330,7 @@ int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written
 {
     *out = (struct list_written){0};
     int err = write_all(w, out);
-    if (!err && w->dir >= 0)
+    if (!err)
         err = io_publish(w->dir, w->temp, w->name, w->fd, sync_dir);
     if (err) {
         *out = (struct list_written){0};
@@ -373,8 +338,7 @@ int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written
         list_writer_abort(w);
         return err;
     }
-    if (w->dir >= 0)
-        close(w->fd);
+    close(w->fd);
     free_writer(w);
     return 0;
 }

@@ -9,6 +9,7 @@
 #define TAMIS_PACK_PACK_H
 
 #include "format/pack.h"
+#include "lib/filter/pack.h"
 #include "lib/tamis.h"
 
 /* ==== bands.c: which filters lie in one band ==== */
@@ -64,15 +65,6 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number,
 /* The table digest that a column without a file has, once its blocks were read
  * (SPEC.md §17.2). */
 uint64_t pack_hashes_digest(const struct pack_hashes *h, uint32_t number);
-
-/* ==== columns.c: the table of an open pack ==== */
-
-/* Reads the table of columns, in the order of their numbers, until `fn` returns
- * non-zero, and returns that. ERR_DAMAGED: a page or an entry fails its check. */
-typedef int pack_column_fn(void *ctx, uint32_t band, uint32_t column,
-                           const struct column *col);
-int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
-                     struct tamis_diag *diag);
 
 /* ==== unpack.c: a column as a filter of its own ==== */
 
@@ -138,5 +130,9 @@ uint64_t pack_file_bytes(const struct pack_job *job);
  * an errno. */
 int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,
                uint64_t *file_bytes, struct tamis_diag *diag);
+
+/* pack_each_entry() by the header as of now. */
+int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
+                     struct tamis_diag *diag);
 
 #endif

@@ -40,6 +40,7 @@ static const uint8_t *window_page(struct pack_window *w, struct stage *s, uint64
     if (w->of[slot] == s && w->page[slot] == page)
         return w->bytes[slot];
     w->of[slot] = NULL;
+    stage_read_ahead(s, page);
     if (!stage_copy_page(s, page, w->bytes[slot]))
         return NULL;
     w->of[slot] = s;
@@ -73,7 +74,7 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
                 const struct band *band, uint32_t column, uint64_t own_blocks,
                 uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
 {
-    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
+    struct view *v = view_of(pack);
     if (own_blocks == 0 || band->geometry.n_blocks % own_blocks != 0)
         return TAMIS_ERR_DAMAGED;
     uint64_t in_band = band->geometry.n_blocks / own_blocks;
@@ -87,7 +88,7 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
 bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
                         uint32_t column, uint64_t own_blocks)
 {
-    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
+    struct view *v = view_of(pack);
     struct stage *rows = &v->stages[PACK_ROWS];
     if (own_blocks == 0 || band->geometry.n_blocks % own_blocks != 0)
         return true;
@@ -255,4 +256,12 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
     else
         close(fd);
     return err;
+}
+
+int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
+                     struct tamis_diag *diag)
+{
+    struct header h;
+    int rc = filter_header(f, &h, diag);
+    return rc ? rc : pack_each_entry(f, &h.commit, fn, ctx, diag);
 }

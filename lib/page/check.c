@@ -271,6 +271,20 @@ bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
     return check_page(s, page, copy, true);
 }
 
+bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out)
+{
+    uint8_t page[PAGE_BYTES];
+    for (uint64_t end = at + n, some; at < end; at += some, out += some) {
+        uint64_t in_page = at % PAGE_BYTES;
+        some = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
+        stage_read_ahead(s, at / PAGE_BYTES);
+        if (!stage_copy_page(s, at / PAGE_BYTES, page))
+            return false;
+        memcpy(out, page + in_page, some);
+    }
+    return true;
+}
+
 /* Strict: the bits that are probed are the very copy that was checked. */
 static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
                                         uint64_t h)

@@ -23,24 +23,13 @@ struct level {
     struct sigaction earlier;
     atomic_bool spent; /* it had SA_RESETHAND, and ran */
     int below;         /* where it goes when that one passes on to us, or NO_LEVEL */
-    unsigned number;   /* of all that there have been */
+    uintptr_t number;  /* of all that there have been */
 };
 static struct level levels[N_LEVELS];
 static atomic_int top_level;
 static atomic_bool active;
 static bool hooked; /* our handler is in place, or below one that came later */
 static unsigned n_users, n_hooked;
-
-/* The frame from which this thread calls the previous handler. If our handler runs
- * below this frame meanwhile, the previous handler has called it. A handler that jumps
- * out never comes back to clear this. The next fault is mostly not below it, and clears
- * it. Static storage: the first reader may be a signal handler, and must not allocate.
- */
-static _Thread_local struct {
-    uintptr_t frame; /* 0: nothing */
-    unsigned number;
-    int level;
-} passing __attribute__((tls_model("initial-exec")));
 
 static bool is_fault(const siginfo_t *info)
 {
@@ -59,11 +48,11 @@ static void die(int sig, const siginfo_t *info)
 
 /* The mask that the kernel would have run it with: ours blocks everything. */
 static void run_earlier(const struct sigaction *e, int sig, siginfo_t *info,
-                        void *context)
+                        ucontext_t *context)
 {
     sigset_t mask, ours;
     sigemptyset(&mask);
-    sigorset(&mask, &((ucontext_t *)context)->uc_sigmask, &e->sa_mask);
+    sigorset(&mask, &context->uc_sigmask, &e->sa_mask);
     if (!(e->sa_flags & SA_NODEFER))
         sigaddset(&mask, sig);
     sigprocmask(SIG_SETMASK, &mask, &ours);
@@ -74,7 +63,7 @@ static void run_earlier(const struct sigaction *e, int sig, siginfo_t *info,
     sigprocmask(SIG_SETMASK, &ours, NULL);
 }
 
-static void pass_to(struct level *l, int sig, siginfo_t *info, void *context)
+static void pass_to(struct level *l, int sig, siginfo_t *info, ucontext_t *context)
 {
     const struct sigaction *e = &l->earlier;
     if (e->sa_handler == SIG_IGN && !is_fault(info))
@@ -86,24 +75,34 @@ static void pass_to(struct level *l, int sig, siginfo_t *info, void *context)
         run_earlier(e, sig, info, context);
 }
 
-static int next_level(uintptr_t frame)
+/* The stack does not tell whether the kernel calls us, or the handler to which we have
+ * passed the signal on: handlers jump out, fault themselves, and run on other stacks.
+ * So the signal says it, in uc_link, which the kernel sets to NULL and leaves alone. */
+static void *mark_of(const struct level *l)
 {
-    const struct level *from = &levels[passing.level];
-    if (frame < passing.frame && from->number == passing.number &&
-        from->below != NO_LEVEL)
-        return from->below;
-    return atomic_load(&top_level);
+    return (void *)((uintptr_t)levels + l->number);
 }
 
-static void pass_on(int sig, siginfo_t *info, void *context)
+/* NULL: nobody is left, for one that has no more below it passes on to us. */
+static struct level *next_level(const ucontext_t *context)
 {
-    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    int to = next_level(frame);
-    passing.frame = frame;
-    passing.number = levels[to].number;
-    passing.level = to;
-    pass_to(&levels[to], sig, info, context);
-    passing.frame = 0;
+    for (struct level *l = levels; l < levels + N_LEVELS; l++)
+        if ((void *)context->uc_link == mark_of(l))
+            return l->below == NO_LEVEL ? NULL : &levels[l->below];
+    return &levels[atomic_load(&top_level)];
+}
+
+static void pass_on(int sig, siginfo_t *info, ucontext_t *context)
+{
+    struct level *to = next_level(context);
+    void *before = context->uc_link;
+    if (!to) {
+        die(sig, info);
+        return;
+    }
+    context->uc_link = mark_of(to);
+    pass_to(to, sig, info, context);
+    context->uc_link = before;
 }
 
 static void on_sigbus(int sig, siginfo_t *info, void *context)

@@ -42,6 +42,27 @@ void map_at_random(const struct mapping *m)
     io_calls.madvise(m->address, m->n_bytes, MADV_RANDOM);
 }
 
+static void read_soon(const uint8_t *from, uint64_t n_bytes)
+{
+    uintptr_t at = (uintptr_t)from, before = at % (uintptr_t)sysconf(_SC_PAGESIZE);
+    io_calls.madvise((void *)(at - before), n_bytes + before, MADV_WILLNEED);
+}
+
+/* The disk reads a piece while the caller looks at the one before. Digests and floors
+ * lie elsewhere: each of their pages would be a read that the caller waits for. */
+void stage_read_ahead(const struct stage *s, uint64_t page)
+{
+    enum { PIECE = (2 << 20) / PAGE_BYTES };
+    uint64_t begin = page ? page + PIECE : 0, end = page + 2 * PIECE;
+    end = end < s->n_pages ? end : s->n_pages;
+    if (page == 0 && s->digests)
+        read_soon(s->digests, digests_bytes(s->n_pages));
+    if (page == 0 && s->floors)
+        read_soon(s->floors, floors_bytes(s->n_pages));
+    if (page % PIECE == 0 && begin < end)
+        read_soon(s->bits + begin * PAGE_BYTES, (end - begin) * PAGE_BYTES);
+}
+
 void map_drop(struct mapping *m)
 {
     lost_forget(m); /* first: another mapping may get its addresses */

@@ -106,7 +106,13 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
 bool stage_check_page(struct stage *s, uint64_t page);
 /* The same on a copy: `copy` has the page if it is good. */
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
+/* n bytes of the stage, from byte `at` on, if all of their pages are good. */
+bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out);
 void stage_mark_bad(struct stage *s, uint64_t page);
+/* Called before each page by whoever looks at all pages in order: starts reading the
+ * pages that follow, which MADV_RANDOM keeps the kernel from doing. Errors are ignored.
+ */
+void stage_read_ahead(const struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
 /* Grows, from 1, when a stage of this process stops being all good. Read it before you
  * note that a stage is all good, and note both. */

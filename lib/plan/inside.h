@@ -1,11 +1,11 @@
-/* Dividing memory over a store's filters: store.c (runs, public calls), fit.c (using
+/* Dividing memory over a store's filters: store.c (runs, the public call), fit.c (using
  * the memory up) and shares.c (one filter). */
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
 #include "lib/plan/plan.h"
 
-/* ==== store.c: runs, and the public calls ==== */
+/* ==== store.c: runs, and the public call ==== */
 
 /* Above so many segments, plan first with rounded numbers of keys. */
 enum { FEW = 4096 };

@@ -111,6 +111,55 @@ uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits)
     return (uint64_t)llround(log1p(-fill) / log1p(-bit_chance(g)));
 }
 
+/* ---- the error of bits ---- */
+
+/* As compilers make wide instructions of it: loops over eight words. */
+static void fills_of(const uint8_t *block, double fill[WORDS_PER_BLOCK])
+{
+    uint64_t word[WORDS_PER_BLOCK];
+    memcpy(word, block, sizeof word);
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
+        uint64_t x = word[i];
+        x -= x >> 1 & UINT64_C(0x5555555555555555);
+        x = (x & UINT64_C(0x3333333333333333)) +
+            (x >> 2 & UINT64_C(0x3333333333333333));
+        x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+        x += x >> 8;
+        x += x >> 16;
+        word[i] = (x + (x >> 32)) & 127;
+    }
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+        fill[i] = (double)(int32_t)word[i] / 64;
+}
+
+/* Its bit in each word is set with the chance that is the word's fill; the window
+ * begins at each of eight places as often. */
+double plan_block_error(const uint8_t *block, uint32_t words)
+{
+    double fill[2 * WORDS_PER_BLOCK], all[WORDS_PER_BLOCK], sum = 0;
+    fills_of(block, fill);
+    memcpy(fill + WORDS_PER_BLOCK, fill, sizeof fill / 2);
+    memcpy(all, fill, sizeof all);
+    for (uint32_t i = 1; i < words; i++)
+        for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+            all[start] *= fill[start + i];
+    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+        sum += all[start];
+    return sum / WORDS_PER_BLOCK;
+}
+
+double plan_bits_error(const struct geometry *g, const uint8_t *bits)
+{
+    double error = 1;
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        double sum = 0;
+        for (uint64_t i = 0; i < g->n_blocks; i++, bits += BLOCK_BYTES)
+            sum += plan_block_error(bits, g->words);
+        error *= sum / (double)g->n_blocks;
+    }
+    return error;
+}
+
 /* ---- choosing a geometry ---- */
 
 /* Whole pages, and the largest power of two of them that costs under FOLD_COST. */

@@ -24,6 +24,10 @@ int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g);
 /* For a filter that will be packed: the same shape, and whole pages that fold to the
  * next 2^k or 3 * 2^k blocks. ERR_TOO_LARGE. */
 int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g);
+/* The error for keys of this block; 1 if it is all ones. */
+double plan_block_error(const uint8_t *block, uint32_t words);
+/* The same for all blocks of a stage. */
+double plan_bits_error(const struct geometry *g, const uint8_t *bits);
 /* Bits that n_keys distinct keys are expected to set. */
 uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
 /* The reverse: distinct keys that explain n_bits set bits. */
@@ -43,8 +47,6 @@ enum {
  * blocks is better for them. ERR_TOO_LARGE. */
 int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
                          struct ribbon_geometry *g);
-/* The chance that a key that is in no page matches in one. */
-double plan_ribbon_error(const struct ribbon_geometry *g);
 
 /* ==== growth.c: the series of a growing filter ==== */
 

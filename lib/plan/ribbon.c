@@ -32,24 +32,13 @@ static double a_page(const struct rows *r)
 
 static struct rows rows_for(double error)
 {
-    uint32_t low = RIBBON_MIN_BLOCKS, high = RIBBON_MAX_BLOCKS;
-    while (low < high) {
-        uint32_t middle = (low + high + 1) / 2;
-        if (ribbon_page_error(middle) <= error)
-            low = middle;
-        else
-            high = middle - 1;
-    }
+    double most = PAGE_BYTES / 8 / -log2(error); /* as many columns everywhere */
+    uint32_t low = (uint32_t)fmin(fmax(most, RIBBON_MIN_BLOCKS), RIBBON_MAX_BLOCKS);
+    while (low > RIBBON_MIN_BLOCKS && ribbon_page_error(low) > error)
+        low--;
     double few = ribbon_page_error(low), many = ribbon_page_error(low + 1);
     double longer = error < few ? 0 : error < many ? (error - few) / (many - few) : 1;
     return (struct rows){low, longer};
-}
-
-double plan_ribbon_error(const struct ribbon_geometry *g)
-{
-    double longer = (double)g->n_long / (double)g->n_pages;
-    return ribbon_page_error(g->blocks) * (1 - longer) +
-           ribbon_page_error(g->blocks + 1) * longer;
 }
 
 /* ---- keys that are bumped ---- */
@@ -102,16 +91,16 @@ static double bumped_keys(double n_keys, double n_pages, const struct rows *r)
 
 /* ---- how many ---- */
 
-static uint64_t with_digests(double n_pages)
+static uint64_t with_digests(uint64_t n_pages)
 {
-    return (uint64_t)n_pages + digests_bytes((uint64_t)n_pages) / PAGE_BYTES;
+    return n_pages + digests_bytes(n_pages) / PAGE_BYTES;
 }
 
 /* About what split blocks take: a twentieth more than the classic formula. */
 static uint64_t last_pages(double n_keys, double error)
 {
     double bits = n_keys * 1.4427 * 1.05 * -log2(error);
-    return with_digests(ceil((bits + 1) / 8 / PAGE_BYTES));
+    return with_digests((uint64_t)ceil((bits + 1) / 8 / PAGE_BYTES));
 }
 
 /* The pages of all stages that so many keys need, and how many the next one has. */
@@ -126,7 +115,7 @@ static uint64_t least_pages(double n_keys, const struct rows *r, double error,
          n++) {
         uint64_t next;
         double left = bumped_keys(n_keys, n, r);
-        uint64_t all = with_digests(n);
+        uint64_t all = with_digests((uint64_t)n);
         all += depth + 1 < MAX_DEPTH ? least_pages(left, r, error, depth + 1, &next)
                                      : last_pages(left, error);
         if (all <= least) { /* more pages bump fewer */
@@ -141,27 +130,21 @@ static uint64_t least_pages(double n_keys, const struct rows *r, double error,
     return last;
 }
 
-static int choose(uint64_t n_keys, double error, unsigned depth,
-                  struct ribbon_geometry *g)
+int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
+                         struct ribbon_geometry *g)
 {
     struct rows r = rows_for(error);
     double pages = (double)n_keys / LARGE_LOAD / a_page(&r);
+    *g = (struct ribbon_geometry){0};
+    if (stage == RIBBON_MOST_STAGES)
+        return 0;
     if (!(pages < (double)RIBBON_MAX_PAGES))
         return TAMIS_ERR_TOO_LARGE;
     g->n_pages = (uint64_t)pages + 1;
     if (pages < SMALL_PAGES)
-        least_pages((double)n_keys, &r, error, depth, &g->n_pages);
+        least_pages((double)n_keys, &r, error, stage, &g->n_pages);
     g->blocks = r.blocks;
     g->n_long = (uint64_t)(r.longer * (double)g->n_pages);
-    return 0;
-}
-
-int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
-                         struct ribbon_geometry *g)
-{
-    if (stage < RIBBON_MOST_STAGES)
-        return choose(n_keys, error, stage, g);
-    g->n_pages = 0;
     return 0;
 }
 
@@ -176,9 +159,11 @@ static uint64_t bumped_by_luck(const struct ribbon_geometry *g, uint64_t n_keys,
     return n < 0 ? 0 : n < (double)n_keys ? (uint64_t)n : n_keys;
 }
 
-static uint64_t stage_bytes(uint64_t n_pages)
+static double pages_error(const struct ribbon_geometry *g)
 {
-    return n_pages * PAGE_BYTES + digests_bytes(n_pages);
+    double longer = (double)g->n_long / (double)g->n_pages;
+    return ribbon_page_error(g->blocks) * (1 - longer) +
+           ribbon_page_error(g->blocks + 1) * longer;
 }
 
 /* Stage by stage, as the builder makes them, behind the first one. */
@@ -187,11 +172,15 @@ static int later_stages(const struct ribbon_geometry *first, uint64_t n_keys,
 {
     struct ribbon_geometry g = *first;
     struct geometry last;
-    double expected;
+    double expected, reach = 1;
     for (uint32_t i = 1; g.n_pages; i++) {
         plan->bits_bytes += g.n_pages * PAGE_BYTES;
-        plan->file_bytes += stage_bytes(g.n_pages);
-        n_keys = bumped_by_luck(&g, n_keys, sigmas);
+        plan->file_bytes += with_digests(g.n_pages) * PAGE_BYTES;
+        uint64_t bumped = bumped_by_luck(&g, n_keys, sigmas);
+        double part = n_keys ? (double)bumped / (double)n_keys : 0;
+        plan->error += reach * (1 - part) * pages_error(&g);
+        reach *= part;
+        n_keys = bumped;
         int err = plan_ribbon_geometry(n_keys, error, i, &g);
         if (err)
             return err;
@@ -199,9 +188,10 @@ static int later_stages(const struct ribbon_geometry *first, uint64_t n_keys,
     int err = plan_stage_geometry(n_keys, error, &last, &expected);
     if (err)
         return err;
+    plan->error += reach * expected;
     uint64_t n_pages = last.n_blocks * last.lanes / BLOCKS_PER_PAGE;
     plan->bits_bytes += n_pages * PAGE_BYTES;
-    plan->file_bytes += stage_bytes(n_pages);
+    plan->file_bytes += with_digests(n_pages) * PAGE_BYTES;
     return 0;
 }
 
@@ -224,7 +214,6 @@ int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan)
         *plan = (struct tamis_plan){0};
         return err;
     }
-    plan->error = plan_ribbon_error(&first);
     plan->n_keys = n_keys;
     plan->bits_per_key = n_keys ? (double)plan->bits_bytes * 8 / (double)n_keys : 0;
     return 0;

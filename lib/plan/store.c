@@ -173,46 +173,21 @@ static int plan_within(const struct tamis_plan_segment *segments, size_t n,
     return err;
 }
 
-static int plan_or_nothing(const struct tamis_plan_segment *segments, size_t n,
-                           uint32_t kind, const struct limit *limit,
-                           struct tamis_plan_share *shares,
-                           struct tamis_plan_summary *summary)
+/* ---- the public call ---- */
+
+int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
+                     uint64_t bytes, double reads, uint32_t kind,
+                     struct tamis_plan_share *shares,
+                     struct tamis_plan_summary *summary)
 {
+    struct limit limit = {.by_reads = reads != 0, .bytes = bytes, .reads = reads};
     bool too_many = n > SIZE_MAX / sizeof *shares / 2; /* no array has so many shares */
-    int err =
-        too_many || isnan(limit->reads) || kind > TAMIS_RIBBON || kind == TAMIS_PACK
-            ? TAMIS_ERR_RANGE
-            : plan_within(segments, n, kind, limit, shares, summary);
+    int err = too_many || isnan(reads) || kind > TAMIS_RIBBON || kind == TAMIS_PACK
+                  ? TAMIS_ERR_RANGE
+                  : plan_within(segments, n, kind, &limit, shares, summary);
     if (err && summary)
         memset(summary, 0, sizeof *summary);
     for (size_t i = 0; i < n && err && !too_many; i++)
         shares[i] = (struct tamis_plan_share){0};
     return err;
-}
-
-/* ---- the public calls ---- */
-
-int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
-                     uint64_t bytes, struct tamis_plan_share *shares,
-                     struct tamis_plan_summary *summary)
-{
-    struct limit limit = {.bytes = bytes};
-    return plan_or_nothing(segments, n, TAMIS_BLOOM, &limit, shares, summary);
-}
-
-int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
-                           double reads, struct tamis_plan_share *shares,
-                           struct tamis_plan_summary *summary)
-{
-    struct limit limit = {.by_reads = true, .reads = reads};
-    return plan_or_nothing(segments, n, TAMIS_BLOOM, &limit, shares, summary);
-}
-
-int tamis_plan_store_kind(const struct tamis_plan_segment *segments, size_t n,
-                          uint64_t bytes, double reads, uint32_t kind,
-                          struct tamis_plan_share *shares,
-                          struct tamis_plan_summary *summary)
-{
-    struct limit limit = {.by_reads = reads != 0, .bytes = bytes, .reads = reads};
-    return plan_or_nothing(segments, n, kind, &limit, shares, summary);
 }

@@ -20,13 +20,14 @@
 /* ---- what the first record says ---- */
 
 static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
-                   struct tamis_diag *diag)
+                   struct io_wait *wait, struct tamis_diag *diag)
 {
     struct tamis_store_options opt;
     struct tamis_domain domain;
     int rc = options_copy(&opt, sizeof opt, theirs);
     if (rc)
         return diag_fail(diag, rc, NULL, "size of the option struct");
+    *wait = (struct io_wait){opt.timeout_ms, opt.waiting, opt.ctx, 0};
     rc = growth_complete(&opt.growth);
     if (rc)
         return diag_fail(diag, rc, NULL,
@@ -142,9 +143,10 @@ static int create_locked(const char *path, int dir, bool fresh, const struct met
     rc = sync_parent(dir, fresh);
     if (rc)
         return diag_errno(diag, rc, path, "syncing the parent directory");
-    bool made = mkdirat(dir, "filters", 0777) == 0;
-    if (!made && errno != EEXIST)
-        return diag_errno(diag, errno, path, "creating filters/");
+    rc = io_make_dir(dir, "filters");
+    bool made = !rc;
+    if (!made && rc != EEXIST)
+        return diag_errno(diag, rc, path, "creating filters/");
     rc = remove_remains(dir);
     if (rc)
         diag_errno(diag, rc, path, "removing what an earlier try has left");
@@ -183,16 +185,19 @@ static void step_back(int dir)
  * shared, for as long as it likes: that is waited for half a second, since it may be
  * one that waits itself. The first to turn a shared lock into an exclusive one goes on.
  */
-static int take_turn(const char *path, int dir, struct tamis_diag *diag)
+static int take_turn(const char *path, int dir, struct io_wait *wait,
+                     struct tamis_diag *diag)
 {
     enum { TRIES = 100 };
     int rc = dir_lock(dir, LOCK_EX | LOCK_NB);
     for (int i = 0; i < TRIES && rc == EWOULDBLOCK; i++) {
         if (faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             return diag_fail(diag, TAMIS_ERR_EXISTS, path, "a store is here already");
-        rc = dir_lock(dir, LOCK_SH);
-        if (!rc)
-            rc = dir_lock(dir, LOCK_EX | LOCK_NB);
+        rc = dir_wait(dir, LOCK_SH, wait, path, "creating or repairing a store here",
+                      diag);
+        if (rc)
+            return rc;
+        rc = dir_lock(dir, LOCK_EX | LOCK_NB);
         if (rc == EWOULDBLOCK)
             step_back(dir);
     }
@@ -203,12 +208,12 @@ static int take_turn(const char *path, int dir, struct tamis_diag *diag)
 }
 
 static int create_in(const char *path, int dir, bool fresh, const struct meta *m,
-                     struct tamis_diag *diag)
+                     struct io_wait *wait, struct tamis_diag *diag)
 {
     int rc = io_refuse_network(dir);
     if (rc)
         return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
-    rc = take_turn(path, dir, diag);
+    rc = take_turn(path, dir, wait, diag);
     if (rc)
         return rc;
     rc = create_locked(path, dir, fresh, m, diag);
@@ -216,7 +221,8 @@ static int create_in(const char *path, int dir, bool fresh, const struct meta *m
     return rc;
 }
 
-static int create_at(const char *path, const struct meta *m, struct tamis_diag *diag)
+static int create_at(const char *path, const struct meta *m, struct io_wait *wait,
+                     struct tamis_diag *diag)
 {
     bool fresh = mkdir(path, 0777) == 0;
     if (!fresh && errno != EEXIST)
@@ -228,7 +234,7 @@ static int create_at(const char *path, const struct meta *m, struct tamis_diag *
     else if (rc)
         diag_errno(diag, rc, path, "opening the directory");
     else {
-        rc = create_in(path, dir.fd, fresh, m, diag);
+        rc = create_in(path, dir.fd, fresh, m, wait, diag);
         io_unguard_fd(&dir);
     }
     if (rc && fresh)
@@ -239,18 +245,19 @@ static int create_at(const char *path, const struct meta *m, struct tamis_diag *
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag)
 {
+    struct io_wait wait = {.timeout_ms = 0};
     struct meta m;
     diag_clear(diag);
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
-    int rc = meta_of(opt, &m, diag);
+    int rc = meta_of(opt, &m, &wait, diag);
     if (rc)
         return rc;
     char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "creating the store");
     int before = io_hold_cancel(); /* or the directory would stay locked */
-    rc = create_at(plain, &m, diag);
+    rc = create_at(plain, &m, &wait, diag);
     io_let_cancel(before);
     free(plain);
     return rc;

@@ -18,6 +18,7 @@
 /* The context of a writer's hooks; holds a reference to the catalog. */
 struct watch {
     struct catalog *catalog;
+    struct io_wait wait;
     uint8_t uuid[UUID_BYTES];
     size_t name_bytes;
     uint8_t name[NAME_MAX_BYTES];
@@ -92,7 +93,8 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 static int raise_bounds(struct progress *p, struct tamis_diag *diag)
 {
-    return catalog_write(p->watch->catalog, raise_in, p, NULL, diag);
+    const struct watch *w = p->watch;
+    return catalog_write(w->catalog, &w->wait, raise_in, p, NULL, diag);
 }
 
 static struct progress progress_of(const struct watch *w, const struct commit *c)
@@ -133,13 +135,7 @@ static void watch_closed(void *ctx)
 
 /* ---- opening ---- */
 
-struct wanted {
-    const void *name;
-    size_t name_bytes;
-    struct record record;
-};
-
-static int find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct wanted *w = ctx;
     const uint8_t *value;
@@ -179,11 +175,11 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
                        struct tamis_diag *diag)
 {
     struct header h;
-    pid_t holder;
-    int rc = io_lock(fd, &holder);
+    char text[HOLDER_TEXT_BYTES];
+    int rc = io_lock(fd, LOCK_WRITER);
     if (rc == TAMIS_ERR_BUSY)
-        return diag_fail(diag, rc, path, "a writer has it open (process %ld)",
-                         (long)holder);
+        return diag_fail(diag, rc, path, "%s has it open for writing",
+                         io_holder(fd, LOCK_WRITER, text));
     if (rc)
         return diag_errno(diag, rc, path, "cannot lock");
     rc = seal_settle(fd, path, &h, diag);
@@ -193,7 +189,7 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
         if (!rc)
             rc = diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
     }
-    io_unlock(fd); /* explicitly: a fork may have copied the descriptor */
+    io_unlock(fd, LOCK_WRITER); /* explicitly: a fork may have copied the descriptor */
     return rc;
 }
 
@@ -203,6 +199,7 @@ static struct watch *watch_new(struct catalog *c, const struct wanted *w)
     if (!watch)
         return NULL;
     watch->catalog = registry_hold(c);
+    watch->wait = w->wait;
     memcpy(watch->uuid, w->record.uuid, UUID_BYTES);
     memcpy(watch->name, w->name, w->name_bytes);
     watch->name_bytes = w->name_bytes;
@@ -216,7 +213,7 @@ static int still_listed(struct catalog *c, const struct wanted *w,
 {
     char text[NAME_TEXT_BYTES];
     struct wanted now = {.name = w->name, .name_bytes = w->name_bytes};
-    int rc = catalog_read(c, find_record, &now, diag);
+    int rc = catalog_read(c, store_find_record, &now, diag);
     if (rc || memcmp(now.record.uuid, w->record.uuid, UUID_BYTES) == 0)
         return rc;
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
@@ -285,8 +282,10 @@ static int check_state(const struct catalog *c, const struct wanted *w,
 }
 
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
+                       const struct tamis_segment_writer_options *opt,
                        struct tamis_writer **out, struct tamis_diag *diag)
 {
+    struct tamis_segment_writer_options o;
     char file[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     struct wanted w = {.name = name, .name_bytes = name_bytes};
     if (out)
@@ -298,7 +297,11 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
     if (!out || !segment_name_valid(name, name_bytes))
         return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
                          "a segment's name is 1 to 255 bytes without NUL");
-    rc = catalog_read(c, find_record, &w, diag);
+    rc = options_copy(&o, sizeof o, opt);
+    if (rc)
+        return diag_fail(diag, rc, c->path, "size of the option struct");
+    w.wait = store_wait(store, o.timeout_ms);
+    rc = catalog_read(c, store_find_record, &w, diag);
     if (!rc)
         rc = check_state(c, &w, diag);
     if (rc)

@@ -8,27 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tamis_store_open(const char *path, struct tamis_store **out,
-                     struct tamis_diag *diag)
+int tamis_store_open(const char *path, const struct tamis_open_options *opt,
+                     struct tamis_store **out, struct tamis_diag *diag)
 {
+    struct tamis_open_options o;
     diag_clear(diag);
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "nowhere to put the store");
     *out = NULL;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    if (options_copy(&o, sizeof o, opt))
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "size of the option struct");
+    struct io_wait wait = {o.timeout_ms, o.waiting, o.ctx, 0};
     int before = io_hold_cancel(); /* or the lock of the registry would be held */
     char *plain = plain_path(path);
-    struct tamis_store *s = malloc(sizeof *s);
-    int rc = plain && s ? registry_open(plain, &s->catalog, diag)
+    struct tamis_store *s = calloc(1, sizeof *s);
+    int rc = plain && s ? registry_open(plain, &wait, &s->catalog, diag)
                         : diag_errno(diag, ENOMEM, path, "opening the store");
     free(plain);
     io_let_cancel(before);
-    if (rc)
+    if (rc) {
         free(s);
-    else
-        *out = s;
-    return rc;
+        return rc;
+    }
+    s->waiting = o.waiting;
+    s->ctx = o.ctx;
+    *out = s;
+    return 0;
 }
 
 void tamis_store_close(struct tamis_store *store)
@@ -39,9 +46,18 @@ void tamis_store_close(struct tamis_store *store)
     free(store);
 }
 
-static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+/* What changes while the store is open. */
+struct store_now {
+    struct meta meta;
+    size_t n_segments;
+};
+
+static int read_store_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    return catalog_meta(t, ctx, diag);
+    struct store_now *now = ctx;
+    size_t n_bytes; /* of the records alone */
+    int rc = catalog_meta(t, &now->meta, diag);
+    return rc ? rc : catalog_size(t, &now->n_segments, &n_bytes, diag);
 }
 
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
@@ -66,15 +82,17 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
     };
     info->created = m->created;
     info->read_only = c->read_only;
-    rc = catalog_usage(c, &info->n_segments, &info->catalog_bytes, diag);
-    if (!rc) {
-        struct meta now; /* the flag may have changed since the store was opened */
-        rc = catalog_read(c, read_meta, &now, diag);
-        info->complete = now.complete;
-    }
-    if (rc)
+    struct store_now now;
+    rc = catalog_read(c, read_store_now, &now, diag);
+    if (!rc && (rc = io_size(c->fd, &info->catalog_bytes)) != 0)
+        diag_errno(diag, rc, c->path, "the catalog's size");
+    if (rc) {
         memset(info, 0, sizeof *info);
-    return rc;
+        return rc;
+    }
+    info->n_segments = now.n_segments;
+    info->complete = now.meta.complete;
+    return 0;
 }
 
 int tamis_store_for_packs(const struct tamis_store *store)

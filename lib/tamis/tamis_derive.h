@@ -102,12 +102,10 @@ struct tamis_estimate {
     double error;
     uint64_t n_damaged; /* pages */
 };
-/* Estimate a filter, or one stage of it. It may still grow. ERR_UNFIT: a ribbon, a pack
- * or a list. ERR_RANGE. */
+/* Estimates a filter, which may still grow. ERR_UNFIT: a ribbon, a pack or a list.
+ * ERR_RANGE. */
 int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
                           struct tamis_diag *diag);
-int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,
-                                struct tamis_estimate *out, struct tamis_diag *diag);
 /* Measures the error: the share of n_probes random keys, made from `seed`, that is not
  * ABSENT. The bounds are Wilson's. ERR_RANGE. */
 int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,

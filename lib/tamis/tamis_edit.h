@@ -29,13 +29,19 @@ struct tamis_segment_options {
     uint64_t kind;
 };
 
+struct tamis_edit_options {
+    size_t size;
+    int64_t timeout_ms; /* of the begin, and of the commit */
+};
+
 /* Begins an edit, which ends with a commit or an abort. Until then repair and
- * tamis_store_orphans() return ERR_BUSY. It waits without limit while one of these
- * runs, or while another process removes the files that dead edits left. The first edit
- * of a process in a store may do that itself. ERR_READ_ONLY, ERR_REPLACED, ERR_FORKED;
- * ERR_NETWORK: the store lies on a network file system; ERR_RANGE; ENOMEM. */
-int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
-                     struct tamis_diag *diag);
+ * tamis_store_orphans() return ERR_BUSY. It waits while one of these runs, or while
+ * another process removes the files that dead edits left. The first edit of a process
+ * in a store may do that itself. ERR_BUSY: the wait is over. ERR_READ_ONLY,
+ * ERR_REPLACED, ERR_FORKED; ERR_NETWORK: the store lies on a network file system;
+ * ERR_RANGE; ENOMEM. */
+int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options *opt,
+                     struct tamis_edit **out, struct tamis_diag *diag);
 /* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
  * computes the key range from keys that are added by key.
  *
@@ -219,12 +225,13 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
  * as tamis_filter_derive(), and registers it under a new name. `segments` has their
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be
- * confirmed (else ERR_MISMATCH: tamis_store_confirm_complete()). They stay listed
+ * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
  * unless they are dropped. The same edit may drop them; it drops a source before the
  * put if the result takes its name. A fold or shrink keeps the list of hashes of its
- * source if it takes the name, after tamis_edit_drop_filter() of the source. If the key
- * ranges of all sources are known, the result has one. The caller sets the watermark
- * (0: none). report may be NULL. */
+ * source if it takes the name, after tamis_edit_drop_filter() of the source. Then the
+ * commit fails with ERR_MISMATCH, too, if the source was packed or unpacked meanwhile.
+ * If the key ranges of all sources are known, the result has one. The caller sets the
+ * watermark (0: none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                       const struct tamis_derivation *what,
@@ -234,10 +241,10 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
  * keys: with this error (0: the store's default). Name, binding, rank, watermark and
  * key range stay, and so does the list. memory_limit, n_threads, check, for_packs and
  * kind of opt count. kind 0: a ribbon stays a ribbon, unless for_packs. If another edit
- * replaces the segment meanwhile, the commit fails with ERR_MISMATCH. ERR_NO_SEGMENT:
- * it has no list. ERR_UNFIT: a cut one. ERR_RANGE: kind and for_packs are 0, the filter
- * does not open, the segment is in no pack, and the store has or had ribbons: the
- * filter may have been one. A segment in a pack gets a Bloom filter.
+ * replaces, packs or unpacks the segment meanwhile, the commit fails with ERR_MISMATCH.
+ * ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one. ERR_RANGE: kind and for_packs
+ * are 0, the filter does not open, the segment is in no pack, and the store has or had
+ * ribbons: the filter may have been one. A segment in a pack gets a Bloom filter.
  * ERR_DAMAGED: a page of the list fails its check. ERR_VERSION: the segment has a
  * feature of a newer version, which a new filter would lack. After a failure abort the
  * edit. */
@@ -258,7 +265,7 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
  * ERR_BUSY if a writer has the segment open; the diag names the process. Each growing
  * filter that is dropped takes a descriptor until the commit is done. An unreadable
  * record may have been another segment's: if it is dropped, the list is incomplete from
- * the commit on, see tamis_store_confirm_complete(). All this holds for the three
+ * the commit on, see tamis_store_confirm(). All this holds for the three
  * functions below, too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
@@ -288,11 +295,13 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
  * columns that the edit drops go after the transaction. If that fails, the result is
  * still 0. The diag then names the first that stays, with code 0. The next edit removes
  * them; until then an older catalog that is put back finds them.
+ * ERR_BUSY: the wait for another commit is over, or a writer has a segment open that is
+ * to go. Then the edit stays, with its files: commit it again, or abort it.
  * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.
  *
- * The outcome is unknown only if the disk fails or is full while the last page of the
- * catalog is written (ERR_CATALOG, EIO, ENOSPC). It is unknown, too, after ERR_REPLACED
- * and after an errno from looking at the catalog's name: the store may have been
- * replaced during the commit. Then open the store again and look. */
+ * The outcome is unknown only if the disk fails or is full while the catalog's last
+ * page is written, or before if no reader's slot is free (ERR_CATALOG, EIO, ENOSPC). It
+ * is unknown, too, after ERR_REPLACED and after an errno from looking at the catalog's
+ * name: the store may have been replaced meanwhile. Open the store again and look. */
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 void tamis_edit_abort(struct tamis_edit *edit);

@@ -163,8 +163,8 @@ struct tamis_verify {
     uint64_t first_damaged; /* file offset of the first, if any */
     uint32_t n_stale_slots; /* commit slots that are torn or rotten */
 };
-/* Reads and checks every page. ERR_DAMAGED if a page failed, or if a commit slot is
- * stale. A stale slot alone loses nothing: the other one serves. *report is always
- * complete. */
+/* Reads and checks every page; lists and packs by all of their rules. ERR_DAMAGED
+ * if a page failed, or if a commit slot is stale. A stale slot alone loses nothing: the
+ * other one serves. *report is always complete. */
 int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report,
                         struct tamis_diag *diag);

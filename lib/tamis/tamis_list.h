@@ -29,13 +29,9 @@ int tamis_list_cursor_create(struct tamis_filter *filter,
  * 0 at the end. Each page is checked before a value of it is given, whatever the
  * filter's mode. A page that fails its check, is not valid, or does not continue the
  * list is ERR_DAMAGED, and the diag has its offset: a cursor never skips. The error
- * stays until a seek; *got is then 0. With 3,583 or more values a call, pages are
- * decoded in place, some 30% faster. It reads pages through the mapping: see SIGBUS. */
+ * stays; *got is then 0. With 3,583 or more values a call, pages are decoded in place,
+ * some 30% faster. It reads pages through the mapping: see SIGBUS. */
 int tamis_list_cursor_next(struct tamis_list_cursor *cursor, uint64_t *values, size_t n,
                            size_t *got, struct tamis_diag *diag);
-/* Moves to the first value that is not less than `value`, or to the end. A seek by
- * itself takes two pages; it fails as next does. */
-int tamis_list_cursor_seek(struct tamis_list_cursor *cursor, uint64_t value,
-                           struct tamis_diag *diag);
 /* Frees the cursor. */
 void tamis_list_cursor_free(struct tamis_list_cursor *cursor);

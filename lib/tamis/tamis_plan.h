@@ -90,28 +90,22 @@ struct tamis_plan_summary {
 /* Finds the fewest wasted reads with filters of at most `bytes` in all, as files
  * (header, bits and digests). Errors are in proportion to the keys of the run, as far
  * as whole pages allow, but at least 1e-8. Bytes that buy nothing more are left over.
+ *
+ * If `reads` is not 0, it alone is the limit: finds the least memory with which at most
+ * so many reads are wasted. ERR_RANGE also if filters of 1e-8 waste more.
+ *
+ * kind: Bloom filters alone (TAMIS_BLOOM), ribbons alone (TAMIS_RIBBON), or for each
+ * segment the kind that takes fewer bytes (0); only small segments get Bloom filters
+ * then. A ribbon has plan.lanes 0.
+ *
  * shares has room for n. summary, which may be NULL, compares the result with one error
- * for all. A hundred thousand different sizes take some seconds. ERR_RANGE and ENOMEM
- * leave shares and summary zero; if memory has no room for so many segments, shares are
- * unchanged. */
+ * for all in as much memory. A hundred thousand different sizes take some seconds.
+ * ERR_RANGE and ENOMEM leave shares and summary zero; if memory has no room for so many
+ * segments, shares are unchanged. */
 int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
-                     uint64_t bytes, struct tamis_plan_share *shares,
+                     uint64_t bytes, double reads, uint32_t kind,
+                     struct tamis_plan_share *shares,
                      struct tamis_plan_summary *summary);
-/* Finds the least memory with which at most `reads` reads are wasted, otherwise as
- * tamis_plan_store(). The summary compares it with one error for all in that memory.
- * ERR_RANGE also if filters of 1e-8 waste more. */
-int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
-                           double reads, struct tamis_plan_share *shares,
-                           struct tamis_plan_summary *summary);
-
-/* The same for Bloom filters alone (TAMIS_BLOOM, as above), for ribbons alone
- * (TAMIS_RIBBON), or for both (0). With both each segment gets the kind that takes
- * fewer bytes; only small segments get Bloom filters then. The limit is `bytes` if
- * `reads` is 0; else it is `reads` alone. A ribbon has plan.lanes 0. */
-int tamis_plan_store_kind(const struct tamis_plan_segment *segments, size_t n,
-                          uint64_t bytes, double reads, uint32_t kind,
-                          struct tamis_plan_share *shares,
-                          struct tamis_plan_summary *summary);
 
 /* A pack of n segments of one error, planned from their keys. */
 struct tamis_plan_packed {

@@ -63,6 +63,8 @@ struct tamis_repair_options {
      * asked between them. Once the rest of the repair has begun to change the catalog,
      * it is not asked any more. */
     int (*stop)(void *ctx);
+    int64_t timeout_ms;        /* for edits under way: a thread's own never ends */
+    tamis_waiting_fn *waiting; /* with the same ctx; may be NULL */
 };
 
 struct tamis_repair_report {
@@ -94,8 +96,8 @@ struct tamis_repair_report {
  * mapping, and finished under their lock: a writer that opens one at that moment gets
  * ERR_BUSY.
  *
- *   ERR_BUSY      an edit is under way; all reader slots of LMDB are taken; without a
- *                 catalog: a process has the store open
+ *   ERR_BUSY      the wait for an edit is over; without a catalog: a process has the
+ *                 store open
  *   ERR_MISMATCH  the filters belong to several stores and store_uuid chooses none, or
  *                 differs from the catalog's or, without one, from every filter's;
  *                 no record or filter has changed
@@ -115,6 +117,7 @@ struct tamis_confirm_options {
     /* Is called for each filter in quarantine/ that is in the way; may be NULL. */
     tamis_repair_fn *found;
     void *ctx;
+    int64_t timeout_ms; /* for edits that are being committed */
 };
 
 /* Confirms that every segment of the engine is listed, with its own filter; durable on
@@ -146,6 +149,13 @@ int tamis_store_confirm(struct tamis_store *store,
 int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
                         uint64_t *n_orphans, struct tamis_diag *diag);
 
+struct tamis_backup_options {
+    size_t size;
+    tamis_repair_fn *found; /* for each filter that is damaged or left out; or NULL */
+    void *ctx;
+    int64_t timeout_ms; /* for edits that are being committed */
+};
+
 struct tamis_backup_report {
     uint64_t n_segments, n_files, n_bytes;
     uint64_t n_damaged; /* copied as they are: their bad pages fail there too */
@@ -156,8 +166,7 @@ struct tamis_backup_report {
  * which appears whole or not at all (ERR_EXISTS if it is there), durable on return. The
  * copy is the same store, with the same UUID, and has every edit and commit that
  * returned before the call. Do not go on with both: filters of one mean nothing to the
- * log of the other. fn, which may be NULL, is called for every filter that is damaged
- * or left out.
+ * log of the other.
  *
  * Edits and commits go on meanwhile, but for the moment in which backup reads the list
  * and opens what is not copied yet. Then edits wait with their commit, and writers of
@@ -171,6 +180,6 @@ struct tamis_backup_report {
  * leaves a directory PATH.<8 hex digits>.tmp; remove it by hand. ERR_VERSION: a copy
  * could lack a feature of a newer version. After a failure *report, which may be NULL,
  * has the counts up to there, though the copy is gone. */
-int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
-                       void *ctx, struct tamis_backup_report *report,
-                       struct tamis_diag *diag);
+int tamis_store_backup(struct tamis_store *store, const char *path,
+                       const struct tamis_backup_options *opt,
+                       struct tamis_backup_report *report, struct tamis_diag *diag);

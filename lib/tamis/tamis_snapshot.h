@@ -10,7 +10,7 @@
  * rank, then name.
  *
  * REPLACED STORES. If no thread has looked for half a second, a probe looks whether the
- * path of the store still names it, by four system calls. Once the store was replaced,
+ * path of the store still names it, by five system calls. Once the store was replaced,
  * every probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and after
  * the store is closed: a store that is repaired or moved after its last close counts as
  * replaced. While the path cannot be looked at, probes answer MAYBE/UNREADABLE, and
@@ -47,7 +47,7 @@ struct tamis_target {
 /* Finds a segment by name. ERR_NO_SEGMENT if it is unknown, ERR_MISMATCH if its binding
  * differs (NULL: any), ERR_DAMAGED or ERR_VERSION if its record is unreadable. The
  * target is usable all the same: it answers MAYBE with that reason. If the list is not
- * confirmed (tamis_store_confirm_complete()), a target that was found without a
+ * confirmed (tamis_store_confirm()), a target that was found without a
  * binding, or with an empty one, answers MAYBE/MISMATCH, and the result is 0. */
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,
@@ -111,7 +111,7 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
  * check until now: tamis_filter_verify() of the pack checks all. Other damaged pages of
  * the pack change no answer about the segment. They are of other rows, or of the table
  * of columns, which repacking and repair read. ERR_NO_SEGMENT: no pack answers for it.
- */
+ * ERR_MISMATCH: the table of columns has another segment or filter in its place. */
 int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
                               struct tamis_verify *out);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
@@ -142,7 +142,8 @@ struct tamis_prepare_report {
  * A call for each new snapshot keeps to the budget: it unlocks filters that an earlier
  * call locked if they come too late in the order or are no targets, or if a pack
  * answers in their place now. A filter that is listed twice counts once. A filter that
- * only older snapshots have stays locked until they are released.
+ * only older snapshots have stays locked until they are released. A forked child has
+ * none of the locks. Holes of a file count, as they do for the kernel.
  *
  * Two things are no error, and stand in the report: a limit of locked memory that is
  * too low, and a filter that cannot be opened or read, because its file may be lost, or

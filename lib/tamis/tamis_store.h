@@ -13,12 +13,12 @@
  * gets ERR_BUSY, and the diag says so. A copy from before this rule is not noticed.
  *
  * REPLACED. While a store is open, its path must go on naming it. It is replaced if
- * catalog.lmdb or catalog.lmdb-lock is removed or replaced, an older copy is written
- * over the catalog, or the directory is moved. Then writing calls get ERR_REPLACED, and
- * write and unlink nothing; snapshots answer MAYBE/MISMATCH for ever, at most a second
- * later (tamis_snapshot.h). Close every handle, then open the store again. A process
- * that changes its root directory, or loses the right to search the path, must open the
- * store after that. */
+ * catalog.lmdb, catalog.lmdb-lock or filters/ is removed or replaced, an older copy is
+ * written over the catalog, or the directory is moved. Then writing calls get
+ * ERR_REPLACED, and write and unlink nothing; snapshots answer MAYBE/MISMATCH for ever,
+ * at most a second later (tamis_snapshot.h). Close every handle, then open the store
+ * again. A process that changes its root directory, or loses the right to search the
+ * path, must open the store after that. */
 
 struct tamis_store;
 
@@ -27,6 +27,9 @@ struct tamis_store_options {
     struct tamis_growth growth;        /* defaults for new filters */
     const struct tamis_domain *domain; /* default: a random one */
     uint64_t for_packs;                /* not 0: so is each builder of the store */
+    int64_t timeout_ms;        /* for a process that creates or repairs a store there */
+    tamis_waiting_fn *waiting; /* may be NULL */
+    void *ctx;
 };
 
 /* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
@@ -36,23 +39,29 @@ struct tamis_store_options {
  */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
+struct tamis_open_options {
+    size_t size;
+    int64_t
+        timeout_ms; /* for a process that creates the store or rebuilds its catalog */
+    /* For each call that waits on this handle, its writers and edits; may be NULL. */
+    tamis_waiting_fn *waiting;
+    void *ctx;
+};
+
 /* Opens a store; never creates one. A process may open a store as often as it likes.
  *
- * If the catalog cannot be written, the store opens for reading. LMDB must still be
- * able to write catalog.lmdb-lock beside it (EACCES), except on a read-only file
- * system. On overlayfs a reader might never see the list change, so opening for reading
- * is refused there (EACCES, EROFS): use a volume. ERR_REPLACED: a process has the store
- * open with another lock file, or this process has a handle of the store that was there
- * before; close it there first. ERR_BUSY: another copy of the library in this process
- * has the store open; or all reader slots of LMDB are taken. Each call that reads the
- * catalog may say the latter.
- *
- * It waits without limit while another process creates the store or rebuilds its lost
- * catalog. It may also wait for another process to finish a commit of the catalog;
- * until then opening and closing stores, beginning edits and fork() wait in this
- * process. */
-int tamis_store_open(const char *path, struct tamis_store **out,
-                     struct tamis_diag *diag);
+ * If the catalog cannot be written, the store opens for reading. A reader takes a slot
+ * in catalog.lmdb-lock. If it gets none (it may not write that file, all slots are
+ * taken, a process of the same pid in another container has the store open, or the file
+ * is damaged, which heals when the last process that has the store open ends), each
+ * call that reads the catalog copies it, and gets ERR_BUSY if edits are committed all
+ * the time. On overlayfs a reader might never see the list change, so opening for
+ * reading is refused there (EACCES, EROFS): use a volume. ERR_REPLACED: a process has
+ * the store open with another lock file, or this process has a handle of the store that
+ * was there before; close it there first. ERR_BUSY: another copy of the library in this
+ * process has the store open. ERR_RANGE. */
+int tamis_store_open(const char *path, const struct tamis_open_options *opt,
+                     struct tamis_store **out, struct tamis_diag *diag);
 void tamis_store_close(struct tamis_store *store);
 
 struct tamis_store_info {
@@ -60,7 +69,7 @@ struct tamis_store_info {
     struct tamis_domain domain;
     struct tamis_growth growth; /* defaults for new filters */
     uint64_t n_segments, created;
-    uint64_t catalog_bytes; /* in use by the catalog */
+    uint64_t catalog_bytes; /* of the catalog's file */
     int complete;           /* 0: may lack segments: rebuilt, or by a dropped record */
     int read_only;
 };
@@ -70,8 +79,10 @@ struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 /* 1: the store was made for_packs. */
 int tamis_store_for_packs(const struct tamis_store *store);
 
-/* Confirms the list as tamis_store_confirm() without options. */
-int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
+struct tamis_segment_writer_options {
+    size_t size;
+    int64_t timeout_ms; /* for edits: of opening, and of each growth and seal */
+};
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(). The
  * catalog follows its growth and its seal. If the catalog cannot, opening fails; a seal
@@ -80,8 +91,10 @@ int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *d
  * older copy that is put back. Keep the store open until the writer is closed. Once the
  * store was replaced, commits get ERR_REPLACED: their keys are in a file that nobody
  * finds. Replay them from the watermark of the store's own file. ERR_SEALED,
- * ERR_NO_SEGMENT, ERR_BUSY. ERR_MISMATCH: the file is an older copy, or another
+ * ERR_NO_SEGMENT. ERR_BUSY: another writer has it open, which is never waited for; or
+ * the wait is over. ERR_MISMATCH: the file is an older copy, or another
  * filter's. ERR_VERSION: the segment or its file has a feature that this version must
  * not write. */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
+                       const struct tamis_segment_writer_options *opt,
                        struct tamis_writer **out, struct tamis_diag *diag);

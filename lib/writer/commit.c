@@ -88,19 +88,15 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
                         struct tamis_diag *diag)
 {
     diag_clear(diag);
-    if (w->fork_epoch != io_fork_epoch())
-        return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
-                         tamis_strerror(TAMIS_ERR_FORKED));
-    if (call_may_begin(w))
-        return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
-                         tamis_strerror(TAMIS_ERR_THREAD));
+    int err = call_may_begin(w);
+    if (err)
+        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
     SYNC_POINT("commit: begun");
     /* A stage may be full though no add here has said so: the writer before this one
      * died, or had no room, and its keys were found there when they came again. */
     atomic_store(&w->grow_failed, false);
     writer_grow(w);
     writer_lock(w);
-    int err;
     if (alone_check(w)) /* it was taken since */
         err = diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
                         tamis_strerror(TAMIS_ERR_THREAD));

@@ -166,6 +166,8 @@ static inline bool mutex_is_mine(const struct tamis_writer *w)
 }
 static inline int call_may_begin(const struct tamis_writer *w)
 {
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
     return mutex_is_mine(w) ? TAMIS_ERR_THREAD : alone_check(w);
 }
 /* Around a commit, a growth or a seal. The next add looks at everything again, and so

@@ -50,8 +50,6 @@ static int take(struct tamis_writer *w)
 /* With the mutex no other thread is in a commit, a growth or a seal. */
 int tamis_writer_one_thread(struct tamis_writer *w)
 {
-    if (w->fork_epoch != io_fork_epoch())
-        return TAMIS_ERR_FORKED;
     int err = call_may_begin(w);
     if (err)
         return err;

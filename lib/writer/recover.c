@@ -75,6 +75,7 @@ static void recover_stage(struct tamis_writer *w, struct writer_stage *s)
     uint8_t copy[PAGE_BYTES];
     for (uint64_t page = 0; page < s->stage.n_pages && !atomic_load(&w->lost); page++) {
         uint8_t *live = s->stage.bits + page * PAGE_BYTES;
+        stage_read_ahead(&s->stage, page);
         if (!stage_page_good(&s->stage, page))
             stage_condemn(s, page);
         touch(live);

@@ -118,15 +118,11 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     diag_clear(diag);
     if (n_damaged)
         *n_damaged = 0;
-    if (w->fork_epoch != io_fork_epoch())
-        return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
-                         tamis_strerror(TAMIS_ERR_FORKED));
-    if (call_may_begin(w))
-        return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
-                         tamis_strerror(TAMIS_ERR_THREAD));
+    int err = call_may_begin(w);
+    if (err)
+        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
     SYNC_POINT("seal: begun");
     writer_lock(w);
-    int err = 0;
     uint32_t state = atomic_load(&w->state);
     if (state == WRITER_OPEN && atomic_load(&w->lost))
         state = WRITER_POISONED;

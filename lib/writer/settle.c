@@ -59,6 +59,7 @@ bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
 {
     uint16_t counts[SECTORS_PER_PAGE];
     bool good = !stage_is_bad(&s->stage, page);
+    stage_read_ahead(&s->stage, page);
     if (settled) {
         good = stage_copy_page(settled, page, copy) && good;
     } else {

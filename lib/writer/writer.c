@@ -37,11 +37,11 @@ static int check_writable(int fd, const struct header *h, const char *path,
 static int lock_and_load(int fd, const char *path, struct header *h,
                          struct tamis_diag *diag)
 {
-    pid_t holder;
-    int err = io_lock(fd, &holder);
+    char text[HOLDER_TEXT_BYTES];
+    int err = io_lock(fd, LOCK_WRITER);
     if (err == TAMIS_ERR_BUSY)
-        return diag_fail(diag, err, path, "a writer has it open (process %ld)",
-                         (long)holder);
+        return diag_fail(diag, err, path, "%s has it open for writing",
+                         io_holder(fd, LOCK_WRITER, text));
     if (err)
         return diag_errno(diag, err, path, "cannot lock");
     err = header_load(fd, true, 0, 0, path, h, diag);
@@ -145,7 +145,7 @@ void writer_free(struct tamis_writer *w)
         writer_stage_free(w->stages[i]);
     }
     if (!copy) /* in a child the fork handler has closed it */
-        io_unlock(w->guard.fd);
+        io_unlock(w->guard.fd, LOCK_WRITER);
     io_unguard_fd(&w->guard);
     if (w->hooks.closed)
         w->hooks.closed(w->hooks.ctx);

@@ -1,6 +1,7 @@
-/* The benchmark: what its files share. bench.c is the order of things, measure/ how a
- * time is taken, marks.c the marks; each file of figures/ measures one subject,
- * through tamis.h alone. compare/ has what tamis is compared with. */
+/* The benchmark: what its files share. A figure is a way of ours beside a peer's, or
+ * beside what the machine can do at most. Both run in turn in the same round, on the
+ * same keys. table.c lists the figures, race.c takes their times, rooms/ has the code
+ * that sets them up, a subject a file; peers/ has what they are compared with. */
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
 
@@ -11,260 +12,227 @@
 #include <tamis.h>
 
 #include "format/geometry.h"
-#include "tests/bench/compare/peers.h"
+#include "lib/tamis_inline.h"
 
 /* ---- bench.c: one run ---- */
 
 struct sizes {
     const char *form;
-    unsigned reps;         /* rounds of a race */
-    unsigned long_reps;    /* of those that take seconds */
-    uint64_t small, large; /* keys of the filters in cache, and in memory */
-    uint64_t probes;       /* a lap */
-    uint64_t stage_keys;   /* of the first of ten stages */
+    unsigned rounds;       /* of a figure */
+    uint64_t small, large; /* keys of the filters in the cache, and in memory */
+    uint64_t small_piece, large_piece; /* keys of a round */
+    uint64_t list;                     /* hashes */
     uint64_t segments, segment_keys;
-    uint64_t pack_segments, pack_keys;
-    uint64_t turnover; /* segments that pass through a store */
-    uint64_t process_segments, process_keys;
-    uint64_t first_max; /* bytes of the largest file of the first answers */
-    uint64_t build;     /* keys */
-    uint64_t adds;      /* a lap */
-    uint64_t error_keys, error_probes;
-    uint64_t stream;       /* bytes for memcpy and bandwidth */
-    uint64_t instructions; /* keys under valgrind */
+    uint64_t columns, column_keys;
+    uint64_t stage_keys; /* of the first of eleven stages */
 };
 
 struct bench {
     struct sizes sizes;
     uint64_t seed;
-    const char *dir;     /* for files, and for what is reported */
-    const char *program; /* argv[0] */
-    const char *planted; /* "loss": present keys are asked that are not; "error": */
-                         /* negatives are keys that are there; else "" */
+    const char *dir; /* for files, and for the report */
+    /* "loss": present keys are asked that are not; "error": absent keys are asked that
+     * are there; else "". */
+    const char *planted;
     struct tamis_domain domain;
 };
 extern struct bench bench;
 
-/* Ends the run: what was to be measured could not be. */
+/* Ends the run: nothing more can be measured. */
 void give_up(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void must(int rc, const struct tamis_diag *diag, const char *what);
-void *allocate(size_t n_bytes);
+void *allocate(size_t n_bytes); /* of lines of 64 bytes, zeroed */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* ---- measure/clock.c: time, medians, the core ---- */
-
-uint64_t now_ns(void);
-extern volatile uint64_t sink; /* results are consumed */
-
-double percentile(double *samples, size_t n, double share); /* sorts them */
-/* One of several things compared: run() returns nanoseconds an item. */
-enum { MAX_REPS = 101 };
-struct lap {
-    double (*run)(void *ctx);
-    void *ctx;
-    double ns;                /* the median */
-    double samples[MAX_REPS]; /* of each round */
-};
-double median(const double *samples, size_t n); /* at most MAX_REPS */
-/* Each once to warm up, then `reps` rounds, each round beginning with another one:
- * drift of the machine meets all alike. */
-void race(struct lap *laps, size_t n, unsigned reps);
-
-void pin(void);
-void unpin(void);
 
 /* ---- keys.c: the same keys for all, from the seed ---- */
 
-/* Keys are 8 bytes. Number i is key_of(i), a bijection: numbers below NEGATIVES are
- * those that are added somewhere, none from there on ever is. */
-#define NEGATIVES (UINT64_C(1) << 62)
-uint64_t key_of(uint64_t i);
-uint64_t *keys_of(uint64_t first, size_t n); /* allocated */
+/* Key number i has 16 to 40 bytes. Those below ABSENT_KEYS are added somewhere, none
+ * from there on ever is. */
+#define ABSENT_KEYS (UINT64_C(1) << 62)
+enum { KEY_MOST = 40 };
+size_t key_text(uint64_t i, char bytes[KEY_MOST]);
+uint64_t mixed(uint64_t x); /* a bijection */
+/* n keys from number `first` on, not hashed. */
+void keys_fill(uint64_t first, size_t n, struct tamis_key *keys,
+               char (*bytes)[KEY_MOST]);
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes);
 uint64_t *hashes_of(uint64_t first, size_t n); /* allocated */
-/* Numbers of negatives that nobody had before. */
-uint64_t fresh_negatives(uint64_t n);
-/* One hash for each of n equal parts of a lane, in random order. */
-uint64_t *hashes_spread(size_t n);
 
-/* ---- filters.c: filters and their bits ---- */
+/* What a round asks for. */
+struct piece {
+    size_t n;
+    bool present;
+    uint64_t *hashes;
+    struct tamis_key *keys; /* with bytes, hashed already */
+    uint32_t *segments;     /* the segment that a key is asked of */
+};
+/* Where pieces come from. A warm one is the same in each round; else the keys are new
+ * each time, in an order of their own, so that no cache has their lines. */
+struct source {
+    uint64_t n_keys;    /* 0 .. n_keys - 1 are present */
+    size_t n;           /* of a piece */
+    uint64_t keys_each; /* of a segment; 0: there is one */
+    bool warm;
+    bool ready[2];
+    struct piece pieces[2]; /* absent, present */
+};
+struct source source_of(uint64_t n_keys, size_t n, uint64_t keys_each);
+const struct piece *piece_next(struct source *source, bool present);
+void source_free(struct source *source);
+
+/* ---- race.c: how a time is taken ---- */
+
+uint64_t now_ns(void);
+extern volatile uint64_t sink; /* results are consumed */
+void pin(void);                /* to one core, but for what needs two */
+void unpin(void);
+
+/* Asks for a piece. Returns how many answers were ABSENT. */
+typedef size_t ask_fn(void *subject, const struct piece *piece);
+struct asker {
+    ask_fn *ask;
+    void *subject;
+    double error; /* as planned; 0: it gives no answers */
+};
+/* Two that answer the same question: absent and present keys, nanoseconds a key. */
+struct contest {
+    struct asker ours, peer;
+    struct source *source;
+    size_t n_segments; /* that each key is asked of; 0: one */
+    bool same;         /* both have the same bits: their answers must be equal */
+    bool work;         /* they add keys, or hash them: there are only present ones */
+};
+void contest(const char *id, struct contest contest);
+
+/* Two that do the same work, in nanoseconds an item. */
+typedef double work_fn(void *subject);
+void compare(const char *id, work_fn *ours, void *our_subject, work_fn *peer,
+             void *peer_subject);
+
+/* ---- table.c, report.c: the figures ---- */
+
+enum { MOST_ROUNDS = 101 };
+enum trait {
+    LARGE = 1,  /* of the filter in memory */
+    RIBBON = 2, /* of a ribbon */
+    SAME = 4,   /* a contest's `same` */
+    WORK = 8    /* a contest's `work` */
+};
+struct figure {
+    void (*room)(void); /* measures it */
+    const char *id, *what, *ours_is, *peer_is, *unit;
+    /* The ratio that is asked for, absent and present keys; NAN: none. */
+    double asked[2];
+    /* Those of room_filters(), which need no code of their own. */
+    ask_fn *ours_ask, *peer_ask;
+    unsigned traits;
+    double error;
+    size_t few; /* keys a call */
+    /* As measured. */
+    unsigned n; /* 2: absent and present keys; 1: a single value; 0: not measured */
+    double ours[2], peer[2], ratio[2];
+    char detail[120]; /* sizes and the like; or why it is missing */
+};
+extern struct figure figures[];
+extern const size_t n_figures;
+bool wanted(const char *id); /* by --only */
+/* The sizes that a figure is measured at, or why it cannot be. */
+void figure_detail(const char *id, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Medians of so many rounds, in units; the ratio is the median of each round's. */
+void figure_set(const char *id, unsigned which, const double *ours, const double *peer,
+                unsigned rounds);
+void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+unsigned report_write(void); /* returns how many figures are missing or wrong */
+
+/* ---- machine.c ---- */
+
+void machine_write(void *file);
+void load_note(void); /* before and after: does anybody else use the machine? */
+
+/* ---- subjects.c: filters, built once a run, and their bits; files and stores ---- */
+
+/* Bits of a stage, for those that do without the library: as it has them mapped, or
+ * mapped once more by bits_of(). */
+struct bits {
+    const uint8_t *base;
+    struct geometry geometry;
+    uint64_t n_bytes;
+};
+struct lane {
+    const uint8_t *base;
+    uint64_t n_blocks;
+    bool next; /* its hash is the one after the lane's before it */
+};
+struct lines {
+    struct lane *lanes;
+    size_t n;
+};
+/* A filter of ours, and peers with the same keys and error. */
+struct subject {
+    uint64_t n_keys;
+    double error;
+    bool ribbon;
+    size_t few; /* keys a call; the caller sets it */
+    struct source source;
+    struct tamis_filter *filter; /* every page checked */
+    struct tamis_inline value;
+    struct bits bits;
+    struct lines lines; /* of its lanes */
+    /* The same bits as blocks in memory, and room for an answer to each key. */
+    struct tamis_blocks blocks;
+    struct tamis_inline_blocks inline_blocks;
+    uint64_t *absent;
+    struct sbbf *sbbf;
+    struct rocksdb_filter *rocksdb; /* by rocksdb_ready() */
+    /* Empty ones, by subject_scratch(). */
+    uint8_t *scratch[2];
+    struct sbbf *scratch_sbbf;
+};
+/* Of keys 0 .. n_keys - 1. */
+struct subject *subject_of(uint64_t n_keys, double error, bool ribbon);
+void subject_scratch(struct subject *subject);
+void subjects_free(void);
 
 const char *path_in(const char *name); /* in bench.dir; eight may be in use */
-/* Builds the filter of keys 0 .. n-1 unless this run has it already. */
-const char *filter_file(uint64_t n_keys, double error);
-struct tamis_filter *filter_open(const char *path, enum tamis_check check);
-void filters_remove(void);
-/* A growing filter, at 1%. */
+void tree_remove(const char *path);
+/* A builder with keys 0 .. n_keys - 1 in it, of one thread if there are none. kind 0:
+ * Bloom. */
+struct tamis_builder *builder_of(uint64_t n_keys, double error, uint64_t kind,
+                                 uint64_t list_bits);
+struct tamis_filter *filter_open(const char *path); /* and checks every page */
+struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stage);
 struct tamis_writer *writer_new(const char *path, uint64_t first_capacity);
-void file_remove(const char *path);
+/* How long so many bytes take, copied from memory or read from a file, and written to
+ * another one, durably. */
+double write_durably_ns(uint64_t n_bytes, bool read_first);
+/* A store of n segments; segment i has keys i * n_keys .. i * n_keys + n_keys - 1. */
+struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys);
+void store_pack(struct tamis_store *store);
+struct tamis_snapshot *snapshot_of(struct tamis_store *store);
 
-/* The bits of the first stage, mapped once more for the comparators. */
-struct bits {
-    uint8_t *map;
-    size_t map_bytes;
-    const uint8_t *base;
-    uint64_t n_bytes;
-    struct geometry geometry;
-};
-struct bits bits_map(const char *path);
-void bits_unmap(struct bits *bits);
+/* ---- ways.c: ways of ours; the subject is a struct subject ---- */
 
-/* A lap over hashes: of a filter, or of its bits. */
-struct probing {
-    struct tamis_filter *filter;
-    const struct bits *bits;
-    const uint64_t *hashes;
-    size_t n;
-    uint64_t *absent;
-    size_t n_absent; /* of the last lap */
-    size_t few;      /* keys a call, where that is asked */
-};
-struct probing probing_of(struct tamis_filter *filter, const struct bits *bits,
-                          const uint64_t *hashes, size_t n);
-double lap_batch(void *probing);
-double lap_single(void *probing);
-double lap_calls(void *probing); /* `few` keys a call */
-/* Probes keys 0 .. n-1, at most `limit`: wrong if one is ABSENT. */
-void check_present(struct tamis_filter *filter, uint64_t n, uint64_t limit);
-/* Wrong if so many of n negatives that were not ABSENT are too many. */
-void check_error(double target, uint64_t n_maybe, uint64_t n, const char *what);
+/* Counts the keys of a piece of which `probe`, for `key`, says ABSENT. */
+#define EACH_KEY(piece, probe)                                                         \
+    struct tamis_key key = tamis_key_of_hash(bench.domain.tag, 0);                     \
+    size_t n_absent = 0;                                                               \
+    for (size_t i = 0; i < (piece)->n; i++) {                                          \
+        key.hash = (piece)->hashes[i];                                                 \
+        n_absent += (probe) == TAMIS_ABSENT;                                           \
+    }                                                                                  \
+    return n_absent
 
-/* ---- figures/stages.c: a line in the first lane of every stage ---- */
+ask_fn ask_call, ask_calls, ask_inline, ask_inline_plain;
+ask_fn ask_blocks, ask_blocks_inline, ask_hand; /* without a file; without checks */
+/* By strings, which are hashed meanwhile; a call for each, or one for 128. */
+ask_fn ask_string, ask_strings;
+ask_fn add_blocks, add_blocks_inline, add_hand, hash_keys, hash_xxh3;
 
-struct stage_lines {
-    struct bits bits; /* the whole file */
-    struct tamis_stage_info stages[30];
-    uint32_t n_stages;
-    const uint64_t *hashes;
-    size_t n;
-};
+/* ---- rooms/ ---- */
 
-struct stage_lines stage_lines_of(struct tamis_filter *filter, const char *path,
-                                  const uint64_t *hashes, size_t n);
-double lap_stage_lines(void *stage_lines);
-
-/* ---- compare/loops.c: hand-written comparators over the same bits ---- */
-
-double lap_scalar(void *probing);
-double lap_avx2(void *probing);
-double lap_avx512(void *probing);
-bool have_avx2(void);
-bool have_avx512(void);
-
-/* ---- compare/few.c: the same in short batches ---- */
-
-double lap_few(void *probing);
-
-/* ---- compare/each.c: one key, many filters, one after another ---- */
-
-struct each_filter {
-    const uint8_t *bits;
-    uint64_t n_blocks;
-};
-struct each {
-    const struct each_filter *filters; /* of one lane, of so many words */
-    size_t n_filters;
-    uint32_t words;
-    const uint64_t *hashes;
-    size_t n;
-    uint64_t n_absent; /* of the last lap */
-};
-double lap_each_loads(void *each); /* times a key, of all filters */
-double lap_each_avx512(void *each);
-double lap_each_avx2(void *each);
-
-/* ---- compare/adds.c: bits set by hand ---- */
-
-struct filling_bits {
-    uint8_t *bits;
-    struct geometry geometry;
-    const uint64_t *hashes;
-    size_t n;
-};
-double lap_add_by_hand(void *adding);
-
-/* ---- compare/limits.c: what the machine can do ---- */
-
-enum { WINDOW = 64 };
-double lap_lines(void *probing); /* random lines, a rolling window of prefetches */
-double lap_loads(void *probing); /* random loads, independent, nothing else */
-double lap_spaced_loads(void *probing); /* with as much between them as in probes */
-double copy_ns(void *to, const void *from, size_t n_bytes);
-double read_file_ns(const char *path);
-double xxh3_file_ns(const struct bits *bits);
-double xxh3_pages_ns(const struct bits *bits, const uint64_t *hashes, size_t n);
-void limits_measure(void);
-
-/* ---- measure/flushes.c ---- */
-
-unsigned n_flushes(void); /* fsync and fdatasync of this process so far */
-/* From now on tamis flushes nothing: for what is counted. LMDB does as ever. */
-void flushes_skip(bool on);
-
-/* ---- figures.c: marks, and what was measured ---- */
-
-/* ours and other are times (or bytes, counts); at most: ours / other, at least:
- * other / ours. The text says what exactly was measured. */
-void figure(const char *id, double ours, double other, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-/* Then: its ratio is the median of those of each round, which drift leaves alone. For
- * marks of a few in a hundred. */
-void figure_pairs(const char *id, const double *ours, const double *other, unsigned n);
-void figure_mark(const char *id, double mark); /* where it depends on the filter */
-void figure_without(const char *id, const char *why);
-void limit(const char *id, double value, const char *unit);
-void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-unsigned n_wrong(void);
-unsigned figures_missing(void);
-
-/* ---- report.c, measure/machine.c, curves.c ---- */
-
-void report_write(void);
-struct json_t *machine_facts(void);
-void load_note(const char *when);
-struct json_t *load_notes(void);
-/* A field of this process's memory, "Pss:" and so on. */
-double memory_bytes(const char *field);
-bool machine_busy(void); /* with something else, before or after */
-
-/* A table for gnuplot: opened with its columns' names, a row at a time. */
-struct curve;
-struct curve *curve_open(const char *name, const char *columns);
-/* NaN: no value there. */
-void curve_row(struct curve *curve, size_t n, const double *values);
-void curve_close(struct curve *curve);
-
-/* ---- figures/, measure/instructions.c: in the order of the issue ---- */
-
-void figures_small(void);
-void figures_ribbon(void);
-void figures_large(void);
-void figures_inline(void);
-void figures_few(void);
-void figures_few_segments(void);
-void figures_blocks(void);
-void figures_check(void);
-void figures_growing(void);
-void figures_stages(void);
-void figures_segments(void);
-void figures_packs(void);
-void figures_lists(void); /* kinds/lists.c */
-void figures_from_lists(void);
-void figures_sizes(void);
-void figures_turnover(void);
-void figures_process(void);
-void figures_first(void);
-void figures_build(void);
-void figures_algebra(void);
-void figures_keys(void);
-void figures_adds(void);
-void figures_alone(void);
-void figures_commit(void);
-void figures_readers(void);
-int reader_main(const char *path); /* one of the 16 */
-void figures_instructions(void);
-int instructions_main(const char *what, const char *n); /* under valgrind */
-void figures_error(void);
-void figures_speed(void);
+void room_filters(void), room_segments(void), room_packs(void), room_growing(void);
+void room_adding(void), room_lists(void), room_merging(void), room_files(void);
+void room_commits(void), room_edits(void);
 
 #endif

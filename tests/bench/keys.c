@@ -1,5 +1,5 @@
-/* The keys: numbered, 8 bytes each, made from the seed; the same ones for tamis and
- * for its peers. Those that are added and those that are not never meet. */
+/* The keys: numbered, of 16 to 40 bytes, made from the seed; the same ones for tamis
+ * and for its peers. Those that are added and those that are not never meet. */
 #include "tests/bench/bench.h"
 
 #include <stdlib.h>
@@ -8,37 +8,40 @@
 #define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
 
 /* The finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection. */
-static uint64_t mix(uint64_t x)
+uint64_t mixed(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
     x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
     return x ^ x >> 31;
 }
 
-uint64_t key_of(uint64_t i)
+/* The first word is a bijection of the number: no two keys are equal. */
+size_t key_text(uint64_t i, char bytes[KEY_MOST])
 {
-    return mix(i + mix(bench.seed) * GOLDEN);
+    uint64_t word = mixed(i + mixed(bench.seed) * GOLDEN);
+    size_t n_bytes = 16 + (word >> 40) % (KEY_MOST - 16 + 1);
+    for (size_t at = 0; at < KEY_MOST; at += sizeof word) {
+        memcpy(bytes + at, &word, sizeof word);
+        word = word * GOLDEN + at;
+    }
+    return n_bytes;
 }
 
-uint64_t *keys_of(uint64_t first, size_t n)
+void keys_fill(uint64_t first, size_t n, struct tamis_key *keys,
+               char (*bytes)[KEY_MOST])
 {
-    uint64_t *keys = allocate(n * sizeof *keys);
     for (size_t i = 0; i < n; i++)
-        keys[i] = key_of(first + i);
-    return keys;
+        keys[i] = (struct tamis_key){bytes[i], key_text(first + i, bytes[i]), 0, 0};
 }
 
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes)
 {
     enum { AT_ONCE = 256 };
-    uint64_t bytes[AT_ONCE];
+    char bytes[AT_ONCE][KEY_MOST];
     struct tamis_key keys[AT_ONCE];
     for (size_t done = 0; done < n; done += AT_ONCE) {
         size_t m = n - done < AT_ONCE ? n - done : AT_ONCE;
-        for (size_t i = 0; i < m; i++) {
-            bytes[i] = key_of(first + done + i);
-            keys[i] = (struct tamis_key){&bytes[i], sizeof bytes[i], 0, 0};
-        }
+        keys_fill(first + done, m, keys, bytes);
         tamis_keys_hash(&bench.domain, keys, m);
         for (size_t i = 0; i < m; i++)
             hashes[done + i] = keys[i].hash;
@@ -52,27 +55,57 @@ uint64_t *hashes_of(uint64_t first, size_t n)
     return hashes;
 }
 
-uint64_t fresh_negatives(uint64_t n)
+/* ---- pieces ---- */
+
+struct source source_of(uint64_t n_keys, size_t n, uint64_t keys_each)
 {
-    static uint64_t next = NEGATIVES;
-    if (strcmp(bench.planted, "error") == 0)
-        return 0;
-    uint64_t first = next;
-    next += n;
-    return first;
+    struct source s = {.n_keys = n_keys, .n = n, .keys_each = keys_each};
+    s.warm = n_keys <= bench.sizes.small;
+    for (int present = 0; present < 2; present++) {
+        struct piece *p = &s.pieces[present];
+        *p = (struct piece){.n = n, .present = present};
+        p->hashes = allocate(n * sizeof *p->hashes);
+        p->keys = allocate(n * (sizeof *p->keys + KEY_MOST));
+        p->segments = allocate(n * sizeof *p->segments);
+    }
+    return s;
 }
 
-uint64_t *hashes_spread(size_t n)
+static uint64_t number_of(const struct source *s, const struct piece *p, uint64_t drawn)
 {
-    uint64_t *hashes = allocate(n * sizeof *hashes);
-    uint64_t step = UINT64_MAX / n;
-    for (size_t i = 0; i < n; i++) {
-        size_t j = (size_t)(mix(i) % (i + 1));
-        /* The middle of part i, and a pattern of its own below. */
-        uint64_t hash = i * step + step / 2;
-        hash = (hash & ~UINT64_C(0xFFFFFFFF)) | (mix(hash) & 0xFFFFFFFF);
-        hashes[i] = hashes[j];
-        hashes[j] = hash;
+    bool present = p->present;
+    if (strcmp(bench.planted, present ? "loss" : "error") == 0)
+        present = !present;
+    return present ? drawn % s->n_keys : ABSENT_KEYS + drawn / 4;
+}
+
+const struct piece *piece_next(struct source *s, bool present)
+{
+    static uint64_t n_drawn; /* of all sources: no key comes twice in a cold one */
+    struct piece *p = &s->pieces[present];
+    char *bytes = (char *)(p->keys + p->n);
+    if (s->warm && s->ready[present])
+        return p;
+    s->ready[present] = true;
+    for (size_t i = 0; i < p->n; i++, bytes += KEY_MOST) {
+        uint64_t number = number_of(s, p, mixed(++n_drawn));
+        p->keys[i] = (struct tamis_key){bytes, key_text(number, bytes), 0, 0};
+        p->segments[i] = 0;
+        if (s->keys_each)
+            p->segments[i] = (uint32_t)((present ? number : mixed(number)) % s->n_keys /
+                                        s->keys_each);
     }
-    return hashes;
+    tamis_keys_hash(&bench.domain, p->keys, p->n);
+    for (size_t i = 0; i < p->n; i++)
+        p->hashes[i] = p->keys[i].hash;
+    return p;
+}
+
+void source_free(struct source *s)
+{
+    for (int present = 0; present < 2; present++) {
+        free(s->pieces[present].hashes);
+        free(s->pieces[present].keys);
+        free(s->pieces[present].segments);
+    }
 }

@@ -27,7 +27,7 @@ step() {
 }
 
 # One core each: this one and the first of the unit tests are the longest.
-(step rot "$build/tests/rot/rot" --every 8192 --pairs 40 --writers 5 --stores 1) &
+(step rot "$build/tests/rot/rot" --every 2400) &
 rot=$!
 slow="$build/tests/test_sealed_damage $build/tests/test_error_rates"
 tests=$(find "$build/tests" -maxdepth 1 -name 'test_*' ! -name '*.*' \

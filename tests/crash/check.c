@@ -1,142 +1,96 @@
-/* Opening the states: by a reader, by a reader after one slot rotted as well, and by a
- * writer that goes on. */
+/* Opening the states: by a reader, by a reader after one slot rotted as well, and by an
+ * engine that repairs, replays and goes on. */
 #include "tests/crash/check.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- images ---- */
-
-enum { IMAGE_BYTES = 4 << 20 };
-
-static struct image {
-    char dir[RUN_PATH_BYTES];
-    int fd;
-    uint8_t *bytes;
-    uint64_t n_bytes;
-} images[MAX_LEVEL];
-
-void check_open_images(const char *dir)
-{
-    for (int i = 1; i < MAX_LEVEL; i++) {
-        struct image *m = &images[i];
-        char path[RUN_PATH_BYTES + 8];
-        snprintf(m->dir, sizeof m->dir, "%.200s/%d", dir, i);
-        snprintf(path, sizeof path, "%s/%s", m->dir, RUN_FILE);
-        if (mkdir(m->dir, 0700) != 0)
-            abort();
-        m->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        m->bytes =
-            mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
-        if (m->fd < 0 || m->bytes == MAP_FAILED)
-            abort();
-        m->n_bytes = 0;
-    }
-}
-
-void check_close_images(const char *dir)
-{
-    char path[RUN_PATH_BYTES + 8];
-    (void)dir;
-    for (int i = 1; i < MAX_LEVEL; i++) {
-        snprintf(path, sizeof path, "%s/%s", images[i].dir, RUN_FILE);
-        unlink(path);
-        rmdir(images[i].dir);
-    }
-}
-
-static struct image *materialise(const struct run *r, const struct disk_state *s,
-                                 size_t file)
-{
-    struct image *m = &images[r->level + 1];
-    static uint8_t *bytes;
-    if (!bytes)
-        bytes = malloc(IMAGE_BYTES);
-    if (!bytes || s->disk->files[file].capacity > IMAGE_BYTES)
-        abort();
-    uint64_t n = disk_image(s, file, bytes);
-    /* The session of the state before may have grown it. */
-    if (ftruncate(m->fd, (off_t)n) != 0)
-        abort();
-    memcpy(m->bytes, bytes, (size_t)n);
-    m->n_bytes = n;
-    return m;
-}
-
-/* ---- readers ---- */
-
-static struct tamis_filter *open_reader(const struct run *r, const char *path,
-                                        enum tamis_check check)
-{
-    struct tamis_filter_options opt = {.size = sizeof opt, .check = check};
-    struct tamis_filter *f;
-    struct tamis_diag diag;
-    if (tamis_filter_open(path, &opt, &f, &diag) != 0)
-        run_fail(r, "the file does not open: %s", diag.what);
-    return f;
-}
-
-/* ---- promises ---- */
-
-static const struct run *checked; /* for model_fail() */
+static const struct run *checked; /* for model_broken() */
 
 _Noreturn void model_broken(const char *text)
 {
     run_fail(checked, "%s", text);
 }
 
-bool key_of_part(const void *ctx, uint64_t i, struct tamis_key *out)
+/* ---- playing ---- */
+
+/* Once a sync has failed, or was not made, the writer may refuse; else nothing fails
+ * but what must. */
+static void returned(struct player *p, int rc, int expected, const char *call)
 {
-    const struct log_part *part = ctx;
-    const struct promise *p = &part->run->promise;
-    *out = tamis_key_of_hash(p->tag, p->keys[part->from + i]);
-    return true;
+    struct run *r = p->ctx;
+    bool died = r->is_killed || record_has_lied(r), may_fail = r->sync_failed;
+    r->sync_failed = false;
+    helper_join(r);
+    if (rc == expected || (may_fail && rc == EIO) || rc == TAMIS_ERR_POISONED ||
+        (died && strncmp(call, "tamis_writer_", 13) == 0))
+        return;
+    run_fail(r, "%s: %s (%s)", call, tamis_strerror(rc), p->diag.what);
 }
 
-void expect_log(const struct run *r, struct tamis_filter *f, size_t n)
+static bool has_writer(const struct player *p)
 {
-    struct log_part log = {r, 0};
-    struct promised_keys keys = {key_of_part, &log, n};
-    checked = r;
-    expect_keys("the filter", f, &keys, r->promise.lost_page != 0);
+    for (size_t i = 0; i < MAX_OBJECTS; i++)
+        if (p->writer[i])
+            return true;
+    return false;
 }
 
-struct promised_filter promised_by(const struct run *r, bool rotten)
+static void event(struct player *p)
 {
-    static struct log_part logs[MAX_LEVEL];
-    const struct promise *p = &r->promise;
-    checked = r;
-    logs[r->level].run = r;
-    return (struct promised_filter){
-        .keys = {key_of_part, &logs[r->level], 0},
-        .grows = true,
-        .watermark = p->watermark,
-        .asked = p->asked,
-        .stages = p->stages,
-        .seal = p->sealed ? THERE : COMING,
-        .rotten_slot = rotten,
-        .lost_page = p->lost_page,
+    struct run *r = p->ctx;
+    if (!has_writer(p) && record_has_lied(r))
+        record_unmapped();
+    if (recording == r)
+        record_event(r);
+}
+
+void run_player(struct run *r)
+{
+    struct promises *then = r->player.promised_then;
+    r->player = (struct player){
+        .p = &r->promises,
+        .dir = r->dir,
+        .rng = r->rng.state,
+        .promised_then = then,
+        .returned = returned,
+        .event = event,
+        .own = own_word,
+        .ctx = r,
     };
 }
 
-void expect_promises(const struct run *r, struct tamis_filter *f, bool rotten)
+void run_play(struct run *r, const struct script *s)
 {
-    struct promised_filter p = promised_by(r, rotten);
-    expect_filter(rotten ? "the filter, one slot rotten," : "the filter", f, &p);
+    const struct run *before = checked;
+    checked = r;
+    play(&r->player, s);
+    helper_join(r);
+    checked = before;
 }
 
-/* A reader that remembers no page as good finds the same. */
-static void expect_strict(const struct run *r, const char *path)
-{
-    struct tamis_filter *f = open_reader(r, path, TAMIS_CHECK_STRICT);
-    expect_log(r, f, (size_t)r->promise.watermark);
-    tamis_filter_close(f);
-}
+/* ---- rot on top ---- */
 
-/* ---- rot on top (R2) ---- */
+struct image {
+    uint8_t *bytes;
+    size_t n;
+};
+
+static bool map_image(const char *path, struct image *m)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return false;
+    m->n = (size_t)st.st_size;
+    m->bytes = mmap(NULL, m->n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return m->bytes != MAP_FAILED;
+}
 
 static bool slot_whole(const struct image *m, const struct identity *id, uint8_t slot)
 {
@@ -146,119 +100,172 @@ static bool slot_whole(const struct image *m, const struct identity *id, uint8_t
 }
 
 /* As long as the power cut left the other slot whole, a slot that rots costs at most
- * the newest watermark: no stage, no seal, no key. */
-static void check_rotten_slot(const struct run *r, const struct image *m,
-                              const char *path, uint8_t slot)
+ * the newest watermark: no stage, no seal, no key (R2). */
+static void check_rotten_slot(const struct run *r, const struct run *next,
+                              const struct image *m, uint8_t slot)
 {
+    static struct run rotten;
     struct identity id;
+    struct look look = {.rotten_slot = true};
     uint8_t *byte = m->bytes + commit_slot_offset(slot) + 100;
-    if (identity_decode(m->bytes, (size_t)m->n_bytes, &id).code != VERDICT_OK ||
+    if (identity_decode(m->bytes, m->n, &id).code != VERDICT_OK ||
         id.header_pages != 3 || !slot_whole(m, &id, slot == SLOT_A ? SLOT_B : SLOT_A))
         return;
     *byte ^= 0x10;
-    struct tamis_filter *f = open_reader(r, path, TAMIS_CHECK_LAZY);
-    expect_promises(r, f, true);
-    tamis_filter_close(f);
+    rotten.promises = r->promises;
+    rotten.player = next->player;
+    rotten.player.p = &rotten.promises;
+    steps_expect(&rotten.player, &look);
     *byte ^= 0x10;
 }
 
 /* A sector of bits that comes back as zeros is found by its floor (R8): what was
  * acknowledged stays MAYBE, for another reason. */
 static void check_lost_sector(const struct run *r, const struct image *m,
-                              const char *path, uint64_t hash)
+                              const char *path, const struct object *o, uint64_t hash)
 {
-    static uint64_t absent[MAX_KEYS / 64];
-    const struct promise *p = &r->promise;
-    struct tamis_filter *f = open_reader(r, path, TAMIS_CHECK_LAZY);
+    struct tamis_filter *f;
     struct tamis_stage_info info;
     struct tamis_filter_info all;
-    uint8_t kept[SECTOR_BYTES];
-    tamis_filter_info(f, &all);
-    if (tamis_filter_stage(f, (uint32_t)(hash % all.n_stages), &info) != 0)
+    uint8_t kept[SECTOR_BYTES], bytes[8];
+    if (tamis_filter_open(path, NULL, &f, NULL) != 0 ||
+        tamis_filter_info(f, &all) != 0 ||
+        tamis_filter_stage(f, (uint32_t)(hash % all.n_stages), &info) != 0)
         run_fail(r, "no stage info");
     uint8_t *sector =
         m->bytes + info.offset +
         hash / 256 % (info.bits_bytes / SECTOR_BYTES) * (uint64_t)SECTOR_BYTES;
     memcpy(kept, sector, sizeof kept);
     memset(sector, 0, sizeof kept);
-    if (tamis_filter_probe_batch(f, p->tag, p->keys, (size_t)p->watermark, absent,
-                                 NULL))
-        run_fail(r, "ABSENT after a sector of bits (byte %zu) was lost",
-                 (size_t)(sector - m->bytes));
+    for (uint32_t i = 0; i < o->watermark; i++) {
+        struct tamis_key key = key_number(o->keys.range[0].from + i, bytes);
+        if (tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT)
+            run_fail(r, "ABSENT after a sector of bits (byte %zu) was lost",
+                     (size_t)(sector - m->bytes));
+    }
     memcpy(sector, kept, sizeof kept);
     tamis_filter_close(f);
 }
 
-/* ---- a state ---- */
-
-/* The state's writer draws what it does from the state: the same again. */
-static void go_on(struct run *r, const struct image *m, struct tamis_filter *f,
-                  uint64_t hash, bool deep)
+/* On a lone filter, which is a file that the test may change. */
+static void check_rot(const struct run *r, struct run *next, uint64_t hash)
 {
-    static struct run *runs[MAX_LEVEL];
-    struct run **sub = &runs[r->level + 1];
-    if (!*sub)
-        *sub = calloc(1, sizeof **sub);
-    if (!*sub)
-        abort();
-    struct run *next = *sub;
-    record_begin(next, r->workload, m->dir, hash);
-    next->promise = r->promise;
-    next->level = r->level + 1;
-    next->round = r->round;
-    next->event = 0;
-    next->parent = r;
-    next->now = NULL;
-    next->on_event = r->on_event;
-    next->check = r->check;
-    if (deep) {
-        record_adopt(next, m->bytes, (size_t)m->n_bytes);
-        recording = next;
+    char path[2 * STEPS_PATH_BYTES];
+    struct image m;
+    for (size_t i = 0; i < r->promises.n_objects; i++) {
+        const struct object *o = &r->promises.object[i];
+        if (o->place != LONE || next->promises.object[i].standing != THERE)
+            continue;
+        path_in(&next->player, o->name, path);
+        if (!map_image(path, &m))
+            continue;
+        check_rotten_slot(r, next, &m, SLOT_A);
+        check_rotten_slot(r, next, &m, SLOT_B);
+        check_lost_sector(next, &m, path, o, hash);
+        munmap(m.bytes, m.n);
     }
-    session(next, f, true);
-    recording = NULL;
-    expect_promises(next, f, false);
-    record_end(next);
 }
 
-static void check_sealed_writer(const struct run *r, const char *path)
+/* ---- a state ---- */
+
+/* The state's engine draws what it does from the state: the same again. */
+static struct run *next_run(struct run *r, const struct disk_state *s, uint64_t hash)
 {
-    struct tamis_writer *w;
-    int err = tamis_writer_open(path, &w, NULL);
-    if (err != TAMIS_ERR_SEALED)
-        run_fail(r, "a writer of a sealed filter gets %d", err);
+    static struct run *runs[MAX_LEVEL];
+    char image[RUN_PATH_BYTES];
+    struct run **next = &runs[r->level + 1];
+    if (!*next)
+        *next = calloc(1, sizeof **next);
+    if (!*next)
+        abort();
+    snprintf(image, sizeof image, "%.200s-%u", r->dir, r->level);
+    tree_put(s, image);
+    (*next)->workload = r->workload;
+    (*next)->script = r->script;
+    (*next)->promises = r->promises;
+    (*next)->level = r->level + 1;
+    (*next)->round = r->round;
+    (*next)->event = 0;
+    (*next)->parent = r;
+    (*next)->now = NULL;
+    (*next)->on_event = r->on_event;
+    (*next)->fail_sync = (*next)->die_sync = 0;
+    record_begin(*next, image, hash);
+    run_player(*next);
+    return *next;
+}
+
+static bool was_hurt(const struct promises *p)
+{
+    return p->n_kept > 0;
+}
+
+/* What the engine does: nothing is known of a cut repair or backup, so it repairs, or
+ * goes on first. A power cut alone damages nothing: a repair finds nothing damaged. */
+static void draw_engine(struct run *next, uint64_t hash, bool deep, char *text)
+{
+    struct promises *p = &next->promises;
+    char name[NAME_BYTES], go_on[SCRIPT_BYTES];
+    snprintf(name, sizeof name, "new%u", next->level);
+    steps_go_on(p, &next->rng.state, name, go_on);
+    const char *begin = "";
+    static const char *const repairs[] = {
+        "bare before; look; repair; now; look; repair 0 0 0 0; look; ",
+        "dry; repair; now; look; repair 0 0 0 0; look; ",
+        "repair; now; look; repair 0 0 0 0; look; "};
+    unsigned how = hash / 512 % 4 < 2 ? hash / 512 % 4 : 2;
+    if (was_hurt(p) && p->backup == NOT_THERE && next->parent->promises.backup)
+        begin = "backup; ";
+    else if (was_hurt(p) && !next->parent->promises.backup)
+        begin = repairs[how || next->player.store ? how : 2];
+    else if (p->store == NOT_THERE && next->parent->promises.store == COMING)
+        begin = "init; now; open; "; /* its opening is not recorded */
+    else if (p->store == THERE && !deep && !was_hurt(p) && hash / 512 % 8 == 0)
+        begin = "mend; look; ";
+    snprintf(text, SCRIPT_BYTES, "%.200s%.3800s", begin, go_on);
+}
+
+static void go_on(struct run *next, uint64_t hash, bool deep)
+{
+    char text[SCRIPT_BYTES];
+    struct script script;
+    draw_engine(next, hash, deep, text);
+    if (!script_parse(text, &script))
+        abort();
+    if (deep) {
+        tree_note(next, true);
+        recording = next;
+    }
+    run_play(next, &script);
+    if (recording)
+        record_event(next);
+    recording = NULL;
+    run_play(next, &script); /* behind "now", if there is one */
 }
 
 void check_state(struct run *r, const struct disk_state *s, uint64_t hash, bool deep)
 {
-    char path[RUN_PATH_BYTES + 8];
-    struct tamis_filter_info info;
-    int file = -1;
+    const struct run *before = checked;
+    struct look look = {0};
     r->now = s;
-    for (size_t i = 0; i < s->disk->n_names; i++)
-        if (strcmp(s->disk->names[i].text, RUN_FILE) == 0)
-            file = disk_state_file(s, i);
-    if (file < 0 && r->promise.created)
-        run_fail(r, "the name is lost");
-    if (file >= 0) {
-        struct image *m = materialise(r, s, (size_t)file);
-        snprintf(path, sizeof path, "%s/%s", m->dir, RUN_FILE);
-        /* R13: a file that has its name is whole, created or not. */
-        struct tamis_filter *f = open_reader(r, path, TAMIS_CHECK_LAZY);
-        expect_promises(r, f, false);
-        if (r->promise.lost_page)
-            expect_strict(r, path);
-        if (hash % 4 == 0) {
-            check_rotten_slot(r, m, path, SLOT_A);
-            check_rotten_slot(r, m, path, SLOT_B);
-            check_lost_sector(r, m, path, hash / 4);
-        }
-        tamis_filter_info(f, &info);
-        if (info.sealed)
-            check_sealed_writer(r, path);
-        else
-            go_on(r, m, f, hash, deep);
-        tamis_filter_close(f);
-    }
+    struct run *next = next_run(r, s, hash);
+    checked = next;
+    steps_expect_kept(&next->player, &look);
+    steps_expect(&next->player, &look);
+    steps_expect_copy(&next->player, &look);
+    if (hash % 4 == 0)
+        check_rot(r, next, hash / 4);
+    go_on(next, hash, deep);
+    checked = next;
+    steps_expect(&next->player, &look);
+    steps_expect_kept(&next->player, &look);
+    /* An unfinished catalog of a creation that was cut is swept by a repair. */
+    for (const struct run *up = r; up; up = up->parent)
+        next->player.lenient |= up->promises.store != THERE;
+    if (!was_hurt(&next->promises))
+        steps_expect_swept(&next->player);
+    player_end(&next->player);
+    record_end(next);
+    checked = before;
     r->now = NULL;
 }

@@ -3,6 +3,7 @@
  * is opened and held against what had been promised (check.c).
  *
  *     explore [--states N] [--seed S] [--jobs J] [--workload NAME] [--round R]
+ *             [--script TEXT]
  *
  * While few things are undecided every combination is tried; beyond, the ones most
  * likely to hurt and random ones. A state counts once, by a hash of all that can be
@@ -11,10 +12,9 @@
  * the states of each run by their hashes. */
 #include "tests/crash/check.h"
 #include "tests/crash/choose.h"
-#include "tests/crash/workloads/workload.h"
 
 #include <errno.h>
-#include <ftw.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -30,6 +30,11 @@ enum { MAX_WORKLOADS = 32, MAX_JOBS = 64 };
 
 /* Shared by the jobs. */
 struct tally {
+    struct at_work { /* what a job is at */
+        char script[SCRIPT_BYTES];
+        unsigned round;
+    } at_work[MAX_JOBS];
+    char said[SAID_BYTES];
     atomic_uint_least64_t n, checks, by_workload[MAX_WORKLOADS], by_level[MAX_LEVEL];
     atomic_uint_least64_t rounds, helper_adds;
     atomic_bool failed; /* one job has: the others need not go on */
@@ -41,7 +46,8 @@ static struct {
     struct tally *tally;
     struct budget budget[MAX_LEVEL];
     unsigned n_jobs, job, workload;
-    uint64_t *seen; /* of this run: states with their promises */
+    const char *script; /* the only one, or NULL */
+    uint64_t *seen;     /* of this run: states with their promises */
     size_t n_seen, n_seen_slots;
 } x;
 
@@ -98,11 +104,25 @@ static bool seen_add(uint64_t hash)
 
 /* ---- one state ---- */
 
-static uint64_t promise_hash(const struct promise *p)
+static uint64_t promise_hash(const struct promises *p)
 {
-    return mix64(mix64(p->watermark, p->stages),
-                 (uint64_t)p->created | (uint64_t)p->sealed << 1) +
-           p->lost_page;
+    uint64_t hash = mix64((uint64_t)p->store * 4 + p->backup, p->repaired);
+    for (size_t i = 0; i < p->n_objects; i++) {
+        const struct object *o = &p->object[i];
+        hash = mix64(mix64(hash, (uint64_t)o->standing * 8 + o->seal),
+                     mix64(mix64(o->watermark, o->stages), o->rank)) +
+               o->lost_page;
+    }
+    return hash;
+}
+
+/* A long replay would be cut at each of its adds. */
+static bool is_brief(const struct promises *p)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < p->n_objects; i++)
+        n += p->object[i].n_added - p->object[i].watermark;
+    return n <= 24;
 }
 
 static void consider(struct run *r)
@@ -110,12 +130,10 @@ static void consider(struct run *r)
     if (atomic_load_explicit(&x.tally->failed, memory_order_relaxed))
         _exit(0);
     uint64_t hash = disk_hash(&r->state);
-    if (r->aside)
-        hash = mix64(hash, r->aside);
     /* Each job goes through all runs, and checks its part of their states. */
     if (r->level == 0 && hash / 8 % x.n_jobs != x.job)
         return;
-    if (!seen_add(mix64(hash, promise_hash(&r->promise) + r->promised_aside)))
+    if (!seen_add(mix64(hash, promise_hash(&r->promises))))
         return;
     if (tally_add(hash)) {
         x.tally->n++;
@@ -124,9 +142,10 @@ static void consider(struct run *r)
     }
     x.tally->checks++;
     unsigned deep = x.budget[r->level].deep;
-    /* A long replay would be cut at each of its adds. */
-    bool brief = r->promise.n_keys - r->promise.watermark <= 24;
-    r->check(r, &r->state, hash, deep && brief && hash / 65536 % deep == 0);
+    if (deep && r->promises.store == COMING)
+        deep = 1; /* a creation has few states, and each is created over */
+    check_state(r, &r->state, hash,
+                deep && is_brief(&r->promises) && hash / 65536 % deep == 0);
 }
 
 static void explore(struct run *r)
@@ -136,46 +155,66 @@ static void explore(struct run *r)
 
 /* ---- rounds ---- */
 
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
+static void run_script(const char *text, const char *dir, uint64_t seed, unsigned round)
 {
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
+    static struct run *r;
+    char own[RUN_PATH_BYTES];
+    struct script script;
+    snprintf(own, sizeof own, "%.200s/0", dir);
+    if (!r)
+        r = malloc(sizeof *r);
+    if (!r || !script_parse(text, &script) || mkdir(own, 0700) != 0)
+        abort();
+    struct at_work *at_work = &x.tally->at_work[x.job];
+    snprintf(at_work->script, sizeof at_work->script, "%s", text);
+    at_work->round = round;
+    seen_clear();
+    memset(r, 0, sizeof *r);
+    r->workload = workloads[x.workload].name;
+    r->script = text;
+    r->round = round;
+    r->on_event = explore;
+    record_begin(r, own, seed);
+    run_player(r);
+    bool prepares = strstr(text, "now;");
+    if (prepares) {
+        run_play(r, &script);
+        tree_note(r, true);
+    }
+    recording = r;
+    if (prepares)
+        record_event(r);
+    run_play(r, &script);
+    if (r->helper)
+        helper_stop(r);
+    record_event(r);
+    recording = NULL;
+    player_end(&r->player);
+    record_end(r);
+    tree_clear(own);
 }
 
 static void run_workload(unsigned number, unsigned round, const char *dir)
 {
-    static struct run *r;
-    static uint64_t keys[MAX_KEYS];
-    char own[RUN_PATH_BYTES];
-    uint64_t seed = mix64(mix64(run_seed, round), number);
-    snprintf(own, sizeof own, "%.200s/0", dir);
-    if (!r)
-        r = malloc(sizeof *r);
-    if (!r || mkdir(own, 0700) != 0)
-        abort();
-    memset(r, 0, sizeof *r);
+    const struct workload *w = &workloads[number];
+    char text[SCRIPT_BYTES];
+    uint64_t seed = mix64(run_seed, round), rng = mix64(seed, number);
+    if (round % w->every != w->first)
+        return;
     x.workload = number;
-    seen_clear();
-    for (size_t i = 0; i < MAX_KEYS; i++)
-        keys[i] = mix64(seed, i + 1);
-    record_begin(r, workloads[number].name, own, seed);
-    r->promise.keys = keys;
-    r->round = round;
-    r->on_event = explore;
-    r->check = check_state;
-    recording = r;
-    workloads[number].run(r);
-    recording = NULL;
-    record_end(r);
-    nftw(own, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    script_draw(w->template, &rng, text);
+    run_script(text, dir, seed, round);
 }
 
 static void run_job(const char *dir, const char *only, long only_round)
 {
     seen_add(1);
     record_install();
-    check_open_images(dir);
+    if (x.script) {
+        unsigned round = only_round < 0 ? 0 : (unsigned)only_round;
+        run_script(x.script, dir, mix64(run_seed, round), round);
+        return;
+    }
     for (unsigned round = only_round < 0 ? 0 : (unsigned)only_round;; round++) {
         for (unsigned i = 0; i < n_workloads; i++)
             if ((!only || strcmp(only, workloads[i].name) == 0) &&
@@ -188,7 +227,6 @@ static void run_job(const char *dir, const char *only, long only_round)
         if (only_round >= 0 || x.tally->n >= run_states)
             break;
     }
-    check_close_images(dir);
 }
 
 /* ---- the command ---- */
@@ -213,6 +251,7 @@ static void make_tally(uint64_t n_states)
     if (x.tally == MAP_FAILED)
         abort();
     x.tally->mask = n - 1;
+    script_said = x.tally->said;
 }
 
 static double now(void)
@@ -231,18 +270,17 @@ static void progress(void)
                 (unsigned long long)run_states);
 }
 
+/* The number of the job that has failed, or -1. */
 static int run_jobs(const char *dir, const char *only, long only_round)
 {
-    int bad = 0, status;
+    int bad = -1, status;
+    pid_t pid[MAX_JOBS];
     for (x.job = 0; x.job < x.n_jobs; x.job++) {
         char own[RUN_PATH_BYTES];
         snprintf(own, sizeof own, "%.200s/job%u", dir, x.job);
-        if (mkdir(own, 0700) != 0)
-            return 2;
-        pid_t child = fork();
-        if (child < 0)
-            return 2;
-        if (child == 0) {
+        if (mkdir(own, 0700) != 0 || (pid[x.job] = fork()) < 0)
+            abort();
+        if (pid[x.job] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             run_job(own, only, only_round);
             _exit(0);
@@ -259,19 +297,76 @@ static int run_jobs(const char *dir, const char *only, long only_round)
             continue;
         if (child > 0 && WIFSIGNALED(status))
             fprintf(stderr, "LOST: a job died of signal %d\n", WTERMSIG(status));
-        bad = 1;
+        for (unsigned i = 0; i < x.n_jobs && bad < 0; i++)
+            bad = pid[i] == child ? (int)i : -1;
         x.tally->failed = true;
     }
     return bad;
 }
 
-static void report(double seconds, int bad)
+/* ---- a failure, made smaller ---- */
+
+struct again {
+    const char *dir;
+    unsigned round;
+    char said[SAID_BYTES];
+};
+
+/* Runs it alone, in silence: does it fail in the same way? */
+static bool fails(const struct script *s, void *ctx)
+{
+    const struct again *a = ctx;
+    char text[SCRIPT_BYTES];
+    int status = 0;
+    script_print(s, text);
+    x.tally->failed = false;
+    x.tally->said[0] = 0;
+    memset(x.tally->slots, 0, (x.tally->mask + 1) * sizeof x.tally->slots[0]);
+    pid_t child = fork();
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        dup2(nowhere, STDERR_FILENO);
+        alarm(30);
+        x.job = 0;
+        x.n_jobs = 1;
+        record_install();
+        run_script(text, a->dir, mix64(run_seed, a->round), a->round);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    tree_clear(a->dir);
+    mkdir(a->dir, 0700);
+    return status && strcmp(x.tally->said, a->said) == 0 &&
+           !(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+}
+
+static void print_again(const char *program, const char *dir, const struct at_work *job)
+{
+    static struct script s;
+    char text[SCRIPT_BYTES], own[RUN_PATH_BYTES];
+    struct again a = {.dir = own, .round = job->round};
+    snprintf(own, sizeof own, "%.200s/small", dir);
+    memcpy(a.said, x.tally->said, sizeof a.said);
+    mkdir(own, 0700);
+    if (!script_parse(job->script, &s))
+        return;
+    if (fails(&s, &a))
+        script_shrink(&s, fails, &a);
+    script_print(&s, text);
+    fprintf(stderr,
+            "  again: %s --states %llu --seed %llu --round %u --jobs 1 --script '%s'\n",
+            program, (unsigned long long)run_states, (unsigned long long)run_seed,
+            a.round, text);
+}
+
+static void report(double seconds, bool bad)
 {
     uint64_t n = x.tally->n;
     for (unsigned i = 0; i < n_workloads; i++)
-        printf("%-12s %10llu states %5.1f %%\n", workloads[i].name,
-               (unsigned long long)x.tally->by_workload[i],
-               100.0 * (double)x.tally->by_workload[i] / (double)(n ? n : 1));
+        if (x.tally->by_workload[i])
+            printf("%-12s %10llu states %5.1f %%\n", workloads[i].name,
+                   (unsigned long long)x.tally->by_workload[i],
+                   100.0 * (double)x.tally->by_workload[i] / (double)(n ? n : 1));
     printf("%llu distinct states (%llu after a second cut, %llu after a third), %llu "
            "checks, %llu rounds, seed %llu, %.1f s, %.0f states/s\n",
            (unsigned long long)n, (unsigned long long)x.tally->by_level[1],
@@ -286,7 +381,7 @@ static void report(double seconds, int bad)
 static int usage(void)
 {
     fputs("usage: explore [--states N] [--seed S] [--jobs J] [--workload NAME] "
-          "[--round R]\n",
+          "[--round R] [--script TEXT]\n",
           stderr);
     return 2;
 }
@@ -311,6 +406,8 @@ int main(int argc, char **argv)
             x.n_jobs = (unsigned)strtoul(value, NULL, 10);
         else if (strcmp(argv[i], "--workload") == 0)
             only = value;
+        else if (strcmp(argv[i], "--script") == 0)
+            x.script = value;
         else if (strcmp(argv[i], "--round") == 0)
             only_round = strtol(value, NULL, 10);
         else
@@ -328,7 +425,9 @@ int main(int argc, char **argv)
     make_tally(run_states);
     double began = now();
     int bad = run_jobs(dir, only, only_round);
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    report(now() - began, bad);
-    return bad;
+    if (bad >= 0)
+        print_again(argv[0], dir, &x.tally->at_work[bad]);
+    tree_clear(dir);
+    report(now() - began, bad >= 0);
+    return bad >= 0;
 }

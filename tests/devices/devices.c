@@ -34,27 +34,25 @@ static void check_reader(const char *path, size_t n_keys, uint64_t n_damaged)
 {
     struct tamis_verify report;
     uint64_t failures = faulty_failures(&disk);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, n_keys), 0);
     assert_true(faulty_failures(&disk) > failures);
     if (n_damaged == 1) /* else the checks themselves are gone */
         assert_in_range(count_absent(f, others, N_OTHERS), N_OTHERS / 2, N_OTHERS);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
-    assert_int_equal(report.n_damaged, n_damaged ? n_damaged : report.n_pages);
+    IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+    IS(report.n_damaged, n_damaged ? n_damaged : report.n_pages);
     faulty_mend(&disk);
-    assert_int_equal(count_absent(f, keys, n_keys), 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+    IS(count_absent(f, keys, n_keys), 0);
+    IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     tamis_filter_close(f);
     f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, n_keys), 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    tamis_filter_close(f);
+    IS(count_absent(f, keys, n_keys), 0);
+    OK(tamis_filter_verify(f, &report, NULL));
 }
 
-static void test_sealed_page_unreadable(void **state)
+TEST_WITH_GUARD(test_sealed_page_unreadable)
 {
     const char *path = on_disk("sealed");
-    (void)state;
     build_filter(path, keys, N_KEYS);
     struct commit c = commit_of(path);
     break_page(c.stages[0].offset + 3 * PAGE_BYTES);
@@ -63,13 +61,12 @@ static void test_sealed_page_unreadable(void **state)
     check_reader(path, N_KEYS, 0);
 }
 
-static void test_open_page_unreadable(void **state)
+TEST_WITH_GUARD(test_open_page_unreadable)
 {
     const char *path = on_disk("open");
-    (void)state;
     struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
     add_hashes(w, keys, N_KEYS / 2);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     struct commit c = commit_of(path);
     /* Ones meet the floors of the page: it must not pass for that. */
     break_page(c.stages[0].offset + 3 * PAGE_BYTES);
@@ -78,48 +75,43 @@ static void test_open_page_unreadable(void **state)
     check_reader(path, N_KEYS / 2, 0);
 }
 
-static void test_header_unreadable(void **state)
+TEST_WITH_GUARD(test_header_unreadable)
 {
     const char *path = on_disk("header");
     struct tamis_filter *f;
-    (void)state;
     build_filter(path, keys, 100);
     break_page(0);
-    assert_int_equal(tamis_filter_open(path, NULL, &f, NULL), EIO);
+    IS(tamis_filter_open(path, NULL, &f, NULL), EIO);
     faulty_mend(&disk);
 }
 
 /* A writer that was closed in order looks at a page when it adds to it. */
-static void test_writer_meets_unreadable_page(void **state)
+TEST_WITH_GUARD(test_writer_meets_unreadable_page)
 {
     const char *path = on_disk("writer");
-    (void)state;
     struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
     uint64_t tag = tamis_writer_domain(w).tag;
     add_hashes(w, keys, 1000);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
+    OK(tamis_writer_close(w));
     struct commit c = commit_of(path);
     break_page(c.stages[0].offset + 3 * PAGE_BYTES);
     w = open_writer(path);
-    assert_int_equal(tamis_writer_add_hashes(w, tag, keys + 1000, 5000),
-                     TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_add_hashes(w, tag, keys + 1000, 5000), TAMIS_ERR_POISONED);
+    IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+    IS(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
     /* After that unclean end every page must be looked at: the next one can't start. */
-    assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+    IS(tamis_writer_open(path, &w, NULL), EIO);
     check_reader(path, 1000, 1);
     w = open_writer(path);
-    assert_int_equal(tamis_writer_watermark(w), 1);
+    IS(tamis_writer_watermark(w), 1);
     add_hashes(w, keys + 1000, N_KEYS - 1000);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    struct tamis_verify report;
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    tamis_filter_close(f);
+    OK(tamis_writer_commit(w, 2, NULL));
+    OK(tamis_writer_close(w));
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, N_KEYS), 0);
+    verified(f);
 }
 
 static int probe_unguarded(void *path)
@@ -129,10 +121,9 @@ static int probe_unguarded(void *path)
     return (int)count_absent(f, keys, N_KEYS);
 }
 
-static void test_unreadable_page_without_guard(void **state)
+TEST_WITH_GUARD(test_unreadable_page_without_guard)
 {
     char path[1024];
-    (void)state;
     snprintf(path, sizeof path, "%s", on_disk("unguarded"));
     build_filter(path, keys, N_KEYS);
     break_page(commit_of(path).stages[0].offset + 3 * PAGE_BYTES);
@@ -151,17 +142,16 @@ static int status_of(const char *command, const char *path)
     return WEXITSTATUS(status);
 }
 
-static void test_command_reports_unreadable_page(void **state)
+TEST_WITH_GUARD(test_command_reports_unreadable_page)
 {
     char path[1024];
-    (void)state;
     snprintf(path, sizeof path, "%s", on_disk("reported"));
     build_filter(path, keys, N_KEYS);
-    assert_int_equal(status_of("verify", path), 0);
+    IS(status_of("verify", path), 0);
     break_page(commit_of(path).stages[0].offset + 3 * PAGE_BYTES);
-    assert_int_equal(status_of("verify", path), 3);
+    IS(status_of("verify", path), 3);
     faulty_mend(&disk);
-    assert_int_equal(status_of("verify", path), 0);
+    IS(status_of("verify", path), 0);
 }
 
 /* ---- holes, and no space for them ---- */
@@ -169,30 +159,26 @@ static void test_command_reports_unreadable_page(void **state)
 /* A growing filter that nobody has added to. */
 static void make_empty(const char *path)
 {
-    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    WRITER w = create_writer(path, 0.01, 2, N_KEYS);
+    OK(tamis_writer_commit(w, 1, NULL));
 }
 
 /* Its stage is a hole: as after a copy by a program that leaves out zeros. */
 static void dig(const char *path)
 {
     struct commit c = commit_of(path);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                               (off_t)c.stages[0].offset, (off_t)c.stages[0].length),
-                     0);
-    assert_int_equal(fsync(fd), 0);
-    close(fd);
+    FD fd = open(path, O_RDWR | O_CLOEXEC);
+    OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                 (off_t)c.stages[0].offset, (off_t)c.stages[0].length));
+    OK(fsync(fd));
 }
 
 /* A filter with half the keys. */
 static void make_half(const char *path)
 {
-    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
+    WRITER w = create_writer(path, 0.01, 2, N_KEYS);
     add_hashes(w, keys, N_KEYS / 2);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
 }
 
 struct scene {
@@ -220,12 +206,10 @@ static int add_unguarded(void *scene)
 
 static void check_all_there(const char *path, size_t n_keys)
 {
-    struct tamis_verify report;
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, n_keys), 0);
     assert_in_range(count_absent(f, others, N_OTHERS), N_OTHERS * 9 / 10, N_OTHERS);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    tamis_filter_close(f);
+    verified(f);
 }
 
 static void write_to_full_disk(struct scene s)
@@ -236,23 +220,23 @@ static void write_to_full_disk(struct scene s)
     struct tamis_writer *w = open_on_full_disk(&s);
     struct tamis_filter *f = open_filter(path);
     uint64_t tag = tamis_writer_domain(w).tag;
-    assert_int_equal(tamis_writer_add_hashes(w, tag, keys, N_KEYS), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
-    assert_int_equal(commit_of(path).watermark, 1);
-    assert_int_equal(commit_of(path).clean, 0);
-    assert_int_equal(count_absent(f, keys, s.n_before), 0);
+    IS(tamis_writer_add_hashes(w, tag, keys, N_KEYS), TAMIS_ERR_POISONED);
+    IS(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
+    IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(commit_of(path).watermark, 1);
+    IS(commit_of(path).clean, 0);
+    IS(count_absent(f, keys, s.n_before), 0);
     /* Reading a hole is zeros here and SIGBUS there (tmpfs); nothing was promised. */
     count_absent(f, keys, N_KEYS);
     tamis_filter_close(f);
     /* The next attempt, with space, succeeds. */
     full_make_space();
     w = open_writer(path);
-    assert_int_equal(tamis_writer_watermark(w), 1);
+    IS(tamis_writer_watermark(w), 1);
     add_hashes(w, keys, N_KEYS);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 2, NULL));
+    OK(tamis_writer_close(w));
     check_all_there(path, N_KEYS);
     /* Without the guard it is death, and no more than that. */
     unlink(path);
@@ -260,8 +244,8 @@ static void write_to_full_disk(struct scene s)
     killed_in_child(add_unguarded, &s);
     full_make_space();
     w = open_writer(path);
-    assert_int_equal(tamis_writer_watermark(w), 1);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(tamis_writer_watermark(w), 1);
+    OK(tamis_writer_close(w));
     check_all_there(path, s.n_before);
 }
 
@@ -277,9 +261,9 @@ static void open_on_full(struct scene s)
     s.spoil(path);
     uint8_t *before = file_read(path, &n);
     full_fill_up();
-    assert_int_equal(tamis_writer_open(path, &w, NULL), ENOSPC);
+    IS(tamis_writer_open(path, &w, NULL), ENOSPC);
     uint8_t *after = file_read(path, &n_after);
-    assert_int_equal(n, n_after);
+    IS(n, n_after);
     assert_memory_equal(before, after, n);
     free(before);
     free(after);
@@ -287,88 +271,60 @@ static void open_on_full(struct scene s)
     w = open_writer(path);
     full_fill_up();
     add_hashes(w, keys, N_KEYS);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 2, NULL));
+    OK(tamis_writer_close(w));
     check_all_there(path, N_KEYS);
     /* A file that has its space opens on a full disk too. */
     w = open_writer(path);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     full_make_space();
 }
 
-static void on_image(const char *size, const char *mkfs, void (*play)(struct scene s),
-                     struct scene s)
+/* Plays a scene on a file system of its own: of `size` bytes, made by mkfs on an image;
+ * NULL: tmpfs. */
+static void on_full_disk(const char *size, const char *mkfs,
+                         void (*play)(struct scene s), struct scene s)
 {
-    char command[2048];
+    char command[2048] = "";
     const char *image = path_of("image");
     snprintf(command, sizeof command,
              "rm -f '%s' && truncate -s %s '%s' && %s '%s' && mount -o loop '%s' '%s'",
-             image, size, image, mkfs, image, image, full_dir);
+             image, size, image, mkfs ? mkfs : "", image, image, full_dir);
+    if (!mkfs)
+        snprintf(command, sizeof command, "mount -t tmpfs -o size=%s none '%s'", size,
+                 full_dir);
     if (system(command) != 0)
         fail_msg("failed: %s", command);
     play(s);
-    assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
+    OK(umount2(full_dir, MNT_DETACH));
 }
 
-static void test_hole_on_full_tmpfs(void **state)
-{
-    (void)state;
-    assert_int_equal(mount("tamis-test", full_dir, "tmpfs", 0, "size=2m"), 0);
-    write_to_full_disk((struct scene){.make = make_empty, .spoil = dig});
-    assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
-}
+#define TMPFS "2m", NULL
+#define EXT4  "16M", "mkfs.ext4 -q -m 0 -O ^has_journal"
+#define XFS   "320M", "mkfs.xfs -q"
+#define BTRFS "128M", "mkfs.btrfs -q --mixed"
 
-static void test_hole_on_full_ext4(void **state)
-{
-    (void)state;
-    on_image("16M", "mkfs.ext4 -q -m 0 -O ^has_journal", write_to_full_disk,
-             (struct scene){.make = make_empty, .spoil = dig});
-}
+#define ON_FULL_DISK(kind, name, play, file_system, ...)                               \
+    kind(name)                                                                         \
+    {                                                                                  \
+        on_full_disk(file_system, play, (struct scene){__VA_ARGS__});                  \
+    }
 
-static void test_shared_blocks_on_full_btrfs(void **state)
-{
-    (void)state;
-    on_image(
-        "128M", "mkfs.btrfs -q --mixed", write_to_full_disk,
-        (struct scene){.make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
-}
-
-static void test_shared_blocks_on_full_xfs(void **state)
-{
-    (void)state;
-    on_image(
-        "320M", "mkfs.xfs -q", write_to_full_disk,
-        (struct scene){.make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
-}
-
-static void test_holed_copy_on_full_tmpfs(void **state)
-{
-    (void)state;
-    assert_int_equal(mount("tamis-test", full_dir, "tmpfs", 0, "size=2m"), 0);
-    open_on_full((struct scene){.make = make_empty, .spoil = dig});
-    assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
-}
-
-static void test_holed_copy_on_full_ext4(void **state)
-{
-    (void)state;
-    on_image("16M", "mkfs.ext4 -q -m 0 -O ^has_journal", open_on_full,
-             (struct scene){.make = make_empty, .spoil = dig});
-}
-
-static void test_holed_copy_on_full_xfs(void **state)
-{
-    (void)state;
-    on_image("320M", "mkfs.xfs -q", open_on_full,
-             (struct scene){.make = make_empty, .spoil = dig});
-}
-
-static void test_copy_with_shared_blocks_on_full_xfs(void **state)
-{
-    (void)state;
-    on_image("320M", "mkfs.xfs -q", open_on_full,
-             (struct scene){.make = make_half, .spoil = full_share});
-}
+#define HOLED  make_empty, .spoil = dig
+#define SHARED make_half, .spoil = full_share
+ON_FULL_DISK(TEST, test_holed_copy_on_full_tmpfs, open_on_full, TMPFS, .make = HOLED)
+ON_FULL_DISK(TEST, test_holed_copy_on_full_ext4, open_on_full, EXT4, .make = HOLED)
+ON_FULL_DISK(TEST, test_holed_copy_on_full_xfs, open_on_full, XFS, .make = HOLED)
+ON_FULL_DISK(TEST, test_copy_with_shared_blocks_on_full_xfs, open_on_full, XFS,
+             .make = SHARED)
+ON_FULL_DISK(TEST_WITH_GUARD, test_hole_on_full_tmpfs, write_to_full_disk, TMPFS,
+             .make = HOLED)
+ON_FULL_DISK(TEST_WITH_GUARD, test_hole_on_full_ext4, write_to_full_disk, EXT4,
+             .make = HOLED)
+ON_FULL_DISK(TEST_WITH_GUARD, test_shared_blocks_on_full_btrfs, write_to_full_disk,
+             BTRFS, .make = SHARED, .n_before = N_KEYS / 2)
+ON_FULL_DISK(TEST_WITH_GUARD, test_shared_blocks_on_full_xfs, write_to_full_disk, XFS,
+             .make = SHARED, .n_before = N_KEYS / 2)
 
 /* ---- mounts of our own, that go when we go ---- */
 
@@ -399,23 +355,4 @@ static int tear_down(void **state)
     return test_dir_remove(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_GUARD(test_sealed_page_unreadable),
-        TEST_WITH_GUARD(test_open_page_unreadable),
-        TEST_WITH_GUARD(test_header_unreadable),
-        TEST_WITH_GUARD(test_writer_meets_unreadable_page),
-        TEST_WITH_GUARD(test_unreadable_page_without_guard),
-        TEST_WITH_GUARD(test_command_reports_unreadable_page),
-        cmocka_unit_test(test_holed_copy_on_full_tmpfs),
-        cmocka_unit_test(test_holed_copy_on_full_ext4),
-        cmocka_unit_test(test_holed_copy_on_full_xfs),
-        cmocka_unit_test(test_copy_with_shared_blocks_on_full_xfs),
-        TEST_WITH_GUARD(test_hole_on_full_tmpfs),
-        TEST_WITH_GUARD(test_hole_on_full_ext4),
-        TEST_WITH_GUARD(test_shared_blocks_on_full_btrfs),
-        TEST_WITH_GUARD(test_shared_blocks_on_full_xfs),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

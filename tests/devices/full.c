@@ -20,31 +20,28 @@ const char *on_full(const char *name)
 void full_fill_up(void)
 {
     static const uint8_t bytes[4096] = {1};
-    int fd = open(on_full("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    FD fd = open(on_full("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     assert_true(fd >= 0);
     ssize_t n;
     do
         n = write(fd, bytes, sizeof bytes);
     while (n > 0);
-    assert_int_equal(errno, ENOSPC);
+    IS(errno, ENOSPC);
     fdatasync(fd);
     while (write(fd, bytes, sizeof bytes) > 0) /* what the sync gave back */
         ;
-    close(fd);
 }
 
 void full_share(const char *path)
 {
-    int from = open(path, O_RDONLY | O_CLOEXEC);
-    int to = open(on_full("copy"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    assert_int_equal(ioctl(to, FICLONE, from), 0);
-    assert_int_equal(fsync(to), 0);
-    close(from);
-    close(to);
+    FD from = open(path, O_RDONLY | O_CLOEXEC);
+    FD to = open(on_full("copy"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    IS(ioctl(to, FICLONE, from), 0);
+    OK(fsync(to));
 }
 
 void full_make_space(void)
 {
-    assert_int_equal(unlink(on_full("filler")), 0);
+    OK(unlink(on_full("filler")));
     sync();
 }

@@ -5,7 +5,7 @@ set -eu
 pure='memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strrchr strspn
     strtoull strftime gmtime_r snprintf vsnprintf ceil exp expm1 floor fmax fmin llround
     log log10 log1p log2 pow sqrt sigaddset sigdelset sigemptyset sigfillset sigismember sigorset
-    XXH3_64bits XXH3_64bits_withSeed'
+    XXH3_64bits XXH3_64bits_withSeed XXH3_128bits'
 list=$(dirname "$0")/calls.txt
 called=$(mktemp) known=$(mktemp)
 trap 'rm -f "$called" "$known"' EXIT

@@ -1,15 +1,16 @@
 /* Every call fails: each scenario is run once to count its calls, then again for each
  * call, each of its occurrences and each way in which it can fail, once and for ever.
  *
- *     faults [--dir DIR] [--jobs N] [--list] [--only
- * SCENARIO[:CALL:NTH:FAULT:once|ever]]
+ *     faults [--dir DIR] [--jobs N] [--only SCENARIO[:CALL:NTH:FAULT:once|ever]]
  *
+ * --only takes patterns: 'repair*:pread:*'. --script stands in for the one scenario's.
  * A scenario runs in a process of its own; when a run crashes, hangs or finds something
  * wrong, its fault point is printed, in the words that --only takes, and the rest goes
  * on in a new process. */
 #include "tests/faults/run.h"
 
-#include <ftw.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SCENARIOS = 96, MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 30 };
+enum { MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 120 };
 
 /* Shared with the process that runs a scenario. */
 static struct shared {
@@ -30,15 +31,17 @@ static struct shared {
         uint64_t broken;
         char point[POINT_BYTES];
         uint64_t struck[N_CALLS];
-    } of[MAX_SCENARIOS];
+    } of[MAX_SCENARIOS], smaller;
+    char said[SAID_BYTES];
 } * shared;
 
-static const struct scenario *scenarios[MAX_SCENARIOS];
-static size_t n_scenarios;
-static const char *only = "", *base = "/dev/shm";
-static char root[PATH_BYTES];
-static long jobs;
-static bool brief; /* one fault a call, once, and not of all calls */
+const struct scenario *scenarios[MAX_SCENARIOS];
+size_t n_scenarios;
+static const char *only = "", *base = "/dev/shm", *only_script, *program;
+char root[PATH_BYTES];
+long jobs;
+bool brief;        /* one fault a call, once, and not of all calls */
+static bool stops; /* the other way: stops.c */
 
 /* ---- the points of one scenario ---- */
 
@@ -51,7 +54,7 @@ struct walk {
 
 static bool selected(const char *point)
 {
-    return !strchr(only, ':') || strcmp(only, point) == 0;
+    return !strchr(only, ':') || fnmatch(only, point, 0) == 0;
 }
 
 static void run_one(struct walk *w, const struct plan *plan)
@@ -169,6 +172,56 @@ static void report_broken(struct progress *p, int status)
     fprintf(stderr, "FAILED %s\n", p->point);
 }
 
+/* ---- a failure, made smaller ---- */
+
+struct again {
+    struct scenario scenario;
+    char points[POINT_BYTES]; /* the same fault, at any of its calls */
+    char said[SAID_BYTES];
+};
+
+/* In silence: does it fail in the same way, at one of these points? */
+static bool fails(const struct script *s, void *ctx)
+{
+    struct again *a = ctx;
+    char text[SCRIPT_BYTES];
+    int status;
+    memset(&shared->smaller, 0, sizeof shared->smaller);
+    memset(shared->said, 0, sizeof shared->said);
+    script_print(s, text);
+    pid_t child = fork();
+    if (child == 0) {
+        struct walk w = {&a->scenario, &shared->smaller, 0, ""};
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+        only = a->points;
+        a->scenario.script = text;
+        snprintf(w.dir, sizeof w.dir, "%.400s/%s", root, a->scenario.name);
+        all_points(&w);
+        exit(0);
+    }
+    return waitpid(child, &status, 0) == child && status != 0 &&
+           strcmp(shared->smaller.point, "(no fault)") != 0 &&
+           strcmp(shared->said, a->said) == 0;
+}
+
+static void print_again(const struct scenario *s, const char *point)
+{
+    static struct script script;
+    struct again a = {.scenario = *s};
+    char text[SCRIPT_BYTES] = "", call[POINT_BYTES], rest[POINT_BYTES];
+    memcpy(a.said, shared->said, sizeof a.said);
+    snprintf(a.points, sizeof a.points, "%s", point);
+    if (s->script && script_parse(s->script, &script) &&
+        sscanf(point, "%*[^:]:%[^:]:%*u:%s", call, rest) == 2) {
+        snprintf(a.points, sizeof a.points, "%s:%.40s:*:%.40s", s->name, call, rest);
+        if (fails(&script, &a))
+            script_shrink(&script, fails, &a);
+        script_print(&script, text);
+    }
+    fprintf(stderr, "  again: %s --only '%s'%s%s%s\n", program, a.points,
+            *text ? " --script '" : "", text, *text ? "'" : "");
+}
+
 static void run_job(void)
 {
     for (;;) {
@@ -187,6 +240,8 @@ static void run_job(void)
             if (status == 0)
                 break;
             report_broken(p, status);
+            if (p->broken == 1)
+                print_again(scenarios[i], p->point);
             if (p->next == 0)
                 break; /* it fails without a fault */
         }
@@ -198,17 +253,26 @@ static void run_job(void)
 
 static void collect(const struct scenario *s)
 {
-    size_t n = strcspn(only, ":");
-    for (; s->name; s++)
-        if (!n || (strlen(s->name) == n && strncmp(only, s->name, n) == 0))
-            scenarios[n_scenarios++] = s;
+    char pattern[POINT_BYTES];
+    snprintf(pattern, sizeof pattern, "%.*s", (int)strcspn(only, ":"), only);
+    for (; s->name; s++) {
+        if (*pattern && fnmatch(pattern, s->name, 0) != 0)
+            continue;
+        scenarios[n_scenarios++] = s;
+        if (only_script) {
+            static struct scenario small;
+            small = *s;
+            small.script = only_script;
+            scenarios[n_scenarios - 1] = &small;
+        }
+    }
 }
 
 /* A call that no scenario makes is not tested, whatever the count says. */
 static unsigned never_struck(void)
 {
     unsigned n = 0;
-    for (enum call call = 0; call < N_CALLS; call++) {
+    for (enum call call = 0; call <= CALL_space; call++) {
         uint64_t struck = 0;
         for (size_t i = 0; i < n_scenarios; i++)
             struck += shared->of[i].struck[call];
@@ -218,13 +282,6 @@ static unsigned never_struck(void)
         n++;
     }
     return n;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
 }
 
 static int summarize(void)
@@ -247,8 +304,8 @@ static int summarize(void)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: faults [--brief] [--dir DIR] [--jobs N] "
-                    "[--only SCENARIO[:CALL:NTH:FAULT:once|ever]]\n");
+    fprintf(stderr, "usage: faults [--stops] [--brief] [--dir DIR] [--jobs N] "
+                    "[--only SCENARIO[:CALL:NTH:FAULT:once|ever]] [--script TEXT]\n");
     exit(2);
 }
 
@@ -258,18 +315,24 @@ static void options(int argc, char **argv)
         {"brief", no_argument, NULL, 'b'},
         {"dir", required_argument, NULL, 'd'},
         {"jobs", required_argument, NULL, 'j'},
+        {"stops", no_argument, NULL, 's'},
         {"only", required_argument, NULL, 'o'},
+        {"script", required_argument, NULL, 't'},
         {0},
     };
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) >= 0;)
         if (c == 'b')
             brief = true;
+        else if (c == 's')
+            stops = true;
         else if (c == 'd')
             base = optarg;
         else if (c == 'j')
             jobs = atol(optarg);
         else if (c == 'o')
             only = optarg;
+        else if (c == 't')
+            only_script = optarg;
         else
             usage();
 }
@@ -277,16 +340,16 @@ static void options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    program = argv[0];
     options(argc, argv);
     collect(filter_scenarios);
     collect(derive_scenarios);
-    collect(writer_scenarios);
     collect(store_scenarios);
-    collect(segment_scenarios);
-    collect(edit_scenarios);
-    collect(repair_scenarios);
-    collect(backup_scenarios);
-    collect(pack_scenarios);
+    collect(scripted_scenarios);
+    if (stops) {
+        collect(rest_scenarios);
+        jobs *= 3; /* most of their time they wait */
+    }
     if (!n_scenarios || jobs < 1)
         usage();
     snprintf(root, sizeof root, "%.400s/tamis-faults.XXXXXX",
@@ -295,12 +358,14 @@ int main(int argc, char **argv)
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || !mkdtemp(root))
         return 2;
+    script_said = shared->said;
     fflush(stdout);
-    for (long j = 0; j < jobs; j++)
+    int rc = stops ? stops_main(only) : 0;
+    for (long j = 0; j < jobs && !stops; j++)
         if (fork() == 0)
             run_job();
     while (wait(NULL) > 0)
         ;
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    return summarize();
+    remove_dir(root);
+    return stops ? rc : summarize();
 }

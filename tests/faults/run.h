@@ -8,9 +8,11 @@
 
 #include "tests/support/internals.h"
 #include "tests/faults/wrap/wrap.h"
-#include "tests/model/model.h"
+#include "tests/steps/steps.h"
+#include "tests/faults/wrap/stops.h"
+#include "public.h" /* made by rules.mk: notes which function a run is in */
 
-enum { PATH_BYTES = 512, MAX_KEYS = 2048 };
+enum { PATH_BYTES = 512 };
 
 struct run {
     char dir[PATH_BYTES];
@@ -20,23 +22,51 @@ struct run {
     /* In check(): names may be left, or be there after a failure. What unlinking could
      * not remove, or was renamed, and the call said that it was not. */
     bool littered;
-    bool panicked; /* the scenario itself has LMDB give up */
 };
 
 struct scenario {
     const char *name;
-    void (*prepare)(struct run *r); /* nothing fails; may be NULL */
-    void (*body)(struct run *r);    /* what is counted, and fails */
-    void (*check)(struct run *r);   /* nothing fails: what was promised, the next try */
-    bool old_system;                /* without openat2, RENAME_NOREPLACE, O_TMPFILE */
-    bool cold;                      /* each run in a process of its own */
+    const char *script; /* or NULL (scripted.c) */
+    void (*prepare)(
+        struct run *r); /* behind the script's; nothing fails; may be NULL */
+    /* Counted, and calls fail; NULL: the script's. */
+    void (*body)(struct run *r);
+    /* Nothing fails: what was promised, the next try; NULL: the script's. */
+    void (*check)(struct run *r);
+    bool old_system; /* without openat2, RENAME_NOREPLACE, O_TMPFILE */
+    bool cold;       /* each run in a process of its own */
     /* A fault that strikes in every run, or NULL; with ">" in front the others strike
      * only after it, for another scenario has those before. */
     const char *first;
+    bool gets_around; /* what fails in every run is no reason to fail */
+    bool must_fail;   /* it is one for the first step of the body */
 };
-extern const struct scenario filter_scenarios[], derive_scenarios[], writer_scenarios[],
-    store_scenarios[], segment_scenarios[], edit_scenarios[], repair_scenarios[],
-    backup_scenarios[], pack_scenarios[];
+extern const struct scenario filter_scenarios[], derive_scenarios[], store_scenarios[],
+    scripted_scenarios[], rest_scenarios[];
+
+/* ---- scripted.c ---- */
+extern struct player the_player; /* of the run */
+/* An entry of a table: its name, its script or NULL, and what else it has. */
+#define SCENARIO(text, ...)                                                            \
+    {                                                                                  \
+        .name = text, .script = __VA_ARGS__                                            \
+    }
+void script_prepare(struct run *r, const struct scenario *s);
+void script_body(struct run *r);
+void script_check(struct run *r);
+/* After a fault, once it is gone: does the store that the body has left open still
+ * work, without being opened anew? It must, but for the few faults that LMDB, or our
+ * knowledge of what may be written, does not survive. */
+bool goes_on(struct run *r);
+
+/* ---- all runs (main.c), and the other way to make them (stops.c) ---- */
+enum { MAX_SCENARIOS = 128 };
+extern const struct scenario *scenarios[MAX_SCENARIOS];
+extern size_t n_scenarios;
+extern char root[PATH_BYTES]; /* a directory for them */
+extern long jobs;
+extern bool brief;
+int stops_main(const char *only);
 
 /* Says what is wrong with this run, and ends its process. */
 void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -48,13 +78,9 @@ void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), nore
 
 /* A call of the library that may fail, but only once a fault has struck, and not if it
  * is one that nobody may notice. Those that take a diag take &r->diag. */
-enum { NO_DIAG = 123456 };
-int tried(struct run *r, int rc, const char *call);
-#define TRY(r, call) ((r)->diag.code = NO_DIAG, tried((r), IN_LIB(call), #call))
-/* The same for one that fails with `code` when nothing goes wrong. */
-#define TRY_FOR(r, expected, call)                                                     \
-    ((r)->diag.code = NO_DIAG, tried_for((r), (expected), IN_LIB(call), #call))
-int tried_for(struct run *r, int expected, int rc, const char *call);
+int may(struct run *r, int rc, const char *call);
+#define MAY(r, call) ((r)->diag.code = NO_DIAG, may((r), IN_LIB(call), #call))
+int may_for(struct run *r, int expected, int rc, const char *call);
 /* One that must succeed. */
 #define MUST(r, call)                                                                  \
     do {                                                                               \
@@ -68,14 +94,8 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
 const char *in_dir(const struct run *r, const char *name);
 /* Is this all that the directory holds, dots apart? Names end with a NULL. */
 void expect_names(const char *dir, const char *const *names);
-/* Nothing else, at least. */
-void expect_only(const char *dir, const char *const *names);
 bool is_there(const char *path);
 void remove_dir(const char *path);
-void poke(const char *path, off_t at, const void *bytes, size_t n);
-/* A number for all names and bytes below, but those of LMDB's lock file. */
-uint64_t tree_of(const char *dir);
-void copy_file(const char *from, const char *to);
 
 /* Keys may be MAYBE for DAMAGED too: the scenario has damaged a page, or a writer found
  * the file shorter than its floors and has condemned their pages. */

@@ -90,7 +90,7 @@ static inline struct tamis_store *new_store(const char *name)
     tamis_domain_init(&domain, 1, SEED);
     struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
     check(tamis_store_create(at(name), &o, &diag), &diag);
-    check(tamis_store_open(at(name), &s, &diag), &diag);
+    check(tamis_store_open(at(name), NULL, &s, &diag), &diag);
     return s;
 }
 #endif

@@ -181,7 +181,7 @@ static void make_store(const char *store, const char *const *sealed, size_t n_se
     struct tamis_diag diag;
     struct tamis_edit *edit;
     struct tamis_store *s = new_store(store);
-    check(tamis_edit_begin(s, &edit, &diag), &diag);
+    check(tamis_edit_begin(s, NULL, &edit, &diag), &diag);
     for (size_t i = 0; i < n_sealed; i++)
         put_sealed(edit, sealed[i], (unsigned)i * 50);
     for (size_t i = 0; i < n_growing; i++)
@@ -199,8 +199,8 @@ static void fill_growing(const char *store, const char *name)
     struct tamis_diag diag;
     struct tamis_store *s;
     struct tamis_writer *w;
-    check(tamis_store_open(at(store), &s, &diag), &diag);
-    check(tamis_store_writer(s, name, strlen(name), &w, &diag), &diag);
+    check(tamis_store_open(at(store), NULL, &s, &diag), &diag);
+    check(tamis_store_writer(s, name, strlen(name), NULL, &w, &diag), &diag);
     write_keys(w, 0, N_KEYS);
     check(tamis_writer_commit(w, N_KEYS, &diag), &diag);
     check(tamis_writer_close(w), &diag);

@@ -130,7 +130,7 @@ static void make_store(const char *name)
     struct tamis_segment_options so = {
         .size = sizeof so, .binding = "B1", .binding_bytes = 2, .rank = 3};
     struct tamis_store *store = new_store(name);
-    check(tamis_edit_begin(store, &edit, &diag), &diag);
+    check(tamis_edit_begin(store, NULL, &edit, &diag), &diag);
     check(tamis_edit_builder(edit, "sealed", 6, 0, &so, &b, &diag), &diag);
     build_keys(b, 0, 500);
     check(tamis_edit_put(edit, b, &diag), &diag);
@@ -138,7 +138,7 @@ static void make_store(const char *name)
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
     check(tamis_edit_put_growing(edit, "growing", 7, NULL, NULL, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
-    check(tamis_store_writer(store, "growing", 7, &w, &diag), &diag);
+    check(tamis_store_writer(store, "growing", 7, NULL, &w, &diag), &diag);
     write_keys(w, 400, 500);
     check(tamis_writer_commit(w, 900, &diag), &diag);
     check(tamis_writer_close(w), &diag);

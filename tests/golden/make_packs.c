@@ -76,7 +76,7 @@ static void pack_some(struct tamis_store *s, uint32_t first, uint32_t n, int kee
     for (uint32_t i = 0; i < n; i++)
         segments[i] = first + i;
     check(tamis_snapshot_current(s, &snap, &diag), &diag);
-    check(tamis_edit_begin(s, &edit, &diag), &diag);
+    check(tamis_edit_begin(s, NULL, &edit, &diag), &diag);
     check(tamis_edit_pack(edit, snap, segments, n, &opt, &report, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
     if (report.n_packed + report.n_larger != n)
@@ -88,7 +88,7 @@ static void drop_one(struct tamis_store *s, const char *name)
 {
     struct tamis_edit *edit;
     struct tamis_diag diag;
-    check(tamis_edit_begin(s, &edit, &diag), &diag);
+    check(tamis_edit_begin(s, NULL, &edit, &diag), &diag);
     check(tamis_edit_drop(edit, name, strlen(name), &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
 }
@@ -100,7 +100,7 @@ static void make_store(void)
     struct tamis_diag diag;
     struct tamis_edit *edit;
     struct tamis_store *s = new_store("store");
-    check(tamis_edit_begin(s, &edit, &diag), &diag);
+    check(tamis_edit_begin(s, NULL, &edit, &diag), &diag);
     for (unsigned i = 0; i < N_SEGMENTS; i++)
         put_one(edit, i);
     for (unsigned i = 0; i < N_TINY; i++)
@@ -122,7 +122,7 @@ static struct tamis_snapshot *snapshot_of_store(struct tamis_store **s)
 {
     struct tamis_snapshot *snap;
     struct tamis_diag diag;
-    check(tamis_store_open(at("store"), s, &diag), &diag);
+    check(tamis_store_open(at("store"), NULL, s, &diag), &diag);
     check(tamis_snapshot_current(*s, &snap, &diag), &diag);
     return snap;
 }

@@ -104,7 +104,7 @@ static inline void write_store_answers(const char *name, unsigned n_keys)
     struct asked_segment s;
     struct tamis_segment_info info;
     char path[4500];
-    check(tamis_store_open(at(name), &store, &diag), &diag);
+    check(tamis_store_open(at(name), NULL, &store, &diag), &diag);
     struct tamis_domain d = tamis_store_domain(store);
     check(tamis_snapshot_current(store, &s.snapshot, &diag), &diag);
     FILE *out = answers_file(name);

@@ -1,7 +1,7 @@
 #help make check-install  install, ABI, man pages, completion, tarball and packages, in temporary roots
-#help make abi-record     what the ABI is now, into tests/install/abi.xml: after a change that is meant
+#help make abi-record     what the ABI is now, into tests/install/abi.txt: after a change that is meant
 
-ABI_RECORD := tests/install/abi.xml
+ABI_RECORD := tests/install/abi.txt
 CXX ?= g++
 .PHONY: deps-check-install check-install abi-record
 deps-check-install: | deps-test deps-deb

@@ -16,7 +16,7 @@ static int fill(struct tamis_store *store, const char *key, struct tamis_diag *d
 {
     struct tamis_builder *builder = NULL;
     struct tamis_edit *edit = NULL;
-    int err = tamis_edit_begin(store, &edit, diag);
+    int err = tamis_edit_begin(store, NULL, &edit, diag);
 
     if (err == 0)
         err = tamis_edit_builder(edit, "segment", 7, 0.01, NULL, &builder, diag);
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 
     memset(&diag, 0, sizeof(diag));
     if (argc != 2 || check(tamis_store_create(argv[1], NULL, &diag), &diag) != 0 ||
-        check(tamis_store_open(argv[1], &store, &diag), &diag) != 0 ||
+        check(tamis_store_open(argv[1], NULL, &store, &diag), &diag) != 0 ||
         check(fill(store, "apple", &diag), &diag) != 0 ||
         check(tamis_snapshot_current(store, &now, &diag), &diag) != 0)
         return 2;

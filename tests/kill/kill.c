@@ -1,189 +1,150 @@
-/* The parent: starts a writer, ends it by kill -9 in one way or another, starts the
- * next, and holds what readers and writers have seen against what must be.
+/* The parent: draws scripts, lets processes live and die, and counts.
  *
- *     kill [--cycles N] [--seed S]
+ *     kill [--cycles N] [--every E] [--seed S] [--only CASE:N]
  *
- * The seed decides which writer is killed how. The scheduler decides what its threads
- * were doing then, so a run cannot be repeated exactly. */
+ * Of each case each E-th call is one at which a life ends, and so are some moments,
+ * which have the numbers behind those of the calls. */
 #include "tests/kill/kill.h"
 
-#include <errno.h>
 #include <ftw.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MAX_HELD = 4 };
-static const int64_t GIVE_UP_US = 20000000;
+enum { HANG_SECONDS = 60, MOMENTS = 6, MOST_DEATHS = 4 };
 
+struct shared *shared;
+static uint64_t seed = 1, n_cycles = 300, every = 12, only_case = UINT64_MAX, only_life;
+static uint64_t n_killed, n_at_calls, n_lives, n_cases, n_asked, n_added, n_forked;
+static const char *program;
+static char root[STEPS_PATH_BYTES / 2];
 static struct {
-    uint64_t rng, n_cycles;
-    uint64_t n_random, n_phase, n_trapped, n_child;
-    pid_t readers[N_READERS];
-    int held[MAX_HELD]; /* ends of the pipes that children wait at, or -1 */
-    /* The writer before left a child in this mode (or N_MODES): if it keeps a lock, the
-     * next writer there does not get to work. */
-    enum mode left;
-    int bad;
-} p;
+    uint64_t number, life;
+} now;
+static struct {
+    pid_t pid;
+    int ask; /* a socket */
+} beside;    /* the witness */
+
+_Noreturn void model_broken(const char *text)
+{
+    fprintf(stderr, "LOST: %s\n", text);
+    _exit(3);
+}
 
 /* ---- processes ---- */
+
+static void fail(const char *what, int status)
+{
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "LOST: %s died of signal %d%s\n", what, WTERMSIG(status),
+                WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
+    if (beside.pid)
+        kill(beside.pid, SIGKILL);
+    fprintf(stderr, "FAILED: %s --seed %llu --only %llu:%llu\n", program,
+            (unsigned long long)seed, (unsigned long long)now.number,
+            (unsigned long long)now.life);
+    exit(1);
+}
 
 /* Goes on in the new process only, where it returns 0. */
 static pid_t start(void)
 {
+    fflush(stdout);
     pid_t pid = fork();
     if (pid < 0)
-        exit(2);
-    if (pid)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int i = 0; i < MAX_HELD; i++)
-        if (p.held[i] >= 0)
-            close(p.held[i]);
-    return 0;
+        abort();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(HANG_SECONDS);
+    }
+    return pid;
 }
 
-static pid_t start_writer(const struct orders *o)
-{
-    static void (*const lives[N_MODES])(const struct orders *) = {store_writer,
-                                                                  lone_writer, creator};
-    pid_t pid = start();
-    if (pid)
-        return pid;
-    trap_set(o);
-    lives[o->mode](o);
-    _exit(0);
-}
-
-static void failed(const char *what, int status)
-{
-    if (WIFSIGNALED(status))
-        fprintf(stderr, "LOST: %s died of signal %d\n", what, WTERMSIG(status));
-    else if (WEXITSTATUS(status) != 3) /* 3 has told by itself */
-        fprintf(stderr, "LOST: %s ended with %d\n", what, WEXITSTATUS(status));
-    p.bad = 1;
-}
-
-/* Readers that ended, children of dead writers. */
-static void reap(bool all)
+static int end_of(pid_t pid)
 {
     int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
-        bool is_reader = false;
-        for (int i = 0; i < N_READERS; i++)
-            is_reader |= pid == p.readers[i];
-        if (status || (is_reader && !all))
-            failed(is_reader ? "a reader" : "a writer's child", status);
-    }
-}
-
-/* ---- one cycle ---- */
-
-static int64_t now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-/* Waits until the process has ended, but no longer; has it? */
-static bool ends_within(int pidfd, int64_t us)
-{
-    struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-    struct timespec t = {us / 1000000, us % 1000000 * 1000};
-    return ppoll(&poll_fd, 1, &t, NULL) > 0;
-}
-
-static void await_phase(int pidfd, enum phase phase)
-{
-    int64_t give_up = now_us() + 40000;
-    while (shared->phase != phase && now_us() < give_up && !ends_within(pidfd, 0))
-        sched_yield();
-    ends_within(pidfd, (int64_t)rng_below(&p.rng, 300));
-}
-
-/* A writer that waits for a lock of the dead would wait for ever: now and then one is
- * given the time to get to work. */
-static void await_work(int pidfd, enum mode mode)
-{
-    static const char *const what[] = {"of a store", "of a lone filter",
-                                       "who creates a store"};
-    int64_t give_up = now_us() + GIVE_UP_US;
-    while (!shared->ready && !ends_within(pidfd, 100))
-        if (now_us() > give_up) {
-            fprintf(stderr, "LOST: a writer %s does not get to work\n", what[mode]);
-            p.bad = 1;
-            return;
-        }
-}
-
-static void end_writer(pid_t pid, const struct orders *o)
-{
-    int status, pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    uint64_t *kind = &p.n_random;
-    if (pidfd < 0)
-        exit(2);
-    if (o->trap) {
-        if (ends_within(pidfd, 100000))
-            kind = &p.n_trapped;
-    } else if (!o->patient && rng_below(&p.rng, 2)) {
-        await_phase(pidfd, 1 + (enum phase)rng_below(&p.rng, N_PHASES - 1));
-        kind = &p.n_phase;
-    } else {
-        if (o->patient)
-            await_work(pidfd, o->mode);
-        ends_within(pidfd, (int64_t)rng_below(&p.rng, 40000));
-    }
-    while (shared->waiting && !ends_within(pidfd, 1000))
-        ; /* until it has the lock, or gives up and tells */
-    kill(pid, SIGKILL);
     if (waitpid(pid, &status, 0) != pid)
-        exit(2);
-    close(pidfd);
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-        failed("a writer", status);
-    (*kind)++;
+        abort();
+    return status;
 }
 
-static void release_child(int slot)
+/* True: it was killed, and not while it noted what an edit had come to. */
+static bool live_and_die(const struct life *l, const struct death *d)
 {
-    if (p.held[slot] >= 0)
-        close(p.held[slot]);
-    p.held[slot] = -1;
+    int status = 0;
+    shared->n_calls = shared->n_ticks = 0;
+    pid_t pid = start();
+    if (pid == 0) {
+        live(l, d);
+        _exit(0);
+    }
+    pid_t ended = 0;
+    while (d->at_tick && !ended && shared->n_ticks < d->at_tick) {
+        ended = waitpid(pid, &status, WNOHANG);
+        sched_yield();
+    }
+    if (d->at_tick && !ended)
+        kill(pid, SIGKILL);
+    if (!ended)
+        status = end_of(pid);
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (status && !killed)
+        fail("a process", status);
+    n_killed += killed;
+    n_at_calls += killed && d->at_call;
+    return killed && (d->at_call || !shared->is_settling);
 }
 
-static void cycle(uint64_t number)
+/* What it answers: it is there, or it has looked. */
+static void await_witness(void)
 {
-    struct orders o = draw_orders(&p.rng, p.left);
-    uint64_t n_children = shared->n_children;
-    int slot = (int)(number % MAX_HELD);
-    /* A child lives through the next three writers' lives. */
-    release_child(slot);
-    if (pipe(o.hold) != 0)
-        exit(2);
-    shared->phase = PHASE_NONE;
-    shared->ready = shared->waiting = 0;
-    pid_t pid = start_writer(&o);
-    end_writer(pid, &o);
-    close(o.hold[0]);
-    p.held[slot] = o.hold[1];
-    bool left = shared->n_children > n_children;
-    p.n_child += left;
-    p.left = left ? o.mode : N_MODES;
-    reap(false);
+    char byte;
+    if (read(beside.ask, &byte, 1) != 1)
+        fail("the witness", end_of(beside.pid));
 }
 
-/* ---- the run ---- */
+static void start_witness(const struct life *l)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        abort();
+    beside.pid = start();
+    if (beside.pid == 0) {
+        close(ends[0]);
+        close(l->hold[1]);
+        witness(l, ends[1]);
+        _exit(0);
+    }
+    close(ends[1]);
+    beside.ask = ends[0];
+    await_witness();
+}
+
+static void ask_witness(void)
+{
+    (void)!write(beside.ask, "", 1);
+    await_witness();
+}
+
+static void end_witness(void)
+{
+    close(beside.ask);
+    int status = end_of(beside.pid);
+    beside.pid = 0;
+    if (status)
+        fail("the witness", status);
+}
+
+/* ---- one life after the other ---- */
 
 static int remove_one(const char *path, const struct stat *st, int flag,
                       struct FTW *ftw)
@@ -192,144 +153,158 @@ static int remove_one(const char *path, const struct stat *st, int flag,
     return remove(path);
 }
 
-static void wait_for(pid_t pid, const char *what)
+/* At a call, or at any moment; so do those that come after it, or they live. */
+static struct death draw_death(struct life *l, uint64_t n_calls, uint64_t n_ticks,
+                               uint64_t nth)
 {
-    int status;
-    if (waitpid(pid, &status, 0) != pid || status)
-        failed(what, status);
-}
-
-/* The last writers end by themselves; then everything is looked at. */
-static void finish(void)
-{
-    shared->stop = 1;
-    for (enum mode mode = MODE_STORE; mode < N_MODES && !p.bad; mode++) {
-        struct orders o = {.mode = mode, .seed = rng_next(&p.rng)};
-        wait_for(start_writer(&o), "the last writer");
+    struct death d = {0};
+    if (l->number == MOST_DEATHS || (l->number && draw_below(&l->rng, 2)))
+        return d;
+    if (l->number)
+        nth = 1 + draw_below(&l->rng, n_calls + n_calls / 4 + 1);
+    if (nth > n_calls) {
+        d.at_tick = 1 + draw_below(&l->rng, n_ticks);
+        return d;
     }
+    d.at_call = nth;
+    d.when = (enum when)draw_below(&l->rng, 3);
+    d.forks = l->template->forks && draw_below(&l->rng, 3) == 0;
+    if (l->template->forks && draw_below(&l->rng, 4) == 0)
+        d.forks_at_tick = 1 + draw_below(&l->rng, d.at_call);
+    return d;
 }
 
-static void begin(void)
+/* Life 0 ends by itself: how many calls and ticks are there? */
+static void play_life(const struct life *first, uint64_t n_calls, uint64_t n_ticks)
 {
+    struct life l = *first;
+    struct death d = {0};
+    memset(shared, 0, sizeof *shared);
+    l.rng = seed + (now.number << 32) + now.life;
+    if (mkdir(l.dir, 0700) != 0 || pipe(l.hold) != 0)
+        abort();
     pid_t pid = start();
     if (pid == 0) {
-        create_store();
+        live_prelude(&l);
         _exit(0);
     }
-    wait_for(pid, "creating the store");
-    for (unsigned i = 0; i < N_READERS && !p.bad; i++) {
-        p.readers[i] = start();
-        if (p.readers[i] == 0) {
-            reader(i);
-            _exit(0);
-        }
+    int status = end_of(pid);
+    if (status)
+        fail("the beginning", status);
+    bool watched = shared->promises.store == THERE || l.template->is_asked;
+    watched &= !shared->promises.n_kept;
+    if (watched)
+        start_witness(&l);
+    if (now.life)
+        d = draw_death(&l, n_calls, n_ticks, now.life);
+    while (live_and_die(&l, &d)) {
+        if (watched)
+            ask_witness();
+        l.number++;
+        d = draw_death(&l, n_calls, n_ticks, 0);
     }
+    close(l.hold[0]);
+    close(l.hold[1]); /* children end, and with them what they have inherited */
+    if (watched && !shared->is_settling)
+        ask_witness();
+    if (watched)
+        end_witness();
+    nftw(l.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    n_lives++;
+    n_asked += shared->n_asked;
+    n_added += shared->n_added;
+    n_forked += shared->n_forked;
 }
 
-static void look_at_all(void)
+static void play_case(void)
 {
-    pid_t pid = start();
-    if (pid == 0) {
-        check_all();
-        _exit(0);
-    }
-    wait_for(pid, "the look at everything");
+    struct life l = {.template = &templates[now.number % n_templates]};
+    char text[SCRIPT_BYTES];
+    uint64_t rng = seed * 1000003 + now.number;
+    script_draw(l.template->text, &rng, text);
+    if (!script_parse(text, &l.script))
+        abort();
+    if (only_case != UINT64_MAX)
+        printf("%s: %s\n", l.template->name, text);
+    snprintf(l.dir, sizeof l.dir, "%s/case", root);
+    now.life = 0;
+    play_life(&l, 0, 0);
+    uint64_t n_calls = shared->n_calls, n_ticks = shared->n_ticks;
+    uint64_t first = 1 + draw_below(&rng, every), last = n_calls + MOMENTS;
+    if (only_case != UINT64_MAX)
+        first = last = only_life;
+    for (now.life = first; now.life <= last && n_killed < n_cycles;
+         now.life += now.life < n_calls ? every : 1)
+        play_life(&l, n_calls, n_ticks);
+    n_cases++;
 }
 
-/* Readers must have been able to say ABSENT, or "0 lost" means nothing. */
-static void expect_answers(void)
+/* ---- the run ---- */
+
+static void remove_all(void)
 {
-    uint64_t n = shared->n_strangers;
-    if (!p.bad && (n < 1000 || shared->n_strangers_absent < n / 10 * 9)) {
-        fprintf(stderr, "LOST: of %llu keys never added only %llu are ABSENT\n",
-                (unsigned long long)n, (unsigned long long)shared->n_strangers_absent);
-        p.bad = 1;
-    }
-    if (shared->n_reasons[TAMIS_DAMAGED] || shared->n_reasons[TAMIS_MISMATCH]) {
-        fputs("LOST: whole filters were taken for damaged ones\n", stderr);
-        p.bad = 1;
-    }
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void report(double seconds)
+static bool read_options(int argc, char **argv)
 {
-    const struct shared *s = shared;
-    typedef unsigned long long n;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        char *rest;
+        uint64_t v = strtoull(argv[i + 1], &rest, 10);
+        uint64_t *to = strcmp(argv[i], "--cycles") == 0  ? &n_cycles
+                       : strcmp(argv[i], "--every") == 0 ? &every
+                       : strcmp(argv[i], "--seed") == 0  ? &seed
+                       : strcmp(argv[i], "--only") == 0  ? &only_case
+                                                         : NULL;
+        if (!to || (to == &every && v == 0))
+            return false;
+        *to = v;
+        if (to == &only_case && *rest == ':')
+            only_life = strtoull(rest + 1, NULL, 10);
+    }
+    return argc % 2 == 1;
+}
+
+/* Of nothing nothing is lost: each part of the test had its turn. */
+static bool report(void)
+{
+    bool good = n_killed && n_asked && n_added && n_forked;
     printf(
-        "%llu cycles: killed at random instants %llu, in a phase %llu, at a call %llu; "
-        "%llu left a forked child (%llu tried to write)\n",
-        (n)p.n_cycles, (n)p.n_random, (n)p.n_phase, (n)p.n_trapped, (n)p.n_child,
-        (n)s->n_refused);
-    printf("%llu keys in segments, %llu in lone filters, %llu replayed; %llu commits, "
-           "%llu growths, %llu seals, %llu edits, %llu created\n",
-           (n)s->log[0].added[0], (n)s->log[1].added[0], (n)s->n_replayed,
-           (n)s->n_commits, (n)s->n_growths, (n)s->n_seals, (n)s->n_edits,
-           (n)s->n_created);
-    printf("%llu keys asked for by readers:", (n)s->n_asked);
-    for (int i = 0; i < 9; i++)
-        if (s->n_reasons[i])
-            printf(" %s %llu", tamis_reason_name((enum tamis_reason)i),
-                   (n)s->n_reasons[i]);
-    printf("; of %llu never added %llu ABSENT; seed %llu, %.1f s\n", (n)s->n_strangers,
-           (n)s->n_strangers_absent, (n)run_seed, seconds);
-    puts(p.bad || s->n_lost ? "FAILED" : "0 lost");
+        "%llu lives of %llu cases; killed %llu times, %llu of them at a call; %llu "
+        "forked children outlived them; %llu keys added beside, %llu asked for\n%s\n",
+        (unsigned long long)n_lives, (unsigned long long)n_cases,
+        (unsigned long long)n_killed, (unsigned long long)n_at_calls,
+        (unsigned long long)n_forked, (unsigned long long)n_added,
+        (unsigned long long)n_asked,
+        good || only_case != UINT64_MAX ? "0 lost" : "FAILED: not all was tried");
+    return good || only_case != UINT64_MAX;
 }
 
-static int run(void)
-{
-    int64_t began = now_us();
-    begin();
-    for (uint64_t i = 0; i < p.n_cycles && !p.bad && !shared->n_lost; i++)
-        cycle(i);
-    if (!p.bad && !shared->n_lost)
-        finish();
-    shared->stop = 2;
-    for (int i = 0; i < MAX_HELD; i++)
-        release_child(i);
-    reap(true);
-    if (!p.bad && !shared->n_lost)
-        look_at_all();
-    expect_answers();
-    report((double)(now_us() - began) * 1e-6);
-    return p.bad || shared->n_lost ? 1 : 0;
-}
-
-static void prepare(void)
+int main(int argc, char **argv)
 {
     const char *tmp = getenv("TMPDIR");
-    snprintf(test_dir, sizeof test_dir, "%.200s/tamis-kill.XXXXXX",
+    program = argv[0];
+    if (!read_options(argc, argv)) {
+        fputs("usage: kill [--cycles N] [--every E] [--seed S] [--only CASE:N]\n",
+              stderr);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(root, sizeof root, "%.150s/tamis-kill.XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm"
              : tmp                         ? tmp
                                            : "/tmp");
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !mkdtemp(test_dir) ||
-        mkdir(path_to("lone"), 0700) != 0) {
+    if (shared == MAP_FAILED || !mkdtemp(root)) {
         perror("kill");
-        exit(2);
+        return 2;
     }
-    memset(shared, 0, sizeof *shared);
-    for (int i = 0; i < MAX_HELD; i++)
-        p.held[i] = -1;
-    p.left = N_MODES;
-    p.rng = mix64(run_seed, 1);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
-int main(int argc, char **argv)
-{
-    run_seed = 1;
-    p.n_cycles = 300;
-    for (int i = 1; i < argc; i += 2) {
-        if (i + 1 < argc && strcmp(argv[i], "--cycles") == 0)
-            p.n_cycles = strtoull(argv[i + 1], NULL, 10);
-        else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
-            run_seed = strtoull(argv[i + 1], NULL, 10);
-        else
-            return fputs("usage: kill [--cycles N] [--seed S]\n", stderr), 2;
-    }
-    prepare();
-    int bad = run();
-    nftw(test_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    return bad;
+    atexit(remove_all);
+    now.number = only_case != UINT64_MAX ? only_case : 0;
+    do {
+        play_case();
+        now.number++;
+    } while (only_case == UINT64_MAX && n_killed < n_cycles);
+    return report() ? 0 : 1;
 }

@@ -1,7 +1,7 @@
-#help make kill       a writer killed 300 times while two readers ask, and what is lost
-#help make check-kill CYCLES=N SEED=S   the same, 5,000 times by default
+#help make kill       writers killed 300 times at calls and at any moment, and what is lost
+#help make check-kill CYCLES=N SEED=S   the same at every call, 5,000 times by default
 
-KILL_OBJ := $(call obj,$(wildcard tests/kill/*.c) tests/model/model.c)
+KILL_OBJ := $(call obj,$(wildcard tests/kill/*.c tests/steps/*.c tests/model/*.c))
 TEST_PROGRAMS += $B/tests/kill/kill
 $B/tests/kill/kill: $(KILL_OBJ) $(LIB_OBJ)
 	$(call say,LD,$@)
@@ -13,7 +13,7 @@ kill: $B/tests/kill/kill
 	@$< --cycles 300 --seed $(SEED)
 
 kill-brief: $B/tests/kill/kill
-	@$< --cycles 60 --seed $(SEED)
+	@$< --cycles 60 --every 50 --seed $(SEED)
 
 check-kill: $B/tests/kill/kill
-	@$< --cycles $(CYCLES) --seed $(SEED)
+	@$< --cycles $(CYCLES) --every 1 --seed $(SEED)

@@ -1,166 +1,158 @@
-/* Traps: the program's own versions of the system calls that write, name and lock, for
- * the library and for LMDB alike. At the n-th one of a kind the process kills itself:
- * before the call, after it, or in the middle of a long write, as the kernel may when a
- * signal that kills arrives between two pages. It may fork there first: the child then
- * has whatever the call has just locked. */
+/* Traps: the program's own versions of the system calls that change files and locks,
+ * for the library and for LMDB alike. At the n-th one the process kills itself: before
+ * the call, after it, or in the middle of a long write, as the kernel may when a signal
+ * that kills arrives between two pages. It may fork there first: the child then has
+ * whatever the call has just locked. */
 #include "tests/kill/kill.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-static struct orders orders;
-static _Atomic int64_t left;
-static _Atomic bool child_allowed;
+static struct {
+    const struct life *life;
+    struct death death;
+    _Atomic bool armed, forking, dying;
+} trap;
 
-void trap_set(const struct orders *o)
+/* ---- children that outlive it ---- */
+
+/* Its descriptors that keep locks are closed before fork() returns there (R14), and the
+ * parent does not die before. */
+static void leave_child(void)
 {
-    orders = *o;
-    atomic_store(&left, (int64_t)o->nth);
+    int ready[2];
+    char byte;
+    if (pipe(ready) != 0)
+        abort();
+    if (fork() == 0) {
+        close(trap.life->hold[1]);
+        (void)!write(ready[1], "", 1);
+        while (read(trap.life->hold[0], &byte, 1) > 0)
+            ;
+        _exit(0);
+    }
+    (void)!read(ready[0], &byte, 1);
+    close(ready[0]);
+    close(ready[1]);
+    shared->n_forked++;
 }
 
-/* Not while a store is opened or closed: fork() takes the registry's lock. */
-void trap_allow_child(bool yes)
+/* Whatever the other threads are at. */
+static void *fork_at_tick(void *unused)
 {
-    atomic_store(&child_allowed, yes);
+    (void)unused;
+    while (shared->n_ticks < trap.death.forks_at_tick)
+        sched_yield();
+    atomic_store(&trap.forking, true);
+    if (!atomic_load(&trap.dying))
+        leave_child();
+    atomic_store(&trap.forking, false);
+    return NULL;
 }
 
-static bool springs(enum trap_kind kind)
+void trap_set(const struct life *l, const struct death *d)
 {
-    if (orders.trap == TRAP_NONE || (orders.trap != TRAP_ANY && orders.trap != kind))
-        return false;
-    if (orders.armed != PHASE_NONE && orders.armed != (enum phase)shared->phase)
-        return false;
-    if (orders.child == CHILD_OF_TRAP && !atomic_load(&child_allowed))
-        return false;
-    return atomic_fetch_sub(&left, 1) == 1;
+    pthread_t thread;
+    trap.life = l;
+    trap.death = *d;
+    atomic_store(&trap.armed, true);
+    if (d->forks_at_tick && pthread_create(&thread, NULL, fork_at_tick, NULL) != 0)
+        abort();
+    if (d->forks_at_tick)
+        pthread_detach(thread);
 }
 
-/* A disk takes its time, and other threads go on meanwhile; the memory that the test
- * may run on takes none. */
-static void dawdle(void)
+void trap_off(void)
 {
-    static _Thread_local uint64_t rng;
-    if (!orders.slow)
-        return;
-    if (!rng)
-        rng = mix64(orders.seed, (uint64_t)gettid());
-    struct timespec t = {0, (long)rng_below(&rng, 300000)};
-    nanosleep(&t, NULL);
+    atomic_store(&trap.armed, false);
+}
+
+/* ---- calls ---- */
+
+void tick(void)
+{
+    shared->n_ticks++;
+}
+
+static bool springs(void)
+{
+    if (!atomic_load(&trap.armed))
+        return false;
+    tick();
+    await_adders(2, 10); /* a disk takes its time, memory takes none */
+    return atomic_fetch_add(&shared->n_calls, 1) + 1 == trap.death.at_call;
+}
+
+/* A store that is being opened or closed has a lock that fork() takes. */
+static bool may_fork(void)
+{
+    return shared->promises.store == NOT_THERE || shared->player.store;
 }
 
 static void die(void)
 {
-    dawdle();
-    if (orders.child == CHILD_OF_TRAP)
-        child_leave(&orders, true);
+    atomic_store(&trap.dying, true);
+    while (atomic_load(&trap.forking))
+        sched_yield();
+    if (trap.death.forks && may_fork())
+        leave_child();
     kill(getpid(), SIGKILL);
     for (;;)
         pause();
 }
 
-/* The call's result, if it is to be survived. */
-#define TRAPPED(kind, call)                                                            \
-    do {                                                                               \
-        bool now = springs(kind);                                                      \
-        if (now && orders.when == TRAP_BEFORE)                                         \
+#define DIE_AROUND(now, call)                                                          \
+    __extension__({                                                                    \
+        if ((now) && trap.death.when != AFTER)                                         \
             die();                                                                     \
-        __typeof__(call) result = (call);                                              \
+        __typeof__(call) result_ = (call);                                             \
         if (now)                                                                       \
             die();                                                                     \
-        return (result);                                                               \
-    } while (0)
+        result_;                                                                       \
+    })
+#define TRAPPED(type, name, number, parameters, ...)                                   \
+    type name parameters                                                               \
+    {                                                                                  \
+        bool now = springs();                                                          \
+        return DIE_AROUND(now, (type)syscall(number, __VA_ARGS__));                    \
+    }
 
-static ssize_t trapped_write(int fd, const void *buf, size_t n, off_t offset)
-{
-    bool now = springs(TRAP_WRITE);
-    size_t n_pages = n / PAGE_BYTES;
-    dawdle();
-    if (now && orders.when == TRAP_BEFORE)
-        die();
-    if (now && orders.when == TRAP_HALF && n_pages > 1)
-        n = orders.seed % n_pages * PAGE_BYTES;
-    ssize_t done = n ? syscall(SYS_pwrite64, fd, buf, n, offset) : 0;
-    if (now)
-        die();
-    return done;
-}
+TRAPPED(int, fdatasync, SYS_fdatasync, (int fd), fd)
+TRAPPED(int, fsync, SYS_fsync, (int fd), fd)
+TRAPPED(int, fallocate, SYS_fallocate, (int fd, int mode, off_t at, off_t n), fd, mode,
+        at, n)
+TRAPPED(int, ftruncate, SYS_ftruncate, (int fd, off_t n), fd, n)
+TRAPPED(int, renameat2, SYS_renameat2,
+        (int from_dir, const char *from, int to_dir, const char *to, unsigned flags),
+        from_dir, from, to_dir, to, flags)
+TRAPPED(int, linkat, SYS_linkat,
+        (int from_dir, const char *from, int to_dir, const char *to, int flags),
+        from_dir, from, to_dir, to, flags)
+TRAPPED(int, unlinkat, SYS_unlinkat, (int dir, const char *name, int flags), dir, name,
+        flags)
+TRAPPED(int, mkdirat, SYS_mkdirat, (int dir, const char *name, mode_t mode), dir, name,
+        mode)
+TRAPPED(int, flock, SYS_flock, (int fd, int how), fd, how)
+TRAPPED(ssize_t, pwritev, SYS_pwritev, (int fd, const struct iovec *v, int n, off_t at),
+        fd, v, n, at, 0)
 
-ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
-    return trapped_write(fd, buf, n, offset);
-}
-
-ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t offset)
-{
-    return trapped_write(fd, buf, n, offset);
-}
-
-ssize_t pwritev(int fd, const struct iovec *v, int n, off_t offset)
-{
-    TRAPPED(TRAP_WRITE, syscall(SYS_pwritev, fd, v, n, offset, 0));
-}
-
-ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t offset)
-{
-    TRAPPED(TRAP_WRITE, syscall(SYS_pwritev, fd, v, n, offset, 0));
-}
-
-int fdatasync(int fd)
-{
-    dawdle();
-    TRAPPED(TRAP_SYNC, (int)syscall(SYS_fdatasync, fd));
-}
-
-int fsync(int fd)
-{
-    dawdle();
-    TRAPPED(TRAP_SYNC, (int)syscall(SYS_fsync, fd));
-}
-
-int fallocate(int fd, int mode, off_t offset, off_t n)
-{
-    TRAPPED(TRAP_SPACE, (int)syscall(SYS_fallocate, fd, mode, offset, n));
-}
-
-int ftruncate(int fd, off_t n)
-{
-    TRAPPED(TRAP_SPACE, (int)syscall(SYS_ftruncate, fd, n));
-}
-
-int ftruncate64(int fd, off64_t n)
-{
-    TRAPPED(TRAP_SPACE, (int)syscall(SYS_ftruncate, fd, n));
-}
-
-int renameat2(int old_dir, const char *old_name, int new_dir, const char *new_name,
-              unsigned flags)
-{
-    TRAPPED(TRAP_NAME,
-            (int)syscall(SYS_renameat2, old_dir, old_name, new_dir, new_name, flags));
-}
-
-int unlinkat(int dir, const char *name, int flags)
-{
-    TRAPPED(TRAP_NAME, (int)syscall(SYS_unlinkat, dir, name, flags));
-}
-
-int flock(int fd, int how)
-{
-    TRAPPED(TRAP_LOCK, (int)syscall(SYS_flock, fd, how));
-}
-
-static int trapped_fcntl(int fd, int command, void *arg)
-{
-    if (command != F_OFD_SETLK && command != F_SETLK && command != F_SETLKW)
-        return (int)syscall(SYS_fcntl, fd, command, arg);
-    TRAPPED(TRAP_LOCK, (int)syscall(SYS_fcntl, fd, command, arg));
+    bool now = springs();
+    if (now && trap.death.when == WITHIN && n > PAGE_BYTES)
+        syscall(SYS_pwrite64, fd, buf,
+                (1 + trap.death.at_call % (n / PAGE_BYTES)) * PAGE_BYTES, at);
+    return DIE_AROUND(now, syscall(SYS_pwrite64, fd, buf, n, at));
 }
 
 int fcntl(int fd, int command, ...)
@@ -169,14 +161,14 @@ int fcntl(int fd, int command, ...)
     va_start(args, command);
     void *arg = va_arg(args, void *);
     va_end(args);
-    return trapped_fcntl(fd, command, arg);
+    bool locks = command == F_OFD_SETLK || command == F_SETLK || command == F_SETLKW;
+    bool now = locks && springs();
+    return DIE_AROUND(now, (int)syscall(SYS_fcntl, fd, command, arg));
 }
 
-int fcntl64(int fd, int command, ...)
-{
-    va_list args;
-    va_start(args, command);
-    void *arg = va_arg(args, void *);
-    va_end(args);
-    return trapped_fcntl(fd, command, arg);
-}
+int ftruncate64(int fd, off64_t n) __attribute__((alias("ftruncate")));
+ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t at)
+    __attribute__((alias("pwritev")));
+ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
+    __attribute__((alias("pwrite")));
+int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));

@@ -5,25 +5,30 @@ BUILD=$BATS_TEST_DIRNAME/../../build
 OFFLINE=$(realpath "${OFFLINE:-$BUILD/tamis-leveldb}")
 DATABASE=$(realpath "${DATABASE:-$BUILD/tests/leveldb/database}")
 
-# db, with many tables and tombstones, and an empty store.
+# fill DIR N: a database of N keys, with many tables and tombstones, and nothing in its log.
+fill() {
+    "$DATABASE" fill "$1" "$2"
+    "$DATABASE" flush "$1"
+}
+
+# db and an empty store.
 make_database() {
-    "$DATABASE" fill db "${1:-30000}"
-    "$DATABASE" flush db
-    "$TAMIS" init store
+    fill db "${1:-30000}"
+    tamis init store
 }
 
 # Each segment has the keys of the table of its name, as the test reads them, and as many.
 # (Not every table file is live: a compaction that was cut short leaves some.)
 check_segments() {
     rm -rf keys && mkdir keys
-    "$TAMIS" ls store --json >list.json
+    tamis ls store --json >list.json
     jq -r '.[].segment' list.json >names
     xargs "$DATABASE" keys db keys <names >tombstones
     while read -r name; do
         [ "$(wc -l <"keys/$name")" -eq \
             "$(jq ".[] | select(.segment == \"$name\") | .keys" list.json)" ]
     done <names
-    ok "$TAMIS" verify store --hex --against-each keys/*
+    ok tamis verify store --hex --against-each keys/*
 }
 
 # And no key that the database has is absent from all.
@@ -33,7 +38,7 @@ check_store() {
     cp -r db copy
     "$DATABASE" all copy >all
     [ "$(wc -l <all)" -gt "${1:-1000}" ]
-    "$TAMIS" probe store --hex --keys all >answers
+    tamis probe store --hex --keys all >answers
     [ "$(grep -c ABSENT answers)" -eq 0 ]
 }
 
@@ -42,13 +47,12 @@ teardown() {
 }
 
 changed() {
-    "$TAMIS" ls store --json | jq -c '[.[] | [.segment, .uuid]]'
+    tamis ls store --json | jq -c '[.[] | [.segment, .uuid]]'
 }
 
 @test "one table is no tables" {
     make_database 100
-    ok "$OFFLINE" store db
-    prints '^1 table: 1 built, 0 kept, 0 without a filter, 0 dropped; [0-9]+ keys'
+    tells '^1 table: 1 built, 0 kept, 0 without a filter, 0 dropped; [0-9]+ keys' "$OFFLINE" store db
 }
 
 @test "every table gets a filter of all its keys, tombstones too" {
@@ -60,24 +64,22 @@ changed() {
     [ "$(cat tombstones)" -gt 1000 ]
     # A key that is nowhere is absent, nearly always.
     seq 100000 100999 >missing
-    "$TAMIS" probe store --keys missing >answers
+    tamis probe store --keys missing >answers
     [ "$(grep -c 'ABSENT' answers)" -gt 800 ]
 }
 
 @test "what is there stays, what is new is built, what is gone is dropped" {
     make_database
-    printf 'k\n' | "$TAMIS" build store mine
+    printf 'k\n' | tamis build store mine
     ok "$OFFLINE" --fpr 0.1% store db
     before=$(changed)
     ok "$OFFLINE" store db
     prints ': 0 built, [0-9]+ kept, 0 without a filter, 0 dropped; 1 of no database left alone$'
     [ "$(changed)" = "$before" ]
-    "$DATABASE" fill db 9000
-    "$DATABASE" flush db
-    ok "$OFFLINE" store db
-    prints '[1-9][0-9]* built.*, [1-9][0-9]* dropped'
+    fill db 9000
+    tells '[1-9][0-9]* built.*, [1-9][0-9]* dropped' "$OFFLINE" store db
     [ "$(grep -c '^  dropped   0' <<<"$output")" -eq "$(sed -n 's/.* \([0-9]*\) dropped.*/\1/p' <<<"$output")" ]
-    ok "$TAMIS" drop store mine
+    ok tamis drop store mine
     check_store
 }
 
@@ -85,36 +87,32 @@ changed() {
     make_database
     ok "$OFFLINE" store db
     rm -rf db
-    "$DATABASE" fill db 30001
-    "$DATABASE" flush db
-    ok "$TAMIS" ls store --names
+    fill db 30001
+    ok tamis ls store --names
     for name in "${lines[@]}"; do [ -e "db/$name" ]; done
     before=$(changed)
     fails 3 'it mirrors another LevelDB database' "$OFFLINE" store db
     [ "$(changed)" = "$before" ]
-    ok "$OFFLINE" --force store db
-    prints '  replaced  .*was of another LevelDB database'
+    tells '  replaced  .*was of another LevelDB database' "$OFFLINE" --force store db
     check_store
 }
 
 @test "the log is said, and the binding is the file's size and digest" {
     "$DATABASE" fill db 5000
-    "$TAMIS" init store
-    ok "$OFFLINE" store db
-    prints 'KiB of log: its keys are in no table and no segment yet'
+    tamis init store
+    tells 'KiB of log: its keys are in no table and no segment yet' "$OFFLINE" store db
     name=$(cd db && ls ./*.ldb | head -n 1 | cut -c 3-)
     sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//')
     identity=$("$OFFLINE" --json store db | jq -r .identity)
     [[ $identity =~ ^leveldb:[0-9a-f]{16}$ ]]
     binding=$(printf %s "$identity/$(stat -c %s "db/$name")/$sum" | od -An -v -tx1 | tr -d ' \n')
-    "$TAMIS" ls store --json | jq -e ".[] | select(.segment == \"$name\") | .binding == \"$binding\""
+    tamis ls store --json | jq -e ".[] | select(.segment == \"$name\") | .binding == \"$binding\""
 }
 
 @test "an empty database is no error, and has no segments" {
     "$DATABASE" fill db 0
-    "$TAMIS" init store
-    ok "$OFFLINE" store db
-    prints '^0 tables'
+    tamis init store
+    tells '^0 tables' "$OFFLINE" store db
 }
 
 @test "no database, no store, and mistakes" {
@@ -131,13 +129,12 @@ changed() {
     fails 2 'STORE and a DATABASE' "$OFFLINE" store db more
     fails 2 'fpr' "$OFFLINE" --fpr 2 store db
     fails 2 'no such option' "$OFFLINE" --what store db
-    ok "$OFFLINE" --help
-    prints '^usage: tamis-leveldb'
+    tells '^usage: tamis-leveldb' "$OFFLINE" --help
 }
 
 @test "another comparator is refused" {
     "$DATABASE" other db
-    "$TAMIS" init store
+    tamis init store
     fails 3 'its comparator is test.IgnoreCase' "$OFFLINE" store db
     [ "$(changed)" = '[]' ]
 }
@@ -146,8 +143,7 @@ changed() {
     make_database 2000
     ok "$OFFLINE" store db
     before=$(changed)
-    "$DATABASE" fill db 3000
-    "$DATABASE" flush db
+    fill db 3000
     last=$(ls db/*.ldb | tail -n 1)
     cp "$last" good
     flip "$last" 100
@@ -170,9 +166,8 @@ changed() {
 }
 
 @test "a table in another's place is refused" {
-    "$DATABASE" fill db 4000
-    "$DATABASE" flush db
-    "$TAMIS" init store
+    fill db 4000
+    tamis init store
     first=$(ls db/*.ldb | head -n 1)
     last=$(ls db/*.ldb | tail -n 1)
     [ "$first" != "$last" ]
@@ -212,12 +207,12 @@ has_written() {
 }
 
 @test "a database that is being written: consistent, or busy, never wrong" {
-    "$TAMIS" init store
+    tamis init store
     "$DATABASE" busy db >rounds 3>&- &
     writer=$!
     soon has_written
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-        run --separate-stderr "$OFFLINE" store db
+        capture "$OFFLINE" store db
         case $status in
         0) ;;
         6) [[ $stderr =~ "is being written" ]] ;;
@@ -245,14 +240,13 @@ has_written() {
 
 # seen: the list with bindings, and the files.
 seen() {
-    "$TAMIS" ls store --json | jq -c '[.[] | [.segment, .uuid, .binding]]'
+    tamis ls store --json | jq -c '[.[] | [.segment, .uuid, .binding]]'
     ls store/filters
 }
 
 @test "a store is of one database: another one is refused, or takes it by force" {
     make_database 9000
-    "$DATABASE" fill other 5000
-    "$DATABASE" flush other
+    fill other 5000
     ok "$OFFLINE" store db
     before=$(seen)
     fails 3 'it mirrors another LevelDB database: .*--force' "$OFFLINE" store other
@@ -260,25 +254,21 @@ seen() {
     [ "$(seen)" = "$before" ]
     # By whichever name.
     mv db moved
-    ok "$OFFLINE" store moved
-    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped$'
+    tells ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped$' "$OFFLINE" store moved
     # A copy is another one; its tables are the same, so the filters stay.
     cp -r moved db
     fails 3 'it mirrors another LevelDB database' "$OFFLINE" store db
-    ok "$OFFLINE" --force store db
-    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped$'
+    tells ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped$' "$OFFLINE" --force store db
     fails 3 'it mirrors another LevelDB database' "$OFFLINE" store moved
-    ok "$TAMIS" verify store
-    ok "$OFFLINE" --force store other
-    prints '  dropped   .*was of another LevelDB database'
+    ok tamis verify store
+    tells '  dropped   .*was of another LevelDB database' "$OFFLINE" --force store other
     rm -rf db && mv other db
     check_store 500
 }
 
 @test "two databases that were filled alike are two" {
     make_database 3000
-    "$DATABASE" fill twin 3000
-    "$DATABASE" flush twin
+    fill twin 3000
     cmp db/000005.ldb twin/000005.ldb
     ok "$OFFLINE" store db
     before=$(seen)
@@ -288,32 +278,29 @@ seen() {
 
 @test "segments of others stay, and are replaced by force alone" {
     make_database 3000
-    printf 'k\n' | "$TAMIS" build store mine
+    printf 'k\n' | tamis build store mine
     ok "$OFFLINE" store db
-    name=$("$TAMIS" ls store --names | grep -m 1 ldb)
-    "$TAMIS" drop store "$name"
-    printf 'k\n' | "$TAMIS" build store "$name"
+    name=$(tamis ls store --names | grep -m 1 ldb)
+    tamis drop store "$name"
+    printf 'k\n' | tamis build store "$name"
     before=$(seen)
     fails 3 "segment $name is of no database: drop it, or replace it by --force" "$OFFLINE" store db
     [ "$(seen)" = "$before" ]
-    ok "$OFFLINE" --force store db
-    prints "  replaced  $name  \\(was of no database\\)"
+    tells "  replaced  $name  \\(was of no database\\)" "$OFFLINE" --force store db
     prints '  dropped   mine  \(was of no database\)'
     check_store 500
-    printf 'k\n' | "$TAMIS" build store 000001.sst --bind "$(printf 'rocksdb:0123456789abcdef/S/1' | od -An -v -tx1 | tr -d ' \n')"
+    printf 'k\n' | tamis build store 000001.sst --bind "$(printf 'rocksdb:0123456789abcdef/S/1' | od -An -v -tx1 | tr -d ' \n')"
     fails 3 'it mirrors a RocksDB database: it has its segment 000001.sst' "$OFFLINE" store db
 }
 
 @test "a dry run says what would change, and changes nothing" {
     make_database 3000
     before=$(seen)
-    ok "$OFFLINE" --dry-run store db
-    prints '^dry run: [1-9][0-9]* tables: [1-9][0-9]* built'
+    tells '^dry run: [1-9][0-9]* tables: [1-9][0-9]* built' "$OFFLINE" --dry-run store db
     prints '  built     0'
     [ "$(seen)" = "$before" ]
     ok "$OFFLINE" store db
-    "$DATABASE" fill db 9000
-    "$DATABASE" flush db
+    fill db 9000
     before=$(seen)
     ok "$OFFLINE" --dry-run store db
     said=${lines[0]#dry run: }
@@ -325,20 +312,19 @@ seen() {
 # bind_as_before: each segment gets the binding that earlier versions gave it.
 bind_as_before() {
     local name sum rank
-    for name in $("$TAMIS" ls store --names); do
+    for name in $(tamis ls store --names); do
         sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//')
         "$DATABASE" keys db old "$name" >/dev/null
-        rank=$("$TAMIS" ls store "$name" --json | jq '.[0].rank')
-        "$TAMIS" drop store "$name"
-        "$TAMIS" build store "$name" --hex "old/$name" --rank "$rank" --bind \
+        rank=$(tamis ls store "$name" --json | jq '.[0].rank')
+        tamis drop store "$name"
+        tamis build store "$name" --hex "old/$name" --rank "$rank" --bind \
             "$(printf '%016x' "$(stat -c %s "db/$name")" | fold -w 2 | tac | tr -d '\n')$(fold -w 2 <<<"$sum" | tac | tr -d '\n')"
     done
 }
 
 @test "bindings of earlier versions: its own database's keep their filters" {
     make_database 9000
-    "$DATABASE" fill other 5001
-    "$DATABASE" flush other
+    fill other 5001
     ok "$OFFLINE" store db
     mkdir old
     bind_as_before
@@ -346,11 +332,9 @@ bind_as_before() {
     "$DATABASE" fill none 0
     fails 3 'it mirrors an unknown LevelDB database' "$OFFLINE" store none
     [ "$(seen)" = "$before" ]
-    ok "$OFFLINE" store db
-    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped'
-    ok "$OFFLINE" store db
-    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped'
-    ok "$TAMIS" verify store
+    tells ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped' "$OFFLINE" store db
+    tells ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped' "$OFFLINE" store db
+    ok tamis verify store
     fails 3 'it mirrors another LevelDB database' "$OFFLINE" store other
 }
 
@@ -374,13 +358,13 @@ bind_as_before() {
         while [ -z "$(ls store/filters)" ] && kill -0 "$writer" 2>/dev/null; do :; done
         kill -KILL "$writer" 2>/dev/null || :
         wait "$writer" 2>/dev/null || :
-        [ "$("$TAMIS" ls store --names | wc -l)" -ne 0 ] || [ -z "$(ls store/filters)" ] || break
-        rm -rf store && "$TAMIS" init store
+        [ "$(tamis ls store --names | wc -l)" -ne 0 ] || [ -z "$(ls store/filters)" ] || break
+        rm -rf store && tamis init store
     done
     [ -n "$(ls store/filters)" ]
-    [ -z "$("$TAMIS" ls store --names)" ]
+    [ -z "$(tamis ls store --names)" ]
     ok "$OFFLINE" store db
-    [ "$(ls store/filters | wc -l)" -eq "$("$TAMIS" ls store --names | wc -l)" ]
+    [ "$(ls store/filters | wc -l)" -eq "$(tamis ls store --names | wc -l)" ]
     check_store
 }
 
@@ -388,8 +372,7 @@ bind_as_before() {
     make_database 9000
     ok "$OFFLINE" --json store db
     printf '%s\n' "$output" >runs
-    "$DATABASE" fill db 3000
-    "$DATABASE" flush db
+    fill db 3000
     ok "$OFFLINE" --json store db
     printf '%s\n' "$output" >>runs
     jq -r 'paths | map(if type == "number" then "[]" else "." + . end) | join("") | ltrimstr(".")' runs | sort -u >found
@@ -413,11 +396,11 @@ bind_as_before() {
     ok "$OFFLINE" store db
     before=$(changed)
     # Its output goes nowhere, not into a file that got the descriptor.
-    run -4 bash -c 'exec "$0" store db >&- 2>&-' "$OFFLINE"
+    exits 4 bash -c 'exec "$0" store db >&- 2>&-' "$OFFLINE"
     fails 5 "tamis-leveldb: nowhere: " bash -c 'exec "$0" store nowhere' "$OFFLINE"
     [ "$before" = "$(changed)" ]
-    ok "$TAMIS" verify store
-    rm -rf store && "$TAMIS" init store
+    ok tamis verify store
+    rm -rf store && tamis init store
     fails 4 "ulimit -f" bash -c 'ulimit -f 8; exec "$0" store db' "$OFFLINE"
     [ "$("$OFFLINE" -V)" = "$("$OFFLINE" --version)" ]
     ok "$OFFLINE" -h

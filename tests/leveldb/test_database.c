@@ -5,15 +5,13 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "../support/unit/unit.h"
 
 #include "tamis_leveldb.h"
 
@@ -68,7 +66,6 @@ static const char *watch_name(void *ctx)
 
 static void watch_nothing(void *ctx)
 {
-    (void)ctx;
 }
 
 /* ---- a database ---- */
@@ -78,14 +75,12 @@ static char dir[256], path[300];
 static int remove_one(const char *name, const struct stat *st, int flag,
                       struct FTW *ftw)
 {
-    (void)st, (void)flag, (void)ftw;
     return remove(name);
 }
 
 static int make_dir(void **state)
 {
     const char *tmp = getenv("TMPDIR");
-    (void)state;
     snprintf(dir, sizeof dir, "%s/tamis-leveldb.XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(dir))
         return -1;
@@ -95,9 +90,10 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    (void)state;
     return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
+
+#define TEST_IN_DIR(name) TEST_WITH(make_dir, remove_dir, name)
 
 struct db {
     leveldb_t *db;
@@ -199,14 +195,13 @@ static size_t count_lost(struct db *d)
 
 /* ---- tests ---- */
 
-static void a_database_loses_nothing(void **state)
+TEST_IN_DIR(a_database_loses_nothing)
 {
-    (void)state;
     struct seen seen = {.state = tamis_leveldb_state_new(0.01, 0)};
     struct db d = open_db(watched(&seen));
     const leveldb_snapshot_t *before;
     fill(&d);
-    assert_int_equal(count_lost(&d), 0);
+    IS(count_lost(&d), 0);
     /* Versions that a snapshot keeps, and deletions in younger tables than what they
      * delete: a filter that lacked them would bring the old value back. */
     before = leveldb_create_snapshot(d.db);
@@ -218,9 +213,9 @@ static void a_database_loses_nothing(void **state)
     }
     for (int round = 0; round < 2; round++) {
         for (unsigned i = 0; i < N_KEYS; i++)
-            assert_int_equal(get(&d, 2 * i), i % 3 == 0 ? 0 : i % 3 == 1 ? 'b' : 'a');
+            IS(get(&d, 2 * i), i % 3 == 0 ? 0 : i % 3 == 1 ? 'b' : 'a');
         leveldb_readoptions_set_snapshot(d.reads, before);
-        assert_int_equal(count_lost(&d), 0);
+        IS(count_lost(&d), 0);
         leveldb_readoptions_set_snapshot(d.reads, NULL);
         leveldb_compact_range(d.db, NULL, 0, NULL, 0);
     }
@@ -230,8 +225,8 @@ static void a_database_loses_nothing(void **state)
     seen.n_asked = seen.n_absent = 0;
     d = open_db(watched(&seen));
     for (unsigned i = 0; i < N_KEYS; i++)
-        assert_int_equal(get(&d, 2 * i + 1), 0);
-    assert_int_equal(seen.n_wrong_keys, 0);
+        IS(get(&d, 2 * i + 1), 0);
+    IS(seen.n_wrong_keys, 0);
     assert_true(seen.n_filters > 100 && seen.n_keys > N_KEYS);
     assert_true(seen.n_asked > N_KEYS / 2);
     assert_true((double)seen.n_absent > 0.985 * (double)seen.n_asked);
@@ -241,9 +236,8 @@ static void a_database_loses_nothing(void **state)
     tamis_leveldb_state_free(seen.state);
 }
 
-static void other_policies_read_it(void **state)
+TEST_IN_DIR(other_policies_read_it)
 {
-    (void)state;
     struct db d = open_db(tamis_leveldb_policy(0.01, 0));
     fill(&d);
     close_db(&d);
@@ -252,7 +246,7 @@ static void other_policies_read_it(void **state)
                                                 leveldb_filterpolicy_create_bloom(10)};
     for (size_t i = 0; i < 4; i++) {
         d = open_db(policies[i]);
-        assert_int_equal(count_lost(&d), 0);
+        IS(count_lost(&d), 0);
         close_db(&d);
     }
 }
@@ -277,8 +271,8 @@ static size_t change_tables(table_fn *fn, void *ctx)
         size_t n = fread(bytes, 1, 8 << 20, f);
         fn(bytes, n, ctx);
         rewind(f);
-        assert_int_equal(fwrite(bytes, 1, n, f), n);
-        assert_int_equal(fclose(f), 0);
+        IS(fwrite(bytes, 1, n, f), n);
+        IS(fclose(f), 0);
         free(bytes);
         n_tables++;
     }
@@ -303,9 +297,8 @@ static void change_filter(char *bytes, size_t n, void *ctx)
 }
 
 /* Each byte of a filter where it lies in its table, changed in two ways. */
-static void damaged_filters_lose_no_key(void **state)
+TEST_IN_DIR(damaged_filters_lose_no_key)
 {
-    (void)state;
     struct seen seen = {.state = tamis_leveldb_state_new(0.01, 0)};
     struct db d = open_db(watched(&seen));
     char changed[4096];
@@ -316,17 +309,17 @@ static void damaged_filters_lose_no_key(void **state)
         struct change c = {seen.first, seen.first_bytes, at, 0,
                            (uint8_t)(at % 2 ? 0xFF : 1U << at % 8)};
         change_tables(change_filter, &c);
-        assert_int_equal(c.n_found, 1);
+        IS(c.n_found, 1);
         d = open_db(watched(&seen));
         seen.n_absent = 0;
         for (unsigned i = at % 16; i < N_KEYS; i += at % 8 ? 16 : 1)
-            assert_int_equal(get(&d, 2 * i), 'a');
+            IS(get(&d, 2 * i), 'a');
         close_db(&d);
         memcpy(changed, seen.first, seen.first_bytes);
         changed[at] = (char)(changed[at] ^ c.mask);
         c.filter = changed;
         change_tables(change_filter, &c); /* as it was */
-        assert_int_equal(c.n_found, 2);
+        IS(c.n_found, 2);
     }
     tamis_leveldb_state_free(seen.state);
 }
@@ -384,29 +377,17 @@ static leveldb_filterpolicy_t *theirs(void)
     return leveldb_filterpolicy_create_bloom(10);
 }
 
-static void cleared_filters_lose_no_key(void **state)
+TEST_IN_DIR(cleared_filters_lose_no_key)
 {
-    (void)state;
-    assert_int_equal(lost_of_cleared(ours, "tamis.blocks1.0000000000000000"), 0);
+    IS(lost_of_cleared(ours, "tamis.blocks1.0000000000000000"), 0);
 }
 
 /* Else the test above would prove nothing. */
-static void damage_reaches_who_reads(void **state)
+TEST_IN_DIR(damage_reaches_who_reads)
 {
-    (void)state;
     size_t n = lost_of_cleared(theirs, "leveldb.BuiltinBloomFilter2");
     printf("LevelDB's own policy lost %zu of %d keys\n", n, N_KEYS);
     assert_true(n > N_KEYS / 2);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_database_loses_nothing),    TEST(other_policies_read_it),
-        TEST(damaged_filters_lose_no_key), TEST(cleared_filters_lose_no_key),
-        TEST(damage_reaches_who_reads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -89,23 +89,37 @@ static bool is_noticed(const void *filter, size_t n_bytes)
     return true;
 }
 
-static void no_key_is_lost(void **state)
+TEST(crc_is_castagnolis)
 {
-    (void)state;
+    uint8_t bytes[32] = {0};
+    IS(crc32c("123456789", 9), 0xE3069283);
+    IS(crc32c(bytes, 32), 0x8A9136AA); /* RFC 3720, B.4 */
+    memset(bytes, 0xFF, 32);
+    IS(crc32c(bytes, 32), 0x62A8AB43);
+    for (uint8_t i = 0; i < 32; i++)
+        bytes[i] = i;
+    IS(crc32c(bytes, 32), 0x46DD794E);
+    IS(crc32c(bytes, 0), 0);
+    for (size_t n = 0; n < 400; n++)
+        IS(crc32c(pool + n % 9, n), crc32c_by_tables(pool + n % 9, n));
+    IS(crc32c_by_tables("123456789", 9), 0xE3069283);
+}
+
+TEST(no_key_is_lost)
+{
     for (int n = 0; n <= MOST_KEYS; n += n < 200 ? 1 : 61) {
         size_t n_bytes;
         uint8_t *filter = filter_of(n, &n_bytes);
         assert_true(n_bytes >= HEAD + BLOCK + CRC);
-        assert_int_equal((n_bytes - HEAD - CRC) % BLOCK, 0);
+        IS((n_bytes - HEAD - CRC) % BLOCK, 0);
         for (int i = 0; i < n; i++)
             assert_true(may_match(keys[i], sizes[i], filter, n_bytes));
         free(filter);
     }
 }
 
-static void errors_are_within_their_target(void **state)
+TEST(errors_are_within_their_target)
 {
-    (void)state;
     static const int n_keys[] = {0, 1, 10, 35, 53, 54, 100, 146, 300, 1200};
     for (size_t k = 0; k < N_OF(n_keys); k++) {
         uint64_t n_asked = 0, n_hits = 0;
@@ -124,9 +138,8 @@ static void errors_are_within_their_target(void **state)
     }
 }
 
-static void versions_of_a_key_count_once(void **state)
+TEST(versions_of_a_key_count_once)
 {
-    (void)state;
     const char *same[200];
     size_t same_sizes[200], n_bytes;
     for (size_t i = 0; i < 200; i++) {
@@ -134,16 +147,15 @@ static void versions_of_a_key_count_once(void **state)
         same_sizes[i] = sizes[20 + i / 10];
     }
     char *filter = tamis_leveldb_create(policy, same, same_sizes, 200, &n_bytes);
-    assert_int_equal(n_bytes, HEAD + BLOCK + CRC);
+    IS(n_bytes, HEAD + BLOCK + CRC);
     for (size_t i = 0; i < 200; i++)
         assert_true(may_match(same[i], same_sizes[i], filter, n_bytes));
     free(filter);
 }
 
 /* SPEC.md has the filter of these, as LevelDB sorts them, and its bytes. */
-static void bytes_are_those_of_the_spec(void **state)
+TEST(bytes_are_those_of_the_spec)
 {
-    (void)state;
     static const char *const example[] = {"", "apple", "key", "\x80\xff\x7f",
                                           "\xc3\xa9"};
     size_t example_sizes[5], n_bytes;
@@ -154,7 +166,7 @@ static void bytes_are_those_of_the_spec(void **state)
         (uint8_t *)tamis_leveldb_create(policy, example, example_sizes, 5, &n_bytes);
     const char *at = marker(spec, "bytes", "leveldb_filter");
     assert_non_null(at);
-    assert_int_equal(n_bytes, HEAD + BLOCK + CRC);
+    IS(n_bytes, HEAD + BLOCK + CRC);
     for (size_t from = 0; from < n_bytes; from += 16) {
         int n = snprintf(line, sizeof line, "%08zx ", from);
         for (size_t i = from; i < from + 16 && i < n_bytes; i++)
@@ -168,9 +180,8 @@ static void bytes_are_those_of_the_spec(void **state)
     assert_string_equal(tamis_leveldb_name(policy), "tamis.blocks1.0000000000000000");
 }
 
-static void seeds_have_their_own_names(void **state)
+TEST(seeds_have_their_own_names)
 {
-    (void)state;
     size_t n_bytes, n_maybe = 0;
     void *other = tamis_leveldb_state_new(0, 0xfedcba9876543210);
     assert_string_equal(tamis_leveldb_name(other), "tamis.blocks1.fedcba9876543210");
@@ -187,23 +198,6 @@ static void seeds_have_their_own_names(void **state)
     assert_null(tamis_leveldb_policy(1e-9, 0));
 }
 
-static void crc_is_castagnolis(void **state)
-{
-    (void)state;
-    uint8_t bytes[32] = {0};
-    assert_int_equal(crc32c("123456789", 9), 0xE3069283);
-    assert_int_equal(crc32c(bytes, 32), 0x8A9136AA); /* RFC 3720, B.4 */
-    memset(bytes, 0xFF, 32);
-    assert_int_equal(crc32c(bytes, 32), 0x62A8AB43);
-    for (uint8_t i = 0; i < 32; i++)
-        bytes[i] = i;
-    assert_int_equal(crc32c(bytes, 32), 0x46DD794E);
-    assert_int_equal(crc32c(bytes, 0), 0);
-    for (size_t n = 0; n < 400; n++)
-        assert_int_equal(crc32c(pool + n % 9, n), crc32c_by_tables(pool + n % 9, n));
-    assert_int_equal(crc32c_by_tables("123456789", 9), 0xE3069283);
-}
-
 /* ---- damage ---- */
 
 static void flip(uint8_t *bytes, size_t bit)
@@ -212,9 +206,8 @@ static void flip(uint8_t *bytes, size_t bit)
 }
 
 /* All of them, in a filter of one block. */
-static void up_to_three_flipped_bits_are_noticed(void **state)
+TEST(up_to_three_flipped_bits_are_noticed)
 {
-    (void)state;
     size_t n_bytes, n_missed = 0;
     uint8_t *f = filter_of(35, &n_bytes);
     size_t n_bits = 8 * n_bytes;
@@ -235,15 +228,14 @@ static void up_to_three_flipped_bits_are_noticed(void **state)
         flip(f, a);
     }
     assert_false(is_noticed(f, n_bytes));
-    assert_int_equal(n_missed, 0);
+    IS(n_missed, 0);
     free(f);
 }
 
 /* A sample of larger ones: 4 and 5 bits, up to ten blocks; runs of up to 32 bits;
  * sectors of zeros, of ones and of anything. */
-static void larger_damage_is_noticed(void **state)
+TEST(larger_damage_is_noticed)
 {
-    (void)state;
     for (int round = 0; round < 400; round++) {
         size_t n_bytes;
         uint8_t *f = filter_of(1 + (int)(random_u64() % 500), &n_bytes), *copy;
@@ -271,9 +263,8 @@ static void larger_damage_is_noticed(void **state)
     }
 }
 
-static void other_lengths_may_match(void **state)
+TEST(other_lengths_may_match)
 {
-    (void)state;
     size_t n_bytes;
     uint8_t *f = filter_of(180, &n_bytes), *longer = calloc(1, n_bytes + 200);
     find_absent(f, n_bytes);
@@ -290,9 +281,8 @@ static void other_lengths_may_match(void **state)
 
 /* Heads that a later version, or somebody else, may have written; the checksum is good.
  */
-static void only_known_heads_are_believed(void **state)
+TEST(only_known_heads_are_believed)
 {
-    (void)state;
     uint8_t f[HEAD + 3 * BLOCK + CRC] = {0};
     for (size_t n_blocks = 0; n_blocks <= 3; n_blocks++)
         for (unsigned head = 0; head < 256; head++) {
@@ -304,25 +294,10 @@ static void only_known_heads_are_believed(void **state)
             uint32_t crc = crc32c(f, summed);
             for (size_t i = 0; i < CRC; i++)
                 f[summed + i] = (uint8_t)(crc >> 8 * i);
-            assert_int_equal(may_match("key", 3, f, summed + CRC), !good);
+            IS(may_match("key", 3, f, summed + CRC), !good);
             if (n_blocks) /* a byte that is not of a block */
                 assert_true(may_match("key", 3, f, summed + CRC - 1));
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc_is_castagnolis),
-        cmocka_unit_test(no_key_is_lost),
-        cmocka_unit_test(errors_are_within_their_target),
-        cmocka_unit_test(versions_of_a_key_count_once),
-        cmocka_unit_test(bytes_are_those_of_the_spec),
-        cmocka_unit_test(seeds_have_their_own_names),
-        cmocka_unit_test(up_to_three_flipped_bits_are_noticed),
-        cmocka_unit_test(larger_damage_is_noticed),
-        cmocka_unit_test(other_lengths_may_match),
-        cmocka_unit_test(only_known_heads_are_believed),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

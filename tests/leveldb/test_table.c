@@ -1,15 +1,11 @@
 /* The reader of tables and of the MANIFEST under damage: whatever byte is changed and
  * wherever a file is cut, it gives the keys that were there, or refuses. */
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "../support/unit/unit.h"
 #include <leveldb/c.h>
 
 #include "database.h"
@@ -24,13 +20,11 @@ static size_t n_table;
 static int remove_one(const char *name, const struct stat *st, int flag,
                       struct FTW *ftw)
 {
-    (void)st, (void)flag, (void)ftw;
     return remove(name);
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     ldb_list_free(&list);
     return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -48,8 +42,8 @@ static void write_file(const char *path, const uint8_t *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    assert_int_equal(fclose(f), 0);
+    IS(fwrite(bytes, 1, n, f), n);
+    IS(fclose(f), 0);
 }
 
 /* Keys k000..k149, every third deleted in a younger version. */
@@ -82,12 +76,11 @@ static int setup(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     char why[LDB_WHY_BYTES], name[200];
-    (void)state;
     snprintf(dir, sizeof dir, "%s/tamis-table.XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(dir));
     make_database();
-    assert_int_equal(ldb_list_read(dir, &list, why), LDB_GOOD);
-    assert_int_equal(list.n, 2); /* of the puts, and of the deletions */
+    IS(ldb_list_read(dir, &list, why), LDB_GOOD);
+    IS(list.n, 2); /* of the puts, and of the deletions */
     snprintf(manifest, sizeof manifest, "%s/CURRENT", dir);
     size_t n = read_file(manifest, damaged);
     snprintf(name, sizeof name, "%.*s", (int)n - 1, (char *)damaged);
@@ -95,7 +88,7 @@ static int setup(void **state)
     snprintf(table_path, sizeof table_path, "%s/%06u.ldb", dir,
              (unsigned)list.tables[0].number);
     n_table = read_file(table_path, table);
-    assert_int_equal(n_table, list.tables[0].n_bytes);
+    IS(n_table, list.tables[0].n_bytes);
     return 0;
 }
 
@@ -128,16 +121,14 @@ static enum ldb_result check(const uint8_t *bytes, size_t n)
     return r;
 }
 
-static void a_good_table_is_read(void **state)
+TEST(a_good_table_is_read)
 {
-    (void)state;
-    assert_int_equal(check(table, n_table), LDB_GOOD);
+    IS(check(table, n_table), LDB_GOOD);
     assert_string_equal(list.comparator, "leveldb.BytewiseComparator");
 }
 
-static void every_byte_of_a_table_counts(void **state)
+TEST(every_byte_of_a_table_counts)
 {
-    (void)state;
     size_t n_refused = 0;
     static const uint8_t masks[] = {0x01, 0x80, 0xFF};
     for (size_t i = 0; i < n_table; i++)
@@ -150,32 +141,28 @@ static void every_byte_of_a_table_counts(void **state)
     printf("%zu bytes, %zu of %zu changes refused\n", n_table, n_refused, 3 * n_table);
     assert_true(n_refused > 3 * n_table - 3 * 80);
     for (size_t n = 0; n < n_table; n++) {
-        assert_int_equal(check(table, n), LDB_DAMAGED);
+        IS(check(table, n), LDB_DAMAGED);
         memcpy(damaged, table, n_table);
         memset(damaged + n, 0, n_table - n);
-        assert_int_equal(check(damaged, n_table), LDB_DAMAGED);
+        IS(check(damaged, n_table), LDB_DAMAGED);
     }
 }
 
 static int stop_at_seven(void *ctx, const void *key, size_t n_bytes)
 {
-    (void)key, (void)n_bytes;
     return ++*(int *)ctx == 7;
 }
 
-static void ranges_and_callbacks_are_heeded(void **state)
+TEST(ranges_and_callbacks_are_heeded)
 {
-    (void)state;
     int n = 0;
     struct got got = {0, 0};
     char why[LDB_WHY_BYTES];
-    assert_int_equal(
-        ldb_table_keys(table, n_table, list.tables[0].range, stop_at_seven, &n, why),
-        LDB_STOPPED);
-    assert_int_equal(n, 7);
-    assert_int_equal(
-        ldb_table_keys(table, n_table, list.tables[1].range, take, &got, why),
-        LDB_DAMAGED);
+    IS(ldb_table_keys(table, n_table, list.tables[0].range, stop_at_seven, &n, why),
+       LDB_STOPPED);
+    IS(n, 7);
+    IS(ldb_table_keys(table, n_table, list.tables[1].range, take, &got, why),
+       LDB_DAMAGED);
     assert_non_null(strstr(why, "MANIFEST"));
 }
 
@@ -198,9 +185,8 @@ static enum ldb_result read_damaged(const uint8_t *bytes, size_t n)
     return r;
 }
 
-static void every_byte_of_the_manifest_counts(void **state)
+TEST(every_byte_of_the_manifest_counts)
 {
-    (void)state;
     static uint8_t good[MOST];
     size_t n = read_file(manifest, good), n_refused = 0;
     for (size_t i = 0; i < n; i++) {
@@ -212,16 +198,7 @@ static void every_byte_of_the_manifest_counts(void **state)
         read_damaged(good, less);
     printf("%zu of %zu refused\n", n_refused, n);
     assert_true(n_refused > n * 9 / 10);
-    assert_int_equal(read_damaged(good, n), LDB_GOOD);
+    IS(read_damaged(good, n), LDB_GOOD);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_table_is_read),
-        cmocka_unit_test(every_byte_of_a_table_counts),
-        cmocka_unit_test(ranges_and_callbacks_are_heeded),
-        cmocka_unit_test(every_byte_of_the_manifest_counts),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

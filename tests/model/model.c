@@ -271,17 +271,22 @@ static void expect_listed(struct tamis_snapshot *snapshot, size_t index,
                           const struct promised_segment *g, bool replaced)
 {
     const struct promised_filter *p = replaced ? &g->next : &g->filter;
+    bool bare = replaced ? g->next_bare : g->bare;
     struct tamis_filter *f;
     struct tamis_diag diag;
     char who[80];
     snprintf(who, sizeof who, "segment %s", g->name);
-    if (!g->bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0)
-        broken("%s has no filter: %s", who, diag.what);
+    /* A pack that was taken for a damaged one is remembered as such by a snapshot. */
+    if (!bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0) {
+        if (!p->any_damage)
+            broken("%s has no filter: %s", who, diag.what);
+        f = NULL;
+    }
     expect_keys_of_segment(who, snapshot, index, &p->keys,
-                           g->bare                         ? TAMIS_NO_FILTER
+                           bare                            ? TAMIS_NO_FILTER
                            : p->any_damage || p->lost_page ? TAMIS_NO_REASON
                                                            : TAMIS_HIT);
-    if (!g->bare)
+    if (!bare && f)
         expect_filter(who, f, p);
 }
 
@@ -299,24 +304,42 @@ static void name_file(struct names_of_files *f, const char *name)
     snprintf(f->name[f->n++], sizeof f->name[0], "%s", name);
 }
 
-/* Its own file, or a pack; a pack has tombstones. */
+static void name_by_uuid(struct names_of_files *f, const uint8_t uuid[16],
+                         const char *ending)
+{
+    char name[64] = "filters/";
+    for (size_t i = 0; i < 16; i++)
+        snprintf(name + 8 + 2 * i, 3, "%02x", uuid[i]);
+    strcpy(name + 40, ending);
+    name_file(f, name);
+}
+
+static void name_list(struct names_of_files *f, struct tamis_snapshot *snapshot,
+                      size_t index)
+{
+    struct tamis_filter *list;
+    struct tamis_filter_info info;
+    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
+        return;
+    if (tamis_filter_info(list, &info) == 0)
+        name_by_uuid(f, info.uuid, ".tamis");
+    tamis_filter_close(list);
+}
+
+/* Its own file, or a pack, which has tombstones; and its list. */
 static void name_files(struct names_of_files *f, struct tamis_snapshot *snapshot,
                        size_t index)
 {
     struct tamis_segment_info info;
     struct tamis_pack_place place;
-    char name[64] = "filters/";
+    name_list(f, snapshot, index);
     if (tamis_snapshot_segment(snapshot, index, &info) != 0 || !info.file[0])
         return;
     name_file(f, info.file);
     if (tamis_snapshot_pack(snapshot, index, NULL, &place) != 0)
         return;
-    for (size_t i = 0; i < 16; i++)
-        snprintf(name + 8 + 2 * i, 3, "%02x", place.uuid[i]);
-    memcpy(name + 40, ".tamis", 7);
-    name_file(f, name);
-    memcpy(name + 40, ".dead", 6);
-    name_file(f, name);
+    name_by_uuid(f, place.uuid, ".tamis");
+    name_by_uuid(f, place.uuid, ".dead");
 }
 
 size_t count_listed_files(struct tamis_snapshot *snapshot)

@@ -44,14 +44,14 @@ struct promised_filter {
 };
 
 struct promised_segment {
-    char name[64];
+    char name[256];
     const void *binding; /* if not NULL, it tells the segment, and the name may recur */
     size_t binding_bytes;
     enum standing standing;
     uint32_t edit; /* whose outcome decides, unless THERE or NOT_THERE */
     uint32_t
         rank; /* of the old one; the one that replaces it (CHANGING) has one more */
-    bool bare;
+    bool bare, next_bare;
     struct promised_filter filter, next; /* next: of the one that replaces it */
 };
 
@@ -87,7 +87,7 @@ size_t expect_segments(struct tamis_snapshot *snapshot,
                        enum outcome outcome[MODEL_EDITS]);
 bool model_find(struct tamis_snapshot *snapshot, const struct promised_segment *g,
                 size_t *index);
-/* Files that listed segments have: their own, packs, tombstones. */
+/* Files that listed segments have: their own, packs, tombstones, lists. */
 size_t count_listed_files(struct tamis_snapshot *snapshot);
 /* Files in a store's filters/. */
 size_t count_filter_files(const char *store);

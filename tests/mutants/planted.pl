@@ -5,13 +5,12 @@
 #     planted.pl --list DIR             the names
 #     planted.pl --apply DIR NAME COPY  plants it; COPY/ gets the files as they were
 #
-# A bug is an entry of lines without a blank one between them:
+# A bug is an entry of lines without a blank one between them. Its first line names it, the
+# rules that it breaks (R1 and so on, sections of SPEC.md, or Answers: no present key is
+# ABSENT), and the one test that must fail. Its second line says what is wrong.
 #
-#     512-slices-one-apart
-#     Rule:      Answers
-#     Bug:       Slices begin one hash behind the end of the one before.
-#     Lost:      A key at each boundary of two threads.
-#     Caught-by: test_partition
+#     512-slices-one-apart: Answers; test_partition
+#     Slices begin one hash behind the end of the one before.
 #     in partition_hashes:
 #       f->slices[i].n = here;
 #     + f->slices[i].n -= here > 0 && i + 1 < n_slices;
@@ -20,6 +19,7 @@
 # have the name, `in FUNCTION of PATH:` names a folder or file. `in file PATH:` is for
 # text outside functions. Lines with two blanks or `- ` in front must be found there
 # exactly once; white space does not count. Lines with two blanks or `+ ` replace them.
+# A test is a program of tests/unit, a file of tests/cli, or a sample of make check.
 use strict;
 use warnings;
 
@@ -30,17 +30,18 @@ sub planted_slurp {
     return scalar(<$h>) // '';
 }
 
-# All entries of $dir/*.bugs and $dir/*/*.bugs, in the order of their numbers.
+# All entries of $dir/*.bugs, in the order of their numbers.
 sub planted_entries {
     my ($dir) = @_;
     my (@out, %seen);
-    for my $path (glob("$dir/*.bugs"), glob("$dir/*/*.bugs")) {
+    for my $path (glob "$dir/*.bugs") {
         for my $entry (grep { !/^#/ && /\S/ } split /\n{2,}/, planted_slurp($path)) {
-            my ($name, @lines) = split /\n/, $entry;
-            my %bug = (name => $name, head => {}, edits => []);
-            die "$path: not NUMBER-NAME: $name\n" unless $name =~ /^(\d{2,4})-[a-z0-9-]+$/;
-            die "$path: $name has the number of $seen{$1}\n" if $seen{$1};
-            $seen{$bug{number} = $1} = $name;
+            my ($head, $text, @lines) = split /\n/, $entry;
+            ($text // '') =~ /^\w.*\.$/ && $head =~ /^((\d{2,4})-[a-z0-9-]+): (\w.*); (\S+)$/
+                or die "$path: not NAME: RULES; TEST and a sentence: $head\n";
+            my ($name, %bug) = ($1, name => $1, number => $2, rule => $3, test => $4, bug => $text, edits => []);
+            die "$path: $name has the number of $seen{ $bug{number} }\n" if $seen{ $bug{number} };
+            $seen{ $bug{number} } = $name;
             for (@lines) {
                 if (/^in (file )?(\S+?)(?: of (\S+))?:$/) {
                     push @{ $bug{edits} }, { in => substr($_, 3, -1), old => [], new => [],
@@ -48,8 +49,6 @@ sub planted_entries {
                 } elsif (@{ $bug{edits} } && /^([ +-])(?: (.*))?$/) {
                     push @{ $bug{edits}[-1]{old} }, $2 // '' if $1 ne '+';
                     push @{ $bug{edits}[-1]{new} }, $2 // '' if $1 ne '-';
-                } elsif (!@{ $bug{edits} } && /^([A-Z][a-z-]+): +(\S.*)$/) {
-                    $bug{head}{$1} = $2;
                 } else {
                     die "$path: $name: cannot be read: $_\n";
                 }

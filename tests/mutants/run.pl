@@ -1,298 +1,333 @@
 # make check-mutants: do the tests notice when the code is wrong?
 #
-# Planted bugs (planted.pl; one rule of SPEC.md section 14 or more each) and mutants that mutate.pl makes are put, one at a time, into a copy of the tree.
-# The tests of that copy run until one fails; nothing is taken as caught that was not
-# seen to fail here and now. The unchanged copy must pass the same tests first.
+# Planted bugs (planted.pl) or mutants that mutate.pl makes are put, one at a time, into a
+# copy of the tree. Tests of that copy run until one fails, again and again: nothing is
+# taken as killed that was not seen to fail here and now, and a busy machine may make a
+# test fail once. The unchanged copy must pass the same tests first.
 #
-# A mutant whose object code is that of the original, or of another mutant, is no
-# mutant, and is not counted. One that survives every test must stand in survivors.md
-# with the reason why it is harmless.
+#     run.pl                                 each planted bug, with the test that it names
+#     run.pl --draw N --seed S [--record]    N mutants drawn by the seed, with all tests
+#     run.pl --drawn                         those that drawn.txt says were killed
+#
+# A mutant stands if it compiles and its object code is neither the original's nor that of
+# a mutant drawn before it. --record appends to drawn.txt, and goes on with what it lacks.
 use strict;
 use warnings;
 use Cwd ();
 
-my ($jobs, $only, $list, $again, $quick, $trust, $percent) = (1, '', 0, 0, 0, 0, 40);
-my @kinds = ('planted', 'generated');
+my %o = (jobs => 1, only => '', seed => 1, work => 'build/mutants');
 while (defined(my $a = shift @ARGV)) {
-    if    ($a eq '--jobs')      { $jobs = shift @ARGV }
-    elsif ($a eq '--only')      { $only = shift @ARGV }
-    elsif ($a eq '--percent')   { $percent = shift @ARGV }
-    elsif ($a eq '--list')      { $list = 1 }
-    elsif ($a eq '--again')     { $again = 1 } # only what survived last time
-    elsif ($a eq '--trust')     { $trust = 1 } # the unchanged tree, if it passed last time
-    elsif ($a eq '--quick')     { $quick = 1 } # without the slow tests
-    elsif ($a eq '--planted')   { @kinds = ('planted') }
-    elsif ($a eq '--generated') { @kinds = ('generated') }
+    if    ($a =~ /^--(jobs|only|draw|seed|work)$/)    { $o{$1} = shift @ARGV }
+    elsif ($a =~ /^--(list|drawn|record)$/)           { $o{$1} = 1 }
     else { die "unknown option $a\n" }
 }
 my $source = Cwd::getcwd();
 my $here = "$source/tests/mutants";
-my $work = "$source/build/mutants";
-do "$here/mutate.pl" or die $@ || $!;
-do "$here/tree.pl" or die $@ || $!;
-do "$here/planted.pl" or die $@ || $!;
+my $work = "$source/$o{work}";
+do "$here/$_.pl" or die $@ || $! for qw(mutate tree planted);
 $| = 1;
 
-my @FILES = qw(format/commit.c format/stage.c format/integrity.c format/geometry.c format/identity.c
-    format/record.c lib/writer/writer.c lib/writer/create.c lib/writer/stage.c
-    lib/writer/add.c lib/writer/commit.c lib/writer/durable.c lib/writer/floors.c lib/writer/grow.c
-    lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/page/check.c lib/io/reserve.c
-    lib/builder/partition.c lib/builder/fill.c lib/builder/check.c lib/page/guard.c lib/page/watch.c
-    lib/filter/scrub.c lib/filter/probe.c lib/filter/bloom.c lib/kernel/loops.h
-    lib/kernel/few.h lib/kernel/cells.h lib/kernel/row.h lib/kernel/grid.h lib/derive/sources.c
-    lib/derive/setops.c lib/derive/fold.c lib/derive/pages.c lib/derive/derive.c
-    lib/derive/compare.c lib/store/edit/derive.c lib/store/snapshot/planes.c
-    lib/store/snapshot/probe_one.c lib/store/snapshot/probe_few.c
-    lib/store/snapshot/probe_many.c lib/store/snapshot/probe_keys.c
-    lib/filter/view.c lib/writer/settle.c lib/store/catalog/origin.c
-    lib/store/base/copies.c lib/store/repair/quarantine.c);
-# Tests that are no unit tests: program, arguments. One whose directory is not there
-# is left out.
-my @PROGRAMS = (
-    ['tests/crash/explore', '--states 20000 --seed 1'],
-    ['tests/crash/explore', '--workload failed-sync --states 8000 --seed 1'],
-    ['tests/faults/faults', ''],
-    ['tests/rot/rot', ''],
-);
+my @ROOMS = qw(lib/store lib/writer lib/filter format);
+# The samples of make check that tests may be named after: make targets.
+my @BRIEF = qw(crash-brief kill-brief rot-brief faults-brief stops-brief);
+# Programs and plugins that a test runs or loads; they are linked with the library, too.
+my %ALSO = (
+    test_golden => [map { "build/tests/golden/make_$_" } qw(golden ribbons lists)],
+    test_extensions => ['build/tests/golden/make_extensions'],
+    test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
+$ENV{TAMIS_TEST_LONG} //= 0;
 
-# A survivor must survive the long forms; TAMIS_TEST_LONG=0 tries only what `make unit` runs.
-$ENV{TAMIS_TEST_LONG} //= 1;
-
-my $SLOW = qr{error_rates|property|builder|process|threads|sealed_damage|store|crash|faults|rot};
-
-# ---- what there is to try ----
-
-# Stable under changes elsewhere: a mutant's number is a hash of its name (FNV-1a).
-sub number_of {
-    my $h = 0x811c9dc5;
-    $h = (($h ^ ord) * 0x01000193) & 0xffffffff for split //, $_[0];
-    return ($h >> 8) % 100;
-}
+# ---- what there is to try: hashes of a name, a test that may kill it, and a change ----
 
 sub planted {
     my $functions = planted_functions($source);
-    my @out;
-    for my $entry (planted_entries("$here/planted")) {
-        my ($name, $head) = @$entry{ 'name', 'head' };
-        for (qw(Rule Bug Lost)) { die "$name needs the line $_:\n" unless $head->{$_} }
-        my $changes = planted_apply($source, $entry, $functions);
-        push @out, { kind => 'planted', name => $name, changes => $changes, files => [sort keys %$changes],
-            rule => $head->{Rule}, hint => $head->{'Caught-by'} || '', bug => $head->{Bug} };
-    }
-    return @out;
+    return map { { name => $_->{name}, hint => $_->{test}, rule => $_->{rule}, bug => $_->{bug},
+        changes => planted_apply($source, $_, $functions) } } planted_entries("$here/planted");
 }
 
+# All mutants, by name.
 sub generated {
-    my ($percent) = @_;
-    my @out;
-    for my $f (@FILES) {
+    my %all;
+    for my $f (split /\n/, `cd '$source' && find @ROOMS -name '*.[ch]'`) {
         my $text = slurp("$source/$f");
-        push @out, map { { kind => 'generated', name => "$f:$_->{name}", file => $f, mutant => $_,
-            files => [$f] } } grep { number_of("$f:$_->{name}") < $percent } @{ mutants_of($text) };
+        $all{"$f:$_->{name}"} = { name => "$f:$_->{name}", function => "$f:$_->{function}", file => $f,
+            room => $f =~ s{/[^/]*$}{}r, mutant => $_ } for @{ mutants_of($text) };
     }
-    return @out;
+    return \%all;
 }
 
-# survivors.md: "- NAME", then the reason, indented.
-sub listed_survivors {
-    my (%reason, $name);
-    for (split /\n/, -f "$here/survivors.md" ? slurp("$here/survivors.md") : '') {
-        if (/^- (\S.*)$/) { $name = $1; $reason{$name} = '' }
-        elsif (defined $name && /^  \s*(\S.*)$/) { $reason{$name} .= "$1 " }
-        else { $name = undef }
-    }
-    for (sort keys %reason) { die "survivors.md gives no reason: $_\n" if $reason{$_} eq '' }
-    return \%reason;
+# The new text of each file that it changes.
+sub changes_of {
+    my ($t, $m) = @_;
+    return $m->{changes} || { $m->{file} => mutated(slurp("$t->{root}/$m->{file}"), $m->{mutant}) };
 }
 
-sub test_list {
-    my @tests = map { m{/(test_\w+)\.c$}; { name => $1, program => "build/tests/$1", arguments => '' } }
-        sort glob "$source/tests/unit/*/test_*.c";
-    # Programs and plugins that a test runs or loads; they are linked with the library, too.
-    my %also = (
-        test_golden => [map { "build/tests/golden/make_$_" } qw(golden ribbons lists)],
-        test_extensions => ['build/tests/golden/make_extensions'],
-        test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
-    for (@tests) { $_->{also} = $also{ $_->{name} } }
-    for (@PROGRAMS) {
-        my ($program, $arguments) = @$_;
-        my ($name) = $program =~ m{^tests/(.*)$};
-        $name .= " $1" if $arguments =~ /--workload (\S+)/;
-        push @tests, { name => $name, program => "build/$program", arguments => $arguments }
-            if -f "$source/" . ($program =~ s{/[^/]*$}{/rules.mk}r);
-    }
-    # The command is tested by bats.
-    push @tests, { name => "cli/$_", program => 'build/tamis', arguments => '',
-        run => "bats tests/cli/$_" } for qw(input/empty.bats);
-    return @tests;
+# The hash by which mutants are drawn (FNV-1a of 64 bits).
+sub hash_of {
+    use integer;
+    no warnings 'portable';
+    my $h = -0x340d631b7bdddcdb;
+    $h = ($h ^ ord) * 0x100000001b3 for split //, $_[0];
+    return sprintf '%016x', ($h ^ $h >> 29) * 0x100000001b3;
 }
 
-# ---- trying one ----
+# drawn.txt: "NAME: killed by TEST" or "NAME: survives", and why that is harmless.
+sub recorded {
+    my %test;
+    for (split /\n/, -f "$here/drawn.txt" ? slurp("$here/drawn.txt") : '') {
+        next if /^(?:#|$)/;
+        /^(\S+: `.*`(?: #\d+)?): (?:killed by (\S+)|survives.*)$/ or die "drawn.txt: $_\n";
+        $test{$1} = $2 // '';
+    }
+    return \%test;
+}
 
-my (@tests, %kills, %fingerprints);
+# ---- tests: hashes of name, programs (to be linked), run (a command) ----
 
-# The test that kills most mutants of this file in the least time comes first.
+sub test_of {
+    my ($name) = @_;
+    return { name => $name, programs => ['build/tamis'], run => "bats tests/$name" } if $name =~ m{^cli/};
+    return { name => $name, programs => ["build/tests/$name", @{ $ALSO{$name} || [] }],
+        run => "build/tests/$name" } if $name =~ /^test_/;
+    my @commands = grep { m{^build/tests/\S+/} } split /\n/, `cd '$source' && make -n -B B=build $name 2>/dev/null`;
+    @commands = grep { !/ -o / } @commands or die "no such test: $name\n";
+    my %programs = map { /^(\S+)/; $1 => 1 } @commands;
+    return { name => $name, programs => [sort keys %programs], run => join ' && ', @commands };
+}
+
+sub all_tests {
+    return map { test_of($_) } (map { m{/(test_\w+)\.c$} } sort glob "$source/tests/unit/*/test_*.c"), @BRIEF;
+}
+
+# The test that a neighbour's death or its room speaks for comes first, the quick before the slow.
+my (@tests, %kills);
 sub in_order {
     my ($m) = @_;
-    my $file = $m->{files}[0];
-    my %score = map {
-        my $kills = 1 + 3 * ($kills{"$file $_->{name}"} || 0) + ($kills{ $_->{name} } || 0);
-        ($_->{name} => ($_->{name} eq ($m->{hint} || '') ? 1e9 : $kills / (0.1 + $_->{seconds})))
-    } @tests;
+    my $score = sub {
+        my ($t) = @_;
+        return 1e9 if $t->{name} eq ($m->{hint} || '');
+        my $n = 0.3 + 0.5 * ($kills{ $t->{name} } || 0);
+        $n += 2 if $t->{room} && index($m->{room}, $t->{room}) == 0;
+        $n += 2 * ($kills{"$m->{room} $t->{name}"} || 0) + 6 * ($kills{"$m->{file} $t->{name}"} || 0)
+            + 20 * ($kills{"$m->{function} $t->{name}"} || 0);
+        return $n / (0.3 + $t->{seconds});
+    };
+    my %score = map { $_->{name} => $score->($_) } @tests;
     return sort { $score{ $b->{name} } <=> $score{ $a->{name} } || $a->{name} cmp $b->{name} } @tests;
 }
 
-# The new text of each file that a mutant changes.
-sub changes_of {
-    my ($t, $m) = @_;
-    return $m->{changes} // { $m->{file} => mutated(slurp("$t->{root}/$m->{file}"), $m->{mutant}) };
+sub noted {
+    my ($m, $test) = @_;
+    $kills{$_}++ for $test, map { "$_ $test" } @$m{ 'room', 'file', 'function' };
 }
 
-# In a child process. Prints "RESULT<TAB>TEST<TAB>SECONDS<TAB>FINGERPRINT".
+my (@trees, $stop);
+
+# ---- in child processes: each has a tree, and gives back a list of strings ----
+
+sub compile {
+    my ($t, $m) = @_;
+    my $before = tree_change($t, changes_of($t, $m), 0, '', @tests);
+    my @result = ($t->{failed} ? 'does not compile' : $t->{same} ? 'equivalent' : '', $t->{fingerprint});
+    tree_restore($t, $before);
+    return @result;
+}
+
+# How often a test must fail: the samples have limits of time for processes of their own.
+sub looks { return $_[0]{name} =~ /-brief$/ ? 3 : 2 }
+
+# ("" or how the test failed, its name, seconds). A generated mutant is of the library
+# alone: what tests themselves compile of a header stays right.
 sub try {
-    my ($t, $m, $file) = @_;
-    my ($result, $by, $took, $print) = ('survives', '', 0, '');
-    my $before = tree_change($t, changes_of($t, $m));
-    if ($t->{failed}) { $result = 'does not compile' }
-    elsif ($m->{kind} eq 'generated') {
-        $print = $t->{fingerprint};
-        $result = $t->{same} ? 'equivalent' : $fingerprints{$print} ? 'duplicate' : $result;
-    }
-    if ($result eq 'survives') {
-        for my $test (in_order($m)) {
-            my ($failure, $seconds) = tree_test($t, $test, int(20 * $test->{seconds} + 10));
+    my ($t, $m) = @_;
+    my @with = $m->{rule} ? (grep { $_->{name} eq $m->{hint} } @tests) : in_order($m);
+    my $before = tree_change($t, changes_of($t, $m), !!$m->{rule}, '', @with);
+    my ($how, $by, $took) = ($t->{failed} ? 'does not compile' : '', '', 0);
+    for my $test ($t->{failed} ? () : @with) {
+        next if $test->{reaches} && !$test->{reaches}{ $m->{function} };
+        for (1 .. looks($test)) {
+            ($how, my $seconds) = tree_test($t, $test);
             $took += $seconds;
-            next if $failure eq '';
-            ($result, $by) = ($failure, $test->{name});
-            last;
+            last if $how eq '';
+            $by = $test->{name};
         }
+        last if $how ne '';
+        print STDERR "$m->{name}: $by failed once, and passed\n" if $by eq $test->{name};
     }
     tree_restore($t, $before);
-    spit($file, join "\t", $result, $by, sprintf('%.1f', $took), $print);
+    return ($how, $how eq '' ? '' : $by, sprintf '%.1f', $took);
 }
 
-# ---- all of them ----
-
-my (%count, @bad, @survivors, %listed, @trees, $stop);
-
-sub report {
-    my ($m, $result, $by, $took, $print) = @_;
-    my $kind = $m->{kind};
-    if ($kind eq 'generated' && $result =~ /^(?:does not compile|equivalent|duplicate)$/) {
-        $count{$result}++;
-        return;
+# Marks the functions of these mutants in each tree, and runs all tests to see which reach
+# which: $test->{reaches}. A test that the marks disturb counts as one that reaches all.
+sub see {
+    my (%number, %text, @before);
+    for my $m (@_) { $number{ $m->{function} } //= keys %number; $text{ $m->{file} } //= slurp("$source/$m->{file}") }
+    for my $file (keys %text) {
+        my $t = tokens($text{$file});
+        my $in = functions($t);
+        for my $i (reverse 1 .. $#$t) {
+            my $n = $number{"$file:$in->[$i]"} // next;
+            substr($text{$file}, $t->[$i][2] + 1, 0) = " SEEN($n);" if $in->[$i - 1] eq '';
+        }
     }
-    if ($kind eq 'generated' && $fingerprints{$print}++) { $count{duplicate}++; return }
-    $count{$kind}++;
-    if ($by ne '') {
-        $count{"$kind caught"}++;
-        $kills{$by}++;
-        $kills{"$m->{files}[0] $by"}++;
-        print "$m->{name}: caught by $by, which $result ($took s)\n"
-            if $kind eq 'planted' || $ENV{V};
-        print "listed as a survivor, and caught by $by, which $result: $m->{name}\n"
-            if $listed{ $m->{name} };
-        return;
-    }
-    if ($kind eq 'planted') {
-        print "$m->{name}: NOT CAUGHT, $result\n";
-        push @bad, "$m->{name} ($result)";
-        return;
-    }
-    push @survivors, $m->{name};
-    if ($listed{ $m->{name} }) { $count{'listed survivors'}++; return }
-    print "survives, and is not listed: $m->{name}\n";
-    push @bad, $m->{name};
+    push @before, tree_change($_, \%text, 0, "-include '$here/seen.h'", @tests) for @trees;
+    for (@trees) { die slurp($_->{log}) . "the marked tree does not compile\n" if $_->{failed} }
+    pool(\@tests, sub {
+        my ($t, $test) = @_;
+        spit($ENV{TAMIS_SEEN} = "$t->{root}.seen", "\0" x 4096);
+        my ($how, $seconds) = tree_test($t, $test);
+        return ($how, $seconds, unpack 'H*', slurp($ENV{TAMIS_SEEN}));
+    }, sub {
+        my ($test, $how, $seconds, $seen) = @_;
+        return if $how ne '';
+        $test->{seconds} = $seconds;
+        my @seen = split //, pack 'H*', $seen;
+        $test->{reaches} = { map { $_ => 1 } grep { ord $seen[ $number{$_} ] } keys %number };
+    });
+    tree_restore($_, shift @before) for @trees;
+    my $reach = 0;
+    for my $m (@_) { $reach += grep { !$_->{reaches} || $_->{reaches}{ $m->{function} } } @tests }
+    printf "a mutant is reached by %.1f of %d tests\n", $reach / @_, scalar @tests if @_;
 }
 
-sub run_all {
-    my ($trees, @todo) = @_;
-    my (%busy, $done);
-    my @free = @$trees;
-    my $total = @todo;
-    while (@todo || %busy) {
-        last if $stop && !%busy;
+# Does work($tree, $item) for each item, in a process for each tree, then done($item, results).
+sub pool {
+    my ($items, $work, $done) = @_;
+    my (@todo, %busy, $n) = @$items;
+    my @free = @trees;
+    while (!$stop && @todo || %busy) {
         if (@todo && @free && !$stop) {
-            my ($t, $m) = (shift @free, shift @todo);
-            my $pid = fork;
-            die "fork: $!\n" unless defined $pid;
-            if ($pid == 0) { try($t, $m, "$t->{root}.result"); POSIX::_exit(0) }
-            $busy{$pid} = [$t, $m];
+            my ($t, $item) = (shift @free, shift @todo);
+            my $pid = fork // die "fork: $!\n";
+            if ($pid == 0) { spit("$t->{root}.result", join "\t", $work->($t, $item)); POSIX::_exit(0) }
+            $busy{$pid} = [$t, $item];
             next;
         }
         my $pid = wait;
         next if $pid < 0; # a signal
-        my ($t, $m) = @{ delete $busy{$pid} };
-        die "trying $m->{name} ended with status $?\n" if $? != 0;
+        my ($t, $item) = @{ delete $busy{$pid} };
+        die "trying $item->{name} ended with status $?\n" if $? != 0;
         next if $stop; # its tests had the signal, too
-        report($m, split /\t/, slurp("$t->{root}.result"), -1);
+        $done->($item, split /\t/, slurp("$t->{root}.result"), -1);
         push @free, $t;
-        print STDERR "... $done of $total\n" if ++$done % 50 == 0;
+        print STDERR "... $n of @{[scalar @$items]}\n" if ++$n % 50 == 0;
     }
 }
 
-my @planted = grep { $kinds[0] eq 'planted' } planted();
-my @generated = grep { $kinds[-1] eq 'generated' } generated($percent);
-my @all = grep { $_->{name} =~ /$only/ } @planted, @generated;
-if ($again) {
-    my %last = map { $_ => 1 } split /\n/, slurp("$work/survivors.txt");
-    @all = grep { $last{ $_->{name} } } @all;
+# The first $n of @_ that stand.
+sub standing {
+    my ($n, @from) = @_;
+    my (@stand, %seen, %count, %result);
+    while (@stand < $n && @from && !$stop) {
+        my @some = splice @from, 0, $n - @stand;
+        pool(\@some, \&compile, sub { my ($m, @r) = @_; $result{ $m->{name} } = \@r });
+        for my $m (grep { $result{ $_->{name} } } @some) {
+            my ($not, $print) = @{ $result{ $m->{name} } };
+            $not ||= 'duplicate' if $seen{$print}++;
+            $not ? $count{$not}++ : push @stand, $m;
+        }
+    }
+    print "passed over: $count{$_} $_\n" for sort keys %count;
+    return @stand;
 }
-if ($list) {
-    print $_->{kind} eq 'planted' ? "$_->{name}: $_->{rule}: $_->{bug}\n" : "$_->{name}\n" for @all;
+
+# ---- all of them ----
+
+my @bad;
+my $record = recorded();
+my @all;
+if ($o{draw} || $o{drawn}) {
+    my $made = generated();
+    if ($o{drawn}) {
+        my @killed = grep { $record->{$_} } sort keys %$record;
+        my @gone = grep { !$made->{$_} } @killed;
+        print "not made any more: $_\n" for @gone;
+        printf "%d mutants recorded: %d were killed, and %d of these are not made any more\n",
+            scalar keys %$record, scalar @killed, scalar @gone;
+        @all = map { { %{ $made->{$_} }, hint => $record->{$_} } } grep { $made->{$_} } @killed;
+    } else {
+        my %hash = map { $_ => hash_of("$o{seed} $_") } keys %$made;
+        @all = @$made{ sort { $hash{$a} cmp $hash{$b} || $a cmp $b } keys %hash };
+    }
+    for (grep { $made->{$_} && $record->{$_} } keys %$record) { noted($made->{$_}, $record->{$_}) }
+    @tests = all_tests();
+    for (glob "$source/tests/unit/*/test_*.c") {
+        my ($dir, $name) = m{/(\w+)/(\w+)\.c$};
+        my $room = $dir eq 'format' ? $dir : "lib/" . $dir =~ s{_}{/}r;
+        $_->{name} eq $name and $_->{room} = $room for @tests;
+    }
+} else {
+    @all = planted();
+    my %named = map { $_->{hint} => 1 } grep { $_->{name} =~ /$o{only}/ } @all;
+    @tests = map { test_of($_) } sort keys %named;
+    my %rules = map { $_ => 1 } map { $_->{rule} =~ /\bR\d+\b/g } @all;
+    for (sort keys %{ { map { $_ => 1 } slurp("$source/SPEC.md") =~ /\b(R\d+)\b/g } }) {
+        push @bad, "no planted bug for rule $_" unless $rules{$_};
+    }
+}
+@all = grep { $_->{name} =~ /$o{only}/ } @all;
+if ($o{list}) {
+    print $_->{rule} ? "$_->{name}: $_->{rule}: $_->{bug}\n" : "$_->{name}\n" for @all;
     exit 0;
 }
-%listed = %{ listed_survivors() };
-my %made = map { $_->{name} => 1 } generated(100);
-if (@generated) { $made{$_} or print "listed as a survivor, but not made any more: $_\n" for sort keys %listed }
 
-@tests = test_list();
-my %programs = map { $_ => 1 } map { ($_->{program}, @{ $_->{also} || [] }) } @tests;
-my $what = join ' ', sort keys %programs;
+my $began = seconds();
+my %programs = map { $_ => 1 } map { @{ $_->{programs} } } @tests;
 system('mkdir', '-p', $work);
 open my $lock, '>', "$work/lock" or die "$work/lock: $!\n";
 flock $lock, 2 | 4 or die "another run is at work in $work\n";
 $SIG{INT} = $SIG{TERM} = sub { $stop = 1 };
 END { my $status = $?; tree_leave($_) for @trees; $? = $status }
-for my $i (1 .. $jobs) {
+for my $i (1 .. $o{jobs}) {
     print STDERR "building copy $i\n";
-    push @trees, tree_new($source, "$work/tree$i", $jobs, $what);
+    push @trees, tree_new($source, "$work/tree$i", $o{jobs}, join ' ', sort keys %programs);
 }
-@tests = grep { $_->{name} !~ /$SLOW/ } @tests if $quick;
-my %last = map { split /\t/ } split /\n/, $trust ? slurp("$work/seconds.txt") : '';
-for my $test (@tests) {
-    next if defined($test->{seconds} = $last{ $test->{name} });
-    (my $failure, $test->{seconds}) = tree_test($trees[0], $test, 600);
-    die slurp($trees[0]{log}) . "the unchanged tree: $test->{name} $failure\n" if $failure ne '';
+if ($o{draw}) {
+    @all = standing($o{draw}, @all);
+    see(@all);
 }
-printf "the unchanged tree passes %d test programs\n", scalar @tests;
-spit("$work/seconds.txt", join '', map { "$_->{name}\t$_->{seconds}\n" } @tests);
-my $began = seconds();
-run_all(\@trees, @all);
-spit("$work/survivors.txt", join '', map { "$_\n" } @survivors) unless $only || !@generated;
+# With marks most of them have passed already.
+pool([grep { !defined $_->{seconds} } @tests], sub {
+    my ($t, $test) = @_;
+    for (1 .. looks($test)) {
+        my @result = tree_test($t, $test);
+        return @result if $result[0] eq '' || $_ == looks($test);
+    }
+}, sub {
+    my ($test, $how, $seconds) = @_;
+    push @bad, "the unchanged tree: $test->{name} $how" if $how ne '';
+    $test->{seconds} = $seconds;
+});
+die map { "$_\n" } @bad if @bad;
+printf "the unchanged tree passes %d tests, after %d s\n", scalar @tests, seconds() - $began;
+
+my $keep;
+if ($o{record}) {
+    open $keep, '>>', "$here/drawn.txt" or die "drawn.txt: $!\n";
+    $keep->autoflush(1);
+    @all = grep { !exists $record->{ $_->{name} } } @all;
+}
+my ($n, $killed) = (0, 0);
+pool(\@all, \&try, sub {
+    my ($m, $how, $by, $took) = @_;
+    $n++;
+    my $ok = $by ne '' && $how ne 'does not link';
+    $killed++ if $ok;
+    noted($m, $by) if $ok && !$m->{rule};
+    print $keep "$m->{name}: ", $ok ? "killed by $by\n" : "survives\n" if $keep;
+    print "$m->{name}: ", $ok ? "killed by $by, which $how ($took s)\n" : "SURVIVES" . ($how && ", $how") . "\n"
+        if !$ok || $m->{rule} || $ENV{V};
+    push @bad, "survives: $m->{name}" unless $ok || $o{draw};
+});
 
 # ---- what came of it ----
 
 push @bad, 'interrupted' if $stop;
-push @bad, 'the unchanged tree was not tested' if $trust;
-my $whole = $only eq '' && !$again && !$quick && !$stop;
-printf "%d planted bugs: %d caught\n", $count{planted} || 0, $count{'planted caught'} || 0 if @planted;
-if ($whole && @planted) {
-    my %rules = map { $_ => 1 } map { $_->{rule} =~ /(R\d+)/g } @planted;
-    for (sort keys %{ { map { $_ => 1 } slurp("$source/SPEC.md") =~ /\b(R\d+)\b/g } }) {
-        push @bad, "no planted bug for rule $_" unless $rules{$_};
-    }
-}
-if (@generated) {
-    my ($n, $caught) = ($count{generated} || 0, $count{'generated caught'} || 0);
-    printf "%d mutants: %d killed (%.1f%%), %d survive, %d of these listed as harmless\n", $n, $caught,
-        $n ? 100 * $caught / $n : 0, $n - $caught, $count{'listed survivors'} || 0;
-    printf "not counted: %d that did not compile, %d with the object code of the original, %d with that of another\n",
-        map { $count{$_} || 0 } 'does not compile', 'equivalent', 'duplicate';
-    push @bad, "fewer than 300 mutants" if $whole && $n < 300;
-    push @bad, "fewer than 90% killed" if $whole && $caught < 0.9 * $n;
-}
-for (sort { $kills{$b} <=> $kills{$a} } grep { !/ / } keys %kills) { printf "%5d by %s\n", $kills{$_}, $_ }
-printf "%d s\n", seconds() - $began;
+push @bad, 'nothing was tried' if !$n && !$o{record};
+my %by = map { $_->{name} => $kills{ $_->{name} } } grep { $kills{ $_->{name} } } @tests;
+for (sort { $by{$b} <=> $by{$a} || $a cmp $b } keys %by) { printf "%5d by %s\n", $by{$_}, $_ }
+printf "%d tried: %d killed (%.1f%%), %d survive; %d s\n", $n, $killed, $n ? 100 * $killed / $n : 0,
+    $n - $killed, seconds() - $began;
 print "FAILED: $_\n" for @bad;
 exit(@bad ? 1 : 0);

@@ -62,6 +62,7 @@ sub tree_new {
     # Short: the address of a socket has 108 bytes.
     chomp($t->{tmp} = `mktemp -d`);
     die "mktemp failed\n" unless $t->{tmp} =~ m{^/.*/[^/]+$} && -d $t->{tmp};
+    chmod 0755, $t->{tmp}; # some tests are other users for a while
     tree_copy($source, $root);
     # Objects of an interrupted run are older than the sources copied now, so make builds
     # them again. It does not notice other flags.
@@ -74,8 +75,10 @@ sub tree_new {
         $t->{commands}{$1} = $_ if m{^\S*(?:cc|clang|gcc)\S* .* -o (build/\S+)} && !/; *then/;
     }
     # The command gets the objects for the archive of them, so that a change reaches it.
-    my ($objects) = $t->{commands}{'build/libtamis.part.o'} =~ / -o \S+ (.*)/;
-    $t->{commands}{'build/tamis'} =~ s/build\/libtamis\.a/$objects/;
+    if ($t->{commands}{'build/tamis'}) {
+        my ($objects) = $t->{commands}{'build/libtamis.part.o'} =~ / -o \S+ (.*)/;
+        $t->{commands}{'build/tamis'} =~ s/build\/libtamis\.a/$objects/;
+    }
     for my $d (split /\n/, `cd '$root' && find build -name '*.d'`) {
         my $text = slurp("$root/$d");
         $text =~ s/\\\n/ /g;
@@ -87,15 +90,22 @@ sub tree_new {
 
 sub tree_leave { system('rm', '-rf', $_[0]{tmp}) if $_[0]{tmp} }
 
-# Puts other text into files and compiles what depends on them. Returns what
-# tree_restore() needs; $t->{failed} says whether a compiler refused, and
-# $t->{same} whether the objects are what they were before.
+# The objects that a test is linked of.
+sub tree_objects {
+    my ($t, $test) = @_;
+    return grep { /\.o$/ } map { split ' ', $t->{commands}{$_} // '' } @{ $test->{programs} };
+}
+
+# Puts other text into files and compiles what these tests are linked of and depends on
+# them, with these flags; their own objects only if $all. Returns what tree_restore() needs; $t->{failed}
+# says whether a compiler refused, and $t->{same} whether the objects are what they were.
 sub tree_change {
-    my ($t, $changes) = @_;
+    my ($t, $changes, $all, $flags, @tests) = @_;
     my (%before, %objects);
+    my %linked = map { $_ => 1 } map { tree_objects($t, $_) } @tests;
     for my $f (sort keys %$changes) {
         $before{$f} = slurp("$t->{root}/$f");
-        $objects{$_} = 1 for @{ $t->{users}{$f} || [] };
+        $objects{$_} = 1 for grep { $linked{$_} && ($all || !m{^build/tests/}) } @{ $t->{users}{$f} || [] };
         spit("$t->{root}/$f", $changes->{$f});
     }
     $before{$_} = slurp("$t->{root}/$_") for keys %objects;
@@ -104,8 +114,7 @@ sub tree_change {
     my $sum = "cd '$t->{root}' && md5sum " . join ' ', sort keys %objects;
     my $old = %objects ? `$sum` : '';
     for my $o (sort keys %objects) {
-        my $command = $t->{commands}{$o} or next; # built for something that we don't run
-        shell("cd '$t->{root}' && $command -w", $t->{log}) == 0 or do { $t->{failed} = 1; last };
+        shell("cd '$t->{root}' && $t->{commands}{$o} -w $flags", $t->{log}) == 0 or do { $t->{failed} = 1; last };
     }
     ($t->{fingerprint} = !%objects || $t->{failed} ? '' : `$sum`) =~ tr/\n/ /;
     $t->{same} = $t->{fingerprint} eq $old =~ tr/\n/ /r;
@@ -118,23 +127,24 @@ sub tree_restore {
     $t->{linked} = {};
 }
 
-# Links a program if that was not done since the last change, and runs it. Returns
-# '' if it passed, else what happened, and the seconds it took.
+# Links what the test runs if that was not done since the last change, and runs it.
+# Returns '' if it passed, else what happened, and the seconds it took.
 sub tree_test {
-    my ($t, $test, $limit) = @_;
-    my $program = $test->{program};
-    if (!$t->{linked}{$program}++) {
-        my @also = map { $t->{commands}{$_} } @{ $test->{also} || [] };
-        my $command = join ' && ', @also, $t->{commands}{$program};
-        shell("cd '$t->{root}' && $command", $t->{log}) == 0 or return ('does not link', 0);
+    my ($t, $test) = @_;
+    for my $program (grep { $t->{linked} && !$t->{linked}{$_}++ } @{ $test->{programs} }) {
+        shell("cd '$t->{root}' && $t->{commands}{$program}", $t->{log}) == 0 or return ('does not link', 0);
     }
     my $began = seconds();
-    # A mutant may ask for all memory or write without end.
-    my $status = shell("cd '$t->{root}' && find '$t->{tmp}' -mindepth 1 -delete && ulimit -c 0 && ulimit -v 33554432 && "
-        . "TMPDIR='$t->{tmp}' exec timeout -k 2 $limit " . ($test->{run} || "$program $test->{arguments}"), $t->{log});
+    # A mutant may ask for all memory, write without end, or go round in circles. The limits
+    # leave room for a busy machine; that of processor time need not be as wide.
+    my $limit = defined $test->{seconds} ? int(60 + 20 * $test->{seconds}) : 900;
+    my $cpu = defined $test->{seconds} ? int(5 + 10 * $test->{seconds}) : 900;
+    my $status = shell("cd '$t->{root}' && find '$t->{tmp}' -mindepth 1 -delete && ulimit -c 0 && "
+        . "ulimit -S -v 33554432 && ulimit -S -t $cpu && "
+        . "TMPDIR='$t->{tmp}' exec timeout -k 2 $limit sh -c '$test->{run}'", $t->{log});
     my $took = seconds() - $began;
     return ('', $took) if $status == 0;
-    return ('hangs', $took) if $status == 124 || $status == 137;
+    return ('hangs', $took) if $status =~ /^(?:124|137|152)$/;
     return ($status > 128 && $status < 192 ? "dies of signal @{[$status - 128]}" : 'fails', $took);
 }
 

@@ -141,51 +141,6 @@ static void check_measured(void)
     }
 }
 
-/* Checks what README.md says of growth rules. */
-static void check_search(void)
-{
-    struct finding usual, range, equal, r90, folded, larger;
-    bool found = search_rule("s 2, r 0.85", LAYOUT_LANES, 0.01, &usual) &&
-                 search_rule("range 100", LAYOUT_LANES, 0.01, &range) &&
-                 search_rule("range 1", LAYOUT_LANES, 0.01, &equal) &&
-                 search_rule("geometric r 0.90", LAYOUT_LANES, 0.01, &r90) &&
-                 search_rule("s 2, r 0.85, folded", LAYOUT_LANES, 0.01, &folded);
-    ok(found && !search_rule("no such rule", LAYOUT_LANES, 0.01, &range),
-       "search: the rules are there");
-    search_rule("range 100", LAYOUT_LANES, 0.01, &range);
-    ok(range.space < 0.90 * usual.space && range.stages == usual.stages &&
-           range.most_stages == usual.most_stages,
-       "search: shares for growth 10^2 to 10^6 save %.1f%% there",
-       100 * (1 - range.space / usual.space));
-    ok(range.small_space > 1.4 * usual.small_space, "search: and cost %.1f%% below",
-       100 * (range.small_space / usual.small_space - 1));
-    /* Two decades and four; "range 1" is the best for all six. */
-    double all = (2 * usual.small_space + 4 * usual.space) / 6,
-           all_range = (2 * range.small_space + 4 * range.space) / 6,
-           all_equal = (2 * equal.small_space + 4 * equal.space) / 6;
-    ok(all_range > all && all_equal > 0.95 * all,
-       "search: over all six decades %.3f, %.3f, at best %.3f", all, all_range,
-       all_equal);
-    ok(r90.space < 0.97 * usual.space, "search: r = 0.90 saves %.1f%%",
-       100 * (1 - r90.space / usual.space));
-    static const double errors[] = {1e-2, 1e-4, 1e-6};
-    for (size_t i = 0; i < 3; i++) {
-        search_rule("s 2, r 0.85", LAYOUT_LANES, errors[i], &usual);
-        search_rule("n0 100 times, s 1.55, r 0.90", LAYOUT_LANES, errors[i], &larger);
-        ok(larger.space < 0.88 * usual.space && larger.stages < usual.stages &&
-               larger.most_stages <= usual.most_stages,
-           "search: a larger n0 saves %.1f%% at error %g, with %.1f stages for %.1f",
-           100 * (1 - larger.space / usual.space), errors[i], larger.stages,
-           usual.stages);
-    }
-    search_rule("s 2, r 0.85", LAYOUT_LANES, 0.01, &usual);
-    ok(folded.space < 0.75 * usual.space &&
-           folded.small_space < 0.8 * usual.small_space,
-       "search: the last stage folded at seal saves %.1f%%, below growth 10^2 %.1f%%",
-       100 * (1 - folded.space / usual.space),
-       100 * (1 - folded.small_space / usual.small_space));
-}
-
 /* The defaults against those before, and against the r of the paper's figures. */
 static void check_defaults(void)
 {
@@ -209,30 +164,6 @@ static void check_defaults(void)
            "defaults, 10^5 to 10^8 keys: %.2f bits a key, before %.2f",
            narrow.bits_per_key, narrow_before.bits_per_key);
     }
-}
-
-/* The rules that README.md recommends or warns of, made. */
-static void check_rules_measured(void)
-{
-    static const struct {
-        const char *name;
-        double growth;
-        bool fold;
-    } cases[] = {{"s 2, r 0.85", 20, false}, {"s 2, r 0.85, folded", 20, true},
-                 {"range 100", 44, false},   {"range 100, folded", 44, true},
-                 {"s 4, folded", 44, true},  {"default", 20, false}};
-    struct rule_measured m[6];
-    for (size_t i = 0; i < 6; i++) {
-        measure_rule(cases[i].name, 0.01, cases[i].growth, &m[i]);
-        ok(m[i].error + m[i].half_width <= 0.01 && m[i].lost == 0 &&
-               (m[i].factor > 1) == cases[i].fold,
-           "measured, %s, growth %g: %.3f%% +- %.2g, %.2f bits a key, folded by %llu",
-           cases[i].name, cases[i].growth, 100 * m[i].error, 100 * m[i].half_width,
-           m[i].bits_per_key, (unsigned long long)m[i].factor);
-    }
-    ok(m[1].bits_per_key < 0.65 * m[0].bits_per_key && m[1].error > 0.006 &&
-           m[3].error > 0.006,
-       "measured: folding saves what it should, and spends the error");
 }
 
 /* README.md's statements about kinds: bits against log2(1/error), and errors. Nor is a
@@ -265,10 +196,8 @@ int paper_check(void)
     check_figure1();
     check_figures2_3();
     check_figures4_to_6();
-    check_search();
     check_defaults();
     check_measured();
-    check_rules_measured();
     check_kinds();
     printf("%u passed, %u failed\n", passed, failed);
     return failed != 0;

@@ -41,7 +41,6 @@ drawn figure4 7
 drawn figure5 8
 drawn figure6 5
 drawn measured 6
-drawn search 4
 drawn sizes 4
 drawn kinds_bits 6
 drawn kinds_build 5

@@ -119,25 +119,6 @@ void measure_growth(const struct tamis_growth *growth,
     }
 }
 
-static void measure_rules(const char *dir)
-{
-    static const char *const rules[] = {"s 2, r 0.85",       "default",
-                                        "range 100",         "s 2, r 0.85, folded",
-                                        "range 100, folded", "s 4, folded"};
-    FILE *f = csv_create(dir, "measured_rules",
-                         "rule,growth,stages,folded_by,bits_per_key,error,low,high");
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        for (double growth = 20; growth < 150; growth *= 2.2) {
-            struct rule_measured m;
-            measure_rule(rules[i], 0.01, growth, &m);
-            fprintf(f, "\"%s\",%.4g,%u,%llu,%.3f,%.5f,%.5f,%.5f\n", rules[i], growth,
-                    m.stages, (unsigned long long)m.factor, m.bits_per_key, m.error,
-                    m.error - m.half_width, m.error + m.half_width);
-        }
-    }
-    csv_close(f);
-}
-
 int paper_measure(const char *dir)
 {
     FILE *f =
@@ -153,6 +134,5 @@ int paper_measure(const char *dir)
                     m[i].planned, m[i].bound);
     }
     csv_close(f);
-    measure_rules(dir);
     return 0;
 }

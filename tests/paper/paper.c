@@ -1,5 +1,4 @@
-/* paper figures|measure|search|defaults|kinds DIR writes tables; paper check judges
- * them. */
+/* paper figures|measure|defaults|kinds DIR writes tables; paper check judges them. */
 #include "tests/paper/series.h"
 
 #include <string.h>
@@ -11,7 +10,6 @@ int main(int argc, char **argv)
         int (*run)(const char *dir);
     } commands[] = {{"figures", paper_figures},
                     {"measure", paper_measure},
-                    {"search", paper_search},
                     {"defaults", paper_defaults},
                     {"kinds", paper_kinds}};
     if (argc == 2 && strcmp(argv[1], "check") == 0)
@@ -20,7 +18,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argv[2]);
     fprintf(stderr,
-            "paper: check, or one of figures, measure, search, defaults, kinds with "
-            "DIR\n");
+            "paper: check, or one of figures, measure, defaults, kinds with DIR\n");
     return 2;
 }

@@ -4,7 +4,6 @@ set -eu
 program=$1 dir=$2
 "$program" figures "$dir"
 "$program" measure "$dir"
-"$program" search "$dir"
 "$program" defaults "$dir"
 "$program" kinds "$dir"
 echo

@@ -100,20 +100,6 @@ plot "figure6.csv" using (of("s2")):3 with lines lw 2 lc rgb s2 title "s = 2", \
   "" using (of("lanes_s4")):3 with linespoints lw 1.5 dt 2 pt 6 ps 0.5 lc rgb s4 title "s = 4, lanes", \
   0.85 with lines lw 1 dt 3 lc rgb grey title "our default"'
 
-# The first rules of the table are those of lanes at 1%. `labels` are their names; beside
-# each the stages that a negative must miss.
-rules=$(grep -c ',lanes,0.01,' search.csv)
-plot search 'Growth rules: mean space  (P = 1%, lanes; at the right, mean of stages)' \
-    'bits / bits of a static filter' '' '
-set xrange [1:6.6]
-set yrange ['"$rules"'-0.3:-0.7]
-set key bottom right
-set style data points
-plot "search.csv" every ::1::'"$rules"' using 4:0:ytic(1) pt 7 ps 0.8 lc rgb s2 title "growth 10^{2} to 10^{6}", \
-  "" every ::1::'"$rules"' using 6:0 pt 6 ps 0.8 lw 1.5 lc rgb s4 title "growth 1 to 10^2", \
-  "" every ::1::1 using 4:(-0.7):(0):('"$rules"') with vectors nohead lw 1 dt 3 lc rgb s2 title "s = 2, r = 0.85", \
-  "" every ::1::'"$rules"' using (6.6):0:(sprintf("%.1f", column(8))) with labels right offset -0.5,0 font ",11" textcolor rgb grey notitle'
-
 plot sizes 'Allocated bits a key  (P = 1%, lanes)' 'keys' 'bits / keys' '
 set logscale x
 set xrange [1e4:1e9]

@@ -1,4 +1,4 @@
-#help make paper      table 1 and figures 1 to 6 of Scalable Bloom Filters, measured errors, growth rules, kinds of filters: build/paper/*.{csv,svg}
+#help make paper      table 1 and figures 1 to 6 of Scalable Bloom Filters, measured errors, kinds of filters: build/paper/*.{csv,svg}
 #help make check-paper   what the paper states and can be checked
 
 PAPER_OBJ := $(call obj,$(wildcard tests/paper/*.c))

@@ -49,7 +49,8 @@ static bool append(struct series *s, double keys, double bits)
     return true;
 }
 
-bool series_add(struct series *s, enum layout layout, double keys, double error)
+/* One more stage of a series that begins as zeros. */
+static bool series_add(struct series *s, enum layout layout, double keys, double error)
 {
     double bits = layout == LAYOUT_LANES ? lanes_bits(keys, error)
                                          : keys * formula_bits_per_key(error);

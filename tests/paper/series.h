@@ -39,8 +39,6 @@ double static_bits_per_key(enum layout layout, double keys, double error);
  * of growth->first_capacity / ln 2 bits. False: more stages than there may be. */
 bool series_grow(enum layout layout, const struct tamis_growth *growth, double size,
                  struct series *out);
-/* One more stage of a series that begins as zeros. */
-bool series_add(struct series *s, enum layout layout, double keys, double error);
 
 uint32_t series_stages(const struct series *s, double size);
 double series_bits(const struct series *s, double size);
@@ -66,7 +64,6 @@ FILE *csv_create(const char *dir, const char *name, const char *heading);
 void csv_close(FILE *f);
 
 int paper_figures(const char *dir);
-int paper_search(const char *dir);
 int paper_defaults(const char *dir);
 int paper_measure(const char *dir);
 int paper_kinds(const char *dir);
@@ -91,25 +88,5 @@ struct growth_mean {
 };
 void mean_growth(size_t which, double error, double from, double to,
                  struct growth_mean *out);
-
-/* A growth rule of the search, by its name in the table, in one layout at one error. */
-struct finding {
-    double space, small_space; /* mean over growth 10^2 to 10^6, and 1 to 10^2 */
-    double stages;             /* mean over growth 10^2 to 10^6 */
-    uint32_t most_stages;      /* at growth 10^6 */
-};
-bool search_rule(const char *name, enum layout layout, double error,
-                 struct finding *out);
-
-/* The same rule at a growth, its bits made and asked. */
-struct rule_measured {
-    double error, half_width; /* 99% */
-    double bits_per_key;
-    uint32_t stages;
-    uint64_t factor; /* by which the last stage is folded */
-    uint64_t lost;   /* keys that it says are absent */
-};
-void measure_rule(const char *name, double error, double growth,
-                  struct rule_measured *out);
 
 #endif

@@ -1,10 +1,10 @@
-/* A test of device errors: what is done while the disk is bad, and what must hold when
- * it has healed. */
+/* Tests of device errors: what is done while the disk is bad, and what must hold when
+ * it has healed, both as scripts of steps. */
 #ifndef TAMIS_TESTS_POWERCUT_ERRORS_H
 #define TAMIS_TESTS_POWERCUT_ERRORS_H
 
-#include "lib/tamis.h"
 #include "tests/powercut/device.h"
+#include "tests/steps/steps.h"
 
 /* How the disk is bad; a test names those that it runs with. */
 enum bad {
@@ -15,7 +15,8 @@ enum bad {
     BAD_LOSES = 16, /* says that it has written, and has not */
     BAD_ONE = 32,   /* one request fails: its nth from then on */
     N_BAD = 64,
-    BAD_SYNCS = BAD_FLUSHES | BAD_WRITES | BAD_BOTH,
+    SURE = 64, /* with any but BAD_ONE a call must fail */
+    BAD_SYNCS = BAD_FLUSHES | BAD_WRITES | BAD_BOTH | SURE,
 };
 
 /* Shared by both halves and the one that waits for them. */
@@ -23,31 +24,24 @@ struct note {
     struct device *device;
     enum bad bad;
     int nth;
-    bool done; /* what was to be done while the disk is bad is acknowledged */
-    uint64_t watermark, n_keys; /* acknowledged; added */
+    bool may_fail; /* from a break on, until a writer that has stopped is closed */
+    bool failed, stopped;
+    unsigned n_told; /* old errors of which a writer that comes back was told */
+    struct promises promises;
     char what[400];
 };
 
 struct error_test {
     const char *name, *not_on; /* a file system */
     unsigned bad;
-    void (*before)(struct note *n);
-    void (*after)(struct note *n);
+    const char *before;
+    const char *again; /* by another process, before the disk is unmounted; or NULL */
+    const char *after; /* what the disk knows, without what the page cache knew */
 };
-extern const struct error_test writer_tests[], file_tests[];
-extern const size_t n_writer_tests, n_file_tests;
 
-const char *bad_name(enum bad bad);
-void device_break(struct note *n);
+/* In a process that stands where the disk is mounted: plays one script, and ends it. */
+_Noreturn void errors_play(struct note *n, const char *dir, const char *text,
+                           bool must_fail);
 void device_heal(struct note *n);
-
-/* Ends the half with that finding, unless so. */
-void expect(struct note *n, bool so, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-struct tamis_domain errors_domain(void);
-uint64_t errors_key(uint64_t i);
-/* Keys 0 .. to - 1 are HIT. */
-void errors_keys(struct note *n, struct tamis_filter *f, uint64_t to);
-void errors_whole(struct note *n, struct tamis_filter *f);
 
 #endif

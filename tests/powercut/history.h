@@ -1,100 +1,75 @@
-/* The history of a run: the objects that it made, the calls that it began, and those
- * that the library acknowledged, each stamped with the length of the disk's log at that
- * moment. From it follows what a disk must have, and may have, after a cut at any
- * point.
+/* The history of a run: what was promised (tests/steps), each time with the length of
+ * the disk's log at that moment. From it follows what a disk must have, and may have,
+ * after a cut at any point.
  *
- * A begin is stamped before the call, an acknowledgement after it has returned: an
- * acknowledgement that is stamped n holds of every cut at n or later. */
+ * An intention is stamped before the call, an acknowledgement after it has returned:
+ * one that is stamped n holds of every cut at n or later. */
 #ifndef TAMIS_TESTS_POWERCUT_HISTORY_H
 #define TAMIS_TESTS_POWERCUT_HISTORY_H
 
 #include "tests/crash/disk/disk.h" /* random numbers */
-#include "tests/model/model.h"
 #include "tests/powercut/device.h"
+#include "tests/steps/steps.h"
 
-enum object_kind {
-    OBJECT_BUILT, /* segments of the store */
-    OBJECT_ATTACHED,
-    OBJECT_BARE,
-    OBJECT_GROWING,
-    OBJECT_FILE,     /* a filter in a file of its own, built */
-    OBJECT_LONE,     /* the same, growing */
-    OBJECT_ENGINE,   /* a filter inside a file of the engine, which syncs it */
-    OBJECT_UNSYNCED, /* a plain file that nobody synced: a power cut must lose some */
-};
+enum { MAX_MOMENTS = 8192, MAX_LIVES = 6, FINDING_BYTES = 1200 };
 
-/* The keys of an object are a log: main ones by position, and, of growing filters,
- * those of a second thread. */
-struct object {
-    enum object_kind kind;
-    char name[8]; /* of the segment, which may recur, or of the file */
-    uint32_t n_keys, n_helper_keys;
-    bool sealed, dropped;
-};
-
-enum event_kind {
-    EVENT_STORE,  /* the store's creation */
-    EVENT_EDIT,   /* object: its number */
-    EVENT_CREATE, /* of a file */
-    EVENT_COMMIT,
-    EVENT_SEAL,
-};
-
-struct event {
+struct moment {
     uint64_t at;
-    enum event_kind kind;
-    bool done; /* else begun */
-    uint32_t object;
-    uint32_t watermark, n_helper; /* of a commit or a seal */
-};
-
-/* A change by an edit: the object comes, or it goes. */
-struct change {
-    uint32_t edit, object;
-    bool drop;
-};
-
-enum { MAX_OBJECTS = 256, MAX_EVENTS = 4096, MAX_CHANGES = 1024 };
-#define STORE_NAME "store"
-
-struct history {
-    uint64_t seed; /* of the keys */
-    struct device *device;
-    struct rng rng;
-    uint32_t n_objects, n_events, n_changes, n_edits;
-    struct object object[MAX_OBJECTS];
-    struct event event[MAX_EVENTS];
-    struct change change[MAX_CHANGES];
+    uint32_t n_unsynced; /* files that nobody synced: a power cut must lose some */
+    struct promises promises;
 };
 
 /* In memory that processes share. */
-struct history *history_create(uint64_t seed);
-void history_free(struct history *h);
-
-/* The engine's life after the power cut: the same objects, and no events yet. */
-struct history *history_continue(const struct history *before, uint64_t seed);
-
-uint32_t history_object(struct history *h, enum object_kind kind, const char *name);
-void history_event(struct history *h, struct event e);
-/* The hash of an object's key; keys of the second thread are another sequence. */
-uint64_t history_key(const struct history *h, uint32_t object, bool helper, uint64_t n);
-/* Keys are hashed with this seed everywhere. */
-enum { HISTORY_HASH_SEED = 7 };
-
-/* ---- what must hold ---- */
-
-struct expected {
-    enum standing store;
-    struct expected_object {
-        enum standing standing;
-        uint32_t edit;             /* while coming or going */
-        uint32_t watermark, asked; /* acknowledged; the greatest asked for */
-        uint32_t n_helper;         /* of the second thread's keys: acknowledged */
-        enum standing seal;
-    } object[MAX_OBJECTS];
-    uint32_t n_acknowledged;
+struct history {
+    uint64_t seed;
+    struct device *device;
+    struct rng rng;
+    struct promises now;
+    uint32_t first_unsynced, n_unsynced, n_moments, n_lives;
+    char script[MAX_LIVES][SCRIPT_BYTES]; /* of the engine's processes */
+    struct moment moment[MAX_MOMENTS];
 };
 
-void history_expect(const struct history *h, uint64_t cut, struct expected *out);
+struct history *history_create(uint64_t seed);
+void history_free(struct history *h);
+/* What has become of its promises by now. */
+void history_note(struct history *h);
+/* What had by the time of the cut. */
+const struct moment *history_at(const struct history *h, uint64_t cut);
+
+/* ---- life.c ---- */
+
+/* Both: 0, or the status of a process that did not end well.
+ *
+ * An engine that lives in `dir`: several processes one after the other, some of which
+ * end without closing anything; another calls for write-back and for syncs meanwhile.
+ */
+int life_run(struct history *h, const char *dir);
+/* Before that, after a power cut: what is found on the disk, promised or not, is
+ * durable there, and so must be there from now on. */
+int life_resume(struct history *h, const struct history *before, uint64_t cut,
+                const char *dir);
+
+/* ---- check.c ---- */
+
+/* Written by the process that checks, read by the one that waits for it. */
+struct finding {
+    bool wrong;       /* and what: */
+    bool file_system; /* the file system itself reports that it is damaged */
+    char what[FINDING_BYTES];
+    unsigned n_unsynced, n_unsynced_lost;
+    unsigned n_keys; /* asked for, all acknowledged */
+    bool went_on;
+};
+
+/* In a process of its own, which ends with this: looks at what is mounted at `dir` as
+ * of the cut. go_on: an engine comes back, replays and goes on; then all is looked at
+ * once more. */
+_Noreturn void check_run(const struct history *h, uint64_t cut, const char *dir,
+                         bool go_on, struct finding *out);
+/* For all processes: where what is wrong goes; NULL: to stderr. */
+extern struct finding *finding;
+void file_unsynced(const char *dir, uint32_t number, char path[2 * STEPS_PATH_BYTES]);
+void player_begin(struct player *p, struct promises *promises, const char *dir);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef TAMIS_TESTS_POWERCUT_RUNS_H
 #define TAMIS_TESTS_POWERCUT_RUNS_H
 
-#include "tests/powercut/check.h"
+#include "tests/powercut/history.h"
 #include "tests/powercut/host.h"
 
 /* The wishes of the command line. per_run: states of one run. */

@@ -30,7 +30,7 @@ std::string ExternalFile(const std::string &name, const rocksdb::Options &option
 
 } // namespace
 
-void EveryKindOfEntry()
+CASE(EveryKindOfEntry, "every kind of entry is a key")
 {
     Engine engine;
     rocksdb::Options options = QuietOptions();
@@ -74,7 +74,7 @@ void EveryKindOfEntry()
     EXPECT(counts.filters == 2 && counts.bare == 0 && counts.failed == 0, "the counts");
 }
 
-void RangeDeletions()
+CASE(RangeDeletions, "range deletions")
 {
     Engine engine;
     OpenEngine(&engine, QuietOptions());
@@ -122,7 +122,7 @@ class NoCase : public rocksdb::Comparator
 
 } // namespace
 
-void UnfitComparators()
+CASE(UnfitComparators, "comparators and timestamps that are refused")
 {
     NoCase no_case;
     const rocksdb::Comparator *with_time = nullptr;
@@ -162,7 +162,7 @@ void UnfitComparators()
         ExpectReason(Only(&engine).segment, key, TAMIS_HIT);
 }
 
-void Ingestion()
+CASE(Ingestion, "ingestion")
 {
     Engine engine;
     rocksdb::Options options = QuietOptions();
@@ -196,7 +196,7 @@ void Ingestion()
 }
 
 /* The ingestion that ends first must not take the mark from the others. */
-void IngestionAtOnce()
+CASE(IngestionAtOnce, "ingestions at once")
 {
     Engine engine;
     rocksdb::Options options = QuietOptions();
@@ -234,7 +234,7 @@ int KindOf(const std::string &name)
     tamis_snapshot *opened;
     tamis_segment_info info;
     unsigned char bytes[KIND_AT + 1] = {};
-    EXPECT(tamis_store_open(StorePath().c_str(), &store, nullptr) == 0, "no store");
+    EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
     EXPECT(tamis_snapshot_current(store, &opened, nullptr) == 0, "no snapshot");
     tamis::Snapshot now(opened, tamis::Free());
     EXPECT(tamis::Find(now, name, &info) != SIZE_MAX, "%s is not listed", name.c_str());
@@ -257,7 +257,7 @@ int KindOf(const std::string &name)
 
 /* A flushed SST is at level 0, and has a Bloom filter. An SST that a compaction wrote
  * for level 1 has a ribbon, and no key of it is absent. */
-void RibbonsBelow()
+CASE(RibbonsBelow, "ribbons below a level")
 {
     Engine engine;
     OpenEngine(&engine, QuietOptions(), nullptr, true, 1);

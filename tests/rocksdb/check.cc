@@ -24,7 +24,7 @@ View Open()
     tamis_store *store;
     tamis_diag diag = {};
     View v;
-    int err = tamis_store_open(StorePath().c_str(), &store, &diag);
+    int err = tamis_store_open(StorePath().c_str(), NULL, &store, &diag);
     EXPECT(err == 0, "%s: %s", StorePath().c_str(), tamis::Words(err, diag).c_str());
     v.store.reset(store);
     v.now = tamis::Now(store, &diag);

@@ -22,7 +22,7 @@ void LimitFiles(bool none)
 
 } // namespace
 
-void WithoutTheShim()
+CASE(WithoutTheShim, "a time without the shim")
 {
     rocksdb::Options options = QuietOptions();
     tamis::Segment old;
@@ -55,7 +55,7 @@ void WithoutTheShim()
     tamis::Segment segment = live.begin()->second.segment;
     {
         tamis_store *store;
-        EXPECT(tamis_store_open(StorePath().c_str(), &store, nullptr) == 0, "no store");
+        EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
         tamis::Store owner(store);
         tamis::Builder builder;
         tamis::Change change;
@@ -80,7 +80,7 @@ void WithoutTheShim()
     EXPECT(Passes(&engine, "second") && Passes(&engine, "first"), "LOST");
 }
 
-void FailuresOfOurs()
+CASE(FailuresOfOurs, "failures of ours")
 {
     /* Keys that cannot be kept: the file has no filter. */
     EXPECT(setenv("TMPDIR", "/nowhere", 1) == 0, "no environment");
@@ -142,7 +142,7 @@ void FailuresOfOurs()
     EXPECT(Passes(&engine, "last"), "LOST: last");
 }
 
-void TwoDatabases()
+CASE(TwoDatabases, "two databases, one store")
 {
     Engine engine;
     rocksdb::Options options = QuietOptions();
@@ -173,7 +173,7 @@ void TwoDatabases()
 }
 
 /* A backup has its own file under a number that the shim has listed meanwhile. */
-void RestoredMeanwhile()
+CASE(RestoredMeanwhile, "restored while the shim stays")
 {
     namespace fs = std::filesystem;
     rocksdb::Options options = QuietOptions();

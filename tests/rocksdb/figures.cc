@@ -47,7 +47,7 @@ void Fill(Engine *engine, uint64_t n)
 void AskTheStore(int to)
 {
     tamis_store *store;
-    EXPECT(tamis_store_open(StorePath().c_str(), &store, nullptr) == 0, "no store");
+    EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
     tamis::Store owner(store);
     tamis::Snapshot now = tamis::Now(store, nullptr);
     tamis_domain domain = tamis_store_domain(store);
@@ -118,7 +118,7 @@ void FindPresent(Engine *engine, uint64_t n)
 
 } // namespace
 
-void ReadsSaved()
+CASE(ReadsSaved, "reads saved")
 {
     int pipes[2], ready[2];
     EXPECT(pipe(pipes) == 0 && pipe(ready) == 0, "no pipe");

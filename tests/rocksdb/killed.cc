@@ -157,7 +157,7 @@ void FollowsTheEngine()
 
 } // namespace
 
-void KilledAtEachStep()
+CASE(KilledAtEachStep, "killed at each step")
 {
     std::mt19937_64 random(settings.seed);
     unsigned n_killed = 0;

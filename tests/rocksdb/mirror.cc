@@ -34,7 +34,7 @@ void MakeDatabase(const std::string &path, const std::vector<std::string> &prefi
 tamis::Store OpenStore()
 {
     tamis_store *store;
-    EXPECT(tamis_store_open(StorePath().c_str(), &store, nullptr) == 0, "no store");
+    EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
     return tamis::Store(store);
 }
 
@@ -71,7 +71,7 @@ void PutByHand(const std::string &name, const std::string &binding = "")
     opt.size = sizeof opt;
     opt.binding = binding.data();
     opt.binding_bytes = binding.size();
-    EXPECT(tamis_edit_begin(store.get(), &edit, nullptr) == 0, "no edit");
+    EXPECT(tamis_edit_begin(store.get(), NULL, &edit, nullptr) == 0, "no edit");
     tamis_edit_drop(edit, name.data(), name.size(), nullptr);
     EXPECT(tamis_edit_builder(edit, name.data(), name.size(), 0, &opt, &builder,
                               nullptr) == 0 &&
@@ -89,7 +89,7 @@ void PutAsBefore(const std::string &db)
     struct tamis_store_info info;
     tamis_edit *edit;
     EXPECT(tamis_store_info(store.get(), &info, nullptr) == 0 &&
-               tamis_edit_begin(store.get(), &edit, nullptr) == 0,
+               tamis_edit_begin(store.get(), NULL, &edit, nullptr) == 0,
            "no edit");
     for (const auto &one : fs::directory_iterator(db)) {
         if (one.path().extension() != ".sst")
@@ -130,7 +130,7 @@ uint64_t Orphans()
 
 } // namespace
 
-void AnotherDatabase()
+CASE(AnotherDatabase, "mirror: another database")
 {
     MakeStore();
     MakeDatabase(DbPath(), {"a", "b"});
@@ -169,7 +169,7 @@ void AnotherDatabase()
     ExpectTool(3, "it mirrors a LevelDB database");
 }
 
-void SegmentsOfOthers()
+CASE(SegmentsOfOthers, "mirror: segments of others")
 {
     MakeStore();
     MakeDatabase(DbPath(), {"a"});
@@ -196,7 +196,7 @@ void SegmentsOfOthers()
     CheckStore(&engine, Extra::kAllowed);
 }
 
-void DryRun()
+CASE(DryRun, "mirror: a dry run writes nothing")
 {
     MakeStore();
     MakeDatabase(DbPath(), {"a"});
@@ -232,7 +232,7 @@ void DryRun()
            "an error of %g", info.error);
 }
 
-void EarlierBindings()
+CASE(EarlierBindings, "mirror: bindings of earlier versions")
 {
     MakeDatabase(DbPath(), {"a", "b"});
     MakeDatabase(Second(), {"c"});
@@ -268,7 +268,7 @@ void EarlierBindings()
     CheckStore(&engine, Extra::kForbidden);
 }
 
-void TheShimRefuses()
+CASE(TheShimRefuses, "mirror: the shim refuses")
 {
     MakeDatabase(DbPath(), {"a"});
     MakeStore();
@@ -310,7 +310,7 @@ void TheShimRefuses()
 }
 
 /* A change is decided from a snapshot. It touches no segment that was put later. */
-void OvertakenMeanwhile()
+CASE(OvertakenMeanwhile, "mirror: changed by others meanwhile")
 {
     MakeStore();
     const std::string tag = tamis::TagOf("one"), other = tamis::TagOf("two");
@@ -345,7 +345,7 @@ void OvertakenMeanwhile()
 }
 
 /* A checkpoint has no IDENTITY until it is opened. */
-void Checkpoints()
+CASE(Checkpoints, "mirror: checkpoints")
 {
     MakeStore();
     const std::string one = settings.dir + "/one", two = settings.dir + "/two";
@@ -374,7 +374,7 @@ void Checkpoints()
 }
 
 /* The next run removes the files of a killed run. */
-void KilledOffline()
+CASE(KilledOffline, "mirror: killed offline")
 {
     MakeStore();
     MakeDatabase(DbPath(), {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"});

@@ -85,7 +85,7 @@ std::string AnSst()
 
 } // namespace
 
-void OfflineBuild()
+CASE(OfflineBuild, "offline")
 {
     MakeStore();
     {
@@ -147,7 +147,7 @@ void OfflineBuild()
 }
 
 /* A live table that is not there, whyever, would make its keys absent. */
-void OfflineMissing()
+CASE(OfflineMissing, "offline, a live table is missing")
 {
     const std::string other = settings.dir + "/other",
                       hidden = settings.dir + "/hidden";
@@ -202,7 +202,7 @@ void OfflineMissing()
     EXPECT(Listed().size() == 1, "it dropped what is live");
 }
 
-void OfflineBadInput()
+CASE(OfflineBadInput, "offline, bad input")
 {
     ExpectTool(2, "are wanted", "only-one");
     ExpectTool(2, "", "--what");

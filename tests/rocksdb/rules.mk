@@ -20,6 +20,5 @@ check-rocksdb: $B/tests/rocksdb/rocksdb $B/tamis-rocksdb $B/tools/demo/blocks_ro
 
 #help make check-rocksdb-planted   planted bugs of the shim, each of which check-rocksdb must find (ONLY=name)
 .PHONY: check-rocksdb-planted
-check-rocksdb-planted: $B/tests/rocksdb/rocksdb $B/tamis-rocksdb
-	$(call install,patch)
-	@tests/rocksdb/planted.sh $B $(ONLY)
+check-rocksdb-planted: check-rocksdb
+	@tests/engine_bugs.sh rocksdb $B $(ONLY)

@@ -34,6 +34,15 @@
 
 /* ==== main.cc ================================================================= */
 
+/* CASE(Name, "in words") { ... } lists itself. */
+struct AsCase {
+    AsCase(const char *name, void (*run)());
+};
+#define CASE(Name, words)                                                              \
+    static void Name();                                                                \
+    static AsCase listed##Name(words, Name);                                           \
+    static void Name()
+
 struct Settings {
     uint64_t keys, kills, seed;
     std::string dir;  /* of the case at hand, empty at first */
@@ -120,37 +129,5 @@ void MakeStore();
 void OpenPlain(Engine *engine, const std::string &path = DbPath());
 /* One SST with all kinds of entries, one of the other family. */
 void WriteSome(Engine *engine, const std::string &prefix);
-
-/* ==== the cases ================================================================= */
-
-/* cases.cc */
-void EveryKindOfEntry();
-void RangeDeletions();
-void UnfitComparators();
-void Ingestion();
-void IngestionAtOnce();
-void RibbonsBelow();
-/* failures.cc */
-void WithoutTheShim();
-void FailuresOfOurs();
-void TwoDatabases();
-void RestoredMeanwhile();
-/* offline.cc */
-void OfflineBuild();
-void OfflineMissing();
-void OfflineBadInput();
-/* mirror.cc */
-void AnotherDatabase();
-void SegmentsOfOthers();
-void DryRun();
-void EarlierBindings();
-void TheShimRefuses();
-void OvertakenMeanwhile();
-void Checkpoints();
-void KilledOffline();
-/* killed.cc */
-void KilledAtEachStep();
-/* figures.cc */
-void ReadsSaved();
 
 #endif

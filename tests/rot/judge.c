@@ -61,7 +61,7 @@ static bool digest_page_fails(const struct file *f, const struct stage_desc *s,
                               uint64_t page)
 {
     const struct kind *k = f->kind;
-    const uint8_t *is = f->is.bytes + k->offset, *was = k->now.bytes + k->offset;
+    const uint8_t *is = f->bytes + k->offset, *was = k->now.bytes + k->offset;
     uint64_t at = s->offset, n_pages = s->length / 4096;
     for (uint64_t level = s->digests_offset;; level += n_pages * 4096) {
         uint64_t from = at + page * 4096;
@@ -79,7 +79,7 @@ static bool digest_page_fails(const struct file *f, const struct stage_desc *s,
 bool page_fails(const struct file *f, uint32_t stage, uint64_t page)
 {
     const struct kind *k = f->kind;
-    const uint8_t *filter = f->is.bytes + k->offset;
+    const uint8_t *filter = f->bytes + k->offset;
     struct stage_desc s = commit_stage(&k->commit, stage);
     return commit_has_digests(&k->commit, stage) ? digest_page_fails(f, &s, page)
                                                  : open_page_fails(k, filter, &s, page);
@@ -102,7 +102,7 @@ static enum exception why_not(const struct file *f, uint32_t stage, uint64_t h)
 {
     const struct kind *k = f->kind;
     const struct stage_desc *s = &k->commit.stages[stage];
-    const uint8_t *was = k->now.bytes + k->offset, *is = f->is.bytes + k->offset;
+    const uint8_t *was = k->now.bytes + k->offset, *is = f->bytes + k->offset;
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
         uint64_t page = at / PAGE_BYTES;
@@ -144,7 +144,7 @@ static enum exception judge_open(const struct file *f, uint64_t h)
 /* The latest record is still there, in one slot at least. */
 static bool latest_is_there(const struct file *f)
 {
-    const uint8_t *is = f->is.bytes, *now = f->kind->now.bytes;
+    const uint8_t *is = f->bytes, *now = f->kind->now.bytes;
     for (size_t at = PAGE_BYTES; at < 3 * PAGE_BYTES; at += SLOT_BYTES)
         if (memcmp(is + at, now + at, SLOT_BYTES) == 0)
             return true;
@@ -159,7 +159,7 @@ static bool slot_a_is_past(const struct file *f)
         CHECKSUM = PAGE_BYTES + SLOT_BYTES - sizeof(struct le64),
     };
     const struct kind *k = f->kind;
-    const uint8_t *is = f->is.bytes;
+    const uint8_t *is = f->bytes;
     for (size_t i = 0; i < k->n_past; i++) {
         const uint8_t *was = k->past[i].bytes;
         if (memcmp(is + SEQUENCE, was + SEQUENCE, sizeof(struct le64)) == 0 &&

@@ -1,15 +1,43 @@
-/* Files of every kind, made by the library, with the keys that are in them, what they
- * were at earlier commits, and what a catalog would know of them. */
+/* Files of every kind, made by scripts, with the keys that are in them, what they were
+ * at earlier commits, and what a catalog would know of them. */
 #include "tests/rot/rot.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { OTHER_BYTES = 3 * PAGE_BYTES, KEYS_ASKED = 6000 };
+enum { KEYS_ASKED = 6000 };
 
-static const uint64_t SEED = 0x5eed;
-static char dir[512];
+static const struct {
+    const char *name, *word, *how; /* BUILT: the error; else the growth */
+    size_t n;
+    enum { IS_BUILT, IS_EMBEDDED, CLEAN, UNCLEAN, SEALED } ending;
+} kinds[N_KINDS] = {
+    {"sealed at birth, empty", "build", ".01", 0, IS_BUILT},
+    {"sealed at birth, one page", "build", ".01", 2500, IS_BUILT},
+    {"sealed at birth, two pages", "build", ".01", 4500, IS_BUILT},
+    {"sealed at birth, six pages", "build", ".01", 16000, IS_BUILT},
+    {"sealed at birth, two lanes", "build", ".0001", 3000, IS_BUILT},
+    {"sealed at birth, four lanes", "build", "1e-8", 2000, IS_BUILT},
+    {"embedded in another file", "embed", ".001", 5000, IS_EMBEDDED},
+    {"two levels of digests", "build", ".01", 1750000, IS_BUILT},
+    {"open, empty", "lone", "1000 2 .1", 0, CLEAN},
+    {"open, one stage, clean", "lone", "6000 2 .1", 5000, CLEAN},
+    {"open, one stage, unclean", "lone", "6000 2 .1", 5000, UNCLEAN},
+    {"open, forty pages", "lone", "65000 2 .001", 5000, CLEAN},
+    {"open, two stages, clean", "lone", "2000 1.5 .45", 4000, CLEAN},
+    {"open, two stages, unclean", "lone", "2000 1.5 .45", 4000, UNCLEAN},
+    {"open, five stages, clean", "lone", "600 1.5 .45", 5500, CLEAN},
+    {"open, five stages, unclean", "lone", "600 1.5 .45", 5500, UNCLEAN},
+    {"sealed after growing, one page", "lone", "3000 2 .3", 1200, SEALED},
+    {"sealed after growing, one stage", "lone", "6000 2 .05", 4000, SEALED},
+    {"sealed after growing, four stages", "lone", "800 1.5 .45", 5000, SEALED},
+};
+
+const char *kind_name(size_t i)
+{
+    return kinds[i].name;
+}
 
 struct image image_read(const char *path)
 {
@@ -24,174 +52,128 @@ struct image image_read(const char *path)
     return m;
 }
 
-static const char *path_of(const char *name)
+bool image_decode(const struct image *m, uint64_t offset, struct identity *id,
+                  struct commit *c)
 {
-    static char path[600];
-    snprintf(path, sizeof path, "%s/%s-%ld", dir, name, (long)getpid());
-    return path;
+    struct slot_health health;
+    const uint8_t *filter = m->bytes + offset;
+    size_t n = m->n - (size_t)offset;
+    return identity_decode(filter, n, id).code == VERDICT_OK &&
+           commit_choose_slot(filter, id, n, c, &health).code == VERDICT_OK;
 }
 
-static uint64_t *new_keys(size_t n)
-{
-    uint64_t *keys = malloc((n + 1) * sizeof *keys);
-    CHECK(keys);
-    for (size_t i = 0; i < n; i++)
-        keys[i] = random_u64();
-    return keys;
-}
-
-static struct tamis_domain domain_of_all(void)
-{
-    struct tamis_domain d;
-    CHECK(tamis_domain_init(&d, 1, SEED) == 0);
-    return d;
-}
-
-/* ---- sealed at birth ---- */
-
-static struct image build(double error, const uint64_t *keys, size_t n, bool embedded)
-{
-    struct tamis_domain d = domain_of_all();
-    struct tamis_builder_options o = {.size = sizeof o,
-                                      .domain = &d,
-                                      .error = error,
-                                      .identity.binding = "b",
-                                      .watermark = 9};
-    struct tamis_builder *b;
-    uint8_t other[OTHER_BYTES];
-    uint64_t n_bytes;
-    o.identity.binding_bytes = 1;
-    CHECK(tamis_builder_create(&o, &b, NULL) == 0);
-    CHECK(tamis_builder_add_hashes(b, d.tag, keys, n) == 0);
-    if (!embedded) {
-        CHECK(tamis_builder_finish_file(b, path_of("built"), NULL) == 0);
-    } else {
-        int fd = open(path_of("built"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        memset(other, 0xa5, sizeof other);
-        CHECK(pwrite(fd, other, sizeof other, 0) == (ssize_t)sizeof other);
-        CHECK(tamis_builder_finish_fd(b, fd, sizeof other, &n_bytes, NULL) == 0);
-        CHECK(pwrite(fd, other, PAGE_BYTES, (off_t)(sizeof other + n_bytes)) ==
-              PAGE_BYTES);
-        close(fd);
-    }
-    tamis_builder_free(b);
-    struct image m = image_read(path_of("built"));
-    CHECK(unlink(path_of("built")) == 0);
-    return m;
-}
-
-static void make_built(struct kind *k, double error, size_t n, bool embedded)
-{
-    uint64_t *others = new_keys(n);
-    k->keys = new_keys(n);
-    k->n_acked = k->n_keys = n;
-    k->offset = embedded ? OTHER_BYTES : 0;
-    k->now = build(error, k->keys, n, embedded);
-    k->other = build(error, others, n, embedded);
-    free(others);
-}
-
-/* ---- growing ---- */
-
-enum ending { CLEAN, UNCLEAN, SEALED };
-struct shape {
-    double error, factor;
-    uint64_t first_capacity;
-    size_t n_keys;
-    enum ending ending;
-};
-
-/* Notes what the hook of a store's writer notes (R5). */
-static int note(void *ctx, const struct commit *c, struct tamis_diag *diag)
-{
-    struct kind *k = ctx;
-    (void)diag;
-    k->known.min_sequence = c->sequence;
-    k->known.min_stages = c->n_stages;
-    if (c->state == STATE_SEALED)
-        k->known.table_digest = commit_table_digest(c);
-    return 0;
-}
+/* ---- by scripts ---- */
 
 /* Commits every 1/12 of the keys and remembers the file as it was then. */
-static struct image grow(struct kind *k, const struct shape *s, const uint64_t *keys)
+static struct image grow(struct kind *k, struct player *p, size_t i, const char *name)
 {
-    struct tamis_domain d = domain_of_all();
-    struct tamis_writer_options o = {
-        .size = sizeof o,
-        .domain = &d,
-        .growth = {s->error, s->factor, 0.5, s->first_capacity},
-    };
-    struct writer_hooks hooks = {.changed = note, .ctx = k};
-    struct commit first;
-    struct tamis_writer *w;
-    uint8_t uuid[UUID_BYTES];
-    size_t step = s->n_keys / 12 + 1, done = 0;
-    int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    io_calls.random(uuid, sizeof uuid);
-    CHECK(writer_format(at, strrchr(path_of("grown"), '/') + 1, &o, uuid, false, &first,
-                        NULL) == 0);
-    close(at);
-    note(k, &first, NULL); /* as putting the segment does */
-    struct io_guarded_fd opened;
-    CHECK(io_open_guarded(AT_FDCWD, path_of("grown"), O_RDWR, &opened) == 0);
-    CHECK(writer_open_fd(&opened, "grown", &hooks, &w, NULL) == 0);
+    char path[2 * STEPS_PATH_BYTES];
+    size_t step = kinds[i].n / 12 + 1, done = 0;
+    path_in(p, name, path);
     k->n_past = 0;
-    for (; done + step < s->n_keys; done += step) {
-        CHECK(tamis_writer_add_hashes(w, d.tag, keys + done, step) == 0);
-        CHECK(tamis_writer_commit(w, done + step, NULL) == 0);
-        k->past[k->n_past++] = image_read(path_of("grown"));
+    for (; done + step < kinds[i].n; done += step) {
+        play_text(p, "fill %s %zu; commit %s", name, step, name);
+        k->past[k->n_past++] = image_read(path);
     }
-    k->n_acked = done;
-    CHECK(tamis_writer_add_hashes(w, d.tag, keys + done, s->n_keys - done) == 0);
-    if (s->ending == SEALED)
-        CHECK(tamis_writer_seal(w, s->n_keys, NULL, NULL) == 0);
-    struct image m;
-    if (s->ending == UNCLEAN)
-        m = image_read(path_of("grown"));
-    CHECK(tamis_writer_close(w) == 0);
-    if (s->ending != UNCLEAN) {
-        m = image_read(path_of("grown"));
-        k->n_acked = s->n_keys;
+    play_text(p, "fill %s %zu", name, kinds[i].n - done);
+    k->n_acked = kinds[i].ending == UNCLEAN ? done : kinds[i].n;
+    struct image unclean = image_read(path);
+    if (kinds[i].ending == SEALED)
+        play_text(p, "seal %s", name);
+    play_text(p, "shut %s", name);
+    return kinds[i].ending == UNCLEAN ? unclean : image_read(path);
+}
+
+/* The object's keys are those of its number. */
+static struct image make(struct kind *k, struct player *p, size_t i, const char *name)
+{
+    char path[2 * STEPS_PATH_BYTES];
+    uint32_t from = p->p->n_objects ? 4000000 : 0;
+    path_in(p, name, path);
+    k->n_acked = kinds[i].n;
+    if (kinds[i].ending >= CLEAN) {
+        play_text(p, "lone %s %s", name, kinds[i].how);
+        return grow(k, p, i, name);
     }
-    CHECK(unlink(path_of("grown")) == 0);
-    return m;
+    play_text(p, "%s %s %u %zu %s", kinds[i].word, name, from, kinds[i].n,
+              kinds[i].how);
+    return image_read(path);
 }
 
 /* Its slots, should they be believed, win and lack every later stage. */
-static struct image grow_ahead(const struct shape *s, uint64_t sequence)
+static struct image make_ahead(struct player *p, size_t i)
 {
-    struct tamis_domain d = domain_of_all();
-    struct tamis_writer_options o = {
-        .size = sizeof o,
-        .domain = &d,
-        .growth = {s->error, s->factor, 0.5, s->first_capacity},
-    };
-    struct tamis_writer *w;
-    CHECK(tamis_writer_create(path_of("grown"), &o, &w, NULL) == 0);
-    for (uint64_t i = 0; i <= sequence; i++)
-        CHECK(tamis_writer_commit(w, i, NULL) == 0);
-    CHECK(tamis_writer_close(w) == 0);
-    struct image m = image_read(path_of("grown"));
-    CHECK(unlink(path_of("grown")) == 0);
-    return m;
-}
-
-static void make_grown(struct kind *k, const struct shape *s)
-{
-    uint64_t *others = new_keys(s->n_keys);
-    k->keys = new_keys(s->n_keys);
-    k->n_keys = s->n_keys;
-    k->other = grow(k, s, others);
-    for (size_t i = 0; i < k->n_past; i++)
-        free(k->past[i].bytes);
-    memset(&k->known, 0, sizeof k->known);
-    k->now = grow(k, s, k->keys);
-    k->ahead = grow_ahead(s, 100);
-    free(others);
+    char path[2 * STEPS_PATH_BYTES];
+    path_in(p, "ahead", path);
+    play_text(p, "lone ahead %s", kinds[i].how);
+    for (int n = 0; n <= 100; n++)
+        play_text(p, "add ahead 1; commit ahead");
+    play_text(p, "shut ahead");
+    return image_read(path);
 }
 
 /* ---- and what is known of them ---- */
+
+static void add_region(struct kind *k, uint64_t at, uint64_t n, enum part part)
+{
+    CHECK(k->n_regions < MAX_REGIONS);
+    if (n)
+        k->regions[k->n_regions++] = (struct region){k->offset + at, n, part};
+}
+
+static void add_record(struct kind *k, uint64_t at, uint64_t n)
+{
+    uint64_t stages = (uint64_t)k->commit.n_stages * STAGE_BYTES;
+    add_region(k, at, STAGES_OFFSET, BITS_OF_HEADER);
+    add_region(k, at + STAGES_OFFSET, stages, BITS_OF_NUMBERS);
+    add_region(k, at + STAGES_OFFSET + stages, n - STAGES_OFFSET - stages,
+               BITS_OF_HEADER);
+}
+
+void kind_look(struct kind *k)
+{
+    const struct commit *c = &k->commit;
+    if (!image_decode(&k->now, k->offset, &k->id, &k->commit)) {
+        add_region(k, 0, k->now.n, BITS_OF_HEADER); /* tombstones */
+        return;
+    }
+    add_region(k, 0, 128, BITS_OF_NUMBERS);
+    add_region(k, 128, IDENTITY_BYTES - 128, BITS_OF_HEADER);
+    if (k->id.header_pages == 1) {
+        add_record(k, commit_slot_offset(SLOT_BIRTH), BIRTH_BYTES);
+    } else {
+        add_region(k, IDENTITY_BYTES, PAGE_BYTES - IDENTITY_BYTES, BITS_OF_HEADER);
+        add_record(k, commit_slot_offset(SLOT_A), SLOT_BYTES);
+        add_record(k, commit_slot_offset(SLOT_B), SLOT_BYTES);
+    }
+    for (uint32_t i = 0; i < c->n_stages; i++) {
+        const struct stage_desc *s = &c->stages[i];
+        uint64_t n_pages = s->length / PAGE_BYTES;
+        if (s->floors_offset)
+            add_region(k, s->floors_offset, floors_bytes(n_pages), BITS_OF_FLOORS);
+        if (s->digests_offset)
+            add_region(k, s->digests_offset, digests_bytes(n_pages), BITS_OF_DIGESTS);
+        add_region(k, s->offset, s->length, BITS_OF_STAGES);
+    }
+}
+
+/* As the catalog's lower bounds are noted (R5): at the close, or at the last growth. */
+static void look_as_catalog(struct kind *k, bool closed)
+{
+    k->known.size = sizeof k->known;
+    k->known.uuid = k->id.uuid;
+    k->known.min_sequence = k->commit.sequence;
+    k->known.min_stages = k->commit.n_stages;
+    if (k->commit.state == STATE_SEALED)
+        k->known.table_digest = commit_table_digest(&k->commit);
+    for (size_t i = k->n_past; i-- > 0 && !closed;) {
+        struct identity id;
+        struct commit c;
+        CHECK(image_decode(&k->past[i], k->offset, &id, &c));
+        if (c.n_stages == k->commit.n_stages)
+            k->known.min_sequence = c.sequence;
+    }
+}
 
 static bool in_stage(const struct kind *k, const struct stage_desc *s, uint64_t h,
                      uint64_t at[MAX_LANES])
@@ -209,12 +191,11 @@ static bool in_stage(const struct kind *k, const struct stage_desc *s, uint64_t 
 static void find_focus(struct kind *k)
 {
     uint64_t at[MAX_LANES];
-    k->focus =
-        malloc((size_t)(k->commit.committed_bytes / PAGE_BYTES + 1) * sizeof *k->focus);
+    size_t n = (size_t)(k->commit.committed_bytes / PAGE_BYTES + 1) * sizeof *k->focus;
+    k->focus = malloc(n);
     CHECK(k->focus);
-    memset(k->focus, 0xff,
-           (size_t)(k->commit.committed_bytes / PAGE_BYTES + 1) * sizeof *k->focus);
-    for (size_t i = 0; i < k->n_acked; i++) {
+    memset(k->focus, 0xff, n);
+    for (size_t i = 0; i < k->n_acked; i++)
         for (uint32_t s = 0; s < k->commit.n_stages; s++) {
             const struct stage_desc *d = &k->commit.stages[s];
             if (!in_stage(k, d, k->keys[i], at))
@@ -222,89 +203,45 @@ static void find_focus(struct kind *k)
             for (uint32_t lane = 0; lane < d->geometry.lanes; lane++)
                 k->focus[at[lane] / PAGE_BYTES][i % FOCUS] = (uint32_t)i;
         }
-    }
 }
 
-static void finish(struct kind *k)
+void kind_make(struct kind *k, size_t i, const char *dir)
 {
-    struct slot_health health;
-    const uint8_t *filter = k->now.bytes + k->offset;
-    size_t n = k->now.n - (size_t)k->offset;
-    CHECK(identity_decode(filter, n, &k->id).code == VERDICT_OK);
-    CHECK(commit_choose_slot(filter, &k->id, n, &k->commit, &health).code ==
-          VERDICT_OK);
-    k->known.size = sizeof k->known;
-    k->known.uuid = k->id.uuid;
-    if (k->commit.state == STATE_SEALED)
-        k->known.table_digest = commit_table_digest(&k->commit);
+    static struct promises promises;
+    static const char *const names[] = {"now", "other", "ahead"};
+    struct player p = {.p = &promises, .dir = dir};
+    char path[2 * STEPS_PATH_BYTES];
+    uint8_t bytes[8];
+    memset(k, 0, sizeof *k);
+    memset(&promises, 0, sizeof promises);
+    k->name = kinds[i].name;
+    k->offset = kinds[i].ending == IS_EMBEDDED ? PAGE_BYTES : 0;
+    k->now = make(k, &p, i, "now");
+    size_t n_past = k->n_past, n_acked = k->n_acked;
+    struct kind other = {0};
+    k->other = make(&other, &p, i, "other");
+    if (kinds[i].ending >= CLEAN)
+        k->ahead = make_ahead(&p, i);
+    player_end(&p);
+    for (size_t n = 0; n < 3; n++) {
+        path_in(&p, names[n], path);
+        unlink(path);
+    }
+    for (size_t n = 0; n < other.n_past; n++)
+        free(other.past[n].bytes);
+    k->n_past = n_past;
+    k->n_acked = n_acked;
+    k->n_keys = kinds[i].n;
     /* All pages of a large one have some of these. */
     k->large = k->now.n > 1 << 20;
     if (k->n_keys > KEYS_ASKED && k->n_acked == k->n_keys)
         k->n_keys = k->n_acked = KEYS_ASKED;
+    k->keys = malloc((k->n_keys + 1) * sizeof *k->keys);
+    CHECK(k->keys);
+    for (size_t n = 0; n < k->n_keys; n++)
+        k->keys[n] =
+            key_number(promises.object[0].keys.range[0].from + (uint32_t)n, bytes).hash;
+    kind_look(k);
+    look_as_catalog(k, kinds[i].ending != UNCLEAN);
     find_focus(k);
-}
-
-static void fixed_random(void *buf, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        ((uint8_t *)buf)[i] = (uint8_t)(random_u64() >> 24);
-}
-
-static int no_sync(int fd)
-{
-    (void)fd;
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    double error;
-    size_t n;
-    bool embedded;
-} built[] = {
-    {"sealed at birth, empty", 0.01, 0, false},
-    {"sealed at birth, one page", 0.01, 2500, false},
-    {"sealed at birth, two pages", 0.01, 4500, false},
-    {"sealed at birth, six pages", 0.01, 16000, false},
-    {"sealed at birth, two lanes", 1e-4, 3000, false},
-    {"sealed at birth, four lanes", 1e-8, 2000, false},
-    {"embedded in another file", 0.001, 5000, true},
-    {"two levels of digests", 0.01, 1750000, false},
-};
-static const struct {
-    const char *name;
-    struct shape shape;
-} grown[] = {
-    {"open, empty", {0.1, 2, 1000, 0, CLEAN}},
-    {"open, one stage, clean", {0.1, 2, 6000, 5000, CLEAN}},
-    {"open, one stage, unclean", {0.1, 2, 6000, 5000, UNCLEAN}},
-    {"open, forty pages", {0.001, 2, 65000, 5000, CLEAN}},
-    {"open, two stages, clean", {0.45, 1.5, 2000, 4000, CLEAN}},
-    {"open, two stages, unclean", {0.45, 1.5, 2000, 4000, UNCLEAN}},
-    {"open, five stages, clean", {0.45, 1.5, 600, 5500, CLEAN}},
-    {"open, five stages, unclean", {0.45, 1.5, 600, 5500, UNCLEAN}},
-    {"sealed after growing, one page", {0.3, 2, 3000, 1200, SEALED}},
-    {"sealed after growing, one stage", {0.05, 2, 6000, 4000, SEALED}},
-    {"sealed after growing, four stages", {0.45, 1.5, 800, 5000, SEALED}},
-};
-enum { N_BUILT = sizeof built / sizeof built[0] };
-_Static_assert(N_BUILT + sizeof grown / sizeof grown[0] == N_KINDS, "all of them");
-
-const char *kind_name(size_t i)
-{
-    return i < N_BUILT ? built[i].name : grown[i - N_BUILT].name;
-}
-
-void kind_make(struct kind *k, size_t i, const char *directory)
-{
-    snprintf(dir, sizeof dir, "%s", directory);
-    memset(k, 0, sizeof *k);
-    io_calls.random = fixed_random;
-    io_calls.fsync = io_calls.fdatasync = no_sync; /* files in memory */
-    k->name = kind_name(i);
-    if (i < N_BUILT)
-        make_built(k, built[i].error, built[i].n, built[i].embedded);
-    else
-        make_grown(k, &grown[i - N_BUILT].shape);
-    finish(k);
 }

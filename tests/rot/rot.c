@@ -2,6 +2,7 @@
 #include "tests/rot/rot.h"
 
 #include <ftw.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -9,23 +10,66 @@
 
 static struct tally *tallies; /* shared with the children; the last is the stores' */
 struct tally *tally;
+uint64_t every = 48;
+static uint64_t seed = 1, only = UINT64_MAX, only_trial;
+static const char *program;
+static struct {
+    uint64_t job, number, random;
+} now; /* the trial */
 
-static struct effort effort = {48, 600, 200, 100};
-static uint64_t seed = 1, only = UINT64_MAX, turn;
+const char *const count_names[N_COUNTS] = {
+    [REFUSED] = "refused",
+    [DAMAGED] = "damaged",
+    [UNHARMED] = "unharmed",
+    [SESSIONS] = "writers found damage",
+    [SESSIONS_REFUSED] = "writers refused",
+    [SEALS] = "writers sealed",
+    [PAGES_KEPT] = "bad pages, none laundered",
+    [OF_A_STORE] = "damages in a store",
+    [ATTACHED] = "attachments",
+    [ATTACH_REFUSED] = "attachments refused",
+};
 
-uint64_t random_state;
+/* ---- trials ---- */
 
 uint64_t random_u64(void)
 {
-    uint64_t z = random_state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
+    return draw(&now.random);
 }
 
 uint64_t random_below(uint64_t n)
 {
     return random_u64() % n;
+}
+
+static void start(uint64_t number)
+{
+    now.number = number;
+    now.random = (seed << 40) + (now.job << 32) + number;
+}
+
+bool trial(void)
+{
+    start(now.number + 1);
+    return !only_trial || now.number == only_trial;
+}
+
+void lost(const char *format, ...)
+{
+    va_list ap;
+    char text[700];
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    fprintf(stderr, "LOST: %s\n  again: %s --seed %llu --every %llu --only %llu:%llu\n",
+            text, program, (unsigned long long)seed, (unsigned long long)every,
+            (unsigned long long)now.job, (unsigned long long)now.number);
+    _exit(1);
+}
+
+_Noreturn void model_broken(const char *text)
+{
+    lost("%s", text);
 }
 
 /* A reader that meets a slot that is not whole waits before it looks again. Nobody
@@ -36,80 +80,76 @@ int nanosleep(const struct timespec *wanted, struct timespec *left)
     return 0;
 }
 
-/* ---- one kind, in a process of its own ---- */
-
-/* Something is broken for good: no need to go on for hours. */
-bool enough(void)
+static void fixed_random(void *buf, size_t n)
 {
-    return tally->n_lost > 100;
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)buf)[i] = (uint8_t)(random_u64() >> 24);
 }
 
-static void visit(void *ctx, const struct damage *d, size_t n, enum damage_class class)
+static int no_sync(int fd)
 {
-    if (!enough())
-        readers_try(ctx, d, n, class, turn++);
+    (void)fd;
+    return 0;
 }
 
-static void run_kind(size_t i, const char *dir)
+/* ---- jobs: a kind of file, or the store, in a process of its own ---- */
+
+static void run_job(const char *root, uint64_t job)
 {
-    struct kind k;
+    static struct kind k;
     struct file f;
-    struct effort e = effort;
-    random_state = seed * 1000 + i;
-    tally = &tallies[i];
-    kind_make(&k, i, dir);
-    file_open(&f, &k);
-    if (k.large) {
-        e.n_pairs /= 4;
-        e.n_writers /= 4;
+    char dir[STEPS_PATH_BYTES];
+    now.job = job;
+    start(0);
+    tally = &tallies[job];
+    io_calls.random = fixed_random;
+    io_calls.fsync = io_calls.fdatasync = no_sync; /* files in memory */
+    snprintf(dir, sizeof dir, "%.300s/%llu", root, (unsigned long long)job);
+    CHECK(mkdir(dir, 0700) == 0);
+    if (job == N_KINDS) {
+        stores_try(dir);
+        return;
     }
-    damages_each(&k, &e, seed, visit, &f);
-    sessions_run(&f, &e);
+    kind_make(&k, job, dir);
+    file_open(&f, &k, NULL);
+    damages_try(&f);
+    sessions_try(&f);
     file_close(&f);
 }
 
-static void run_stores(const char *dir)
-{
-    random_state = seed * 1000 + N_KINDS;
-    tally = &tallies[N_KINDS];
-    stores_run(dir, &effort);
-}
-
-/* As many at a time as there are processors. */
-static bool run_all(const char *dir)
+/* As many at a time as there are processors; the store first, which takes longest. */
+static bool run_all(const char *root)
 {
     long room = sysconf(_SC_NPROCESSORS_ONLN);
     bool good = true;
     int status;
-    for (size_t i = 0, running = 0; i <= N_KINDS || running;) {
-        if (i <= N_KINDS && running < (size_t)room) {
-            /* The stores first, which take longest. */
-            size_t job = (i++ + N_KINDS) % (N_KINDS + 1);
-            if (only <= N_KINDS && job != only)
-                continue;
+    for (uint64_t i = 0, running = 0; i <= N_KINDS || running;) {
+        uint64_t job = (i + N_KINDS) % (N_KINDS + 1);
+        if (i <= N_KINDS && only != UINT64_MAX && job != only) {
+            i++;
+        } else if (i <= N_KINDS && running < (uint64_t)room) {
             pid_t child = fork();
             CHECK(child >= 0);
             if (child == 0) {
-                if (job == N_KINDS)
-                    run_stores(dir);
-                else
-                    run_kind(job, dir);
+                run_job(root, job);
                 exit(0);
             }
             running++;
-            continue;
+            i++;
+        } else {
+            CHECK(wait(&status) > 0);
+            running--;
+            if (WIFSIGNALED(status))
+                fprintf(stderr, "a process died of signal %d\n", WTERMSIG(status));
+            good &= status == 0;
         }
-        CHECK(wait(&status) > 0);
-        running--;
-        if (WIFSIGNALED(status))
-            fprintf(stderr, "a process died of signal %d\n", WTERMSIG(status));
-        good &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
     return good;
 }
 
-/* ---- what SPEC.md names ---- */
+/* ---- the table ---- */
 
+/* Does SPEC.md name it? */
 static bool spec_names(const char *exception)
 {
     char line[400], wanted[64];
@@ -125,95 +165,65 @@ static bool spec_names(const char *exception)
     return found;
 }
 
-/* ---- the table ---- */
-
-static uint64_t damages_of(const struct tally *t)
+static void print_sums(const char *title, const char *const names[], const uint64_t *n,
+                       size_t n_names)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < N_CLASSES; i++)
-        n += t->damages[i];
-    return n;
+    printf("%s:\n", title);
+    for (size_t i = 0; i < n_names; i++)
+        if (names[i])
+            printf("  %-34s %9llu\n", names[i], (unsigned long long)n[i]);
 }
 
-static void print_kinds(void)
+static uint64_t print_kinds(struct tally *all)
 {
-    printf("%-34s %8s %8s %8s %8s %8s  %s\n", "kind", "damages", "refused", "damaged",
-           "unharmed", "sessions", "exceptions");
-    for (size_t i = 0; i < N_KINDS; i++) {
-        const struct tally *t = &tallies[i];
-        printf("%-34s %8llu %8llu %8llu %8llu %8llu ", kind_name(i),
-               (unsigned long long)damages_of(t), (unsigned long long)t->refused,
-               (unsigned long long)t->damaged, (unsigned long long)t->unharmed,
-               (unsigned long long)t->sessions);
+    uint64_t *sum = (uint64_t *)all, n = 0;
+    for (size_t job = 0; job <= N_KINDS; job++) {
+        const struct tally *t = &tallies[job];
+        uint64_t damages = t->n[SESSIONS] + t->n[OF_A_STORE] + t->n[ATTACHED];
+        for (size_t i = 0; i < N_PARTS; i++)
+            damages += t->damages[i];
+        printf("%-34s %8llu damages;", job < N_KINDS ? kind_name(job) : "a store",
+               (unsigned long long)damages);
         for (size_t e = LOST + 1; e < N_EXCEPTIONS; e++)
             if (t->exceptions[e])
                 printf(" %s %llu", exception_names[e],
                        (unsigned long long)t->exceptions[e]);
         putchar('\n');
+        for (size_t i = 0; i < sizeof *t / sizeof *sum; i++)
+            sum[i] += ((const uint64_t *)t)[i];
+        n += damages;
     }
+    return n;
 }
 
-static void print_classes(void)
-{
-    uint64_t n[N_CLASSES] = {0}, asked[N_VIEWS] = {0};
-    for (size_t i = 0; i < N_KINDS; i++) {
-        for (size_t c = 0; c < N_CLASSES; c++)
-            n[c] += tallies[i].damages[c];
-        for (size_t v = 0; v < N_VIEWS; v++)
-            asked[v] += tallies[i].asked[v];
-    }
-    puts("damages:");
-    for (size_t c = 0; c < N_CLASSES; c++)
-        printf("  %-34s %9llu\n", class_names[c], (unsigned long long)n[c]);
-    puts("readers that answered:");
-    for (size_t v = 0; v < N_VIEWS; v++)
-        printf("  %-34s %9llu\n", view_names[v], (unsigned long long)asked[v]);
-}
-
-static bool print_exceptions(void)
+/* All that SPEC.md names must have been seen, and nothing else. */
+static bool exceptions_fit(const struct tally *all)
 {
     bool good = true;
-    puts("exceptions, in damages:");
     for (size_t e = LOST + 1; e < N_EXCEPTIONS; e++) {
-        uint64_t n = 0;
-        for (size_t i = 0; i <= N_KINDS; i++)
-            n += tallies[i].exceptions[e];
-        bool named = spec_names(exception_names[e]);
-        printf("  %-34s %9llu%s%s\n", exception_names[e], (unsigned long long)n,
-               named ? "" : "  NOT NAMED BY SPEC.md",
-               n || only <= N_KINDS ? "" : "  NOT SEEN: does SPEC.md name too much?");
-        good &= named && (n > 0 || only <= N_KINDS);
+        bool named = spec_names(exception_names[e]),
+             seen = all->exceptions[e] || only != UINT64_MAX;
+        if (!named || !seen)
+            printf("FAILED: %s is not %s\n", exception_names[e],
+                   named ? "seen: does SPEC.md name too much?" : "named by SPEC.md");
+        good &= named && seen;
     }
     return good;
 }
 
-static bool print_all(void)
+static bool report(bool good)
 {
-    const struct tally *s = &tallies[N_KINDS];
-    uint64_t n = 0, n_lost = 0, sessions = 0, seals = 0, refused = 0, kept = 0;
-    print_kinds();
-    print_classes();
-    for (size_t i = 0; i <= N_KINDS; i++) {
-        n += damages_of(&tallies[i]);
-        n_lost += tallies[i].n_lost;
-        sessions += tallies[i].sessions;
-        refused += tallies[i].sessions_refused;
-        seals += tallies[i].seals;
-        kept += tallies[i].pages_kept;
-    }
-    printf("writers: %llu found damage, %llu refused, %llu sealed; %llu bad pages, "
-           "none laundered\n",
-           (unsigned long long)sessions, (unsigned long long)refused,
-           (unsigned long long)seals, (unsigned long long)kept);
-    printf("stores: %llu damages, %llu attachments (%llu refused)\n",
-           (unsigned long long)s->in_store, (unsigned long long)s->attached,
-           (unsigned long long)s->attach_refused);
-    bool good = print_exceptions();
-    n += sessions + s->in_store + s->attached;
-    printf("rot: %llu damages: %llu lost (present keys answered ABSENT, or damage "
-           "laundered)\n",
-           (unsigned long long)n, (unsigned long long)n_lost);
-    return good && n_lost == 0 && n > 0;
+    struct tally all = {0};
+    uint64_t n = print_kinds(&all);
+    print_sums("damages", part_names, all.damages, N_PARTS);
+    print_sums("readers that answered", view_names, all.asked, N_VIEWS);
+    print_sums("exceptions, in damages", exception_names, all.exceptions, N_EXCEPTIONS);
+    print_sums("counts", count_names, all.n, N_COUNTS);
+    good &= exceptions_fit(&all) && n;
+    printf("rot: %llu damages: %s\n", (unsigned long long)n,
+           good ? "0 lost"
+                : "FAILED: keys are lost, damage is laundered, or see above");
+    return good;
 }
 
 /* ---- options ---- */
@@ -228,42 +238,39 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 static bool read_options(int argc, char **argv)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
-        uint64_t v = strtoull(argv[i + 1], NULL, 10);
-        uint64_t *to = strcmp(argv[i], "--every") == 0     ? &effort.every
-                       : strcmp(argv[i], "--pairs") == 0   ? &effort.n_pairs
-                       : strcmp(argv[i], "--writers") == 0 ? &effort.n_writers
-                       : strcmp(argv[i], "--stores") == 0  ? &effort.n_stores
-                       : strcmp(argv[i], "--seed") == 0    ? &seed
-                       : strcmp(argv[i], "--only") == 0    ? &only
-                                                           : NULL;
-        if (!to || (to == &effort.every && v == 0))
+        char *rest;
+        uint64_t v = strtoull(argv[i + 1], &rest, 10);
+        uint64_t *to = strcmp(argv[i], "--every") == 0  ? &every
+                       : strcmp(argv[i], "--seed") == 0 ? &seed
+                       : strcmp(argv[i], "--only") == 0 ? &only
+                                                        : NULL;
+        if (!to || (to == &every && v == 0))
             return false;
         *to = v;
+        if (to == &only && *rest == ':')
+            only_trial = strtoull(rest + 1, NULL, 10);
     }
     return argc % 2 == 1;
 }
 
 int main(int argc, char **argv)
 {
-    char dir[] = "/dev/shm/tamis-rot.XXXXXX", other[512];
-    const char *tmp = getenv("TMPDIR"), *in = mkdtemp(dir);
+    char root[400];
+    const char *tmp = getenv("TMPDIR");
+    program = argv[0];
     if (!read_options(argc, argv)) {
-        fprintf(stderr, "usage: rot [--every N] [--pairs N] [--writers N] [--stores N] "
-                        "[--seed S] [--only KIND]\n");
+        fputs("usage: rot [--every N] [--seed S] [--only JOB[:TRIAL]]\n", stderr);
         return 2;
     }
-    if (!in) {
-        snprintf(other, sizeof other, "%s/tamis-rot.XXXXXX", tmp ? tmp : "/tmp");
-        in = mkdtemp(other);
-    }
-    CHECK(in);
+    snprintf(root, sizeof root, "%.300s/tamis-rot.XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+             : tmp                         ? tmp
+                                           : "/tmp");
+    CHECK(mkdtemp(root));
     tallies = mmap(NULL, (N_KINDS + 1) * sizeof *tallies, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(tallies != MAP_FAILED);
-    bool good = run_all(in);
-    nftw(in, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    bool good_table = print_all();
-    if (!good)
-        puts("a process died");
-    return good && good_table ? 0 : 1;
+    bool good = run_all(root);
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return report(good) ? 0 : 1;
 }

@@ -1,27 +1,41 @@
-/* Rot: what is shared by the program that damages filter files in every way it can
- * think of, and asks for every key afterwards.
+/* Rot: what is shared by the program that damages files of every kind in every way it
+ * can think of, and asks for every key afterwards.
  *
- *   kinds.c    makes the files, of every kind, with the keys that are in them
- *   file.c     a file in memory that can be damaged and be as it was again
- *   damage.c   lists damages: bits, sectors, lengths, slots, copies, two at once
+ *   kinds.c    makes the files by scripts of steps, with the keys that are in them
+ *   damage.c   a file that can be damaged and be as it was again; lists of damages:
+ *              bits, sectors, lengths, slots, copies, two at once
  *   judge.c    what SPEC.md section 7 says of a page, worked out anew; was an ABSENT
  *              one of the exceptions that it names?
  *   readers.c  readers of every mode, from before and after the damage
  *   writers.c  writers that go on or seal
- *   stores.c   the same in a store: catalog, attach, files put back and exchanged
+ *   stores.c   the same in a store: files, packs, lists, catalog, attach
  *   rot.c      options, processes, the table at the end */
 #ifndef TAMIS_TESTS_ROT_H
 #define TAMIS_TESTS_ROT_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "tests/support/internals.h"
+#include "tests/steps/steps.h"
+
+/* ---- trials ---- */
+
+/* Each damage is a trial of a job, which is a kind of file or the store; its random
+ * numbers are its own. True: it is to be tried. */
+bool trial(void);
+uint64_t random_u64(void);
+uint64_t random_below(uint64_t n);
+/* How much to try: one in so many bits; and of other things as many as go with that. */
+extern uint64_t every;
+/* Prints what was lost and how to try it again; ends the job. */
+_Noreturn void lost(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define CHECK(what)                                                                    \
+    do {                                                                               \
+        if (!(what))                                                                   \
+            lost("%s:%d: %s", __FILE__, __LINE__, #what);                              \
+    } while (0)
 
 /* ---- files ---- */
 
@@ -30,7 +44,21 @@ struct image {
     size_t n;
 };
 
-enum { MAX_PAST = 16, FOCUS = 4 };
+enum part {
+    BITS_OF_NUMBERS, /* with which a reader computes */
+    BITS_OF_HEADER,
+    BITS_OF_FLOORS,
+    BITS_OF_DIGESTS,
+    BITS_OF_STAGES,
+    SECTORS,
+    LENGTHS,
+    SLOTS,
+    WHOLE,
+    TWO,
+    N_PARTS
+};
+
+enum { N_KINDS = 19, MAX_PAST = 16, FOCUS = 4, MAX_REGIONS = 32 + 3 * MAX_STAGES };
 
 /* A file, what is in it, and what a catalog would know of it. */
 struct kind {
@@ -41,72 +69,61 @@ struct kind {
     size_t n_past;
     struct image other; /* another filter, made in the same way of other keys */
     struct image ahead; /* one with fewer keys and stages, and a higher sequence */
-    uint64_t *keys;     /* first those that were acknowledged, then the others */
+    uint64_t *keys; /* hashes: first those that were acknowledged, then the others */
     size_t n_acked, n_keys;
     struct identity id;
     struct commit commit;
     struct tamis_filter_options known; /* what entry.c would expect */
     uint32_t (*focus)[FOCUS];          /* per page of the filter: keys that need it */
-    bool large;                        /* not everything is tried on it */
+    struct region {
+        uint64_t at, n; /* in the file */
+        enum part part;
+    } regions[MAX_REGIONS];
+    size_t n_regions;
+    bool large; /* not everything is tried on it */
 };
 
-enum { N_KINDS = 19 };
 const char *kind_name(size_t i);
 void kind_make(struct kind *k, size_t i, const char *dir);
+/* Where its header, its slots and its stages are; of `now` and `offset` only. */
+void kind_look(struct kind *k);
 struct image image_read(const char *path);
+bool image_decode(const struct image *m, uint64_t offset, struct identity *id,
+                  struct commit *c);
 
 struct file {
     const struct kind *kind;
     int fd;
     char path[64];
-    struct image is;  /* the bytes as they are now */
+    uint8_t *bytes; /* mapped: as they are now */
+    size_t n;
     size_t low, high; /* what differs from kind->now */
 };
-void file_open(struct file *f, const struct kind *k);
+/* In memory, or (path) on its disk. */
+void file_open(struct file *f, const struct kind *k, const char *path);
 void file_close(struct file *f);
-void file_mend(struct file *f);   /* as kind->now */
-void file_reread(struct file *f); /* after a writer */
-
-/* ---- damages ---- */
-
-enum damage_class {
-    ON_BITS_OF_HEADER,
-    ON_BITS_OF_DESCRIPTORS,
-    ON_BITS_OF_FLOORS,
-    ON_BITS_OF_DIGESTS,
-    ON_BITS_OF_STAGES,
-    ON_SECTORS,
-    ON_LENGTH,
-    ON_SLOTS,
-    ON_WHOLE,
-    ON_TWO,
-    N_CLASSES
-};
-extern const char *const class_names[N_CLASSES];
+void file_look(struct file *f); /* somebody else has written */
+void file_mend(struct file *f); /* as kind->now */
 
 struct damage {
     enum { FLIP, FILL, NOISE, COPY, CUT, REPLACE } what;
     uint64_t at, n; /* bytes of the file; CUT: n is the length that is left */
-    uint8_t value;  /* bit number; byte; seed */
+    uint8_t value;  /* bit number; byte */
     const struct image *from;
     uint64_t from_at;
 };
-void damage_do(struct file *f, const struct damage *d);
-/* In words, for a message. */
-void damage_say(char *text, size_t n, const struct damage *d);
-
-typedef void damage_fn(void *ctx, const struct damage *d, size_t n,
-                       enum damage_class class);
-struct effort {
-    uint64_t every;     /* one in so many bits, lengths, sectors */
-    uint64_t n_pairs;   /* of two damages, per kind */
-    uint64_t n_writers; /* sessions per kind */
-    uint64_t n_stores;  /* damages within a store, per segment */
+/* At most two at once. */
+struct damages {
+    struct damage of[2];
+    size_t n;
+    enum part part;
 };
-/* Calls fn for each. The first `skip` of each class are left out. */
-void damages_each(const struct kind *k, const struct effort *e, uint64_t skip,
-                  damage_fn *fn, void *ctx);
-/* One at random; near: in the same stage's neighbourhood as byte *near, if not 0. */
+void damage_do(struct file *f, const struct damages *d);
+/* In words, for a message. */
+const char *damage_say(const struct damages *d);
+/* Calls readers_try() for each. */
+void damages_try(struct file *f);
+/* One at random; near: in the same sector as that byte perhaps, if not 0. */
 struct damage damage_random(const struct kind *k, uint64_t near);
 
 /* ---- judging ---- */
@@ -122,36 +139,19 @@ enum exception {
     UNCHECKED,   /* TAMIS_CHECK_NONE */
     N_EXCEPTIONS
 };
-extern const char *const exception_names[N_EXCEPTIONS]; /* as SPEC.md calls them */
 
 enum view {
     LAZY,        /* a lone file, no expectations */
     KNOWN,       /* with what the catalog knows */
     FULL,        /* every page checked while opening */
     STRICT,      /* before every use */
+    NONE,        /* trust the medium */
     LIVE,        /* opened before the damage, no page touched */
-    GREW,        /* opened before the file grew, which it sees with the damage */
     LIVE_STRICT, /* opened before, every page used before */
     WARM,        /* opened before, every page found good */
-    NONE,        /* trust the medium */
+    GREW,        /* opened before the file grew, which it sees with the damage */
     N_VIEWS
 };
-extern const char *const view_names[N_VIEWS];
-
-struct tally {
-    _Atomic uint64_t damages[N_CLASSES];
-    _Atomic uint64_t asked[N_VIEWS];
-    _Atomic uint64_t refused, damaged, unharmed; /* by the first view */
-    _Atomic uint64_t sessions, sessions_refused, seals, pages_kept;
-    _Atomic uint64_t in_store, attached, attach_refused;
-    _Atomic uint64_t exceptions[N_EXCEPTIONS]; /* damages after which there were any */
-    _Atomic uint64_t n_lost;
-};
-extern struct tally *tally; /* of the kind that this process is at */
-void lost(const struct kind *k, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-bool enough(void); /* so much was lost that this kind need not go on */
 
 /* Does this page fail, by the bytes as they are and by SPEC.md alone? The commit
  * record that is used must be kind->commit. */
@@ -162,27 +162,36 @@ uint64_t pages_that_fail(const struct file *f);
 enum exception judge(const struct file *f, enum view view,
                      const struct tamis_filter_info *read, size_t key);
 
+/* ---- counts, of a job or of all ---- */
+
+enum count {
+    REFUSED, /* by the first view */
+    DAMAGED,
+    UNHARMED,
+    SESSIONS,
+    SESSIONS_REFUSED,
+    SEALS,
+    PAGES_KEPT,
+    OF_A_STORE,
+    ATTACHED,
+    ATTACH_REFUSED,
+    N_COUNTS
+};
+struct tally {
+    uint64_t damages[N_PARTS], asked[N_VIEWS], n[N_COUNTS];
+    uint64_t exceptions[N_EXCEPTIONS]; /* damages after which there were any */
+};
+extern struct tally *tally;
+extern const char *const part_names[N_PARTS], *const view_names[N_VIEWS],
+                                                  *const exception_names[N_EXCEPTIONS],
+                                                      *const count_names[N_COUNTS];
+
 /* ---- asking ---- */
 
-/* Damages a whole file, asks readers of every kind, and mends it. Turns differ in
- * the kinds of reader that look on meanwhile. */
-void readers_try(struct file *f, const struct damage *d, size_t n,
-                 enum damage_class class, uint64_t turn);
+/* Damages a whole file, asks readers of every kind, and mends it. */
+void readers_try(struct file *f, const struct damages *d);
 /* Writers that find the file damaged, and go on or seal. */
-void sessions_run(struct file *f, const struct effort *e);
-void stores_run(const char *dir, const struct effort *e);
-
-/* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */
-extern uint64_t random_state;
-uint64_t random_u64(void);
-uint64_t random_below(uint64_t n);
-
-#define CHECK(what)                                                                    \
-    do {                                                                               \
-        if (!(what)) {                                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                 \
-            abort();                                                                   \
-        }                                                                              \
-    } while (0)
+void sessions_try(struct file *f);
+void stores_try(const char *dir);
 
 #endif

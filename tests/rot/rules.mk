@@ -1,7 +1,7 @@
 #help make rot        files of every kind damaged in every way, a sample; no key is lost
 #help make check-rot SEED=S     the same with every bit and every length, some minutes
 
-ROT_OBJ := $(call obj,$(wildcard tests/rot/*.c))
+ROT_OBJ := $(call obj,$(wildcard tests/rot/*.c tests/steps/*.c tests/model/*.c))
 TEST_PROGRAMS += $B/tests/rot/rot
 $B/tests/rot/rot: $(ROT_OBJ) $(LIB_OBJ)
 	$(call say,LD,$@)
@@ -12,7 +12,7 @@ rot: $B/tests/rot/rot
 	@$< --seed $(SEED)
 
 rot-brief: $B/tests/rot/rot
-	@$< --seed $(SEED) --every 192 --pairs 160 --writers 60 --stores 25
+	@$< --seed $(SEED) --every 192
 
 check-rot: $B/tests/rot/rot
-	@$< --seed $(SEED) --every 1 --pairs 100000 --writers 20000 --stores 20000
+	@$< --seed $(SEED) --every 1

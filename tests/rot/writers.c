@@ -3,52 +3,54 @@
  * failed before still fails, or is all ones. */
 #include "tests/rot/rot.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 enum { N_NEW = 400 };
-static uint64_t new_keys[N_NEW];
 
 struct session {
     struct file *f;
-    struct damage d[2];
-    size_t n;
+    struct damages d;
     bool seal;
     size_t n_new;             /* keys: few leave most pages as they are */
+    uint64_t *keys;           /* the acknowledged ones, then the new */
     bool *absent_before;      /* per key: an exception that SPEC.md names */
     bool *failed[MAX_STAGES]; /* per page */
 };
 
-static struct tamis_filter *open_lone(const struct file *f)
+static _Noreturn void complain(const struct session *s, const char *what,
+                               unsigned long long n)
+{
+    lost("%s: after a session (%s): %s %llu: %s", s->f->kind->name,
+         s->seal ? "sealed" : "closed", what, n, damage_say(&s->d));
+}
+
+static struct tamis_filter *open_lone(const struct session *s)
 {
     struct tamis_filter *filter;
-    tamis_filter_open_fd(f->fd, 0, 0, NULL, &filter, NULL);
+    tamis_filter_open_fd(s->f->fd, 0, 0, NULL, &filter, NULL);
     return filter;
 }
 
-static void complain(const struct session *s, const char *what, unsigned long long n)
+static bool is_absent(struct tamis_filter *filter, uint64_t hash)
 {
-    char first[200], second[200] = "";
-    damage_say(first, sizeof first, &s->d[0]);
-    if (s->n > 1)
-        damage_say(second, sizeof second, &s->d[1]);
-    lost(s->f->kind, "after a session (%s): %s %llu: %s; %s",
-         s->seal ? "sealed" : "closed", what, n, first, second);
+    struct tamis_key key = tamis_key_of_hash(steps_domain().tag, hash);
+    return tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
+}
+
+static uint64_t pages_of(const struct session *s, uint32_t stage)
+{
+    return s->f->kind->commit.stages[stage].length / PAGE_BYTES;
 }
 
 /* Notes the faults before the session; false if nobody can read the file. */
 static bool look_before(struct session *s)
 {
     const struct kind *k = s->f->kind;
-    struct tamis_filter *filter = open_lone(s->f);
+    struct tamis_filter *filter = open_lone(s);
     struct tamis_filter_info info;
     if (!filter)
         return false;
-    uint64_t tag = tamis_filter_domain(filter).tag;
     bool known = tamis_filter_info(filter, &info) == 0;
     for (size_t i = 0; i < k->n_acked; i++) {
-        struct tamis_key key = tamis_key_of_hash(tag, k->keys[i]);
-        s->absent_before[i] = tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
+        s->absent_before[i] = is_absent(filter, s->keys[i]);
         if (s->absent_before[i] && judge(s->f, LAZY, &info, i) == LOST)
             complain(s, "and before it, absent key", i);
     }
@@ -56,26 +58,25 @@ static bool look_before(struct session *s)
     bool same = known && info.generation == k->commit.generation;
     tamis_filter_close(filter);
     for (uint32_t i = 0; i < k->commit.n_stages; i++)
-        for (uint64_t p = 0; p < k->commit.stages[i].length / PAGE_BYTES; p++)
+        for (uint64_t p = 0; p < pages_of(s, i); p++)
             s->failed[i][p] = same && page_fails(s->f, i, p);
     return true;
 }
 
 /* Adds, grows perhaps, commits, and closes or seals. */
-static bool work(struct session *s)
+static bool work(const struct session *s)
 {
     struct tamis_writer *w;
-    struct tamis_filter_info info;
+    uint64_t *new_keys = s->keys + s->f->kind->n_acked;
     if (tamis_writer_open(s->f->path, &w, NULL) != 0)
         return false;
     if (s->n_new % 2)
         CHECK(tamis_writer_one_thread(w) == 0);
     uint64_t watermark = tamis_writer_watermark(w) + 1;
-    uint64_t tag = tamis_writer_domain(w).tag;
-    CHECK(tamis_writer_info(w, &info) == 0);
     for (size_t i = 0; i < s->n_new; i++)
         new_keys[i] = random_u64();
-    CHECK(tamis_writer_add_hashes(w, tag, new_keys, s->n_new) == 0);
+    CHECK(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, new_keys, s->n_new) ==
+          0);
     CHECK(tamis_writer_commit(w, watermark, NULL) == 0);
     if (s->seal)
         CHECK(tamis_writer_seal(w, watermark, NULL, NULL) == 0);
@@ -83,97 +84,71 @@ static bool work(struct session *s)
     return true;
 }
 
+static void ask_after(const struct session *s, const char *what)
+{
+    size_t n_acked = s->f->kind->n_acked;
+    struct tamis_filter *filter = open_lone(s);
+    if (!filter)
+        complain(s, "no reader opens it", 0);
+    for (size_t i = 0; i < n_acked + s->n_new; i++)
+        if (is_absent(filter, s->keys[i]) && (i >= n_acked || !s->absent_before[i]))
+            complain(s, what, i);
+    tamis_filter_close(filter);
+}
+
 static bool all_ones(const uint8_t *page)
 {
-    for (size_t i = 0; i < PAGE_BYTES; i++)
-        if (page[i] != 0xff)
-            return false;
-    return true;
+    return page[0] == 0xff && memcmp(page, page + 1, PAGE_BYTES - 1) == 0;
 }
 
-static void ask_after(struct session *s, struct tamis_filter *filter, const char *what)
+static void expect_not_laundered(const struct session *s)
 {
     const struct kind *k = s->f->kind;
-    uint64_t tag = tamis_filter_domain(filter).tag;
-    for (size_t i = 0; i < k->n_acked + s->n_new; i++) {
-        uint64_t h = i < k->n_acked ? k->keys[i] : new_keys[i - k->n_acked];
-        struct tamis_key key = tamis_key_of_hash(tag, h);
-        if (tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT &&
-            (i >= k->n_acked || !s->absent_before[i]))
-            complain(s, what, i);
-    }
-}
-
-static void expect_not_laundered(struct session *s)
-{
-    const struct kind *k = s->f->kind;
-    for (uint32_t i = 0; i < k->commit.n_stages; i++) {
-        const struct stage_desc *d = &k->commit.stages[i];
-        for (uint64_t p = 0; p < d->length / PAGE_BYTES; p++) {
+    for (uint32_t i = 0; i < k->commit.n_stages; i++)
+        for (uint64_t p = 0; p < pages_of(s, i); p++) {
             if (!s->failed[i][p])
                 continue;
-            atomic_fetch_add(&tally->pages_kept, 1);
-            if (!all_ones(s->f->is.bytes + d->offset + p * PAGE_BYTES) &&
+            tally->n[PAGES_KEPT]++;
+            if (!all_ones(s->f->bytes + k->commit.stages[i].offset + p * PAGE_BYTES) &&
                 (s->seal || !page_fails(s->f, i, p)))
                 complain(s, "laundered page", p);
         }
-    }
 }
 
 /* A page that could not be read rightly, and can be again: the writer must not have
  * relied on it, for it held none of the new keys. */
-static void heal(struct session *s)
+static void heal(const struct session *s)
 {
     const struct kind *k = s->f->kind;
+    uint64_t at = s->d.of[0].at;
     for (uint32_t i = 0; i < k->commit.n_stages; i++) {
         const struct stage_desc *d = &k->commit.stages[i];
-        if (s->d[0].at < d->offset || s->d[0].at >= d->offset + d->length)
-            continue;
-        uint8_t sector[SECTOR_BYTES];
-        for (size_t b = 0; b < SECTOR_BYTES; b++)
-            sector[b] = k->now.bytes[s->d[0].at + b] | s->f->is.bytes[s->d[0].at + b];
-        CHECK(pwrite(s->f->fd, sector, sizeof sector, (off_t)s->d[0].at) ==
-              sizeof sector);
+        for (size_t b = 0; b < SECTOR_BYTES && at >= d->offset; b++)
+            if (at < d->offset + d->length)
+                s->f->bytes[at + b] |= k->now.bytes[at + b];
     }
-}
-
-static void look_after(struct session *s)
-{
-    struct tamis_filter *filter = open_lone(s->f);
-    if (!filter) {
-        complain(s, "no reader opens it", 0);
-        return;
-    }
-    ask_after(s, filter, "absent key");
-    tamis_filter_close(filter);
-    file_reread(s->f);
-    expect_not_laundered(s);
-    if (s->n > 1 || s->seal || s->d[0].what != FILL || s->d[0].value != 0)
-        return;
-    heal(s);
-    filter = open_lone(s->f);
-    CHECK(filter);
-    ask_after(s, filter, "after the damage has gone, absent key");
-    tamis_filter_close(filter);
+    ask_after(s, "after the damage has gone, absent key");
 }
 
 static void run(struct session *s)
 {
-    for (size_t i = 0; i < s->n; i++)
-        damage_do(s->f, &s->d[i]);
+    const struct damage *d = &s->d.of[0];
+    damage_do(s->f, &s->d);
     bool readable = look_before(s);
-    atomic_fetch_add(&tally->sessions, 1);
-    if (!work(s)) {
-        atomic_fetch_add(&tally->sessions_refused, 1);
-    } else {
-        if (s->seal)
-            atomic_fetch_add(&tally->seals, 1);
+    tally->n[SESSIONS]++;
+    if (work(s)) {
+        file_look(s->f);
+        tally->n[SEALS] += s->seal;
         if (!readable)
             complain(s, "a writer opens what no reader does", 0);
-        look_after(s);
+        ask_after(s, "absent key");
+        expect_not_laundered(s);
+        if (s->d.n == 1 && !s->seal && d->what == FILL && d->value == 0)
+            heal(s);
+    } else {
+        tally->n[SESSIONS_REFUSED]++;
     }
-    s->f->low = 0;
-    s->f->high = s->f->kind->now.n;
+    file_look(s->f);
     file_mend(s->f);
 }
 
@@ -181,35 +156,37 @@ static void run(struct session *s)
 static struct damage one_damage(const struct kind *k)
 {
     const struct stage_desc *s = &k->commit.stages[random_below(k->commit.n_stages)];
-    struct damage d = damage_random(k, 0);
+    uint64_t sector = random_below(s->length / SECTOR_BYTES) * SECTOR_BYTES;
     if (random_below(2))
-        return d;
-    return (struct damage){.what = FILL,
-                           .at = s->offset +
-                                 random_below(s->length / SECTOR_BYTES) * SECTOR_BYTES,
-                           .n = SECTOR_BYTES};
+        return damage_random(k, 0);
+    return (struct damage){.what = FILL, .at = s->offset + sector, .n = SECTOR_BYTES};
 }
 
-void sessions_run(struct file *f, const struct effort *e)
+void sessions_try(struct file *f)
 {
+    enum { SESSIONS_OF_A_KIND = 11520 };
     const struct kind *k = f->kind;
     struct session s = {.f = f};
     if (k->commit.state == STATE_SEALED)
         return;
+    s.keys = calloc(k->n_acked + N_NEW, sizeof *s.keys);
     s.absent_before = calloc(k->n_acked + 1, 1);
-    CHECK(s.absent_before);
+    CHECK(s.keys && s.absent_before);
+    memcpy(s.keys, k->keys, k->n_acked * sizeof *s.keys);
     for (uint32_t i = 0; i < k->commit.n_stages; i++) {
-        s.failed[i] = calloc(k->commit.stages[i].length / PAGE_BYTES, 1);
+        s.failed[i] = calloc(pages_of(&s, i), 1);
         CHECK(s.failed[i]);
     }
-    for (uint64_t i = 0; i < e->n_writers && !enough(); i++) {
+    for (uint64_t i = 0; i < SESSIONS_OF_A_KIND / every; i++) {
+        if (!trial())
+            continue;
         s.seal = i % 3 == 2;
         s.n_new = random_below(2) ? N_NEW : 1 + random_below(4);
-        s.d[0] = one_damage(k);
-        s.d[1] = random_below(2) ? damage_random(k, s.d[0].at) : one_damage(k);
-        s.n = 1 + i % 2;
+        s.d = (struct damages){{one_damage(k)}, 1 + i % 2, TWO};
+        s.d.of[1] = random_below(2) ? damage_random(k, s.d.of[0].at) : one_damage(k);
         run(&s);
     }
+    free(s.keys);
     free(s.absent_before);
     for (uint32_t i = 0; i < k->commit.n_stages; i++)
         free(s.failed[i]);

@@ -1,4 +1,5 @@
-/* All that the rooms below the store offer to other rooms: for tests, which look inside. */
+/* All that the rooms below the store offer to other rooms: for tests, which look
+ * inside. */
 #ifndef TAMIS_TESTS_INTERNALS_H
 #define TAMIS_TESTS_INTERNALS_H
 

@@ -4,8 +4,6 @@
 
 #include "tests/support/support.h"
 #include "format/area.h"
-#include "format/integrity.h"
-#include "lib/kernel/kernel.h"
 #include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 #include "lib/list/list.h"
@@ -19,15 +17,9 @@ enum shape {
     N_SHAPES
 };
 
-static int compare_values(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static UNUSED bool has_value(const uint64_t *v, size_t n, uint64_t value)
 {
-    return bsearch(&value, v, n, sizeof *v, compare_values) != NULL;
+    return bsearch(&value, v, n, sizeof *v, compare_u64) != NULL;
 }
 
 static uint64_t one_value(enum shape shape, size_t i, uint32_t hash_bits)
@@ -56,7 +48,7 @@ static UNUSED size_t make_values(enum shape shape, uint64_t *v, size_t n,
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         v[i] = one_value(shape, i, hash_bits);
-    qsort(v, n, sizeof *v, compare_values);
+    qsort(v, n, sizeof *v, compare_u64);
     for (size_t i = 0; i < n; i++)
         if (v[i] <= list_max(hash_bits) && (!kept || v[i] != v[kept - 1]))
             v[kept++] = v[i];
@@ -73,16 +65,15 @@ static UNUSED struct list_written write_list(const char *name, const uint64_t *v
     struct list_writer *w;
     struct list_written out;
     uint8_t uuid[UUID_BYTES] = {1, 2, 3};
-    int dir = open(test_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD dir = open(test_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     unlink(path_of(name));
-    assert_int_equal(list_writer_create(&o, uuid, dir, name, &w, NULL), 0);
+    IS(list_writer_create(&o, uuid, dir, name, &w, NULL), 0);
     for (size_t done = 0, some; done < n; done += some) {
         some = random_below(100000) + 1;
         some = some < n - done ? some : n - done;
-        assert_int_equal(list_writer_add(w, v + done, some), 0);
+        IS(list_writer_add(w, v + done, some), 0);
     }
-    assert_int_equal(list_writer_finish(w, true, &out, NULL), 0);
-    close(dir);
+    IS(list_writer_finish(w, true, &out, NULL), 0);
     return out;
 }
 
@@ -91,37 +82,6 @@ static UNUSED uint64_t hash_of(uint64_t value, uint32_t hash_bits)
 {
     uint64_t noise = hash_bits < 64 ? random_u64() >> hash_bits : 0;
     return value << (64 - hash_bits) | noise;
-}
-
-/* Rot that came before the digests: pages that are good and say something else. */
-static UNUSED void reseal_list(const char *name)
-{
-    size_t n_bytes;
-    uint8_t *b = file_read(path_of(name), &n_bytes);
-    struct identity id;
-    struct commit c;
-    assert_int_equal(identity_decode(b, n_bytes, &id).code, VERDICT_OK);
-    assert_int_equal(
-        commit_decode(b + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c).code,
-        VERDICT_OK);
-    for (size_t i = 0; i < LIST_STAGES; i++) {
-        struct stage_desc *s = &c.stages[i];
-        struct digest_tree t;
-        digest_tree_of(s->length / PAGE_BYTES, &t);
-        uint8_t *digests = b + s->digests_offset;
-        for (uint64_t p = 0; p < s->length / PAGE_BYTES; p++) {
-            struct le64 d = le64_of(page_digest(b + s->offset + p * PAGE_BYTES));
-            if (t.n_bytes)
-                memcpy(digests + p * DIGEST_BYTES, &d, sizeof d);
-            s->root = le64_get(d);
-        }
-        if (t.n_bytes)
-            s->root = digest_tree_finish(&t, digests);
-    }
-    c.table_digest = 0;
-    commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
-    file_write(path_of(name), b, n_bytes);
-    free(b);
 }
 
 #endif

@@ -5,8 +5,6 @@
 
 #include "still_clock.h"
 
-#define OK(call) assert_int_equal((call), 0)
-
 enum { BEFORE = 200, AFTER = 100 };
 
 static uint64_t keys[BEFORE + AFTER];
@@ -48,10 +46,9 @@ static UNUSED void go_on_in(struct tamis_writer *w)
 
 static UNUSED void make_at(const char *path)
 {
-    struct tamis_writer *w = create_writer(path, 1e-6, 2, 1000);
+    WRITER w = create_writer(path, 1e-6, 2, 1000);
     add_hashes(w, keys, BEFORE);
     OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
 }
 
 static UNUSED const char *make(void)
@@ -74,17 +71,16 @@ static UNUSED void filter_must_say(struct tamis_filter *f, enum tamis_reason wan
     for (size_t i = 0; i < AFTER; i++) {
         k[i] = tamis_key_of_hash(tag, keys[BEFORE + i]);
         bool said = tamis_filter_probe(f, &k[i], &why) == TAMIS_ABSENT;
-        assert_int_equal(why, want);
-        assert_int_equal(said, absent != 0);
+        IS(why, want);
+        IS(said, absent != 0);
     }
-    assert_int_equal(tamis_filter_probe_batch(f, tag, keys + BEFORE, AFTER, bits, &why),
-                     absent);
-    assert_int_equal(why, want);
-    assert_int_equal(tamis_filter_probe_keys(f, k, AFTER, bits, &why), absent);
-    assert_int_equal(why, want);
-    assert_int_equal(tamis_filter_explain(f, &k[0], &told), absent != 0);
-    assert_int_equal(told.reason, want);
-    assert_int_equal(count_absent(f, keys, BEFORE), 0);
+    IS(tamis_filter_probe_batch(f, tag, keys + BEFORE, AFTER, bits, &why), absent);
+    IS(why, want);
+    IS(tamis_filter_probe_keys(f, k, AFTER, bits, &why), absent);
+    IS(why, want);
+    IS(tamis_filter_explain(f, &k[0], &told), absent != 0);
+    IS(told.reason, want);
+    IS(count_absent(f, keys, BEFORE), 0);
 }
 
 #endif

@@ -27,7 +27,6 @@ static UNUSED bool some_blocks(void *ctx, unsigned thread, uint32_t source,
                                uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
 {
     const struct geometry *g = &sources[source].geometry;
-    (void)ctx, (void)thread;
     assert_true(source < n_sources && lane < g->lanes && first + n <= g->n_blocks);
     memcpy(out, some[source].bits + (lane * g->n_blocks + first) * BLOCK_BYTES,
            n * BLOCK_BYTES);
@@ -36,7 +35,6 @@ static UNUSED bool some_blocks(void *ctx, unsigned thread, uint32_t source,
 
 static UNUSED void some_facts(void *ctx, uint32_t source, struct column *out)
 {
-    (void)ctx;
     assert_true(source < n_sources);
     *out = columns[source];
 }
@@ -79,6 +77,14 @@ static UNUSED void forget_sources(void)
     pack_plan_free(&plan);
 }
 
+/* And the file of the pack that the filter is of. */
+static UNUSED void forget_pack(struct tamis_filter *f)
+{
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
 /* Writes the pack of all sources; the name is free. */
 static UNUSED int write_sources(const char *name, pack_blocks_fn *blocks,
                                 uint64_t *digest, uint64_t *n_bytes,
@@ -97,12 +103,10 @@ static UNUSED int write_sources(const char *name, pack_blocks_fn *blocks,
     io_calls.random(uuid, sizeof uuid);
     memset(gone_sources, 0, sizeof gone_sources);
     pack_plan_free(&plan);
-    assert_int_equal(bands_choose(sources, n_sources, &plan), 0);
-    int dir = open(test_dir, O_RDONLY | O_DIRECTORY);
+    IS(bands_choose(sources, n_sources, &plan), 0);
+    FD dir = open(test_dir, O_RDONLY | O_DIRECTORY);
     assert_true(dir >= 0);
-    int rc = pack_write(&job, dir, name, digest, n_bytes, diag);
-    close(dir);
-    return rc;
+    return pack_write(&job, dir, name, digest, n_bytes, diag);
 }
 
 /* The same, opened. */
@@ -114,10 +118,9 @@ static UNUSED struct tamis_filter *pack_sources(const char *name,
     if (write_sources(name, some_blocks, &digest, &n_bytes, &diag) != 0)
         fail_msg("%s", diag.what);
     struct tamis_filter *f = NULL;
-    struct tamis_filter_info info;
     if (tamis_filter_open(path_of(name), opt, &f, &diag) != 0)
         fail_msg("%s", diag.what);
-    assert_int_equal(tamis_filter_info(f, &info), 0);
+    struct tamis_filter_info info = filter_info(f);
     assert_true(info.table_digest == digest && info.file_bytes == n_bytes);
     return f;
 }

@@ -39,6 +39,6 @@ static UNUSED int pair_close(void **state)
     return faults_off(state);
 }
 
-#define TEST_WITH_PAIR(f) cmocka_unit_test_setup_teardown(f, pair_open, pair_close)
+#define TEST_WITH_PAIR(name) TEST_WITH(pair_open, pair_close, name)
 
 #endif

@@ -5,28 +5,14 @@
 
 #include "store_support.h"
 
-/* LMDB's syncs do nothing in these programs: what they look at is the page cache, and
- * disks are slow. */
-int fdatasync(int fd)
-{
-    (void)fd;
-    return 0;
-}
-
-int fsync(int fd)
-{
-    (void)fd;
-    return 0;
-}
-
 /* ---- a file that cannot be read ---- */
 
-static UNUSED ino_t unreadable; /* io_calls.pread of this file fails */
+SHARED ino_t unreadable; /* io_calls.pread of this file fails */
 
 static UNUSED ssize_t unreadable_pread(int fd, void *buf, size_t n, off_t at)
 {
     struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
+    OK(fstat(fd, &st));
     if (st.st_ino == unreadable)
         return errno = EIO, -1;
     return calls_before.pread(fd, buf, n, at);
@@ -35,15 +21,15 @@ static UNUSED ssize_t unreadable_pread(int fd, void *buf, size_t n, off_t at)
 /* ---- findings ---- */
 
 struct seen {
-    size_t n;
+    size_t n, n_errors;
     char text[256][700]; /* "action name file what" */
 };
-static struct seen seen;
+SHARED struct seen seen;
 
 static UNUSED void see(void *ctx, const struct tamis_repair_finding *f)
 {
-    (void)ctx;
     assert_true(seen.n < 256);
+    seen.n_errors = (seen.n ? seen.n_errors : 0) + (f->error != 0);
     snprintf(seen.text[seen.n++], sizeof seen.text[0], "%s %.*s %s %s",
              tamis_repair_action_name(f->action), (int)f->name_bytes,
              f->name ? (const char *)f->name : "", f->file, f->what);
@@ -75,8 +61,11 @@ static UNUSED int repair_code(const char *store, int dry_run, const uint8_t *uui
                               struct tamis_repair_report *report,
                               struct tamis_diag *diag)
 {
-    struct tamis_repair_options opt = {
-        .size = sizeof opt, .dry_run = dry_run, .found = see, .store_uuid = uuid};
+    struct tamis_repair_options opt = {.size = sizeof opt,
+                                       .dry_run = dry_run,
+                                       .found = see,
+                                       .store_uuid = uuid,
+                                       .timeout_ms = -1};
     seen.n = 0;
     return tamis_store_repair(path_of(store), &opt, report, diag);
 }
@@ -112,16 +101,9 @@ static UNUSED void check_settled(const char *store)
 static UNUSED void copy_tree(const char *from, const char *to)
 {
     char command[3000];
-    snprintf(command, sizeof command, "rm -rf %s && cp -r %s %s", path_of(to),
-             path_of(from), path_of(to));
-    assert_int_equal(system(command), 0);
-}
-
-static UNUSED void remove_tree(const char *name)
-{
-    char command[1200];
-    snprintf(command, sizeof command, "rm -rf %s", path_of(name));
-    assert_int_equal(system(command), 0);
+    remove_tree(to);
+    snprintf(command, sizeof command, "cp -r %s %s", path_of(from), path_of(to));
+    OK(system(command));
 }
 
 /* Closes the store "s" and removes it and its backup "b". */
@@ -130,14 +112,6 @@ static UNUSED void remove_both(struct tamis_store *s)
     tamis_store_close(s);
     remove_tree("s");
     remove_tree("b");
-}
-
-/* Removes what a failed test has left. */
-static UNUSED int no_store(void **state)
-{
-    (void)state;
-    remove_tree("s");
-    return 0;
 }
 
 /* ---- segments ---- */
@@ -150,19 +124,15 @@ static UNUSED void put_bound(struct tamis_store *s, const char *name, uint64_t f
                                         .binding_bytes = strlen(binding),
                                         .rank = rank,
                                         .watermark = 7};
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, name, first, n, &opt));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, put_keys(edit, name, first, n, &opt));
 }
 
 static UNUSED void grow_keys(struct tamis_store *s, const char *name, uint64_t first,
                              uint64_t n, uint64_t watermark)
 {
-    struct tamis_writer *w;
-    OK(tamis_store_writer(s, name, strlen(name), &w, NULL));
+    WRITER w = writer_of(s, name);
     add_keys(w, first, n);
     OK(tamis_writer_commit(w, watermark, NULL));
-    OK(tamis_writer_close(w));
 }
 
 /* ---- a writer that is killed ---- */
@@ -176,8 +146,7 @@ static UNUSED int die_writing(void *ctx)
 {
     const struct killed_writer *k = ctx;
     struct tamis_store *s = store_open(k->store);
-    struct tamis_writer *w;
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    struct tamis_writer *w = writer_of(s, "g");
     add_keys(w, k->first, 100);
     OK(tamis_writer_commit(w, 9, NULL));
     _exit(0);
@@ -195,16 +164,15 @@ static UNUSED void kill_writer(const char *store, uint64_t first)
 
 static UNUSED struct tamis_store *store_agw(const char *name)
 {
-    struct tamis_writer *w;
+    WRITER w;
     struct tamis_store *s = store_new(name);
     put_bound(s, "a", 0, 100, "A", 3);
     put_growing(s, "g");
     grow_keys(s, "g", 1000, 1000, 5);
     put_growing(s, "w");
     grow_keys(s, "w", 3000, 1000, 6);
-    OK(tamis_store_writer(s, "w", 1, &w, NULL));
+    OK(tamis_store_writer(s, "w", 1, NULL, &w, NULL));
     OK(tamis_writer_seal(w, 7, NULL, NULL));
-    OK(tamis_writer_close(w));
     return s;
 }
 
@@ -226,7 +194,7 @@ static UNUSED struct tamis_store *store_abcg(void)
 static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t first,
                               uint64_t n)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
     struct tamis_filter *f = NULL; /* asked, too: a list may not be confirmed */
@@ -234,41 +202,19 @@ static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t 
         tamis_snapshot_filter(snap, t.slot - 1, &f, NULL);
     for (uint64_t i = first; i < first + n; i++) {
         struct tamis_key key = key_in(s, i);
-        assert_int_equal(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
+        IS(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
         if (f)
-            assert_int_equal(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
-        assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, NULL), TAMIS_MAYBE);
+            IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
+        IS(tamis_snapshot_probe_all(snap, &key, NULL, NULL), TAMIS_MAYBE);
     }
-    tamis_snapshot_release(snap);
-}
-
-static UNUSED void check_agw(struct tamis_store *s)
-{
-    check_keys(s, "a", 0, 100);
-    check_keys(s, "g", 1000, 1000);
-    check_keys(s, "w", 3000, 1000);
 }
 
 static UNUSED enum tamis_answer everywhere(struct tamis_store *s, uint64_t i)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_key key = key_in(s, i);
     enum tamis_answer a = tamis_snapshot_probe_all(snap, &key, NULL, NULL);
-    tamis_snapshot_release(snap);
     return a;
-}
-
-/* A bit of the record of a segment, changed in a catalog that no store has open. */
-static UNUSED void poke_record(const char *store, const char *name, size_t at)
-{
-    uint8_t value[RECORD_MAX_BYTES];
-    size_t n;
-    struct tamis_store *s = store_open(store);
-    struct record r = record_in(s, name);
-    tamis_store_close(s);
-    n = record_encode(&r, name, strlen(name), value);
-    value[at] ^= 1;
-    poke_catalog(store, "segments", name, value, n);
 }
 
 static UNUSED const char *aside_of(const char *store, const char *file)
@@ -288,7 +234,7 @@ static UNUSED void lose_page(const char *path)
     struct commit c = commit_of(path);
     size_t n;
     static const uint8_t zeros[PAGE_BYTES];
-    uint8_t *bytes = file_read(path, &n);
+    FREED uint8_t *bytes = file_read(path, &n);
     for (uint64_t at = c.stages[0].offset;; at += PAGE_BYTES) {
         assert_true(at < c.stages[0].offset + c.stages[0].length);
         if (all_zero(bytes + at, PAGE_BYTES))
@@ -296,7 +242,6 @@ static UNUSED void lose_page(const char *path)
         file_poke(path, at, zeros, sizeof zeros);
         break;
     }
-    free(bytes);
 }
 
 #endif

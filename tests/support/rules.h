@@ -4,11 +4,7 @@
 #ifndef TAMIS_TESTS_RULES_H
 #define TAMIS_TESTS_RULES_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "unit/unit.h"
 
 #include <stdio.h>
 
@@ -145,7 +141,5 @@ static inline void flips_show(uint8_t *record, size_t n_bytes, rule_decoder *dec
         record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
     }
 }
-
-#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -3,22 +3,15 @@
 #ifndef TAMIS_TESTS_SPEC_TEXT_H
 #define TAMIS_TESTS_SPEC_TEXT_H
 
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "unit/unit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef TAMIS_SOURCE_DIR
 #define TAMIS_SOURCE_DIR "."
 #endif
-#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *spec_path = TAMIS_SOURCE_DIR "/SPEC.md";
 static char *spec; /* the whole text, NUL-terminated */
 
@@ -37,14 +30,12 @@ static inline char *read_text(const char *path)
 
 static inline int load_spec(void **state)
 {
-    (void)state;
     spec = read_text(spec_path);
     return 0;
 }
 
 static inline int free_spec(void **state)
 {
-    (void)state;
     free(spec);
     return 0;
 }

@@ -2,8 +2,6 @@
 #ifndef TAMIS_TESTS_STILL_CLOCK_H
 #define TAMIS_TESTS_STILL_CLOCK_H
 
-#include <sys/syscall.h>
-
 #include "lib/page/quick.h"
 #include "support.h"
 

@@ -41,4 +41,33 @@ static UNUSED void put_listed(struct tamis_store *s, const char *name, uint64_t 
     OK(tamis_edit_commit(e, NULL));
 }
 
+/* Segments p00 .. p19, as many as are worth a pack, with lists. */
+static UNUSED struct tamis_store *twenty_listed(void)
+{
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    char name[8];
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "p%02u", i);
+        put_listed_in(e, name, i * 1000, 300);
+    }
+    OK(tamis_edit_commit(e, NULL));
+    return s;
+}
+
+static UNUSED void pack_once_more(struct tamis_store *s, enum tamis_repack repack)
+{
+    const struct tamis_pack_options opt = {.size = sizeof opt, .repack = repack};
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, NULL, NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static UNUSED void pack(struct tamis_store *s)
+{
+    pack_once_more(s, TAMIS_REPACK_NONE);
+}
+
 #endif

@@ -2,21 +2,13 @@
 #ifndef TAMIS_TESTS_STORE_PACKS_H
 #define TAMIS_TESTS_STORE_PACKS_H
 
-#include <dirent.h>
-
 #include "store_kinds.h"
 
 enum { MAX_SEGMENTS = 400 };
 
 /* Segment i has keys i * 1000 .. + n_keys[i]. */
-static unsigned n_keys[MAX_SEGMENTS];
-static UNUSED uint64_t
-    sized_for_packs; /* segments of store_of() have sizes for packs */
-
-static UNUSED void remove_store(const char *name)
-{
-    OK(nftw(path_of(name), remove_one, 16, FTW_DEPTH | FTW_PHYS));
-}
+SHARED unsigned n_keys[MAX_SEGMENTS];
+SHARED uint64_t sized_for_packs; /* segments of store_of() have sizes for packs */
 
 static UNUSED const char *name_of(unsigned i)
 {
@@ -28,10 +20,9 @@ static UNUSED const char *name_of(unsigned i)
 }
 
 /* Sealed segments of many sizes, every fifth without a key range. */
-static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigned most)
+static UNUSED void put_sized(struct tamis_store *s, struct tamis_edit *e, unsigned n,
+                             unsigned most)
 {
-    struct tamis_store *s = store_new(name);
-    struct tamis_edit *e = edit_new(s);
     for (unsigned i = 0; i < n; i++) {
         struct tamis_segment_options so = {.size = sizeof so,
                                            .rank = i % 7,
@@ -39,7 +30,7 @@ static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigne
                                            .for_packs = sized_for_packs,
                                            .binding = name_of(i),
                                            .binding_bytes = strlen(name_of(i))};
-        struct tamis_builder *b;
+        BUILDER b;
         n_keys[i] = 1 + (unsigned)random_below(most);
         OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), 0.01, &so, &b, NULL));
         for (unsigned k = 0; k < n_keys[i]; k++) {
@@ -47,8 +38,14 @@ static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigne
             add_to(b, i % 5 ? SEALED : BY_HASH, &key);
         }
         OK(tamis_edit_put(e, b, NULL));
-        tamis_builder_free(b);
     }
+}
+
+static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigned most)
+{
+    struct tamis_store *s = store_new(name);
+    struct tamis_edit *e = edit_new(s);
+    put_sized(s, e, n, most);
     OK(tamis_edit_commit(e, NULL));
     return s;
 }
@@ -88,22 +85,11 @@ static UNUSED void pack_in_two(struct tamis_store *s, bool keep)
         half[i] = i;
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_pack(e, snap, half, n, &opt, &report, NULL));
-    assert_int_equal(report.n_packed, n);
+    IS(report.n_packed, n);
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     report = pack_all(s, keep);
-    assert_int_equal(report.n_packed_before, n);
-}
-
-static UNUSED void save_catalog(const char *as)
-{
-    file_copy(path_of("s/catalog.lmdb"), path_of(as));
-}
-
-static UNUSED void put_back_catalog(const char *saved)
-{
-    file_copy(path_of(saved), path_of("s/catalog.lmdb"));
-    unlink(path_of("s/catalog.lmdb-lock"));
+    IS(report.n_packed_before, n);
 }
 
 /* The first by name: the order in which a directory is read may change by itself. */

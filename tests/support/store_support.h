@@ -7,15 +7,15 @@
 
 #include "support.h"
 #include "store_internals.h"
+#include "unit/stores.h"
 
-#define OK(call)    assert_int_equal((call), 0)
 #define ABSENT_HERE TAMIS_NO_REASON /* the "reason" of an absent key */
 
 static UNUSED struct tamis_store *store_open(const char *name)
 {
     struct tamis_store *s;
     struct tamis_diag diag = {0};
-    if (tamis_store_open(path_of(name), &s, &diag) != 0)
+    if (tamis_store_open(path_of(name), NULL, &s, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
     return s;
 }
@@ -73,24 +73,28 @@ static UNUSED int put_keys(struct tamis_edit *e, const char *name, uint64_t firs
 static UNUSED struct tamis_edit *edit_new(struct tamis_store *s)
 {
     struct tamis_edit *e;
-    OK(tamis_edit_begin(s, &e, NULL));
+    OK(tamis_edit_begin(s, NULL, &e, NULL));
     return e;
 }
+
+/* One call on `edit`, in an edit of its own. */
+#define EDIT(store, call)                                                              \
+    do {                                                                               \
+        struct tamis_edit *edit = edit_new(store);                                     \
+        OK(call);                                                                      \
+        OK(tamis_edit_commit(edit, NULL));                                             \
+    } while (0)
 
 /* One segment in an edit of its own. */
 static UNUSED void put_segment(struct tamis_store *s, const char *name, uint64_t first,
                                uint64_t n)
 {
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, name, first, n, NULL));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, put_keys(edit, name, first, n, NULL));
 }
 
 static UNUSED void put_growing(struct tamis_store *s, const char *name)
 {
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, tamis_edit_put_growing(edit, name, strlen(name), NULL, NULL, NULL));
 }
 
 /* A new store "s" with a segment "g" that grows. */
@@ -109,9 +113,7 @@ static UNUSED void add_keys(struct tamis_writer *w, uint64_t first, uint64_t n)
 
 static UNUSED void drop_segment(struct tamis_store *s, const char *name)
 {
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, name, strlen(name), NULL));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, tamis_edit_drop(edit, name, strlen(name), NULL));
 }
 
 static UNUSED struct tamis_snapshot *snapshot_of(struct tamis_store *s)
@@ -126,13 +128,12 @@ static UNUSED struct tamis_snapshot *snapshot_of(struct tamis_store *s)
 static UNUSED enum tamis_reason reason_of_key(struct tamis_store *s, const char *name,
                                               struct tamis_key key)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t;
     enum tamis_reason why;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
     bool absent = tamis_snapshot_probe(snap, &t, &key, &why) == TAMIS_ABSENT;
-    assert_int_equal(absent, why == ABSENT_HERE);
-    tamis_snapshot_release(snap);
+    IS(absent, why == ABSENT_HERE);
     return why;
 }
 
@@ -159,30 +160,28 @@ static UNUSED const char *file_of(struct tamis_store *s, const char *store,
     static char path[4][900];
     static unsigned next;
     char *p = path[next++ % 4];
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t;
     struct tamis_segment_info info;
     OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
     OK(tamis_snapshot_segment(snap, t.slot - 1, &info));
     snprintf(p, sizeof path[0], "%s/%s", path_of(store), info.file);
-    tamis_snapshot_release(snap);
     return p;
 }
 
 /* The record of a segment, as in the catalog. */
 static UNUSED struct record record_in(struct tamis_store *s, const char *name)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t;
     struct record r;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
     assert_true(t.slot > 0);
     const struct entry *e = snap->entries[t.slot - 1];
-    assert_int_equal(record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
-                                   e->name_bytes, &r)
-                         .code,
-                     VERDICT_OK);
-    tamis_snapshot_release(snap);
+    IS(record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes, e->name_bytes,
+                     &r)
+           .code,
+       VERDICT_OK);
     return r;
 }
 
@@ -212,9 +211,8 @@ static UNUSED void poke_catalog(const char *store, const char *db, const char *k
 
 static UNUSED struct meta meta_in(const char *store)
 {
-    struct tamis_store *s = store_open(store);
+    STORE s = store_open(store);
     struct meta m = s->catalog->meta;
-    tamis_store_close(s);
     return m;
 }
 
@@ -230,7 +228,7 @@ static UNUSED void build_file(const char *path, const struct tamis_domain *d,
                               const char *name, const char *binding,
                               const uint8_t *store_uuid)
 {
-    struct tamis_builder *b;
+    BUILDER b;
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .domain = d,
                                         .identity.name = name,
@@ -244,12 +242,10 @@ static UNUSED void build_file(const char *path, const struct tamis_domain *d,
     for (uint64_t i = 0; i < 100; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
     OK(tamis_builder_finish_file(b, path, NULL));
-    tamis_builder_free(b);
 }
 
 static UNUSED int fail_fsync(int fd)
 {
-    (void)fd;
     errno = EIO;
     return -1;
 }
@@ -280,14 +276,12 @@ static UNUSED int sum_one(const char *path, const struct stat *st, int flag,
                           struct FTW *ftw)
 {
     size_t n = strlen(path);
-    (void)ftw;
     if (n > 5 && strcmp(path + n - 5, "-lock") == 0)
         return 0;
     uint64_t h = XXH3_64bits(path, n) + (uint64_t)flag;
     if (S_ISREG(st->st_mode)) {
-        uint8_t *bytes = file_read(path, &n);
+        FREED uint8_t *bytes = file_read(path, &n);
         h = XXH3_64bits_withSeed(bytes, n, h);
-        free(bytes);
     }
     tree_sum += h; /* in any order */
     return 0;
@@ -296,7 +290,7 @@ static UNUSED int sum_one(const char *path, const struct stat *st, int flag,
 static UNUSED uint64_t tree_of(const char *name)
 {
     tree_sum = 0;
-    assert_int_equal(nftw(path_of(name), sum_one, 16, FTW_PHYS), 0);
+    OK(nftw(path_of(name), sum_one, 16, FTW_PHYS));
     return tree_sum;
 }
 

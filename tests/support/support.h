@@ -1,60 +1,76 @@
 /* For all tests: a directory of their own, repeatable random numbers, damage, and keys.
- * Everything is static, so that each test stays one file. */
+ * Functions are static, so that each test stays one file; what changes is SHARED, as
+ * the objects that serve many tests (shop/) want the same. */
 #ifndef TAMIS_TESTS_SUPPORT_H
 #define TAMIS_TESTS_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "format/checksum.h"
+#include "lib/filter/view.h"
 #include "internals.h"
+#include "unit/unit.h"
+#include "unit/closed.h"
 
-#define UNUSED __attribute__((unused))
+/* One for all objects of a program. */
+#define SHARED __attribute__((weak))
 
 /* ---- a directory, removed at exit ---- */
 
-static char test_dir[512];
+SHARED char test_dir[512];
 
 static int remove_one(const char *path, const struct stat *st, int flag,
                       struct FTW *ftw)
 {
-    (void)st, (void)flag, (void)ftw;
     return remove(path);
 }
 
 static UNUSED int test_dir_remove(void **state)
 {
-    (void)state;
     return nftw(test_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static UNUSED int test_dir_create(void **state)
 {
     const char *tmp = getenv("TMPDIR");
-    (void)state;
     snprintf(test_dir, sizeof test_dir, "%s/tamis-test.XXXXXX", tmp ? tmp : "/tmp");
     return mkdtemp(test_dir) ? 0 : -1;
 }
 
-/* A path in the test's directory; eight may be in use at once. */
+#define TEST_IN_DIR(name) TEST_WITH(test_dir_create, test_dir_remove, name)
+
+/* A path in the test's directory: the same pointer for the same path, as long as a test
+ * has no more than these. */
 static UNUSED const char *path_of(const char *name)
 {
-    static char paths[8][1024];
+    static char paths[256][1024];
     static unsigned next;
-    char *p = paths[next++ % 8];
-    snprintf(p, sizeof paths[0], "%s/%s", test_dir, name);
-    return p;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", test_dir, name);
+    for (unsigned i = 0; i < N_OF(paths); i++)
+        if (strcmp(paths[i], path) == 0)
+            return paths[i];
+    return memcpy(paths[next++ % N_OF(paths)], path, sizeof path);
+}
+
+/* What is in the test's directory, with all that it has. */
+static UNUSED void remove_tree(const char *name)
+{
+    nftw(path_of(name), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- two forms: `make unit` takes the brief one, `make unit-long` the other ---- */
@@ -67,7 +83,7 @@ static UNUSED unsigned by_form(unsigned brief, unsigned long_form)
 
 /* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */
 
-static uint64_t random_state = 1;
+SHARED uint64_t random_state = 1;
 
 static UNUSED uint64_t random_u64(void)
 {
@@ -87,6 +103,13 @@ static UNUSED double random_unit(void)
     return (double)(random_u64() >> 11) * 0x1p-53;
 }
 
+/* For qsort(). */
+static UNUSED int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* ---- files ---- */
 
 static UNUSED uint8_t *file_read(const char *path, size_t *n)
@@ -94,11 +117,11 @@ static UNUSED uint8_t *file_read(const char *path, size_t *n)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
     assert_true(fd >= 0);
-    assert_int_equal(fstat(fd, &st), 0);
+    OK(fstat(fd, &st));
     uint8_t *bytes = malloc((size_t)st.st_size + 1);
     assert_non_null(bytes);
     *n = (size_t)st.st_size;
-    assert_int_equal(pread(fd, bytes, *n, 0), (ssize_t)*n);
+    IS(pread(fd, bytes, *n, 0), (ssize_t)*n);
     close(fd);
     return bytes;
 }
@@ -107,7 +130,7 @@ static UNUSED void file_write(const char *path, const void *bytes, size_t n)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     assert_true(fd >= 0);
-    assert_int_equal(pwrite(fd, bytes, n, 0), (ssize_t)n);
+    IS(pwrite(fd, bytes, n, 0), (ssize_t)n);
     close(fd);
 }
 
@@ -116,7 +139,7 @@ static UNUSED void file_has(const char *path, const void *bytes, size_t n)
 {
     size_t n_now;
     uint8_t *now = file_read(path, &n_now);
-    assert_int_equal(n_now, n);
+    IS(n_now, n);
     assert_memory_equal(now, bytes, n);
     free(now);
 }
@@ -126,7 +149,7 @@ static UNUSED void file_poke(const char *path, uint64_t offset, const void *byte
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    assert_int_equal(pwrite(fd, bytes, n, (off_t)offset), (ssize_t)n);
+    IS(pwrite(fd, bytes, n, (off_t)offset), (ssize_t)n);
     close(fd);
 }
 
@@ -137,7 +160,7 @@ static UNUSED void flip(const char *path, uint64_t at)
     int fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
     byte ^= 0x10;
-    assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+    IS(pwrite(fd, &byte, 1, (off_t)at), 1);
     close(fd);
 }
 
@@ -219,8 +242,7 @@ static UNUSED struct tamis_writer *create_writer(const char *path, double error,
 
 static UNUSED void add_hashes(struct tamis_writer *w, const uint64_t *hashes, size_t n)
 {
-    assert_int_equal(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, n),
-                     0);
+    OK(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, n));
 }
 
 /* The commit record that counts, read without the library's own reader. */
@@ -231,8 +253,8 @@ static UNUSED struct commit commit_of(const char *path)
     struct identity id;
     struct commit c;
     struct slot_health health;
-    assert_int_equal(identity_decode(header, n, &id).code, VERDICT_OK);
-    assert_int_equal(commit_choose_slot(header, &id, n, &c, &health).code, VERDICT_OK);
+    IS(identity_decode(header, n, &id).code, VERDICT_OK);
+    IS(commit_choose_slot(header, &id, n, &c, &health).code, VERDICT_OK);
     free(header);
     return c;
 }
@@ -284,9 +306,32 @@ static UNUSED void in_child(int (*fn)(void *), void *ctx)
     assert_true(child >= 0);
     if (child == 0)
         _exit(fn(ctx));
-    assert_int_equal(waitpid(child, &status, 0), child);
+    IS(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    IS(WEXITSTATUS(status), 0);
+}
+
+/* ---- mounts, which end with the process that asks for them ---- */
+
+/* In a chroot whose root is no mount, that mount is somewhere above. */
+static UNUSED bool make_private_above(void)
+{
+    int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = chroot(test_dir) == 0 && fchdir(root) == 0;
+    for (int up = 0; good && up < 64; up++)
+        good = chdir("..") == 0;
+    good = good && mount("none", ".", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+    return good && fchdir(root) == 0 && chroot(".") == 0 && fchdir(here) == 0;
+}
+
+/* False: this process may not mount. */
+static UNUSED bool own_mounts(void)
+{
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        return false;
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 ||
+           make_private_above();
 }
 
 /* ---- faults: system calls that fail when told to ---- */
@@ -302,11 +347,11 @@ enum call {
 
 /* The calls numbered fail_at (from 1) and up fail, n_failing of them. Those that sync
  * do nothing else: what these tests look at is the page cache, and disks are slow. */
-static struct fault {
+SHARED struct fault {
     unsigned long n, fail_at, n_failing;
     int error;
 } faults[N_CALLS];
-static struct io_calls calls_before;
+SHARED struct io_calls calls_before;
 
 static bool fault_due(enum call call)
 {
@@ -325,13 +370,11 @@ static ssize_t faulty_pwrite(int fd, const void *buf, size_t n, off_t offset)
 
 static int faulty_fdatasync(int fd)
 {
-    (void)fd;
     return fault_due(CALL_FDATASYNC) ? -1 : 0;
 }
 
 static int faulty_fsync(int fd)
 {
-    (void)fd;
     return fault_due(CALL_FSYNC) ? -1 : 0;
 }
 
@@ -348,10 +391,16 @@ static int faulty_rename(int from_dir, const char *from, int to_dir, const char 
                : calls_before.renameat2(from_dir, from, to_dir, to, flags);
 }
 
+/* A thread that is cancelled while it writes. */
+static UNUSED ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    pthread_cancel(pthread_self());
+    return pwrite(fd, buf, n, offset);
+}
+
 /* Counts calls from now on, and lets them fail as faults[] says. */
 static UNUSED int faults_on(void **state)
 {
-    (void)state;
     memset(faults, 0, sizeof faults);
     calls_before = io_calls;
     io_calls.pwrite = faulty_pwrite;
@@ -364,12 +413,11 @@ static UNUSED int faults_on(void **state)
 
 static UNUSED int faults_off(void **state)
 {
-    (void)state;
     io_calls = calls_before;
     return 0;
 }
 
-#define TEST_WITH_FAULTS(f) cmocka_unit_test_setup_teardown(f, faults_on, faults_off)
+#define TEST_WITH_FAULTS(name) TEST_WITH(faults_on, faults_off, name)
 
 /* Each test with a directory of its own, and with faults. */
 static UNUSED int dir_and_faults_on(void **state)
@@ -382,8 +430,8 @@ static UNUSED int dir_and_faults_off(void **state)
     return faults_off(state) || test_dir_remove(state);
 }
 
-#define TEST_IN_DIR_WITH_FAULTS(f)                                                     \
-    cmocka_unit_test_setup_teardown(f, dir_and_faults_on, dir_and_faults_off)
+#define TEST_IN_DIR_WITH_FAULTS(name)                                                  \
+    TEST_WITH(dir_and_faults_on, dir_and_faults_off, name)
 
 /* From now on the nth such call fails, once; a disk that reports an error once and
  * then lies is the hard case (R4). */
@@ -400,6 +448,37 @@ static UNUSED void fail_from_now(enum call call, int error)
 static UNUSED void fail_never(void)
 {
     memset(faults, 0, sizeof faults);
+}
+
+/* Rot that came before the digests: pages of a file sealed at birth that are good and
+ * say something else. */
+static UNUSED void reseal_file(const char *name)
+{
+    size_t n_bytes;
+    uint8_t *b = file_read(path_of(name), &n_bytes);
+    struct identity id;
+    struct commit c;
+    IS(identity_decode(b, n_bytes, &id).code, VERDICT_OK);
+    IS(commit_decode(b + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c).code,
+       VERDICT_OK);
+    for (size_t i = 0; i < c.n_stages; i++) {
+        struct stage_desc *s = &c.stages[i];
+        struct digest_tree t;
+        digest_tree_of(s->length / PAGE_BYTES, &t);
+        uint8_t *digests = b + s->digests_offset;
+        for (uint64_t p = 0; p < s->length / PAGE_BYTES; p++) {
+            struct le64 d = le64_of(page_digest(b + s->offset + p * PAGE_BYTES));
+            if (t.n_bytes)
+                memcpy(digests + p * DIGEST_BYTES, &d, sizeof d);
+            s->root = le64_get(d);
+        }
+        if (t.n_bytes)
+            s->root = digest_tree_finish(&t, digests);
+    }
+    c.table_digest = 0;
+    commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
+    file_write(path_of(name), b, n_bytes);
+    free(b);
 }
 
 #include <dirent.h>

@@ -10,6 +10,7 @@
 const char bridge_options_help[] =
     "  --fpr P          error of new filters, 1e-8..0.5 or with %; default: STORE's\n"
     "  --dry-run        say what would change, and change nothing\n"
+    "  --wait SECONDS   wait so long at most for another process, 0: not at all\n"
     "  --force          replace and drop segments of other databases, or of none\n"
     "  --json           the summary as one JSON value: tamis-json(5)\n"
     "  -h, --help       print this help\n"
@@ -21,18 +22,18 @@ const char bridge_exit_help[] =
     "STORE changes in one edit, or not at all. If only the summary fails, the edit is\n"
     "done, and it exits 4.\n";
 
-static int parse_error(const char *text, double *error)
+static int parse_real(const char *name, double min, double max, double *x)
 {
     char *end;
 
-    *error = strtod(text, &end);
-    if (end != text && strcmp(end, "%") == 0) {
-        *error /= 100;
+    *x = strtod(optarg, &end);
+    if (end != optarg && strcmp(end, "%") == 0) {
+        *x /= 100;
         end++;
     }
-    if (end == text || *end != '\0' || !(*error >= 1e-8 && *error <= 0.5))
-        return complain(EXIT_USAGE, "--fpr %s: give an error of 1e-8..0.5, or with %%",
-                        text);
+    if (end == optarg || *end != '\0' || !(*x >= min && *x <= max))
+        return complain(EXIT_USAGE, "--%s %s: give %g..%g, or with %%", name, optarg,
+                        min, max);
     return EXIT_DONE;
 }
 
@@ -40,7 +41,9 @@ static int parse_option(int c, char **argv, const char *help, struct bridge *out
 {
     switch (c) {
     case 'f':
-        return parse_error(optarg, &out->error);
+        return parse_real("fpr", 1e-8, 0.5, &out->error);
+    case 'w':
+        return parse_real("wait", 0, 1e9, &wait_limit);
     case 'd':
         out->dry_run = true;
         return EXIT_DONE;
@@ -68,13 +71,11 @@ static int parse_option(int c, char **argv, const char *help, struct bridge *out
 int bridge_parse(int argc, char **argv, const char *help, size_t max_directories,
                  struct bridge *out)
 {
-    static const struct option options[] = {{"fpr", required_argument, NULL, 'f'},
-                                            {"dry-run", no_argument, NULL, 'd'},
-                                            {"force", no_argument, NULL, 'F'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"fpr", required_argument, NULL, 'f'}, {"wait", required_argument, NULL, 'w'},
+        {"dry-run", no_argument, NULL, 'd'},   {"force", no_argument, NULL, 'F'},
+        {"json", no_argument, NULL, 'j'},      {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},   {NULL, 0, NULL, 0}};
     int c, status = EXIT_DONE;
     size_t n;
 
@@ -136,7 +137,8 @@ int bridge_finish_output(int status)
 int bridge_open(const struct bridge *b, struct tamis_store **store)
 {
     struct tamis_diag diag = {0};
-    int err = tamis_store_open(b->store, store, &diag);
+    struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
+    int err = tamis_store_open(b->store, &opt, store, &diag);
 
     return err ? bridge_complain_error(err, &diag, b->store) : EXIT_DONE;
 }

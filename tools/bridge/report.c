@@ -73,12 +73,10 @@ static void print_change(const struct bridge_report *r, const struct bridge_chan
 
 static void print_text(const struct bridge_report *r)
 {
-    char text[TEXT_BYTES];
-
-    printf("%s%" PRIu64 " table%s: %" PRIu64 " built, %" PRIu64 " kept, %" PRIu64
+    printf("%s%s: %" PRIu64 " built, %" PRIu64 " kept, %" PRIu64
            " without a filter, %" PRIu64 " dropped",
-           r->bridge->dry_run ? "dry run: " : "", r->tables, r->tables == 1 ? "" : "s",
-           r->built, r->kept, r->bare, r->dropped);
+           r->bridge->dry_run ? "dry run: " : "", COUNTED(r->tables, "table"), r->built,
+           r->kept, r->bare, r->dropped);
     if (r->keys)
         printf("; %" PRIu64 " keys", r->keys);
     if (r->left)
@@ -88,7 +86,7 @@ static void print_text(const struct bridge_report *r)
         print_change(r, &r->changes[i]);
     if (r->log_bytes)
         printf("%s of log: its keys are in no table and no segment yet\n",
-               size_text(text, (double)r->log_bytes));
+               SIZE(r->log_bytes));
 }
 
 /* ---- for programs ---- */

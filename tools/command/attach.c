@@ -25,7 +25,7 @@ static int edit(struct tamis_store *store, const struct options *o)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     struct tamis_edit *e;
-    int err = tamis_edit_begin(store, &e, &diag), status = EXIT_DONE;
+    int err = tamis_edit_begin(store, NULL, &e, &diag), status = EXIT_DONE;
 
     if (err != 0)
         return complain_error(err, &diag, o->args[0], advice(err));

@@ -34,10 +34,8 @@ static int print_report(json_t *root, const struct options *o, const struct back
         json_put(root, "left_out", json_count(report->n_left));
         json_print(root);
     } else {
-        printf("%llu segment%s, %llu file%s, %llu bytes\n",
-               (unsigned long long)report->n_segments,
-               report->n_segments == 1 ? "" : "s", (unsigned long long)report->n_files,
-               report->n_files == 1 ? "" : "s", (unsigned long long)report->n_bytes);
+        printf("%s, %s, %llu bytes\n", COUNTED(report->n_segments, "segment"),
+               COUNTED(report->n_files, "file"), (unsigned long long)report->n_bytes);
     }
     if (!output_works())
         return EXIT_IO;
@@ -47,16 +45,15 @@ static int print_report(json_t *root, const struct options *o, const struct back
         return complain_unread(&b->unread, o->args[0]);
     if (report->n_damaged == 0)
         return complain(EXIT_DAMAGE,
-                        "%s: copied, but %llu file%s left out: 'tamis verify' of the "
-                        "store says what would mend it",
-                        o->args[1], (unsigned long long)report->n_left,
-                        report->n_left == 1 ? "" : "s");
+                        "%s: copied, but %s left out: 'tamis verify' of the store says "
+                        "what would mend it",
+                        o->args[1], COUNTED(report->n_left, "file"));
     return complain(EXIT_DAMAGE,
-                    "%s: copied, but %llu file%s damaged in it and %llu file%s left "
-                    "out: 'tamis verify' of the store says what would mend it",
+                    "%s: copied, but %llu file%s damaged in it and %s left out: 'tamis "
+                    "verify' of the store says what would mend it",
                     o->args[1], (unsigned long long)report->n_damaged,
                     report->n_damaged == 1 ? " is" : "s are",
-                    (unsigned long long)report->n_left, report->n_left == 1 ? "" : "s");
+                    COUNTED(report->n_left, "file"));
 }
 
 static int copy(struct tamis_store *store, const char *path, struct backup *b,
@@ -66,7 +63,11 @@ static int copy(struct tamis_store *store, const char *path, struct backup *b,
     int err;
 
     endings_catch(&endings);
-    err = tamis_store_backup(store, path, found, b, report, diag);
+    err = tamis_store_backup(
+        store, path,
+        &(struct tamis_backup_options){
+            .size = sizeof(struct tamis_backup_options), .found = found, .ctx = b},
+        report, diag);
     endings_let(&endings, err != 0);
     return err;
 }
@@ -139,7 +140,7 @@ const struct command cmd_backup = {
 
 static int run_init(int argc, char **argv)
 {
-    struct tamis_store_options opt = {.size = sizeof(opt)};
+    struct tamis_store_options opt = {.size = sizeof(opt), .waiting = wait_ends};
     struct tamis_diag diag = {0};
     struct tamis_domain domain;
     struct options o;

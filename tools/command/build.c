@@ -299,31 +299,21 @@ static int put_all(void *work)
     return given(w->o, OPT_PACK) ? build_pack(w) : build_all(w);
 }
 
-/* Reports the segments as listed now. A segment that another process has dropped is
- * left out. */
-static void print_closing(const struct work *w)
+static int print_closing(const struct work *w)
 {
-    struct closing closing = {.json = given(w->o, OPT_JSON)};
-    struct tamis_snapshot *snapshot;
-    struct tamis_segment_info info;
-    struct tamis_target target;
+    struct closing closing;
+    int status = closing_begin(&closing, w->o, w->store);
 
-    if (tamis_snapshot_current(w->store, &snapshot, NULL) != 0)
-        return;
-    for (size_t i = 0; i < w->n; i++) {
-        const struct tamis_name *name = &w->tasks[i].name;
-
-        tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
-        if (target.slot > 0 &&
-            tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
-            closing_add(&closing, &info);
-    }
+    if (status != EXIT_DONE)
+        return status;
+    for (size_t i = 0; i < w->n; i++)
+        closing_listed(&closing, w->tasks[i].name.bytes, w->tasks[i].name.n_bytes);
     closing_end(&closing, w->o,
                 given(w->o, OPT_BARE)   ? "listed"
                 : given(w->o, OPT_PACK) ? "packed"
                                         : "built");
     closing_free(&closing);
-    tamis_snapshot_release(snapshot);
+    return EXIT_DONE;
 }
 
 static int edit(struct work *w, uint64_t total)
@@ -333,7 +323,7 @@ static int edit(struct work *w, uint64_t total)
 
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_begin(w->store, &w->edit, &diag);
+    err = tamis_edit_begin(w->store, NULL, &w->edit, &diag);
     if (err != 0) {
         status = complain_error(err, &diag, w->store_path, NULL);
         tamis_store_close(w->store);
@@ -346,7 +336,7 @@ static int edit(struct work *w, uint64_t total)
     if (err != 0)
         status = put_error(w, &w->tasks[0], err, &diag);
     if (status == EXIT_DONE)
-        print_closing(w);
+        status = print_closing(w);
     tamis_store_close(w->store);
     return status;
 }

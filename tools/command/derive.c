@@ -84,7 +84,7 @@ static int edit(struct derive *d)
 {
     const struct options *o = d->o;
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(d->store, &d->edit, &diag), status;
+    int err = tamis_edit_begin(d->store, NULL, &d->edit, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);

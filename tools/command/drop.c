@@ -9,28 +9,12 @@
 #include "command.h"
 #include "tamis.h"
 
-/* Runs before the drop, which removes these figures from the catalog. */
-static void look_at(const struct options *o, const struct tamis_snapshot *snapshot,
-                    struct closing *closing)
-{
-    struct tamis_segment_info info;
-    struct tamis_target target;
-
-    for (size_t i = 1; i < o->n_args; i++) {
-        tamis_snapshot_find(snapshot, o->args[i], strlen(o->args[i]), NULL, 0, 0,
-                            &target);
-        if (target.slot > 0 &&
-            tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
-            closing_add(closing, &info);
-    }
-}
-
 static int drop(struct tamis_store *store, const struct options *o)
 {
     struct tamis_diag diag = {0};
     struct tamis_edit *e = NULL;
     const char *name = "";
-    int err = tamis_edit_begin(store, &e, &diag);
+    int err = tamis_edit_begin(store, NULL, &e, &diag);
 
     for (size_t i = 1; i < o->n_args && err == 0; i++) {
         name = o->args[i];
@@ -47,19 +31,20 @@ static int drop(struct tamis_store *store, const struct options *o)
 
 static int run(int argc, char **argv)
 {
-    struct tamis_snapshot *snapshot;
+    struct closing closing = {0};
     struct tamis_store *store;
     struct options o;
     int status;
 
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
-    status = store_snapshot(o.args[0], &store, &snapshot);
+    closing.json = given(&o, OPT_JSON);
+    status = store_snapshot(o.args[0], &store, &closing.snapshot);
     if (status != EXIT_DONE)
         return status;
-    struct closing closing = {.json = given(&o, OPT_JSON)};
-    look_at(&o, snapshot, &closing);
-    tamis_snapshot_release(snapshot);
+    /* Before the drop, which removes these figures from the catalog. */
+    for (size_t i = 1; i < o.n_args; i++)
+        closing_listed(&closing, o.args[i], strlen(o.args[i]));
     status = drop(store, &o);
     if (status == EXIT_DONE)
         closing_end(&closing, &o, "dropped");

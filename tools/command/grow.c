@@ -6,6 +6,7 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
+#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "grow.h"
@@ -41,7 +42,7 @@ static int create(struct grow *g, struct tamis_diag *diag)
     const struct options *o = g->o;
     struct tamis_segment_options opt;
     struct tamis_edit *e;
-    int err = tamis_edit_begin(g->store, &e, diag);
+    int err = tamis_edit_begin(g->store, NULL, &e, diag);
 
     if (err != 0)
         return err;
@@ -161,7 +162,7 @@ static int open_writer(struct grow *g)
 {
     size_t n = strlen(g->name);
     struct tamis_diag diag = {0};
-    int err = tamis_store_writer(g->store, g->name, n, &g->writer, &diag);
+    int err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
     int status = EXIT_DONE;
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
@@ -172,7 +173,7 @@ static int open_writer(struct grow *g)
         err = create(g, &diag);
         /* Another process was faster: the segment exists. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
-            err = tamis_store_writer(g->store, g->name, n, &g->writer, &diag);
+            err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
         if (err == TAMIS_ERR_NO_SEGMENT)
             return no_filter(g);
     }
@@ -201,18 +202,20 @@ static int run(int argc, char **argv)
     g.path = o.args[0];
     g.name = o.args[1];
     grow_catch();
-    grow_hold();
+    endings_hold();
     status = store_open(g.path, &g.store);
-    grow_let();
+    endings_release();
     if (status == EXIT_DONE)
         status = grow_keys(&o, &g.keys);
     if (status == EXIT_DONE)
         status = wait_for_keys(&g);
     if (status == EXIT_DONE) {
-        grow_hold();
+        endings_hold(); /* a segment is made, or none */
         status = open_writer(&g);
-        grow_let();
+        endings_release();
     }
+    if (status != EXIT_DONE)
+        grow_ended(&g); /* unless something was said */
     status = status == EXIT_DONE ? grow_add(&g) : grow_end(status);
     keys_close(g.keys);
     tamis_store_close(g.store);

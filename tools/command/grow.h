@@ -17,11 +17,8 @@ struct grow {
     bool created; /* the segment, by this very command */
 };
 
-/* Notes a terminating signal from here on; grow_ended() tells. Between grow_hold() and
- * grow_let() the signal waits, so a segment is made, or none. */
+/* Notes a terminating signal from here on; grow_ended() tells. */
 void grow_catch(void);
-void grow_hold(void);
-void grow_let(void);
 /* Opens the list of keys. A signal ends the wait for them, too. */
 int grow_keys(const struct options *o, struct key_reader **keys);
 /* Has a signal come before any key was added? Reports it, and returns a status. */

@@ -16,19 +16,16 @@
 
 /* ---- a signal to end ---- */
 
-static volatile sig_atomic_t ended_by;
-static sigset_t held;
-
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void end(int number)
 {
-    ending_came(&ended_by, number);
+    ending_came(&endings_came, number);
 }
 
 int grow_keys(const struct options *o, struct key_reader **keys)
 {
-    return keys_open_until(o->n_args > 2 ? o->args[2] : "-", o->format, &ended_by,
+    return keys_open_until(o->n_args > 2 ? o->args[2] : "-", o->format, &endings_came,
                            keys);
 }
 
@@ -38,32 +35,18 @@ void grow_catch(void)
 {
     struct sigaction ours = {.sa_handler = end}, before;
 
+    complain_despite_signals();
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(numbers[i], &ours, NULL);
 }
 
-void grow_hold(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        sigaddset(&set, numbers[i]);
-    sigprocmask(SIG_BLOCK, &set, &held);
-}
-
-void grow_let(void)
-{
-    sigprocmask(SIG_SETMASK, &held, NULL);
-}
-
 int grow_ended(const struct grow *g)
 {
     char *name;
 
-    if (!ended_by)
+    if (!endings_came)
         return EXIT_DONE;
     name = escape(g->name, strlen(g->name));
     complain(0,
@@ -76,11 +59,11 @@ int grow_ended(const struct grow *g)
 
 int grow_end(int status)
 {
-    if (!ended_by)
+    if (!endings_came)
         return status;
     status = finish_output(status);
-    signal(ended_by, SIG_DFL);
-    raise(ended_by);
+    signal(endings_came, SIG_DFL);
+    raise(endings_came);
     return status;
 }
 
@@ -102,7 +85,7 @@ static int add_keys(struct session *w)
     int got = 1, err;
 
     complain_later();
-    while (!ended_by && (got = keys_next(g->keys, &key, &bytes)) > 0) {
+    while (!endings_came && (got = keys_next(g->keys, &key, &bytes)) > 0) {
         err = tamis_writer_add_key(g->writer, key, bytes);
         if (err != 0) {
             w->failed = true;
@@ -115,7 +98,7 @@ static int add_keys(struct session *w)
         }
     }
     progress_advance(n % 4096, keys_position(g->keys) - position);
-    return ended_by ? EXIT_IO : got < 0 ? keys_status(g->keys) : EXIT_DONE;
+    return endings_came ? EXIT_IO : got < 0 ? keys_status(g->keys) : EXIT_DONE;
 }
 
 /* A watermark claims that all keys up to it are in. An empty list makes no claim. */
@@ -195,31 +178,26 @@ static void print_object(const struct session *w, const struct tamis_filter_info
 static void print_line(const struct grow *g, const struct tamis_filter_info *info,
                        const char *name)
 {
-    char size[TEXT_BYTES], now[TEXT_BYTES], wanted[TEXT_BYTES];
     uint64_t n = keys_count(g->keys);
 
-    progress_close(
-        "added %llu key%s to segment '%s': %llu in all, %s, error %s, %s wanted, "
-        "watermark %llu",
-        (unsigned long long)n, n == 1 ? "" : "s", name, (unsigned long long)info->keys,
-        size_text(size, (double)info->file_bytes),
-        percent_text(now, info->expected_error),
-        percent_text(wanted, info->growth.error), (unsigned long long)info->watermark);
+    progress_close("added %s to segment '%s': %llu in all, %s, error %s, %s wanted, "
+                   "watermark %llu",
+                   COUNTED(n, "key"), name, (unsigned long long)info->keys,
+                   SIZE(info->file_bytes), PERCENT(info->expected_error),
+                   PERCENT(info->growth.error), (unsigned long long)info->watermark);
 }
 
 /* The keys are in, but the error exceeds the target: this is a failure. */
 static int stuck(const struct grow *g, const struct tamis_filter_info *info,
                  const char *name)
 {
-    char now[TEXT_BYTES], wanted[TEXT_BYTES];
     bool over = over_target(info);
 
     return complain(EXIT_IO,
                     "%s: segment '%s' could not grow: all %llu keys of the list are "
                     "committed, but the error is %s, and %s wanted: make room%s",
                     g->path, name, (unsigned long long)keys_count(g->keys),
-                    percent_text(now, info->expected_error),
-                    percent_text(wanted, info->growth.error),
+                    PERCENT(info->expected_error), PERCENT(info->growth.error),
                     over ? " and build it anew from its keys"
                          : " before more keys come");
 }
@@ -231,7 +209,7 @@ static void interrupted(const struct grow *g, const struct tamis_filter_info *in
     char store[1024] = "";
     uint64_t n = keys_count(g->keys);
 
-    if (ended_by)
+    if (endings_came)
         snprintf(store, sizeof(store), "%s: ", g->path);
     if (g->created && n == 0) {
         complain(0,
@@ -241,10 +219,10 @@ static void interrupted(const struct grow *g, const struct tamis_filter_info *in
         return;
     }
     complain(0,
-             "%ssegment '%s': %sthe first %llu key%s of the list %s committed, %llu in "
-             "all, at watermark %llu: run it again with the list",
-             store, name, ended_by ? "interrupted: " : "", (unsigned long long)n,
-             n == 1 ? "" : "s", n == 1 ? "is" : "are", (unsigned long long)info->keys,
+             "%ssegment '%s': %sthe first %s of the list %s committed, %llu in all, at "
+             "watermark %llu: run it again with the list",
+             store, name, endings_came ? "interrupted: " : "", COUNTED(n, "key"),
+             n == 1 ? "is" : "are", (unsigned long long)info->keys,
              (unsigned long long)info->watermark);
 }
 
@@ -259,7 +237,7 @@ static int tell(const struct session *w, const struct tamis_filter_info *info,
         work_is_done();
     if (json)
         print_object(w, info, name);
-    if ((w->interrupted || ended_by) && !w->failed)
+    if ((w->interrupted || endings_came) && !w->failed)
         interrupted(g, info, name);
     else if (status == EXIT_DONE && info->over_target)
         status = stuck(g, info, name);

@@ -13,18 +13,15 @@
 
 static void print_line(const struct tamis_segment_info *s, bool packed)
 {
-    char percent[TEXT_BYTES], created[TEXT_BYTES];
-
-    percent_text(percent, s->error);
     if (s->state == TAMIS_SEGMENT_BARE)
         printf("%-8s %5u %12s %12s %9s %12s ", state_name(s->state), s->rank, "-", "-",
                "-", "-");
     else
         printf("%-8s %5u %12llu %12llu %9s %12llu ",
                packed ? "packed" : state_name(s->state), s->rank,
-               (unsigned long long)s->keys, (unsigned long long)s->file_bytes, percent,
-               (unsigned long long)s->watermark);
-    printf("%-20s  ", time_text(created, s->created));
+               (unsigned long long)s->keys, (unsigned long long)s->file_bytes,
+               PERCENT(s->error), (unsigned long long)s->watermark);
+    printf("%-20s  ", TIME(s->created));
     print_escaped(stdout, s->name, s->name_bytes);
     putchar('\n');
 }

@@ -88,46 +88,57 @@ static int put(void *merge)
     return err ? put_error(m, err, &diag) : EXIT_DONE;
 }
 
-static int edit(struct merge *m)
+/* Does `work` in an edit, and commits it. */
+static int edit(struct merge *m, int (*work)(void *merge))
 {
-    const struct options *o = m->o;
+    const char *path = m->o->args[0];
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(m->store, &m->edit, &diag), status;
+    int err = tamis_edit_begin(m->store, NULL, &m->edit, &diag), status;
 
     if (err != 0)
-        return complain_error(err, &diag, o->args[0], NULL);
-    status = edit_work(m->edit, put, m, false);
+        return complain_error(err, &diag, path, NULL);
+    status = edit_work(m->edit, work, m, false);
     if (status != EXIT_DONE)
         return status;
     err = edit_commit(m->edit, &diag);
     if (err == TAMIS_ERR_EXISTS)
         return put_error(m, err, &diag);
-    if (err != 0)
-        return replaced_error(err, &diag, o->args[0]);
-    return print_merged(o, "segment", o->args[1], m->n, &m->report);
+    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
+}
+
+/* Opens the store and picks n segments, does `work`, and prints what was made. */
+static int run_with(struct merge *m, char *const *names, size_t n,
+                    int (*work)(void *merge), int (*print)(struct merge *m))
+{
+    const char *path = m->o->args[0];
+    int status = store_snapshot(path, &m->store, &m->snapshot);
+
+    if (status != EXIT_DONE)
+        return status;
+    status = pick_segments(m->snapshot, path, names, n, &m->segments, &m->n);
+    if (status == EXIT_DONE)
+        status = edit(m, work);
+    if (status == EXIT_DONE)
+        status = print(m);
+    free(m->segments);
+    tamis_snapshot_release(m->snapshot);
+    tamis_store_close(m->store);
+    return status;
+}
+
+static int print_sum(struct merge *m)
+{
+    return print_merged(m->o, "segment", m->o->args[1], m->n, &m->report);
 }
 
 static int run(int argc, char **argv)
 {
-    struct merge m = {0};
     struct options o;
-    int status;
 
     parse_options(argc, argv, 3, 0, &o);
     check_name(o.args[1], strlen(o.args[1]));
     check_names((const char *const *)o.args + 2, o.n_args - 2);
-    m.o = &o;
-    status = store_snapshot(o.args[0], &m.store, &m.snapshot);
-    if (status != EXIT_DONE)
-        return status;
-    status = pick_segments(m.snapshot, o.args[0], o.args + 2, o.n_args - 2, &m.segments,
-                           &m.n);
-    if (status == EXIT_DONE)
-        status = edit(&m);
-    free(m.segments);
-    tamis_snapshot_release(m.snapshot);
-    tamis_store_close(m.store);
-    return status;
+    return run_with(&(struct merge){.o = &o}, o.args + 2, o.n_args - 2, put, print_sum);
 }
 
 /* ---- build --from-list ---- */
@@ -151,56 +162,22 @@ static int remake(void *merge)
     return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;
 }
 
-static int from_list(struct merge *m)
+static int print_closing(struct merge *m)
 {
-    const char *path = m->o->args[0];
-    struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(m->store, &m->edit, &diag), status;
+    struct closing closing;
+    int status = closing_begin(&closing, m->o, m->store);
 
-    if (err != 0)
-        return complain_error(err, &diag, path, NULL);
-    status = edit_work(m->edit, remake, m, false);
     if (status != EXIT_DONE)
         return status;
-    err = edit_commit(m->edit, &diag);
-    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
-}
-
-static void print_closing(const struct options *o, struct tamis_store *store,
-                          const char *name)
-{
-    struct closing closing = {.json = given(o, OPT_JSON)};
-    struct tamis_snapshot *snapshot;
-    struct tamis_segment_info info;
-    struct tamis_target target;
-
-    if (tamis_snapshot_current(store, &snapshot, NULL) != 0)
-        return;
-    tamis_snapshot_find(snapshot, name, strlen(name), NULL, 0, 0, &target);
-    if (target.slot > 0 &&
-        tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
-        closing_add(&closing, &info);
-    closing_end(&closing, o, "built");
+    closing_listed(&closing, m->o->args[1], strlen(m->o->args[1]));
+    closing_end(&closing, m->o, "built");
     closing_free(&closing);
-    tamis_snapshot_release(snapshot);
+    return EXIT_DONE;
 }
 
 int build_from_list(const struct options *o)
 {
-    struct merge m = {.o = o};
-    int status = store_snapshot(o->args[0], &m.store, &m.snapshot);
-
-    if (status != EXIT_DONE)
-        return status;
-    status = pick_segments(m.snapshot, o->args[0], o->args + 1, 1, &m.segments, &m.n);
-    if (status == EXIT_DONE)
-        status = from_list(&m);
-    if (status == EXIT_DONE)
-        print_closing(o, m.store, o->args[1]);
-    free(m.segments);
-    tamis_snapshot_release(m.snapshot);
-    tamis_store_close(m.store);
-    return status;
+    return run_with(&(struct merge){.o = o}, o->args + 1, 1, remake, print_closing);
 }
 
 const struct command cmd_merge = {

@@ -46,7 +46,7 @@ static int edit(struct packing *p, int (*work)(void *packing), bool dry)
 {
     const char *path = p->o->args[0];
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(p->store, &p->edit, &diag), status;
+    int err = tamis_edit_begin(p->store, NULL, &p->edit, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
@@ -345,7 +345,6 @@ static int complain_lost(const struct packing *p)
 static int report_unpack(struct packing *p)
 {
     uint64_t n_bytes = unpacked_bytes(p);
-    char size[TEXT_BYTES];
 
     work_is_done();
     if (given(p->o, OPT_JSON)) {
@@ -358,8 +357,7 @@ static int report_unpack(struct packing *p)
         if (p->n == 0 && p->n_lost == 0)
             progress_close("nothing to unpack");
         else if (p->n > 0)
-            progress_close("unpacked %llu segment%s: %s", (unsigned long long)p->n,
-                           p->n == 1 ? "" : "s", size_text(size, (double)n_bytes));
+            progress_close("unpacked %s: %s", COUNTED(p->n, "segment"), SIZE(n_bytes));
     }
     if (!output_works())
         return EXIT_IO;

@@ -74,17 +74,15 @@ static json_t *plan_json(const struct tamis_plan *p)
 
 static void print_plan(const struct tamis_plan *p)
 {
-    char size[TEXT_BYTES];
-
     printf("keys          %llu\n", (unsigned long long)p->n_keys);
     printf("error         %.6g\n", p->error);
     printf("lanes         %u\n", p->lanes);
     printf("words         %u\n", p->words);
     printf("blocks        %llu per lane\n", (unsigned long long)p->n_blocks);
     printf("bits          %llu bytes (%s)\n", (unsigned long long)p->bits_bytes,
-           size_text(size, (double)p->bits_bytes));
+           SIZE(p->bits_bytes));
     printf("file          %llu bytes (%s)\n", (unsigned long long)p->file_bytes,
-           size_text(size, (double)p->file_bytes));
+           SIZE(p->file_bytes));
     printf("bits per key  %.3f\n", p->bits_per_key);
 }
 
@@ -92,12 +90,10 @@ static void print_plan(const struct tamis_plan *p)
 static void print_ribbon(const struct options *o)
 {
     struct tamis_plan p;
-    char size[TEXT_BYTES];
 
     if (tamis_plan_ribbon(o->n_keys, o->growth.error, &p) == 0)
         printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n",
-               (unsigned long long)p.file_bytes, size_text(size, (double)p.file_bytes),
-               p.bits_per_key);
+               (unsigned long long)p.file_bytes, SIZE(p.file_bytes), p.bits_per_key);
 }
 
 static json_t *ribbon_json(const struct options *o)
@@ -237,9 +233,8 @@ static int plan_growth(const struct options *o)
     }
     left = given(o, OPT_N_KEYS) && keys < o->n_keys ? o->n_keys - keys : 0;
     if (list == NULL && left > 0)
-        printf("no more stages: the last one takes the other %llu key%s, above its "
-               "error\n",
-               (unsigned long long)left, left == 1 ? "" : "s");
+        printf("no more stages: the last one takes the other %s, above its error\n",
+               COUNTED(left, "key"));
     if (list != NULL) {
         json_t *root = memory_or_exit(json_object());
 

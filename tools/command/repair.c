@@ -67,18 +67,16 @@ static void print_summary(const struct tamis_repair_report *report, bool left,
                     report->n_swept;
 
     if (done == 0)
-        printf("nothing %s: %llu segment%s\n", left ? "that repair can mend" : "to do",
-               (unsigned long long)report->n_segments,
-               report->n_segments == 1 ? "" : "s");
+        printf("nothing %s: %s\n", left ? "that repair can mend" : "to do",
+               COUNTED(report->n_segments, "segment"));
     else
-        printf(
-            "%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %llu "
-            "segment%s\n",
-            dry_run ? "would be" : "repaired", (unsigned long long)report->n_finished,
-            (unsigned long long)report->n_rebuilt,
-            (unsigned long long)report->n_quarantined,
-            (unsigned long long)report->n_swept, (unsigned long long)report->n_segments,
-            report->n_segments == 1 ? "" : "s");
+        printf("%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %s\n",
+               dry_run ? "would be" : "repaired",
+               (unsigned long long)report->n_finished,
+               (unsigned long long)report->n_rebuilt,
+               (unsigned long long)report->n_quarantined,
+               (unsigned long long)report->n_swept,
+               COUNTED(report->n_segments, "segment"));
     if (!report->complete)
         printf(
             "the list of segments may be incomplete, or have a filter of an "
@@ -111,12 +109,12 @@ static void print_confirmed(json_t *findings, bool confirmed)
 
 static int unlisted(const char *path, bool was_complete, uint64_t n)
 {
-    return complain(EXIT_DAMAGE,
-                    "%s: %s: %llu filter%s in quarantine/ may be of segments that are "
-                    "not listed: list those ('tamis build --bare'), remove files of "
-                    "segments that are gone, or --force",
-                    path, was_complete ? "confirmed already" : "not confirmed",
-                    (unsigned long long)n, n == 1 ? "" : "s");
+    return complain(
+        EXIT_DAMAGE,
+        "%s: %s: %s in quarantine/ may be of segments that are not listed: list those "
+        "('tamis build --bare'), remove files of segments that are gone, or --force",
+        path, was_complete ? "confirmed already" : "not confirmed",
+        COUNTED(n, "filter"));
 }
 
 static int confirm(const struct options *o)
@@ -201,11 +199,11 @@ static int is_to_end(void *ctx)
     return endings_came;
 }
 
-static const char *advice(int err, const char *path, bool uuid_given)
+static const char *advice(int err, const char *what, const char *path, bool uuid_given)
 {
     switch (err) {
-    case TAMIS_ERR_BUSY:
-        return "";
+    case TAMIS_ERR_BUSY: /* some of the library's words say what to do */
+        return strchr(what, ':') ? "" : NULL;
     case TAMIS_ERR_MISMATCH:
         return uuid_given ? "name this store's with --uuid, or leave it out"
                           : "--uuid says which";
@@ -229,11 +227,12 @@ static int failed(int err, const struct tamis_diag *diag, const struct options *
     int status;
 
     complain_despite_signals();
-    if (err == EINTR && endings_came)
+    if ((err == EINTR || err == TAMIS_ERR_BUSY) && endings_came)
         status =
             complain(EXIT_IO, "%s: the repair was interrupted: run it again", path);
     else
-        status = complain_error(err, diag, path, advice(err, path, given(o, OPT_UUID)));
+        status = complain_error(err, diag, path,
+                                advice(err, diag->what, path, given(o, OPT_UUID)));
     endings_let(endings, true);
     return status;
 }
@@ -289,6 +288,7 @@ static int run(int argc, char **argv)
         .ctx = &r,
         .store_uuid = given(&o, OPT_UUID) ? o.uuid : NULL,
         .stop = is_to_end,
+        .waiting = wait_ends,
     };
     endings_note(&endings);
     err = tamis_store_repair(o.args[0], &opt, &report, &diag);

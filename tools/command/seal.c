@@ -15,7 +15,7 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     struct tamis_writer *writer;
     struct tamis_diag diag = {0};
     uint64_t n_damaged = 0, watermark;
-    int err = tamis_store_writer(store, name, strlen(name), &writer, &diag);
+    int err = tamis_store_writer(store, name, strlen(name), NULL, &writer, &diag);
 
     if (err != 0)
         return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
@@ -35,9 +35,9 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
         char *text = escape(name, strlen(name));
 
         complain(0,
-                 "%s: segment '%s': %llu damaged page%s, sealed as all ones: no key is "
-                 "lost; build it anew to lower its error",
-                 path, text, (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
+                 "%s: segment '%s': %s, sealed as all ones: no key is lost; build it "
+                 "anew to lower its error",
+                 path, text, COUNTED(n_damaged, "damaged page"));
         free(text);
         return EXIT_DAMAGE;
     }

@@ -208,17 +208,16 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
 {
     char *uuid = hex(info->uuid, sizeof(info->uuid));
     char *name = escape(path, strlen(path));
-    char a[TEXT_BYTES], b[TEXT_BYTES];
 
     printf("store      %s%s", name, info->read_only ? ", read-only" : "");
     if (!info->complete)
         print_tinted(TINT_DOUBT, ", INCOMPLETE: segments may be missing");
-    printf("\nuuid       %s, made %s\n", uuid, time_text(a, info->created));
+    printf("\nuuid       %s, made %s\n", uuid, TIME(info->created));
     printf("hash       %u, seed %016llx\n", info->domain.hash_id,
            (unsigned long long)info->domain.seed);
     printf("defaults   error %s, growing by %g, tightening %g, from %llu keys%s\n",
-           percent_text(a, info->growth.error), info->growth.factor,
-           info->growth.tightening, (unsigned long long)info->growth.first_capacity,
+           PERCENT(info->growth.error), info->growth.factor, info->growth.tightening,
+           (unsigned long long)info->growth.first_capacity,
            t->for_packs ? ", for packs" : "");
     printf("segments   %llu: %llu sealed, %llu growing, %llu without a filter\n",
            (unsigned long long)info->n_segments,
@@ -228,7 +227,7 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
     if (t->n_packs > 0 || t->lost_packs.n > 0)
         printf("packs      %llu: %llu segments, %llu dead columns, %s\n",
                (unsigned long long)t->n_packs, (unsigned long long)t->n_packed,
-               (unsigned long long)t->n_dead, size_text(a, (double)t->pack_bytes));
+               (unsigned long long)t->n_dead, SIZE(t->pack_bytes));
     if (t->lost_packs.n > 0)
         print_tinted(TINT_BAD,
                      "           %zu more missing or damaged, %zu unreadable\n",
@@ -240,18 +239,16 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
                      (unsigned long long)t->over_target,
                      (unsigned long long)t->unreadable, (unsigned long long)t->lost);
     if (t->unusable_lists > 0)
-        print_tinted(TINT_BAD, "           %llu list%s unusable\n",
-                     (unsigned long long)t->unusable_lists,
-                     t->unusable_lists == 1 ? "" : "s");
+        print_tinted(TINT_BAD, "           %s unusable\n",
+                     COUNTED(t->unusable_lists, "list"));
     printf("keys       %llu\n", (unsigned long long)t->keys);
-    printf("filters    %s allocated", size_text(a, (double)t->allocated));
+    printf("filters    %s allocated", SIZE(t->allocated));
     if (t->allocated != t->bytes)
-        printf(", %s long", size_text(b, (double)t->bytes));
+        printf(", %s long", SIZE(t->bytes));
     if (t->keys > 0)
         printf(", %.2f bits per key", 8 * (double)t->allocated / (double)t->keys);
-    printf("\ncatalog    %s in use, %s on disk\n",
-           size_text(a, (double)info->catalog_bytes),
-           size_text(b, (double)t->catalog_file));
+    printf("\ncatalog    %s in use, %s on disk\n", SIZE(info->catalog_bytes),
+           SIZE(t->catalog_file));
     free(name);
     free(uuid);
 }
@@ -264,18 +261,15 @@ int complain_totals(const struct totals *t, const char *path)
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
     if (n_lost > 0)
-        snprintf(lost, sizeof(lost), ", %zu pack%s missing or damaged", n_lost,
-                 n_lost == 1 ? "" : "s");
+        snprintf(lost, sizeof(lost), ", %s missing or damaged",
+                 COUNTED(n_lost, "pack"));
     if (n_unread > 0)
-        snprintf(unread, sizeof(unread), ", %zu pack%s unreadable", n_unread,
-                 n_unread == 1 ? "" : "s");
+        snprintf(unread, sizeof(unread), ", %s unreadable", COUNTED(n_unread, "pack"));
     if (t->unusable_lists > 0)
-        snprintf(lists, sizeof(lists), ", %llu list%s unusable",
-                 (unsigned long long)t->unusable_lists,
-                 t->unusable_lists == 1 ? "" : "s");
-    return complain(
-        t->status,
-        "%s: %llu filter%s unreadable, %llu lost%s%s%s: 'tamis verify' says which",
-        path, (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
-        (unsigned long long)t->lost, lost, unread, lists);
+        snprintf(lists, sizeof(lists), ", %s unusable",
+                 COUNTED(t->unusable_lists, "list"));
+    return complain(t->status,
+                    "%s: %s unreadable, %llu lost%s%s%s: 'tamis verify' says which",
+                    path, COUNTED(t->unreadable, "filter"), (unsigned long long)t->lost,
+                    lost, unread, lists);
 }

@@ -86,9 +86,15 @@ static int open_both(struct place *p)
     if (p->info.state == TAMIS_SEGMENT_BARE)
         return 0;
     p->column = is_column(p->snapshot, p->index, &in_pack);
-    return p->column
-               ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL)
-               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
+    err = p->column
+              ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL)
+              : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
+    if (err == 0 &&
+        !made_for_segment(p->snapshot, p->index, p->column ? NULL : p->filter)) {
+        err = TAMIS_ERR_MISMATCH;
+        p->diag = (struct tamis_diag){.code = err, .what = "made for another segment"};
+    }
+    return err;
 }
 
 /* Finds the filter and the list of a segment. If a file is missing, another process may

@@ -23,6 +23,20 @@ struct checked {
     size_t n_listed; /* of those affected: repair makes them anew from their lists */
 };
 
+bool made_for_segment(struct tamis_snapshot *snapshot, size_t i,
+                      struct tamis_filter *own)
+{
+    struct tamis_segment_info s;
+    struct tamis_filter_info f;
+    struct tamis_verify rows;
+
+    if (own == NULL)
+        return tamis_snapshot_pack_pages(snapshot, i, &rows) != TAMIS_ERR_MISMATCH;
+    return tamis_snapshot_segment(snapshot, i, &s) != 0 ||
+           tamis_filter_info(own, &f) != 0 || f.name_bytes == 0 ||
+           (f.name_bytes == s.name_bytes && memcmp(f.name, s.name, s.name_bytes) == 0);
+}
+
 static bool keeps_file(struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_segment_info s;
@@ -71,11 +85,10 @@ static void damage_text(const struct checked *c, char *text, size_t room)
                  "and 'tamis pack --repack --keep' packs them anew",
                  c->n_affected, c->n_segments);
     else if (c->n_affected == 0)
-        snprintf(
-            text + n, room - (size_t)n,
-            "no answer of its %zu segment%s depends on that; 'tamis pack --repack' "
-            "writes a whole pack",
-            c->n_segments, c->n_segments == 1 ? "" : "s");
+        snprintf(text + n, room - (size_t)n,
+                 "no answer of its %s depends on that; 'tamis pack --repack' writes a "
+                 "whole pack",
+                 COUNTED(c->n_segments, "segment"));
     else
         snprintf(text + n, room - (size_t)n, "segments affected: %zu of %zu; %s%s",
                  c->n_affected, c->n_segments,

@@ -110,7 +110,7 @@ static void store_has(struct tree *list)
     struct tamis_edit *edit;
     struct tamis_name names[MOST_SEGMENTS + 1];
     find_filters(list);
-    int rc = tamis_edit_begin(store, &edit, NULL);
+    int rc = tamis_edit_begin(store, NULL, &edit, NULL);
     for (uint64_t i = 0; i < list->n && !rc; i++) {
         struct segment *s = &list->segments[i];
         names[i] = (struct tamis_name){s->name, strlen(s->name)};
@@ -122,10 +122,8 @@ static void store_has(struct tree *list)
     }
     if (!rc)
         rc = tamis_edit_retain(edit, names, list->n, NULL);
-    if (rc)
+    if (rc || (rc = tamis_edit_commit(edit, NULL)) == TAMIS_ERR_BUSY)
         tamis_edit_abort(edit);
-    else
-        rc = tamis_edit_commit(edit, NULL);
     if (rc)
         fprintf(stderr, "lsm_store: no filters were changed: %s\n", tamis_strerror(rc));
     find_filters(list);
@@ -218,7 +216,7 @@ static void open_tree(void)
     for (uint64_t i = 0; i < tree.n; i++)
         map_segment(&tree.segments[i]);
     tamis_store_create("filters", NULL, NULL); /* unless there is one */
-    int rc = tamis_store_open("filters", &store, NULL);
+    int rc = tamis_store_open("filters", NULL, &store, NULL);
     if (rc)
         fprintf(stderr, "lsm_store: it goes without filters: %s\n", tamis_strerror(rc));
     printf("at the start the lists differ in %u segments\n", find_filters(&tree));

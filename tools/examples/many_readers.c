@@ -87,7 +87,7 @@ static int reader(const char *dir)
     struct tamis_snapshot *now;
     struct tamis_diag diag;
     struct order order;
-    int rc = tamis_store_open(dir, &store, &diag);
+    int rc = tamis_store_open(dir, NULL, &store, &diag);
     if (rc)
         fail(dir, rc, &diag);
     while (read(0, &order, sizeof order) == sizeof order && order.what != STOP) {
@@ -160,7 +160,7 @@ static void put(struct tamis_store *store, const char *name, uint64_t n,
     struct tamis_edit *edit;
     struct tamis_builder *builder = NULL;
     struct tamis_diag diag;
-    int rc = tamis_edit_begin(store, &edit, &diag);
+    int rc = tamis_edit_begin(store, NULL, &edit, &diag);
     if (!rc && n == 0)
         rc = tamis_edit_put_growing(edit, name, strlen(name), NULL, NULL, &diag);
     else if (!rc)
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
     if (!dir)
         fail("the directory", errno, NULL);
     int rc = tamis_store_create(dir, NULL, &diag);
-    if (rc || (rc = tamis_store_open(dir, &store, &diag)))
+    if (rc || (rc = tamis_store_open(dir, NULL, &store, &diag)))
         fail(dir, rc, &diag);
     put(store, "large", LARGE, NULL);
     for (int i = 0; i < READERS; i++)
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
            READERS, mapped, copies);
 
     put(store, "grows", 0, NULL);
-    if ((rc = tamis_store_writer(store, "grows", 5, &writer, &diag)))
+    if ((rc = tamis_store_writer(store, "grows", 5, NULL, &writer, &diag)))
         fail("grows", rc, &diag);
     for (uint64_t n = 0; n < ROUNDS * ADDED;) {
         for (uint64_t end = n + ADDED; n < end && !rc; n++)

@@ -38,14 +38,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     opt->check = given(o, OPT_CHECK);
     opt->list_bits = o->list_bits;
     opt->kind = filter_kind(o);
-    if (o->binding_bytes > 0) {
-        opt->identity.binding = o->binding;
-        opt->identity.binding_bytes = o->binding_bytes;
-    }
-    if (o->segments.n > 0) {
-        opt->identity.name = o->segments.at[0];
-        opt->identity.name_bytes = strlen(o->segments.at[0]);
-    }
+    opt->identity = identity_of(o);
     if (given(o, OPT_SEED)) {
         opt->domain = domain;
         return status_of_error(tamis_domain_init(domain, 1, o->seed));
@@ -95,7 +88,7 @@ static void look(const char *file, struct tamis_filter_info *info)
 
 static void print_closing(const struct options *o, const char *file)
 {
-    char size[TEXT_BYTES], error[TEXT_BYTES], *name = escape(file, strlen(file));
+    char *name = escape(file, strlen(file));
     struct tamis_filter_info info;
 
     look(file, &info);
@@ -110,10 +103,8 @@ static void print_closing(const struct options *o, const char *file)
         progress_clear();
         json_print(root);
     } else if (!given(o, OPT_QUIET)) {
-        progress_close("built %s: %llu key%s, %s, error %s", name,
-                       (unsigned long long)info.keys, info.keys == 1 ? "" : "s",
-                       size_text(size, (double)info.file_bytes),
-                       percent_text(error, info.growth.error));
+        progress_close("built %s: %s, %s, error %s", name, COUNTED(info.keys, "key"),
+                       SIZE(info.file_bytes), PERCENT(info.growth.error));
     }
     free(name);
 }
@@ -168,8 +159,6 @@ static int run(int argc, char **argv)
                     given(&o, OPT_FPR)     ? "fpr"
                     : given(&o, OPT_CHECK) ? "check"
                                            : "kind, or --list");
-    if (o.segments.n > 1)
-        usage_error("give one --segment: a filter has one");
     status = prepare(&o, &info, &domain, &opt);
     if (status == EXIT_DONE)
         status = build(&o, &opt);

@@ -32,22 +32,19 @@ static void print_json_of(const char *name, const struct facts_of_bits *f)
 
 static void print_text_of(const struct facts_of_bits *f)
 {
-    char value[TEXT_BYTES], low[TEXT_BYTES], high[TEXT_BYTES];
-
     printf("keys: %.0f, %.0f to %.0f\n", f->now.keys.value, f->now.keys.low,
            f->now.keys.high);
-    printf("error now: %s\n", percent_text(value, f->now.error));
-    printf("measured: %s, %s to %s\n", percent_text(value, f->measured.value),
-           percent_text(low, f->measured.low), percent_text(high, f->measured.high));
+    printf("error now: %s\n", PERCENT(f->now.error));
+    printf("measured: %s, %s to %s\n", PERCENT(f->measured.value),
+           PERCENT(f->measured.low), PERCENT(f->measured.high));
 }
 
 static int tell_damage(const char *file, uint64_t n_damaged)
 {
     char *name = escape(file, strlen(file));
 
-    complain(0,
-             "%s: %llu damaged page%s counted as all ones: build it anew from its keys",
-             name, (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
+    complain(0, "%s: %s counted as all ones: build it anew from its keys", name,
+             COUNTED(n_damaged, "damaged page"));
     free(name);
     return EXIT_DAMAGE;
 }

@@ -94,6 +94,7 @@ X(PROMETHEUS, "prometheus", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(CHECK, "check", 0, FLAG, given, NULL, NO_RANGE, \
   "ask the filter for every key: finds flipped bits") \
 X(COLOR, "color", 0, COLOUR, given, NULL, NO_RANGE, NULL) \
+X(WAIT, "wait", 0, WAIT, given, "SECONDS", REALS(0, 999999), NULL) \
 X(SVG, "svg", 0, FILE, svg, "FILE", NO_RANGE, NULL) \
 X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "print only the names") \
 X(READS, "reads", 0, REAL, reads, "R", REALS(0, 1e9), NULL) \

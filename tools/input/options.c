@@ -49,6 +49,9 @@ static double real(const struct option_row *row, const char *text)
     return x;
 }
 
+/* All commands take them, and they conflict with nothing. */
+#define COMMON (WITH(OPT_COLOR) | WITH(OPT_WAIT))
+
 /* Room for o->segments and o->replaces: neither has more names than there are words. */
 static const char **lists;
 
@@ -120,8 +123,7 @@ static void take(struct options *o, enum option_id id, const char *arg)
 
     if (given(o, id) && row->value != NULL && row->type != OPTION_NAMES)
         usage_error("--%s is given twice: once will do", row->name);
-    /* --color changes only how output looks: it conflicts with nothing. */
-    o->given |= id == OPT_COLOR ? 0 : WITH(id);
+    o->given |= WITH(id) & ~COMMON;
     switch (row->type) {
     case OPTION_FLAG:
         break;
@@ -168,6 +170,9 @@ static void take(struct options *o, enum option_id id, const char *arg)
     case OPTION_COLOUR:
         if (!colour_choose(arg ? arg : "always"))
             usage_error("--color is never, auto or always, not '%s'", arg);
+        break;
+    case OPTION_WAIT:
+        wait_limit = real(row, arg);
         break;
     }
 }
@@ -256,7 +261,7 @@ _Noreturn static void bad_option(const char *word, const struct option *longs)
 /* Gives getopt_long() the options of this command. */
 static uint64_t allow(struct option *longs, char *shorts)
 {
-    uint64_t allowed = WITH(OPT_COLOR);
+    uint64_t allowed = COMMON;
 
     for (size_t i = 0; i < MAX_OPTION_HELP; i++)
         allowed |= this_command->options[i].ids;
@@ -354,6 +359,20 @@ struct tamis_derivation derivation_of(const struct options *o)
     if (given(o, OPT_FPR))
         d.operation = TAMIS_SHRINK;
     return d;
+}
+
+struct tamis_identity identity_of(const struct options *o)
+{
+    struct tamis_identity id = {.binding = o->binding,
+                                .binding_bytes = o->binding_bytes};
+
+    if (o->segments.n > 1)
+        usage_error("give one --segment: a file has one");
+    if (o->segments.n > 0) {
+        id.name = o->segments.at[0];
+        id.name_bytes = strlen(id.name);
+    }
+    return id;
 }
 
 uint64_t filter_kind(const struct options *o)

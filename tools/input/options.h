@@ -22,6 +22,7 @@ enum option_type {
     OPTION_BINDING,
     OPTION_UUID,
     OPTION_COLOUR,
+    OPTION_WAIT,
 };
 
 struct option_row {

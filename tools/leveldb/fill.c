@@ -296,7 +296,7 @@ static int begin(struct attempt *a)
     int err = tamis_snapshot_current(a->store, &a->before, &diag);
 
     if (err == 0 && !a->b->dry_run)
-        err = tamis_edit_begin(a->store, &a->edit, &diag);
+        err = tamis_edit_begin(a->store, NULL, &a->edit, &diag);
     if (err != 0)
         return bridge_complain_error(err, &diag, a->b->store);
     a->is_live =
@@ -307,11 +307,10 @@ static int begin(struct attempt *a)
 static int commit(struct attempt *a)
 {
     struct tamis_diag diag = {0};
-    struct tamis_edit *edit = a->edit;
-    int err;
+    int err = a->edit ? tamis_edit_commit(a->edit, &diag) : 0;
 
-    a->edit = NULL;
-    err = edit ? tamis_edit_commit(edit, &diag) : 0;
+    if (err != TAMIS_ERR_BUSY) /* else it is to be aborted */
+        a->edit = NULL;
     return err ? edit_failed(a, err, &diag) : EXIT_DONE;
 }
 

@@ -53,8 +53,8 @@ $B/tests/leveldb/%: $B/tests/leveldb/%.o $B/libtamis-leveldb.a $B/libtamis.a
 check-leveldb: $(LEVELDB_TESTS) all leveldb $B/tools/demo/blocks_leveldb | deps-check-leveldb
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/leveldb/check.sh $B
 
-check-leveldb-planted: | deps-check-leveldb
-	@tests/leveldb/planted.sh
+check-leveldb-planted: check-leveldb
+	@tests/engine_bugs.sh leveldb $B $(ONLY)
 
 bench-leveldb: $B/tests/leveldb/compare
 	@$< --seed $(SEED)

@@ -26,6 +26,10 @@ int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
 {
     int err = tamis_edit_commit(edit, diag);
 
+    if (err == TAMIS_ERR_BUSY) {
+        tamis_edit_abort(edit);
+        endings_release(); /* the signal that ended the wait ends the process */
+    }
     if (err == 0 && diag->what[0] != '\0') {
         char *file = escape(diag->file, strlen(diag->file));
 

@@ -68,7 +68,8 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
  * the edit is aborted. A terminating signal makes it fail, so that it leaves no file.
  */
 int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool dry);
-/* Commits it, and warns of dropped files that could not be removed. diag: not NULL. */
+/* Commits it, and warns of dropped files that could not be removed. A signal that ends
+ * the wait for another process aborts the edit. diag: not NULL. */
 int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 
 /* ==== packs.c: packs of a store ================================================== */

@@ -10,7 +10,8 @@
 int store_open(const char *path, struct tamis_store **store)
 {
     struct tamis_diag diag = {0};
-    int err = tamis_store_open(path, store, &diag);
+    struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
+    int err = tamis_store_open(path, &opt, store, &diag);
 
     return err ? complain_error(err, &diag, path, store_advice(err, path)) : EXIT_DONE;
 }

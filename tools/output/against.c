@@ -143,7 +143,7 @@ static void print_unchecked(const struct against *a)
 
     if (n == 0)
         return;
-    printf("not checked: %llu segment%s", (unsigned long long)n, n == 1 ? "" : "s");
+    printf("not checked: %s", COUNTED(n, "segment"));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         if (counts[i].n > 0) {
             printf("%s%llu %s", before, (unsigned long long)counts[i].n, counts[i].why);
@@ -172,11 +172,9 @@ static void print_sum(const struct against *a)
 {
     if (a->lost > MAX_LISTED)
         printf("lost\t... and %llu more\n", (unsigned long long)(a->lost - MAX_LISTED));
-    printf("checked %llu %s%s in %llu segment%s: %llu lost\n",
-           (unsigned long long)a->keys,
-           a->by_hash ? a->keys == 1 ? "hash" : "hashes" : "key",
-           a->by_hash || a->keys == 1 ? "" : "s", (unsigned long long)a->segments,
-           a->segments == 1 ? "" : "s", (unsigned long long)a->lost);
+    printf("checked %s in %s: %llu lost\n",
+           COUNTED(a->keys, a->by_hash ? "hash" : "key"),
+           COUNTED(a->segments, "segment"), (unsigned long long)a->lost);
     print_unchecked(a);
 }
 

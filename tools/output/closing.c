@@ -10,7 +10,7 @@
 #include "output.h"
 #include "tamis.h"
 
-void closing_add(struct closing *c, const struct tamis_segment_info *info)
+static void add(struct closing *c, const struct tamis_segment_info *info)
 {
     json_t *o;
 
@@ -38,9 +38,30 @@ void closing_add(struct closing *c, const struct tamis_segment_info *info)
     json_put(c->list, NULL, o);
 }
 
+int closing_begin(struct closing *c, const struct options *o, struct tamis_store *store)
+{
+    struct tamis_diag diag = {0};
+
+    *c = (struct closing){.json = given(o, OPT_JSON)};
+    if (tamis_snapshot_current(store, &c->snapshot, &diag) == 0)
+        return EXIT_DONE;
+    return complain(EXIT_IO, "%s: %s: the work is done, only its report is lost",
+                    o->args[0], diag.what);
+}
+
+void closing_listed(struct closing *c, const char *name, size_t n_bytes)
+{
+    struct tamis_segment_info info;
+    struct tamis_target t;
+
+    tamis_snapshot_find(c->snapshot, name, n_bytes, NULL, 0, 0, &t);
+    if (t.slot > 0 && tamis_snapshot_segment(c->snapshot, t.slot - 1, &info) == 0)
+        add(c, &info);
+}
+
 static void print_line(const struct closing *c, const char *verb)
 {
-    char size[TEXT_BYTES], error[TEXT_BYTES], what[1200];
+    char what[1200];
 
     if (c->n == 1)
         snprintf(what, sizeof(what), "segment '%s'", c->name);
@@ -49,10 +70,8 @@ static void print_line(const struct closing *c, const char *verb)
     if (c->n_filters == 0)
         progress_close("%s %s, without a filter", verb, what);
     else
-        progress_close("%s %s: %llu key%s, %s, error %s%s", verb, what,
-                       (unsigned long long)c->keys, c->keys == 1 ? "" : "s",
-                       size_text(size, (double)c->bytes), percent_text(error, c->error),
-                       c->n > 1 ? " at most" : "");
+        progress_close("%s %s: %s, %s, error %s%s", verb, what, COUNTED(c->keys, "key"),
+                       SIZE(c->bytes), PERCENT(c->error), c->n > 1 ? " at most" : "");
 }
 
 static void print_object(struct closing *c)
@@ -80,4 +99,5 @@ void closing_free(struct closing *c)
 {
     free(c->name);
     json_decref(c->list);
+    tamis_snapshot_release(c->snapshot);
 }

@@ -41,17 +41,16 @@ static const char *contained(const struct compared *c, int i)
 static void print_text(const struct compared *compared, const char *const names[2])
 {
     const struct tamis_comparison *c = &compared->keys;
-    char value[TEXT_BYTES], low[TEXT_BYTES], high[TEXT_BYTES];
 
     print_keys(names[0], &c->keys[0], compared->exact);
     print_keys(names[1], &c->keys[1], compared->exact);
     print_keys("together", &c->all, compared->exact);
     print_keys("in common", &c->common, compared->exact);
     if (compared->exact)
-        printf("Jaccard: %s\n", percent_text(value, c->jaccard.value));
+        printf("Jaccard: %s\n", PERCENT(c->jaccard.value));
     else
-        printf("Jaccard: %s, %s to %s\n", percent_text(value, c->jaccard.value),
-               percent_text(low, c->jaccard.low), percent_text(high, c->jaccard.high));
+        printf("Jaccard: %s, %s to %s\n", PERCENT(c->jaccard.value),
+               PERCENT(c->jaccard.low), PERCENT(c->jaccard.high));
     printf("all of the first in the second: %s; of the second in the first: %s\n",
            contained(compared, 0), contained(compared, 1));
     if (compared->exact)
@@ -224,7 +223,6 @@ int print_comparison(const struct options *o, const struct compared *c,
     if (n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
-                    "%llu damaged page%s left out: 'tamis verify' and 'tamis file "
-                    "verify' tell which",
-                    (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
+                    "%s left out: 'tamis verify' and 'tamis file verify' tell which",
+                    COUNTED(n_damaged, "damaged page"));
 }

@@ -113,13 +113,9 @@ int replaced_error(int err, const struct tamis_diag *diag, const char *store)
 
 static void print_text(const char *name, const struct tamis_derive_report *r)
 {
-    char size[TEXT_BYTES], error[TEXT_BYTES];
-
     print_escaped(stdout, name, strlen(name));
-    printf(": %llu key%s in %llu stage%s, %s, error %s\n", (unsigned long long)r->keys,
-           r->keys == 1 ? "" : "s", (unsigned long long)r->n_stages,
-           r->n_stages == 1 ? "" : "s", size_text(size, (double)r->file_bytes),
-           percent_text(error, r->error));
+    printf(": %s in %s, %s, error %s\n", COUNTED(r->keys, "key"),
+           COUNTED(r->n_stages, "stage"), SIZE(r->file_bytes), PERCENT(r->error));
 }
 
 static void print_json(const char *what, const char *name,
@@ -152,10 +148,9 @@ int print_derived(const struct options *o, const char *what, const char *name,
         return EXIT_DONE;
     text = escape(name, strlen(name));
     complain(0,
-             "%s: %llu damaged page%s of the sources counted as all ones: no key is "
-             "lost; build it anew from its keys to lower its error",
-             text, (unsigned long long)report->n_damaged,
-             report->n_damaged == 1 ? "" : "s");
+             "%s: %s of the sources counted as all ones: no key is lost; build it anew "
+             "from its keys to lower its error",
+             text, COUNTED(report->n_damaged, "damaged page"));
     free(text);
     return EXIT_DAMAGE;
 }

@@ -91,7 +91,6 @@ static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
 
 void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
-    char a[TEXT_BYTES], b[TEXT_BYTES];
     struct tamis_filter_info info;
 
     if (tamis_filter_info(filter, &info) != 0)
@@ -101,21 +100,19 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
            : info.clean ? ", no writer"
                         : ", a writer has it or died");
     if (info.n_settled)
-        printf(", %u of %u stage%s settled", info.n_settled, info.n_stages,
-               info.n_stages == 1 ? "" : "s");
+        printf(", %u of %s settled", info.n_settled, COUNTED(info.n_stages, "stage"));
     putchar('\n');
     printf("  keys        %llu\n", (unsigned long long)info.keys);
-    printf("  error       %s expected, target %s%s",
-           percent_text(a, info.expected_error), percent_text(b, info.growth.error),
-           over_target(&info) ? ": " : "");
+    printf("  error       %s expected, target %s%s", PERCENT(info.expected_error),
+           PERCENT(info.growth.error), over_target(&info) ? ": " : "");
     if (over_target(&info))
         print_tinted(TINT_BAD, "OVER TARGET, build the segment anew");
     printf("\n  watermark   %llu\n", (unsigned long long)info.watermark);
     printf("  size        %llu bytes (%s)", (unsigned long long)info.file_bytes,
-           size_text(a, (double)info.file_bytes));
+           SIZE(info.file_bytes));
     if (allocated != info.file_bytes)
         printf(" long, %llu allocated (%s)", (unsigned long long)allocated,
-               size_text(b, (double)allocated));
+               SIZE(allocated));
     putchar('\n');
     printf(
         "  stage lanes words       blocks     capacity         keys    fill   target "

@@ -55,18 +55,14 @@ void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t inde
 
 void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
 {
-    char size[TEXT_BYTES];
     struct tamis_diag diag = {0};
     struct taken t;
     int err = its_list(snapshot, index, &t, &diag);
 
     if (err == 0)
-        printf("  list        %llu hash%s of %u bit%s, %llu bytes (%s), %.1f bits a "
-               "hash\n",
-               (unsigned long long)t.facts.n_hashes, t.facts.n_hashes == 1 ? "" : "es",
-               t.facts.hash_bits, t.facts.hash_bits == 1 ? "" : "s",
-               (unsigned long long)t.n_bytes, size_text(size, (double)t.n_bytes),
-               t.bits);
+        printf("  list        %s of %s, %llu bytes (%s), %.1f bits a hash\n",
+               COUNTED(t.facts.n_hashes, "hash"), COUNTED(t.facts.hash_bits, "bit"),
+               (unsigned long long)t.n_bytes, SIZE(t.n_bytes), t.bits);
     else if (err != TAMIS_ERR_NO_SEGMENT)
         print_tinted(TINT_BAD, "  list        unusable: %s\n",
                      diag.what[0] ? diag.what : tamis_strerror(err));
@@ -177,9 +173,9 @@ static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
     char *text = escape(name.bytes, name.n_bytes);
 
     complain(0,
-             "%s: segment '%s': its list has %u bit%s of each hash, and a filter is "
-             "asked for all 64: check it with --against and its keys",
-             store, text, bits, bits == 1 ? "" : "s");
+             "%s: segment '%s': its list has %s of each hash, and a filter is asked "
+             "for all 64: check it with --against and its keys",
+             store, text, COUNTED(bits, "bit"));
     free(text);
     return EXIT_USAGE;
 }

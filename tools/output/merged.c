@@ -12,13 +12,10 @@
 static void print_text(const char *name, size_t n_lists,
                        const struct tamis_merge_report *r)
 {
-    char size[TEXT_BYTES];
-
     print_escaped(stdout, name, strlen(name));
-    printf(": %llu key%s of %zu list%s, %llu repeat%s, %s\n",
-           (unsigned long long)r->n_hashes, r->n_hashes == 1 ? "" : "s", n_lists,
-           n_lists == 1 ? "" : "s", (unsigned long long)r->n_repeats,
-           r->n_repeats == 1 ? "" : "s", size_text(size, (double)r->file_bytes));
+    printf(": %s of %s, %s, %s\n", COUNTED(r->n_hashes, "key"),
+           COUNTED(n_lists, "list"), COUNTED(r->n_repeats, "repeat"),
+           SIZE(r->file_bytes));
 }
 
 int print_merged(const struct options *o, const char *what, const char *name,

@@ -170,15 +170,19 @@ int complain_unread(const struct unread *u, const char *store);
 
 /* ==== closing.c: segments built or dropped ======================================= */
 
-/* Zeroed, but for `json`. */
 struct closing {
     bool json;
     uint64_t n, n_filters, keys, bytes;
     double error; /* the largest that is wanted */
     char *name;   /* of the last one */
     json_t *list;
+    struct tamis_snapshot *snapshot;
 };
-void closing_add(struct closing *c, const struct tamis_segment_info *info);
+/* For what was built in the store, as it is listed now. Returns the status. */
+int closing_begin(struct closing *c, const struct options *o,
+                  struct tamis_store *store);
+/* Leaves out what the snapshot does not list: another process has dropped it. */
+void closing_listed(struct closing *c, const char *name, size_t n_bytes);
 /* Prints "VERB segment 'x': ..." unless --quiet, or with --json one object. */
 void closing_end(struct closing *c, const struct options *o, const char *verb);
 void closing_free(struct closing *c);

@@ -69,22 +69,18 @@ static void left_text(const struct tamis_pack_report *r, char *text, size_t room
 
 static void print_line(const struct options *o, const struct tamis_pack_report *r)
 {
-    char size[TEXT_BYTES], room[TEXT_BYTES], left[200];
+    char left[200];
     bool dry = given(o, OPT_DRY_RUN);
 
     left_text(r, left, sizeof(left));
     if (r->n_packed == 0)
         progress_close("nothing to pack%s%s", left[0] ? ": " : "", left);
     else
-        progress_close("%s %llu segment%s, %llu of them from other packs: %s, %llu "
-                       "band%s%s%s%s%s",
-                       dry ? "would pack" : "packed", (unsigned long long)r->n_packed,
-                       r->n_packed == 1 ? "" : "s", (unsigned long long)r->n_repacked,
-                       size_text(size, (double)r->file_bytes),
-                       (unsigned long long)r->n_bands, r->n_bands == 1 ? "" : "s",
-                       dry ? ", free: " : "",
-                       dry ? size_text(room, (double)r->free_bytes) : "",
-                       left[0] ? "; left: " : "", left);
+        progress_close("%s %s, %llu of them from other packs: %s, %s%s%s%s%s",
+                       dry ? "would pack" : "packed", COUNTED(r->n_packed, "segment"),
+                       (unsigned long long)r->n_repacked, SIZE(r->file_bytes),
+                       COUNTED(r->n_bands, "band"), dry ? ", free: " : "",
+                       dry ? SIZE(r->free_bytes) : "", left[0] ? "; left: " : "", left);
 }
 
 void packed_print(const struct options *o, const struct tamis_pack_report *r)

@@ -407,7 +407,7 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
     print_store("tamis_catalog_complete",
                 "0 if segments may be missing: then no key is absent everywhere.",
                 store, info->complete);
-    print_store("tamis_catalog_bytes", "Bytes in use by the catalog.", store,
+    print_store("tamis_catalog_bytes", "Bytes of the catalog's file.", store,
                 (double)info->catalog_bytes);
     print_store("tamis_created_timestamp_seconds",
                 "When the store was made, since 1970.", store,

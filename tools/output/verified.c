@@ -56,9 +56,8 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
     int err = tamis_filter_verify(filter, &report, &diag);
 
     if (report.n_damaged > 0) {
-        snprintf(what, sizeof(what), "%llu of %llu page%s, the first at offset %llu",
-                 (unsigned long long)report.n_damaged,
-                 (unsigned long long)report.n_pages, report.n_pages == 1 ? "" : "s",
+        snprintf(what, sizeof(what), "%llu of %s, the first at offset %llu",
+                 (unsigned long long)report.n_damaged, COUNTED(report.n_pages, "page"),
                  (unsigned long long)report.first_damaged);
     } else if (err != 0) {
         snprintf(what, sizeof(what), "%.100s",
@@ -68,8 +67,7 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
                          ? "the other one serves, and 'tamis repair' mends it"
                          : "the other one serves";
     } else {
-        snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
-                 report.n_pages == 1 ? "" : "s");
+        snprintf(what, sizeof(what), "%s", COUNTED(report.n_pages, "page"));
     }
     if (err != 0 && advice == NULL && advise != NULL)
         advice = advise(ctx, err);

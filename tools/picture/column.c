@@ -74,31 +74,29 @@ static void draw_name(FILE *to, const struct column *c, double x, double width)
 
 static void draw_tip(FILE *to, const struct column *c)
 {
-    char keys[TEXT_BYTES], size[TEXT_BYTES], a[TEXT_BYTES], b[TEXT_BYTES];
-    char made[TEXT_BYTES], *name = escape(c->name, c->name_bytes);
+    char *name = escape(c->name, c->name_bytes);
 
     fputs("<title>", to);
     if (c->n == 1)
         xml_text(to, name);
     else
         fprintf(to, "%llu segments", (unsigned long long)c->n);
-    fprintf(to, "\n%s keys, %s", count_text(keys, c->keys),
-            size_text(size, (double)c->bytes));
+    fprintf(to, "\n%s keys, %s", COUNT(c->keys), SIZE(c->bytes));
     if (c->length != c->bytes)
-        fprintf(to, " allocated, %s long", size_text(size, (double)c->length));
+        fprintf(to, " allocated, %s long", SIZE(c->length));
     fprintf(to, "\nrank %u", c->rank);
     if (c->bits > 0)
         fprintf(to, "\n%.2f%% of the bits are set",
                 100 * (double)c->bits_set / (double)c->bits);
     if (c->n == 1 && c->n_unreadable == 0)
-        fprintf(to, "\nerror %s expected, %s wanted", percent_text(a, c->error),
-                percent_text(b, c->target));
+        fprintf(to, "\nerror %s expected, %s wanted", PERCENT(c->error),
+                PERCENT(c->target));
     else if (c->n_unreadable < c->n)
         fprintf(to, "\nerror %.3g to %.3g times the target", c->lowest, c->highest);
     if (c->n_unreadable > 0)
         fprintf(to, "\n%llu not to be read", (unsigned long long)c->n_unreadable);
     fprintf(to, "\nmade %s%s</title>", c->n > 1 ? "about " : "",
-            time_text(made, (uint64_t)c->created));
+            TIME((uint64_t)c->created));
     free(name);
 }
 

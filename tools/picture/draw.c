@@ -198,27 +198,25 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
                      exp2(abs(power)));
     }
     for (int quarter = 0; quarter <= 4; quarter++) {
-        char size[TEXT_BYTES];
-
         svg_text(to, LEFT + quarter * PICTURE_WIDTH / 4.0, ERROR_FLOOR + 20,
                  quarter == 0   ? ""
                  : quarter == 4 ? "text-anchor=\"end\""
                                 : "text-anchor=\"middle\"",
-                 "%s", size_text(size, (double)p->bytes * quarter / 4));
+                 "%s", SIZE((double)p->bytes * quarter / 4));
     }
 }
 
 /* A bracket under the columns of a rank, and the longest of its names that has room. */
 static void draw_rank(FILE *to, uint32_t rank, uint64_t n, double x, double end)
 {
-    char names[3][64], segments[TEXT_BYTES];
+    char names[3][64];
 
     if (end - x < 3)
         return;
     fprintf(to, "<path d=\"M%.1f %dv5H%.1fv-5\" fill=\"none\" class=\"axis\"/>\n",
             x + 0.5, FLOOR + 4, end - 0.5);
-    snprintf(names[0], sizeof(names[0]), "rank %u: %s segment%s", rank,
-             count_text(segments, n), n == 1 ? "" : "s");
+    snprintf(names[0], sizeof(names[0]), "rank %u: %s segment%s", rank, COUNT(n),
+             n == 1 ? "" : "s");
     snprintf(names[1], sizeof(names[1]), "rank %u", rank);
     snprintf(names[2], sizeof(names[2]), "%u", rank);
     for (size_t i = 0; i < 3; i++) {
@@ -254,8 +252,6 @@ static void draw_columns(FILE *to, const struct picture *p, struct scale s)
 
 static void draw_notes(FILE *to, const struct picture *p)
 {
-    char n[TEXT_BYTES];
-
     svg_text(
         to, LEFT, HEIGHT - 26, "",
         "Width: bytes of the disk, by rank, the largest of a rank first. Point at a "
@@ -264,7 +260,7 @@ static void draw_notes(FILE *to, const struct picture *p)
         svg_text(to, LEFT, HEIGHT - 10, "",
                  "The %s smallest segments of their ranks, several in a column: their "
                  "bits in all, mean age, least to largest error.",
-                 count_text(n, p->n_grouped));
+                 COUNT(p->n_grouped));
 }
 
 void picture_draw(FILE *to, const struct picture *p)

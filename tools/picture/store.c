@@ -131,8 +131,7 @@ static void sum_up(struct picture *p)
 /* The line below the title. */
 static char *describe(const struct picture *p, const uint64_t n_states[4])
 {
-    char sealed[TEXT_BYTES], growing[TEXT_BYTES], bare[TEXT_BYTES], keys[TEXT_BYTES];
-    char size[TEXT_BYTES], *text = memory_or_exit(malloc(512));
+    char *text = memory_or_exit(malloc(512));
     uint64_t n_keys = 0;
 
     for (size_t i = 0; i < p->n; i++)
@@ -140,10 +139,9 @@ static char *describe(const struct picture *p, const uint64_t n_states[4])
     snprintf(text, 512,
              "%s sealed, %s growing, %s without a filter; %s keys in %s of "
              "filters",
-             count_text(sealed, n_states[TAMIS_SEGMENT_SEALED]),
-             count_text(growing, n_states[TAMIS_SEGMENT_GROWING]),
-             count_text(bare, n_states[TAMIS_SEGMENT_BARE]), count_text(keys, n_keys),
-             size_text(size, (double)p->bytes));
+             COUNT(n_states[TAMIS_SEGMENT_SEALED]),
+             COUNT(n_states[TAMIS_SEGMENT_GROWING]),
+             COUNT(n_states[TAMIS_SEGMENT_BARE]), COUNT(n_keys), SIZE(p->bytes));
     return text;
 }
 

@@ -19,5 +19,6 @@ void svg_text(FILE *to, double x, double y, const char *attributes, const char *
               ...) __attribute__((format(printf, 5, 6)));
 /* 1,234,567 */
 const char *count_text(char text[TEXT_BYTES], uint64_t n);
+#define COUNT(n) count_text((char[TEXT_BYTES]){0}, n)
 
 #endif

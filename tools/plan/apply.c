@@ -52,7 +52,7 @@ static int change_segment(struct change *c, int (*work)(void *change))
 {
     const char *path = c->apply->o->args[0];
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(c->apply->store, &c->edit, &diag), status;
+    int err = tamis_edit_begin(c->apply->store, NULL, &c->edit, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
@@ -139,7 +139,6 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
 {
     const struct planned *s = &p->segments[i];
     struct change c = change_of(a, p, i);
-    char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
     uint64_t n_bytes;
     int status;
 
@@ -160,9 +159,8 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
         return EXIT_DONE;
     a->bytes += (int64_t)(s->bytes_now - n_bytes);
     a->now[i] = n_bytes;
-    printf("shrunk   %s: %s to %s, error %s\n", s->name,
-           size_text(before, (double)s->bytes_now), size_text(after, (double)n_bytes),
-           percent_text(error, c.report.error));
+    printf("shrunk   %s: %s to %s, error %s\n", s->name, SIZE(s->bytes_now),
+           SIZE(n_bytes), PERCENT(c.report.error));
     return EXIT_DONE;
 }
 
@@ -236,13 +234,12 @@ static uint64_t bytes_of(const struct apply *a, const struct planned *s, double 
 {
     struct tamis_segment_info old, now = {0};
     struct tamis_snapshot *fresh;
-    struct tamis_target t;
+    size_t index;
 
-    if (tamis_snapshot_segment(a->snapshot, s->index, &old) != 0 ||
-        tamis_snapshot_current(a->store, &fresh, NULL) != 0)
+    if (tamis_snapshot_segment(a->snapshot, s->index, &old) != 0)
         return 0;
-    if (tamis_snapshot_find(fresh, old.name, old.name_bytes, NULL, 0, 0, &t) == 0)
-        tamis_snapshot_segment(fresh, t.slot - 1, &now);
+    segment_now(a->store, &old, &fresh, &index);
+    tamis_snapshot_segment(fresh, index, &now);
     tamis_snapshot_release(fresh);
     *error = now.error;
     return now.file_bytes;
@@ -252,7 +249,6 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
                          enum plan_action *action)
 {
     const struct planned *s = &p->segments[i];
-    char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
     struct change c = change_of(a, p, i);
     double now_error = 0;
     int status = change_segment(&c, rebuild);
@@ -268,9 +264,8 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
 
     *action = PLAN_KEEP;
     a->bytes += (int64_t)a->now[i] - (int64_t)n_bytes;
-    printf("rebuilt  %s from its list: %s to %s, error %s\n", s->name,
-           size_text(before, (double)a->now[i]), size_text(after, (double)n_bytes),
-           percent_text(error, now_error));
+    printf("rebuilt  %s from its list: %s to %s, error %s\n", s->name, SIZE(a->now[i]),
+           SIZE(n_bytes), PERCENT(now_error));
     return EXIT_DONE;
 }
 
@@ -400,7 +395,6 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p)
 {
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
-    char size[TEXT_BYTES];
     int status;
     struct left left;
     uint64_t n_bytes;
@@ -427,9 +421,8 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (status == EXIT_DONE)
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",
-           size_text(size, (double)(a.bytes < 0 ? -a.bytes : a.bytes)),
-           a.bytes < 0 ? "taken" : "given back", (unsigned long long)n_bytes,
-           (unsigned long long)p->summary.best.file_bytes);
+           SIZE(a.bytes < 0 ? -a.bytes : a.bytes), a.bytes < 0 ? "taken" : "given back",
+           (unsigned long long)n_bytes, (unsigned long long)p->summary.best.file_bytes);
     if (status == EXIT_DONE) {
         print_waiting(&left);
         status = damage_status(&a);

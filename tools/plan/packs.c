@@ -44,22 +44,17 @@ static void print_json(const struct pack_plans *p)
 
 static void print_packed(const char *what, const struct tamis_plan_packed *p)
 {
-    char size[TEXT_BYTES];
-
-    printf("%s  %s, %.3f bits per key, %u band%s, %u lines a lookup touches\n", what,
-           size_text(size, (double)p->rows_bytes), p->bits_per_key, p->n_bands,
-           p->n_bands == 1 ? "" : "s", p->n_lines);
+    printf("%s  %s, %.3f bits per key, %s, %u lines a lookup touches\n", what,
+           SIZE(p->rows_bytes), p->bits_per_key, COUNTED(p->n_bands, "band"),
+           p->n_lines);
 }
 
 static void print_text(const struct pack_plans *p)
 {
-    char size[TEXT_BYTES];
-
     printf("segments         %llu, %llu keys\n", (unsigned long long)p->n,
            (unsigned long long)p->keys);
     printf("files for packs  %s, %llu lines a lookup touches, one of each\n",
-           size_text(size, (double)p->from_files.files_bytes),
-           (unsigned long long)p->n);
+           SIZE(p->from_files.files_bytes), (unsigned long long)p->n);
     print_packed("packed           ", &p->from_files);
     print_packed("packed from keys ", &p->from_keys);
 }

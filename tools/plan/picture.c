@@ -178,16 +178,14 @@ static void draw_point(const struct chart *c, size_t i, double x, double y)
 {
     const struct planned *s = &c->plan->segments[i];
     const struct tamis_plan_share *to = &c->plan->shares[i];
-    char keys[TEXT_BYTES], size[TEXT_BYTES], error[TEXT_BYTES];
 
     fprintf(c->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" %s><title>", x, y,
             to->plan.file_bytes > 0 ? "fill=\"#2f81f7\" fill-opacity=\"0.7\""
                                     : "class=\"bad\" fill-opacity=\"0.7\"");
     xml_text(c->to, s->name ? s->name : "-");
-    fprintf(c->to, "\n%s keys, ", count_text(keys, s->keys));
+    fprintf(c->to, "\n%s keys, ", COUNT(s->keys));
     if (to->plan.file_bytes > 0)
-        fprintf(c->to, "%s, %s", percent_text(error, to->plan.error),
-                size_text(size, (double)to->plan.file_bytes));
+        fprintf(c->to, "%s, %s", PERCENT(to->plan.error), SIZE(to->plan.file_bytes));
     else
         fputs("no filter", c->to);
     fputs("</title></circle>\n", c->to);
@@ -232,7 +230,6 @@ static const char *reads_text(char text[TEXT_BYTES], double reads)
 static void draw_legend(const struct chart *c, const struct options *o)
 {
     const struct tamis_plan_summary *s = &c->plan->summary;
-    char size[TEXT_BYTES], uniform[TEXT_BYTES], runs[TEXT_BYTES];
     char reads[TEXT_BYTES], *name;
     const char *path = o->n_args > 0 ? o->args[0] : o->sizes;
 
@@ -242,11 +239,10 @@ static void draw_legend(const struct chart *c, const struct options *o)
     svg_text(c->to, LEFT, 66, "class=\"strong\"",
              "planned: %s reads wasted by a lookup of an absent key, of %s runs, "
              "with filters of %s",
-             reads_text(reads, s->best.reads), count_text(runs, s->n_runs),
-             size_text(size, (double)s->best.file_bytes));
+             reads_text(reads, s->best.reads), COUNT(s->n_runs),
+             SIZE(s->best.file_bytes));
     svg_text(c->to, LEFT, 86, "", "one error for all: %s, with filters of %s",
-             reads_text(reads, s->uniform.reads),
-             size_text(uniform, (double)s->uniform.file_bytes));
+             reads_text(reads, s->uniform.reads), SIZE(s->uniform.file_bytes));
     if (s->best.n_filters == c->plan->n)
         return;
     fprintf(c->to, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" class=\"bad\"/>\n", RIGHT - 66,

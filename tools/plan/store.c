@@ -64,8 +64,8 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
     bool has = to->plan.file_bytes > 0;
-    char rank[16] = "-", fpr[TEXT_BYTES] = "-", expected[TEXT_BYTES] = "-";
-    char now[TEXT_BYTES], bits[16] = "-";
+    char rank[16] = "-", fpr[TEXT_BYTES] = "-", expected[TEXT_BYTES] = "-",
+         bits[16] = "-";
 
     if (s->has_rank)
         snprintf(rank, sizeof(rank), "%lu", (unsigned long)s->rank);
@@ -81,7 +81,7 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
     if (given(o, OPT_KIND))
         printf(" %-6s", kind_name(to));
     if (is_live(o))
-        printf(" %10s %12llu %-7s", percent_text(now, s->error_now),
+        printf(" %10s %12llu %-7s", PERCENT(s->error_now),
                (unsigned long long)s->bytes_now, plan_action_name(plan_action(p, i)));
     printf("  %s\n", s->name ? s->name : "-");
 }
@@ -96,10 +96,8 @@ static double saving(const struct store_plan *p)
 static void print_totals_of(const char *what, uint64_t bytes, double reads,
                             const char *more)
 {
-    char size[TEXT_BYTES];
-
     printf("%-9s %14llu bytes %14s  %-12.6g %s\n", what, (unsigned long long)bytes,
-           size_text(size, (double)bytes), reads, more);
+           SIZE(bytes), reads, more);
 }
 
 /* The totals of plans by other kinds than the one that was asked for. */
@@ -118,7 +116,7 @@ static void print_other_kinds(const struct options *o, const struct store_plan *
 static void print_plan(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
-    char text[160], percent[TEXT_BYTES], length[TEXT_BYTES];
+    char text[160];
 
     printf("%5s %5s %12s %10s %10s %12s %8s", "RANK", "RUN", "KEYS", "FPR", "EXPECTED",
            "BYTES", "BITS/KEY");
@@ -137,18 +135,17 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     print_other_kinds(o, p);
     if (s->uniform_error < 1)
         snprintf(text, sizeof(text), "one error for all, %s; of any size: %.4g",
-                 percent_text(percent, s->uniform_error), s->uniform.ideal_reads);
+                 PERCENT(s->uniform_error), s->uniform.ideal_reads);
     else
         snprintf(text, sizeof(text), "one error for all: none at 50%%; any size: %.4g",
                  s->uniform.ideal_reads);
     print_totals_of("uniform", s->uniform.file_bytes, s->uniform.reads, text);
     snprintf(text, sizeof(text), "allocated; the files are %s long",
-             size_text(length, (double)p->length_now));
+             SIZE(p->length_now));
     if (is_live(o))
         print_totals_of("now", p->bytes_now, p->reads_now,
                         p->length_now == p->bytes_now ? "" : text);
-    printf("%-9s %s of the reads of uniform filters\n", "saves",
-           percent_text(percent, saving(p)));
+    printf("%-9s %s of the reads of uniform filters\n", "saves", PERCENT(saving(p)));
     if (p->n_bare > 0)
         printf("%-9s %llu without a filter, read every time: not planned\n", "bare",
                (unsigned long long)p->n_bare);
@@ -250,8 +247,8 @@ static int plan_kind(const struct options *o, struct store_plan *p, uint32_t kin
 
     if (given(o, OPT_READS) && reads == 0) /* the library takes 0 for no limit */
         return TAMIS_ERR_RANGE;
-    return tamis_plan_store_kind(p->sizes, p->n, o->n_bytes, reads, kind, p->shares,
-                                 summary);
+    return tamis_plan_store(p->sizes, p->n, o->n_bytes, reads, kind, p->shares,
+                            summary);
 }
 
 /* Both ways are planned, for they are shown beside each other, unless that would take
@@ -313,11 +310,10 @@ static int unread_status(const struct options *o, const struct store_plan *p)
 {
     if (p->n_unread == 0)
         return EXIT_DONE;
-    return complain(p->unread_status,
-                    "%s: %llu filter%s cannot be read, and count%s as none: 'tamis "
-                    "verify' tells more",
-                    o->args[0], (unsigned long long)p->n_unread,
-                    p->n_unread == 1 ? "" : "s", p->n_unread == 1 ? "s" : "");
+    return complain(
+        p->unread_status,
+        "%s: %s cannot be read, and count%s as none: 'tamis verify' tells more",
+        o->args[0], COUNTED(p->n_unread, "filter"), p->n_unread == 1 ? "s" : "");
 }
 
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,

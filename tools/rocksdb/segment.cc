@@ -134,7 +134,7 @@ int Change::Begin(tamis_store *store, const std::string &tag, May may, Snapshot 
     now_ = now ? std::move(now) : Now(store, &diag_);
     if (!now_)
         return diag_.code;
-    int err = tamis_edit_begin(store, &edit, &diag_);
+    int err = tamis_edit_begin(store, NULL, &edit, &diag_);
     edit_.reset(edit);
     return err;
 }
@@ -204,7 +204,10 @@ int Change::Drop(const std::string &name)
 
 int Change::Commit()
 {
-    return tamis_edit_commit(edit_.release(), &diag_);
+    int err = tamis_edit_commit(edit_.get(), &diag_);
+    if (err != TAMIS_ERR_BUSY) /* else it is to be aborted */
+        edit_.release();
+    return err;
 }
 
 } // namespace tamis

@@ -65,7 +65,7 @@ const char *usual_advice(int error)
     case TAMIS_ERR_POISONED:
         return "run it again";
     case TAMIS_ERR_REPLACED:
-        return "end every process that has the store open, then run it again";
+        return "end every process that has it open, then look what 'tamis ls' says";
     case TAMIS_ERR_TOO_LARGE:
         return "split the segment";
     case TAMIS_ERR_CATALOG:

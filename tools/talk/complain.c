@@ -1,4 +1,6 @@
-/* The one line on stderr that says why a command failed. */
+/* The one line on stderr that says why a command failed, and the one that says for whom
+ * it waits. */
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,6 +13,7 @@
 #include "talk.h"
 
 const char *program = "tamis";
+double wait_limit = INFINITY;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool complained;
@@ -100,4 +103,22 @@ void *memory_or_exit(void *pointer)
     if (pointer == NULL)
         exit(complain(EXIT_IO, "out of memory: %s", advice_memory()));
     return pointer;
+}
+
+int wait_ends(void *ctx, uint64_t waited_ms, const struct tamis_diag *whom)
+{
+    enum { SILENT_MS = 1000 };
+    static bool told;
+
+    (void)ctx;
+    if (endings_due() || (double)waited_ms >= wait_limit * 1000)
+        return 1;
+    if (waited_ms >= SILENT_MS && !told) {
+        progress_wipe();
+        fprintf(stderr, "%s: waiting: ", program);
+        print_message(stderr, whom->what);
+        fputc('\n', stderr);
+    }
+    told = waited_ms >= SILENT_MS; /* once for each wait */
+    return 0;
 }

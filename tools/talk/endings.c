@@ -82,6 +82,22 @@ void endings_note(struct endings *before)
     catch_by(note, before);
 }
 
+/* One that is ignored waits, too, while it is held off. One that was blocked before is
+ * not ours to take. */
+bool endings_due(void)
+{
+    struct sigaction action;
+    sigset_t held_off;
+
+    sigpending(&held_off);
+    for (size_t i = 0; i < N_ENDINGS && holds && !endings_came; i++)
+        if (sigismember(&held_off, numbers[i]) == 1 &&
+            sigismember(&before_hold, numbers[i]) == 0 &&
+            sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            ending_came(&endings_came, numbers[i]);
+    return endings_came;
+}
+
 static bool is_held(int number)
 {
     sigset_t blocked;
@@ -110,7 +126,7 @@ void endings_hold(void)
 
     sigemptyset(&set);
     for (size_t i = 0; i < N_ENDINGS; i++)
-        if (numbers[i] != SIGQUIT && numbers[i] != SIGPIPE)
+        if (numbers[i] != SIGPIPE)
             sigaddset(&set, numbers[i]);
     sigprocmask(SIG_BLOCK, &set, &before_hold);
     holds = true;

@@ -21,15 +21,17 @@ void endings_catch(struct endings *before);
 void endings_let(const struct endings *before, bool failed);
 /* The signal that came meanwhile, else 0. Work that does not write looks at it. */
 extern volatile sig_atomic_t endings_came;
+/* The same, after noting one that is held off. */
+bool endings_due(void);
 
 /* For handlers: notes the first signal in *came. One that comes more than a second
  * later ends the process. */
 void ending_came(volatile sig_atomic_t *came, int number);
 
-/* Blocks all of them but SIGQUIT and SIGPIPE until the process exits: an edit is about
+/* Blocks all of them but SIGPIPE until the process exits: an edit is about
  * to be committed, and its report states the outcome. */
 void endings_hold(void);
-/* Unblocks them before the next edit. A signal that came meanwhile ends the process. */
+/* Unblocks them before the next edit. A signal that came meanwhile takes effect. */
 void endings_release(void);
 
 #endif

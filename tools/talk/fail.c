@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endings.h"
 #include "talk.h"
 #include "tamis.h"
 
@@ -15,6 +16,8 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
     const char *what = told && diag->what[0] ? diag->what : tamis_strerror(error);
     char *name, offset[48] = "";
 
+    if (error == TAMIS_ERR_BUSY && endings_came) /* which ended the wait */
+        return EXIT_BUSY;
     /* A diag "(descriptor)" knows less than we do. */
     if (told && diag->file[0] && diag->file[0] != '(')
         file = diag->file;

@@ -61,17 +61,15 @@ static void span_text(char text[TEXT_BYTES], double seconds)
 static void show(double at, bool done)
 {
     double seconds = at - p.start > 1e-9 ? at - p.start : 1e-9;
-    char line[256], size[TEXT_BYTES], rate[TEXT_BYTES], left[TEXT_BYTES];
+    char line[256], rate[TEXT_BYTES], left[TEXT_BYTES];
     int n, width = (int)screen_width(STDERR_FILENO) - 1;
 
     if (p.keys > 0)
-        n = snprintf(line, sizeof(line), "%s: %llu key%s, %s", p.what,
-                     (unsigned long long)p.keys, p.keys == 1 ? "" : "s",
+        n = snprintf(line, sizeof(line), "%s: %s, %s", p.what, COUNTED(p.keys, "key"),
                      rate_text(rate, (double)p.keys / seconds));
     else
-        n = snprintf(line, sizeof(line), "%s: %s, %s/s", p.what,
-                     size_text(size, (double)p.bytes),
-                     size_text(rate, (double)p.bytes / seconds));
+        n = snprintf(line, sizeof(line), "%s: %s, %s/s", p.what, SIZE(p.bytes),
+                     SIZE((double)p.bytes / seconds));
     if (done) {
         snprintf(line + n, sizeof(line) - (size_t)n, ", %.1f s", seconds);
     } else if (p.bytes > 0 && p.bytes <= p.total) {

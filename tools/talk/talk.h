@@ -51,11 +51,18 @@ void print_escaped(FILE *to, const void *bytes, size_t n);
 void print_message(FILE *to, const char *text); /* the same, backslashes kept */
 /* Bytes of hex digits into out[max]; the number of them, or -1. */
 long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max);
-/* "1.5 MiB", "12 keys": into a buffer of the caller's, which is returned. */
-enum { TEXT_BYTES = 32 };
+/* "1.5 MiB": into a buffer of the caller's, which is returned. The macros bring a
+ * buffer that lasts as long as the block in which they stand. */
+enum { TEXT_BYTES = 32, COUNTED_BYTES = 64 };
 const char *size_text(char text[TEXT_BYTES], double n_bytes);
 const char *percent_text(char text[TEXT_BYTES], double fraction);
 const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
+/* "1 key", "2 keys", "2 hashes". */
+const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun);
+#define SIZE(n_bytes)      size_text((char[TEXT_BYTES]){0}, (double)(n_bytes))
+#define PERCENT(fraction)  percent_text((char[TEXT_BYTES]){0}, fraction)
+#define TIME(microseconds) time_text((char[TEXT_BYTES]){0}, microseconds)
+#define COUNTED(n, noun)   counted_text((char[COUNTED_BYTES]){0}, n, noun)
 
 /* ==== complain.c: the one error line ============================================= */
 
@@ -75,6 +82,10 @@ void complain_now(void); /* prints the line held back; finish_output() calls it 
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void remark_now(void);      /* the end; finish_output() calls it */
 bool complained_here(void); /* did this thread print the line? */
+/* For the library while it waits. After a second it says for whom, with --quiet, too. A
+ * signal to end (endings.h), held off or noted, ends the wait. */
+tamis_waiting_fn wait_ends;
+extern double wait_limit; /* of each wait, in seconds; INFINITY: none */
 /* Returns the pointer. If it is NULL, reports a memory shortage and exits. */
 void *memory_or_exit(void *pointer);
 

@@ -123,3 +123,12 @@ const char *time_text(char text[TEXT_BYTES], uint64_t microseconds)
         snprintf(text, TEXT_BYTES, "-");
     return text;
 }
+
+const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
+{
+    const char *plural = noun[strlen(noun) - 1] == 'h' ? "es" : "s";
+
+    snprintf(text, COUNTED_BYTES, "%llu %s%s", (unsigned long long)n, noun,
+             n == 1 ? "" : plural);
+    return text;
+}

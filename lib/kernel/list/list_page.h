@@ -1,5 +1,5 @@
-/* All values of a page of a list, fast. They are those of list_page_decode() in
- * format/list.c, which checks more.
+/* All values of a page of a list, fast. tests/unit/format/list_reference.h has the
+ * reference, which checks more.
  *
  *     list_page_open(), then values() of struct list_kernel
  *

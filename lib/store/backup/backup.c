@@ -36,7 +36,8 @@ static void tell(const struct backup *b, const struct backup_item *it,
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "", text[420];
     file_of(it, pack, file);
-    snprintf(text, sizeof text, "%s%s", it->is_list ? "its list: " : "", what);
+    snprintf(text, sizeof text, "%s%s", it->state == RECORD_OF_LIST ? "its list: " : "",
+             what);
     if (file[0])
         snprintf(path, sizeof path, "filters/%s", file);
     struct tamis_repair_finding f = {.damage = error == 0,
@@ -45,8 +46,8 @@ static void tell(const struct backup *b, const struct backup_item *it,
                                      .name_bytes = it->name_bytes,
                                      .file = path,
                                      .what = text};
-    if (b->fn)
-        b->fn(b->ctx, &f);
+    if (b->opt.found)
+        b->opt.found(b->opt.ctx, &f);
 }
 
 static void leave_pack(struct record *r)
@@ -90,7 +91,7 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
     struct record r;
     const struct backup_pack *p = it->packed ? &b->packs[it->pack - 1] : NULL;
     bool has_column = p && !p->failure;
-    if (it->is_list)
+    if (it->state == RECORD_OF_LIST)
         return leave_list(b, it, code, what, more);
     bool has_list = !has_column && backup_has_its_list(b, it);
     tell_left(b, it, has_column ? NULL : p,
@@ -274,7 +275,7 @@ static int take_list(struct backup *b, struct tamis_diag *diag)
     struct moment m = {.backup = b};
     if (b->catalog->read_only)
         return take_list_reading(b, &m, diag);
-    return catalog_write(b->catalog, moment_in, &m, NULL, diag);
+    return catalog_write(b->catalog, &b->wait, moment_in, &m, NULL, diag);
 }
 
 /* Removes early copies of filters that were dropped since. */
@@ -328,7 +329,7 @@ static void count_pack(struct backup *b, const struct backup_pack *p)
     b->report->n_files++;
     b->report->n_bytes += p->n_bytes;
     b->report->n_damaged += p->damaged;
-    if (!p->damaged || !b->fn)
+    if (!p->damaged || !b->opt.found)
         return;
     filter_file_name(p->place.uuid, file);
     snprintf(path, sizeof path, "filters/%s", file);
@@ -336,7 +337,7 @@ static void count_pack(struct backup *b, const struct backup_pack *p)
              "the pack of %zu segment%s: pages fail their check: copied as they are",
              p->n_segments, p->n_segments == 1 ? "" : "s");
     struct tamis_repair_finding f = {.damage = 1, .file = path, .what = text};
-    b->fn(b->ctx, &f);
+    b->opt.found(b->opt.ctx, &f);
 }
 
 static int finish_item(struct backup *b, struct backup_item *it,
@@ -408,7 +409,7 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
     int rc = backup_copy_packs(b, diag);
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
-        b->report->n_segments += !it->is_list;
+        b->report->n_segments += it->state != RECORD_OF_LIST;
         if (backup_leaves_list(b, it))
             continue;
         if (!it->state) {

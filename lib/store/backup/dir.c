@@ -16,7 +16,7 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
         const struct backup_item *it = &b->items[i];
-        if (!it->is_list)
+        if (it->state != RECORD_OF_LIST)
             rc = catalog_replace(t, it->name, it->name_bytes, it->value,
                                  it->value_bytes, diag);
     }
@@ -29,7 +29,9 @@ static int write_catalog(struct backup *b, struct tamis_diag *diag)
     if (rc)
         return diag_errno(diag, rc, b->path, "syncing the copy");
     /* Nobody else is in there: no need of a rename that replaces nothing. */
+    int before = io_hold_cancel(); /* or LMDB's locks would stay */
     rc = registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+    io_let_cancel(before);
     if (rc) /* its diag names the temporary directory */
         diag_in(diag, b->path);
     return rc;
@@ -162,17 +164,13 @@ static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag
     return rc;
 }
 
-int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
-                       void *ctx, struct tamis_backup_report *report,
-                       struct tamis_diag *diag)
+int tamis_store_backup(struct tamis_store *store, const char *path,
+                       const struct tamis_backup_options *opt,
+                       struct tamis_backup_report *report, struct tamis_diag *diag)
 {
     struct tamis_backup_report ours;
-    struct backup b = {.report = report ? report : &ours,
-                       .fn = fn,
-                       .ctx = ctx,
-                       .parent = -1,
-                       .dir = -1,
-                       .filters = -1};
+    struct backup b = {
+        .report = report ? report : &ours, .parent = -1, .dir = -1, .filters = -1};
     memset(b.report, 0, sizeof *b.report);
     int rc = store_usable(store, false, diag);
     if (rc)
@@ -180,6 +178,10 @@ int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair
     b.catalog = store->catalog;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    rc = options_copy(&b.opt, sizeof b.opt, opt);
+    if (rc)
+        return diag_fail(diag, rc, path, "size of the option struct");
+    b.wait = store_wait(store, b.opt.timeout_ms);
     char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "backing up");

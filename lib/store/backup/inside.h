@@ -9,8 +9,8 @@
 #include "lib/store/catalog/catalog.h"
 
 /* A segment of the list. There may be many, so only frequent fields of the record. The
- * list of a segment's hashes is an item of its own behind it: is_list, with the
- * segment's name and record, and the list's UUID and digest. */
+ * list of a segment's hashes is an item of its own behind it: its state is that, with
+ * the segment's name and record, and the list's UUID and digest. */
 struct backup_item {
     uint8_t *name, *value; /* one allocation */
     uint32_t name_bytes, value_bytes;
@@ -21,7 +21,6 @@ struct backup_item {
     int failure;    /* of opening it */
     bool packed;    /* a column of a pack: it has a file of its own only if `kept` */
     bool kept;
-    bool is_list;
     uint32_t pack; /* which, + 1 */
     struct backup_early *early;
 };
@@ -53,8 +52,8 @@ struct backup {
     struct catalog *catalog;
     struct tamis_backup_report *report;
     struct meta meta; /* of the same moment as the items */
-    tamis_repair_fn *fn;
-    void *ctx;
+    struct tamis_backup_options opt;
+    struct io_wait wait;
     const char *path;         /* the caller's, for messages */
     int parent, dir, filters; /* where it goes; of the copy */
     char temp[IO_TEMP_NAME_BYTES];
@@ -71,7 +70,7 @@ struct backup {
 
 static inline bool backup_has_file(const struct backup_item *it)
 {
-    return (it->state == RECORD_SEALED && (!it->packed || it->kept)) ||
+    return (it->state >= RECORD_SEALED && (!it->packed || it->kept)) ||
            it->state == RECORD_GROWING;
 }
 

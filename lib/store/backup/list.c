@@ -67,10 +67,7 @@ static int add_list(struct backup *b, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, const struct record *r)
 {
     struct record list = record_of_list(r);
-    int rc = add_item(b, name, name_bytes, value, value_bytes, &list);
-    if (!rc)
-        b->items[b->n - 1].is_list = true;
-    return rc;
+    return add_item(b, name, name_bytes, value, value_bytes, &list);
 }
 
 static int add_any(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
@@ -119,21 +116,22 @@ void backup_record(const struct backup_item *it, struct record *r)
 {
     memset(r, 0, sizeof *r);
     record_decode(it->value, it->value_bytes, it->name, it->name_bytes, r);
-    if (it->is_list)
+    if (it->state == RECORD_OF_LIST)
         *r = record_of_list(r);
 }
 
 bool backup_has_its_list(const struct backup *b, const struct backup_item *it)
 {
     const struct backup_item *list = it + 1;
-    return !it->is_list && list < b->items + b->n && list->is_list && !list->failure &&
+    return it->state != RECORD_OF_LIST && list < b->items + b->n &&
+           list->state == RECORD_OF_LIST && !list->failure &&
            !(list->early && list->early->left);
 }
 
 bool backup_leaves_list(const struct backup *b, struct backup_item *it)
 {
     struct record r;
-    if (!it->is_list)
+    if (it->state != RECORD_OF_LIST)
         return false;
     backup_record(it - 1, &r);
     if (record_listed(&r))
@@ -213,7 +211,7 @@ struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it)
 {
     uint32_t i = names_get(&b->by_uuid, it->uuid, UUID_BYTES);
-    bool same = i && it->state == RECORD_SEALED &&
+    bool same = i && it->state >= RECORD_SEALED &&
                 it->table_digest == b->early[i - 1]->table_digest;
     return same ? b->early[i - 1] : NULL;
 }

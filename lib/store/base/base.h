@@ -16,10 +16,16 @@ static inline struct bounds record_bounds(const struct record *r)
                            .n_stages = r->min_stages};
 }
 
-/* The record of a segment's list, as if that were its filter. */
+/* files.c: the record of a filter with this commit record, without its range. */
+struct record record_of_commit(const struct commit *c, double target_error,
+                               uint64_t created, uint32_t rank);
+
+/* The record of a segment's list, as if that were its filter. In no catalog a record
+ * has this state. */
+enum { RECORD_OF_LIST = RECORD_SEALED + 1 };
 static inline struct record record_of_list(const struct record *r)
 {
-    struct record list = {.state = RECORD_SEALED, .table_digest = r->list_digest};
+    struct record list = {.state = RECORD_OF_LIST, .table_digest = r->list_digest};
     memcpy(list.uuid, r->list_uuid, UUID_BYTES);
     return list;
 }
@@ -66,7 +72,11 @@ void filters_dir_path(const struct filters_dir *d, const char *name,
 int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
 /* Unlocks first: a child may still have its copy. */
 void dir_close_guarded(struct io_guarded_fd *g);
-int dir_lock(int fd, int how); /* flock(), whatever signals come; an errno */
+/* flock(), whatever signals come, which tells others who has it; an errno. */
+int dir_lock(int fd, int how);
+/* The same, waiting. ERR_BUSY: the wait is over; somebody is `doing`. */
+int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char *doing,
+             struct tamis_diag *diag);
 /* 1: an empty directory; 0: not empty; else -1. */
 int dir_is_empty(int dir, const char *name);
 /* An errno; 0 also if it is not there. */

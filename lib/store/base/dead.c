@@ -62,6 +62,7 @@ static int write_whole(int dir, const char *name, const uint8_t *file, size_t n_
     int fd, rc = io_create_temp(dir, name, temp, &fd);
     if (rc)
         return rc;
+    io_adopt(dir, "..", fd);
     rc = io_write(fd, file, n_bytes, 0);
     if (!rc && io_calls.fsync(fd) != 0)
         rc = errno;

@@ -89,7 +89,29 @@ int dir_lock(int fd, int how)
     while (flock(fd, how) != 0)
         if (errno != EINTR)
             return errno;
+    io_tell_process(fd, LOCK_DIRECTORY);
     return 0;
+}
+
+int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char *doing,
+             struct tamis_diag *diag)
+{
+    for (;;) {
+        struct tamis_diag whom;
+        char text[HOLDER_TEXT_BYTES];
+        int rc = dir_lock(fd, how | LOCK_NB);
+        if (!rc)
+            return 0;
+        if (rc != EWOULDBLOCK)
+            return diag_errno(diag, rc, path, "locking a directory");
+        rc = diag_fail(&whom, TAMIS_ERR_BUSY, path, "%s is %s",
+                       io_holder(fd, LOCK_DIRECTORY, text), doing);
+        if (io_wait_more(wait, &whom))
+            continue;
+        if (diag)
+            *diag = whom;
+        return rc;
+    }
 }
 
 int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g)
@@ -223,4 +245,27 @@ char *plain_path(const char *path)
     while (n > 1 && path[n - 1] == '/')
         n--;
     return strndup(path, n);
+}
+
+struct record record_of_commit(const struct commit *c, double target_error,
+                               uint64_t created, uint32_t rank)
+{
+    struct record r = {
+        .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
+        .binding_bytes = c->binding_bytes,
+        .generation = c->generation,
+        .file_bytes = c->committed_bytes,
+        .keys = c->keys,
+        .target_error = target_error,
+        .watermark = c->watermark,
+        .min_sequence = c->sequence,
+        .min_stages = c->n_stages,
+        .rank = rank,
+        .created = created,
+    };
+    if (r.state == RECORD_SEALED)
+        r.table_digest = commit_table_digest(c);
+    memcpy(r.uuid, c->uuid, UUID_BYTES);
+    memcpy(r.binding, c->binding, c->binding_bytes);
+    return r;
 }

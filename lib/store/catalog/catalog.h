@@ -21,10 +21,15 @@ struct catalog {
     size_t refs;                    /* guarded by the registry's lock */
     unsigned fork_epoch;
     struct origin *origin; /* NULL: in no registry */
+    /* Under map_lock. NULL: reads go without LMDB, and the first write tries again. */
     struct MDB_env *env;
     unsigned meta_db, segments_db;
-    bool read_only;
-    bool unlocked; /* a read-only file system: no reader table protects us */
+    atomic_bool read_only;
+    int fd;                           /* the catalog's file */
+    struct io_guarded_fd lock_file;   /* for gates, while env is open */
+    bool has_lock_file;
+    atomic_bool lock_refused; /* it is not LMDB's: then it is no use to wait */
+    pthread_mutex_t gates[2];         /* one thread at a time has a gate's lock */
     /* Held for reading by every transaction, for writing while the map moves. */
     pthread_rwlock_t map_lock;
     bool unmapped; /* under map_lock: the map could not be moved, all fails now */
@@ -47,8 +52,9 @@ struct catalog {
 struct catalog_txn {
     struct catalog *catalog;
     struct MDB_txn *txn;
-    int failure; /* LMDB's code of the first call that failed */
-    bool wrote;  /* committing it makes a transaction */
+    const struct catalog_copy *copy; /* or this, of a reader without a slot */
+    int failure;                     /* LMDB's code of the first call that failed */
+    bool wrote;                      /* committing it makes a transaction */
 };
 /* Runs inside a transaction, and again from the start if the map had to grow. Non-zero
  * rolls a write back. */
@@ -57,11 +63,12 @@ typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
                             const uint8_t *value, size_t value_bytes);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
-/* ERR_VERSION if the store has a feature that this version must not write. *unsure (may
- * be NULL): the commit failed, and the outcome is unknown. */
-int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
-                  struct tamis_diag *diag);
-/* Is this the last transaction committed by any process? No system call. */
+/* ERR_BUSY: the wait is over, which `limit` (NULL: none) limits. ERR_VERSION if the
+ * store has a feature that this version must not write. *unsure (may be NULL): the
+ * commit failed, and the outcome is unknown. */
+int catalog_write(struct catalog *c, const struct io_wait *limit, catalog_fn *fn,
+                  void *ctx, bool *unsure, struct tamis_diag *diag);
+/* Is this the last transaction committed by any process? */
 bool catalog_is_at(struct catalog *c, uint64_t number);
 /* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */
 int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
@@ -100,17 +107,17 @@ int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
 int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
                            size_t value_bytes, struct tamis_diag *diag);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
-int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
-                  struct tamis_diag *diag);
 
 /* ==== env.c: made, opened, closed ==== */
 
 /* c has its path, device and inode; `file` is LMDB's. Opens read-only if it must, or if
- * c->read_only. */
-int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
-/* Makes an environment, lets `fill` (may be NULL) fill it, and closes it. */
+ * c->read_only. ERR_BUSY, ENOSPC, EROFS and their like say that LMDB cannot be had now;
+ * a reader does without. */
+int catalog_env_open(struct catalog *c, const char *file, struct io_wait *wait,
+                     struct tamis_diag *diag);
+/* Makes one with a meta record. */
 int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
-                       catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+                       struct tamis_diag *diag);
 void catalog_env_close(struct catalog *c);
 
 /* ==== load.c: one catalog, before it is in the registry ==== */
@@ -128,8 +135,8 @@ int registry_check_file(const struct catalog *c, int fd,
 struct stat;
 /* A catalog of this file, not open yet; NULL: no memory. */
 struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
-/* Opens the catalog, and reads what never changes. `dir` is STORE. */
-int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag);
+/* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. */
+int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag);
 void catalog_free(struct catalog *c);
 /* For repair, with STORE locked exclusively: the catalog, read-only, in no registry,
  * all pages checked. */
@@ -153,7 +160,7 @@ enum { CATALOG_TEMP_BYTES = 40 };
 
 /* ==== registry.c: one catalog per process and file ==== */
 
-int registry_open(const char *store_path, struct catalog **out,
+int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
                   struct tamis_diag *diag);
 struct catalog *registry_hold(struct catalog *c);
 void registry_release(struct catalog *c);
@@ -162,9 +169,26 @@ void registry_release(struct catalog *c);
 
 struct tamis_store {
     struct catalog *catalog;
+    tamis_waiting_fn *waiting;
+    void *ctx;
+    bool locked; /* repair's, which has filters/ exclusively: its edits need no lock */
 };
+/* A wait of a call on this handle. */
+static inline struct io_wait store_wait(const struct tamis_store *s, int64_t timeout_ms)
+{
+    return (struct io_wait){timeout_ms, s->waiting, s->ctx, 0};
+}
 /* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
+
+/* segment_writer.c: a catalog_fn that reads the record of a name. */
+struct wanted {
+    const void *name;
+    size_t name_bytes;
+    struct io_wait wait; /* of who wants it */
+    struct record record;
+};
+int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
 
 /* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
 bool store_catalog_temporary(const char *name);

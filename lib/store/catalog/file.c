@@ -171,14 +171,14 @@ static int makes_no_sense(struct tamis_diag *diag, const char *path)
 /* One look. ERR_DAMAGED without words: a writer may have been at it meanwhile. */
 static int walk_once(int fd, const char *path, const struct metas *m,
                      const struct lmdb_meta_page *meta, uint64_t *file_bytes,
-                     struct tamis_diag *diag)
+                     const struct catalog_visitor *v, struct tamis_diag *diag)
 {
     int rc = io_size(fd, file_bytes);
     if (rc)
         return diag_errno(diag, rc, path, "the catalog's size");
     if (!metas_agree(m))
         return TAMIS_ERR_DAMAGED;
-    rc = catalog_walk(fd, m->page_bytes, *file_bytes, &meta->state);
+    rc = catalog_walk(fd, m->page_bytes, *file_bytes, &meta->state, v);
     return rc > 0 ? diag_errno(diag, rc, path, "reading the catalog") : rc;
 }
 
@@ -193,7 +193,7 @@ int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag 
     if (txn == 0)
         meta = &m.page[0];
     if (meta->state.txn == txn)
-        rc = walk_once(fd, path, &m, meta, &file_bytes, diag);
+        rc = walk_once(fd, path, &m, meta, &file_bytes, NULL, diag);
     else
         rc = TAMIS_ERR_DAMAGED;
     if (rc >= 0)
@@ -207,47 +207,53 @@ int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag 
                : makes_no_sense(diag, path);
 }
 
+/* copy.c says why the pages stay, and why the meta pages are read twice more. */
+int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v,
+                       uint64_t *txn, struct tamis_diag *diag)
+{
+    struct metas m, now;
+    uint64_t file_bytes;
+    int rc = load_metas(fd, path, &m, diag);
+    if (rc)
+        return rc;
+    const struct catalog_state *s = &newest(&m)->state;
+    *txn = s->txn;
+    int walked = walk_once(fd, path, &m, newest(&m), &file_bytes, v, diag);
+    for (int i = 0; i < 2 && walked <= 0; i++) {
+        rc = load_metas(fd, path, &now, diag);
+        if (rc || memcmp(&m, &now, sizeof m) != 0)
+            return rc ? rc : EAGAIN;
+    }
+    if (walked >= 0)
+        return walked;
+    return s->last_page < file_bytes / m.page_bytes
+               ? makes_no_sense(diag, path)
+               : cut_short(diag, path, file_bytes, newest(&m));
+}
+
+/* A file that is written all the time is in use: whoever opens it walks it again. */
+int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag)
+{
+    uint64_t txn;
+    int rc = EAGAIN;
+    for (int tries = 0; tries < 8 && rc == EAGAIN; tries++)
+        rc = catalog_file_visit(fd, path, NULL, &txn, diag);
+    return rc == EAGAIN ? 0 : rc;
+}
+
 /* LMDB does not write a page that a transaction took and gave back, so a good file may
- * end before the last page ever counted: then its trees must be looked at. While they
- * are, a writer may reuse their pages: what is wrong is wrong only if no transaction
- * was committed meanwhile. */
-static int check(int fd, const char *path, bool thorough, struct tamis_diag *diag)
+ * end before the last page ever counted: then its trees must be looked at. */
+int catalog_file_check(int fd, const char *path, struct tamis_diag *diag)
 {
     struct metas m;
     uint64_t file_bytes;
-    size_t txn = 0;
-    bool whole = false;
-    for (int tries = 0; tries < 8; tries++) {
-        int rc = load_metas(fd, path, &m, diag);
-        if (!rc && (rc = io_size(fd, &file_bytes)) != 0)
-            diag_errno(diag, rc, path, "the catalog's size");
-        if (rc)
-            return rc;
-        const struct catalog_state *s = &newest(&m)->state;
-        whole = s->last_page < file_bytes / m.page_bytes;
-        if (whole && !thorough && metas_agree(&m))
-            return 0;
-        rc = walk_once(fd, path, &m, newest(&m), &file_bytes, diag);
-        if (rc >= 0)
-            return rc;
-        if (tries && s->txn == txn && whole)
-            return makes_no_sense(diag, path);
-        if (tries && s->txn == txn)
-            break;
-        txn = s->txn;
-        /* Written all the time, so it is in use: whoever opens it walks it again. */
-        if (tries == 7 && whole)
-            return 0;
-    }
-    return cut_short(diag, path, file_bytes, newest(&m));
-}
-
-int catalog_file_check(int fd, const char *path, struct tamis_diag *diag)
-{
-    return check(fd, path, false, diag);
-}
-
-int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag)
-{
-    return check(fd, path, true, diag);
+    int rc = load_metas(fd, path, &m, diag);
+    if (rc)
+        return rc;
+    rc = io_size(fd, &file_bytes);
+    if (rc)
+        return diag_errno(diag, rc, path, "the catalog's size");
+    return metas_agree(&m) && newest(&m)->state.last_page < file_bytes / m.page_bytes
+               ? 0
+               : catalog_file_scrub(fd, path, diag);
 }

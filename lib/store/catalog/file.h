@@ -29,8 +29,39 @@ struct catalog_state {
     struct catalog_tree trees[2];
     uint64_t last_page, txn;
 };
-/* 0, ERR_DAMAGED, or an errno if they can't be read. */
+struct walk;
+struct node;
+/* Sees each node of the main tree, then those of the database that it names. `first`:
+ * of the overflow pages with its data, or 0. False ends the walk. */
+struct catalog_visitor {
+    bool (*node)(struct walk *w, const struct node *n, uint64_t first, bool named);
+    void *ctx;
+};
+/* 0, ERR_DAMAGED, or an errno if they can't be read. v may be NULL. */
 int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
-                 const struct catalog_state *s);
+                 const struct catalog_state *s, const struct catalog_visitor *v);
+/* Walks the newest transaction's trees without LMDB's leave. EAGAIN: the file changed
+ * meanwhile, and what v saw counts for nothing. */
+int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v,
+                       uint64_t *txn, struct tamis_diag *diag);
+
+/* ---- copy.c: its records without LMDB, in memory, as of one transaction ---- */
+
+struct catalog_copy;
+/* For a reader without a slot in LMDB's table: `fd` reads the catalog's file. What LMDB
+ * would read, or ERR_BUSY if every try met a commit, or what is wrong with the file. */
+int catalog_copy_read(int fd, const char *path, struct catalog_copy **out,
+                      struct tamis_diag *diag);
+void catalog_copy_free(struct catalog_copy *c);
+/* The transaction that they are of. */
+uint64_t catalog_copy_txn(const struct catalog_copy *c);
+size_t catalog_copy_n(const struct catalog_copy *c, bool meta);
+/* In the order of names. A value longer than any record comes with no bytes. */
+void catalog_copy_at(const struct catalog_copy *c, bool meta, size_t index,
+                     const void **name, size_t *name_bytes, const uint8_t **value,
+                     size_t *value_bytes);
+/* False if there is no such record. */
+bool catalog_copy_get(const struct catalog_copy *c, bool meta, const void *name,
+                      size_t name_bytes, const uint8_t **value, size_t *value_bytes);
 
 #endif

@@ -132,6 +132,9 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
     c->device = st->st_dev;
     c->inode = st->st_ino;
     c->refs = 1;
+    c->fd = -1;
+    pthread_mutex_init(&c->gates[0], NULL);
+    pthread_mutex_init(&c->gates[1], NULL);
     c->fork_epoch = io_fork_epoch();
     pthread_mutex_init(&c->cache_lock, NULL);
     /* Else threads that never stop reading could keep the map from growing. */
@@ -146,7 +149,8 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
 void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
-    origin_leave(c->origin);
+    if (c->fd >= 0)
+        close(c->fd);
     origin_release(c->origin);
     filters_dir_release(c->filters);
     ledger_release(c->ledger);
@@ -154,6 +158,8 @@ void catalog_free(struct catalog *c)
         copies_leave(c->turn.fd);
         dir_close_guarded(&c->turn);
     }
+    pthread_mutex_destroy(&c->gates[0]);
+    pthread_mutex_destroy(&c->gates[1]);
     pthread_rwlock_destroy(&c->map_lock);
     pthread_mutex_destroy(&c->cache_lock);
     free(c);
@@ -164,15 +170,32 @@ static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return catalog_meta(t, ctx, diag);
 }
 
-int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
+/* A reader does without LMDB if it must. A commit is no reason to wait here. */
+static int open_catalog(struct catalog *c, int dir, int fd, const char *file,
+                        struct tamis_diag *diag)
+{
+    struct io_wait briefly = {.timeout_ms = 100};
+    int rc = registry_check_lock_file(dir, c->path, diag);
+    if (rc)
+        return rc;
+    c->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (c->fd < 0)
+        return diag_errno(diag, errno, c->path, "opening the catalog");
+    rc = catalog_env_open(c, file, &briefly, diag);
+    if (rc != TAMIS_ERR_BUSY && rc != EACCES && rc != EPERM && rc != EROFS &&
+        rc != ENOSPC && rc != EDQUOT)
+        return rc;
+    diag_clear(diag);
+    return 0;
+}
+
+int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
 {
     char *file = catalog_path(c->path);
     if (!file)
         return diag_errno(diag, ENOMEM, c->path, "opening the store");
     c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
-    int rc = registry_check_lock_file(dir, c->path, diag);
-    if (!rc)
-        rc = catalog_env_open(c, file, diag);
+    int rc = open_catalog(c, dir, fd, file, diag);
     free(file);
     if (!rc)
         rc = catalog_read(c, read_meta, &c->meta, diag);
@@ -183,7 +206,10 @@ int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
     rc = tamis_domain_init(&c->domain, c->meta.hash_id, c->meta.hash_seed);
     if (rc)
         return diag_fail(diag, rc, c->path, "hash function of the store");
-    rc = filters_dir_open(dir, c->path, c->origin->at, c->origin->filters, &c->filters);
+    rc = filters_dir_open(dir, c->path, c->origin->at, c->origin->filters.path,
+                          &c->filters);
+    if (!rc)
+        rc = origin_take_filters(c->origin, c->filters->fd);
     if (rc == ENOENT)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, c->path, "filters/ is missing");
     if (rc == ENOTDIR || rc == ELOOP)
@@ -208,11 +234,9 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
         rc = diag_errno(diag, ENOMEM, store_path, "opening the catalog");
     if (!rc)
         rc = registry_check_file(c, fd, catalog_file_scrub, diag);
-    if (!rc)
-        rc = registry_check_lock_file(dir, store_path, diag);
     if (!rc) {
         c->read_only = true;
-        rc = catalog_env_open(c, file, diag);
+        rc = open_catalog(c, dir, fd, file, diag);
     }
     free(file);
     close(fd);
@@ -246,7 +270,9 @@ static int make_catalog(const char *store_path, int dir, const struct meta *m,
     struct catalog *c = catalog_alloc(store_path, &(struct stat){0});
     if (!c)
         return diag_errno(diag, ENOMEM, store_path, "creating the catalog");
-    int rc = catalog_env_create(c, file, m, fill, ctx, diag);
+    int rc = catalog_env_create(c, file, m, diag);
+    if (!rc && fill)
+        rc = catalog_write(c, NULL, fill, ctx, NULL, diag);
     catalog_free(c);
     if (!rc) {
         rc = replace ? io_replace(dir, temp, "catalog.lmdb")

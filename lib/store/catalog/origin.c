@@ -5,7 +5,8 @@
  * catalogs, and each overwrites what the other has acknowledged. So the files are
  * compared by device and inode, and the newest transaction of the file is compared with
  * the one that LMDB believes in. Writers compare before and after everything they do;
- * readers compare when a coarse clock says that the last look is old (look.c).
+ * readers compare when a coarse clock says that the last look is old (look.c). Filters/
+ * is compared as the files are: in another one, nobody finds what is put into the old.
  *
  * The catalog is opened once more for the lock that tells others which lock file is in
  * use: a forked child closes that descriptor, and not the one that its snapshots read.
@@ -53,9 +54,9 @@ static int set_paths(struct origin *o, const char *store_path)
         return errno;
     o->catalog.path = path_beneath(full ? full : store_path, "catalog.lmdb");
     o->lock.path = path_beneath(full ? full : store_path, "catalog.lmdb-lock");
-    o->filters = path_beneath(full ? full : store_path, "filters");
+    o->filters.path = path_beneath(full ? full : store_path, "filters");
     free(full);
-    return o->catalog.path && o->lock.path && o->filters ? 0 : ENOMEM;
+    return o->catalog.path && o->lock.path && o->filters.path ? 0 : ENOMEM;
 }
 
 static int note_file(struct origin_file *f)
@@ -75,7 +76,7 @@ int origin_new(const char *store_path, int catalog_fd, struct origin **out)
         return ENOMEM;
     atomic_init(&o->refs, 1);
     o->at = AT_FDCWD; /* the paths are absolute */
-    o->lock.fd = -1;
+    o->lock.fd = o->filters.fd = -1;
     o->catalog.fd = fcntl(catalog_fd, F_DUPFD_CLOEXEC, 0);
     int rc = o->catalog.fd < 0 ? errno : note_file(&o->catalog);
     if (!rc)
@@ -107,7 +108,7 @@ void origin_release(struct origin *o)
         close(o->at);
     free(o->catalog.path);
     free(o->lock.path);
-    free(o->filters);
+    free(o->filters.path);
     free(o);
 }
 
@@ -115,26 +116,18 @@ void origin_release(struct origin *o)
 
 /* The byte of the catalog file on which its users say which lock file they have: its
  * inode number. */
-#define USERS_AT ((off_t)1 << 62)
-#define LAST_AT  (((off_t)1 << 61) - 1)
-
-static int lock_range(int fd, int how, short type, off_t at, off_t n, bool *found)
-{
-    struct flock l = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = USERS_AT + at, .l_len = n};
-    if (fcntl(fd, how, &l) != 0)
-        return errno;
-    *found = l.l_type != F_UNLCK;
-    return 0;
-}
+#define USERS_AT (UINT64_C(1) << 62)
+#define N_USERS  (UINT64_C(1) << 61)
 
 /* Has somebody the catalog open with another lock file than this? */
-static int other_lock_in_use(int fd, off_t mine, bool *used)
+static int other_lock_in_use(int fd, uint64_t mine, bool *used)
 {
-    *used = false;
-    int rc = mine ? lock_range(fd, F_OFD_GETLK, F_WRLCK, 0, mine, used) : 0;
-    if (!rc && !*used && mine < LAST_AT)
-        rc = lock_range(fd, F_OFD_GETLK, F_WRLCK, mine + 1, LAST_AT - mine, used);
+    uint64_t found = NOT_LOCKED, after = mine + 1;
+    int rc = mine ? io_byte_lock(fd, F_OFD_GETLK, F_WRLCK, USERS_AT, mine, &found) : 0;
+    if (!rc && found == NOT_LOCKED && after < N_USERS)
+        rc = io_byte_lock(fd, F_OFD_GETLK, F_WRLCK, USERS_AT + after, N_USERS - after,
+                          &found);
+    *used = found != NOT_LOCKED;
     return rc;
 }
 
@@ -159,23 +152,36 @@ static int open_users(struct origin *o)
     return rc;
 }
 
+static int open_lock(struct origin *o)
+{
+    struct stat st;
+    int fd = openat(o->at, o->lock.path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int rc = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
+    if (!rc) {
+        o->lock.device = st.st_dev;
+        o->lock.inode = st.st_ino;
+        o->lock.fd = fd;
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
 int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
 {
     bool used = false;
-    o->lock.fd = openat(o->at, o->lock.path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (o->lock.fd < 0)
-        return errno == ENOENT
+    int rc = o->lock.fd < 0 ? open_lock(o) : 0; /* or by an earlier try */
+    if (rc)
+        return rc == ENOENT
                    ? 0
-                   : diag_errno(diag, errno, o->lock.path, "opening LMDB's lock file");
-    int rc = open_users(o);
+                   : diag_errno(diag, rc, o->lock.path, "opening LMDB's lock file");
+    rc = open_users(o);
     if (rc == TAMIS_ERR_REPLACED)
         return diag_fail(diag, rc, o->catalog.path,
                          "replaced while it was being opened");
+    uint64_t mine = o->lock.inode & (N_USERS - 1);
     if (!rc)
-        rc = note_file(&o->lock);
-    off_t mine = (off_t)(o->lock.inode & (uint64_t)LAST_AT);
-    if (!rc)
-        rc = lock_range(o->users.fd, F_OFD_SETLK, F_RDLCK, mine, 1, &used);
+        rc = io_byte_lock(o->users.fd, F_OFD_SETLK, F_RDLCK, USERS_AT + mine, 1, NULL);
     if (!rc)
         rc = other_lock_in_use(o->users.fd, mine, &used);
     if (rc)
@@ -186,13 +192,18 @@ int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
                      "removed or replaced while a process has the store open");
 }
 
+int origin_take_filters(struct origin *o, int fd)
+{
+    o->filters.fd = fd;
+    return note_file(&o->filters);
+}
+
 void origin_leave(struct origin *o)
 {
-    bool ignored;
     if (!o || !o->has_users)
         return;
     /* Explicitly: a child may not have closed its copy yet. */
-    lock_range(o->users.fd, F_OFD_SETLK, F_UNLCK, 0, 0, &ignored);
+    io_byte_lock(o->users.fd, F_OFD_SETLK, F_UNLCK, USERS_AT, N_USERS, NULL);
     io_unguard_fd(&o->users);
     o->has_users = false;
 }
@@ -229,11 +240,15 @@ static int file_failed(struct origin *o, int rc, const struct origin_file *f,
 
 int origin_check_files(struct origin *o, struct tamis_diag *diag)
 {
-    int rc = o ? compare_file(o->at, &o->catalog) : 0;
-    if (rc)
-        return file_failed(o, rc, &o->catalog, diag);
-    rc = o ? compare_file(o->at, &o->lock) : 0;
-    return rc ? file_failed(o, rc, &o->lock, diag) : 0;
+    if (!o)
+        return 0;
+    const struct origin_file *const files[] = {&o->catalog, &o->lock, &o->filters};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        int rc = compare_file(o->at, files[i]);
+        if (rc)
+            return file_failed(o, rc, files[i], diag);
+    }
+    return 0;
 }
 
 /* The file itself may have been overwritten by an older one. LMDB's lock file counts

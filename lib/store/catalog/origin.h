@@ -8,7 +8,8 @@
 #include "lib/page/quick.h"
 
 struct origin_file {
-    int fd; /* keeps the inode from being reused; -1: no such file */
+    _Atomic int fd; /* set last, perhaps while others compare; keeps the inode from
+                       being reused; -1: no such file */
     uint64_t device, inode;
     char *path; /* from origin.at */
 };
@@ -19,11 +20,10 @@ struct origin {
     _Atomic uint64_t newest;      /* a transaction that the file has had */
     _Atomic uint64_t clock_epoch; /* quick_epoch when origin_quick() read the clock */
     int at; /* where the paths begin; AT_FDCWD: they are absolute */
-    struct origin_file catalog, lock;
+    struct origin_file catalog, lock, filters; /* filters' fd is the caller's */
     struct io_guarded_fd
         users;      /* the catalog once more, for the lock that says which */
     bool has_users; /* lock file is used: no forked child keeps it */
-    char *filters;  /* the directory */
 };
 /* All but origin_new() take NULL, for a catalog without a name yet. */
 int origin_new(const char *store_path, int catalog_fd, struct origin **out);
@@ -32,6 +32,8 @@ void origin_release(struct origin *o);
 /* Before LMDB opens its lock file: ERR_REPLACED if a process uses the catalog with
  * another one. Shows others our lock file until origin_leave(). */
 int origin_take_lock_file(struct origin *o, struct tamis_diag *diag);
+/* The directory of filters, which stays open as long as the origin. */
+int origin_take_filters(struct origin *o, int fd);
 void origin_leave(struct origin *o);
 /* 0; ERR_REPLACED; an errno if unknown. Takes no lock. */
 int origin_check_files(struct origin *o, struct tamis_diag *diag);

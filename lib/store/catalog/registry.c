@@ -93,8 +93,7 @@ static int take_turn(struct catalog *c, int dir, const struct stat *st)
     rc = copies_enter(c->turn.fd);
     if (rc)
         return rc;
-    if (flock(c->turn.fd, LOCK_SH | LOCK_NB) != 0 &&
-        (errno == EWOULDBLOCK || errno == EINTR))
+    if (dir_lock(c->turn.fd, LOCK_SH | LOCK_NB) == EWOULDBLOCK)
         return EAGAIN;
     /* Replaced between being opened and being locked? */
     if (fstatat(dir, "catalog.lmdb", &now, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -123,7 +122,7 @@ static int load(struct catalog *c, int dir, int fd, const struct stat *file,
     if (rc)
         return diag_errno(diag, rc, c->path, "opening the store");
     rc = registry_check_file(c, fd, catalog_file_check, diag);
-    return rc ? rc : catalog_load(c, dir, diag);
+    return rc ? rc : catalog_load(c, dir, fd, diag);
 }
 
 /* With the registry locked; fd is the catalog file. */
@@ -173,11 +172,13 @@ static int open_once(const char *store_path, int dir, struct catalog **out,
 }
 
 /* Waits, without the registry, until nobody creates or repairs the store. */
-static void await_turn(int dir)
+static int await_turn(int dir, const char *path, struct io_wait *wait,
+                      struct tamis_diag *diag)
 {
-    while (flock(dir, LOCK_SH) != 0 && errno == EINTR)
-        ;
+    int rc =
+        dir_wait(dir, LOCK_SH, wait, path, "creating or repairing the store", diag);
     flock(dir, LOCK_UN);
+    return rc;
 }
 
 /* Two copies that open at once may both find the other: out of its way, for 0 to 10 ms.
@@ -189,7 +190,8 @@ static void step_back(void)
     nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
 }
 
-int registry_open(const char *store_path, struct catalog **out, struct tamis_diag *diag)
+int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
+                  struct tamis_diag *diag)
 {
     enum { TRIES = 100, TRIES_BUSY = 8 };
     int dir, rc = store_dir_open(store_path, &dir, diag);
@@ -198,10 +200,12 @@ int registry_open(const char *store_path, struct catalog **out, struct tamis_dia
     rc = open_once(store_path, dir, out, diag);
     for (int i = 0;
          i < TRIES && (rc == EAGAIN || (rc == TAMIS_ERR_BUSY && i < TRIES_BUSY)); i++) {
-        if (rc == EAGAIN)
-            await_turn(dir);
-        else
+        bool taken = rc == EAGAIN;
+        if (!taken)
             step_back();
+        rc = taken ? await_turn(dir, store_path, wait, diag) : 0;
+        if (rc)
+            break;
         diag_clear(diag);
         rc = open_once(store_path, dir, out, diag);
     }

@@ -2,11 +2,10 @@
  * for it. LMDB's own rules for them are kept here (one mapping that may move, readers
  * that died, commits that nobody knows the end of), so that nobody above needs to know
  * them. registry.c sees to it that there is one environment per process and file. */
+#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 static size_t map_bytes(const struct catalog *c)
@@ -16,45 +15,15 @@ static size_t map_bytes(const struct catalog *c)
     return info.me_mapsize;
 }
 
-static int begin(struct catalog *c, unsigned flags, MDB_txn **txn)
-{
-    int rc = mdb_txn_begin(c->env, NULL, flags, txn);
-    if (rc == MDB_READERS_FULL) {
-        /* Readers that died keep their slots until someone looks. */
-        int n_dead;
-        mdb_reader_check(c->env, &n_dead);
-        rc = mdb_txn_begin(c->env, NULL, flags, txn);
-    }
-    return rc;
-}
-
 /* A failed commit is undone, unless it failed while the meta page was written: then
  * LMDB lets no further transaction begin, and nobody knows what the disk holds. */
 static bool commit_unsure(struct catalog *c)
 {
     MDB_txn *txn;
-    int rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn);
+    int rc = catalog_begin_read(c, &txn);
     if (rc == 0)
         mdb_txn_abort(txn);
-    return rc == MDB_PANIC;
-}
-
-static int finish_read(struct catalog_txn *t, int rc, struct tamis_diag *diag)
-{
-    struct catalog *c = t->catalog;
-    MDB_envinfo info;
-    size_t number = mdb_txn_id(t->txn);
-    mdb_txn_abort(t->txn);
-    if (!c->unlocked)
-        return rc;
-    /* Without a reader table a writer elsewhere may have reused the pages that were
-     * just read: if anything was committed meanwhile, read again. */
-    mdb_env_info(c->env, &info);
-    if (info.me_last_txnid == number)
-        return rc;
-    t->failure = MDB_BAD_TXN;
-    return catalog_fail(diag, c->path, MDB_BAD_TXN,
-                        "reading a catalog that keeps changing");
+    return rc == MDB_PANIC || rc == TAMIS_ERR_BUSY;
 }
 
 /* The store may have become another one since it was opened, or a newer version may
@@ -77,8 +46,7 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
                      "the store has a feature that this tamis must not write");
 }
 
-/* Nobody else writes now, so the transaction before this one is the newest of the file.
- */
+/* Nobody else writes now: the transaction before this one is the newest of the file. */
 static int still_the_store(struct catalog_txn *t, struct tamis_diag *diag)
 {
     uint64_t last = mdb_txn_id(t->txn) - 1;
@@ -116,19 +84,45 @@ static int commit(struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
     return rc;
 }
 
-static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
-                    struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
+/* Without a slot that would keep writers off its pages: see copy.c. */
+static int read_copy(struct catalog_txn *t, catalog_fn *fn, void *ctx,
+                     struct tamis_diag *diag)
 {
-    int rc = begin(c, flags, &t->txn);
+    struct catalog_copy *copy;
+    int rc = catalog_copy_read(t->catalog->fd, t->catalog->path, &copy, diag);
+    if (rc)
+        return rc;
+    t->copy = copy;
+    rc = fn(t, ctx, diag);
+    catalog_copy_free(copy);
+    return rc;
+}
+
+static int read_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx,
+                       struct tamis_diag *diag)
+{
+    struct catalog *c = t->catalog;
+    int rc = c->env ? catalog_begin_read(c, &t->txn) : TAMIS_ERR_BUSY;
+    if (rc == TAMIS_ERR_BUSY)
+        return read_copy(t, fn, ctx, diag);
     t->failure = rc;
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
-    if (!(flags & MDB_RDONLY))
-        rc = look_first(t, diag);
+    rc = fn(t, ctx, diag);
+    mdb_txn_abort(t->txn);
+    return rc;
+}
+
+static int write_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx, bool *unsure,
+                        struct tamis_diag *diag)
+{
+    struct catalog *c = t->catalog;
+    int rc = t->failure = catalog_begin_write(c, &t->txn);
+    if (rc)
+        return catalog_fail(diag, c->path, rc, "beginning a transaction");
+    rc = look_first(t, diag);
     if (!rc)
         rc = fn(t, ctx, diag);
-    if (flags & MDB_RDONLY)
-        return finish_read(t, rc, diag);
     if (!rc)
         rc = still_the_store(t, diag);
     if (!rc)
@@ -163,10 +157,10 @@ static int try_map(struct catalog *c, size_t n_bytes)
  * mapping moves. Another thread may have been first. */
 static int grow_map(struct catalog *c, size_t seen)
 {
-    int rc = 0, n_dead;
+    int rc = 0;
     pthread_rwlock_wrlock(&c->map_lock);
     if (!c->unmapped && map_bytes(c) == seen) {
-        mdb_reader_check(c->env, &n_dead);
+        catalog_clear_slots(c);
         rc = seen > SIZE_MAX / 4 ? ENOMEM : try_map(c, seen * 2);
         if (!rc)
             rc = set_map(c, seen * 2);
@@ -190,89 +184,108 @@ static int fail_unmapped(const struct catalog *c, struct tamis_diag *diag)
                      "the catalog could not be mapped anew: open the store again");
 }
 
-static int run_until_mapped(struct catalog *c, unsigned flags, catalog_fn *fn,
-                            void *ctx, bool *unsure, struct tamis_diag *diag)
+/* fn runs once, and again if the map had to become larger. */
+struct run {
+    struct catalog *catalog;
+    catalog_fn *fn;
+    void *ctx;
+    struct io_wait *wait; /* NULL: it only reads */
+    bool *unsure;
+};
+
+static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
 {
-    for (int tries = 0;; tries++) {
+    struct catalog *c = r->catalog;
+    for (;;) {
         struct catalog_txn t = {.catalog = c};
+        /* Before the map's lock: a process that stops while it has a slot's lock must
+         * not keep this one's readers from a larger map. */
+        int rc = r->wait ? gate_enter(c, LOCK_SLOT, r->wait, diag) : 0;
+        if (rc)
+            return rc;
         pthread_rwlock_rdlock(&c->map_lock);
-        size_t seen = c->unmapped ? 0 : map_bytes(c);
-        int rc = c->unmapped ? fail_unmapped(c, diag)
-                             : run_once(c, flags, fn, ctx, &t, unsure, diag);
+        size_t seen = c->unmapped || !c->env ? 0 : map_bytes(c);
+        if (c->unmapped && r->wait)
+            gate_leave(c, LOCK_SLOT);
+        rc = c->unmapped ? fail_unmapped(c, diag)
+             : r->wait   ? write_in_txn(&t, r->fn, r->ctx, r->unsure, diag)
+                         : read_in_txn(&t, r->fn, r->ctx, diag);
         pthread_rwlock_unlock(&c->map_lock);
 
-        int again = MDB_PANIC;
-        if (t.failure == MDB_MAP_FULL)
-            again = grow_map(c, seen);
-        else if (t.failure == MDB_MAP_RESIZED)
-            again = adopt_map(c);
-        else if (t.failure == MDB_BAD_TXN && c->unlocked && tries < 8)
-            again = 0;
-        else
+        if (t.failure != MDB_MAP_FULL && t.failure != MDB_MAP_RESIZED)
             return rc;
-        if (again)
-            return catalog_fail(diag, c->path, again, "growing the catalog's map");
+        rc = t.failure == MDB_MAP_FULL ? grow_map(c, seen) : adopt_map(c);
+        if (rc)
+            return catalog_fail(diag, c->path, rc, "growing the catalog's map");
         diag_clear(diag);
     }
 }
 
-/* A thread that was cancelled in a transaction would keep LMDB's lock, which is that of
- * all processes, and the map's. */
-static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
-               bool *unsure, struct tamis_diag *diag)
+/* LMDB could not be had when the store was opened. The map's lock, which readers wait
+ * for, is held for moments only. */
+static int need_env(struct catalog *c, struct io_wait *wait, struct tamis_diag *diag)
+{
+    for (;;) {
+        struct io_wait briefly = {.timeout_ms = 10};
+        struct tamis_diag whom = {0};
+        pthread_rwlock_rdlock(&c->map_lock);
+        bool has = c->env || !c->origin;
+        pthread_rwlock_unlock(&c->map_lock);
+        if (has)
+            return 0;
+        pthread_rwlock_wrlock(&c->map_lock);
+        int rc =
+            c->env ? 0 : catalog_env_open(c, c->origin->catalog.path, &briefly, &whom);
+        bool busy = rc == TAMIS_ERR_BUSY && !c->lock_refused;
+        pthread_rwlock_unlock(&c->map_lock);
+        if (!rc || (busy && io_wait_more(wait, &whom)))
+            continue;
+        if (diag)
+            *diag = whom;
+        return rc;
+    }
+}
+
+static int run_write(const struct run *r, struct tamis_diag *diag)
+{
+    /* LMDB would touch pages of a file that was cut off. */
+    int rc = origin_check(r->catalog->origin, 0, UINT64_MAX, diag);
+    if (!rc)
+        rc = need_env(r->catalog, r->wait, diag);
+    if (!rc)
+        rc = gate_enter(r->catalog, LOCK_COMMIT, r->wait, diag);
+    if (rc)
+        return rc;
+    rc = run_until_mapped(r, diag);
+    gate_leave(r->catalog, LOCK_COMMIT);
+    return rc;
+}
+
+/* A thread that was cancelled in a transaction would keep its locks, those of all
+ * processes, and the map's. */
+static int run(const struct run *r, struct tamis_diag *diag)
 {
     int before = io_hold_cancel();
-    int rc = run_until_mapped(c, flags, fn, ctx, unsure, diag);
+    int rc = r->wait ? run_write(r, diag) : run_until_mapped(r, diag);
     io_let_cancel(before);
     return rc;
 }
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag)
 {
+    struct run r = {.catalog = c, .fn = fn, .ctx = ctx};
     if (origin_now(c->origin) == TAMIS_MISMATCH)
         return origin_fail(c->origin, diag);
-    return run(c, MDB_RDONLY, fn, ctx, NULL, diag);
+    return run(&r, diag);
 }
 
-int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
-                  struct tamis_diag *diag)
+int catalog_write(struct catalog *c, const struct io_wait *limit, catalog_fn *fn,
+                  void *ctx, bool *unsure, struct tamis_diag *diag)
 {
+    struct io_wait wait = limit ? *limit : (struct io_wait){.timeout_ms = 0};
+    struct run r = {
+        .catalog = c, .fn = fn, .ctx = ctx, .wait = &wait, .unsure = unsure};
     if (unsure)
         *unsure = false;
-    /* LMDB would touch pages of a file that was cut off. */
-    int rc = origin_check(c->origin, 0, UINT64_MAX, diag);
-    return rc ? rc : run(c, 0, fn, ctx, unsure, diag);
-}
-
-/* ---- which transaction is the last ---- */
-
-/* Where the lock file's number is the same, the file may be ahead by the commit that is
- * under way, and by no more. */
-bool catalog_is_at(struct catalog *c, uint64_t number)
-{
-    pthread_rwlock_rdlock(&c->map_lock);
-    uint64_t written = c->unmapped ? 0 : catalog_written_last(c);
-    bool same =
-        !c->unmapped && (written == number ||
-                         (written <= number + 1 && catalog_visible_last(c) == number));
-    pthread_rwlock_unlock(&c->map_lock);
-    return same;
-}
-
-/* The lock file says which transaction is the last, and a commit tells it after the
- * file. So the file is never behind what the lock file has said before, and never
- * further ahead of what it says afterwards than by one commit. */
-int catalog_agrees(struct catalog *c, struct tamis_diag *diag)
-{
-    if (!c->origin)
-        return 0;
-    pthread_rwlock_rdlock(&c->map_lock);
-    uint64_t before = c->unmapped ? 0 : catalog_visible_last(c);
-    int rc = origin_check(c->origin, before, UINT64_MAX, diag);
-    uint64_t written = rc || c->unmapped ? 0 : catalog_written_last(c);
-    uint64_t after = written ? catalog_visible_last(c) : 0;
-    pthread_rwlock_unlock(&c->map_lock);
-    if (after && written > after + 1 && !c->unlocked)
-        rc = origin_fail_newest(c->origin, written, after, diag);
-    return rc;
+    return run(&r, diag);
 }

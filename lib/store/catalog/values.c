@@ -25,6 +25,10 @@ int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
                 const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag)
 {
     MDB_val key = catalog_val(name, name_bytes), data;
+    if (t->copy)
+        return catalog_copy_get(t->copy, false, name, name_bytes, value, value_bytes)
+                   ? 0
+                   : name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
     int rc = mdb_get(t->txn, t->catalog->segments_db, &key, &data);
     if (rc == MDB_NOTFOUND)
         return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
@@ -70,9 +74,33 @@ int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
     return rc ? catalog_txn_fail(t, rc, "deleting a record", diag) : 0;
 }
 
+/* The result of a function that ended the listing. */
+static int each_stopped(struct catalog_txn *t, int stopped, struct tamis_diag *diag)
+{
+    if (stopped < 0 || (diag && diag->code == stopped))
+        return stopped; /* fn has said more */
+    return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
+}
+
+static int each_copied(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
+                       struct tamis_diag *diag)
+{
+    int stopped = 0;
+    for (size_t i = 0; !stopped && i < catalog_copy_n(t->copy, false); i++) {
+        const void *name;
+        const uint8_t *value;
+        size_t name_bytes, value_bytes;
+        catalog_copy_at(t->copy, false, i, &name, &name_bytes, &value, &value_bytes);
+        stopped = fn(ctx, name, name_bytes, value, value_bytes);
+    }
+    return stopped ? each_stopped(t, stopped, diag) : 0;
+}
+
 int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
                  struct tamis_diag *diag)
 {
+    if (t->copy)
+        return each_copied(t, fn, ctx, diag);
     MDB_cursor *cursor;
     MDB_val key, data;
     MDB_stat stat;
@@ -88,12 +116,8 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
         n_met++;
     }
     mdb_cursor_close(cursor);
-    if (stopped > 0 && diag && diag->code == stopped)
-        return stopped; /* fn has said more */
-    if (stopped > 0)
-        return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
     if (stopped)
-        return stopped;
+        return each_stopped(t, stopped, diag);
     if (rc != MDB_NOTFOUND)
         return catalog_txn_fail(t, rc, "listing the segments", diag);
     /* One that is not met would be ABSENT. */
@@ -108,6 +132,10 @@ int catalog_size(struct catalog_txn *t, size_t *n_records, size_t *n_bytes,
                  struct tamis_diag *diag)
 {
     MDB_stat stat;
+    *n_records = t->copy ? catalog_copy_n(t->copy, false) : 0;
+    *n_bytes = 0; /* of a copy: its reader makes room as it goes */
+    if (t->copy)
+        return 0;
     int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
     if (rc)
         return catalog_txn_fail(t, rc, "counting the segments", diag);
@@ -120,7 +148,10 @@ int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag)
 {
     MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1), data;
-    int rc = mdb_get(t->txn, t->catalog->meta_db, &key, &data);
+    if (t->copy &&
+        catalog_copy_get(t->copy, true, key.mv_data, key.mv_size, value, value_bytes))
+        return 0;
+    int rc = t->copy ? MDB_NOTFOUND : mdb_get(t->txn, t->catalog->meta_db, &key, &data);
     if (rc == MDB_NOTFOUND)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, t->catalog->path,
                          "a catalog without its first record: creating the store was "
@@ -187,5 +218,5 @@ int catalog_note(struct catalog_txn *t, uint64_t ro_compat, struct tamis_diag *d
 
 uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
-    return mdb_txn_id(t->txn);
+    return t->copy ? catalog_copy_txn(t->copy) : mdb_txn_id(t->txn);
 }

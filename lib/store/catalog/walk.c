@@ -30,8 +30,7 @@ static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
         uint64_t a = walk_get64(t->key), b = walk_get64(key);
         return a < b ? -1 : a > b;
     }
-    int order = memcmp(t->key, key, n < t->key_bytes ? n : t->key_bytes);
-    return order ? order : t->key_bytes < n ? -1 : t->key_bytes > n;
+    return walk_compare(t->key, t->key_bytes, key, n);
 }
 
 /* A branch's key lies above all that comes before it, and not above what follows. */
@@ -64,6 +63,8 @@ static bool leaf_node(struct walk *w, struct tree *t, const struct node *n)
     t->counted.n_overflow += n_pages;
     if (t->kind == TREE_FREE)
         return walk_free_record(w, n, first);
+    if (w->visitor && !w->visitor->node(w, n, first, t->kind == TREE_NAMED))
+        return false;
     if (t->kind == TREE_NAMED)
         return true;
     struct catalog_tree named;
@@ -160,7 +161,7 @@ static bool walk_tree(struct walk *w, const struct catalog_tree *said,
 }
 
 int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
-                 const struct catalog_state *s)
+                 const struct catalog_state *s, const struct catalog_visitor *v)
 {
     /* More pages than these LMDB never counts without writing them. */
     enum { MAX_UNWRITTEN = 1 << 20 };
@@ -170,6 +171,7 @@ int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
     struct walk w = {.fd = fd, .page_bytes = page_bytes, .n_pages = s->last_page + 1};
     w.last_page = s->last_page;
     w.txn = s->txn;
+    w.visitor = v;
     if (w.n_pages > in_file)
         w.n_pages = in_file;
     w.seen = calloc(s->last_page / 8 + 1, 1);

@@ -4,6 +4,7 @@
 #define TAMIS_STORE_CATALOG_WALK_H
 
 #include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/file.h"
 
 enum {
     PAGE_HEAD = 16,
@@ -30,7 +31,16 @@ struct walk {
      * pages. */
     uint32_t *ends;
     int failed; /* an errno of a read: the trees may be good */
+    const struct catalog_visitor *visitor; /* may be NULL */
 };
+
+/* LMDB's order of names. */
+static inline int walk_compare(const void *a, size_t a_bytes, const void *b,
+                               size_t b_bytes)
+{
+    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
+}
 
 /* LMDB's numbers have the machine's byte order, and may be unaligned. */
 static inline uint16_t walk_get16(const uint8_t *p)

@@ -27,7 +27,7 @@ static int check_header(const struct attach *a, const struct header *h,
     const struct identity *id = &h->identity;
     const struct commit *c = &h->commit;
     const struct meta *m = &a->catalog->meta;
-    if (id->kind != KIND_BLOOM && id->kind != KIND_RIBBON)
+    if (!kind_is_single(id->kind))
         return diag_fail(diag, TAMIS_ERR_UNFIT, a->path,
                          id->kind == KIND_LIST
                              ? "a list of hashes: build the segment with --list, or "

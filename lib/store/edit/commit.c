@@ -21,7 +21,7 @@ struct locked {
 
 /* The state of applying an edit; begun anew when the transaction runs again. */
 struct apply {
-    const struct tamis_edit *edit;
+    struct tamis_edit *edit;
     const struct edit_op *op;
     struct names own;      /* put by this edit, and not dropped since: 1 */
     struct buffer dropped; /* UUIDs */
@@ -36,7 +36,7 @@ static void unlock_dropped(struct apply *a)
 {
     for (struct locked *l; (l = a->locked); free(l)) {
         a->locked = l->next;
-        io_unlock(l->guard.fd);
+        io_unlock(l->guard.fd, LOCK_WRITER);
         io_unguard_fd(&l->guard);
     }
 }
@@ -66,9 +66,8 @@ static void apply_free(struct apply *a)
 static int lock_dropped(struct apply *a, const struct record *r, const void *name,
                         size_t name_bytes)
 {
-    char file[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES];
+    char file[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES], who[HOLDER_TEXT_BYTES];
     const char *store = a->edit->catalog->path;
-    pid_t holder;
     struct locked *l = malloc(sizeof *l);
     if (!l)
         return ENOMEM;
@@ -80,19 +79,19 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
         return 0; /* no file of ours is there */
     if (rc)
         return diag_errno(a->diag, rc, store, "locking a growing filter");
-    rc = io_lock(l->guard.fd, &holder);
+    rc = io_lock(l->guard.fd, LOCK_WRITER);
     if (!rc) {
         l->next = a->locked;
         a->locked = l;
         return 0;
     }
+    const char *holder = io_holder(l->guard.fd, LOCK_WRITER, who);
     io_unguard_fd(&l->guard);
     free(l);
     if (rc != TAMIS_ERR_BUSY)
         return diag_errno(a->diag, rc, store, "locking a growing filter");
-    return diag_fail(a->diag, rc, store,
-                     "segment '%s': a writer has it open (process %ld)",
-                     name_text(text, name, name_bytes), (long)holder);
+    return diag_fail(a->diag, rc, store, "segment '%s': %s has it open for writing",
+                     name_text(text, name, name_bytes), holder);
 }
 
 /* A record that can't be read names no file: its file is left to a later sweep. And it
@@ -154,7 +153,8 @@ static bool is_meant(const struct edit_op *op, const uint8_t *value, size_t n)
     struct record r;
     if (!op->only && !op->bound)
         return true;
-    if (record_decode(value, n, op->bytes, op->name_bytes, &r).code != VERDICT_OK)
+    if ((op->as && !entry_is(op->as, value, n)) ||
+        record_decode(value, n, op->bytes, op->name_bytes, &r).code != VERDICT_OK)
         return false;
     if (op->bound)
         return r.binding_bytes == op->value_bytes &&
@@ -351,7 +351,7 @@ static void remove_rest(struct apply *a)
 {
     struct catalog *c = a->edit->catalog;
     diag_clear(a->diag);
-    bool done = bury_columns(c, a->edit->dir.fd, &a->columns);
+    bool done = bury_columns(a->edit, &a->columns);
     if (!done)
         note_stays(a, 0, c->filters->path,
                    "the tombstones of dropped columns cannot be written");
@@ -380,15 +380,16 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     int before = io_hold_cancel(); /* the edit ends here, and so do its locks */
     rc = sync_files(edit, diag);
     if (!rc && edit->n_ops)
-        rc = catalog_write(edit->catalog, apply, &a, &unsure, diag);
+        rc = catalog_write(edit->catalog, &edit->wait, apply, &a, &unsure, diag);
     if (!rc)
         remove_rest(&a);
-    else if (!unsure)
+    else if (!unsure && rc != TAMIS_ERR_BUSY)
         edit_unlink_written(edit);
     /* Unsure: the names may be on the disk, so their files stay. If they are not,
      * the next sweep removes the files. */
     apply_free(&a);
-    edit_free(edit);
+    if (rc != TAMIS_ERR_BUSY)
+        edit_free(edit);
     io_let_cancel(before);
     return rc;
 }

@@ -113,18 +113,19 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     return rc && strcmp(ours.file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
 }
 
-/* Does the edit drop the segment, and only with this filter? */
-static bool is_dropped(struct tamis_edit *e, const struct entry *segment,
-                       const uint8_t uuid[UUID_BYTES])
+bool edit_drops_as(struct tamis_edit *e, struct entry *segment)
 {
+    const uint8_t *uuid = entry_record(segment)->uuid;
     bool found = false;
     pthread_mutex_lock(&e->mutex);
     for (size_t i = 0; i < e->n_ops && !found; i++) {
-        const struct edit_op *op = e->ops[i];
+        struct edit_op *op = e->ops[i];
         found = op->kind == EDIT_DROP && op->only &&
                 op->name_bytes == segment->name_bytes &&
                 memcmp(op->bytes, segment->bytes, op->name_bytes) == 0 &&
                 memcmp(op->uuid, uuid, UUID_BYTES) == 0;
+        if (found && !op->as)
+            op->as = entry_hold(segment);
     }
     pthread_mutex_unlock(&e->mutex);
     return found;
@@ -136,13 +137,14 @@ static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
                                const struct tamis_derivation *what, const void *name,
                                size_t name_bytes, struct record *r)
 {
-    const struct entry *old = s->snapshot->entries[s->segments[0]];
+    struct entry *old = s->snapshot->entries[s->segments[0]];
     struct record was;
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
         old->name_bytes != name_bytes || memcmp(old->bytes, name, name_bytes) != 0 ||
+        !edit_drops_as(e, old) ||
         record_decode(old->bytes + name_bytes, old->value_bytes, name, name_bytes, &was)
                 .code != VERDICT_OK ||
-        !record_listed(&was) || !is_dropped(e, old, was.uuid))
+        !record_listed(&was))
         return PUT_NEW;
     r->ro_compat |= RECORD_RO_COMPAT_LISTED;
     memcpy(r->list_uuid, was.list_uuid, UUID_BYTES);
@@ -165,8 +167,8 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
         rc = derive_file(e, name, name_bytes, filters, s->n, what, opt, made, report,
                          diag);
     if (!rc) {
-        struct record r = edit_record(&made->commit, made->identity.target_error,
-                                      made->identity.created, opt->rank);
+        struct record r = record_of_commit(&made->commit, made->identity.target_error,
+                                           made->identity.created, opt->rank);
         range->known = edit_range_over(s->snapshot, s->segments, s->n, range);
         edit_record_range(&r, range);
         enum edit_put how = keep_list(e, s, what, name, name_bytes, &r);

@@ -21,17 +21,21 @@
 
 /* An edit holds filters/ shared for as long as it may have files that nothing names.
  * A process that gets it exclusively knows that nobody else has it, and may sweep. */
-static int enter_dir(struct catalog *c, int fd)
+static int enter_dir(struct tamis_edit *e, struct tamis_diag *diag)
 {
+    struct catalog *c = e->catalog;
+    struct io_wait wait = e->wait;
+    int fd = e->dir.fd;
     if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
         atomic_store(&c->swept, true); /* before: what fails meanwhile is swept again */
         if (!sweep_orphans(c, fd))
             atomic_store(&c->swept, false);
     }
-    return dir_lock(fd, LOCK_SH);
+    return dir_wait(fd, LOCK_SH, &wait, c->filters->path,
+                    "repairing the store or looking for unused files", diag);
 }
 
-static int open_dir(struct tamis_edit *e, struct tamis_diag *diag)
+static int open_dir(struct tamis_edit *e, bool locked, struct tamis_diag *diag)
 {
     struct catalog *c = e->catalog;
     int rc = io_refuse_network(c->filters->fd);
@@ -40,31 +44,35 @@ static int open_dir(struct tamis_edit *e, struct tamis_diag *diag)
     rc = dir_open_guarded(c->filters->fd, ".", &e->dir);
     if (rc)
         return diag_errno(diag, rc, c->filters->path, "opening filters/");
-    rc = enter_dir(c, e->dir.fd);
-    if (!rc)
-        return 0;
-    dir_close_guarded(&e->dir);
-    return diag_errno(diag, rc, c->filters->path, "locking filters/");
+    rc = locked ? 0 : enter_dir(e, diag);
+    if (rc)
+        dir_close_guarded(&e->dir);
+    return rc;
 }
 
-int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
-                     struct tamis_diag *diag)
+int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options *opt,
+                     struct tamis_edit **out, struct tamis_diag *diag)
 {
+    struct tamis_edit_options o;
     if (out)
         *out = NULL;
     int rc = store_usable(store, true, diag);
     if (rc)
         return rc;
+    rc = options_copy(&o, sizeof o, opt);
+    if (rc)
+        return diag_fail(diag, rc, store->catalog->path, "size of the option struct");
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the edit");
     struct tamis_edit *e = calloc(1, sizeof *e);
     if (!e)
         return diag_errno(diag, ENOMEM, store->catalog->path, "beginning an edit");
     e->catalog = store->catalog;
+    e->wait = store_wait(store, o.timeout_ms);
     e->fork_epoch = io_fork_epoch();
     balance_begin(&e->balance);
     int before = io_hold_cancel(); /* a sweep holds filters/ exclusively */
-    rc = open_dir(e, diag);
+    rc = open_dir(e, store->locked, diag);
     io_let_cancel(before);
     if (rc) {
         free(e);
@@ -79,6 +87,8 @@ int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
 void edit_op_free(struct edit_op *op)
 {
     names_clear(&op->keep);
+    if (op->as)
+        entries_release(&op->as, 1);
     free(op->pack);
     free(op);
 }

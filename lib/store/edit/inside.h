@@ -42,8 +42,9 @@ struct edit_op {
     bool listed;   /* put: the record has a list, with list_uuid */
     bool has_list; /* and this edit wrote it */
     bool attached;
-    bool only;  /* drop: if the record's filter is this one */
-    bool bound; /* drop: if the record's binding is `value` */
+    bool only;        /* drop: if the record's filter is this one */
+    bool bound;       /* drop: if the record's binding is `value` */
+    struct entry *as; /* drop: if the record is this one's; may be NULL */
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;      /* retain */
     struct edit_pack *pack; /* pack */
@@ -60,6 +61,7 @@ struct balance {
 struct tamis_edit {
     struct catalog *catalog;
     unsigned fork_epoch;
+    struct io_wait wait;
     struct io_guarded_fd dir; /* its own open of filters/, with a shared flock */
     pthread_mutex_t mutex;    /* over all below */
     struct edit_op **ops;
@@ -93,8 +95,6 @@ void edit_free(struct tamis_edit *e);
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag);
-struct record edit_record(const struct commit *c, double target_error, uint64_t created,
-                          uint32_t rank);
 void edit_record_range(struct record *r, const struct key_range *range);
 /* A builder may have been made without the edit, but not for another store. */
 int edit_check_built(const struct tamis_edit *e, const struct identity *id,
@@ -124,6 +124,9 @@ int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
 /* May something be made from n segments of the snapshot? */
 int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
                        const size_t *segments, size_t n, struct tamis_diag *diag);
+/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if it
+ * was packed or unpacked since. */
+bool edit_drops_as(struct tamis_edit *e, struct entry *segment);
 /* The range of all their keys; false: it is not known. */
 bool edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
                      struct key_range *range);
@@ -157,7 +160,7 @@ int bury_later(struct buffer *columns, const struct pack_place *place); /* ENOME
 /* Sets their tombstones, in a write transaction of its own (R18), and removes packs
  * that have no column left. False: something failed, and a sweep has to do it. A pack
  * without usable tombstones needs none: none of its columns counts. */
-bool bury_columns(struct catalog *c, int dir, struct buffer *columns);
+bool bury_columns(struct tamis_edit *e, struct buffer *columns);
 /* The same inside a transaction. */
 bool bury_in(int dir, struct buffer *columns);
 /* Gives the records of the operation's segments their places. Columns whose segment has

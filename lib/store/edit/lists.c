@@ -143,7 +143,7 @@ static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes
     return rc;
 }
 
-static int from_list(struct tamis_edit *edit, const struct entry *e,
+static int from_list(struct tamis_edit *edit, struct entry *e,
                      struct tamis_filter *list, double error,
                      const struct tamis_segment_options *theirs,
                      struct tamis_diag *diag)
@@ -160,6 +160,8 @@ static int from_list(struct tamis_edit *edit, const struct entry *e,
     memcpy(there.uuid, r.list_uuid, UUID_BYTES);
     range_of(&r, range);
     int rc = tamis_edit_drop_filter(edit, e->bytes, e->name_bytes, r.uuid, diag);
+    if (!rc)
+        edit_drops_as(edit, e);
     if (!rc)
         rc = put_from(edit, e->bytes, e->name_bytes, list, &there, error, &opt, diag);
     free(range);
@@ -196,7 +198,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
         rc = open_list(edit, snapshot, index, &list, diag);
     if (rc)
         return rc;
-    const struct entry *e = snapshot->entries[index];
+    struct entry *e = snapshot->entries[index];
     ours.size = sizeof ours;
     rc = edit_may_remake(edit, e, diag);
     if (!rc && !ours.kind && !ours.for_packs) /* a ribbon is not packed */

@@ -116,7 +116,8 @@ static int check_take(const struct tamis_packer *p, const struct tamis_builder *
 static struct record record_of(const struct tamis_builder *b, const struct identity *id,
                                const struct commit *c, uint64_t keys)
 {
-    struct record r = edit_record(c, id->target_error, id->created, builder_rank(b));
+    struct record r =
+        record_of_commit(c, id->target_error, id->created, builder_rank(b));
     r.table_digest = r.min_sequence = 0; /* there is no file */
     r.keys = keys;
     uuid_random(r.uuid);

@@ -98,10 +98,11 @@ static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return 0;
 }
 
-bool bury_columns(struct catalog *c, int dir, struct buffer *columns)
+bool bury_columns(struct tamis_edit *e, struct buffer *columns)
 {
-    struct burial b = {dir, columns, false};
-    return columns->n == 0 || (catalog_write(c, bury, &b, NULL, NULL) == 0 && b.done);
+    struct burial b = {e->dir.fd, columns, false};
+    return columns->n == 0 ||
+           (catalog_write(e->catalog, &e->wait, bury, &b, NULL, NULL) == 0 && b.done);
 }
 
 /* ---- a pack published ---- */

@@ -57,29 +57,6 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
 
 /* ---- records ---- */
 
-struct record edit_record(const struct commit *c, double target_error, uint64_t created,
-                          uint32_t rank)
-{
-    struct record r = {
-        .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
-        .binding_bytes = c->binding_bytes,
-        .generation = c->generation,
-        .file_bytes = c->committed_bytes,
-        .keys = c->keys,
-        .target_error = target_error,
-        .watermark = c->watermark,
-        .min_sequence = c->sequence,
-        .min_stages = c->n_stages,
-        .rank = rank,
-        .created = created,
-    };
-    if (r.state == RECORD_SEALED)
-        r.table_digest = commit_table_digest(c);
-    memcpy(r.uuid, c->uuid, UUID_BYTES);
-    memcpy(r.binding, c->binding, c->binding_bytes);
-    return r;
-}
-
 void edit_record_range(struct record *r, const struct key_range *range)
 {
     if (!range || !range->known || range->first_bytes > RANGE_MAX_BYTES ||
@@ -223,8 +200,8 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     }
     if (built.identity.kind == KIND_RIBBON)
         atomic_store(&edit->has_ribbons, true);
-    struct record r = edit_record(&built.commit, built.identity.target_error,
-                                  built.identity.created, builder_rank(builder));
+    struct record r = record_of_commit(&built.commit, built.identity.target_error,
+                                       built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
     edit_record_range(&r, list ? list->range : builder_range(builder));
     if (list) {
@@ -339,7 +316,8 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
     rc = writer_format(edit->dir.fd, file, &w, uuid, false, &first, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
-    struct record r = edit_record(&first, w.growth.error, io_calls.now(), ours.rank);
+    struct record r =
+        record_of_commit(&first, w.growth.error, io_calls.now(), ours.rank);
     return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
 }
 
@@ -370,8 +348,8 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
         return rc;
     if (h.identity.kind == KIND_RIBBON)
         atomic_store(&edit->has_ribbons, true);
-    struct record r =
-        edit_record(&h.commit, h.identity.target_error, h.identity.created, ours.rank);
+    struct record r = record_of_commit(&h.commit, h.identity.target_error,
+                                       h.identity.created, ours.rank);
     if (ours.binding_bytes) {
         r.binding_bytes = (uint8_t)ours.binding_bytes;
         memcpy(r.binding, ours.binding, ours.binding_bytes);

@@ -165,5 +165,6 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 bool sweep_orphans(struct catalog *c, int dir)
 {
     struct sweep s = {.dir = dir};
-    return catalog_write(c, sweep_in, &s, NULL, NULL) == 0 && s.done;
+    struct io_wait not_at_all = {.timeout_ms = -1}; /* it is not urgent */
+    return catalog_write(c, &not_at_all, sweep_in, &s, NULL, NULL) == 0 && s.done;
 }

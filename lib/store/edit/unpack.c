@@ -66,7 +66,7 @@ static int write_filter(struct unpacking *u, const struct entry *e,
                          u->edit->dir.fd, name);
     if (rc)
         return not_unpacked(u, rc, e, seat, name);
-    struct record now = edit_record(&commit, id.target_error, id.created, r->rank);
+    struct record now = record_of_commit(&commit, id.target_error, id.created, r->rank);
     now.has_range = r->has_range;
     now.first_bytes = r->first_bytes;
     now.last_bytes = r->last_bytes;

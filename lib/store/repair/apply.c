@@ -42,9 +42,9 @@ static int link_aside(int from, const char *name, int quarantine)
 
 static int open_quarantine(struct repair *r, int *quarantine)
 {
-    bool made = mkdirat(r->store_fd, "quarantine", 0777) == 0;
-    if (!made && errno != EEXIST)
-        return errno;
+    int rc = io_make_dir(r->store_fd, "quarantine");
+    if (rc && rc != EEXIST)
+        return rc;
     *quarantine = openat(r->store_fd, "quarantine",
                          O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (*quarantine < 0)
@@ -117,7 +117,8 @@ static int change_catalog(struct repair *r, struct tamis_diag *diag)
     bool any = false;
     for (size_t i = 0; i < r->n_segments; i++)
         any |= r->segments[i].changed;
-    return any ? catalog_write(r->store->catalog, change_in, r, NULL, diag) : 0;
+    struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
+    return any ? catalog_write(r->store->catalog, &wait, change_in, r, NULL, diag) : 0;
 }
 
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

@@ -23,14 +23,10 @@ int repair_lock_filters(struct repair *r, int dir, const char *name,
         rc = dir_open_guarded(dir, name, &r->filters);
     if (rc)
         return diag_errno(diag, rc, r->path, "opening filters/");
+    struct io_wait wait = {r->opt.timeout_ms, r->opt.waiting, r->opt.ctx, 0};
     r->has_filters = true;
-    rc = dir_lock(r->filters.fd, LOCK_EX | LOCK_NB);
-    if (rc == EWOULDBLOCK)
-        return diag_fail(
-            diag, TAMIS_ERR_BUSY, r->path,
-            "an edit or a repair of this store is under way: try again when it is "
-            "done");
-    return rc ? diag_errno(diag, rc, r->path, "locking filters/") : 0;
+    return dir_wait(r->filters.fd, LOCK_EX, &wait, r->path,
+                    "changing or repairing the store", diag);
 }
 
 static void unlock(struct io_guarded_fd *g, bool *has)
@@ -53,14 +49,16 @@ void repair_let_store(struct repair *r)
 }
 
 /* LMDB's own lock on the first byte of its lock file tells of users that are none of
- * this library's processes. */
+ * ours. We have the store to ourselves, so closing the file drops no locks of ours. */
 static int lmdb_is_used(int store_fd, bool *used)
 {
     int fd, rc = io_open_beneath(store_fd, "catalog.lmdb-lock", O_RDONLY, &fd);
     *used = false;
     if (rc)
         return rc == ENOENT ? 0 : rc;
-    rc = io_byte_is_locked(fd, 0, used);
+    uint64_t at = NOT_LOCKED;
+    rc = io_byte_lock(fd, F_OFD_GETLK, F_WRLCK, 0, 1, &at);
+    *used = at != NOT_LOCKED;
     close(fd);
     return rc;
 }
@@ -136,10 +134,9 @@ int repair_make_filters(struct repair *r, struct tamis_diag *diag)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
                          "no store in this directory (no catalog.lmdb, no filters/)");
     }
-    int rc = 0;
-    if (!r->opt.dry_run)
-        rc = mkdirat(r->store_fd, "filters", 0777) == 0 ? io_sync_dir(r->store_fd)
-                                                        : errno;
+    int rc = r->opt.dry_run ? 0 : io_make_dir(r->store_fd, "filters");
+    if (!r->opt.dry_run && (!rc || rc == EEXIST))
+        rc = io_sync_dir(r->store_fd);
     if (rc)
         return diag_errno(diag, rc, r->path, "making filters/");
     repair_tell_done(r, TAMIS_REPAIR_REBUILT, NULL, "/filters",

@@ -3,6 +3,7 @@
  * where it is, for none of that says that it is damaged. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/filter.h"
+#include "lib/filter/kind.h"
 #include "lib/store/snapshot/entry.h"
 #include "lib/writer/writer.h"
 
@@ -73,7 +74,7 @@ static int judge_header(int fd, const char *name, struct judgement *j)
             return unread(j, rc, "left alone", diag.what);
         if (tries > 0)
             return say(j, FILE_BAD, "%.150s", diag.what);
-        rc = io_is_locked(fd, &busy);
+        rc = io_is_locked(fd, LOCK_WRITER, &busy);
         if (rc)
             return unread(j, rc, "left alone", tamis_strerror(rc));
         if (busy)
@@ -97,14 +98,28 @@ static const char *not_the_one(const struct repair *r, const struct record *reco
 
 /* ---- pages ---- */
 
+/* The rules of a list or a pack, whose pages can be read and are good. */
+static int judge_rules(int fd, const char *name, struct tamis_verify *v)
+{
+    struct tamis_filter *f;
+    int rc = filter_open_fd(fd, name, NULL, NULL, &f, NULL);
+    if (rc)
+        return rc;
+    rc = tamis_filter_verify(f, v, NULL);
+    tamis_filter_close(f);
+    return rc == TAMIS_ERR_DAMAGED ? 0 : rc;
+}
+
 /* A page of a sealed filter that fails is rot: the filter goes. A pack stays: a page is
  * a small part of many filters. In one that grows, a
  * page below its floors counts as ones, and its writer condemns it for good before it
  * uses it: the filter is more use, to its writer too, where it is. */
-static int judge_pages(int fd, struct judgement *j)
+static int judge_pages(int fd, const char *name, struct judgement *j)
 {
     struct tamis_verify v;
     int rc = filter_scrub(fd, &j->h, &v);
+    if (!rc && !v.n_damaged && kind_find(j->h.identity.kind)->judge)
+        rc = judge_rules(fd, name, &v);
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));
     if (v.n_damaged)
@@ -166,12 +181,11 @@ static int finish_open(struct io_guarded_fd *g, const char *name,
 static int settle_locked(int fd, const char *name, struct header *h,
                          struct tamis_diag *diag)
 {
-    pid_t holder;
-    int rc = io_lock(fd, &holder);
+    int rc = io_lock(fd, LOCK_WRITER);
     if (rc)
         return rc < 0 ? rc : diag_errno(diag, rc, name, "cannot lock");
     rc = seal_settle(fd, name, h, diag);
-    io_unlock(fd);
+    io_unlock(fd, LOCK_WRITER);
     return rc;
 }
 
@@ -185,7 +199,10 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
     struct header h;
     int rc;
     if (r->store && record && record->state == RECORD_GROWING) {
-        rc = tamis_store_writer(r->store, segment->name, segment->name_bytes, &w, diag);
+        struct tamis_segment_writer_options opt = {.size = sizeof opt,
+                                                   .timeout_ms = r->opt.timeout_ms};
+        rc = tamis_store_writer(r->store, segment->name, segment->name_bytes, &opt, &w,
+                                diag);
     } else {
         rc = io_open_guarded(r->filters.fd, name, O_RDWR, &g);
         if (rc)
@@ -210,19 +227,28 @@ static void judge_header_again(int fd, const char *name, struct judgement *j)
         memcpy(j->what, pages, sizeof pages);
 }
 
-/* Says what is left to finish, if no writer is at work. */
-static const char *left_unfinished(const struct record *record, const char *name,
+/* Says what is left to finish, if no writer is at work. One that has closed the file
+ * since has told the catalog before it let its lock go. */
+static const char *left_unfinished(const struct repair *r,
+                                   const struct repair_segment *segment,
+                                   const struct record *record, const char *name,
                                    int fd, struct judgement *j)
 {
+    struct wanted now;
     bool busy;
     if (!unfinished(record, &j->h))
         return NULL;
-    int rc = io_is_locked(fd, &busy);
+    int rc = io_is_locked(fd, LOCK_WRITER, &busy);
+    if (!rc && !busy && r->store && record && record->state == RECORD_GROWING) {
+        now = (struct wanted){.name = segment->name, .name_bytes = segment->name_bytes};
+        rc = catalog_read(r->store->catalog, store_find_record, &now, NULL);
+        record = &now.record;
+    }
     if (rc)
         unread(j, rc, "left alone", tamis_strerror(rc));
     if (rc || busy)
         return NULL;
-    judge_header_again(fd, name, j); /* it may have closed the file since */
+    judge_header_again(fd, name, j);
     return j->state == FILE_GOOD ? unfinished(record, &j->h) : NULL;
 }
 
@@ -250,7 +276,7 @@ static int finish(struct repair *r, const struct repair_segment *segment,
                   struct judgement *j, struct tamis_diag *diag)
 {
     struct tamis_diag why = {0};
-    const char *what = left_unfinished(record, name, fd, j);
+    const char *what = left_unfinished(r, segment, record, name, fd, j);
     if (!what)
         return 0;
     if (!may_be_written(record, &j->h))
@@ -289,7 +315,7 @@ static int judge_open(struct repair *r, const struct repair_segment *segment,
                                                    : not_the_one(r, record, &j->h);
     if (what)
         return say(j, FILE_BAD, "%s", what);
-    judge_pages(fd, j);
+    judge_pages(fd, name, j);
     if (j->state != FILE_GOOD)
         return 0;
     return finish(r, segment, record, name, fd, j, diag);

@@ -237,7 +237,8 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
                         uint64_t *n_orphans, struct tamis_diag *diag)
 {
     struct tamis_repair_report report = {0};
-    struct repair r = {.opt = {.found = fn, .ctx = ctx}, .report = &report};
+    struct repair r = {.opt = {.found = fn, .ctx = ctx, .timeout_ms = -1},
+                       .report = &report};
     if (n_orphans)
         *n_orphans = 0;
     int rc = store_usable(store, false, diag);
@@ -246,6 +247,7 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
     struct catalog *c = store->catalog;
     r.path = c->path;
     /* Edits have files that nothing names yet, and hold filters/ shared as long. */
+    int before = io_hold_cancel(); /* or filters/ would stay locked */
     rc = repair_lock_filters(&r, c->filters->fd, ".", diag);
     if (!rc)
         rc = repair_read_records(c, &r, diag);
@@ -263,5 +265,6 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
         free(r.segments[i].name);
     free(r.segments);
     free(r.files);
+    io_let_cancel(before);
     return rc;
 }

@@ -103,7 +103,7 @@ static void tell(struct confirm *c, const struct quarantined *q,
     repair_tell(&c->r, TAMIS_REPAIR_NOTED, segment, path, "%s", what);
 }
 
-struct wanted {
+struct nameless {
     const uint8_t *uuid;
     bool listed;
 };
@@ -111,7 +111,7 @@ struct wanted {
 static int compare_uuid(void *ctx, const void *name, size_t name_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
-    struct wanted *w = ctx;
+    struct nameless *w = ctx;
     struct record r;
     if (record_decode(value, value_bytes, name, name_bytes, &r).code == VERDICT_OK &&
         r.state != RECORD_NO_FILTER && memcmp(r.uuid, w->uuid, UUID_BYTES) == 0)
@@ -122,7 +122,7 @@ static int compare_uuid(void *ctx, const void *name, size_t name_bytes,
 /* A filter without a name was perhaps attached again since. */
 static int check_nameless(struct confirm *c, const struct quarantined *q)
 {
-    struct wanted w = {.uuid = q->identity.uuid};
+    struct nameless w = {.uuid = q->identity.uuid};
     int rc = q->has_identity ? catalog_each(c->txn, compare_uuid, &w, c->diag) : 0;
     if (rc || w.listed)
         return rc;
@@ -197,14 +197,10 @@ int tamis_store_confirm(struct tamis_store *store,
     rc = options_copy(&c.opt, sizeof c.opt, opt);
     if (rc)
         return diag_fail(diag, rc, store->catalog->path, "size of the option struct");
-    rc = catalog_write(store->catalog, confirm_in, &c, NULL, diag);
+    struct io_wait wait = store_wait(store, c.opt.timeout_ms);
+    rc = catalog_write(store->catalog, &wait, confirm_in, &c, NULL, diag);
     c.r.opt.found = c.opt.found;
     c.r.opt.ctx = c.opt.ctx;
     repair_report(&c.r);
     return rc;
-}
-
-int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag)
-{
-    return tamis_store_confirm(store, NULL, diag);
 }

@@ -12,24 +12,8 @@
 
 struct record repair_record_of(const struct header *h)
 {
-    const struct commit *c = &h->commit;
-    struct record r = {
-        .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
-        .binding_bytes = c->binding_bytes,
-        .generation = c->generation,
-        .file_bytes = c->committed_bytes,
-        .keys = c->keys,
-        .target_error = h->identity.target_error,
-        .watermark = c->watermark,
-        .min_sequence = c->sequence,
-        .min_stages = c->n_stages,
-        .created = h->identity.created,
-    };
-    if (r.state == RECORD_SEALED)
-        r.table_digest = commit_table_digest(c);
-    memcpy(r.uuid, c->uuid, UUID_BYTES);
-    memcpy(r.binding, c->binding, c->binding_bytes);
-    return r;
+    return record_of_commit(&h->commit, h->identity.target_error, h->identity.created,
+                            0);
 }
 
 /* The segment keeps all that is not the filter's. */
@@ -77,6 +61,12 @@ static void follow(struct repair_segment *s, const struct record *record,
     repair_set_record(s, &r);
 }
 
+/* A pack or a list: the record has nothing to do with it, and others may name it. */
+static bool is_others(const struct judgement *j)
+{
+    return j->h.identity.kind == KIND_PACK || j->h.identity.kind == KIND_LIST;
+}
+
 /* The filter is damaged. Its list is judged first: it may keep the filter here, or goes
  * with it. */
 static int set_filter_aside(struct repair *r, struct repair_segment *s,
@@ -93,14 +83,15 @@ static int set_filter_aside(struct repair *r, struct repair_segment *s,
         repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
                     "%s: left, for its list may make it anew", j->what);
     } else if (!rc) {
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
+        repair_tell(r, is_others(j) ? TAMIS_REPAIR_REBUILT : TAMIS_REPAIR_QUARANTINED,
+                    s, name, "%s", j->what);
         repair_set_list_aside(r, s, record, list);
         if (record_packed(record))
             drop_kept(s, record);
         else
             drop_filter(s, record);
         if (f)
-            f->aside = true;
+            f->aside = !is_others(j);
     }
     free(list);
     return rc;
@@ -122,12 +113,12 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
         j->state = FILE_GOOD;
     if (rc || !repair_record_names_own(record))
         return rc;
-    struct repair_file *f = repair_find_file(r, record->uuid);
-    if (f)
-        f->named = true;
     rc = repair_judge(r, s, record, name, j, diag);
     if (rc)
         return rc;
+    struct repair_file *f = repair_find_file(r, record->uuid);
+    if (f)
+        f->named |= !is_others(j);
     if (pack)
         pack->n_kept += j->state == FILE_GOOD && !j->what[0];
     if (!r->store && j->finished && j->state == FILE_GOOD &&
@@ -189,7 +180,7 @@ static int remake_record(struct repair *r, struct repair_segment *s,
         }
         const struct identity *id = &j->h.identity;
         bool same = id->name_bytes == s->name_bytes &&
-                    memcmp(id->name, s->name, s->name_bytes) == 0;
+                    memcmp(id->name, s->name, s->name_bytes) == 0 && !is_others(j);
         if (j->state == FILE_GOOD && same) {
             record = repair_record_of(&j->h);
             f->named = true;

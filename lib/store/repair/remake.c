@@ -1,13 +1,13 @@
 /* Repair: filters made anew from their segments' lists, before anything else is
  * decided. A list that is good and whole says what its filter must have, so it finds a
- * filter that is wrong, and replaces one that is lost or damaged. This reads a
- * snapshot, and puts each filter in an edit of its own, so filters/ must not be locked
- * yet. */
+ * filter that is wrong, and replaces one that is lost or damaged. It puts each filter
+ * in an edit of its own. With filters/ locked exclusively no other edit goes on, so
+ * that its snapshot, and the files that this names, stay as they are judged. */
 #include "lib/store/repair/inside.h"
 #include "lib/error.h"
+#include "lib/store/snapshot/snapshot.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,6 @@ enum { AT_ONCE = 4096 }; /* hashes */
 
 struct remake {
     struct repair *repair;
-    struct tamis_store *store;
-    struct tamis_snapshot *snapshot; /* the repair's */
     uint64_t hashes[AT_ONCE], absent[AT_ONCE / 64];
     struct tamis_diag why;
     uint64_t kind; /* of the new filter; 0: that of the old one */
@@ -36,7 +34,7 @@ static bool is_gone(int rc)
 static int count_lacking(struct remake *m, struct tamis_filter *list,
                          struct tamis_filter *filter, uint64_t *n_hashes, uint64_t *n)
 {
-    struct tamis_domain domain = tamis_snapshot_domain(m->snapshot);
+    struct tamis_domain domain = tamis_snapshot_domain(m->repair->snapshot);
     struct tamis_list_cursor *cursor;
     enum tamis_reason why;
     size_t got = 0;
@@ -59,11 +57,10 @@ static int count_lacking(struct remake *m, struct tamis_filter *list,
  * none. */
 static const char *unknown_kind(struct remake *m, size_t index, bool opens)
 {
-    bool packed =
-        tamis_snapshot_pack(m->snapshot, index, NULL, NULL) != TAMIS_ERR_NO_SEGMENT;
+    bool packed = tamis_snapshot_pack(m->repair->snapshot, index, NULL, NULL) !=
+                  TAMIS_ERR_NO_SEGMENT;
     m->kind = opens ? 0 : TAMIS_BLOOM;
-    return opens || packed ||
-                   !(m->store->catalog->meta.ro_compat & META_RO_COMPAT_RIBBONS)
+    return opens || packed || !(m->repair->meta.ro_compat & META_RO_COMPAT_RIBBONS)
                ? ""
                : " as a Bloom filter, for its kind is unknown; if it was a ribbon, "
                  "build it from its list with --kind ribbon";
@@ -76,7 +73,7 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
     struct tamis_verify pages;
     uint64_t n_hashes, n;
     m->what[0] = 0;
-    int rc = tamis_snapshot_filter(m->snapshot, index, &filter, &m->why);
+    int rc = tamis_snapshot_filter(m->repair->snapshot, index, &filter, &m->why);
     bool opens = !rc;
     if (opens)
         rc = tamis_filter_verify(filter, &pages, &m->why);
@@ -113,15 +110,17 @@ static int put_anew(struct remake *m, size_t index, double error,
 {
     const struct tamis_segment_options opt = {.size = sizeof opt, .kind = m->kind};
     struct tamis_edit *edit;
-    /* A first edit removes what no record names, and repair is yet to judge that. */
-    atomic_store(&m->store->catalog->swept, true);
-    int rc = tamis_edit_begin(m->store, &edit, diag);
+    const struct tamis_edit_options wait = {.size = sizeof wait,
+                                            .timeout_ms = m->repair->opt.timeout_ms};
+    int rc = tamis_edit_begin(m->repair->store, &wait, &edit, diag);
     if (rc)
         return rc;
-    rc = tamis_edit_from_list(edit, m->snapshot, index, error, &opt, diag);
-    if (!rc)
-        return tamis_edit_commit(edit, diag);
-    tamis_edit_abort(edit);
+    rc = tamis_edit_from_list(edit, m->repair->snapshot, index, error, &opt, diag);
+    bool made = !rc;
+    if (made)
+        rc = tamis_edit_commit(edit, diag);
+    if (!made || rc == TAMIS_ERR_BUSY)
+        tamis_edit_abort(edit);
     return rc;
 }
 
@@ -130,7 +129,7 @@ static struct tamis_filter *whole_list(struct remake *m, size_t index)
 {
     struct tamis_list_facts facts;
     struct tamis_filter *list;
-    if (tamis_snapshot_list(m->snapshot, index, &list, &m->why) != 0)
+    if (tamis_snapshot_list(m->repair->snapshot, index, &list, &m->why) != 0)
         return NULL;
     if (tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64)
         return list;
@@ -141,7 +140,7 @@ static struct tamis_filter *whole_list(struct remake *m, size_t index)
 static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
 {
     struct tamis_segment_info info;
-    if (tamis_snapshot_segment(m->snapshot, index, &info) != 0 ||
+    if (tamis_snapshot_segment(m->repair->snapshot, index, &info) != 0 ||
         info.state != TAMIS_SEGMENT_SEALED)
         return 0;
     struct tamis_filter *list = whole_list(m, index);
@@ -153,8 +152,6 @@ static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
         return 0; /* a bad list is for repair */
     if (!m->repair->opt.dry_run)
         rc = put_anew(m, index, info.error, diag);
-    if (rc == TAMIS_ERR_MISMATCH)
-        return 0; /* replaced meanwhile */
     return rc ? rc : tell(m, &info);
 }
 
@@ -164,16 +161,14 @@ int repair_remake(struct repair *r, struct tamis_diag *diag)
     if (!m)
         return diag_errno(diag, ENOMEM, r->path, "making filters from lists");
     m->repair = r;
-    m->store = r->store;
-    int rc = tamis_snapshot_current(r->store, &r->snapshot, diag);
-    m->snapshot = r->snapshot;
-    size_t n = rc ? 0 : tamis_snapshot_n_segments(m->snapshot);
+    /* Not one that a process had before: its files may have come back since. */
+    int rc = snapshot_load(r->store->catalog, NULL, &r->snapshot, diag);
+    size_t n = rc ? 0 : tamis_snapshot_n_segments(r->snapshot);
     for (size_t i = 0; i < n && !rc; i++) {
         rc = repair_stopped(r, diag);
         if (!rc)
             rc = remake_one(m, i, diag);
     }
-    atomic_store(&r->store->catalog->swept, false);
     free(m);
     return rc;
 }

@@ -46,25 +46,47 @@ static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
     return rc;
 }
 
-static int open_live(struct repair *r, struct tamis_diag *diag)
+static int read_first(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    int rc = scrub_catalog(r, diag);
-    if (!rc)
-        rc = tamis_store_open(r->path, &r->store, diag);
-    if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
-        rc = store_usable(r->store, true, diag);
+    return catalog_meta(t, ctx, diag);
+}
+
+/* No edit goes on from here. Beginning to write shows all readers the transaction of an
+ * edit that was killed after its commit and before it could tell them. */
+static int hold_edits(struct repair *r, struct tamis_diag *diag)
+{
+    struct catalog *c = r->store->catalog;
+    const struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
+    int rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (rc)
         return rc;
-    r->meta = r->store->catalog->meta;
-    rc = repair_check_uuid(r, diag);
+    r->store->locked = true;
+    return c->read_only ? catalog_read(c, read_first, &r->meta, diag)
+                        : catalog_write(c, &wait, read_first, &r->meta, NULL, diag);
+}
+
+static int open_live(struct repair *r, struct tamis_diag *diag)
+{
+    const struct tamis_open_options open = {.size = sizeof open,
+                                            .timeout_ms = r->opt.timeout_ms,
+                                            .waiting = r->opt.waiting,
+                                            .ctx = r->opt.ctx};
+    int rc = scrub_catalog(r, diag);
     if (!rc)
-        rc = repair_remake(r, diag);
+        rc = tamis_store_open(r->path, &open, &r->store, diag);
+    if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
+        rc = store_usable(r->store, true, diag);
+    if (!rc)
+        rc = hold_edits(r, diag);
+    if (!rc)
+        rc = repair_check_uuid(r, diag);
+    if (rc)
+        return rc;
+    rc = repair_remake(r, diag);
     if (is_lost(rc)) { /* or a list went bad: the records say which */
         diag_clear(diag);
         rc = 0;
     }
-    if (!rc)
-        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (!rc)
         rc = repair_read_records(r->store->catalog, r, diag);
     return rc;
@@ -100,11 +122,6 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
 }
 
 /* ---- the catalog is lost ---- */
-
-static int read_first(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    return catalog_meta(t, ctx, diag);
-}
 
 /* Where only the first record is damaged, the others say more than the files. */
 static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag)

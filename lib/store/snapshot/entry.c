@@ -161,6 +161,10 @@ const char *record_mismatch(const struct record *r, const struct header *h)
 {
     const struct commit *c = &h->commit;
     struct bounds known = record_bounds(r);
+    if (r->state == RECORD_OF_LIST && h->identity.kind != KIND_LIST)
+        return "no list of hashes";
+    if (r->state != RECORD_OF_LIST && !kind_is_single(h->identity.kind))
+        return "a list or a pack, which is no segment's filter";
     if (commit_is_older(c, &known))
         return "an older copy: the catalog has seen this filter further on";
     if (r->state == RECORD_GROWING)

@@ -25,7 +25,8 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
     enum tamis_reason reason = probe_target(snapshot, target, now, key, &by_range);
     if (by_range)
         return explain(out, TAMIS_BY_RANGE, reason);
-    if (reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED)
+    if ((reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED) ||
+        target->refusal)
         return explain(out, TAMIS_BY_NOTHING, reason);
     if (packs_seat(&snapshot->packs, target->slot - 1))
         return explain(out, TAMIS_BY_FILTER, reason);

@@ -28,7 +28,7 @@ struct seat {
 #define COLUMN_NOBODYS (UINT32_MAX - 1)
 /* What the table of columns says of one. */
 struct own_column {
-    uint64_t n_blocks;
+    uint64_t n_blocks, name; /* a hash of it */
     uint8_t uuid[UUID_BYTES];
 };
 

@@ -113,7 +113,9 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
     if (!seat)
         return TAMIS_ERR_NO_SEGMENT;
     pack_band_pages(seat->pack, seat->band, out);
-    return 0;
+    uint64_t n_blocks;
+    int rc = packs_own_blocks(snapshot, index, &n_blocks, NULL);
+    return rc == TAMIS_ERR_MISMATCH ? rc : 0;
 }
 
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,

@@ -210,8 +210,8 @@ static int sort_by_rank(struct tamis_snapshot *s)
     return good ? 0 : ENOMEM;
 }
 
-static int load(struct catalog *c, const struct tamis_snapshot *previous,
-                struct tamis_snapshot **out, struct tamis_diag *diag)
+int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
+                  struct tamis_snapshot **out, struct tamis_diag *diag)
 {
     struct tamis_snapshot *s = snapshot_alloc();
     if (!s)
@@ -255,7 +255,7 @@ static int current_locked(struct catalog *c, struct tamis_snapshot **out,
     if (!c->cached || c->cached->packs.transient ||
         !catalog_is_at(c, c->cached->number)) {
         struct tamis_snapshot *fresh = NULL;
-        int rc = load(c, c->cached, &fresh, diag);
+        int rc = snapshot_load(c, c->cached, &fresh, diag);
         if (rc)
             return rc;
         *stale = c->cached;

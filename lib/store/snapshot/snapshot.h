@@ -78,6 +78,9 @@ struct tamis_snapshot {
 };
 #define NAME_TWICE UINT32_MAX
 struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference more */
+/* The list as of now. It has what `previous` (may be NULL) has open. */
+int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
+                  struct tamis_snapshot **out, struct tamis_diag *diag);
 /* segment.c: index + 1 of the segment of this name; 0: none; or NAME_TWICE. */
 uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
                        size_t name_bytes);

@@ -1,6 +1,7 @@
 /* A column as a filter in memory, for callers that want a filter of its own: to verify,
  * to compare, to derive another one. Probes ask the pack. */
 #include "lib/store/snapshot/snapshot.h"
+#include "format/hash.h"
 #include "lib/error.h"
 #include "lib/pack/pack.h"
 
@@ -24,6 +25,7 @@ static int note_column(void *ctx, uint32_t band, uint32_t column,
     struct own_column *to = &r->table[r->next++];
     (void)band, (void)column;
     to->n_blocks = col->own_blocks;
+    to->name = XXH3_64bits(col->name, col->name_bytes);
     memcpy(to->uuid, col->uuid, UUID_BYTES);
     return 0;
 }
@@ -54,7 +56,8 @@ int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
     const struct own_column *own =
         &atomic_load(&pack->table)[seat->band->first_column + seat->column];
     *n = own->n_blocks;
-    if (memcmp(own->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
+    if (memcmp(own->uuid, entry_record(e)->uuid, UUID_BYTES) == 0 &&
+        own->name == XXH3_64bits(e->bytes, e->name_bytes))
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(pack->filter),
                      "the pack's table has another filter where segment '%s' should be",

@@ -3,13 +3,13 @@ load ../common
 
 # As make_store, but with lists of hashes; and `grows`, which is open.
 make_listed() {
-    "$TAMIS" init store
+    tamis init store
     seq 1000 >one.keys
     seq 500 2000 >two.keys
-    "$TAMIS" build store --each one.keys two.keys --strip .keys --list -q
-    "$TAMIS" build store plain one.keys -q
-    "$TAMIS" build store cut one.keys --list=40 -q
-    "$TAMIS" grow store grows one.keys -q
+    tamis build store --each one.keys two.keys --strip .keys --list -q
+    tamis build store plain one.keys -q
+    tamis build store cut one.keys --list=40 -q
+    tamis grow store grows one.keys -q
 }
 
 # each_fails STATUS PATTERN COMMAND...: fails() for each command, a string, on a copy of the store.
@@ -18,8 +18,7 @@ each_fails() {
     shift 2
     for c in "$@"; do
         cp -r store kept
-        # shellcheck disable=SC2086
-        fails "$want" "$pattern" "$TAMIS" $c
+        fails "$want" "$pattern" tamis $c
         rm -r store
         mv kept store
     done
@@ -49,8 +48,8 @@ each_fails() {
 
 @test "a missing pack is damage of all segments that are in it" {
     make_listed
-    "$TAMIS" pack store -q
-    rm "store/$("$TAMIS" ls store one --json | jq -r '.[0].file')"
+    tamis pack store -q
+    rm "store/$(tamis ls store one --json | jq -r '.[0].file')"
     each_fails 3 "segment 'one': this pack is missing" "union store u one two" "compare store one plain" \
         "fold store f one --by 2"
     each_fails 3 "missing or damaged" "pack store one" "unpack store one" "stat store"
@@ -58,7 +57,7 @@ each_fails() {
 
 @test "stat tells of a list that is missing or damaged, as of a filter" {
     make_listed
-    "$TAMIS" stat store --prometheus >out
+    tamis stat store --prometheus >out
     grep -qx 'tamis_segment_list_readable{store="store",segment="one"} 1' out
     ! grep 'list_readable.*"plain"' out || explain "nothing of a list that plain never had"
     ! grep list_damaged out || explain "no damaged list"
@@ -67,15 +66,15 @@ each_fails() {
     each() {
         each_fails 3 "^tamis: store: 0 filters unreadable, 0 lost, 1 list unusable: 'tamis verify' says which" \
             "stat store" "stat store --json" "stat store --prometheus" "stat store one"
-        fails 3 "1 list unusable" "$TAMIS" stat store
+        fails 3 "1 list unusable" tamis stat store
         prints $'\n +1 list unusable\n'
-        fails 3 "1 list unusable" "$TAMIS" stat store --json
+        fails 3 "1 list unusable" tamis stat store --json
         [ "$(jq .unusable_lists <<<"$output")" = 1 ]
-        fails 3 "1 list unusable" "$TAMIS" stat store --prometheus
+        fails 3 "1 list unusable" tamis stat store --prometheus
         grep -qx 'tamis_segment_list_readable{store="store",segment="one"} 0' <<<"$output"
-        fails 3 "1 list unusable" "$TAMIS" stat store one
+        fails 3 "1 list unusable" tamis stat store one
         prints "  list +unusable: $1"
-        ok "$TAMIS" stat store two plain
+        ok tamis stat store two plain
     }
     rm "$list"
     each "opening the list: No such file"
@@ -87,16 +86,16 @@ each_fails() {
     # The pages of a list are read where all pages are.
     cp good "$list"
     flip "$list" 4200
-    ok "$TAMIS" stat store
-    fails 3 "^tamis: store: 1 damaged page: " "$TAMIS" stat store --prometheus --check
+    ok tamis stat store
+    fails 3 "^tamis: store: 1 damaged page: " tamis stat store --prometheus --check
     grep -qx 'tamis_segment_list_damaged_pages{store="store",segment="one"} 1' <<<"$output"
     grep -qx 'tamis_segment_list_damaged_pages{store="store",segment="two"} 0' <<<"$output"
     awk -f "$BATS_TEST_DIRNAME/../output/prometheus.awk" <<<"$output"
     # A list is looked at where the filter is in a pack, too.
     cp good "$list"
-    "$TAMIS" pack store -q
+    tamis pack store -q
     rm "$list"
-    fails 3 "1 list unusable" "$TAMIS" stat store
+    fails 3 "1 list unusable" tamis stat store
 }
 
 @test "verify advises repair where good lists make damaged columns and exchanged filters anew" {
@@ -104,21 +103,21 @@ each_fails() {
     a=$(filter_of one) b=$(filter_of two)
     mv "$a" kept && mv "$b" "$a" && mv kept "$b"
     fails 3 "UUID differs.*: put its own file in its place, or 'tamis repair' makes it anew from its list$" \
-        "$TAMIS" verify store one
+        tamis verify store one
     flip "$(list_of one)" 4200
     fails 3 "UUID differs.*: put its own file in its place, or build the segment anew from its keys$" \
-        "$TAMIS" verify store one
+        tamis verify store one
     flip "$(list_of one)" 4200
-    fails 3 "dealt with" "$TAMIS" repair store
-    "$TAMIS" drop store grows cut plain -q
-    "$TAMIS" pack store -q
-    file=store/$("$TAMIS" ls store one --json | jq -r '.[0].file')
+    fails 3 "dealt with" tamis repair store
+    tamis drop store grows cut plain -q
+    tamis pack store -q
+    file=store/$(tamis ls store one --json | jq -r '.[0].file')
     # Each page of the rows is of both segments.
     flip "$file" 5000
-    fails 3 "segments affected: 2 of 2; 'tamis repair' makes these anew from their lists$" "$TAMIS" verify store
+    fails 3 "segments affected: 2 of 2; 'tamis repair' makes these anew from their lists$" tamis verify store
     rm "$(list_of two)"
     fails 3 "segments affected: 2 of 2; 'tamis repair' makes those with lists anew; build the rest from their keys$" \
-        "$TAMIS" verify store
-    run "$TAMIS" repair store
-    fails 3 "segments affected: 1 of 1; build these anew from their keys$" "$TAMIS" verify store
+        tamis verify store
+    run tamis repair store
+    fails 3 "segments affected: 1 of 1; build these anew from their keys$" tamis verify store
 }

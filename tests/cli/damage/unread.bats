@@ -22,89 +22,80 @@ others() {
 
 # Leaves the growing filter of segment g as a writer that died would.
 dead_writer() {
-    seq 100 | "$TAMIS" grow store g
-    mkfifo pipe
-    "$TAMIS" grow store g pipe 3>&- &
-    exec 4>pipe
-    echo more >&4
-    soon has_writer g
-    kill -9 $!
-    wait $! || true
-    exec 4>&-
+    seq 100 | tamis grow store g
+    hold_writer
+    end_writer KILL
 }
 
 @test "filters that this user may not read" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     open_store
     tree=$(ls -R store)
-    plain "Permission denied: run it as a user with permission" others "$TAMIS" verify store
+    plain "Permission denied: run it as a user with permission" others tamis verify store
     prints $'^one\tunreadable\topening the filter: Permission denied'
-    plain "filters/.*: left alone: Permission denied .and 1 more.: run it as" \
-        others "$TAMIS" repair store
+    plain "filters/.*: left alone: Permission denied .and 1 more.: run it as" others tamis repair store
     prints 'nothing that repair can mend: 2 segments'
     [ "$tree" = "$(ls -R store)" ]
-    fails 4 "Permission denied" others "$TAMIS" repair store --dry-run --json
+    fails 4 "Permission denied" others tamis repair store --dry-run --json
     prints '"error": "Permission denied"'
     prints '"damage": false'
     prints '"unread": 2'
-    plain "left out.*Permission denied .and 1 more.: run it as" \
-        others "$TAMIS" backup store copy
+    plain "left out.*Permission denied .and 1 more.: run it as" others tamis backup store copy
     prints '2 segments, 0 files'
     chmod 0 keys 2>/dev/null || install -m 0 /dev/null keys
-    plain "keys: .*Permission denied: run it as" others "$TAMIS" build store new keys
+    plain "keys: .*Permission denied: run it as" others tamis build store new keys
 }
 
 @test "a list that this user may not read" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
-    "$TAMIS" init store
-    seq 5000 | "$TAMIS" build store s --list
+    tamis init store
+    seq 5000 | tamis build store s --list
     chmod -R a+rwX . store
     chmod 600 "$(ls -S store/filters/* | head -n 1)"
     plain "segment 's': its list: .*Permission denied: run it as a user with permission" \
-        others "$TAMIS" verify store
+        others tamis verify store
     prints $'s\tunreadable\tits list: .*Permission denied'
-    plain "left alone: Permission denied: run it as" others "$TAMIS" repair store
-    ok "$TAMIS" verify store
+    plain "left alone: Permission denied: run it as" others tamis repair store
+    ok tamis verify store
 }
 
 @test "a pack, or its tombstones, that this user may not read" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     make_store
-    "$TAMIS" pack store -q
+    tamis pack store -q
     chmod -R a+rwX . store
     for file in store/filters/*.tamis store/filters/*.dead; do
         chmod 600 "$file"
-        plain "Permission denied: run it as a user with permission" others "$TAMIS" verify store
+        plain "Permission denied: run it as a user with permission" others tamis verify store
         prints $'^one\tunreadable\t.*this pack: Permission denied'
-        fails 4 "2 filters unreadable, 0 lost" others "$TAMIS" stat store
-        plain "Permission denied: run it as" others "$TAMIS" stat store --prometheus
+        fails 4 "2 filters unreadable, 0 lost" others tamis stat store
+        plain "Permission denied: run it as" others tamis stat store --prometheus
         [ -z "$output" ] || explain "no metrics"
-        ok others "$TAMIS" probe store a
+        ok others tamis probe store a
         [ "$(cut -f 3 <<<"$output" | sort -u)" = UNREADABLE ] || explain "UNREADABLE"
         for command in "union store both one two" "compare store one two" \
             "pack store --repack" "unpack store" "unpack store one" "repair store"; do
-            # shellcheck disable=SC2086
-            plain "Permission denied: run it as" others "$TAMIS" $command
+            plain "Permission denied: run it as" others tamis $command
         done
         chmod 644 "$file"
     done
-    ok "$TAMIS" verify store
+    ok tamis verify store
 }
 
 @test "a pack that this user may not read, of segments with files of their own" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     make_store
-    "$TAMIS" pack store --keep -q
+    tamis pack store --keep -q
     chmod -R a+rwX . store
     chmod 600 store/filters/*.dead
-    plain "Permission denied: run it as a user with permission" others "$TAMIS" verify store
+    plain "Permission denied: run it as a user with permission" others tamis verify store
     [ "$(cut -f 2 <<<"$output" | sort -u)" = ok ] || explain "ok"
-    fails 4 "0 filters unreadable, 0 lost, 1 pack unreadable" others "$TAMIS" stat store
-    plain "Permission denied: run it as" others "$TAMIS" stat store --prometheus
+    fails 4 "0 filters unreadable, 0 lost, 1 pack unreadable" others tamis stat store
+    plain "Permission denied: run it as" others tamis stat store --prometheus
     [ -z "$output" ] || explain "no metrics"
-    plain "Permission denied: run it as" others "$TAMIS" repair store
+    plain "Permission denied: run it as" others tamis repair store
     chmod 644 store/filters/*.dead
-    ok "$TAMIS" verify store
+    ok tamis verify store
 }
 
 @test "damage is said even if other filters cannot be read" {
@@ -112,39 +103,36 @@ dead_writer() {
     open_store
     flip "$(filter_of two)" 5000
     chmod 644 "$(filter_of two)"
-    fails 3 "damage was found" others "$TAMIS" repair store --dry-run
+    fails 3 "damage was found" others tamis repair store --dry-run
     prints $'noted\tone\t.*Permission denied'
     prints $'quarantined\ttwo\t'
 }
 
 @test "what a dead writer left, in a file that may not be written" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
-    "$TAMIS" init store
+    tamis init store
     dead_writer
     chmod -R a+rwX . store
     chmod 444 "$(filter_of g)"
-    plain "left unfinished: .*Permission denied: run it as" \
-        others "$TAMIS" repair store --dry-run
+    plain "left unfinished: .*Permission denied: run it as" others tamis repair store --dry-run
     prints '^noted'
-    plain "left unfinished: .*Permission denied: run it as" others "$TAMIS" repair store
+    plain "left unfinished: .*Permission denied: run it as" others tamis repair store
     prints '^noted'
-    ok "$TAMIS" repair store
-    prints '1 finished'
+    tells '1 finished' tamis repair store
 }
 
 @test "a limit of file sizes, a limit of open files" {
-    "$TAMIS" init store
+    tamis init store
     dead_writer
     limited() { (ulimit -f 80 && "$@"); }
     few() { (ulimit -n "$1" && shift && "$@"); }
-    plain "left unfinished: .*File too large: raise the limit" \
-        limited "$TAMIS" repair store
-    ok "$TAMIS" repair store
+    plain "left unfinished: .*File too large: raise the limit" limited tamis repair store
+    ok tamis repair store
     for n in 8 9 10 11 12; do
-        run --separate-stderr few "$n" "$TAMIS" verify store
+        capture few "$n" tamis verify store
         [[ $status =~ ^(0|4)$ ]] && ! [[ $stderr$output =~ damage|anew|lost ]] ||
             explain "no damage, $n descriptors"
-        run --separate-stderr few "$n" "$TAMIS" repair store
+        capture few "$n" tamis repair store
         [[ $status =~ ^(0|4)$ ]] && ! [[ $stderr$output =~ damage|anew|lost ]] ||
             explain "no damage, $n descriptors"
     done
@@ -156,14 +144,13 @@ dead_writer() {
     mv "$file" moved.tamis
     for make in "ln -s $PWD/moved.tamis" mkfifo mkdir; do
         $make "$file"
-        fails 3 "put the file itself in its place" timeout 60 "$TAMIS" verify store
+        fails 3 "put the file itself in its place" timeout 60 tamis verify store
         prints $'^one\tunreadable\t'
         ! [[ $stderr =~ "Invalid argument" ]] || explain "$make"
-        fails 3 "left alone: not a regular file: put the file itself" \
-            timeout 60 "$TAMIS" repair store
+        fails 3 "left alone: not a regular file: put the file itself" timeout 60 tamis repair store
         ! [[ $stderr =~ damage ]] || explain "no word of damage: $make"
         rm -d "$file"
     done
     mv moved.tamis "$file"
-    ok "$TAMIS" verify store
+    ok tamis verify store
 }

@@ -49,8 +49,7 @@ here="install ok installed"
     done
     export TMPDIR=$PWD/tmp
     mkdir tmp
-    ok "$ENGINES" build a.list b.list
-    [ "$output" = $'rocksdb a.list b.list\n\nleveldb a.list b.list' ]
+    gives $'rocksdb a.list b.list\n\nleveldb a.list b.list' "$ENGINES" build a.list b.list
     [ "$(cat made)" = $'demo-rocksdb\ndemo-leveldb' ]
     [ -z "$(ls tmp)" ]
 }
@@ -59,8 +58,7 @@ here="install ok installed"
     packages libleveldb-dev "$here"
     make_says "echo installing what is missing: apt-get install g++; echo CXX"
     program leveldb "echo leveldb"
-    ok "$ENGINES" build a.list
-    [ "$output" = $'installing what is missing: apt-get install g++\nleveldb' ]
+    gives $'installing what is missing: apt-get install g++\nleveldb' "$ENGINES" build a.list
     [ "$(cat made)" = demo-leveldb ]
 }
 
@@ -68,8 +66,7 @@ here="install ok installed"
     packages librocksdb-dev "$here"
     make_says "echo 'x.cc:1: error' >&2; exit 2"
     program rocksdb "echo an old one"
-    run --separate-stderr "$ENGINES" build a.list
-    [ "$status" -eq 3 ]
+    exits 3 "$ENGINES" build a.list
     [ -z "$output" ]
     [ "$stderr" = $'x.cc:1: error\ndemo: FAILED: the program for rocksdb does not build' ]
 }
@@ -79,7 +76,6 @@ here="install ok installed"
     make_says true
     program rocksdb "echo 'demo: FAILED: a path' >&2; exit 1"
     program leveldb "echo leveldb"
-    run --separate-stderr "$ENGINES" build a.list
-    [ "$status" -eq 3 ]
+    exits 3 "$ENGINES" build a.list
     [ "$stderr" = $'demo: FAILED: a path\ndemo: FAILED: blocks that rocksdb reads' ]
 }

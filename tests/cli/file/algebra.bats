@@ -7,38 +7,33 @@ SEED="--seed 0123456789abcdef"
 make_two() {
     seq 20000 >ka
     seq 15001 35000 >kb
-    # shellcheck disable=SC2086
-    for f in a b; do "$TAMIS" file build $f k$f $SEED "$@"; done
+    for f in a b; do tamis file build $f k$f $SEED "$@"; done
 }
 
 # has FILE KEYFILE: no key is lost.
 has() {
-    ok "$TAMIS" file verify "$1" --against "$2"
-    prints ": 0 lost"
+    tells ": 0 lost" tamis file verify "$1" --against "$2"
 }
 
 @test "file union, intersect, fold" {
     make_two
-    ok "$TAMIS" file union u a b --segment both --bind c0ffee --watermark 5
+    ok tamis file union u a b --segment both --bind c0ffee --watermark 5
     prints '^u: 3[0-9]{4} keys in 1 stage, .*, error [0-9.]+%$'
     has u ka
     has u kb
-    ok "$TAMIS" file show u
-    prints 'name +both'
+    tells 'name +both' tamis file show u
     prints 'xc0.xff.xee'
-    ok "$TAMIS" file probe u 1 --bind c0ffee --min-watermark 5
-    prints 'HIT'
-    ok "$TAMIS" file intersect i a b
+    tells 'HIT' tamis file probe u 1 --bind c0ffee --min-watermark 5
+    ok tamis file intersect i a b
     seq 15001 20000 >common
     has i common
-    ok "$TAMIS" file probe i --count --keys kb
-    "$TAMIS" file build large ka --fpr 1e-8
-    ok "$TAMIS" file fold s large --fpr 1% --json
-    prints '"file": "s"'
+    ok tamis file probe i --count --keys kb
+    tamis file build large ka --fpr 1e-8
+    tells '"file": "s"' tamis file fold s large --fpr 1% --json
     prints '"damaged": 0'
     has s ka
     [ "$(stat -c %s s)" -lt "$(stat -c %s large)" ]
-    ok "$TAMIS" file fold third a --by 3
+    ok tamis file fold third a --by 3
     has third ka
     [ "$(stat -c %s third)" -lt "$(stat -c %s a)" ]
 }
@@ -46,32 +41,25 @@ has() {
 @test "sources stay as they are" {
     make_two
     md5sum a b >sums
-    "$TAMIS" file union u a b
-    "$TAMIS" file intersect i a b
-    "$TAMIS" file fold f a --by 3
+    tamis file union u a b
+    tamis file intersect i a b
+    tamis file fold f a --by 3
     md5sum --quiet -c sums
 }
 
 @test "contains, equal, compare" {
     make_two
-    "$TAMIS" file union u a b
-    ok "$TAMIS" file contains u a
-    [ "$output" = MAYBE ]
-    ok "$TAMIS" file contains a b
-    [ "$output" = ABSENT ]
-    run "$TAMIS" file contains -q a b
-    [ "$status" -eq 10 ]
+    tamis file union u a b
+    gives MAYBE tamis file contains u a
+    gives ABSENT tamis file contains a b
+    exits 10 tamis file contains -q a b
     [ -z "$output" ]
-    ok "$TAMIS" file contains -q u b
-    ok "$TAMIS" file equal a a
-    [ "$output" = EQUAL ]
-    ok "$TAMIS" file equal a b
-    [ "$output" = DIFFERENT ]
-    run "$TAMIS" file equal --quiet a b
-    [ "$status" -eq 10 ]
-    ok "$TAMIS" file compare a b
-    prints $'\nin common: [0-9]+ keys, [0-9]+ to [0-9]+\nJaccard: 1[0-9.]+%, '
-    ok "$TAMIS" file compare a b --json
+    ok tamis file contains -q u b
+    gives EQUAL tamis file equal a a
+    gives DIFFERENT tamis file equal a b
+    exits 10 tamis file equal --quiet a b
+    tells $'\nin common: [0-9]+ keys, [0-9]+ to [0-9]+\nJaccard: 1[0-9.]+%, ' tamis file compare a b
+    ok tamis file compare a b --json
     [ "$(jq '.common.low <= 5000 and .common.high >= 5000 and .together.high > 35000' <<<"$output")" = true ]
     [ "$(jq -r '.filters[0].in_other' <<<"$output")" = no ]
 }
@@ -79,52 +67,47 @@ has() {
 @test "a key as a filter is the question for it" {
     make_two
     seq 200 >few && echo 77 >one && echo 7777 >other
-    # shellcheck disable=SC2086
-    for list in few one other; do "$TAMIS" file build $list.tamis $list --fpr 1% $SEED; done
-    run "$TAMIS" file contains -q few.tamis one.tamis
-    [ "$status" -eq 0 ]
-    run "$TAMIS" file contains -q few.tamis other.tamis
-    [ "$status" -eq 10 ]
+    for list in few one other; do tamis file build $list.tamis $list --fpr 1% $SEED; done
+    exits 0 tamis file contains -q few.tamis one.tamis
+    exits 10 tamis file contains -q few.tamis other.tamis
 }
 
 @test "file estimate" {
     make_two
-    ok "$TAMIS" file estimate a
-    prints $'^keys: [0-9]+, 1[0-9]{4} to 20[0-9]{3}\nerror now: 0[.].*%\nmeasured: '
+    tells $'^keys: [0-9]+, 1[0-9]{4} to 20[0-9]{3}\nerror now: 0[.].*%\nmeasured: ' tamis file estimate a
     flip a 5000
-    fails 3 "^tamis: a: 1 damaged page counted as all ones: build it anew" "$TAMIS" file estimate a --seed 0000000000000007 --json
+    fails 3 "^tamis: a: 1 damaged page counted as all ones: build it anew" tamis file estimate a --seed 0000000000000007 --json
     [ "$(jq '.damaged == 1 and .measured.low <= .error and .measured.high >= .error' <<<"$output")" = true ]
-    fails 4 "nowhere" "$TAMIS" file estimate nowhere
+    fails 4 "nowhere" tamis file estimate nowhere
 }
 
 @test "what cannot be combined is refused, and says what would do" {
     make_two
-    "$TAMIS" file build seed ka
-    # shellcheck disable=SC2086
-    "$TAMIS" file build shape ka --fpr 1e-6 $SEED
-    "$TAMIS" init store
-    "$TAMIS" grow store g ka --watermark 1
+    tamis file build seed ka
+    tamis file build shape ka --fpr 1e-6 $SEED
+    tamis init store
+    tamis grow store g ka --watermark 1
     for c in union intersect; do
-        fails 3 "seed: another hash or seed.*: build one anew with the --seed" "$TAMIS" file $c out a seed
-        fails 2 "it still grows: seal it" "$TAMIS" file $c out a "$(filter_of g)"
-        fails 3 "ka: " "$TAMIS" file $c out a ka
-        fails 4 "nowhere: " "$TAMIS" file $c out a nowhere
-        fails 2 "a: exists already" "$TAMIS" file $c a a b
-        fails 2 "too few arguments" "$TAMIS" file $c out
-        fails 4 "no/out: " "$TAMIS" file $c no/out a b
+        fails 3 "seed: another hash or seed.*: build one anew with the --seed" tamis file $c out a seed
+        fails 2 "it still grows: seal it" tamis file $c out a "$(filter_of g)"
+        fails 3 "ka: " tamis file $c out a ka
+        fails 4 "nowhere: " tamis file $c out a nowhere
+        fails 2 "a: exists already" tamis file $c a a b
+        fails 2 "too few arguments" tamis file $c out
+        fails 4 "no/out: " tamis file $c no/out a b
     done
-    fails 2 "shape: .*one shape.*; build it anew with the error 0[.][0-9]+$" "$TAMIS" file intersect out a shape
-    fails 2 "one shape" "$TAMIS" file contains a shape
-    fails 2 "one shape" "$TAMIS" file compare a shape
-    fails 2 "a: 2 does not divide the 3 pages of a lane of stage 0: fold by a divisor of 3$" "$TAMIS" file fold out a --by 2
-    fails 2 "a: its error is 0.0[0-9]+ as it is: build it anew" "$TAMIS" file fold out a --fpr 1e-6
-    fails 2 "give one of them" "$TAMIS" file fold out a
-    fails 2 "give one of them" "$TAMIS" file fold out a --by 3 --fpr 1%
-    fails 2 "by is 1..4294967296, not '0'" "$TAMIS" file fold out a --by 0
-    fails 2 "too many" "$TAMIS" file fold out a b --by 3
-    fails 2 "too many" "$TAMIS" file equal a b b
+    fails 2 "shape: .*one shape.*; build it anew with the error 0[.][0-9]+$" tamis file intersect out a shape
+    fails 2 "one shape" tamis file contains a shape
+    fails 2 "one shape" tamis file compare a shape
+    fails 2 "a: 2 does not divide the 3 pages of a lane of stage 0: fold by a divisor of 3$" tamis file fold out a --by 2
+    fails 2 "a: its error is 0.0[0-9]+ as it is: build it anew" tamis file fold out a --fpr 1e-6
+    fails 2 "give one of them" tamis file fold out a
+    fails 2 "give one of them" tamis file fold out a --by 3 --fpr 1%
+    fails 2 "by is 1..4294967296, not '0'" tamis file fold out a --by 0
+    fails 2 "too many" tamis file fold out a b --by 3
+    fails 2 "too many" tamis file equal a b b
     poke a 8 '\x09'
-    fails 3 "a: .*newer" "$TAMIS" file union out a b
+    fails 3 "a: .*newer" tamis file union out a b
     [ ! -e out ]
     ! ls ./*.tmp 2>/dev/null
 }
@@ -132,46 +115,42 @@ has() {
 @test "damaged sources cost reads, and it is said how many pages" {
     make_two
     flip a 5000
-    fails 3 "u: 1 damaged page of the sources counted as all ones" "$TAMIS" file union u a b
+    fails 3 "u: 1 damaged page of the sources counted as all ones" tamis file union u a b
     has u ka
     has u kb
-    fails 3 "i: 1 damaged page of" "$TAMIS" file intersect i a b
-    fails 3 "f: 1 damaged page of" "$TAMIS" file fold f a --by 3
+    fails 3 "i: 1 damaged page of" tamis file intersect i a b
+    fails 3 "f: 1 damaged page of" tamis file fold f a --by 3
     has f ka
-    fails 3 "fails its check" "$TAMIS" file equal a a
-    fails 3 "^tamis: 1 damaged page left out: " "$TAMIS" file compare a b
+    fails 3 "fails its check" tamis file equal a a
+    fails 3 "^tamis: 1 damaged page left out: " tamis file compare a b
     prints 'in common'
 }
 
 @test "one is not told as several" {
-    # shellcheck disable=SC2086
-    for p in 30% 1e-8; do seq 50000 | "$TAMIS" file build f$p - --fpr $p $SEED; done
-    fails 2 "one shape: 1 lane of [0-9]+ words?, and [2-4] of [0-9]+; " "$TAMIS" file intersect out f30% f1e-8
-    # shellcheck disable=SC2086
-    echo x | "$TAMIS" file build one - $SEED
-    ok "$TAMIS" file union out one
-    prints '^out: 1 key in 1 stage, '
+    for p in 30% 1e-8; do seq 50000 | tamis file build f$p - --fpr $p $SEED; done
+    fails 2 "one shape: 1 lane of [0-9]+ words?, and [2-4] of [0-9]+; " tamis file intersect out f30% f1e-8
+    echo x | tamis file build one - $SEED
+    tells '^out: 1 key in 1 stage, ' tamis file union out one
 }
 
 @test "contains says how many pages fail, unless the others prove ABSENT" {
     make_two
-    "$TAMIS" file union u a b
+    tamis file union u a b
     flip a 5000
-    fails 3 "^tamis: 1 page fails its check and proves nothing: 'tamis file verify' tells which$" "$TAMIS" file contains u a
+    fails 3 "^tamis: 1 page fails its check and proves nothing: 'tamis file verify' tells which$" tamis file contains u a
     [ "$output" = MAYBE ]
-    fails 3 "^tamis: 1 page fails" "$TAMIS" file contains -q u a
+    fails 3 "^tamis: 1 page fails" tamis file contains -q u a
     [ -z "$output" ]
     flip u 9000
-    fails 3 "^tamis: 2 pages fail their check and prove nothing: " "$TAMIS" file contains u a
-    ok "$TAMIS" file contains a b
-    [ "$output" = ABSENT ]
-    run -10 "$TAMIS" file contains -q a b
+    fails 3 "^tamis: 2 pages fail their check and prove nothing: " tamis file contains u a
+    gives ABSENT tamis file contains a b
+    exits 10 tamis file contains -q a b
 }
 
 # The error that is stated of $1 is the one that its bits have.
 states_its_error() {
-    "$TAMIS" file estimate "$1" --json >e.json
-    "$TAMIS" file show "$1" --json >show.json
+    tamis file estimate "$1" --json >e.json
+    tamis file show "$1" --json >show.json
     [ "$(jq -n --slurpfile e e.json --slurpfile s show.json \
         '$s[0].fields | map(select(.name == "target_error"))[1].value - $e[0].error | fabs < 1e-6')" = true ]
     [ "$(jq '.measured.low <= .error and .measured.high >= .error' e.json)" = true ]
@@ -179,101 +158,91 @@ states_its_error() {
 
 @test "the error of what is made of damaged filters is never understated" {
     seq 100000 >k
-    "$TAMIS" file build a k --fpr 0.1% --seed 0123456789abcdef
+    tamis file build a k --fpr 0.1% --seed 0123456789abcdef
     cp a d
     for at in 5000 9100 13200 17300 21400 60000; do poke d $at '\xaa\x55'; done
-    fails 2 "d: its error would be 0.00[78].*build it anew" "$TAMIS" file fold x d --fpr 0.2%
-    fails 3 "x: 6 damaged pages" "$TAMIS" file fold x d --by 1
+    fails 2 "d: its error would be 0.00[78].*build it anew" tamis file fold x d --fpr 0.2%
+    fails 3 "x: 6 damaged pages" tamis file fold x d --by 1
     prints '^x: 100000 keys in 1 stage, .*, error 0[.][78]'
     states_its_error x
-    fails 2 "x: its error would be 0.00[78].*build it anew" "$TAMIS" file fold y x --fpr 0.5%
+    fails 2 "x: its error would be 0.00[78].*build it anew" tamis file fold y x --fpr 0.5%
     [ ! -e y ]
-    ok "$TAMIS" file fold y x --fpr 10%
+    ok tamis file fold y x --fpr 10%
     states_its_error y
-    seq 50000 150000 | "$TAMIS" file build b - --fpr 0.1% --seed 0123456789abcdef
+    seq 50000 150000 | tamis file build b - --fpr 0.1% --seed 0123456789abcdef
     for how in union intersect; do
-        fails 3 "$how: 6 damaged" "$TAMIS" file $how $how d b
+        fails 3 "$how: 6 damaged" tamis file $how $how d b
         states_its_error $how
     done
     # Nothing is left of it: its keys are as its header has them.
     for at in $(seq 5000 4096 $((46 * 4096 + 1000))); do poke a "$at" '\xaa\x55'; done
-    fails 3 "u: 46 damaged" "$TAMIS" file union u a b
+    fails 3 "u: 46 damaged" tamis file union u a b
     prints '^u: 200001 keys in 1 stage, .*, error 100%'
 }
 
 @test "segments: union, intersect, fold, compare" {
-    "$TAMIS" init store
-    seq 20000 | tee ka | "$TAMIS" build store a
-    seq 15001 35000 | tee kb | "$TAMIS" build store b
-    ok "$TAMIS" compare store a b
-    prints 'in common: '
-    ok "$TAMIS" intersect store i a b --json
-    prints '"segment": "i"'
-    ok "$TAMIS" union store c a b --replaces a --replaces b --bind 0102 --rank 4
+    tamis init store
+    seq 20000 | tee ka | tamis build store a
+    seq 15001 35000 | tee kb | tamis build store b
+    tells 'in common: ' tamis compare store a b
+    tells '"segment": "i"' tamis intersect store i a b --json
+    ok tamis union store c a b --replaces a --replaces b --bind 0102 --rank 4
     prints '^c: 3[0-9]{4} keys in 1 stage'
-    ok "$TAMIS" ls store --names
-    [ "$output" = $'i\nc' ]
-    ok "$TAMIS" probe store --segment c --keys ka --count
-    prints '20000'
-    ok "$TAMIS" fold store c c --by 3 --replaces c
+    gives $'i\nc' tamis ls store --names
+    tells '20000' tamis probe store --segment c --keys ka --count
+    ok tamis fold store c c --by 3 --replaces c
     sort -u ka kb >all
-    ok "$TAMIS" verify store c --against all
-    prints ': 0 lost'
+    tells ': 0 lost' tamis verify store c --against all
     [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 2 ]
 }
 
 @test "segments that cannot be combined" {
     make_store
-    "$TAMIS" build store bare --bare
-    echo x | "$TAMIS" grow store g --watermark 1
-    fails 2 "'two' exists already: --replaces 'two'" "$TAMIS" union store two one
-    fails 5 "no segment 'nope'" "$TAMIS" union store u one nope
-    fails 5 "without a filter: name segments that have" "$TAMIS" union store u one bare
-    fails 2 "^tamis: store: segment 'g': it still grows: seal it$" "$TAMIS" union store u one g
-    fails 2 "^tamis: store: segment 'one': 2 does not divide the 1 page of a lane of stage 0: only 1 divides those of every stage$" "$TAMIS" fold store u one --by 2
-    fails 5 "no segment 'x'" "$TAMIS" union store u one two --replaces x
-    fails 2 "give one of them" "$TAMIS" fold store u one
-    fails 2 "too few" "$TAMIS" union store u
-    fails 5 "" "$TAMIS" union nowhere u one
-    for s in x y; do echo a | "$TAMIS" build store $s --list -q; done
-    ok "$TAMIS" compare store x y
-    prints $'together: 1 key\n'
-    "$TAMIS" drop store x y -q
-    fails 5 "without a filter" "$TAMIS" compare store one bare
-    [ "$("$TAMIS" ls store --names | wc -l)" -eq 4 ]
+    tamis build store bare --bare
+    echo x | tamis grow store g --watermark 1
+    fails 2 "'two' exists already: --replaces 'two'" tamis union store two one
+    fails 5 "no segment 'nope'" tamis union store u one nope
+    fails 5 "without a filter: name segments that have" tamis union store u one bare
+    fails 2 "^tamis: store: segment 'g': it still grows: seal it$" tamis union store u one g
+    fails 2 "^tamis: store: segment 'one': 2 does not divide the 1 page of a lane of stage 0: only 1 divides those of every stage$" tamis fold store u one --by 2
+    fails 5 "no segment 'x'" tamis union store u one two --replaces x
+    fails 2 "give one of them" tamis fold store u one
+    fails 2 "too few" tamis union store u
+    fails 5 "" tamis union nowhere u one
+    for s in x y; do echo a | tamis build store $s --list -q; done
+    tells $'together: 1 key\n' tamis compare store x y
+    tamis drop store x y -q
+    fails 5 "without a filter" tamis compare store one bare
+    [ "$(tamis ls store --names | wc -l)" -eq 4 ]
     [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 3 ]
 }
 
 @test "a union or a damaged fold over the target is told" {
-    "$TAMIS" init store
-    for s in a b c; do seq 50000 | sed "s/^/$s/" | "$TAMIS" build store $s; done
+    tamis init store
+    for s in a b c; do seq 50000 | sed "s/^/$s/" | tamis build store $s; done
     # As large as its keys want, and a fold that was asked for, are not over.
-    "$TAMIS" fold store d a --fpr 5%
-    seq 100000 | "$TAMIS" build store large --fpr 1e-8
-    ok "$TAMIS" fold store e large --by 3
-    prints 'error [1-9]'
-    ok "$TAMIS" stat store d e --json
+    tamis fold store d a --fpr 5%
+    seq 100000 | tamis build store large --fpr 1e-8
+    tells 'error [1-9]' tamis fold store e large --by 3
+    ok tamis stat store d e --json
     [ "$(jq '.over_target == 0 and .unreadable == 0 and .details[0].target_error == 0.05' <<<"$output")" = true ]
-    "$TAMIS" union store u a b c
-    ok "$TAMIS" stat store u
-    prints ' 1 over their target error'
+    tamis union store u a b c
+    tells ' 1 over their target error' tamis stat store u
     prints 'expected, target 1%: OVER TARGET, build the segment anew'
-    ok "$TAMIS" stat store u --json
+    ok tamis stat store u --json
     [ "$(jq '.over_target == 1 and .details[0].over_target and .details[0].target_error == 0.01' <<<"$output")" = true ]
-    ok "$TAMIS" stat store --prometheus
-    prints 'tamis_segment_over_target[{]store="store",segment="u"[}] 1'
+    tells 'tamis_segment_over_target[{]store="store",segment="u"[}] 1' tamis stat store --prometheus
     prints 'tamis_segment_over_target[{]store="store",segment="e"[}] 0'
     # Ones in the place of a page are an error that nobody asked for.
     for at in 5000 20000; do flip "$(filter_of a)" $at; done
-    run "$TAMIS" fold store f a --by 1
-    run "$TAMIS" intersect store i a b
-    ok "$TAMIS" stat store f
-    prints ' 2 over their target error'
+    run tamis fold store f a --by 1
+    run tamis intersect store i a b
+    tells ' 2 over their target error' tamis stat store f
     prints 'OVER TARGET'
     # Built anew in its place it is what was wanted.
     for s in a b c; do seq 50000 | sed "s/^/$s/"; done >all
-    ok "$TAMIS" build store u all --replaces u
-    ok "$TAMIS" stat store u
+    ok tamis build store u all --replaces u
+    ok tamis stat store u
     ! [[ $output =~ OVER ]] || explain "u on target"
     prints ' 1 over their target error'
 }
@@ -281,7 +250,7 @@ states_its_error() {
 @test "sealed filters that do not open are told" {
     make_store
     poke "$(filter_of one)" 100 x
-    fails 3 "1 filter unreadable" "$TAMIS" stat store
+    fails 3 "1 filter unreadable" tamis stat store
     prints ' 0 over their target error, 1 unreadable, 0 lost'
 }
 
@@ -293,7 +262,6 @@ meanwhile() {
     local pid filters
     filters=$(find store/filters -name '*.tamis' | wc -l)
     rm -f pid
-    # shellcheck disable=SC2016
     ASAN_OPTIONS=detect_leaks=0 strace -f -o /dev/null -e trace=renameat2 \
         -e inject=renameat2:signal=STOP:when=1 \
         sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
@@ -302,56 +270,48 @@ meanwhile() {
     # A traced process looks stopped at other calls, too: first its filter must be there.
     soon more_filters_than "$filters"
     soon grep -qsE "^State:[[:space:]]+[Tt]" "/proc/$pid/status"
-    seq 501 800 | "$TAMIS" build store a --replaces a
+    seq 501 800 | tamis build store a --replaces a
     kill -CONT "$pid"
     status=0
     wait $! || status=$?
 }
 
 @test "what replaces its source does not replace a newer one" {
-    "$TAMIS" init store
+    tamis init store
     seq 501 800 >new
     for c in "fold store a a --by 1" "union store a a b --replaces b" "intersect store a a" \
         "union store u a b" "plan store --bytes 100K --apply"; do
-        seq 500 | "$TAMIS" build store a - --fpr 1e-8
-        seq 100000 | "$TAMIS" build store b --fpr 1e-8
+        seq 500 | tamis build store a - --fpr 1e-8
+        seq 100000 | tamis build store b --fpr 1e-8
         case $c in
         plan*) ;;
         *) c+=" --replaces a" ;;
         esac
-        # shellcheck disable=SC2086
-        meanwhile "$TAMIS" $c
+        meanwhile tamis $c
         [ "$status" -eq 6 ] || { cat out err && false; }
         [[ $(cat err) =~ "segment 'a' has another filter than was meant: it was replaced: run it again" ]]
         [ ! -s out ] || [[ $c == plan* ]]
-        ok "$TAMIS" verify store a --against new
-        prints ': 0 lost'
-        [ "$("$TAMIS" ls store --names)" = $'a\nb' ]
+        tells ': 0 lost' tamis verify store a --against new
+        [ "$(tamis ls store --names)" = $'a\nb' ]
         [ "$(find store/filters -type f | wc -l)" -eq 2 ]
-        "$TAMIS" drop store a b
+        tamis drop store a b
     done
 }
 
 @test "segments in trouble are told by their names" {
     make_store
-    ok "$TAMIS" compare store one one
-    prints 'Jaccard: 100%'
+    tells 'Jaccard: 100%' tamis compare store one one
     cp "$(filter_of one)" "$(filter_of two)"
     for c in "union store u one two" "compare store one two"; do
-        # shellcheck disable=SC2086
-        fails 3 "store: segment 'two': another filter .*: put its own file in its place" "$TAMIS" $c
+        fails 3 "store: segment 'two': another filter .*: put its own file in its place" tamis $c
     done
     rm "$(filter_of two)"
-    fails 3 "store: segment 'two': .*No such file.*: build it anew from its keys" "$TAMIS" union store u one two
-    echo x | "$TAMIS" grow store g
-    mkfifo pipe
-    "$TAMIS" grow store g pipe 3>&- &
-    exec 4>pipe
-    echo y >&4
-    soon has_writer g
-    fails 6 "store: segment 'g': .*process.*: try again" "$TAMIS" seal store g
-    exec 4>&-
-    wait $!
+    fails 3 "store: segment 'two': .*No such file.*: build it anew from its keys" tamis union store u one two
+    echo x | tamis grow store g
+    hold_writer
+    fails 6 "store: segment 'g': .*process.*: try again" tamis seal store g
+    end_writer
+    [ "$status" -eq 0 ]
 }
 
 # Filters of one error have several shapes, if they are small or for packs.
@@ -360,21 +320,19 @@ meanwhile() {
     for n in 20 500 3000; do
         seq $n >k$n
         for error in 10% 1% 0.1% 1e-5; do
-            # shellcheck disable=SC2086
-            "$TAMIS" file build $n.$error k$n --fpr $error $SEED -q
+            tamis file build $n.$error k$n --fpr $error $SEED -q
         done
     done
     for one in 20.* 500.* 3000.*; do
         for other in 500.*; do
-            run --separate-stderr "$TAMIS" file compare "$one" "$other"
+            capture tamis file compare "$one" "$other"
             [ "$status" -eq 2 ] || continue
             [[ $stderr =~ build\ (it|the\ first)\ anew\ with\ the\ error\ ([0-9.e-]+)$ ]] || explain "an error"
             error=${BASH_REMATCH[2]}
             if [ "${BASH_REMATCH[1]}" = it ]; then set -- "$one" new k500; else set -- new "$other" "k${one%%.*}"; fi
             rm -f new
-            # shellcheck disable=SC2086
-            "$TAMIS" file build new "$3" --fpr "$error" $SEED -q
-            ok "$TAMIS" file compare "$1" "$2"
+            tamis file build new "$3" --fpr "$error" $SEED -q
+            ok tamis file compare "$1" "$2"
         done
     done
     [ -e new ]
@@ -384,46 +342,41 @@ meanwhile() {
     make_two
     ln -s loop loop
     for c in "file union out a" "file contains a" "file equal a" "file compare a"; do
-        # shellcheck disable=SC2086
-        fails 4 "loop: cannot open: Too many levels" "$TAMIS" $c loop
-        # shellcheck disable=SC2086
-        fails 2 "FILE is a path, and this one is empty" "$TAMIS" $c ""
+        fails 4 "loop: cannot open: Too many levels" tamis $c loop
+        fails 2 "FILE is a path, and this one is empty" tamis $c ""
     done
-    fails 2 "OUT is a path, and this one is empty" "$TAMIS" file union "" a
+    fails 2 "OUT is a path, and this one is empty" tamis file union "" a
     [ ! -e out ]
 }
 
 @test "a filter is built anew in the place of its own, in one edit" {
-    "$TAMIS" init store
-    seq 1000 | "$TAMIS" build store a
-    seq 900 | "$TAMIS" grow store g --watermark 3
+    tamis init store
+    seq 1000 | tamis build store a
+    seq 900 | tamis grow store g --watermark 3
     old=$(find store/filters -name '*.tamis' | sort)
-    seq 2000 | ok "$TAMIS" build store a - --replaces a
-    ok "$TAMIS" probe store --segment a 2000
-    prints HIT
-    [ "$("$TAMIS" ls store --names | wc -l)" -eq 2 ]
+    seq 2000 | ok tamis build store a - --replaces a
+    tells HIT tamis probe store --segment a 2000
+    [ "$(tamis ls store --names | wc -l)" -eq 2 ]
     [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 2 ]
     [ "$(find store/filters -name '*.tamis' | sort)" != "$old" ]
     # Nothing changes if the new one cannot be built.
-    fails 4 "" "$TAMIS" build store a nofile --replaces a
-    ok "$TAMIS" probe store --segment a 2000
-    prints HIT
+    fails 4 "" tamis build store a nofile --replaces a
+    tells HIT tamis probe store --segment a 2000
 }
 
 @test "of two filters the one that does not fit is named" {
-    "$TAMIS" init store --n0 1k --seed 0123456789abcdef
-    seq 300 | "$TAMIS" build store one -q
-    seq 20000 | "$TAMIS" grow store two -q
-    fails 2 "^tamis: store: segment 'two': it still grows" "$TAMIS" compare store one two
-    "$TAMIS" seal store two 2>sealed
+    tamis init store --n0 1k --seed 0123456789abcdef
+    seq 300 | tamis build store one -q
+    seq 20000 | tamis grow store two -q
+    fails 2 "^tamis: store: segment 'two': it still grows" tamis compare store one two
+    tamis seal store two 2>sealed
     for what in "compare store one two" "compare store two one" "intersect store x one two"; do
-        # shellcheck disable=SC2086
-        fails 2 "^tamis: store: segment 'two': .* needs filters of one stage" "$TAMIS" $what
+        fails 2 "^tamis: store: segment 'two': .* needs filters of one stage" tamis $what
     done
-    f=$("$TAMIS" ls store two --json | jq -r '.[0].file')
+    f=$(tamis ls store two --json | jq -r '.[0].file')
     cp "store/$f" two
-    f=$("$TAMIS" ls store one --json | jq -r '.[0].file')
+    f=$(tamis ls store one --json | jq -r '.[0].file')
     cp "store/$f" one
-    fails 2 "^tamis: two: a comparison needs filters of one stage" "$TAMIS" file compare one two
-    fails 2 "^tamis: two: an intersection needs filters of one stage" "$TAMIS" file intersect x one two
+    fails 2 "^tamis: two: a comparison needs filters of one stage" tamis file compare one two
+    fails 2 "^tamis: two: an intersection needs filters of one stage" tamis file intersect x one two
 }

@@ -3,65 +3,57 @@ load ../common
 
 @test "build, probe, verify" {
     make_file --watermark 77 --bind c0ffee
-    ok "$TAMIS" file probe f.tamis 1 1000 nope
+    ok tamis file probe f.tamis 1 1000 nope
     [ "${lines[0]}" = $'1\ts\tHIT' ]
     [ "${lines[1]}" = $'1000\ts\tHIT' ]
     [ "${lines[2]}" = $'nope\t-\tABSENT' ]
-    ok "$TAMIS" file verify f.tamis --against keys
-    prints $'^s\tok\t'
+    tells $'^s\tok\t' tamis file verify f.tamis --against keys
     prints "checked 1000 keys in 1 segment: 0 lost"
-    ok "$TAMIS" file verify f.tamis --json
-    prints '"result": "ok"'
+    tells '"result": "ok"' tamis file verify f.tamis --json
     [ "$(stat -c %s f.tamis)" -le 8192 ]
 }
 
 @test "probe --quiet: 0 maybe, 10 absent" {
     make_file
-    ok "$TAMIS" file probe f.tamis --quiet 1
-    [ -z "$output" ]
-    run --separate-stderr "$TAMIS" file probe f.tamis -q nope
-    [ "$status" -eq 10 ]
+    gives '' tamis file probe f.tamis --quiet 1
+    exits 10 tamis file probe f.tamis -q nope
     [ -z "$output$stderr" ]
 }
 
 @test "show prints each field with its offset" {
     make_file --seed 00000000000000ff --fpr 0.001
-    ok "$TAMIS" file show f.tamis
-    prints '(^|'$'\n'') +0 +8  magic'
+    tells '(^|'$'\n'') +0 +8  magic' tamis file show f.tamis
     prints '8 +2  major +1'
     prints 'hash_seed +0x0*ff'
     prints 'target_error +0.001'
-    ok "$TAMIS" file show f.tamis --json
-    prints '"name": "major"'
+    tells '"name": "major"' tamis file show f.tamis --json
     prints '"offset": 8'
 }
 
 @test "a file that exists is not touched" {
     make_file
     sum=$(md5sum f.tamis)
-    fails 2 "f.tamis: exists already" "$TAMIS" file build f.tamis keys
+    fails 2 "f.tamis: exists already" tamis file build f.tamis keys
     [ "$(md5sum f.tamis)" = "$sum" ]
 }
 
 @test "a filter does not go to standard output" {
     make_file
     for c in "build - keys" "fold - f.tamis --by 1" "union - f.tamis f.tamis"; do
-        # shellcheck disable=SC2086
-        fails 2 "^tamis: -: a filter is a file, not standard output: ./- is" "$TAMIS" file $c
+        fails 2 "^tamis: -: a filter is a file, not standard output: ./- is" tamis file $c
         [ ! -e - ]
     done
-    ok "$TAMIS" file build ./- keys
-    ok "$TAMIS" file probe - 7
+    ok tamis file build ./- keys
+    ok tamis file probe - 7
 }
 
 @test "lost keys are found and named" {
     make_file
     seq 990 1020 >other
-    fails 3 "f.tamis: [0-9]+ keys are not in the filter" \
-        "$TAMIS" file verify f.tamis --against other
+    fails 3 "f.tamis: [0-9]+ keys are not in the filter" tamis file verify f.tamis --against other
     prints $'lost\t10[0-9]+\ts'
     prints "checked 31 keys in 1 segment: (1[5-9]|20) lost"
-    fails 3 "are not in" "$TAMIS" file verify f.tamis --against other --json
+    fails 3 "are not in" tamis file verify f.tamis --against other --json
     prints '"lost": (1[5-9]|20)'
 }
 
@@ -71,17 +63,17 @@ load ../common
     for c in show verify "probe --quiet"; do
         key=
         [ "$c" != "probe --quiet" ] || key=k
-        fails 4 "^tamis: none: .*No such file" "$TAMIS" file $c none $key
-        fails 3 "^tamis: d: a directory, not a filter: name" "$TAMIS" file $c d $key
-        fails 3 "^tamis: d: a directory, not" "$TAMIS" file $c d $key --offset 4096
-        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 "$TAMIS" file $c fifo $key
-        fails 3 "^tamis: /dev/null: a device, not" "$TAMIS" file $c /dev/null $key
+        fails 4 "^tamis: none: .*No such file" tamis file $c none $key
+        fails 3 "^tamis: d: a directory, not a filter: name" tamis file $c d $key
+        fails 3 "^tamis: d: a directory, not" tamis file $c d $key --offset 4096
+        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 tamis file $c fifo $key
+        fails 3 "^tamis: /dev/null: a device, not" tamis file $c /dev/null $key
     done
     for c in estimate "union out" "fold --by 1 out" "compare d"; do
-        fails 3 "^tamis: d: a directory, not" "$TAMIS" file $c d
+        fails 3 "^tamis: d: a directory, not" tamis file $c d
     done
-    fails 4 "none/f.tamis: .*No such file" "$TAMIS" file build none/f.tamis /dev/null
-    fails 2 "d: exists already" "$TAMIS" file build d /dev/null
+    fails 4 "none/f.tamis: .*No such file" tamis file build none/f.tamis /dev/null
+    fails 2 "d: exists already" tamis file build d /dev/null
 }
 
 @test "not a filter: text, empty, zeros" {
@@ -92,8 +84,7 @@ load ../common
         for c in show verify "probe --quiet"; do
             key=
             [ "$c" != "probe --quiet" ] || key=k
-            fails 3 "^tamis: $f: .+: .+" \
-                "$TAMIS" file $c $f $key
+            fails 3 "^tamis: $f: .+: .+" tamis file $c $f $key
         done
     done
 }
@@ -101,15 +92,15 @@ load ../common
 @test "truncated at any place: status 3, never an answer" {
     make_file
     seq 200000 >many
-    "$TAMIS" file build big.tamis many
+    tamis file build big.tamis many
     for n in 1 9 100 2047 2048 4095 4096 8191; do
         head -c $n f.tamis >cut
-        fails 3 "^tamis: cut: .*: .+" "$TAMIS" file probe cut nope
-        fails 3 "^tamis: cut: .*: .+" "$TAMIS" file verify cut
+        fails 3 "^tamis: cut: .*: .+" tamis file probe cut nope
+        fails 3 "^tamis: cut: .*: .+" tamis file verify cut
     done
     size=$(stat -c %s big.tamis)
     head -c $((size - 4096)) big.tamis >cut
-    fails 3 "^tamis: cut: " "$TAMIS" file probe cut nope
+    fails 3 "^tamis: cut: " tamis file probe cut nope
 }
 
 @test "a flipped bit anywhere in the header: status 3 and an offset" {
@@ -118,117 +109,107 @@ load ../common
         2150 2210 2296 2304 2352 2360 2376 2392 2500 4000 4088; do
         cp f.tamis g.tamis
         flip g.tamis $at
-        fails 3 "^tamis: g.tamis: .* \(offset [0-9]+\): " "$TAMIS" file probe g.tamis nope
-        fails 3 "^tamis: g.tamis: .* \(offset [0-9]+\): " "$TAMIS" file show g.tamis
-        fails 3 "^tamis: g.tamis: " "$TAMIS" file verify g.tamis
+        fails 3 "^tamis: g.tamis: .* \(offset [0-9]+\): " tamis file probe g.tamis nope
+        fails 3 "^tamis: g.tamis: .* \(offset [0-9]+\): " tamis file show g.tamis
+        fails 3 "^tamis: g.tamis: " tamis file verify g.tamis
     done
 }
 
 @test "a flipped bit in the data: MAYBE with DAMAGED, verify names the page" {
     make_file
     flip f.tamis 5000
-    ok "$TAMIS" file probe f.tamis 1 nope
+    ok tamis file probe f.tamis 1 nope
     [ "${lines[0]}" = $'1\ts\tDAMAGED' ]
     [ "${lines[1]}" = $'nope\ts\tDAMAGED' ]
-    ok "$TAMIS" file probe f.tamis --quiet nope
-    fails 3 "^tamis: f.tamis: .* \(offset 4096\): " "$TAMIS" file verify f.tamis
+    ok tamis file probe f.tamis --quiet nope
+    fails 3 "^tamis: f.tamis: .* \(offset 4096\): " tamis file verify f.tamis
     prints $'^s\tdamaged\t1 of 1 page, the first at offset 4096'
-    fails 3 "offset 4096" "$TAMIS" file verify f.tamis --json
+    fails 3 "offset 4096" tamis file verify f.tamis --json
     prints '"first_damaged": 4096'
 }
 
 @test "a newer major version" {
     make_file
     poke f.tamis 8 '\x63'
-    fails 3 "^tamis: f.tamis: .*version.* \(offset 8\): .*newer" "$TAMIS" file probe f.tamis 1
-    fails 3 "newer" "$TAMIS" file show f.tamis
+    fails 3 "^tamis: f.tamis: .*version.* \(offset 8\): .*newer" tamis file probe f.tamis 1
+    fails 3 "newer" tamis file show f.tamis
     prints 'major +99'
-    fails 3 "newer" "$TAMIS" file verify f.tamis
+    fails 3 "newer" tamis file verify f.tamis
 }
 
 @test "show prints what can be read of a broken header" {
     make_file
     flip f.tamis 2104
-    fails 3 "offset" "$TAMIS" file show f.tamis
+    fails 3 "offset" tamis file show f.tamis
     prints 'target_error'
     prints 'watermark'
-    fails 3 "offset" "$TAMIS" file show f.tamis --json
+    fails 3 "offset" tamis file show f.tamis --json
     prints '"error": ".+"'
 }
 
 @test "inside another file, at an offset" {
     make_file
     { head -c 12288 /dev/zero; cat f.tamis; echo tail; } >outer
-    ok "$TAMIS" file probe outer --offset 12288 1 nope
+    ok tamis file probe outer --offset 12288 1 nope
     [ "${lines[0]}" = $'1\ts\tHIT' ]
     [ "${lines[1]}" = $'nope\t-\tABSENT' ]
-    ok "$TAMIS" file verify outer --offset 12K --against keys
-    prints " 0 lost"
-    ok "$TAMIS" file show outer --offset 12288
-    prints ' 12296 +2  major'
-    fails 3 "^tamis: outer: .*offset 0" "$TAMIS" file probe outer 1
+    tells " 0 lost" tamis file verify outer --offset 12K --against keys
+    tells ' 12296 +2  major' tamis file show outer --offset 12288
+    fails 3 "^tamis: outer: .*offset 0" tamis file probe outer 1
     for c in "probe outer 1" "show outer" "verify outer"; do
-        fails 3 "^tamis: outer: the file ends before this offset: check --offset$" \
-            "$TAMIS" file $c --offset 4G
+        fails 3 "^tamis: outer: the file ends before this offset: check --offset$" tamis file $c --offset 4G
     done
     : >nothing
-    fails 3 "^tamis: nothing: the file is empty: " "$TAMIS" file show nothing
+    fails 3 "^tamis: nothing: the file is empty: " tamis file show nothing
 }
 
 @test "another binding, a watermark that is behind" {
     make_file --watermark 77 --bind c0ffee
-    ok "$TAMIS" file probe f.tamis nope --bind c0ffee --min-watermark 77
-    prints ABSENT
-    fails 3 "f.tamis: .*binding" "$TAMIS" file probe f.tamis nope --bind c0ffef
-    ok "$TAMIS" file probe f.tamis nope --min-watermark 78
-    [ "$output" = $'nope\ts\tBEHIND' ]
+    tells ABSENT tamis file probe f.tamis nope --bind c0ffee --min-watermark 77
+    fails 3 "f.tamis: .*binding" tamis file probe f.tamis nope --bind c0ffef
+    gives $'nope\ts\tBEHIND' tamis file probe f.tamis nope --min-watermark 78
 }
 
 @test "past a limit of file sizes: said, and nothing is left" {
     seq 100000 >keys
     mkdir d
     fails 4 "d/f.tamis: .*File too large: raise the limit" \
-        bash -c 'ulimit -f 4; "$TAMIS" file build d/f.tamis keys'
+        bash -c 'ulimit -f 4; tamis file build d/f.tamis keys'
     [ -z "$(ls -A d)" ]
-    ok "$TAMIS" init store
-    fails 4 "File too large: raise the limit" \
-        bash -c 'ulimit -f 4; "$TAMIS" build store one keys'
+    ok tamis init store
+    fails 4 "File too large: raise the limit" bash -c 'ulimit -f 4; tamis build store one keys'
     [ -z "$(ls -A store/filters)" ]
 }
 
 @test "a spool directory that is missing is named" {
     seq 8400000 >keys
-    fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" \
-        env TMPDIR=/no/tmp "$TAMIS" file build f.tamis keys
-    ok "$TAMIS" init store
-    fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" \
-        env TMPDIR=/no/tmp "$TAMIS" build store one keys
+    fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" env TMPDIR=/no/tmp tamis file build f.tamis keys
+    ok tamis init store
+    fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" env TMPDIR=/no/tmp tamis build store one keys
     [ ! -e f.tamis ]
     [ -z "$(ls -A store/filters)" ]
-    ok "$TAMIS" help file build
-    prints 'TMPDIR'
+    tells 'TMPDIR' tamis help file build
 }
 
 # Each is ended as it writes its first bytes. Address sanitizer's leak check is no friend
 # of ptrace.
 @test "ended by a signal, what makes a file leaves nothing" {
     seq 100000 >keys
-    "$TAMIS" file build a keys --seed 0000000000000001
-    "$TAMIS" file build b keys --seed 0000000000000001
+    tamis file build a keys --seed 0000000000000001
+    tamis file build b keys --seed 0000000000000001
     ended() {
-        run -$((128 + $(kill -l "$1"))) bash -c 'ulimit -c 0; signal=$1; shift
-            ASAN_OPTIONS=detect_leaks=0 exec env --default-signal="$signal" strace -qq -o /dev/null -e trace=pwrite64 \
-                -e inject=pwrite64:signal="$signal":when=1 "$@"' - "$@"
-        [ "$(ls -I 'separate-stderr-*')" = $'a\nb\nkeys' ]
+        by "$1" pwrite64 1 "${@:2}"
+        [ "$end" -eq $((128 + $(kill -l "$1"))) ] || explain "$1, not $end"
+        [ "$(ls)" = $'a\nb\nkeys' ]
     }
     for signal in INT TERM HUP QUIT PIPE; do
-        ended $signal "$TAMIS" file union out a b
-        ended $signal "$TAMIS" file intersect out a b
-        ended $signal "$TAMIS" file fold out a --by 1
-        ended $signal "$TAMIS" file build out keys --jobs 1
+        ended $signal tamis file union out a b
+        ended $signal tamis file intersect out a b
+        ended $signal tamis file fold out a --by 1
+        ended $signal tamis file build out keys --jobs 1
     done
     # One that is ignored changes nothing.
     ok bash -c 'trap "" HUP; ASAN_OPTIONS=detect_leaks=0 exec strace -qq -o /dev/null -e trace=pwrite64 \
-        -e inject=pwrite64:signal=HUP:when=1 "$TAMIS" file union out a b'
-    ok "$TAMIS" file verify out
+        -e inject=pwrite64:signal=HUP:when=1 tamis file union out a b'
+    ok tamis file verify out
 }

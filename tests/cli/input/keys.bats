@@ -4,69 +4,59 @@ load ../common
 # built ARG...: f.tamis, made anew.
 built() {
     rm -f f.tamis
-    ok "$TAMIS" file build f.tamis "$@"
+    ok tamis file build f.tamis "$@"
 }
 
 n_keys() {
-    "$TAMIS" file show f.tamis --json | grep -A5 '"commit birth"' | grep -A4 '"keys"' |
+    tamis file show f.tamis --json | grep -A5 '"commit birth"' | grep -A4 '"keys"' |
         sed -n 's/.*"value": \([0-9]*\).*/\1/p' | head -1
 }
 
 @test "a last line without newline is a key" {
     printf 'a\nlast' >k
     built k
-    ok "$TAMIS" file probe f.tamis a last
-    prints $'^a\tf.tamis\tHIT\nlast\tf.tamis\tHIT$'
-    ok "$TAMIS" file verify f.tamis --against k
-    prints "checked 2 keys in 1 segment: 0 lost"
+    tells $'^a\tf.tamis\tHIT\nlast\tf.tamis\tHIT$' tamis file probe f.tamis a last
+    tells "checked 2 keys in 1 segment: 0 lost" tamis file verify f.tamis --against k
 }
 
 @test "an empty list makes a filter that is never MAYBE" {
     built /dev/null --empty
     seq 10000 >absent
-    ok "$TAMIS" file probe f.tamis --keys absent --count
-    prints "maybe_pairs +0"
+    tells "maybe_pairs +0" tamis file probe f.tamis --keys absent --count
     prints "absent_keys +10000"
-    run "$TAMIS" file probe --quiet f.tamis ""
-    [ "$status" -eq 10 ]
-    ok "$TAMIS" file verify f.tamis
+    exits 10 tamis file probe --quiet f.tamis ""
+    ok tamis file verify f.tamis
 }
 
 @test "an empty line is the empty key" {
     printf 'a\n\nb\n' >k
     built k
-    ok "$TAMIS" file probe f.tamis "" a
-    prints $'^\tf.tamis\tHIT\na\tf.tamis\tHIT$'
+    tells $'^\tf.tamis\tHIT\na\tf.tamis\tHIT$' tamis file probe f.tamis "" a
 }
 
 @test "-0: keys end with NUL and may hold newlines" {
     printf 'a\nb\0c' >k
     built -0 k
-    ok "$TAMIS" file probe f.tamis $'a\nb' c
-    prints '^a\\x0ab.f.tamis.HIT'
-    run "$TAMIS" file probe --quiet f.tamis a
-    [ "$status" -eq 10 ]
-    ok "$TAMIS" file probe f.tamis -0 --keys k --count
-    prints "maybe_pairs +2"
+    tells '^a\\x0ab.f.tamis.HIT' tamis file probe f.tamis $'a\nb' c
+    exits 10 tamis file probe --quiet f.tamis a
+    tells "maybe_pairs +2" tamis file probe f.tamis -0 --keys k --count
 }
 
 @test "--hex: any bytes, NUL as well" {
     printf '00FF\n0a\n\n61' >k
     built --hex k
-    ok "$TAMIS" file probe f.tamis --hex 00ff 0A "" 61
+    ok tamis file probe f.tamis --hex 00ff 0A "" 61
     [ "${#lines[@]}" -eq 4 ]
     prints '^00ff.f.tamis.HIT'
-    ok "$TAMIS" file probe f.tamis a
-    prints HIT
+    tells HIT tamis file probe f.tamis a
 }
 
 @test "--binary: a length before each key, of any size" {
     { printf '\003\0\0\0a\nb\0\0\0\0'; printf '\0\0\020\0'; head -c 1048576 /dev/zero; } >k
     built --binary k
-    ok "$TAMIS" file probe f.tamis --binary --keys k --count
-    prints "keys +3"
+    tells "keys +3" tamis file probe f.tamis --binary --keys k --count
     prints "maybe_pairs +3"
-    ok "$TAMIS" file probe f.tamis $'a\nb' ""
+    ok tamis file probe f.tamis $'a\nb' ""
     [ "${#lines[@]}" -eq 2 ]
 }
 
@@ -76,8 +66,7 @@ n_keys() {
     od -An -v -tx1 -w1 lines | tr -d ' \n' | sed 's/0a/\n/g' >hex
     built lines
     for form in "-0 --keys nul" "--hex --keys hex" "--keys lines"; do
-        ok "$TAMIS" file probe f.tamis $form --count
-        prints "maybe_pairs +5000"
+        tells "maybe_pairs +5000" tamis file probe f.tamis $form --count
     done
 }
 
@@ -93,8 +82,7 @@ lines_of_any_length() {
     lines_of_any_length
     tr '\n' '\0' <lines >nul
     built lines --seed 0000000000000001 --fpr 1e-6
-    ok "$TAMIS" file verify f.tamis --against lines
-    prints "checked 20000 keys in 1 segment: 0 lost"
+    tells "checked 20000 keys in 1 segment: 0 lost" tamis file verify f.tamis --against lines
     n=$(n_keys)
     for form in "" -0; do
         # In one piece, from a pipe, from a slow one.
@@ -102,7 +90,7 @@ lines_of_any_length() {
             rm -f g.tamis
             list=lines
             [ -z "$form" ] || list=nul
-            $from <$list | "$TAMIS" file build g.tamis - $form --seed 0000000000000001 --fpr 1e-6
+            $from <$list | tamis file build g.tamis - $form --seed 0000000000000001 --fpr 1e-6
             cmp -i 4096 f.tamis g.tamis
         done
     done
@@ -111,8 +99,7 @@ lines_of_any_length() {
         head -c $cut lines >part
         built part
         [ "$(n_keys)" -eq "$(uniq part | grep -c '')" ]
-        ok "$TAMIS" file probe f.tamis --keys <(tail -n 1 part) --count
-        prints "maybe_pairs +1"
+        tells "maybe_pairs +1" tamis file probe f.tamis --keys <(tail -n 1 part) --count
     done
     [ "$n" -eq "$(uniq lines | grep -c '')" ]
 }
@@ -121,25 +108,23 @@ lines_of_any_length() {
     seq 600000 >k
     for j in 1 2 5 256; do
         rm -f g.tamis
-        ok "$TAMIS" file build g.tamis k -j $j --seed 0000000000000001
+        ok tamis file build g.tamis k -j $j --seed 0000000000000001
         [ $j -gt 1 ] || mv g.tamis f.tamis
         [ $j -eq 1 ] || cmp -i 4096 f.tamis g.tamis
     done
-    ok "$TAMIS" file verify f.tamis --against k
-    prints "0 lost"
-    ok "$TAMIS" init store
+    tells "0 lost" tamis file verify f.tamis --against k
+    ok tamis init store
     split -n l/3 k part.
-    ok "$TAMIS" build store --each -j 8 part.*
-    ok "$TAMIS" verify store --against-each part.*
-    prints "checked 600000 keys in 3 segments: 0 lost"
-    fails 2 "--jobs is 1..256" "$TAMIS" file build h.tamis k -j 0
+    ok tamis build store --each -j 8 part.*
+    tells "checked 600000 keys in 3 segments: 0 lost" tamis verify store --against-each part.*
+    fails 2 "--jobs is 1..256" tamis file build h.tamis k -j 0
 }
 
 @test "-j: no more threads than that, however many segments" {
     local p n most=0
     for i in 1 2 3; do seq $i 3 3000000 >k$i; done
-    ok "$TAMIS" init store
-    "$TAMIS" build store --each -j 4 --fpr 1e-6 k1 k2 k3 &
+    ok tamis init store
+    tamis build store --each -j 4 --fpr 1e-6 k1 k2 k3 &
     p=$!
     while kill -0 $p 2>/dev/null; do
         set -- /proc/$p/task/*
@@ -153,40 +138,36 @@ lines_of_any_length() {
 @test "a line of 65536 bytes is a key, one of 65537 an error with its place" {
     { echo short; head -c 65536 /dev/zero | tr '\0' x; echo; echo end; } >k
     built k
-    ok "$TAMIS" file probe f.tamis end
-    prints HIT
+    tells HIT tamis file probe f.tamis end
     { echo short; head -c 65537 /dev/zero | tr '\0' x; echo; } >k
-    fails 2 "^tamis: k: line 2: longer than 65536 bytes \(offset 6\): .*--binary" \
-        "$TAMIS" file build g.tamis k
+    fails 2 "^tamis: k: line 2: longer than 65536 bytes \(offset 6\): .*--binary" tamis file build g.tamis k
     [ ! -e g.tamis ]
     head -c 300000 /dev/zero | tr '\0' x >k
-    fails 2 "line 1: longer" "$TAMIS" file build g.tamis k
-    fails 2 "line 1: longer" "$TAMIS" file probe f.tamis --keys k
-    fails 2 "key 1: longer.*--binary" "$TAMIS" file build g.tamis -0 k
+    fails 2 "line 1: longer" tamis file build g.tamis k
+    fails 2 "line 1: longer" tamis file probe f.tamis --keys k
+    fails 2 "key 1: longer.*--binary" tamis file build g.tamis -0 k
 }
 
 @test "bad hex and cut binary lists name the place" {
     printf '00\n0g\n' >k
-    fails 2 "k: line 2: not an even number of hex digits \(offset 3\)" \
-        "$TAMIS" file build g.tamis --hex k
+    fails 2 "k: line 2: not an even number of hex digits \(offset 3\)" tamis file build g.tamis --hex k
     printf '000' >k
-    fails 2 "line 1" "$TAMIS" file build g.tamis --hex k
+    fails 2 "line 1" tamis file build g.tamis --hex k
     printf '\001\0\0\0a\005\0\0\0abc' >k
-    fails 2 "k: key 2: the list ends within it \(offset 5\)" \
-        "$TAMIS" file build g.tamis --binary k
+    fails 2 "k: key 2: the list ends within it \(offset 5\)" tamis file build g.tamis --binary k
     printf '\001\0' >k
-    fails 2 "key 1: the list ends" "$TAMIS" file build g.tamis --binary k
+    fails 2 "key 1: the list ends" tamis file build g.tamis --binary k
     [ ! -e g.tamis ]
 }
 
 @test "standard input, pipes and FIFOs" {
-    seq 3000 | "$TAMIS" file build a.tamis
-    seq 3000 | "$TAMIS" file build b.tamis -
+    seq 3000 | tamis file build a.tamis
+    seq 3000 | tamis file build b.tamis -
     mkfifo fifo
     seq 3000 >fifo 3>&- &
     built fifo
     for f in a b f; do
-        run --separate-stderr bash -c 'seq 3000 | "$TAMIS" file probe '$f'.tamis --keys - --count'
+        capture bash -c 'seq 3000 | tamis file probe '$f'.tamis --keys - --count'
         prints "maybe_pairs +3000"
     done
 }
@@ -194,7 +175,7 @@ lines_of_any_length() {
 @test "answers come as questions do" {
     built <(echo a)
     mkfifo ask
-    "$TAMIS" file probe f.tamis --keys ask >answers 3>&- &
+    tamis file probe f.tamis --keys ask >answers 3>&- &
     pid=$!
     exec 7>ask
     echo a >&7
@@ -205,45 +186,42 @@ lines_of_any_length() {
 }
 
 @test "standard input closed" {
-    fails 4 "standard input: it is closed" bash -c '"$TAMIS" file build f.tamis <&-'
+    fails 4 "standard input: it is closed" bash -c 'tamis file build f.tamis <&-'
     [ ! -e f.tamis ]
     make_store
-    fails 4 "standard input: it is closed" bash -c '"$TAMIS" build store s <&-'
-    fails 4 "standard input: it is closed" bash -c '"$TAMIS" grow store s - <&-'
-    ok "$TAMIS" ls store
+    fails 4 "standard input: it is closed" bash -c 'tamis build store s <&-'
+    fails 4 "standard input: it is closed" bash -c 'tamis grow store s - <&-'
+    ok tamis ls store
     [ "${#lines[@]}" -eq 2 ]
 }
 
 @test "a key list that is missing, a directory, or not readable" {
-    fails 4 "^tamis: none: cannot open the key list: No such file" \
-        "$TAMIS" file build f.tamis none
+    fails 4 "^tamis: none: cannot open the key list: No such file" tamis file build f.tamis none
     mkdir d
-    fails 4 "^tamis: d: cannot read the key list: Is a directory" \
-        "$TAMIS" file build f.tamis d
-    fails 4 "standard input: cannot read the key list: Is a directory" \
-        bash -c '"$TAMIS" file build f.tamis <d'
+    fails 4 "^tamis: d: cannot read the key list: Is a directory" tamis file build f.tamis d
+    fails 4 "standard input: cannot read the key list: Is a directory" bash -c 'tamis file build f.tamis <d'
     [ ! -e f.tamis ]
 }
 
 @test "printed keys and names: unprintable bytes and backslashes are escaped" {
     printf 'tab\there\nback\\slash\n\377\303\251\302\205\033[1m' >k
     built k --segment $'n\tame'
-    ok "$TAMIS" file probe f.tamis --keys k
+    ok tamis file probe f.tamis --keys k
     [ "${lines[0]}" = $'tab\\x09here\tn\\x09ame\tHIT' ]
     [ "${lines[1]}" = $'back\\x5cslash\tn\\x09ame\tHIT' ]
     # Valid UTF-8 stands for itself; C1 controls do not.
     [ "${lines[2]}" = $'\\xff\303\251\\xc2\\x85\\x1b[1m\tn\\x09ame\tHIT' ]
-    ok "$TAMIS" file probe f.tamis --keys k --json
+    ok tamis file probe f.tamis --keys k --json
     [ "${lines[1]}" = '{"key":"back\\x5cslash","answer":"MAYBE","candidates":[{"segment":"n\\x09ame","reason":"HIT"}]}' ]
 }
 
 @test "-j: of several failures the exit code is that of the line" {
-    ok "$TAMIS" init s
+    ok tamis init s
     echo 'not hex' >bad
     mkdir dir
     ln -s loop loop
     for i in $(seq 150); do
-        run --separate-stderr "$TAMIS" build s --each bad missing dir loop -j4 --hex
+        capture tamis build s --each bad missing dir loop -j4 --hex
         case $stderr in
         *missing* | *dir* | *loop*) [ "$status" -eq 4 ] || explain 4 ;;
         *) [ "$status" -eq 2 ] || explain 2 ;;
@@ -251,22 +229,16 @@ lines_of_any_length() {
     done
 }
 
-# Waits for keys, in poll(): open() of a FIFO would sleep in another call.
-waits_for_keys() {
-    grep -q 'State:.S' "/proc/$1/status" && ls -l "/proc/$1/fd" | grep -q "/ff$"
-}
-
 @test "the first signal ends the wait for a FIFO's writer" {
-    "$TAMIS" init store
+    tamis init store
     seq 10 >a
     mkfifo ff f2
     for command in "build store x ff --list" "build store --each ff" "build store --each a ff -j2" \
         "build store --each ff f2 -j2" "grow store g ff"; do
         for signal in INT TERM HUP; do
-            # shellcheck disable=SC2086
-            env --default-signal=INT,TERM,HUP "$TAMIS" $command 2>err 3>&- &
+            env --default-signal=INT,TERM,HUP tamis $command 2>err 3>&- &
             pid=$!
-            soon waits_for_keys $pid || explain "$command: a list that is open"
+            soon waits_with $pid ff || explain "$command: a list that is open"
             kill -$signal $pid
             code=0
             wait $pid || code=$?
@@ -274,26 +246,39 @@ waits_for_keys() {
             ! grep 'Interrupted system call' err || explain "$command: no word of it"
         done
     done
-    ok "$TAMIS" ls store --names
-    [ -z "$output" ]
+    gives '' tamis ls store --names
 }
 
 @test "a list whose writer comes late, or has gone, is read in whole" {
-    "$TAMIS" init store
+    tamis init store
     mkfifo ff
     seq 300000 >keys
-    (sleep 0.5 && cat keys >ff) 3>&- &
-    "$TAMIS" build store late ff -q
-    ok "$TAMIS" verify store late --against keys
-    { sleep 0.3 && echo a && sleep 0.5 && echo b; } >ff 3>&- &
-    ok "$TAMIS" build store slow ff
-    [[ $stderr == *": 2 keys, "* ]]
-    (sleep 0.3 && : >ff) 3>&- &
-    fails 2 "ff: no key is in this list" "$TAMIS" build store none ff
+    tamis build store late ff -q 3>&- &
+    soon waits_with $! ff
+    cat keys >ff
+    wait $!
+    ok tamis verify store late --against keys
+    tamis build store slow ff 2>err 3>&- &
+    soon waits_with $! ff
+    exec 7>ff
+    before=$(sed -n 's/^rchar: //p' /proc/$!/io)
+    echo a >&7
+    soon moved $! rchar $((before + 2))
+    echo b >&7
+    exec 7>&-
+    wait $!
+    grep ': 2 keys, ' err
+    tamis build store none ff 2>err 3>&- &
+    soon waits_with $! ff
+    : >ff
+    code=0
+    wait $! || code=$?
+    [ "$code" -eq 2 ]
+    grep "ff: no key is in this list" err
     exec 6< <(seq 77)
-    sleep 0.2
-    ok "$TAMIS" build store gone /dev/fd/6
+    wait $!
+    ok tamis build store gone /dev/fd/6
     [[ $stderr == *": 77 keys, "* ]]
     exec 6<&-
-    ok "$TAMIS" build store empty /dev/null --empty
+    ok tamis build store empty /dev/null --empty
 }

@@ -11,7 +11,7 @@ strict() {
 
 # metrics ARGUMENTS...: status 0, a strict reader is content; it is in $output.
 metrics() {
-    ok "$TAMIS" stat "$@" --prometheus
+    ok tamis stat "$@" --prometheus
     printf '%s\n' "$output" | strict
 }
 
@@ -54,10 +54,10 @@ lacks() {
 }
 
 @test "a store in numbers" {
-    "$TAMIS" init store --fpr 0.001
-    seq 1000 | "$TAMIS" build store sealed
-    seq 5 | "$TAMIS" grow store growing --watermark 42
-    "$TAMIS" build store none --bare
+    tamis init store --fpr 0.001
+    seq 1000 | tamis build store sealed
+    seq 5 | tamis grow store growing --watermark 42
+    tamis build store none --bare
     metrics store
     has 'tamis_segments{store="store",state="sealed"} 1'
     has 'tamis_segments{store="store",state="growing"} 1'
@@ -77,17 +77,17 @@ lacks() {
     has 'tamis_segment_readable{store="store",segment="sealed"} 1'
     lacks '_pages{'
     lacks 'readable{store="store",segment="none"'
-    fill=$("$TAMIS" stat store sealed --json | sed -n 's/.*"fill": \([0-9.]*\),/\1/p')
+    fill=$(tamis stat store sealed --json | sed -n 's/.*"fill": \([0-9.]*\),/\1/p')
     [[ $output == *'fill_ratio{store="store",segment="sealed"} '"${fill:0:10}"* ]]
-    expected=$("$TAMIS" stat store sealed --json |
+    expected=$(tamis stat store sealed --json |
         sed -n 's/^ *"expected_error": \([0-9.e-]*\),$/\1/p' | head -n 1)
     [[ $output == *'expected_error_ratio{store="store",segment="sealed"} '"${expected:0:8}"* ]]
 }
 
 @test "names are labels, whatever is in them" {
-    "$TAMIS" init 'st"ore'
+    tamis init 'st"ore'
     for name in 'a"b' 'back\slash' $'two\nlines' $'\xff\xfe' 'grün' '{x="y"} 1'; do
-        "$TAMIS" build 'st"ore' "$name" --bare
+        tamis build 'st"ore' "$name" --bare
     done
     metrics 'st"ore'
     has 'tamis_segment_info{store="st\"ore",segment="a\"b",state="bare"} 1'
@@ -99,92 +99,92 @@ lacks() {
 }
 
 @test "segments that are named, and a store without any" {
-    "$TAMIS" init store
+    tamis init store
     metrics store
     has 'tamis_segments{store="store",state="sealed"} 0'
     lacks tamis_segment_
-    make_more() { seq "$2" | "$TAMIS" build store "$1"; }
+    make_more() { seq "$2" | tamis build store "$1"; }
     make_more one 10
     make_more two 20
     metrics store two
     has 'tamis_segment_keys{store="store",segment="two"} 20'
     lacks 'segment="one"'
     has 'tamis_segments{store="store",state="sealed"} 2'
-    fails 5 "three" "$TAMIS" stat store three --prometheus
+    fails 5 "three" tamis stat store three --prometheus
     [ -z "$output" ]
-    fails 5 "" "$TAMIS" stat nowhere --prometheus
+    fails 5 "" tamis stat nowhere --prometheus
     [ -z "$output" ]
 }
 
 @test "pages are checked if it is asked for" {
-    "$TAMIS" init store
-    seq 100000 | "$TAMIS" build store rotten
-    seq 10 | "$TAMIS" build store sound
+    tamis init store
+    seq 100000 | tamis build store rotten
+    seq 10 | tamis build store sound
     flip "$(filter_of rotten)" 9000
     metrics store
     lacks _pages
-    fails 3 "^tamis: store: 1 damaged page: 'tamis verify' says which$" "$TAMIS" stat store --prometheus --check
+    fails 3 "^tamis: store: 1 damaged page: 'tamis verify' says which$" tamis stat store --prometheus --check
     printf '%s\n' "$output" | strict
     has 'tamis_segment_damaged_pages{store="store",segment="rotten"} 1'
     has 'tamis_segment_damaged_pages{store="store",segment="sound"} 0'
-    pages=$("$TAMIS" verify store rotten --json 2>/dev/null |
+    pages=$(tamis verify store rotten --json 2>/dev/null |
         sed -n 's/.*"pages": \([0-9]*\),/\1/p')
     has "tamis_segment_checked_pages{store=\"store\",segment=\"rotten\"} $pages"
     metrics store sound --check
-    fails 4 "standard output" bash -c '"$TAMIS" stat store --prometheus --check >/dev/full'
+    fails 4 "standard output" bash -c 'tamis stat store --prometheus --check >/dev/full'
 }
 
 @test "filters that are lost or unreadable: the metrics, and the status of stat" {
-    "$TAMIS" init store
-    seq 10 | "$TAMIS" build store lost
-    seq 10 | "$TAMIS" build store smashed
+    tamis init store
+    seq 10 | tamis build store lost
+    seq 10 | tamis build store smashed
     rm "$(filter_of lost)"
     poke "$(filter_of smashed)" 0 'xxxxxxxx'
-    fails 3 "^tamis: store: 1 filter unreadable, 1 lost: 'tamis verify' says which$" "$TAMIS" stat store --prometheus --check
+    fails 3 "^tamis: store: 1 filter unreadable, 1 lost: 'tamis verify' says which$" tamis stat store --prometheus --check
     printf '%s\n' "$output" | strict
     has 'tamis_segment_readable{store="store",segment="lost"} 0'
     has 'tamis_segment_readable{store="store",segment="smashed"} 0'
     has 'tamis_segment_keys{store="store",segment="lost"} 10'
     lacks 'damaged_pages{store="store",segment="lost"'
     # With names, only of those.
-    seq 10 | "$TAMIS" build store sound
+    seq 10 | tamis build store sound
     metrics store sound
-    fails 3 "0 filters unreadable, 1 lost" "$TAMIS" stat store lost sound --prometheus
+    fails 3 "0 filters unreadable, 1 lost" tamis stat store lost sound --prometheus
     # Another filter's file, and what is no file.
     file=$(filter_of smashed)
     cp "$(filter_of sound)" "$file"
-    fails 3 "1 filter unreadable, 0 lost" "$TAMIS" stat store smashed --prometheus
+    fails 3 "1 filter unreadable, 0 lost" tamis stat store smashed --prometheus
     has 'tamis_segment_readable{store="store",segment="smashed"} 0'
     rm "$file" && mkfifo "$file"
-    fails 3 "0 filters unreadable, 1 lost" "$TAMIS" stat store smashed --prometheus
+    fails 3 "0 filters unreadable, 1 lost" tamis stat store smashed --prometheus
     has 'tamis_segment_readable{store="store",segment="smashed"} 0'
 }
 
 @test "a filter that this process may not open: no metrics" {
-    "$TAMIS" init store
-    seq 10 | "$TAMIS" build store one
+    tamis init store
+    seq 10 | tamis build store one
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     chmod -R a+rwX . store
     chmod 600 "$(filter_of one)"
-    fails 4 "Permission denied" unprivileged "$TAMIS" stat store --prometheus
+    fails 4 "Permission denied" unprivileged tamis stat store --prometheus
     [ -z "$output" ]
 }
 
 @test "a filter with more keys than it was made for is over its target" {
-    "$TAMIS" init store
+    tamis init store
     seq 53000 >keys # the first stage is for 50000
-    run bash -c 'ulimit -f 200; "$TAMIS" grow store g keys' # and there is no room
+    run bash -c 'ulimit -f 200; tamis grow store g keys' # and there is no room
     metrics store
     has 'tamis_segment_over_target{store="store",segment="g"} 0'
-    run bash -c 'ulimit -f 200; seq 70000 200000 | "$TAMIS" grow store g'
+    run bash -c 'ulimit -f 200; seq 70000 200000 | tamis grow store g'
     metrics store
     has 'tamis_segment_over_target{store="store",segment="g"} 1'
 }
 
 @test "what does not go with it" {
-    "$TAMIS" init store
-    fails 2 "--prometheus goes with neither" "$TAMIS" stat store --prometheus --json
-    fails 2 "--prometheus goes with neither" "$TAMIS" stat store --prometheus --residency
-    fails 2 "--check is for --prometheus" "$TAMIS" stat store --check
-    fails 4 "" bash -c '"$TAMIS" stat store --prometheus >/dev/full'
+    tamis init store
+    fails 2 "--prometheus goes with neither" tamis stat store --prometheus --json
+    fails 2 "--prometheus goes with neither" tamis stat store --prometheus --residency
+    fails 2 "--check is for --prometheus" tamis stat store --check
+    fails 4 "" bash -c 'tamis stat store --prometheus >/dev/full'
 }

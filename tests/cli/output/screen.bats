@@ -9,18 +9,18 @@ has() {
 }
 
 # on_terminal COLUMNS COMMAND: runs it by a shell on a terminal of its own; what this shows
-# is in $output.
+# is in $output, and meanwhile in the file shown.
 on_terminal() {
-    ok env TERM="${TERM_IS-xterm}" script -qec "stty cols $1; $2" /dev/null
+    ok env TERM="${TERM_IS-xterm}" script -qefc "stty cols $1; $2" shown
 }
 
 @test "colours on a terminal" {
     make_store
     flip "$(filter_of two)" 5000
-    on_terminal 80 '"$TAMIS" probe store cc nope'
+    on_terminal 80 'tamis probe store cc nope'
     has "${green}ABSENT$end"
     has "${red}DAMAGED$end"
-    on_terminal 80 '"$TAMIS" verify store; :'
+    on_terminal 80 'tamis verify store; :'
     has "${green}ok$end"
     has "${red}damaged$end"
 }
@@ -29,28 +29,28 @@ on_terminal() {
     make_store
     flip "$(filter_of two)" 5000
     for c in "probe store cc nope" "verify store" "stat store one"; do
-        run bash -c "TERM=xterm \"\$TAMIS\" $c 2>&1 | cat"
+        run bash -c "TERM=xterm tamis $c 2>&1 | cat"
         [[ $output != *$'\e'* ]]
-        on_terminal 80 "NO_COLOR=1 \"\$TAMIS\" $c; :"
+        on_terminal 80 "NO_COLOR=1 tamis $c; :"
         [[ $output != *$'\e['[0-9]* ]]
-        on_terminal 80 "TERM=dumb \"\$TAMIS\" $c; :"
+        on_terminal 80 "TERM=dumb tamis $c; :"
         [[ $output != *$'\e'* ]]
-        on_terminal 80 "TERM= \"\$TAMIS\" $c; :"
+        on_terminal 80 "TERM= tamis $c; :"
         [[ $output != *$'\e'* ]]
-        on_terminal 80 "\"\$TAMIS\" $c --color=never; :"
+        on_terminal 80 "tamis $c --color=never; :"
         [[ $output != *$'\e['[0-9]* ]]
     done
     # An empty NO_COLOR says nothing.
-    on_terminal 80 'NO_COLOR= "$TAMIS" probe store cc'
+    on_terminal 80 'NO_COLOR= tamis probe store cc'
     has "${red}DAMAGED$end"
 }
 
 @test "ls names its columns on a terminal, and nowhere else" {
     make_store
-    on_terminal 80 '"$TAMIS" ls store'
+    on_terminal 80 'tamis ls store'
     [[ $output =~ ^STATE\ +RANK\ +KEYS\ +BYTES\ +ERROR\ +WATERMARK\ +CREATED\ +SEGMENT ]]
     [ "${#lines[@]}" -eq 3 ]
-    for c in '"$TAMIS" ls store | cat' '"$TAMIS" ls store --names' '"$TAMIS" ls store --json'; do
+    for c in 'tamis ls store | cat' 'tamis ls store --names' 'tamis ls store --json'; do
         on_terminal 80 "$c"
         [[ $output != *STATE* ]]
     done
@@ -59,44 +59,41 @@ on_terminal() {
 @test "--color" {
     make_store
     for c in --color --color=always; do
-        ok "$TAMIS" probe store nope $c
-        [ "$output" = $'nope\t-\t'"${green}ABSENT$end" ]
+        gives $'nope\t-\t'"${green}ABSENT$end" tamis probe store nope $c
     done
-    NO_COLOR=1 ok "$TAMIS" probe store nope --color
+    NO_COLOR=1 ok tamis probe store nope --color
     has "$green"
     for c in --color=never --color=auto; do
-        ok "$TAMIS" probe store nope $c
-        [ "$output" = $'nope\t-\tABSENT' ]
+        gives $'nope\t-\tABSENT' tamis probe store nope $c
     done
-    fails 2 "--color is never, auto or always, not 'green'" "$TAMIS" ls store --color=green
+    fails 2 "--color is never, auto or always, not 'green'" tamis ls store --color=green
     # Programs get none.
-    ok "$TAMIS" probe store nope --color --json
+    ok tamis probe store nope --color --json
     [[ $output != *$'\e'* ]]
-    ok "$TAMIS" repair store --confirm --color
+    ok tamis repair store --confirm --color
 }
 
 @test "a filter over its target is told in red" {
-    "$TAMIS" init store
+    tamis init store
     seq 100000 >k
-    run -4 bash -c 'ulimit -f 100; "$TAMIS" grow store g k --n0 1000'
-    prints "could not grow: .* the error is"
-    ok "$TAMIS" stat store g --color
+    fails 4 "could not grow: .* the error is" bash -c 'ulimit -f 100; tamis grow store g k --n0 1000'
+    ok tamis stat store g --color
     has "target 1%: ${red}OVER TARGET"
     has "${red}           1 over their target"
     has "[${red}#####"
-    "$TAMIS" stat store --svg - | grep -q 'class="bad"'
+    tamis stat store --svg - | grep -q 'class="bad"'
 }
 
 # bar WIDTH LOCALE: the line of the bar that stat draws on such a terminal, its CR off.
 bar() {
-    ok env LC_ALL="$2" script -qec "stty cols $1; \"\$TAMIS\" stat store s" /dev/null
+    ok env LC_ALL="$2" script -qec "stty cols $1; tamis stat store s" /dev/null
     bar=$(tail -1 <<<"$output" | tr -d '\r')
 }
 
 @test "the fill of a stage as a bar" {
-    "$TAMIS" init store
-    seq 100000 | "$TAMIS" build store s
-    fill=$("$TAMIS" stat store s --json | jq '.details[].stages[].fill')
+    tamis init store
+    seq 100000 | tamis build store s
+    fill=$(tamis stat store s --json | jq '.details[].stages[].fill')
     for width in 60 80 200; do
         bar $width C
         [[ $bar =~ ^'      0 '\[(#*)(\ *)\]\ *[0-9.]+%$ ]]
@@ -111,61 +108,60 @@ bar() {
         [ "$(LC_ALL=C.UTF-8 wc -m <<<"$bar")" -eq $((ascii + 1)) ]
     done
     # A little is not nothing.
-    echo x | "$TAMIS" build store tiny
-    ok "$TAMIS" stat store tiny
+    echo x | tamis build store tiny
+    ok tamis stat store tiny
     [[ ${lines[-1]} == "      0 [# "* ]]
-    ok "$TAMIS" stat store s
+    ok tamis stat store s
     bar 10 C # too narrow for any: it is drawn all the same
     [[ $bar =~ ^'      0 '\[#+ ]]
-    ok "$TAMIS" stat store s
+    ok tamis stat store s
     [ "$(tail -1 <<<"$output" | wc -m)" -le 81 ]
-    ok env COLUMNS=120 "$TAMIS" stat store s
+    ok env COLUMNS=120 tamis stat store s
     [ "$(tail -1 <<<"$output" | wc -m)" -gt 110 ]
-    ok env COLUMNS=x "$TAMIS" stat store s
+    ok env COLUMNS=x tamis stat store s
 }
 
 @test "progress on a terminal, with rate and time left" {
-    "$TAMIS" init store
+    tamis init store
     seq 100 >k
-    on_terminal 80 '"$TAMIS" build store s k'
+    on_terminal 80 'tamis build store s k'
     prints "built segment 's': 100 keys, .*, [0-9.]+ (M )?keys/s, [0-9.]+ s"
-    # A list whose end takes its time.
-    mkfifo slow
-    on_terminal 24 '(seq 1000; sleep 0.5; seq 1000; sleep 0.3) | "$TAMIS" grow store g -'
-    prints $'\r\e\\[Kgrow: 2000 keys, [0-9]+'
-    prints $'\r\e\\[Kadded 2000 keys to segment'
+    # A list that takes its time.
+    on_terminal 24 'until grep -q grow: shown; do seq 4096; done | tamis grow store g -'
+    prints $'\r\e\\[Kgrow: [0-9]{4,} keys, [0-9]+'
+    prints $'\r\e\\[Kadded [0-9]{4,} keys to segment'
     # No line of progress is wider than the terminal: else it would stay.
     while IFS= read -r line; do [ ${#line} -le 26 ]; done < <(tr '\r' '\n' <<<"$output" | grep grow:)
 }
 
 @test "progress with what is left of a file" {
-    "$TAMIS" init store
+    tamis init store
     seq 5000000 >k
-    on_terminal 80 '"$TAMIS" grow store g k'
+    on_terminal 80 'tamis grow store g k'
     prints 'grow: [0-9]+ keys, [0-9.]+ (M )?keys/s, [0-9]+%, [0-9]+ s left'
 }
 
 @test "no progress but on a terminal" {
-    "$TAMIS" init store
+    tamis init store
     seq 2000000 >k
-    ok "$TAMIS" build store s k
-    on_terminal 80 '"$TAMIS" build store t k 2>err'
+    ok tamis build store s k
+    on_terminal 80 'tamis build store t k 2>err'
     [ -z "$output" ]
     is_closing "$(cat err)"
     [[ $(cat err) != *keys/s* ]]
-    TERM_IS=dumb on_terminal 80 '"$TAMIS" build store u k'
+    TERM_IS=dumb on_terminal 80 'tamis build store u k'
     [[ $output =~ ^"built segment 'u': " && $output != *keys/s* ]]
-    on_terminal 80 '"$TAMIS" build store v k -q'
+    on_terminal 80 'tamis build store v k -q'
     [ -z "$output" ]
     # Answers are on the same terminal: they are all there is.
-    on_terminal 80 '"$TAMIS" probe store --keys k | tail -1; seq 3 >few; "$TAMIS" probe store --keys few'
+    on_terminal 80 'tamis probe store --keys k | tail -1; seq 3 >few; tamis probe store --keys few'
     [[ $output != *"keys/s"*$'1\ts' ]]
 }
 
 @test "progress does not stay under what is said" {
-    "$TAMIS" init store
+    tamis init store
     seq 400000 >k
     head -c 70000 /dev/zero | tr '\0' x >>k
-    ok script -qec 'TERM=xterm "$TAMIS" build store s k; :' /dev/null
+    ok script -qec 'TERM=xterm tamis build store s k; :' /dev/null
     prints $'(\r\e\\[K|^)tamis: k: line 400001: longer'
 }

@@ -11,31 +11,29 @@ flipped() {
 
 @test "build --check makes the same filter" {
     seq 20000 >keys
-    "$TAMIS" file build a keys --seed 0000000000000001
-    ok "$TAMIS" file build b keys --seed 0000000000000001 --check
+    tamis file build a keys --seed 0000000000000001
+    ok tamis file build b keys --seed 0000000000000001 --check
     cmp <(tail -c +4097 a) <(tail -c +4097 b)
-    "$TAMIS" init store
-    ok "$TAMIS" build store one keys --check
+    tamis init store
+    ok tamis build store one keys --check
     cp keys two.keys && cp keys three.keys
-    ok "$TAMIS" build store --each two.keys three.keys --strip .keys --check
+    ok tamis build store --each two.keys three.keys --strip .keys --check
     for s in one two three; do
-        ok "$TAMIS" verify store $s --against keys
-        prints ': 0 lost'
+        tells ': 0 lost' tamis verify store $s --against keys
     done
-    fails 2 "^tamis: build: --check is for a filter" "$TAMIS" build store bare --bare --check
+    fails 2 "^tamis: build: --check is for a filter" tamis build store bare --bare --check
 }
 
 @test "a filter that changed in memory is refused, and nothing of it stays" {
     seq 1000 | tee two.keys >keys
-    flipped f "$TAMIS" file build f keys --check
-    [ "$(ls -I 'separate-stderr-*')" = $'keys\ntwo.keys' ]
-    "$TAMIS" init store
-    "$TAMIS" build store one keys
+    flipped f tamis file build f keys --check
+    [ "$(ls)" = $'keys\ntwo.keys' ]
+    tamis init store
+    tamis build store one keys
     files=$(find store/filters)
-    flipped store/filters/.*tamis "$TAMIS" build store one keys --replaces one --check
-    flipped store/filters/.*tamis "$TAMIS" build store --each two.keys keys --check --jobs 2
+    flipped store/filters/.*tamis tamis build store one keys --replaces one --check
+    flipped store/filters/.*tamis tamis build store --each two.keys keys --check --jobs 2
     [ "$(find store/filters)" = "$files" ]
-    [ "$("$TAMIS" ls store --names)" = one ]
-    ok "$TAMIS" verify store one --against keys
-    prints ': 0 lost'
+    [ "$(tamis ls store --names)" = one ]
+    tells ': 0 lost' tamis verify store one --against keys
 }

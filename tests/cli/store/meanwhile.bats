@@ -6,15 +6,15 @@ load ../common
 # their hashes, in "listed".
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return 1
-    "$TAMIS" init loose --seed 0000000000000001
+    tamis init loose --seed 0000000000000001
     for i in 1 2 3 4; do seq $((i * 1000)) $((i * 1000 + 300)) >s$i.keys; done
-    "$TAMIS" build loose --each s*.keys --strip .keys -q
+    tamis build loose --each s*.keys --strip .keys -q
     cp -a loose packed
-    "$TAMIS" pack packed -q
-    "$TAMIS" init listed
-    "$TAMIS" build listed --each s*.keys --strip .keys --list -q
-    "$TAMIS" init halves
-    seq 40000 | "$TAMIS" build halves a -q
+    tamis pack packed -q
+    tamis init listed
+    tamis build listed --each s*.keys --strip .keys --list -q
+    tamis init halves
+    seq 40000 | tamis build halves a -q
 }
 
 # goes_on PID: continues the process; true once it has ended.
@@ -27,15 +27,14 @@ goes_on() {
 # and no word of loss is said. With asks=SEGMENT it is that one's file; with by=CALL it stops
 # at such a system call for the file; with at=CALL at its first such call for any file.
 meanwhile() {
-    local change=() file pid want=${want:-0} calls=${at:-${by:-openat,openat2,newfstatat}} where=()
+    local change=() file pid want=${want:-0} calls=${at:-${by:-openat,openat2,%%stat}} where=()
     rm -rf store trace pid
     cp -a "$BATS_FILE_TMPDIR/$1" store
     shift
     while [ "$1" != -- ]; do change+=("$1") && shift; done
     shift
-    file=$("$TAMIS" ls store "${asks:-s1}" --json | jq -r '.[0].file')
+    file=$(tamis ls store "${asks:-s1}" --json | jq -r '.[0].file')
     [ -n "$at" ] || where=(-P "$(realpath "store/$file")" -P "$(basename "$file")")
-    # shellcheck disable=SC2016
     ASAN_OPTIONS=detect_leaks=0 strace -f -o trace "${where[@]}" -e trace="$calls" \
         -e inject="$calls":signal=STOP:when=1 \
         sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
@@ -54,23 +53,23 @@ meanwhile() {
 
 # every COMMAND...: whatever changes meanwhile.
 every() {
-    meanwhile loose "$TAMIS" pack store -q -- "$@"
-    meanwhile packed "$TAMIS" pack store --repack -q -- "$@"
-    meanwhile packed "$TAMIS" unpack store -q -- "$@"
+    meanwhile loose tamis pack store -q -- "$@"
+    meanwhile packed tamis pack store --repack -q -- "$@"
+    meanwhile packed tamis unpack store -q -- "$@"
 }
 
 @test "verify" {
-    every "$TAMIS" verify store
+    every tamis verify store
     [ "$(cut -f 2 <<<"$output" | sort | uniq -c | tr -s ' ')" = " 4 ok" ] || explain "4 ok"
 }
 
 @test "verify --against-list" {
-    local verify=("$TAMIS" verify store --against-list) asks by
-    local replace=("$TAMIS" build store s4 "$BATS_FILE_TMPDIR/s1.keys" --replaces s4 -q)
+    local verify=(tamis verify store --against-list) asks by
+    local replace=(tamis build store s4 "$BATS_FILE_TMPDIR/s1.keys" --replaces s4 -q)
     # Before the files of s4 are asked for, and when its filter is open.
     for asks in s3 s4; do
         [ $asks = s3 ] || by=openat,openat2
-        meanwhile listed "$TAMIS" drop store s4 -q -- "${verify[@]}"
+        meanwhile listed tamis drop store s4 -q -- "${verify[@]}"
         prints 'checked [0-9]+ hashes in [34] segments: 0 lost'
         meanwhile listed "${replace[@]}" -- "${verify[@]}"
         prints ': 0 lost'
@@ -80,28 +79,28 @@ every() {
 }
 
 @test "stat" {
-    every "$TAMIS" stat store
+    every tamis stat store
     prints "segments +4: 4 sealed"
-    every "$TAMIS" stat store s1 s2 s3 s4
+    every tamis stat store s1 s2 s3 s4
     [ "$(grep -c "^segment  " <<<"$output")" -eq 4 ] || explain "4 segments"
-    every "$TAMIS" stat store --residency
-    every "$TAMIS" stat store --prometheus --check
+    every tamis stat store --residency
+    every tamis stat store --prometheus --check
     [ "$(grep -c '^tamis_segment_readable.* 1$' <<<"$output")" -eq 4 ] || explain "4 readable"
 }
 
 @test "probe" {
     for i in 1 2 3 4; do
-        every "$TAMIS" probe store $((i * 1000 + 7))
+        every tamis probe store $((i * 1000 + 7))
         prints "s$i	HIT"
     done
-    every "$TAMIS" probe store 2001 --segment s1 --segment s2 --min-watermark 0
+    every tamis probe store 2001 --segment s1 --segment s2 --min-watermark 0
     prints "s2	HIT"
 }
 
 @test "union, compare, unpack" {
-    every "$TAMIS" union store both s1 s2
-    every "$TAMIS" compare store s1 s2
-    meanwhile packed "$TAMIS" pack store --repack -q -- "$TAMIS" unpack store
+    every tamis union store both s1 s2
+    every tamis compare store s1 s2
+    meanwhile packed tamis pack store --repack -q -- tamis unpack store
     [[ $stderr == "unpacked 4 segments: "* ]] || explain "4 segments"
 }
 
@@ -110,76 +109,76 @@ every() {
         rm -rf store
         cp -a "$BATS_FILE_TMPDIR/$from" store
         rm store/filters/*.tamis
-        fails 3 "build the segment anew" "$TAMIS" verify store
+        fails 3 "build the segment anew" tamis verify store
         [ "$(grep -c "	lost	" <<<"$output")" -eq 4 ]
-        fails 3 "0 filters unreadable, 4 lost" "$TAMIS" stat store
-        fails 3 "0 filters unreadable, 4 lost" "$TAMIS" stat store --prometheus
-        ok "$TAMIS" probe store 1007
+        fails 3 "0 filters unreadable, 4 lost" tamis stat store
+        fails 3 "0 filters unreadable, 4 lost" tamis stat store --prometheus
+        ok tamis probe store 1007
         [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
-        fails 3 "segment 's1'" "$TAMIS" union store both s1 s2
+        fails 3 "segment 's1'" tamis union store both s1 s2
     done
 }
 
 @test "pack of named segments, one of which is replaced" {
-    replace=("$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s1.keys" --replaces s1 -q)
-    want=6 meanwhile loose "${replace[@]}" -- "$TAMIS" pack store s1 s2
+    replace=(tamis build store s1 "$BATS_FILE_TMPDIR/s1.keys" --replaces s1 -q)
+    want=6 meanwhile loose "${replace[@]}" -- tamis pack store s1 s2
     [[ $stderr == *"'s1' was replaced or dropped meanwhile: run it again" ]] || explain "which"
 }
 
 @test "pack --repack, of whose segments one is replaced once the pack is written" {
     seq 9000 9300 >new.keys
-    replace=("$TAMIS" build store s1 new.keys --replaces s1 -q)
-    at=fsync meanwhile packed "${replace[@]}" -- "$TAMIS" pack store --repack
+    replace=(tamis build store s1 new.keys --replaces s1 -q)
+    at=fsync meanwhile packed "${replace[@]}" -- tamis pack store --repack
     [[ $stderr == "packed 3 segments"*"left: 1 replaced or dropped meanwhile" ]] || explain "which"
-    ok "$TAMIS" verify store
-    ok "$TAMIS" probe store --segment s1 -- 9000 9123 9300
+    ok tamis verify store
+    ok tamis probe store --segment s1 -- 9000 9123 9300
     [ "$(grep -c HIT <<<"$output")" -eq 3 ] || explain "the new keys"
 }
 
 @test "plan" {
-    local plan=("$TAMIS" plan store --bytes 200K)
+    local plan=(tamis plan store --bytes 200K)
     every "${plan[@]}"
     # The filters behind that of s1 are not open by then.
-    meanwhile listed "$TAMIS" drop store s4 -q -- "${plan[@]}" --json
+    meanwhile listed tamis drop store s4 -q -- "${plan[@]}" --json
     [ "$(jq -c '[.segments[].segment]' <<<"$output")" = '["s1","s2","s3"]' ] || explain "3 segments"
-    meanwhile listed "$TAMIS" build store s4 "$BATS_FILE_TMPDIR/s2.keys" --replaces s4 -q -- "${plan[@]}" --json
+    meanwhile listed tamis build store s4 "$BATS_FILE_TMPDIR/s2.keys" --replaces s4 -q -- "${plan[@]}" --json
     [ "$(jq -c '[.segments[].action] | length, index("unread")' <<<"$output" | tr '\n' ' ')" = "4 null " ] || explain "4 segments"
-    meanwhile listed "$TAMIS" drop store s4 -q -- "${plan[@]}" --apply
+    meanwhile listed tamis drop store s4 -q -- "${plan[@]}" --apply
     ! [[ $output == *s4* ]] || explain "no word of s4"
-    every "$TAMIS" plan store --for-packs --fpr 1%
+    every tamis plan store --for-packs --fpr 1%
     prints "^segments +4, 1204 keys"
 }
 
 @test "plan --apply: a segment that is dropped meanwhile needs nothing" {
-    local plan=("$TAMIS" plan store --bytes 200K --apply) calls
-    for calls in openat,openat2,newfstatat fsync; do
+    local plan=(tamis plan store --bytes 200K --apply) calls
+    for calls in openat,openat2,%%stat fsync; do
         [ $calls != fsync ] || local at=fsync # the new filter of s1 is written
-        asks=s4 meanwhile listed "$TAMIS" drop store s1 -q -- "${plan[@]}"
+        asks=s4 meanwhile listed tamis drop store s1 -q -- "${plan[@]}"
         ! [[ $output == *s1* ]] || explain "no word of s1"
         [ "$(grep -c '^rebuilt  s[234] from its list' <<<"$output")" -eq 3 ] || explain "the others"
-        prints " $("$TAMIS" ls store --json | jq 'map(.bytes) | add') bytes of filters now"
+        prints " $(tamis ls store --json | jq 'map(.bytes) | add') bytes of filters now"
     done
     # A fold, in the same way.
-    at=fsync meanwhile halves "$TAMIS" drop store a -q -- "$TAMIS" plan store --bytes 20K --apply
+    at=fsync meanwhile halves tamis drop store a -q -- tamis plan store --bytes 20K --apply
     ! [[ $output == *"  a"* ]] || explain "no word of a"
 }
 
 @test "plan --apply: a segment that is replaced or dropped has no list to miss" {
     # The filters are open by then, and no list is.
-    local plan=("$TAMIS" plan store --bytes 200K --apply) asks=s4
-    meanwhile listed "$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q -- "${plan[@]}"
+    local plan=(tamis plan store --bytes 200K --apply) asks=s4
+    meanwhile listed tamis build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q -- "${plan[@]}"
     [[ $output == *"unread   the list of segment 's1': "* ]] || explain "its list is gone"
     [ "$(grep -c '^rebuilt  s[234] from its list' <<<"$output")" -eq 3 ]
-    ok "$TAMIS" verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
-    meanwhile listed "$TAMIS" drop store s1 -q -- "${plan[@]}"
+    ok tamis verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
+    meanwhile listed tamis drop store s1 -q -- "${plan[@]}"
     want=3 meanwhile listed lose_list -- "${plan[@]}"
 }
 
 @test "plan --apply: a segment that is replaced once its new filter is written" {
-    local replace=("$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q)
-    want=6 at=fsync meanwhile listed "${replace[@]}" -- "$TAMIS" plan store --bytes 200K --apply
+    local replace=(tamis build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q)
+    want=6 at=fsync meanwhile listed "${replace[@]}" -- tamis plan store --bytes 200K --apply
     [[ $stderr == *"'s1' has another filter than was meant"*"run it again" ]] || explain "which"
-    ok "$TAMIS" verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
+    ok tamis verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
 }
 
 lose_list() {

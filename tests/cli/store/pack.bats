@@ -5,13 +5,13 @@ load ../common
 # column, by chance, and not in the filter that it was folded from.
 seed=0000000000000001
 many() {
-    "$TAMIS" init store --seed $seed
+    tamis init store --seed $seed
     for i in $(seq "$1"); do seq $((i * 1000)) $((i * 1000 + i * 7)) >s$i.keys; done
-    "$TAMIS" build store --each s*.keys --strip .keys
+    tamis build store --each s*.keys --strip .keys
 }
 
 answers() {
-    "$TAMIS" probe store 1003 2003 40014 nope | grep -v ABSENT
+    tamis probe store 1003 2003 40014 nope | grep -v ABSENT
 }
 
 n_files() {
@@ -21,185 +21,175 @@ n_files() {
 @test "packed and unpacked, a store answers alike" {
     many 40
     answers >before
-    ok "$TAMIS" pack store
+    ok tamis pack store
     [ "$(n_files)" -eq 2 ]
     answers | diff before -
-    ok "$TAMIS" verify store
-    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
-    prints "checked [0-9]+ keys in 40 segments: 0 lost"
-    ok "$TAMIS" ls store
-    prints "^packed "
-    ok "$TAMIS" stat store s7
-    prints "packs +1: 40 segments, 0 dead columns"
+    ok tamis verify store
+    tells "checked [0-9]+ keys in 40 segments: 0 lost" tamis verify store --against-each s*.keys --strip .keys
+    tells "^packed " tamis ls store
+    tells "packs +1: 40 segments, 0 dead columns" tamis stat store s7
     prints "pack +column [0-9]+ of [0-9]+ in band"
-    ok "$TAMIS" stat store --residency
-    prints "pack [0-9a-f]{32}"
-    ok "$TAMIS" stat store --prometheus --check
-    prints 'tamis_pack_segments\{store="store",pack="[0-9a-f]{32}"\} 40'
-    ok "$TAMIS" compare store s7 s8
-    ok "$TAMIS" union store both s7 s8
-    ok "$TAMIS" unpack store s7
-    ok "$TAMIS" unpack store
+    tells "pack [0-9a-f]{32}" tamis stat store --residency
+    tells 'tamis_pack_segments\{store="store",pack="[0-9a-f]{32}"\} 40' tamis stat store --prometheus --check
+    ok tamis compare store s7 s8
+    ok tamis union store both s7 s8
+    ok tamis unpack store s7
+    ok tamis unpack store
     answers | diff before -
     [ "$(n_files)" -eq 41 ]
 }
 
 @test "what is left is counted; of named segments it is a failure" {
     many 3
-    seq 9 | "$TAMIS" grow store growing
-    "$TAMIS" build store bare --bare
-    ok "$TAMIS" pack store --dry-run
+    seq 9 | tamis grow store growing
+    tamis build store bare --bare
+    ok tamis pack store --dry-run
     [[ $stderr == "would pack 3 segments, 0 of them from other packs: "*", free: "*"; left: 1 bare, 1 growing" ]]
     [ "$(n_files)" -eq 4 ]
-    fails 2 "of the segments named, 1 growing: 'growing' still grows, and only sealed" "$TAMIS" pack store growing -q
-    fails 2 "of the segments named, 1 bare: 'bare' has no filter" "$TAMIS" pack store s1 bare -q
-    ok "$TAMIS" pack store
+    fails 2 "of the segments named, 1 growing: 'growing' still grows, and only sealed" tamis pack store growing -q
+    fails 2 "of the segments named, 1 bare: 'bare' has no filter" tamis pack store s1 bare -q
+    ok tamis pack store
     [[ $stderr == "packed 2 segments, "*"; left: 1 packed before, 1 bare, 1 growing" ]]
-    ok "$TAMIS" pack store
+    ok tamis pack store
     [[ $stderr == "nothing to pack: 3 packed before, 1 bare, 1 growing" ]]
-    fails 2 "1 packed before: 's2' is in a pack already, and --repack" "$TAMIS" pack store s2 -q
-    ok "$TAMIS" pack store --repack
+    fails 2 "1 packed before: 's2' is in a pack already, and --repack" tamis pack store s2 -q
+    ok tamis pack store --repack
     [[ $stderr == "packed 3 segments, 3 of them from other packs"* ]]
-    fails 2 "segment 'growing' is in no pack" "$TAMIS" unpack store s1 growing
-    fails 5 "no segment 'none'" "$TAMIS" pack store none
-    fails 5 "no segment 'none'" "$TAMIS" unpack store none
-    fails 2 "--auto chooses segments itself: leave out their names" "$TAMIS" pack store s1 --auto
-    fails 2 "leave out --repack" "$TAMIS" pack store --auto --repack
+    fails 2 "segment 'growing' is in no pack" tamis unpack store s1 growing
+    fails 5 "no segment 'none'" tamis pack store none
+    fails 5 "no segment 'none'" tamis unpack store none
+    fails 2 "--auto chooses segments itself: leave out their names" tamis pack store s1 --auto
+    fails 2 "leave out --repack" tamis pack store --auto --repack
 }
 
 @test "damaged filters are left, and told" {
     many 3
-    f=$("$TAMIS" ls store s2 --json | jq -r '.[0].file')
+    f=$(tamis ls store s2 --json | jq -r '.[0].file')
     flip "store/$f" 5000
-    fails 3 "1 filter is damaged or unreadable, and left as it is" "$TAMIS" pack store -q
-    ok "$TAMIS" ls store s1
-    prints "^packed"
-    fails 3 "pages fail their check" "$TAMIS" verify store
-    f=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    fails 3 "1 filter is damaged or unreadable, and left as it is" tamis pack store -q
+    tells "^packed" tamis ls store s1
+    fails 3 "pages fail their check" tamis verify store
+    f=$(tamis ls store s1 --json | jq -r '.[0].file')
     poke "store/$f" 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
-    fails 3 "1 of its [0-9]+ pages damaged: segments affected: 2 of 2; build these anew" \
-        "$TAMIS" verify store s1
-    run "$TAMIS" verify store s1
+    fails 3 "1 of its [0-9]+ pages damaged: segments affected: 2 of 2; build these anew" tamis verify store s1
+    run tamis verify store s1
     [[ $output == *damaged*"column; 1 of the "*" its rows is damaged"* ]]
-    run "$TAMIS" probe store 1003
+    run tamis probe store 1003
     [[ $output == *s1* ]]
 }
 
 # In a pack of several bands: s1 and s2 are in another one than s5 to s8, of which there
 # are enough not to be larger in a pack.
 @test "a damaged page of a pack costs the segments that have rows in it" {
-    "$TAMIS" init store
+    tamis init store
     seq 1000 1100 >s1.keys
     seq 2000 2110 >s2.keys
     for i in 5 6 7 8; do seq ${i}00000 ${i}50000 >s$i.keys; done
-    "$TAMIS" build store --each s*.keys --strip .keys -q
-    "$TAMIS" pack store -q
-    f=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    tamis build store --each s*.keys --strip .keys -q
+    tamis pack store -q
+    f=$(tamis ls store s1 --json | jq -r '.[0].file')
     cp "store/$f" good
     # Rows of the largest band come first, the table of columns is the last page.
     poke "store/$f" 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
-    fails 3 "1 of its [0-9]+ pages damaged: segments affected: 4 of 6; build" "$TAMIS" verify store
+    fails 3 "1 of its [0-9]+ pages damaged: segments affected: 4 of 6; build" tamis verify store
     [ "$(cut -f 1,2 <<<"$output" | sort | tr '\t\n' ' ;')" == "- pack;s1 ok;s2 ok;s5 damaged;s6 damaged;s7 damaged;s8 damaged;" ]
-    run --separate-stderr "$TAMIS" verify store s2 s5 --json
-    [ "$status" -eq 3 ]
+    exits 3 tamis verify store s2 s5 --json
     [ "$(jq -c '[.segments[] | .result, .damaged]' <<<"$output")" == '["ok",0,"damaged",1]' ]
     [ "$(jq -c '.packs[] | [.file, .damaged, .segments, .affected]' <<<"$output")" == "[\"$f\",1,6,4]" ]
     [ "$(jq .damaged_segments <<<"$output")" -eq 1 ]
-    fails 3 "segments affected" "$TAMIS" verify store --against-each s*.keys --strip .keys
+    fails 3 "segments affected" tamis verify store --against-each s*.keys --strip .keys
     [[ $output == *"segments: 0 lost"* ]]
     fails 3 "unpacking segment 's[5-8]': .*: others can be unpacked by their names; 'tamis pack --repack' saves" \
-        "$TAMIS" unpack store
+        tamis unpack store
     # As it said: the others move, s5 to s8 are built anew.
-    fails 3 "4 filters are damaged" "$TAMIS" pack store --repack --dry-run --json
+    fails 3 "4 filters are damaged" tamis pack store --repack --dry-run --json
     jq -c '[.packed, .repacked, .left]' <<<"$output" >dry
-    fails 3 "4 filters are damaged" "$TAMIS" pack store --repack --json
+    fails 3 "4 filters are damaged" tamis pack store --repack --json
     jq -c '[.packed, .repacked, .left]' <<<"$output" | diff dry -
     [[ $(cat dry) == '[2,2,'* ]]
-    for i in 5 6 7 8; do "$TAMIS" build store s$i s$i.keys --replaces s$i -q; done
-    ok "$TAMIS" verify store
-    ok "$TAMIS" pack store --repack -q
+    for i in 5 6 7 8; do tamis build store s$i s$i.keys --replaces s$i -q; done
+    ok tamis verify store
+    ok tamis pack store --repack -q
 
-    f=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    f=$(tamis ls store s1 --json | jq -r '.[0].file')
     cp "store/$f" good
     flip "store/$f" $(($(stat -c %s good) - 4086))
-    fails 3 "no answer of its 6 segments depends on that" "$TAMIS" verify store
+    fails 3 "no answer of its 6 segments depends on that" tamis verify store
     [ "$(cut -f 1,2 <<<"$output" | sort | tr '\t\n' ' ;')" == "- pack;s1 ok;s2 ok;s5 ok;s6 ok;s7 ok;s8 ok;" ]
-    fails 3 "table of columns fails its check: 'tamis pack --repack' writes a whole pack" "$TAMIS" unpack store
-    ok "$TAMIS" pack store --repack -q
-    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
-    prints "in 6 segments: 0 lost"
+    fails 3 "table of columns fails its check: 'tamis pack --repack' writes a whole pack" tamis unpack store
+    ok tamis pack store --repack -q
+    tells "in 6 segments: 0 lost" tamis verify store --against-each s*.keys --strip .keys
 }
 
 # A key that is not in the segment is told, from the rows and from an unconfirmed list.
 @test "columns are asked for lists of keys, also while the list is not confirmed" {
     many 3
-    "$TAMIS" pack store -q
+    tamis pack store -q
     echo nobody >>s2.keys
-    fails 3 "1 key is not in the filter" "$TAMIS" verify store --against-each s*.keys --strip .keys
+    fails 3 "1 key is not in the filter" tamis verify store --against-each s*.keys --strip .keys
     rm store/catalog.lmdb*
-    run "$TAMIS" repair store
-    fails 3 "1 key is not in the filter" "$TAMIS" verify store --against-each s*.keys --strip .keys
+    run tamis repair store
+    fails 3 "1 key is not in the filter" tamis verify store --against-each s*.keys --strip .keys
 }
 
 @test "packs are kept small in number, and half dead ones rewritten" {
     many 24
-    "$TAMIS" pack store -q
-    ok "$TAMIS" pack store --auto
+    tamis pack store -q
+    ok tamis pack store --auto
     [[ $stderr == "nothing to pack: 24 packed before" ]]
-    "$TAMIS" drop store $(seq -f s%g 13) -q
-    ok "$TAMIS" pack store --auto
+    tamis drop store $(seq -f s%g 13) -q
+    ok tamis pack store --auto
     [[ $stderr == "packed 11 segments, 11 of them from other packs"* ]]
     [ "$(n_files)" -eq 2 ]
     for i in $(seq 9); do
-        seq $((i * 10)) | "$TAMIS" build store n$i -q
-        ok "$TAMIS" pack store --auto
+        seq $((i * 10)) | tamis build store n$i -q
+        ok tamis pack store --auto
     done
     [ "$(ls store/filters | grep -c dead)" -le 6 ]
-    ok "$TAMIS" verify store
+    ok tamis verify store
 }
 
 @test "kept files stay, until the next pack without --keep" {
     many 5
-    ok "$TAMIS" pack store --keep
+    ok tamis pack store --keep
     [ "$(n_files)" -eq 7 ]
     rm store/filters/*.dead
-    ok "$TAMIS" probe store 2003
-    prints "s2	HIT"
-    ok "$TAMIS" pack store --keep
+    tells "s2	HIT" tamis probe store 2003
+    ok tamis pack store --keep
     [[ $stderr == "packed 5 segments, 0 of them from other packs"* ]] || explain "a whole pack"
-    ok "$TAMIS" verify store
+    ok tamis verify store
 }
 
 # mends: what was said mends it.
 mends() {
-    ok "$TAMIS" pack store --repack --keep -q
-    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
-    ok "$TAMIS" stat store --prometheus --check
+    ok tamis pack store --repack --keep -q
+    ok tamis verify store --against-each s*.keys --strip .keys
+    ok tamis stat store --prometheus --check
 }
 
 @test "a pack is looked at though its segments have files of their own" {
     many 5
-    "$TAMIS" pack store --keep -q
+    tamis pack store --keep -q
     pack() { echo store/filters/*.dead | sed 's/dead$/tamis/'; }
     poke "$(pack)" 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
     fails 3 "[0-9a-f]+.tamis: 1 of .* damaged: segments affected: [1-5] of 5; all of these have files of their own, and 'tamis pack --repack --keep'" \
-        "$TAMIS" verify store
+        tamis verify store
     [ "$(cut -f 2 <<<"$output" | sort | uniq -c | xargs)" = "5 ok 1 pack" ]
-    fails 3 "1 damaged page" "$TAMIS" stat store --prometheus --check
+    fails 3 "1 damaged page" tamis stat store --prometheus --check
     fails 3 "1 damaged pack is left as noted: the segments have files of their own, and 'tamis pack --repack --keep'" \
-        "$TAMIS" repair store
+        tamis repair store
     prints "the pack of 5 segments: 1 of .*; all of its segments have files of their own"
     mends
     for gone in dead tamis; do
         rm "$(pack | sed "s/tamis$/$gone/")"
-        fails 3 "is missing or damaged: 5 of its 5 segments have files of their own" "$TAMIS" verify store s3
+        fails 3 "is missing or damaged: 5 of its 5 segments have files of their own" tamis verify store s3
         prints $'s3\tok'
-        fails 3 "0 lost, 1 pack missing or damaged: 'tamis verify'" "$TAMIS" stat store
+        fails 3 "0 lost, 1 pack missing or damaged: 'tamis verify'" tamis stat store
         prints "packs      0: .*
            1 more missing or damaged"
-        fails 3 "1 pack missing" "$TAMIS" stat store s3
-        fails 3 "1 (missing|damaged) pack is left as noted: .*pack --repack --keep" "$TAMIS" repair store
-        fails 3 "1 pack missing" "$TAMIS" stat store --prometheus
+        fails 3 "1 pack missing" tamis stat store s3
+        fails 3 "1 (missing|damaged) pack is left as noted: .*pack --repack --keep" tamis repair store
+        fails 3 "1 pack missing" tamis stat store --prometheus
         prints 'tamis_pack_readable\{store="store",pack="[0-9a-f]{32}"\} 0'
         mends
     done
@@ -208,75 +198,73 @@ mends() {
 # Of a segment whose own file is no good the pack has the filter.
 @test "kept files that are gone are in the pack" {
     many 5
-    "$TAMIS" pack store --keep -q
+    tamis pack store --keep -q
     poke "$(filter_of s4)" 5000 '\x55\x55\x55'
-    fails 3 "fail their check .*: its pack has the filter, and 'tamis unpack'" "$TAMIS" verify store
+    fails 3 "fail their check .*: its pack has the filter, and 'tamis unpack'" tamis verify store
     rm "$(filter_of s2)" "$(filter_of s4)"
     for how in "verify store" "verify store s2" "stat store s2"; do
-        fails 3 "No such file .*: its pack has the filter, and 'tamis unpack' or 'tamis pack --repack'" "$TAMIS" $how
+        fails 3 "No such file .*: its pack has the filter, and 'tamis unpack' or 'tamis pack --repack'" tamis $how
     done
-    fails 3 "2 missing filters are left as noted: there in a pack still, so 'tamis unpack'" "$TAMIS" repair store
+    fails 3 "2 missing filters are left as noted: there in a pack still, so 'tamis unpack'" tamis repair store
     prints $'s2\tfilters/.*is missing; its pack has the filter'
     cp -a store both
     rm both/filters/*.dead
-    fails 3 "2 damaged or missing filters and 1 pack .*: 'tamis verify' says which" "$TAMIS" repair both
-    ok "$TAMIS" unpack store s2
-    ok "$TAMIS" verify store s2
-    ok "$TAMIS" pack store --repack -q
-    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
+    fails 3 "2 damaged or missing filters and 1 pack .*: 'tamis verify' says which" tamis repair both
+    ok tamis unpack store s2
+    ok tamis verify store s2
+    ok tamis pack store --repack -q
+    ok tamis verify store --against-each s*.keys --strip .keys
 }
 
 @test "a store may be made for packs" {
-    ok "$TAMIS" init store --for-packs
-    seq 5000 | "$TAMIS" build store a
-    ok "$TAMIS" stat store a --json
-    prints '"for_packs": true'
-    ok "$TAMIS" stat store a
-    prints "from 50000 keys, for packs"
+    ok tamis init store --for-packs
+    seq 5000 | tamis build store a
+    tells '"for_packs": true' tamis stat store a --json
+    tells "from 50000 keys, for packs" tamis stat store a
     prints " 1     6          128 "
-    "$TAMIS" init other
-    ok "$TAMIS" stat other
+    tamis init other
+    ok tamis stat other
     [[ $output != *"for packs"* ]]
 }
 
 @test "segments are built into a pack at once" {
     many 30
     answers >before
-    "$TAMIS" init packed --seed $seed
-    ok "$TAMIS" build packed --each s*.keys --strip .keys --pack
+    tamis init packed --seed $seed
+    ok tamis build packed --each s*.keys --strip .keys --pack
     [[ $stderr == "packed 30 segments: "* ]]
     [ "$(ls packed/filters | wc -l)" -eq 2 ]
-    ok "$TAMIS" verify packed --against-each s*.keys --strip .keys
+    ok tamis verify packed --against-each s*.keys --strip .keys
     prints "checked [0-9]+ keys in 30 segments: 0 lost"
-    "$TAMIS" probe packed 1003 2003 40014 nope | grep -v ABSENT | cut -f 2 >got
+    tamis probe packed 1003 2003 40014 nope | grep -v ABSENT | cut -f 2 >got
     cut -f 2 before | diff - got
     # Again, in one edit, and beside others.
-    ok "$TAMIS" build packed --each s1.keys s2.keys --strip .keys --replaces s1 --replaces s2 --pack
+    ok tamis build packed --each s1.keys s2.keys --strip .keys --replaces s1 --replaces s2 --pack
     [ "$(ls packed/filters | wc -l)" -eq 4 ]
-    fails 2 "exists already" "$TAMIS" build packed --each s4.keys s5.keys --strip .keys --pack -q
-    fails 2 "no key is in this list" "$TAMIS" build packed --each s6.keys /dev/null --strip .keys --pack -q --replaces s6
-    ok "$TAMIS" verify packed --against-each s*.keys --strip .keys
+    fails 2 "exists already" tamis build packed --each s4.keys s5.keys --strip .keys --pack -q
+    fails 2 "no key is in this list" tamis build packed --each s6.keys /dev/null --strip .keys --pack -q --replaces s6
+    ok tamis verify packed --against-each s*.keys --strip .keys
     prints "checked [0-9]+ keys in 30 segments: 0 lost"
-    fails 2 "pack is for --each" "$TAMIS" build packed new s1.keys --pack
-    fails 2 "leave out --check" "$TAMIS" build packed --each s1.keys --pack --check
-    fails 2 "leave out --for-packs" "$TAMIS" build packed --each s1.keys --pack --for-packs
+    fails 2 "pack is for --each" tamis build packed new s1.keys --pack
+    fails 2 "leave out --check" tamis build packed --each s1.keys --pack --check
+    fails 2 "leave out --for-packs" tamis build packed --each s1.keys --pack --for-packs
 }
 
 @test "a ribbon is left, and said to be one" {
-    "$TAMIS" init store
-    seq 1000 | "$TAMIS" build store r --kind ribbon -q
-    ok "$TAMIS" pack store
+    tamis init store
+    seq 1000 | tamis build store r --kind ribbon -q
+    ok tamis pack store
     [ "$stderr" = "nothing to pack: 1 of kind ribbon" ] || explain "its kind"
 }
 
 @test "a filter that would be larger in a pack stays a file, and is counted" {
-    "$TAMIS" init store
-    seq 300000 | "$TAMIS" build store big -q
-    seq 10 | "$TAMIS" build store small -q
-    fails 2 "of the segments named, 1 larger in a pack: 'big' would be larger in a pack: pack it with more" "$TAMIS" pack store big -q
-    ok "$TAMIS" pack store --auto --json
+    tamis init store
+    seq 300000 | tamis build store big -q
+    seq 10 | tamis build store small -q
+    fails 2 "of the segments named, 1 larger in a pack: 'big' would be larger in a pack: pack it with more" tamis pack store big -q
+    ok tamis pack store --auto --json
     [ "$(jq -c '[.packed, .left.larger]' <<<"$output")" = '[1,1]' ]
-    ok "$TAMIS" pack store
+    ok tamis pack store
     [ "$stderr" = "nothing to pack: 1 packed before, 1 larger in a pack" ] || explain "it is named"
 }
 
@@ -286,12 +274,12 @@ more_than_ten() {
 
 # If it is done before the signal comes, all is done.
 @test "unpacking that is ended by a signal leaves nothing" {
-    "$TAMIS" init store
+    tamis init store
     mkdir lists
     for i in $(seq 2000); do echo $i >lists/$i; done
-    "$TAMIS" build store --each lists/* --pack -q
+    tamis build store --each lists/* --pack -q
     for signal in INT TERM HUP; do
-        env --default-signal=INT,TERM,HUP "$TAMIS" unpack store -q 2>said &
+        env --default-signal=INT,TERM,HUP tamis unpack store -q 2>said &
         soon more_than_ten
         kill -$signal $!
         code=0
@@ -299,7 +287,7 @@ more_than_ten() {
         [ ! -s said ]
         if [ "$code" -eq 0 ]; then
             [ "$(n_files)" -eq 2000 ]
-            "$TAMIS" pack store -q
+            tamis pack store -q
         else
             [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$signal, got $code"
             [ "$(n_files)" -eq 2 ] || explain "nothing left"

@@ -34,8 +34,8 @@ uint64_t mix64(uint64_t a, uint64_t b);
 enum {
     DISK_MAX_VERSIONS = 6,
     DISK_MAX_LENGTHS = 6,
-    DISK_MAX_FILES = 40,
-    DISK_MAX_NAMES = 64,
+    DISK_MAX_FILES = 96,
+    DISK_MAX_NAMES = 160,
     DISK_MAX_MEANINGS = 6,
     DISK_NAME_BYTES = 80,
 };

@@ -34,6 +34,7 @@ static int sync_file(struct run *r, struct disk_file *f)
     }
     if (r->fail_sync && --r->fail_sync == 0) {
         disk_lie(f, &r->rng);
+        r->sync_failed = true;
         record_call(r, true);
         return errno = EIO, -1;
     }
@@ -59,7 +60,7 @@ static int our_fdatasync(int fd)
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
     struct run *r = recording;
-    struct disk_file *f = r && r->tree ? record_file(r, fd) : NULL;
+    struct disk_file *f = r ? record_file(r, fd) : NULL;
     if (!f || !f->lmdb)
         return (int)syscall(SYS_fdatasync, fd);
     record_call(r, false);

@@ -31,8 +31,9 @@ static void *help(void *arg)
     }
 }
 
-void helper_start(struct run *r)
+void helper_start(struct run *r, size_t object)
 {
+    r->helper_object = object;
     r->helper = calloc(1, sizeof *r->helper);
     if (!r->helper || sem_init(&r->helper->go, 0, 0) != 0 ||
         pthread_create(&r->helper->thread, NULL, help, r->helper) != 0)
@@ -52,8 +53,12 @@ void helper_stop(struct run *r)
 
 void helper_join(struct run *r)
 {
-    while (r->helper && atomic_load(&r->helper->busy))
+    struct object *o = &r->promises.object[r->helper_object];
+    if (!r->helper)
+        return;
+    while (atomic_load(&r->helper->busy))
         sched_yield();
+    o->n_done = o->n_added;
 }
 
 /* glibc's mark of a mutex that someone waits for: its holder is who asks. */
@@ -66,18 +71,21 @@ static bool mutex_contended(struct tamis_writer *w)
 void helper_turn(struct run *r)
 {
     struct helper *h = r->helper;
-    if (!h || !r->w || atomic_load(&h->busy) || rng_below(&r->rng, 2) ||
-        r->promise.n_keys == MAX_KEYS)
+    struct object *o = &r->promises.object[r->helper_object];
+    struct tamis_writer *w = r->player.writer[r->helper_object];
+    uint8_t bytes[8];
+    if (!h || !w || atomic_load(&h->busy) || rng_below(&r->rng, 2))
         return;
-    h->w = r->w;
-    h->tag = r->promise.tag;
-    h->hash = r->promise.keys[r->promise.n_keys++];
+    struct tamis_key key = key_number(o->keys.range[0].from + o->n_added++, bytes);
+    h->w = w;
+    h->tag = key.tag;
+    h->hash = key.hash;
     atomic_store(&h->busy, true);
     sem_post(&h->go);
-    while (atomic_load(&h->busy) && !mutex_contended(r->w))
+    while (atomic_load(&h->busy) && !mutex_contended(w))
         sched_yield();
     run_helper_adds++;
     if (!atomic_load(&h->busy) && h->result)
-        r->promise.n_keys--; /* refused: sealed or poisoned */
+        o->n_added--; /* refused: sealed or poisoned */
     record_look(r);
 }

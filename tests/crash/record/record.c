@@ -13,23 +13,26 @@ uint64_t run_seed, run_states;
 
 _Noreturn void run_fail(const struct run *r, const char *format, ...)
 {
+    char text[2 * SAID_BYTES];
     va_list args;
-    fprintf(stderr, "LOST: ");
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr,
-            "\n  again: explore --states %llu --seed %llu --workload %s --round %u\n",
-            (unsigned long long)run_states, (unsigned long long)run_seed, r->workload,
-            r->round);
+    script_failed(text);
+    fprintf(stderr, "LOST: %s\n  workload %s, round %u, seed %llu\n", text, r->workload,
+            r->round, (unsigned long long)run_seed);
     for (; r; r = r->parent) {
-        const struct promise *p = &r->promise;
-        fprintf(
-            stderr,
-            "  level %u, event %u; promised: created %d, sealed %d, watermark %llu, "
-            "stages %u; asked %llu, added %zu; state:\n",
-            r->level, r->event, p->created, p->sealed, (unsigned long long)p->watermark,
-            p->stages, (unsigned long long)p->asked, p->n_keys);
+        fprintf(stderr, "  level %u, event %u, step %zu; promised:", r->level, r->event,
+                r->player.at + 1);
+        for (size_t i = 0; i < r->promises.n_objects; i++) {
+            const struct object *o = &r->promises.object[i];
+            fprintf(stderr, " %s (%d", o->name, o->standing);
+            if (o->grows)
+                fprintf(stderr, ", watermark %u of %u, stages %u, seal %d",
+                        o->watermark, o->asked, o->stages, o->seal);
+            fprintf(stderr, ")");
+        }
+        fprintf(stderr, "; state:\n");
         if (r->now)
             disk_describe(r->now, stderr);
     }
@@ -54,8 +57,7 @@ static uint8_t *look_buffer(size_t n_bytes)
 
 static void look(struct run *r, bool by_mapping)
 {
-    if (r->tree)
-        tree_note(r, false);
+    tree_note(r, false);
     for (size_t i = 0; i < r->disk.n_files; i++) {
         struct disk_file *f = &r->disk.files[i];
         uint64_t n;
@@ -79,16 +81,21 @@ void record_look(struct run *r)
     look(r, true);
 }
 
+/* What a commit has made durable is promised before it returns. */
 static void take_promises(struct run *r)
 {
-    if (!r->w)
-        return;
-    uint64_t watermark = tamis_writer_watermark(r->w);
-    uint32_t stages = atomic_load(&r->w->n_stages);
-    if (watermark > r->promise.watermark)
-        r->promise.watermark = watermark;
-    if (stages > r->promise.stages)
-        r->promise.stages = stages;
+    for (size_t i = 0; i < r->promises.n_objects; i++) {
+        struct object *o = &r->promises.object[i];
+        struct tamis_writer *w = r->player.writer[i];
+        if (!w)
+            continue;
+        uint64_t watermark = tamis_writer_watermark(w);
+        uint32_t stages = atomic_load(&w->n_stages);
+        if (watermark > o->watermark)
+            o->watermark = (uint32_t)watermark;
+        if (stages > o->stages)
+            o->stages = stages;
+    }
 }
 
 void record_call(struct run *r, bool by_mapping)
@@ -108,58 +115,33 @@ void record_event(struct run *r)
 
 /* ---- files and names ---- */
 
-/* The name of an open file, if it lies in the run's directory. */
-static bool name_of(const struct run *r, int fd, char name[RUN_PATH_BYTES])
-{
-    char link[64], path[2 * RUN_PATH_BYTES];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    size_t dir = strlen(r->dir);
-    if (n <= 0 || strncmp(path, r->dir, dir) != 0 || path[dir] != '/')
-        return false;
-    path[n] = 0;
-    snprintf(name, RUN_PATH_BYTES, "%.250s", path + dir + 1);
-    return strchr(name, '/') == NULL;
-}
-
 struct disk_file *record_file(struct run *r, int fd)
 {
     struct stat st;
-    char name[RUN_PATH_BYTES], link[64];
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return NULL;
     int file = disk_find_file(&r->disk, st.st_ino);
-    if (file < 0 && r->tree) {
+    if (file < 0) {
         tree_note(r, false);
         file = disk_find_file(&r->disk, st.st_ino);
     }
-    if (file >= 0)
-        return &r->disk.files[file];
-    if (r->tree || !name_of(r, fd, name))
-        return NULL;
-    size_t fresh = disk_add_file(&r->disk, st.st_ino, NULL, 0);
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    r->fd[fresh] = open(link, O_RDONLY | O_CLOEXEC);
-    disk_set_name(&r->disk, DISK_ROOT, name, (int)fresh, false);
-    return &r->disk.files[fresh];
+    return file < 0 ? NULL : &r->disk.files[file];
 }
 
-void record_adopt(struct run *r, const void *bytes, size_t n_bytes)
+bool record_has_lied(const struct run *r)
 {
-    struct stat st;
-    int fd = open(r->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0)
-        abort();
-    size_t file = disk_add_file(&r->disk, st.st_ino, bytes, n_bytes);
-    r->fd[file] = fd;
-    disk_set_name(&r->disk, DISK_ROOT, RUN_FILE, (int)file, true);
+    for (size_t i = 0; i < r->disk.n_files; i++)
+        if (r->disk.files[i].has_lied)
+            return true;
+    return false;
 }
 
 void record_lie(struct run *r)
 {
     look(r, true);
     for (size_t i = 0; i < r->disk.n_files; i++)
-        disk_lie(&r->disk.files[i], &r->rng);
+        if (!r->disk.files[i].is_dir)
+            disk_lie(&r->disk.files[i], &r->rng);
 }
 
 bool record_dir(struct run *r, int fd, int *dir)
@@ -170,7 +152,7 @@ bool record_dir(struct run *r, int fd, int *dir)
         return false;
     if (st.st_ino == r->dir_inode)
         return true;
-    if (!r->tree || !S_ISDIR(st.st_mode))
+    if (!S_ISDIR(st.st_mode))
         return false;
     *dir = disk_find_file(&r->disk, st.st_ino);
     if (*dir < 0) {
@@ -180,11 +162,9 @@ bool record_dir(struct run *r, int fd, int *dir)
     return *dir >= 0;
 }
 
-void record_begin(struct run *r, const char *workload, const char *dir, uint64_t seed)
+void record_begin(struct run *r, const char *dir, uint64_t seed)
 {
-    r->workload = workload;
     snprintf(r->dir, sizeof r->dir, "%s", dir);
-    snprintf(r->path, sizeof r->path, "%s/%s", dir, RUN_FILE);
     r->rng.state = seed;
     struct stat st;
     r->dir_inode = stat(dir, &st) == 0 ? st.st_ino : 0;

@@ -1,5 +1,5 @@
-/* Trees of directories: noting the names that no recorded call has made, writing a
- * state down as files and directories, and telling whether one has changed. */
+/* Trees of directories: noting the names that no recorded call has made, and writing a
+ * state down as files and directories. */
 #include "tests/crash/record/record.h"
 
 #include <dirent.h>
@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <xxhash.h>
 
 enum { TREE_PATH_BYTES = 2 * RUN_PATH_BYTES + DISK_NAME_BYTES };
 
@@ -90,32 +88,6 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 void tree_clear(const char *path)
 {
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static uint64_t hash_sum;
-
-static int hash_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)ftw;
-    if (strstr(path, "-lock"))
-        return 0;
-    uint64_t hash = XXH3_64bits(path, strlen(path));
-    if (flag == FTW_F) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        uint8_t *bytes = contents(fd, (size_t)st->st_size);
-        hash = mix64(hash, XXH3_64bits(bytes, (size_t)st->st_size));
-        free(bytes);
-        close(fd);
-    }
-    hash_sum += mix64(hash, 5); /* whatever the order of a directory */
-    return 0;
-}
-
-uint64_t tree_hash(const char *path)
-{
-    hash_sum = 0;
-    nftw(path, hash_one, 16, FTW_PHYS);
-    return hash_sum;
 }
 
 struct putting {

@@ -1,164 +1,10 @@
-/* Builders and readers. */
+/* Readers of one file, and the guard. */
 #include "tests/faults/run.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { FEW_BUILT = 1100, MANY_BUILT = 900000 };
-
-/* ---- a builder that spools ---- */
-
-static struct tamis_builder *builder;
-static bool finished;
-static uint64_t memory_limit, n_built;
-static double error;
-static bool gets_around; /* what fails in every run is no reason to fail */
-
-static int make_builder(struct run *r)
-{
-    struct tamis_builder_options opt = {.size = sizeof opt,
-                                        .memory_limit = memory_limit,
-                                        .spool_dir = r->dir,
-                                        .error = error,
-                                        .n_threads = 3};
-    builder = NULL;
-    return TRY(r, tamis_builder_create(&opt, &builder, &r->diag));
-}
-
-static int fill_builder(struct run *r)
-{
-    uint64_t hashes[100], tag = tamis_builder_domain(builder).tag;
-    for (uint64_t i = 0; i < n_built; i += 100) {
-        hashes_of(i, 100, hashes);
-        int rc = TRY(r, tamis_builder_add_hashes(builder, tag, hashes, 100));
-        if (rc) {
-            /* It stays failed: half of the keys would be a lie. */
-            const char *path = in_dir(r, "built");
-            CHECK(IN_LIB(tamis_builder_finish_file(builder, path, NULL)) != 0,
-                  "a builder that lost keys finishes");
-            return rc;
-        }
-    }
-    return 0;
-}
-
-static void drop_builder(void)
-{
-    IN_LIB_VOID(tamis_builder_free(builder));
-    builder = NULL;
-}
-
-/* The least that there can be. */
-static void little_memory(struct run *r)
-{
-    (void)r;
-    memory_limit = 1;
-    n_built = FEW_BUILT;
-    error = 1e-8;
-    gets_around = false;
-}
-
-static void no_unnamed_files(struct run *r)
-{
-    little_memory(r);
-    gets_around = true;
-}
-
-/* Allowed, and not to be had: the builder spools with what it has. */
-static void much_memory(struct run *r)
-{
-    little_memory(r);
-    memory_limit = 64 << 10;
-    gets_around = true;
-}
-
-/* So many that there is something to share out, and to map. */
-static void many_keys(struct run *r)
-{
-    little_memory(r);
-    memory_limit = 64 << 20;
-    n_built = MANY_BUILT;
-    error = 0.01;
-}
-
-static void build_body(struct run *r)
-{
-    finished = false;
-    if (make_builder(r) != 0)
-        return;
-    if (fill_builder(r) != 0)
-        drop_builder();
-    else
-        finished = TRY(r, tamis_builder_finish_file(builder, in_dir(r, "built"),
-                                                    &r->diag)) == 0;
-}
-
-static void build_check(struct run *r)
-{
-    const char *path = in_dir(r, "built");
-    CHECK(finished || !is_there(path) || r->littered, "it failed, and left its file");
-    CHECK(finished || r->plan || !gets_around, "it does not get around it");
-    if (!finished) {
-        unlink(path);
-        if (!builder) {
-            CHECK(make_builder(r) == 0 && fill_builder(r) == 0, "no second builder");
-        }
-        MUST(r, tamis_builder_finish_file(builder, path, &r->diag));
-    }
-    expect_file(r, path, n_built);
-    drop_builder();
-    if (!r->littered)
-        expect_names(r->dir, (const char *const[]){"built", NULL});
-}
-
-/* ---- in a file of the engine's ---- */
-
-static int engine_fd;
-static uint64_t embedded_bytes;
-
-static void embed_prepare(struct run *r)
-{
-    uint8_t page[4096];
-    little_memory(r);
-    memset(page, 'e', sizeof page);
-    engine_fd = open(in_dir(r, "engine"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    CHECK(pwrite(engine_fd, page, sizeof page, 0) == sizeof page, "engine's file");
-}
-
-static void embed_body(struct run *r)
-{
-    finished = false;
-    if (make_builder(r) != 0)
-        return;
-    if (fill_builder(r) != 0)
-        drop_builder();
-    else
-        finished = TRY(r, tamis_builder_finish_fd(builder, engine_fd, 4096,
-                                                  &embedded_bytes, &r->diag)) == 0;
-}
-
-static void embed_check(struct run *r)
-{
-    uint8_t page[4096];
-    struct tamis_filter *f;
-    CHECK(finished || !builder || embedded_bytes == 0, "a length, and it failed");
-    if (!finished) {
-        if (!builder)
-            CHECK(make_builder(r) == 0 && fill_builder(r) == 0, "no second builder");
-        MUST(r, tamis_builder_finish_fd(builder, engine_fd, 4096, &embedded_bytes,
-                                        &r->diag));
-    }
-    MUST(r, tamis_filter_open_fd(engine_fd, 4096, embedded_bytes, NULL, &f, &r->diag));
-    expect_numbers(f, n_built);
-    IN_LIB_VOID(tamis_filter_close(f));
-    CHECK(pread(engine_fd, page, sizeof page, 0) == sizeof page, "engine's file");
-    for (size_t i = 0; i < sizeof page; i++)
-        CHECK(page[i] == 'e', "the engine's own bytes were overwritten");
-    close(engine_fd);
-    drop_builder();
-}
 
 /* ---- readers ---- */
 
@@ -190,16 +36,15 @@ static void reader_body(struct run *r)
 {
     struct tamis_writer *w;
     reader = NULL;
-    if (TRY(r, tamis_filter_open(in_dir(r, "f"), NULL, &reader, &r->diag)) == 0)
+    if (MAY(r, tamis_filter_open(in_dir(r, "f"), NULL, &reader, &r->diag)) == 0)
         expect_none_absent(reader, N_FIRST);
     CHECK(tamis_writer_open(in_dir(r, "f"), &w, &r->diag) == 0, "%s", r->diag.what);
     add_keys(r, w, N_FIRST, N_LATER);
     if (reader)
         expect_none_absent(reader, N_LATER);
     tamis_writer_close(w);
-    uint64_t none = 0;
     if (reader)
-        TRY(r, tamis_filter_lock(reader, &none)); /* lets go of the older view, too */
+        MAY(r, filter_unlock_beyond(reader, 0)); /* lets go of the older view, too */
     if (reader)
         expect_none_absent(reader, N_LATER);
 }
@@ -238,12 +83,12 @@ static void ask(struct run *r, struct tamis_filter *f, uint64_t n)
     struct tamis_verify report;
     struct tamis_snapshot *snapshot;
     expect_none_absent(f, n);
-    if (TRY(r, tamis_filter_info(f, &info)) == 0)
+    if (MAY(r, tamis_filter_info(f, &info)) == 0)
         CHECK(info.n_stages > 0 && info.keys > 0, "info says nothing");
-    TRY(r, tamis_filter_stage(f, 0, &stage));
-    if (TRY(r, tamis_filter_verify(f, &report, &r->diag)) == 0)
+    MAY(r, tamis_filter_stage(f, 0, &stage));
+    if (MAY(r, tamis_filter_verify(f, &report, &r->diag)) == 0)
         CHECK(report.n_pages > 0, "nothing was verified");
-    if (TRY(r, tamis_snapshot_from_filters(&f, 1, &snapshot)) == 0) {
+    if (MAY(r, tamis_snapshot_from_filters(&f, 1, &snapshot)) == 0) {
         struct tamis_key key =
             tamis_key_of_hash(tamis_filter_domain(f).tag, hash_of(0));
         CHECK(IN_LIB(tamis_snapshot_probe_all(snapshot, &key, NULL, NULL)) ==
@@ -258,7 +103,7 @@ static void open_and_ask(struct run *r, const char *name, enum tamis_check check
 {
     struct tamis_filter_options opt = {.size = sizeof opt, .check = check};
     struct tamis_filter *f;
-    if (TRY(r, tamis_filter_open(in_dir(r, name), &opt, &f, &r->diag)) != 0) {
+    if (MAY(r, tamis_filter_open(in_dir(r, name), &opt, &f, &r->diag)) != 0) {
         CHECK(!f, "it failed, and has a filter");
         return;
     }
@@ -273,7 +118,7 @@ static void ask_body(struct run *r)
     open_and_ask(r, "sealed", TAMIS_CHECK_STRICT, N_LATER);
     open_and_ask(r, "f", TAMIS_CHECK_FULL, N_FIRST);
     open_and_ask(r, "f", TAMIS_CHECK_NONE, N_FIRST);
-    if (TRY(r, tamis_file_fields(in_dir(r, "f"), 0, take_field, &n, &r->diag)) == 0)
+    if (MAY(r, tamis_file_fields(in_dir(r, "f"), 0, take_field, &n, &r->diag)) == 0)
         CHECK(n > 50, "only %u fields", n);
 }
 
@@ -300,26 +145,20 @@ static void large_prepare(struct run *r)
 
 static void bring_in(struct run *r, struct tamis_filter *f)
 {
-    enum { BUDGET = 65536 };
     struct tamis_residency in;
-    uint64_t budget = BUDGET, none = 0;
-    int rc = TRY(r, tamis_filter_warm(f, NULL, NULL));
-    if (TRY(r, tamis_filter_residency(f, &in)) == 0)
+    int rc = MAY(r, tamis_filter_warm(f, NULL, NULL));
+    if (MAY(r, tamis_filter_residency(f, &in)) == 0)
         CHECK(in.n_pages > 256 && (rc || in.n_resident == in.n_pages),
               "%llu of %llu pages are warm", (unsigned long long)in.n_resident,
               (unsigned long long)in.n_pages);
     else
         CHECK(in.n_pages == 0 && in.n_resident == 0, "it failed, and counts");
-    if (TRY(r, tamis_filter_lock(f, &budget)) == 0)
-        CHECK(budget == 0, "%llu bytes are not locked", (unsigned long long)budget);
-    CHECK(budget <= BUDGET, "the budget grew");
-    TRY(r, tamis_filter_lock(f, &none));
 }
 
 static void large_body(struct run *r)
 {
     struct tamis_filter *f;
-    if (TRY(r, tamis_filter_open(in_dir(r, "large"), NULL, &f, &r->diag)) != 0)
+    if (MAY(r, tamis_filter_open(in_dir(r, "large"), NULL, &f, &r->diag)) != 0)
         return;
     expect_none_absent(f, 1000);
     bring_in(r, f);
@@ -353,7 +192,7 @@ static void guard_prepare(struct run *r)
 
 static void guard_body(struct run *r)
 {
-    if (TRY(r, tamis_guard_install(&r->diag)) == 0) {
+    if (MAY(r, tamis_guard_install(&r->diag)) == 0) {
         CHECK(handler() != before, "installed, and no handler is there");
         IN_LIB_VOID(tamis_guard_remove());
     } else {
@@ -370,23 +209,13 @@ static void guard_check(struct run *r)
 }
 
 const struct scenario filter_scenarios[] = {
-    {"build", little_memory, build_body, build_check, false, false, NULL},
-    {"build-old", little_memory, build_body, build_check, true, false, NULL},
-    {"build-many", many_keys, build_body, build_check, false, false, NULL},
-    {"embed", embed_prepare, embed_body, embed_check, false, false, NULL},
-    {"reader", reader_prepare, reader_body, reader_check, false, false, NULL},
-    {"ask", sealed_prepare, ask_body, ask_check, false, false, NULL},
-    {"guard", guard_prepare, guard_body, guard_check, false, true, NULL},
-    {"large", large_prepare, large_body, large_check, false, true, NULL},
-    {"build-fails", little_memory, build_body, build_check, false, false,
-     "renameat2:1:EIO:ever"},
-    {"build-starved", little_memory, build_body, build_check, false, false,
-     "realloc:1:ENOMEM:ever"},
-    {"build-short", much_memory, build_body, build_check, false, false,
-     "realloc:2:ENOMEM:ever"},
-    {"build-eisdir", no_unnamed_files, build_body, build_check, false, false,
-     "open:1:EISDIR:once"},
-    {"build-einval", no_unnamed_files, build_body, build_check, false, false,
-     "open:1:EINVAL:once"},
+    SCENARIO("reader", NULL, .prepare = reader_prepare, .body = reader_body,
+             .check = reader_check),
+    SCENARIO("ask", NULL, .prepare = sealed_prepare, .body = ask_body,
+             .check = ask_check),
+    SCENARIO("guard", NULL, .prepare = guard_prepare, .body = guard_body,
+             .check = guard_check, .cold = true),
+    SCENARIO("large", NULL, .prepare = large_prepare, .body = large_body,
+             .check = large_check, .cold = true),
     {0},
 };

@@ -1,11 +1,13 @@
 /* The calls that LMDB makes, as a shared library: the definitions here come before
  * libc's. The library's own calls go to the wrappers instead, which end in the plain_
  * functions. */
-#include "tests/faults/wrap/wrap.h"
+#include "tests/faults/wrap/stops.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -43,6 +45,30 @@ void *plain_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
     return r.p;
 }
 
+int plain_close(int fd)
+{
+    return (int)SYSTEM(close, fd);
+}
+
+int plain_flock(int fd, int how)
+{
+    if (on_wait && SYSTEM(flock, fd, how | LOCK_NB) == 0)
+        return 0;
+    if (on_wait && errno == EWOULDBLOCK && !(how & LOCK_NB))
+        on_wait(true);
+    return (int)SYSTEM(flock, fd, how);
+}
+
+int plain_fcntl(int fd, int cmd, long argument)
+{
+    int try = cmd == F_SETLKW ? F_SETLK : cmd == F_OFD_SETLKW ? F_OFD_SETLK : cmd;
+    int rc = (int)SYSTEM(fcntl, fd, on_wait ? try : cmd, argument);
+    if (!on_wait || try == cmd || rc == 0)
+        return rc;
+    on_wait(true);
+    return (int)SYSTEM(fcntl, fd, cmd, argument);
+}
+
 int plain_openat(int dir, const char *path, int flags, mode_t mode)
 {
     return (int)SYSTEM(openat, dir, path, flags, mode);
@@ -52,7 +78,7 @@ bool die_after_meta;
 
 static bool fails(enum call call)
 {
-    const struct fault *f = in_lib ? fault_of(call) : NULL;
+    const struct fault *f = fault_at(call);
     if (!f)
         return false;
     errno = f->code;
@@ -64,7 +90,7 @@ static bool fails(enum call call)
 
 ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
-    const struct fault *f = in_lib ? fault_of(CALL_lmdb_pread) : NULL;
+    const struct fault *f = fault_at(CALL_lmdb_pread);
     if (f && f->effect == NONE)
         return 0;
     if (f)
@@ -74,7 +100,7 @@ ssize_t pread(int fd, void *buf, size_t n, off_t at)
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
-    const struct fault *f = in_lib ? fault_of(CALL_lmdb_pwrite) : NULL;
+    const struct fault *f = fault_at(CALL_lmdb_pwrite);
     if (f && f->effect == HALF)
         return plain_pwrite(fd, buf, n / 2, at);
     if (f)
@@ -124,6 +150,34 @@ int open(const char *path, int flags, ...)
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
     va_end(args);
     return fails(CALL_lmdb_open) ? -1 : plain_openat(AT_FDCWD, path, flags, mode);
+}
+
+int fcntl(int fd, int cmd, ...)
+{
+    va_list args;
+    va_start(args, cmd);
+    long argument = va_arg(args, long);
+    va_end(args);
+    at_call(CALL_lmdb_fcntl);
+    return plain_fcntl(fd, cmd, argument);
+}
+
+int close(int fd)
+{
+    at_call(CALL_lmdb_close);
+    return plain_close(fd);
+}
+
+/* LMDB's mutexes, which all processes share. */
+int pthread_mutex_lock(pthread_mutex_t *m)
+{
+    at_call(CALL_lmdb_lock);
+    return plain_lock(m);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+    return plain_unlock(m);
 }
 
 #pragma GCC visibility pop

@@ -1,7 +1,12 @@
-/* The wrappers around reading, writing, syncing and mapping. */
+/* The wrappers of system calls that can fail in more ways than by doing nothing;
+ * plain.c has the others. */
 #include "tests/faults/wrap/wrap.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -12,34 +17,15 @@ static struct refusal {
     off_t at, n;
 } refused;
 
-/* Calls of the images do not count as the library's. */
-#define ASIDE(call)                                                                    \
-    do {                                                                               \
-        int depth_ = in_lib;                                                           \
-        in_lib = 0;                                                                    \
-        if (depth_)                                                                    \
-            call;                                                                      \
-        in_lib = depth_;                                                               \
-    } while (0)
-
 void wrap_begin(uint64_t seed)
 {
     random_state = seed;
     refused.n = 0;
 }
 
-ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t at);
-ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t at);
-int __wrap_fdatasync(int fd);
-int __wrap_fsync(int fd);
-int __wrap_fallocate(int fd, int mode, off_t at, off_t n);
-int __wrap_ftruncate(int fd, off_t n);
-ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags);
 int __real_fstat(int fd, struct stat *st);
-int __real_fsync(int fd);
-int __real_fallocate(int fd, int mode, off_t at, off_t n);
 
-ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t at)
+WRAPPER(ssize_t, pread, (int fd, void *buf, size_t n, off_t at))
 {
     const struct fault *f = due(CALL_pread);
     if (f && f->effect == NONE)
@@ -49,12 +35,9 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t at)
     return f ? -1 : plain_pread(fd, buf, n, at);
 }
 
-ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t at)
+WRAPPER(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t at))
 {
     const struct fault *f = due(CALL_pwrite);
-    ASIDE(image_written(fd, at, n));
-    if (f)
-        errno = f->code;
     if (f && f->effect == NONE)
         return 0;
     if (f && f->effect == HALF)
@@ -69,30 +52,24 @@ ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t at)
     return plain_pwrite(fd, buf, room, at);
 }
 
-int __wrap_fdatasync(int fd)
+WRAPPER(int, fdatasync, (int fd))
 {
     const struct fault *f = due(CALL_fdatasync);
     tally.syncs_failed += f != NULL;
-    if (f && f->effect == LOSE)
-        ASIDE(image_sync_failed(fd));
     if (f && f->effect == DONE)
         return late(f, plain_fdatasync(fd));
     if (f)
         return errno = f->code, -1;
-    ASIDE(image_synced(fd));
     return plain_fdatasync(fd);
 }
 
-int __wrap_fsync(int fd)
+WRAPPER(int, fsync, (int fd))
 {
     const struct fault *f = due(CALL_fsync);
-    if (f && f->effect == LOSE)
-        ASIDE(image_sync_failed(fd));
     if (f && f->effect == DONE)
         return late(f, __real_fsync(fd));
     if (f)
         return errno = f->code, -1;
-    ASIDE(image_synced(fd));
     return __real_fsync(fd);
 }
 
@@ -107,7 +84,7 @@ static int refuse_space(int fd, off_t at, off_t n, int error)
     return -1;
 }
 
-int __wrap_fallocate(int fd, int mode, off_t at, off_t n)
+WRAPPER(int, fallocate, (int fd, int mode, off_t at, off_t n))
 {
     const struct fault *f = due(CALL_fallocate);
     if (f && f->effect == DONE)
@@ -122,14 +99,14 @@ int __wrap_fallocate(int fd, int mode, off_t at, off_t n)
     return __real_fallocate(fd, mode, at, n);
 }
 
-int __wrap_ftruncate(int fd, off_t n)
+WRAPPER(int, ftruncate, (int fd, off_t n))
 {
     FAIL_AS(CALL_ftruncate, -1);
     return plain_ftruncate(fd, n);
 }
 
 /* The same bytes in every run, and never the same twice in one. */
-ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags)
+WRAPPER(ssize_t, getrandom, (void *buf, size_t n, unsigned flags))
 {
     const struct fault *f = due(CALL_getrandom);
     (void)flags;
@@ -146,25 +123,7 @@ ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags)
 
 /* ---- mappings ---- */
 
-void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
-int __wrap_munmap(void *at, size_t n);
-int __wrap_madvise(void *at, size_t n, int advice);
-int __wrap_posix_fadvise(int fd, off_t at, off_t n, int advice);
-int __real_munmap(void *at, size_t n);
-int __real_madvise(void *at, size_t n, int advice);
-void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...);
-void *__real_mremap(void *at, size_t old_n, size_t n, int flags, ...);
-int __wrap_mincore(void *at, size_t n, unsigned char *in);
-int __real_mincore(void *at, size_t n, unsigned char *in);
-int __wrap_mlock2(const void *at, size_t n, unsigned flags);
-int __real_mlock2(const void *at, size_t n, unsigned flags);
-int __wrap_munlock(const void *at, size_t n);
-int __real_munlock(const void *at, size_t n);
-int __real_posix_fadvise(int fd, off_t at, off_t n, int advice);
-int __wrap_sync_file_range(int fd, off_t at, off_t n, unsigned flags);
-int __real_sync_file_range(int fd, off_t at, off_t n, unsigned flags);
-
-void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+WRAPPER(void *, mmap, (void *at, size_t n, int prot, int flags, int fd, off_t offset))
 {
     FAIL_AS(CALL_mmap, MAP_FAILED);
     struct stat st;
@@ -174,20 +133,17 @@ void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
         tally.homeless = true;
     void *p = plain_mmap(at, n, prot, flags, fd, offset);
     tally.mappings += in_lib && p != MAP_FAILED;
-    if (p != MAP_FAILED && prot & PROT_WRITE && flags & MAP_SHARED)
-        ASIDE(image_mapped(fd, p, n, offset));
     return p;
 }
 
-int __wrap_munmap(void *at, size_t n)
+WRAPPER(int, munmap, (void *at, size_t n))
 {
     const struct fault *f = due(CALL_munmap);
     tally.mappings -= in_lib;
-    ASIDE(image_unmapped(at));
     return late(f, __real_munmap(at, n));
 }
 
-int __wrap_madvise(void *at, size_t n, int advice)
+WRAPPER(int, madvise, (void *at, size_t n, int advice))
 {
     enum { POPULATE_READ = 22 };
     if (advice == POPULATE_READ)
@@ -199,7 +155,7 @@ int __wrap_madvise(void *at, size_t n, int advice)
 
 /* The library makes second mappings with it (old_n 0), and lets its own grow;
  * watch.c, which moves pages, does not call it by this name. */
-void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...)
+WRAPPER(void *, mremap, (void *at, size_t old_n, size_t n, int flags, ...))
 {
     FAIL_AS(CALL_mremap, MAP_FAILED);
     void *p = __real_mremap(at, old_n, n, flags, NULL);
@@ -207,32 +163,86 @@ void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...)
     return p;
 }
 
-int __wrap_mincore(void *at, size_t n, unsigned char *in)
+/* ---- descriptors and names ---- */
+
+#define MODE_ARGUMENT(flags)                                                           \
+    va_list args;                                                                      \
+    va_start(args, flags);                                                             \
+    mode_t mode = (flags) & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;          \
+    va_end(args)
+
+WRAPPER(int, open, (const char *path, int flags, ...))
 {
-    FAIL_AS(CALL_mincore, -1);
-    return __real_mincore(at, n, in);
+    MODE_ARGUMENT(flags);
+    FAIL_AS(CALL_open, -1);
+    if (in_lib && faults_old_system() && (flags & O_TMPFILE) == O_TMPFILE)
+        return errno = EOPNOTSUPP, -1;
+    return plain_openat(AT_FDCWD, path, flags, mode);
 }
 
-int __wrap_mlock2(const void *at, size_t n, unsigned flags)
+WRAPPER(int, openat, (int dir, const char *path, int flags, ...))
 {
-    FAIL_AS(CALL_mlock2, -1);
-    return __real_mlock2(at, n, flags);
+    MODE_ARGUMENT(flags);
+    FAIL_AS(CALL_openat, -1);
+    return plain_openat(dir, path, flags, mode);
 }
 
-int __wrap_munlock(const void *at, size_t n)
+WRAPPER(long, syscall, (long number, ...))
 {
-    FAIL_AS(CALL_munlock, -1);
-    return __real_munlock(at, n);
+    long a[6];
+    va_list args;
+    va_start(args, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(args, long);
+    va_end(args);
+    FAIL_AS(CALL_syscall, -1);
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-int __wrap_posix_fadvise(int fd, off_t at, off_t n, int advice)
+WRAPPER(int, close, (int fd))
 {
-    const struct fault *f = due(CALL_posix_fadvise);
-    return f ? f->code : __real_posix_fadvise(fd, at, n, advice);
+    const struct fault *f = due(CALL_close);
+    return late(f, plain_close(fd));
 }
 
-int __wrap_sync_file_range(int fd, off_t at, off_t n, unsigned flags)
+WRAPPER(int, fcntl, (int fd, int cmd, ...))
 {
-    FAIL_AS(CALL_sync_file_range, -1);
-    return __real_sync_file_range(fd, at, n, flags);
+    va_list args;
+    va_start(args, cmd);
+    long argument = va_arg(args, long);
+    va_end(args);
+    FAIL_AS(CALL_fcntl, -1);
+    return plain_fcntl(fd, cmd, argument);
+}
+
+WRAPPER(int, flock, (int fd, int how))
+{
+    FAIL_AS(CALL_flock, -1);
+    return plain_flock(fd, how);
+}
+
+WRAPPER(int, renameat2,
+        (int from_dir, const char *from, int to_dir, const char *to, unsigned flags))
+{
+    const struct fault *f = due(CALL_renameat2);
+    if (f && f->unseen && !flags)
+        f = NULL; /* every system has a plain rename */
+    if (f && f->effect != DONE)
+        return -1;
+    return late(f, __real_renameat2(from_dir, from, to_dir, to, flags));
+}
+
+WRAPPER(int, unlinkat, (int dir, const char *path, int flags))
+{
+    const struct fault *f = due(CALL_unlinkat);
+    if (f && f->effect != DONE)
+        return -1;
+    return late(f, __real_unlinkat(dir, path, flags));
+}
+
+WRAPPER(int, closedir, (DIR * d))
+{
+    at_call(CALL_closedir);
+    tally.dirs -= in_lib;
+    return __real_closedir(d);
 }

@@ -7,74 +7,52 @@
 static const MDB_env *panicked;
 static bool reading; /* the last transaction that began only reads */
 
-#define WRAP_MDB(name, parameters, ...)                                                \
-    int __wrap_##name parameters;                                                      \
-    int __real_##name parameters;                                                      \
-    int __wrap_##name parameters                                                       \
-    {                                                                                  \
-        const struct fault *f = in_lib ? fault_of(CALL_##name) : NULL;                 \
-        return f ? f->code : __real_##name(__VA_ARGS__);                               \
-    }
-
-WRAP_MDB(mdb_dbi_open, (MDB_txn * txn, const char *name, unsigned flags, MDB_dbi *dbi),
-         txn, name, flags, dbi)
-WRAP_MDB(mdb_del, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data), txn, dbi,
-         key, data)
-WRAP_MDB(mdb_get, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data), txn, dbi,
-         key, data)
-WRAP_MDB(mdb_put,
-         (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, unsigned flags), txn,
-         dbi, key, data, flags)
-WRAP_MDB(mdb_cursor_get,
-         (MDB_cursor * cursor, MDB_val *key, MDB_val *data, MDB_cursor_op op), cursor,
-         key, data, op)
-WRAP_MDB(mdb_env_open,
-         (MDB_env * env, const char *path, unsigned flags, mdb_mode_t mode), env, path,
-         flags, mode)
-WRAP_MDB(mdb_env_get_fd, (MDB_env * env, mdb_filehandle_t *fd), env, fd)
-WRAP_MDB(mdb_env_set_mapsize, (MDB_env * env, size_t size), env, size)
-WRAP_MDB(mdb_env_set_maxreaders, (MDB_env * env, unsigned n), env, n)
-WRAP_MDB(mdb_env_set_maxdbs, (MDB_env * env, MDB_dbi n), env, n)
-WRAP_MDB(mdb_env_sync, (MDB_env * env, int force), env, force)
-WRAP_MDB(mdb_reader_check, (MDB_env * env, int *dead), env, dead)
-WRAP_MDB(mdb_stat, (MDB_txn * txn, MDB_dbi dbi, MDB_stat *stat), txn, dbi, stat)
+WRAP_CODE(mdb_dbi_open, (MDB_txn * txn, const char *name, unsigned flags, MDB_dbi *dbi),
+          txn, name, flags, dbi)
+WRAP_CODE(mdb_del, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data), txn, dbi,
+          key, data)
+WRAP_CODE(mdb_get, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data), txn, dbi,
+          key, data)
+WRAP_CODE(mdb_put,
+          (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, unsigned flags),
+          txn, dbi, key, data, flags)
+WRAP_CODE(mdb_cursor_get,
+          (MDB_cursor * cursor, MDB_val *key, MDB_val *data, MDB_cursor_op op), cursor,
+          key, data, op)
+WRAP_CODE(mdb_env_open,
+          (MDB_env * env, const char *path, unsigned flags, mdb_mode_t mode), env, path,
+          flags, mode)
+WRAP_CODE(mdb_env_get_fd, (MDB_env * env, mdb_filehandle_t *fd), env, fd)
+WRAP_CODE(mdb_env_set_mapsize, (MDB_env * env, size_t size), env, size)
+WRAP_CODE(mdb_env_set_maxreaders, (MDB_env * env, unsigned n), env, n)
+WRAP_CODE(mdb_env_set_maxdbs, (MDB_env * env, MDB_dbi n), env, n)
+WRAP_CODE(mdb_env_sync, (MDB_env * env, int force), env, force)
+WRAP_CODE(mdb_reader_check, (MDB_env * env, int *dead), env, dead)
+WRAP_CODE(mdb_stat, (MDB_txn * txn, MDB_dbi dbi, MDB_stat *stat), txn, dbi, stat)
 
 /* ---- what is taken and given back ---- */
 
-int __wrap_mdb_env_create(MDB_env **env);
-int __real_mdb_env_create(MDB_env **env);
-void __wrap_mdb_env_close(MDB_env *env);
-void __real_mdb_env_close(MDB_env *env);
-int __wrap_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn);
-int __real_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn);
-void __wrap_mdb_txn_abort(MDB_txn *txn);
-void __real_mdb_txn_abort(MDB_txn *txn);
-int __wrap_mdb_txn_commit(MDB_txn *txn);
-int __real_mdb_txn_commit(MDB_txn *txn);
-int __wrap_mdb_cursor_open(MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor);
-int __real_mdb_cursor_open(MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor);
-void __wrap_mdb_cursor_close(MDB_cursor *cursor);
-void __real_mdb_cursor_close(MDB_cursor *cursor);
-
-int __wrap_mdb_env_create(MDB_env **env)
+WRAPPER(int, mdb_env_create, (MDB_env * *env))
 {
-    const struct fault *f = in_lib ? fault_of(CALL_mdb_env_create) : NULL;
+    const struct fault *f = fault_at(CALL_mdb_env_create);
     int rc = f ? f->code : __real_mdb_env_create(env);
-    tally.envs += in_lib && rc == 0;
+    tally.envs += rc == 0;
     return rc;
 }
 
-void __wrap_mdb_env_close(MDB_env *env)
+WRAPPER(void, mdb_env_close, (MDB_env * env))
 {
-    tally.envs -= in_lib && env;
+    at_call(CALL_mdb_env_close);
+    tally.envs -= env != NULL;
     if (env == panicked)
         panicked = NULL;
     __real_mdb_env_close(env);
 }
 
-int __wrap_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn)
+WRAPPER(int, mdb_txn_begin,
+        (MDB_env * env, MDB_txn *parent, unsigned flags, MDB_txn **txn))
 {
-    const struct fault *f = in_lib ? fault_of(CALL_mdb_txn_begin) : NULL;
+    const struct fault *f = fault_at(CALL_mdb_txn_begin);
     if (f)
         return f->code;
     if (env == panicked)
@@ -85,17 +63,18 @@ int __wrap_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn 
     return rc;
 }
 
-void __wrap_mdb_txn_abort(MDB_txn *txn)
+WRAPPER(void, mdb_txn_abort, (MDB_txn * txn))
 {
+    at_call(CALL_mdb_txn_abort);
     tally.txns -= in_lib && txn;
     __real_mdb_txn_abort(txn);
 }
 
-int __wrap_mdb_txn_commit(MDB_txn *txn)
+WRAPPER(int, mdb_txn_commit, (MDB_txn * txn))
 {
     bool before = tally.no_map_full;
     tally.no_map_full |= reading;
-    const struct fault *f = in_lib ? fault_of(CALL_mdb_txn_commit) : NULL;
+    const struct fault *f = fault_at(CALL_mdb_txn_commit);
     tally.no_map_full = before;
     tally.txns -= in_lib;
     if (!f)
@@ -109,15 +88,15 @@ int __wrap_mdb_txn_commit(MDB_txn *txn)
     return f->code;
 }
 
-int __wrap_mdb_cursor_open(MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor)
+WRAPPER(int, mdb_cursor_open, (MDB_txn * txn, MDB_dbi dbi, MDB_cursor **cursor))
 {
-    const struct fault *f = in_lib ? fault_of(CALL_mdb_cursor_open) : NULL;
+    const struct fault *f = fault_at(CALL_mdb_cursor_open);
     int rc = f ? f->code : __real_mdb_cursor_open(txn, dbi, cursor);
     tally.cursors += in_lib && rc == 0;
     return rc;
 }
 
-void __wrap_mdb_cursor_close(MDB_cursor *cursor)
+WRAPPER(void, mdb_cursor_close, (MDB_cursor * cursor))
 {
     tally.cursors -= in_lib;
     __real_mdb_cursor_close(cursor);

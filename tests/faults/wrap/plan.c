@@ -1,17 +1,20 @@
 /* The plan of a run: which call is to fail, and how often calls were made. */
-#include "tests/faults/wrap/wrap.h"
+#include "tests/faults/wrap/stops.h"
 
 #include <errno.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <string.h>
 
+#define X(name, ...) [CALL_##name] = {#name, {__VA_ARGS__}},
+const struct call_type call_types[N_CALLS] = {CALLS(X)};
+#undef X
+
 struct tally tally;
-_Thread_local int in_lib;
 
 static struct {
     struct plan plan, first;
-    bool planned, preceded, old_system;
+    bool planned, preceded, old_system, paused;
 } now;
 
 void faults_begin(const struct plan *plan, const struct plan *first, bool old_system)
@@ -21,6 +24,7 @@ void faults_begin(const struct plan *plan, const struct plan *first, bool old_sy
     tally.n_marks_before = 0;
     tally.fired = tally.planned = tally.bytes = tally.syncs_failed = tally.n_marks = 0;
     tally.excused = tally.no_map_full = tally.homeless = false;
+    tally.preceded = first != NULL;
     now.planned = plan != NULL;
     if (plan)
         now.plan = *plan;
@@ -29,12 +33,16 @@ void faults_begin(const struct plan *plan, const struct plan *first, bool old_sy
         now.first = *first;
     now.old_system = old_system;
     wrap_begin(1);
-    image_clear();
 }
 
 void faults_end(void)
 {
     now.planned = now.preceded = false;
+}
+
+void faults_pause(bool pause)
+{
+    now.paused = pause;
 }
 
 const struct plan *faults_plan(void)
@@ -79,7 +87,8 @@ const struct fault *fault_of(enum call call)
     }
     tally.fired++;
     tally.planned += planned;
-    tally.excused |= p->fault->code == MDB_MAP_FULL && tally.no_map_full;
+    tally.excused |=
+        p->fault->code == MDB_MAP_FULL && (tally.no_map_full || in_new_catalog);
     return p->fault;
 }
 
@@ -125,9 +134,15 @@ size_t space_for(size_t n)
     return before < now.plan.nth - 1 ? (size_t)(now.plan.nth - 1 - before) : 0;
 }
 
+const struct fault *fault_at(enum call call)
+{
+    at_call(call);
+    return in_lib && !now.paused ? fault_of(call) : NULL;
+}
+
 const struct fault *due(enum call call)
 {
-    const struct fault *f = in_lib ? fault_of(call) : NULL;
+    const struct fault *f = fault_at(call);
     if (f)
         errno = f->code;
     return f;

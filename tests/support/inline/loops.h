@@ -11,6 +11,7 @@
 struct tamis_domain;
 struct tamis_inline;
 struct tamis_inline_blocks;
+struct tamis_inline_geometry;
 struct tamis_key;
 
 struct inline_loops {
@@ -29,6 +30,9 @@ struct inline_loops {
     /* Asks n values for one key. Returns how many say ABSENT. */
     size_t (*probe_each)(const struct tamis_inline *values, size_t n,
                          const struct tamis_key *key);
+    /* Asks value which[i] for hash i. Returns how many say ABSENT. */
+    size_t (*probe_one_of)(const struct tamis_inline *values, const uint32_t *which,
+                           uint64_t tag, const uint64_t *hashes, size_t n);
     /* As tamis_key_of(). */
     void (*key_of)(const struct tamis_domain *domain, const void *bytes, size_t n_bytes,
                    struct tamis_key *key);
@@ -40,6 +44,13 @@ struct inline_loops {
     size_t (*add_blocks)(const struct tamis_inline_blocks *value, void *bits,
                          size_t n_bytes, uint64_t tag, const uint64_t *hashes,
                          size_t n);
+    /* Bits without a value: counts the absent ones of n keys; adds n keys, with the
+     * lines of the one `ahead` keys later fetched, or 0. */
+    size_t (*count_by_hand)(const struct tamis_inline_geometry *g,
+                            const unsigned char *bits, const uint64_t *hashes,
+                            size_t n);
+    void (*add_by_hand)(const struct tamis_inline_geometry *g, unsigned char *bits,
+                        const uint64_t *hashes, size_t n, size_t ahead);
 };
 
 extern const struct inline_loops inline_plain, inline_avx2, inline_avx512;

@@ -3,25 +3,13 @@
 #ifndef TAMIS_TESTS_BUILDER_SUPPORT_H
 #define TAMIS_TESTS_BUILDER_SUPPORT_H
 
-#include "tests/support/support.h"
+#include "tests/support/filters.h"
 
 enum { N_KEYS = 1000 * 1000 };
-static uint64_t *keys;
+static uint64_t keys[N_KEYS];
 static struct tamis_domain domain;
 
-static UNUSED int set_up(void **state)
-{
-    keys = malloc(N_KEYS * sizeof *keys);
-    tamis_domain_init(&domain, 1, 0x5eed);
-    random_hashes(keys, N_KEYS);
-    return keys ? test_dir_create(state) : -1;
-}
-
-static UNUSED int tear_down(void **state)
-{
-    free(keys);
-    return test_dir_remove(state);
-}
+SET_UP(test_dir_create, domain = domain_of(0x5eed), random_hashes(keys, N_KEYS))
 
 /* Files compare equal only if UUIDs and times do. */
 static UNUSED void same_bytes(void *buf, size_t n)
@@ -45,9 +33,8 @@ static UNUSED int repeatable(void **state)
 static UNUSED void assert_same_file(const char *a, const char *b)
 {
     size_t n;
-    uint8_t *bytes = file_read(a, &n);
+    FREED uint8_t *bytes = file_read(a, &n);
     file_has(b, bytes, n);
-    free(bytes);
 }
 
 /* A builder that has the first n hashes. */
@@ -62,10 +49,9 @@ threaded_builder_of(double error, size_t n, uint32_t n_threads, uint64_t memory_
         .spool_dir = test_dir,
         .n_threads = n_threads,
     };
-    struct tamis_builder *b;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
-    assert_int_equal(tamis_builder_n_keys(b), n);
+    struct tamis_builder *b = builder_made(&opt);
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, n));
+    IS(tamis_builder_n_keys(b), n);
     return b;
 }
 

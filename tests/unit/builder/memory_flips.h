@@ -146,7 +146,6 @@ void __wrap_identity_encode(const struct identity *id, uint8_t *out)
 
 static UNUSED int flip_nothing(void **state)
 {
-    (void)state;
     victim = 3210;
     stuck_lane = -1;
     late_victim = NULL;
@@ -166,7 +165,7 @@ static const struct way ways[] = {
     {MANY, 0.01, 3, 0},       {MANY, 1e-6, 2, 0},     {MANY, 1e-4, 3, 9 << 20},
     {MANY, 0.01, 3, 1 << 20}, {FEW * 20, 1e-8, 3, 0},
 };
-enum { N_WAYS = sizeof ways / sizeof ways[0] };
+enum { N_WAYS = N_OF(ways) };
 
 static UNUSED struct tamis_builder *builder_for(const struct way *way, bool check)
 {
@@ -180,16 +179,14 @@ static UNUSED struct tamis_builder *builder_for(const struct way *way, bool chec
         .n_threads = way->n_threads,
         .check = check,
     };
-    struct tamis_builder *b;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    return b;
+    return builder_made(&opt);
 }
 
 static UNUSED struct tamis_builder *full_builder(const struct way *way, bool check)
 {
     struct tamis_builder *b = builder_for(way, check);
     for (size_t done = 0; done < way->n; done += 1000)
-        assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys + done, 1000), 0);
+        OK(tamis_builder_add_hashes(b, domain.tag, keys + done, 1000));
     return b;
 }
 
@@ -199,19 +196,16 @@ static UNUSED void expect_refused(struct tamis_builder *b)
     uint8_t header[PAGE_BYTES] = {0}, zeros[PAGE_BYTES] = {0};
     uint64_t n_bytes = 1;
     size_t n_files = count_files(test_dir);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("refused"), &diag),
-                     TAMIS_ERR_DAMAGED);
+    IS(tamis_builder_finish_file(b, path_of("refused"), &diag), TAMIS_ERR_DAMAGED);
     assert_non_null(strstr(diag.what, "memory"));
     assert_non_null(strstr(diag.file, "refused"));
-    assert_int_equal(count_files(test_dir), n_files);
-    int fd = open(path_of("engine"), O_RDWR | O_CREAT | O_TRUNC, 0666);
+    IS(count_files(test_dir), n_files);
+    FD fd = open(path_of("engine"), O_RDWR | O_CREAT | O_TRUNC, 0666);
     assert_true(fd >= 0);
-    assert_int_equal(tamis_builder_finish_fd(b, fd, 0, &n_bytes, &diag),
-                     TAMIS_ERR_DAMAGED);
-    assert_int_equal(n_bytes, 0);
+    IS(tamis_builder_finish_fd(b, fd, 0, &n_bytes, &diag), TAMIS_ERR_DAMAGED);
+    IS(n_bytes, 0);
     assert_true(pread(fd, header, sizeof header, 0) >= 0);
     assert_memory_equal(header, zeros, sizeof header);
-    close(fd);
     unlink(path_of("engine"));
     tamis_builder_free(b);
 }
@@ -220,14 +214,22 @@ static UNUSED void expect_refused(struct tamis_builder *b)
 static UNUSED void expect_lost(struct tamis_builder *b, const uint64_t *hashes,
                                size_t n)
 {
-    struct tamis_verify report;
-    assert_int_equal(tamis_builder_finish_file(b, path_of("lossy"), NULL), 0);
-    struct tamis_filter *f = open_filter(path_of("lossy"));
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    OK(tamis_builder_finish_file(b, path_of("lossy"), NULL));
+    FILTER f = open_filter(path_of("lossy"));
+    verified(f);
     assert_true(count_absent(f, hashes, n) > 0);
-    tamis_filter_close(f);
     unlink(path_of("lossy"));
     tamis_builder_free(b);
+}
+
+/* By the check; or else keys are lost. */
+static UNUSED void expect_checked(struct tamis_builder *b, const uint64_t *hashes,
+                                  size_t n)
+{
+    if (b->checks)
+        expect_refused(b);
+    else
+        expect_lost(b, hashes, n);
 }
 
 static UNUSED void expect_good(struct tamis_builder *b, size_t n)
@@ -235,9 +237,7 @@ static UNUSED void expect_good(struct tamis_builder *b, size_t n)
     struct tamis_diag diag;
     if (tamis_builder_finish_file(b, path_of("good"), &diag) != 0)
         fail_msg("%s", diag.what);
-    struct tamis_filter *f = open_filter(path_of("good"));
-    assert_int_equal(count_absent(f, keys, n), 0);
-    tamis_filter_close(f);
+    all_there(path_of("good"), keys, n);
     unlink(path_of("good"));
 }
 

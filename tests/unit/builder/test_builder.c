@@ -9,132 +9,116 @@ static void build(const char *path, double error, uint64_t memory_limit, size_t 
 
 /* ---- space ---- */
 
-static void test_bits_per_key(void **state)
+TEST(test_bits_per_key)
 {
     static const struct {
         double error, most;
     } cases[] = {
         {0.1, 5.0}, {0.01, 10.15}, {0.001, 14.95}, {1e-4, 20.25}, {1e-6, 30.4}};
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         const char *path = path_of("space");
-        struct stat st;
         build(path, cases[i].error, 0, N_KEYS);
-        assert_int_equal(stat(path, &st), 0);
-        double bits = (double)(st.st_blocks * 512 - PAGE_BYTES) * 8 / N_KEYS;
+        double bits = (double)(stat_of(path).st_blocks * 512 - PAGE_BYTES) * 8 / N_KEYS;
         printf("%g: %.3f bits per key, all but a page (at most %g)\n", cases[i].error,
                bits, cases[i].most);
         assert_true(bits <= cases[i].most);
-        struct tamis_filter *f = open_filter(path);
-        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-        tamis_filter_close(f);
+        all_there(path, keys, N_KEYS);
         unlink(path);
     }
 }
 
-static void test_small_filter_is_8_kib(void **state)
+TEST(test_small_filter_is_8_kib)
 {
-    struct stat st;
-    (void)state;
     build(path_of("small"), 0.01, 0, 1000);
-    assert_int_equal(stat(path_of("small"), &st), 0);
+    struct stat st = stat_of(path_of("small"));
     assert_true(st.st_size <= 8192);
     assert_true(st.st_blocks * 512 <= 8192);
 }
 
-static void test_empty_filter_says_maybe_never(void **state)
+TEST(test_empty_filter_says_maybe_never)
 {
-    struct tamis_filter_info info;
-    (void)state;
     finish(new_builder(0.01, 0), path_of("nothing"));
-    struct tamis_filter *f = open_filter(path_of("nothing"));
-    assert_int_equal(count_absent(f, keys, 100000), 100000);
-    assert_int_equal(tamis_filter_info(f, &info), 0);
-    assert_int_equal(info.keys, 0);
-    assert_int_equal(info.sealed, 1);
-    assert_int_equal(info.growing_kind, 0);
-    tamis_filter_close(f);
+    FILTER f = open_filter(path_of("nothing"));
+    IS(count_absent(f, keys, 100000), 100000);
+    struct tamis_filter_info info = filter_info(f);
+    IS(info.keys, 0);
+    IS(info.sealed, 1);
+    IS(info.growing_kind, 0);
 }
 
 /* ---- the same bits whatever the way ---- */
 
-static void test_spooled_is_the_same_as_in_memory(void **state)
+TEST_WITH(repeatable, faults_off, test_spooled_is_the_same_as_in_memory)
 {
     enum { N = 100 * 1000 };
     size_t n_files = count_files(test_dir);
-    (void)state;
     build(path_of("memory"), 0.001, 0, N);
     faults[CALL_PWRITE].n = 0;
     build(path_of("spooled"), 0.001, 4096, N);
     assert_true(faults[CALL_PWRITE].n > N / 512); /* it did spool */
     assert_same_file(path_of("memory"), path_of("spooled"));
-    assert_int_equal(count_files(test_dir), n_files + 2);
+    IS(count_files(test_dir), n_files + 2);
 }
 
-static void test_keys_and_hashes_give_the_same_bits(void **state)
+TEST_WITH(repeatable, faults_off, test_keys_and_hashes_give_the_same_bits)
 {
     struct tamis_builder *by_key = new_builder(0.01, 0),
                          *by_hash = new_builder(0.01, 0);
-    (void)state;
     for (uint64_t i = 0; i < 5000; i++) {
         struct tamis_key key = tamis_key_of(&domain, &i, sizeof i);
-        assert_int_equal(tamis_builder_add_key(by_key, &i, sizeof i), 0);
-        assert_int_equal(tamis_builder_add_hashes(by_hash, key.tag, &key.hash, 1), 0);
+        OK(tamis_builder_add_key(by_key, &i, sizeof i));
+        OK(tamis_builder_add_hashes(by_hash, key.tag, &key.hash, 1));
     }
     finish(by_key, path_of("by key"));
     finish(by_hash, path_of("by hash"));
     assert_same_file(path_of("by key"), path_of("by hash"));
 }
 
-static void test_keys_of_any_length(void **state)
+TEST(test_keys_of_any_length)
 {
     static const size_t lengths[] = {0,   1,   2,   3,   8,    16,   17,    128,
                                      129, 240, 241, 255, 1024, 4096, 65535, 65536};
-    enum { N = sizeof lengths / sizeof lengths[0] };
-    uint8_t *bytes = malloc(65536);
+    enum { N = N_OF(lengths) };
+    FREED uint8_t *bytes = malloc(65536);
     struct tamis_builder *b = new_builder(1e-6, 0);
-    (void)state;
     assert_non_null(bytes);
     for (size_t i = 0; i < 65536; i++)
         bytes[i] = (uint8_t)random_u64();
     for (size_t i = 0; i < N; i++)
-        assert_int_equal(tamis_builder_add_key(b, bytes, lengths[i]), 0);
-    assert_int_equal(tamis_builder_n_keys(b), N);
+        OK(tamis_builder_add_key(b, bytes, lengths[i]));
+    IS(tamis_builder_n_keys(b), N);
     finish(b, path_of("lengths"));
-    struct tamis_filter *f = open_filter(path_of("lengths"));
+    FILTER f = open_filter(path_of("lengths"));
     for (size_t i = 0; i < N; i++) {
         struct tamis_key key = tamis_key_of(&domain, bytes, lengths[i]);
-        assert_int_equal(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
+        IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
         /* A NULL key of no bytes is the empty key. */
         key = tamis_key_of(&domain, NULL, 0);
-        assert_int_equal(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
+        IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
     }
-    tamis_filter_close(f);
-    free(bytes);
 }
 
-static void test_keys_by_the_batch(void **state)
+TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
 {
     enum { N = 1000 };
     static uint64_t bytes[N];
     static struct tamis_key batch[N];
     struct tamis_builder *one = new_builder(0.01, 0), *many = new_builder(0.01, 0);
-    (void)state;
     for (uint64_t i = 0; i < N; i++) {
         bytes[i] = random_u64();
         batch[i] = (struct tamis_key){.bytes = &bytes[i],
                                       .n_bytes = i % 9,
                                       .hash = 1, /* is not looked at, nor the tag */
                                       .tag = i};
-        assert_int_equal(tamis_builder_add_key(one, &bytes[i], i % 9), 0);
+        OK(tamis_builder_add_key(one, &bytes[i], i % 9));
     }
     for (size_t done = 0, n = 0; done < N; done += n) {
         n = 1 + done * 2 < N - done ? 1 + done * 2 : N - done;
-        assert_int_equal(tamis_builder_add_keys(many, batch + done, n), 0);
+        OK(tamis_builder_add_keys(many, batch + done, n));
     }
-    assert_int_equal(tamis_builder_add_keys(many, NULL, 0), 0);
-    assert_int_equal(tamis_builder_add_keys(many, NULL, 3), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_builder_n_keys(one), tamis_builder_n_keys(many));
+    OK(tamis_builder_add_keys(many, NULL, 0));
+    IS(tamis_builder_add_keys(many, NULL, 3), TAMIS_ERR_RANGE);
+    IS(tamis_builder_n_keys(one), tamis_builder_n_keys(many));
     assert_memory_equal(builder_range(one), builder_range(many),
                         sizeof(struct key_range));
     finish(one, path_of("one by one"));
@@ -144,54 +128,49 @@ static void test_keys_by_the_batch(void **state)
 
 /* ---- a spool that fails ---- */
 
-static void test_spool_failures_stick(void **state)
+TEST_WITH_FAULTS(test_spool_failures_stick)
 {
     size_t n_files = count_files(test_dir);
     struct tamis_builder *b = new_builder(0.01, 4096);
     struct tamis_diag diag;
-    (void)state;
     fail_once(CALL_PWRITE, 2, ENOSPC);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 10000), ENOSPC);
+    IS(tamis_builder_add_hashes(b, domain.tag, keys, 10000), ENOSPC);
     /* It is unknown which hashes got lost, so no filter may come of it. */
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
-    assert_int_equal(tamis_builder_add_key(b, "k", 1), ENOSPC);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
-    assert_int_equal(diag.os_errno, ENOSPC);
+    IS(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
+    IS(tamis_builder_add_key(b, "k", 1), ENOSPC);
+    IS(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
+    IS(diag.os_errno, ENOSPC);
     tamis_builder_free(b);
 
     struct tamis_builder_options opt = {
         .size = sizeof opt, .memory_limit = 4096, .spool_dir = path_of("nowhere")};
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
+    OK(tamis_builder_create(&opt, &b, NULL));
     uint64_t tag = tamis_builder_domain(b).tag;
-    assert_int_equal(tamis_builder_add_hashes(b, tag, keys, 10000), ENOENT);
+    IS(tamis_builder_add_hashes(b, tag, keys, 10000), ENOENT);
     tamis_builder_free(b);
-    assert_int_equal(count_files(test_dir), n_files);
+    IS(count_files(test_dir), n_files);
 }
 
 /* The last hashes join those that are there when the filter is to be made. */
-static void test_a_spool_that_fails_in_the_end(void **state)
+TEST_WITH_FAULTS(test_a_spool_that_fails_in_the_end)
 {
     struct tamis_builder *b = new_builder(1e-8, 64 << 10);
     struct tamis_diag diag;
-    (void)state;
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 5000), 0);
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, 5000));
     assert_int_not_equal(faults[CALL_PWRITE].n, 0);
     fail_once(CALL_PWRITE, 1, ENOSPC);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    IS(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot spool"));
     /* This is no reason for another failure. */
     uint64_t n_bytes;
-    assert_int_equal(tamis_builder_finish_fd(b, -1, INT64_MAX - 4095, &n_bytes, &diag),
-                     EFBIG);
+    IS(tamis_builder_finish_fd(b, -1, INT64_MAX - 4095, &n_bytes, &diag), EFBIG);
     assert_non_null(strstr(diag.what, "cannot write"));
     fail_once(CALL_PWRITE, 2, ENOSPC);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    IS(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot write"));
-    assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), 0);
+    OK(tamis_builder_finish_file(b, path_of("late"), &diag));
     tamis_builder_free(b);
-    struct tamis_filter *f = open_filter(path_of("late"));
-    assert_int_equal(count_absent(f, keys, 5000), 0);
-    tamis_filter_close(f);
+    all_there(path_of("late"), keys, 5000);
 }
 
 /* A page of the spool that was never written back, two that were exchanged, one bit. */
@@ -216,45 +195,25 @@ static ssize_t damaging_pread(int fd, void *buf, size_t n, off_t offset)
     return got;
 }
 
-static void test_a_spool_that_lies_makes_no_filter(void **state)
+TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter)
 {
     struct tamis_diag diag;
     uint64_t n_bytes;
-    (void)state;
     size_t n_files = count_files(test_dir);
     struct tamis_builder *b = new_builder(0.01, 64 << 10);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 20000), 0);
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, 20000));
     io_calls.pread = damaging_pread;
     for (spool_damage = 1; spool_damage <= 3; spool_damage++) {
-        assert_int_equal(tamis_builder_finish_file(b, path_of("lied"), &diag), EIO);
+        IS(tamis_builder_finish_file(b, path_of("lied"), &diag), EIO);
         assert_non_null(strstr(diag.what, "came back damaged"));
-        assert_int_equal(tamis_builder_finish_fd(b, -1, 0, &n_bytes, &diag), EIO);
+        IS(tamis_builder_finish_fd(b, -1, 0, &n_bytes, &diag), EIO);
         assert_non_null(strstr(diag.what, "came back damaged"));
-        assert_int_equal(count_files(test_dir), n_files);
+        IS(count_files(test_dir), n_files);
     }
-    assert_int_equal(tamis_builder_finish_file(b, path_of("lied"), &diag), 0);
+    OK(tamis_builder_finish_file(b, path_of("lied"), &diag));
     tamis_builder_free(b);
     io_calls.pread = pread;
-    struct tamis_filter *f = open_filter(path_of("lied"));
-    assert_int_equal(count_absent(f, keys, 20000), 0);
-    tamis_filter_close(f);
+    all_there(path_of("lied"), keys, 20000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits_per_key),
-        cmocka_unit_test(test_small_filter_is_8_kib),
-        cmocka_unit_test(test_empty_filter_says_maybe_never),
-        cmocka_unit_test_setup_teardown(test_spooled_is_the_same_as_in_memory,
-                                        repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_keys_and_hashes_give_the_same_bits,
-                                        repeatable, faults_off),
-        cmocka_unit_test(test_keys_of_any_length),
-        cmocka_unit_test_setup_teardown(test_keys_by_the_batch, repeatable, faults_off),
-        TEST_WITH_FAULTS(test_spool_failures_stick),
-        TEST_WITH_FAULTS(test_a_spool_that_fails_in_the_end),
-        TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, test_dir_remove)

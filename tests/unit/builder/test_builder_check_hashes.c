@@ -2,40 +2,31 @@
  * between lanes, and on their way to the spool. */
 #include "tests/unit/builder/memory_flips.h"
 
-static void test_a_hash(void **state)
+TEST_WITH(flip_nothing, NULL, test_a_hash)
 {
-    (void)state;
     for (size_t i = 0; i < N_WAYS; i++)
         for (int check = 0; check < 2; check++) {
             struct tamis_builder *b = full_builder(&ways[i], check);
             assert_true(b->n_hashes > 0);
             b->hashes[b->n_hashes / 2] ^= UINT64_C(1) << 62;
-            if (check)
-                expect_refused(b);
-            else
-                expect_lost(b, keys, ways[i].n);
+            expect_checked(b, keys, ways[i].n);
         }
 }
 
 /* When one lane has it and the next one has not. */
-static void test_a_hash_between_lanes(void **state)
+TEST_WITH(flip_nothing, NULL, test_a_hash_between_lanes)
 {
     static const struct way way = {FEW, 1e-6, 1, 0};
-    (void)state;
     for (int check = 0; check < 2; check++) {
         struct tamis_builder *b = full_builder(&way, check);
         late_victim = &b->hashes[FEW / 2];
-        if (check)
-            expect_refused(b);
-        else
-            expect_lost(b, keys, FEW);
+        expect_checked(b, keys, FEW);
     }
 }
 
 /* Two of them, so that a plain sum would be what it was. */
-static void test_two_hashes(void **state)
+TEST_WITH(flip_nothing, NULL, test_two_hashes)
 {
-    (void)state;
     for (unsigned bit = 0; bit < 64; bit++) {
         struct tamis_builder *b = full_builder(&ways[0], true);
         uint64_t mask = UINT64_C(1) << bit;
@@ -50,12 +41,11 @@ static void test_two_hashes(void **state)
     }
 }
 
-static void test_a_hash_that_is_lost_or_there_twice(void **state)
+TEST_WITH(flip_nothing, NULL, test_a_hash_that_is_lost_or_there_twice)
 {
-    (void)state;
     struct tamis_builder *b = builder_for(&ways[0], true);
     const uint64_t some[] = {1, 0, 2, -LANE_MULTIPLIER, 3, 0};
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, some, 6), 0);
+    OK(tamis_builder_add_hashes(b, domain.tag, some, 6));
     b->n_hashes--;
     expect_refused(b);
     b = full_builder(&ways[0], true);
@@ -74,31 +64,17 @@ static ssize_t flip_and_pwrite(int fd, const void *buf, size_t n, off_t offset)
 }
 
 /* The spool gets the wrong hash, and gives it back as it was. */
-static void test_a_hash_on_its_way_to_the_spool(void **state)
+TEST_WITH(flip_nothing, NULL, test_a_hash_on_its_way_to_the_spool)
 {
     static const struct way way = {FEW, 0.01, 1, 4096};
-    (void)state;
     io_calls.pwrite = flip_and_pwrite;
     for (int check = 0; check < 2; check++) {
         struct tamis_builder *b = spooling = builder_for(&way, check);
-        assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, FEW), 0);
+        OK(tamis_builder_add_hashes(b, domain.tag, keys, FEW));
         assert_null(spooling);
-        if (check)
-            expect_refused(b);
-        else
-            expect_lost(b, keys, FEW);
+        expect_checked(b, keys, FEW);
     }
     io_calls.pwrite = pwrite;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_a_hash, flip_nothing),
-        cmocka_unit_test_setup(test_a_hash_between_lanes, flip_nothing),
-        cmocka_unit_test_setup(test_two_hashes, flip_nothing),
-        cmocka_unit_test_setup(test_a_hash_that_is_lost_or_there_twice, flip_nothing),
-        cmocka_unit_test_setup(test_a_hash_on_its_way_to_the_spool, flip_nothing),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, test_dir_remove)

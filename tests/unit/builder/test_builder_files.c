@@ -2,52 +2,42 @@
  * replaces nothing. */
 #include "tests/unit/builder/builder_support.h"
 
-#include <pthread.h>
-
 static void expect_present(const char *path, size_t n)
 {
-    struct tamis_filter *f = open_filter(path);
-    struct tamis_verify report;
-    assert_int_equal(count_absent(f, keys, n), 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    tamis_filter_close(f);
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, n), 0);
+    verified(f);
 }
 
 /* ---- a file of its own ---- */
 
-static void test_an_existing_file_stays(void **state)
+TEST_WITH_FAULTS(test_an_existing_file_stays)
 {
-    struct tamis_builder *b = builder_of(0.01, 1000);
+    BUILDER b = builder_of(0.01, 1000);
     struct tamis_diag diag;
     size_t n_files = count_files(test_dir);
-    (void)state;
     file_write(path_of("taken"), "precious", 8);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("taken"), &diag),
-                     TAMIS_ERR_EXISTS);
+    IS(tamis_builder_finish_file(b, path_of("taken"), &diag), TAMIS_ERR_EXISTS);
     assert_non_null(strstr(diag.file, "taken"));
     file_has(path_of("taken"), "precious", 8);
     /* Nor is a dangling link followed. */
-    assert_int_equal(symlink(path_of("target"), path_of("link")), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("link"), NULL),
-                     TAMIS_ERR_EXISTS);
+    OK(symlink(path_of("target"), path_of("link")));
+    IS(tamis_builder_finish_file(b, path_of("link"), NULL), TAMIS_ERR_EXISTS);
     assert_false(exists(path_of("target")));
     /* A name that somebody takes after the first look. */
     fail_once(CALL_RENAME, 1, EEXIST);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("raced"), NULL),
-                     TAMIS_ERR_EXISTS);
-    assert_int_equal(count_files(test_dir), n_files + 2);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("free"), NULL), 0);
+    IS(tamis_builder_finish_file(b, path_of("raced"), NULL), TAMIS_ERR_EXISTS);
+    IS(count_files(test_dir), n_files + 2);
+    OK(tamis_builder_finish_file(b, path_of("free"), NULL));
     expect_present(path_of("free"), 1000);
-    tamis_builder_free(b);
 }
 
-static void test_rename_never_replaces(void **state)
+TEST_WITH_FAULTS(test_rename_never_replaces)
 {
-    struct tamis_builder *b = builder_of(0.01, 1000);
+    BUILDER b = builder_of(0.01, 1000);
     struct built built;
     const uint8_t uuid[UUID_BYTES] = {1};
-    int dir = open(test_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)state;
+    FD dir = open(test_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(dir >= 0);
     file_write(path_of("late"), "precious", 8);
     size_t n_files = count_files(test_dir);
@@ -55,72 +45,61 @@ static void test_rename_never_replaces(void **state)
     for (int round = 0; round < 2; round++) {
         if (round)
             fail_from_now(CALL_RENAME, EINVAL);
-        assert_int_equal(builder_finish_at(b, uuid, dir, "late", true, &built, NULL),
-                         TAMIS_ERR_EXISTS);
-        assert_int_equal(count_files(test_dir), n_files);
+        IS(builder_finish_at(b, uuid, dir, "late", true, &built, NULL),
+           TAMIS_ERR_EXISTS);
+        IS(count_files(test_dir), n_files);
     }
-    assert_int_equal(builder_finish_at(b, uuid, dir, "linked", true, &built, NULL), 0);
-    assert_int_equal(count_files(test_dir), n_files + 1);
+    IS(builder_finish_at(b, uuid, dir, "linked", true, &built, NULL), 0);
+    IS(count_files(test_dir), n_files + 1);
     expect_present(path_of("linked"), 1000);
-    close(dir);
-    tamis_builder_free(b);
 }
 
-static void test_places_where_no_file_can_be(void **state)
+TEST(test_places_where_no_file_can_be)
 {
-    struct tamis_builder *b = builder_of(0.01, 1000);
+    BUILDER b = builder_of(0.01, 1000);
     struct tamis_diag diag;
     char long_name[300];
-    (void)state;
-    assert_int_equal(tamis_builder_finish_file(b, path_of("no/such/dir/f"), &diag),
-                     ENOENT);
+    IS(tamis_builder_finish_file(b, path_of("no/such/dir/f"), &diag), ENOENT);
     assert_non_null(strstr(diag.file, "no/such/dir/f"));
-    assert_int_equal(mkdir(path_of("d"), 0777), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("d"), NULL),
-                     TAMIS_ERR_EXISTS);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("d/"), NULL), EISDIR);
-    assert_int_equal(tamis_builder_finish_file(b, "", NULL), EISDIR);
+    OK(mkdir(path_of("d"), 0777));
+    IS(tamis_builder_finish_file(b, path_of("d"), NULL), TAMIS_ERR_EXISTS);
+    IS(tamis_builder_finish_file(b, path_of("d/"), NULL), EISDIR);
+    IS(tamis_builder_finish_file(b, "", NULL), EISDIR);
     file_write(path_of("file"), "", 0);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("file/f"), NULL), ENOTDIR);
+    IS(tamis_builder_finish_file(b, path_of("file/f"), NULL), ENOTDIR);
     memset(long_name, 'n', sizeof long_name);
     long_name[256] = 0;
-    assert_int_equal(tamis_builder_finish_file(b, path_of(long_name), &diag),
-                     ENAMETOOLONG);
+    IS(tamis_builder_finish_file(b, path_of(long_name), &diag), ENAMETOOLONG);
     long_name[255] = 0; /* the longest there is, temporary name and all */
-    assert_int_equal(tamis_builder_finish_file(b, path_of(long_name), NULL), 0);
+    OK(tamis_builder_finish_file(b, path_of(long_name), NULL));
     expect_present(path_of(long_name), 1000);
-    assert_int_equal(count_files(path_of("d")), 0);
-    tamis_builder_free(b);
+    IS(count_files(path_of("d")), 0);
 }
 
 /* As another user, since nothing is read-only to root. */
-static void test_read_only_directory(void **state)
+static int write_into_locked(void *ctx)
 {
-    (void)state;
+    struct tamis_builder *b;
+    if (geteuid() == 0 && setuid(65534) != 0)
+        return 2;
+    if (tamis_builder_create(NULL, &b, NULL) != 0)
+        return 3;
+    return tamis_builder_finish_file(b, path_of("locked/f"), NULL) == EACCES ? 0 : 4;
+}
+
+TEST(test_read_only_directory)
+{
     if (geteuid() == 0 && chmod(test_dir, 0755) != 0)
         fail();
-    assert_int_equal(mkdir(path_of("locked"), 0555), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        struct tamis_builder *b;
-        if (geteuid() == 0 && setuid(65534) != 0)
-            _exit(2);
-        if (tamis_builder_create(NULL, &b, NULL) != 0)
-            _exit(3);
-        _exit(tamis_builder_finish_file(b, path_of("locked/f"), NULL) == EACCES ? 0
-                                                                                : 4);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    OK(mkdir(path_of("locked"), 0555));
+    in_child(write_into_locked, NULL);
 }
 
 /* Lets the nth call of a kind fail, for n = 1, 2, ... until finishing needs fewer:
  * no name may stay behind, and the builder can try again. */
 static void fail_each(enum call call, int error, double filter_error, size_t n_keys)
 {
-    struct tamis_builder *b = builder_of(filter_error, n_keys);
+    BUILDER b = builder_of(filter_error, n_keys);
     size_t n_files = count_files(test_dir);
     unsigned long nth;
     for (nth = 1;; nth++) {
@@ -129,21 +108,19 @@ static void fail_each(enum call call, int error, double filter_error, size_t n_k
         int err = tamis_builder_finish_file(b, path_of("attempt"), &diag);
         if (faults[call].n < nth && err == 0)
             break;
-        assert_int_equal(err, error);
-        assert_int_equal(diag.os_errno, error);
+        IS(err, error);
+        IS(diag.os_errno, error);
         assert_non_null(strstr(diag.file, "attempt"));
-        assert_int_equal(count_files(test_dir), n_files);
+        IS(count_files(test_dir), n_files);
     }
     assert_true(nth > 1); /* there was something to fail */
     fail_never();
     expect_present(path_of("attempt"), n_keys);
     unlink(path_of("attempt"));
-    tamis_builder_free(b);
 }
 
-static void test_failures_leave_no_file(void **state)
+TEST_WITH_FAULTS(test_failures_leave_no_file)
 {
-    (void)state;
     fail_each(CALL_PWRITE, EIO, 0.01, 1000);
     fail_each(CALL_PWRITE, ENOSPC, 1e-6, N_KEYS); /* with digests */
     fail_each(CALL_FSYNC, EIO, 0.01, 1000);       /* the file, then its directory */
@@ -166,43 +143,30 @@ static ssize_t read_short(int fd, void *buf, size_t n, off_t offset)
     return pread(fd, buf, n > 1000 ? 1000 : n, offset);
 }
 
-static void test_short_and_interrupted_calls(void **state)
+TEST_WITH_FAULTS(test_short_and_interrupted_calls)
 {
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &domain, .memory_limit = 4096};
-    struct tamis_builder *b;
-    (void)state;
     io_calls.pwrite = write_short;
     io_calls.pread = read_short;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 20000), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("pieces"), NULL), 0);
-    tamis_builder_free(b);
+    BUILD(path_of("pieces"), keys, 20000, .domain = &domain, .memory_limit = 4096);
     assert_true(n_pieces > 100 && n_reads > 100);
     expect_present(path_of("pieces"), 20000);
-    struct tamis_filter *f = open_filter(path_of("pieces"));
+    FILTER f = open_filter(path_of("pieces"));
     assert_true(count_absent(f, keys + 100000, 100000) > 98500);
-    tamis_filter_close(f);
 }
 
 /* ---- inside another file ---- */
 
 /* A file is as long as planned, and takes as much of the disk. */
-static void test_no_file_has_holes(void **state)
+TEST(test_no_file_has_holes)
 {
     static const size_t sizes[] = {0, 1000, 30000, N_KEYS};
-    (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct tamis_builder *b = builder_of(1e-8, sizes[i]);
+    for (size_t i = 0; i < N_OF(sizes); i++) {
         struct tamis_plan plan;
-        struct stat st;
-        assert_int_equal(tamis_builder_finish_file(b, path_of("dense"), NULL), 0);
-        assert_int_equal(tamis_plan_filter(sizes[i], 1e-8, &plan), 0);
-        assert_int_equal(stat(path_of("dense"), &st), 0);
-        assert_int_equal(st.st_size, plan.file_bytes);
+        BUILD(path_of("dense"), keys, sizes[i], .domain = &domain, .error = 1e-8);
+        OK(tamis_plan_filter(sizes[i], 1e-8, &plan));
+        struct stat st = stat_of(path_of("dense"));
+        IS(st.st_size, plan.file_bytes);
         assert_true((uint64_t)st.st_blocks * 512 >= plan.file_bytes);
-        tamis_builder_free(b);
-        unlink(path_of("dense"));
     }
 }
 
@@ -213,12 +177,6 @@ struct cancelled {
     int err;
 };
 
-static ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-    pthread_cancel(pthread_self());
-    return pwrite(fd, buf, n, offset);
-}
-
 static void *finish_cancelled(void *ctx)
 {
     struct cancelled *c = ctx;
@@ -228,40 +186,26 @@ static void *finish_cancelled(void *ctx)
 }
 
 /* It finishes first: its threads work on its stack. */
-static void test_cancelled_at_work(void **state)
+TEST(test_cancelled_at_work)
 {
     struct tamis_builder_options opt = {
         .size = sizeof opt, .domain = &domain, .error = 1e-4, .n_threads = 3};
     struct cancelled c = {.err = -1};
     pthread_t thread;
     void *result;
-    (void)state;
     size_t n_files = count_files(test_dir), n_tasks = count_files("/proc/self/task");
-    assert_int_equal(tamis_builder_create(&opt, &c.builder, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(c.builder, domain.tag, keys, N_KEYS), 0);
+    OK(tamis_builder_create(&opt, &c.builder, NULL));
+    OK(tamis_builder_add_hashes(c.builder, domain.tag, keys, N_KEYS));
     io_calls.pwrite = cancelling_pwrite;
-    assert_int_equal(pthread_create(&thread, NULL, finish_cancelled, &c), 0);
-    assert_int_equal(pthread_join(thread, &result), 0);
+    OK(pthread_create(&thread, NULL, finish_cancelled, &c));
+    OK(pthread_join(thread, &result));
     io_calls.pwrite = pwrite;
     assert_true(result == PTHREAD_CANCELED);
-    assert_int_equal(c.err, 0);
-    assert_int_equal(count_files("/proc/self/task"), n_tasks);
-    assert_int_equal(count_files(test_dir), n_files + 1);
+    IS(c.err, 0);
+    IS(count_files("/proc/self/task"), n_tasks);
+    IS(count_files(test_dir), n_files + 1);
     tamis_builder_free(c.builder);
     expect_present(path_of("cancelled"), N_KEYS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_an_existing_file_stays),
-        TEST_WITH_FAULTS(test_rename_never_replaces),
-        cmocka_unit_test(test_places_where_no_file_can_be),
-        cmocka_unit_test(test_read_only_directory),
-        TEST_WITH_FAULTS(test_failures_leave_no_file),
-        TEST_WITH_FAULTS(test_short_and_interrupted_calls),
-        cmocka_unit_test(test_no_file_has_holes),
-        cmocka_unit_test(test_cancelled_at_work),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, test_dir_remove)

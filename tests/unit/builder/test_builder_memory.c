@@ -53,7 +53,7 @@ static void add_many(struct tamis_builder *b, uint64_t n)
     for (uint64_t left = n; left > 0;) {
         size_t now = left < 4096 ? (size_t)left : 4096;
         random_hashes(some, now);
-        assert_int_equal(tamis_builder_add_hashes(b, tag, some, now), 0);
+        OK(tamis_builder_add_hashes(b, tag, some, now));
         left -= now;
     }
 }
@@ -98,7 +98,7 @@ static int build_one(void *ctx)
     return SANITIZED || taken <= most + SLACK ? 0 : 5;
 }
 
-static void test_hashes_and_filter_within_the_limit(void **state)
+TEST(test_hashes_and_filter_within_the_limit)
 {
     static const struct build cases[] = {
         {64 * MIB, 5 << 20, 0.01, 1, false, 0}, /* 40 and 6 MiB */
@@ -113,28 +113,19 @@ static void test_hashes_and_filter_within_the_limit(void **state)
         {MIB, 2 << 20, 1e-4, 2, true, 1},
         {4096, 1 << 20, 0.01, 1, true, 0},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         struct build c = cases[i];
         in_child(build_one, &c);
     }
 }
 
 /* A page of hashes may stay, however large their filter. */
-static void test_few_keys_are_never_spooled(void **state)
+TEST(test_few_keys_are_never_spooled)
 {
     struct build c = {1, 500, 0.01, 1, false, 0};
-    (void)state;
     in_child(build_one, &c);
     c = (struct build){4096, 500, 1e-8, 1, false, 0};
     in_child(build_one, &c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hashes_and_filter_within_the_limit),
-        cmocka_unit_test(test_few_keys_are_never_spooled),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

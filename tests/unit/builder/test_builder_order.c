@@ -5,12 +5,6 @@
 
 static uint64_t *wanted;
 
-static int compare_u64(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The first n hashes in order, each once; returns how many. */
 static size_t sorted(size_t n)
 {
@@ -31,9 +25,7 @@ static struct tamis_builder *listed_builder(uint64_t limit)
                                         .memory_limit = limit,
                                         .spool_dir = test_dir,
                                         .list_bits = 64};
-    struct tamis_builder *b;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    return b;
+    return builder_made(&opt);
 }
 
 static void expect_order(struct tamis_builder *b, size_t n)
@@ -41,14 +33,14 @@ static void expect_order(struct tamis_builder *b, size_t n)
     struct order *o;
     const uint64_t *block;
     size_t n_wanted = sorted(n), got = 0, n_block;
-    assert_int_equal(order_begin(b, &o), 0);
+    IS(order_begin(b, &o), 0);
     do {
-        assert_int_equal(order_next(o, &block, &n_block), 0);
+        IS(order_next(o, &block, &n_block), 0);
         assert_true(got + n_block <= n_wanted);
         assert_memory_equal(wanted + got, block, n_block * sizeof *block);
         got += n_block;
     } while (n_block > 0);
-    assert_int_equal(got, n_wanted);
+    IS(got, n_wanted);
     order_end(o);
 }
 
@@ -57,12 +49,12 @@ static void add_all(struct tamis_builder *b, size_t n)
     for (size_t done = 0, some; done < n; done += some) {
         some = 1 + random_below(3000);
         some = n - done < some ? n - done : some;
-        assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys + done, some), 0);
+        OK(tamis_builder_add_hashes(b, domain.tag, keys + done, some));
     }
 }
 
 /* Twice, and after a filter was made, which puts the hashes in another order. */
-static void test_in_order(void **state)
+TEST_WITH(repeatable, faults_off, test_in_order)
 {
     static const struct {
         uint64_t limit;
@@ -71,50 +63,44 @@ static void test_in_order(void **state)
         {0, 0},        {0, 1},           {0, 100000},       {1, 600},
         {4096, 20000}, {1 << 20, 15000}, {1 << 20, 400000}, {100, 512},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct tamis_builder *b = listed_builder(cases[i].limit);
+        BUILDER b = listed_builder(cases[i].limit);
         add_all(b, cases[i].n);
         expect_order(b, cases[i].n);
         expect_order(b, cases[i].n);
-        assert_int_equal(tamis_builder_finish_file(b, path_of("f"), NULL), 0);
+        OK(tamis_builder_finish_file(b, path_of("f"), NULL));
         expect_order(b, cases[i].n);
-        assert_int_equal(unlink(path_of("f")), 0);
-        tamis_builder_free(b);
+        OK(unlink(path_of("f")));
     }
 }
 
 /* The filter is the same, whatever order its hashes come back in. */
-static void test_same_filter(void **state)
+TEST_WITH(repeatable, faults_off, test_same_filter)
 {
-    (void)state;
     struct tamis_builder *b = listed_builder(1 << 20);
     add_all(b, 300000);
     expect_order(b, 300000);
     finish(b, path_of("listed"));
     finish(threaded_builder_of(0.01, 300000, 0, 1 << 20), path_of("plain"));
     assert_same_file(path_of("listed"), path_of("plain"));
-    assert_int_equal(unlink(path_of("listed")), 0);
-    assert_int_equal(unlink(path_of("plain")), 0);
+    OK(unlink(path_of("listed")));
+    OK(unlink(path_of("plain")));
 }
 
 /* Adding goes on after the hashes were read in order. */
-static void test_more_is_added(void **state)
+TEST(test_more_is_added)
 {
-    (void)state;
-    struct tamis_builder *b = listed_builder(1 << 20);
+    BUILDER b = listed_builder(1 << 20);
     add_all(b, 100000);
     expect_order(b, 100000);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys + 100000, 100000), 0);
+    OK(tamis_builder_add_hashes(b, domain.tag, keys + 100000, 100000));
     expect_order(b, 200000);
-    tamis_builder_free(b);
 }
 
 /* Repeats lie in one run, in several, and side by side. */
-static void test_repeats(void **state)
+TEST(test_repeats)
 {
-    uint64_t *before = malloc(60000 * sizeof *before);
-    (void)state;
+    FREED uint64_t *before = malloc(60000 * sizeof *before);
     memcpy(before, keys, 60000 * sizeof *before);
     for (size_t i = 0; i < 60000; i++)
         keys[i] = before[i % 7 == 0 ? i / 2 : i % 20000];
@@ -123,64 +109,49 @@ static void test_repeats(void **state)
     expect_order(b, 60000);
     tamis_builder_free(b);
     memcpy(keys, before, 60000 * sizeof *before);
-    free(before);
 }
 
 /* ---- the spool fails ---- */
 
-static void test_full_disk(void **state)
+TEST_WITH_FAULTS(test_full_disk)
 {
     struct tamis_builder *b = listed_builder(1 << 17);
     int err = 0;
-    (void)state;
     fail_once(CALL_PWRITE, 5, ENOSPC);
     for (size_t i = 0; i < 100 && !err; i++)
         err = tamis_builder_add_hashes(b, domain.tag, keys + i * 1000, 1000);
-    assert_int_equal(err, ENOSPC);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("f"), NULL), ENOSPC);
+    IS(err, ENOSPC);
+    IS(tamis_builder_finish_file(b, path_of("f"), NULL), ENOSPC);
     tamis_builder_free(b);
-    assert_int_equal(count_files(test_dir), 0);
+    IS(count_files(test_dir), 0);
 }
 
 /* A run that does not come back as it was written. */
-static void test_changed_spool(void **state)
+TEST(test_changed_spool)
 {
-    struct tamis_builder *b = listed_builder(1 << 17);
+    BUILDER b = listed_builder(1 << 17);
     struct order *o;
     const uint64_t *block;
     size_t n;
     int err;
     uint8_t byte;
-    (void)state;
     add_all(b, 50000);
-    assert_int_equal(pread(b->spool_fd, &byte, 1, 100003), 1);
+    IS(pread(b->spool_fd, &byte, 1, 100003), 1);
     byte ^= 4;
-    assert_int_equal(pwrite(b->spool_fd, &byte, 1, 100003), 1);
-    assert_int_equal(order_begin(b, &o), 0);
+    IS(pwrite(b->spool_fd, &byte, 1, 100003), 1);
+    IS(order_begin(b, &o), 0);
     do
         err = order_next(o, &block, &n);
     while (!err && n > 0);
-    assert_int_equal(err, EIO);
+    IS(err, EIO);
     assert_true(b->spool_damaged);
     order_end(o);
-    tamis_builder_free(b);
 }
 
 static int free_wanted(void **state)
 {
     free(wanted);
-    return tear_down(state);
+    return test_dir_remove(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_in_order, repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_same_filter, repeatable, faults_off),
-        cmocka_unit_test(test_more_is_added),
-        cmocka_unit_test(test_repeats),
-        cmocka_unit_test_setup_teardown(test_full_disk, faults_on, faults_off),
-        cmocka_unit_test(test_changed_spool),
-    };
-    return cmocka_run_group_tests(tests, set_up, free_wanted);
-}
+RUN_TESTS(set_up, free_wanted)

@@ -3,20 +3,11 @@
 #include "tests/unit/builder/builder_support.h"
 #include "lib/builder/inside.h"
 
-#include <dirent.h>
-#include <signal.h>
-
 enum { MOST_HASHES = 40000, MOST_BYTES = 2100 * PAGE_BYTES };
 
 /* ---- one filling, of any geometry ---- */
 
 static uint64_t hashes[MOST_HASHES], given[MOST_HASHES];
-
-static int compare_u64(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
 
 static void expect_same_hashes(size_t n)
 {
@@ -40,7 +31,8 @@ static void expect_finished(struct fill *f, uint64_t n_bytes)
     assert_true(atomic_load(&f->bits_set) == n_set);
 }
 
-static uint8_t *reference, *bits, *digests;
+static uint8_t reference[MOST_BYTES], digests[MOST_BYTES / PAGE_BYTES * DIGEST_BYTES];
+static _Alignas(PAGE_BYTES) uint8_t bits[MOST_BYTES];
 
 /* In pieces, as from a spool; each is put in another order. */
 static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_threads,
@@ -54,12 +46,11 @@ static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_th
     for (size_t i = 0; i < n; i++)
         geometry_add(reference, g, hashes[i]);
     memcpy(given, hashes, n * sizeof *given);
-    assert_int_equal(fill_begin(&f, g, bits, digests, piece, n_threads, region_bytes),
-                     0);
-    assert_int_equal(fill_finished(&f), 0);
+    IS(fill_begin(&f, g, bits, digests, piece, n_threads, region_bytes), 0);
+    IS(fill_finished(&f), 0);
     for (size_t done = 0; done < n || n == 0; done += piece) {
         size_t some = n - done < piece ? n - done : piece;
-        assert_int_equal(fill_add(&f, hashes + done, some, done + some == n), 0);
+        IS(fill_add(&f, hashes + done, some, done + some == n), 0);
         if (n == 0)
             break;
     }
@@ -71,17 +62,16 @@ static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_th
     expect_same_hashes(n);
 }
 
-static void test_equals_the_reference(void **state)
+TEST(test_equals_the_reference)
 {
     static const unsigned threads[] = {0, 1, 2, 3, 8};
     static const size_t few[] = {0, 1, 2, 31, 32, 33, 255, 256, 257};
-    (void)state;
     for (int round = 0; round < 200; round++) {
         struct geometry g = {.n_blocks = BLOCKS_PER_PAGE * (1 + random_below(90)),
                              .lanes = 1 + (uint32_t)random_below(MAX_LANES),
                              .words = 1 + (uint32_t)random_below(MAX_WORDS)};
         size_t n = round % 4 ? (size_t)random_below(MOST_HASHES + 1)
-                             : few[(size_t)random_below(sizeof few / sizeof few[0])];
+                             : few[(size_t)random_below(N_OF(few))];
         size_t piece = round % 3 ? n + 1 : 1 + (size_t)random_below(n + 1);
         if (n / piece > 50)
             piece = n / 50;
@@ -91,10 +81,9 @@ static void test_equals_the_reference(void **state)
 }
 
 /* The edges of blocks, regions and slices; and all keys in one place. */
-static void test_hashes_at_the_edges(void **state)
+TEST(test_hashes_at_the_edges)
 {
     const struct geometry g = {.n_blocks = BLOCKS_PER_PAGE * 7, .lanes = 2, .words = 5};
-    (void)state;
     for (uint64_t block = 0; block < g.n_blocks; block++) {
         uint64_t first = UINT64_MAX / g.n_blocks * block;
         for (size_t i = 0; i < 32; i++)
@@ -113,11 +102,10 @@ static void test_hashes_at_the_edges(void **state)
 }
 
 /* More than there may be regions of a page; and runs get shorter, for all to fit. */
-static void test_many_regions(void **state)
+TEST(test_many_regions)
 {
     const struct geometry g = {
         .n_blocks = BLOCKS_PER_PAGE * 2100, .lanes = 1, .words = 6};
-    (void)state;
     random_hashes(hashes, MOST_HASHES);
     for (unsigned n_threads = 1; n_threads <= 2; n_threads++)
         fill(&g, MOST_HASHES, MOST_HASHES, n_threads, PAGE_BYTES);
@@ -129,33 +117,32 @@ static int stop_at_once(void *ctx)
     return ENOSPC;
 }
 
-static void test_stops_when_told(void **state)
+TEST(test_stops_when_told)
 {
     const struct geometry g = {
         .n_blocks = BLOCKS_PER_PAGE * 80, .lanes = 3, .words = 4};
     struct fill f;
     int n_calls = 0;
-    (void)state;
     random_hashes(hashes, 10000);
     memcpy(given, hashes, sizeof given);
     memset(bits, 0, (size_t)g.n_blocks * g.lanes * BLOCK_BYTES);
-    assert_int_equal(fill_begin(&f, &g, bits, digests, 10000, 1, PAGE_BYTES), 0);
+    IS(fill_begin(&f, &g, bits, digests, 10000, 1, PAGE_BYTES), 0);
     f.between = stop_at_once;
     f.ctx = &n_calls;
-    assert_int_equal(fill_add(&f, hashes, 10000, true), ENOSPC);
-    assert_int_equal(n_calls, 1);
-    assert_int_equal(fill_finished(&f), PAGE_BYTES);
+    IS(fill_add(&f, hashes, 10000, true), ENOSPC);
+    IS(n_calls, 1);
+    IS(fill_finished(&f), PAGE_BYTES);
     fill_end(&f);
     expect_same_hashes(10000);
     /* Nor does it ask, where a lane is one region. */
-    assert_int_equal(fill_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
+    IS(fill_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
     assert_null(f.slices);
     f.between = stop_at_once;
     f.ctx = &n_calls;
     f.asks = true;
-    assert_int_equal(fill_add(&f, hashes, 10000, true), ENOSPC);
-    assert_int_equal(n_calls, 2);
-    assert_int_equal(atomic_load(&f.asked[0].n), 0);
+    IS(fill_add(&f, hashes, 10000, true), ENOSPC);
+    IS(n_calls, 2);
+    IS(atomic_load(&f.asked[0].n), 0);
     fill_end(&f);
 }
 
@@ -174,11 +161,8 @@ static void expect_reference(const char *path, size_t n)
     assert_memory_equal(file + s->offset, whole, (size_t)s->length);
     free(whole);
     free(file);
-    struct tamis_filter *f = open_filter(path);
-    struct tamis_verify report;
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    assert_int_equal(report.n_pages, s->length / PAGE_BYTES);
-    tamis_filter_close(f);
+    FILTER f = open_filter(path);
+    IS(verified(f).n_pages, s->length / PAGE_BYTES);
 }
 
 static void build_all_ways(double error, size_t n)
@@ -190,8 +174,7 @@ static void build_all_ways(double error, size_t n)
             threaded_builder_of(error, n, threads[i % 6], limits[i / 6]);
         if (i % 6 == 5 && i > 5)
             goto next; /* 256 threads once */
-        assert_int_equal(
-            tamis_builder_finish_file(b, path_of(i ? "other" : "first"), NULL), 0);
+        OK(tamis_builder_finish_file(b, path_of(i ? "other" : "first"), NULL));
         if (i) {
             assert_same_file(path_of("first"), path_of("other"));
             unlink(path_of("other"));
@@ -204,9 +187,8 @@ static void build_all_ways(double error, size_t n)
     unlink(path_of("first"));
 }
 
-static void test_the_same_file_however_it_is_built(void **state)
+TEST_WITH(repeatable, faults_off, test_the_same_file_however_it_is_built)
 {
-    (void)state;
     build_all_ways(0.01, 0);
     build_all_ways(0.01, 1);
     build_all_ways(0.01, 1000);
@@ -216,9 +198,8 @@ static void test_the_same_file_however_it_is_built(void **state)
 }
 
 /* Whatever fails, and wherever: what comes of the next try has every key. */
-static void test_a_failed_finish_then_a_good_one(void **state)
+TEST_WITH(repeatable, faults_off, test_a_failed_finish_then_a_good_one)
 {
-    (void)state;
     for (int round = 0; round < 2; round++) {
         struct tamis_builder *b =
             threaded_builder_of(1e-6, N_KEYS / 2, 3, round ? 1 << 20 : 64 << 20);
@@ -229,19 +210,17 @@ static void test_a_failed_finish_then_a_good_one(void **state)
             int err = tamis_builder_finish_file(b, path_of("attempt"), NULL);
             if (!err)
                 break;
-            assert_int_equal(err, ENOSPC);
-            assert_int_equal(count_files(test_dir), n_files);
+            IS(err, ENOSPC);
+            IS(count_files(test_dir), n_files);
             /* Keys of later calls join those of before. */
             if (nth == 1)
-                assert_int_equal(tamis_builder_add_hashes(
-                                     b, domain.tag, keys + N_KEYS / 2, N_KEYS / 8),
-                                 0);
+                OK(tamis_builder_add_hashes(b, domain.tag, keys + N_KEYS / 2,
+                                            N_KEYS / 8));
         }
         assert_true(nth > 2);
         fail_never();
-        assert_int_equal(tamis_builder_finish_file(b, path_of("attempt"), NULL),
-                         TAMIS_ERR_EXISTS);
-        assert_int_equal(tamis_builder_finish_file(b, path_of("again"), NULL), 0);
+        IS(tamis_builder_finish_file(b, path_of("attempt"), NULL), TAMIS_ERR_EXISTS);
+        OK(tamis_builder_finish_file(b, path_of("again"), NULL));
         expect_reference(path_of("attempt"), N_KEYS / 2 + N_KEYS / 8);
         assert_same_file(path_of("attempt"), path_of("again"));
         unlink(path_of("attempt"));
@@ -293,32 +272,29 @@ static ssize_t counting_pwrite(int fd, const void *buf, size_t n, off_t offset)
     return pwrite(fd, buf, n, offset);
 }
 
-static void test_threads_are_those_asked_for(void **state)
+TEST(test_threads_are_those_asked_for)
 {
     static const uint32_t asked[] = {0, 1, 2, 5};
     size_t n_open, before = count_threads(&n_open);
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
-        struct tamis_builder *b = threaded_builder_of(0.01, N_KEYS, asked[i], 0);
+        BUILDER b = threaded_builder_of(0.01, N_KEYS, asked[i], 0);
         size_t open_before = n_open, open_after;
         most_threads = 0;
         io_calls.pwrite = counting_pwrite;
-        assert_int_equal(tamis_builder_finish_file(b, path_of("counted"), NULL), 0);
+        OK(tamis_builder_finish_file(b, path_of("counted"), NULL));
         io_calls.pwrite = pwrite;
-        assert_int_equal(most_threads, before + (asked[i] ? asked[i] - 1 : 0));
-        assert_int_equal(n_open_to_signals, open_before);
-        assert_int_equal(count_threads(&open_after), before);
+        IS(most_threads, before + (asked[i] ? asked[i] - 1 : 0));
+        IS(n_open_to_signals, open_before);
+        IS(count_threads(&open_after), before);
         unlink(path_of("counted"));
-        tamis_builder_free(b);
     }
     /* None for what is quickly done. */
-    struct tamis_builder *b = threaded_builder_of(0.01, 1000, 8, 0);
+    BUILDER b = threaded_builder_of(0.01, 1000, 8, 0);
     most_threads = 0;
     io_calls.pwrite = counting_pwrite;
-    assert_int_equal(tamis_builder_finish_file(b, path_of("small"), NULL), 0);
+    OK(tamis_builder_finish_file(b, path_of("small"), NULL));
     io_calls.pwrite = pwrite;
-    assert_int_equal(most_threads, before);
-    tamis_builder_free(b);
+    IS(most_threads, before);
 }
 
 /* The page cache gets large folios of large writes, in order. */
@@ -336,54 +312,20 @@ static ssize_t sequential_pwrite(int fd, const void *buf, size_t n, off_t offset
     return pwrite(fd, buf, n, offset);
 }
 
-static void test_writes_are_large_and_in_order(void **state)
+TEST(test_writes_are_large_and_in_order)
 {
-    struct tamis_builder *b = threaded_builder_of(1e-8, N_KEYS, 3, 0);
+    BUILDER b = threaded_builder_of(1e-8, N_KEYS, 3, 0);
     struct tamis_plan plan;
-    (void)state;
     for (size_t i = 0; i < N_KEYS; i += MOST_HASHES) {
         random_hashes(hashes, MOST_HASHES);
-        assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, MOST_HASHES),
-                         0);
+        OK(tamis_builder_add_hashes(b, domain.tag, hashes, MOST_HASHES));
     }
     tamis_plan_filter(tamis_builder_n_keys(b), 1e-8, &plan);
     io_calls.pwrite = sequential_pwrite;
-    assert_int_equal(tamis_builder_finish_file(b, path_of("large"), NULL), 0);
+    OK(tamis_builder_finish_file(b, path_of("large"), NULL));
     io_calls.pwrite = pwrite;
-    assert_int_equal(n_large, (plan.bits_bytes + PAGE_BYTES) / (4 << 20) - 1);
+    IS(n_large, (plan.bits_bytes + PAGE_BYTES) / (4 << 20) - 1);
     assert_true(n_large >= 1 && n_small <= 3); /* first and last bits, the digests */
-    tamis_builder_free(b);
 }
 
-static int set_up_areas(void **state)
-{
-    reference = malloc(MOST_BYTES);
-    bits = aligned_alloc(PAGE_BYTES, MOST_BYTES);
-    digests = malloc(MOST_BYTES / PAGE_BYTES * DIGEST_BYTES);
-    return reference && bits && digests ? set_up(state) : -1;
-}
-
-static int tear_down_areas(void **state)
-{
-    free(reference);
-    free(bits);
-    free(digests);
-    return tear_down(state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_the_reference),
-        cmocka_unit_test(test_hashes_at_the_edges),
-        cmocka_unit_test(test_many_regions),
-        cmocka_unit_test(test_stops_when_told),
-        cmocka_unit_test_setup_teardown(test_the_same_file_however_it_is_built,
-                                        repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_a_failed_finish_then_a_good_one,
-                                        repeatable, faults_off),
-        cmocka_unit_test(test_threads_are_those_asked_for),
-        cmocka_unit_test(test_writes_are_large_and_in_order),
-    };
-    return cmocka_run_group_tests(tests, set_up_areas, tear_down_areas);
-}
+RUN_TESTS(set_up, test_dir_remove)

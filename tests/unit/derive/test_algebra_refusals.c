@@ -3,48 +3,31 @@
 #include "tests/support/algebra_support.h"
 
 #include <limits.h>
-#include <math.h>
 
 /* ---- damage ---- */
 
 /* In every mode, none too, which trusts the medium for its own probes only. */
-static void test_damaged_sources(void **state)
+TEST_WITH_KEYS(test_damaged_sources)
 {
-    struct tamis_derive_report report;
-    (void)state;
     for (int mode = TAMIS_CHECK_LAZY; mode <= TAMIS_CHECK_NONE; mode++) {
         struct tamis_filter_options opt = {.size = sizeof opt,
                                            .check = (enum tamis_check)mode};
-        struct tamis_filter *f[2];
         build("a", keys[0], N, 0.01), build("b", keys[0], N, 0.01);
         if (mode != TAMIS_CHECK_FULL)
-            flip_pages(path_of("a"), 3), flip_pages(path_of("b"), 2);
-        assert_int_equal(tamis_filter_open(path_of("a"), &opt, &f[0], NULL), 0);
-        assert_int_equal(tamis_filter_open(path_of("b"), &opt, &f[1], NULL), 0);
-        assert_int_equal(tamis_filter_derive(
-                             f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                             path_of("u"), NULL, &report, NULL),
-                         0);
-        assert_int_equal(report.n_damaged > 0, mode != TAMIS_CHECK_FULL);
-        assert_int_equal(
-            tamis_filter_derive(
-                f, 2, &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
-                path_of("i"), NULL, &report, NULL),
-            0);
-        assert_int_equal(tamis_filter_derive(&f[0], 1,
-                                             &(struct tamis_derivation){
-                                                 .operation = TAMIS_FOLD, .factor = 2},
-                                             path_of("f"), NULL, &report, NULL),
-                         0);
-        assert_int_equal(report.n_damaged > 0, mode != TAMIS_CHECK_FULL);
+            flip_pages("a", 3), flip_pages("b", 2);
+        struct tamis_filter *f[] = {opened_as("a", &opt), opened_as("b", &opt)};
+        OK(unite(f, 2, "u"));
+        IS(derived.n_damaged > 0, mode != TAMIS_CHECK_FULL);
+        OK(intersect(f, 2, "i"));
+        OK(fold(f[0], 2, "f"));
+        IS(derived.n_damaged > 0, mode != TAMIS_CHECK_FULL);
         for (const char *out = "uif"; *out; out++) {
             char name[2] = {*out, 0};
             check_whole(path_of(name));
             check_present(path_of(name), keys[0], N);
             remove(path_of(name));
         }
-        close_all(f, 2);
-        remove(path_of("a")), remove(path_of("b"));
+        forget();
     }
 }
 
@@ -52,22 +35,17 @@ static void test_damaged_sources(void **state)
 
 static void refused(struct tamis_filter **f, size_t n, int code)
 {
-    struct tamis_diag diag;
     enum tamis_answer answer;
-    const char *out = path_of("refused");
-    assert_int_equal(
-        tamis_filter_derive(f, n,
-                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
-                            out, NULL, NULL, &diag),
-        code);
-    assert_int_equal(diag.code, code);
-    assert_true(diag.what[0] != 0);
+    const char *out = "refused";
+    IS(intersect(f, n, out), code);
+    IS(derive_diag.code, code);
+    assert_true(derive_diag.what[0] != 0);
     if (n == 2)
-        assert_int_equal(tamis_filter_contains(f[0], f[1], &answer, NULL), code);
-    assert_false(exists(out));
+        IS(tamis_filter_contains(f[0], f[1], &answer, NULL), code);
+    assert_false(exists(place(out)));
 }
 
-static void test_refusals(void **state)
+TEST_WITH_KEYS(test_refusals)
 {
     struct tamis_domain before = domain;
     struct tamis_filter *a = built("a", keys[0], N, 0.01);
@@ -76,52 +54,37 @@ static void test_refusals(void **state)
     tamis_domain_init(&domain, 1, 43);
     struct tamis_filter *seed = built("seed", keys[0], N, 0.01);
     domain = before;
-    (void)state;
-    struct tamis_writer *w = create_writer(path_of("open"), 0.01, 2, 1000);
-    struct tamis_filter *open = open_filter(path_of("open"));
-    refused((struct tamis_filter *[]){a, shape}, 2, TAMIS_ERR_UNFIT);
-    refused((struct tamis_filter *[]){shape, a}, 2, TAMIS_ERR_UNFIT);
-    refused((struct tamis_filter *[]){a, stages}, 2, TAMIS_ERR_UNFIT);
-    refused((struct tamis_filter *[]){stages, stages}, 2, TAMIS_ERR_UNFIT);
-    refused((struct tamis_filter *[]){a, seed}, 2, TAMIS_ERR_MISMATCH);
-    refused((struct tamis_filter *[]){open}, 1, TAMIS_ERR_UNFIT);
+    WRITER w = create_writer(path_of("open"), 0.01, 2, 1000);
+    struct tamis_filter *open = opened_file("open");
+    struct {
+        struct tamis_filter *f[2];
+        size_t n;
+        int code;
+    } cases[] = {
+        {{a, shape}, 2, TAMIS_ERR_UNFIT},   {{shape, a}, 2, TAMIS_ERR_UNFIT},
+        {{a, stages}, 2, TAMIS_ERR_UNFIT},  {{stages, stages}, 2, TAMIS_ERR_UNFIT},
+        {{a, seed}, 2, TAMIS_ERR_MISMATCH}, {{open}, 1, TAMIS_ERR_UNFIT},
+        {{a, NULL}, 2, TAMIS_ERR_RANGE},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++)
+        refused(cases[i].f, cases[i].n, cases[i].code);
     refused(NULL, 0, TAMIS_ERR_RANGE);
-    refused((struct tamis_filter *[]){a, NULL}, 2, TAMIS_ERR_RANGE);
-    assert_int_equal(
-        tamis_filter_derive(
-            &a, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 0},
-            path_of("x"), NULL, NULL, NULL),
-        TAMIS_ERR_UNFIT);
+    IS(fold(a, 0, "x"), TAMIS_ERR_UNFIT);
     for (size_t i = 0; i < 4; i++) {
         static const double bad[] = {0, -1, 0.6, NAN};
-        assert_int_equal(
-            tamis_filter_derive(
-                &a, 1,
-                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = bad[i]},
-                path_of("x"), NULL, NULL, NULL),
-            TAMIS_ERR_RANGE);
+        IS(shrink(a, bad[i], "x"), TAMIS_ERR_RANGE);
     }
-    assert_int_equal(
-        tamis_filter_derive(
-            &a, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 1e-6},
-            path_of("x"), NULL, NULL, NULL),
-        TAMIS_ERR_UNFIT);
+    for (int i = 0; i < 2; i++) {
+        asks_no_report = i == 0;
+        IS(shrink(a, 1e-6, "x"), TAMIS_ERR_UNFIT);
+    }
     /* A file that is there already stays as it is. */
     file_write(path_of("there"), "x", 1);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("there"), NULL, NULL, NULL),
-        TAMIS_ERR_EXISTS);
-    size_t n;
-    uint8_t *bytes = file_read(path_of("there"), &n);
-    assert_int_equal(n, 1);
-    free(bytes);
-    struct tamis_filter *all[] = {a, shape, stages, seed, open};
-    close_all(all, 5);
-    tamis_writer_close(w);
+    IS(unite(&a, 1, "there"), TAMIS_ERR_EXISTS);
+    file_has(path_of("there"), "x", 1);
 }
 
-static void test_options(void **state)
+TEST_WITH_KEYS(test_options)
 {
     static char long_name[PATH_MAX + 1];
     struct tamis_filter *a = built("a", keys[0], 100, 0.01);
@@ -133,142 +96,75 @@ static void test_options(void **state)
         {.size = sizeof bad[0], .identity.binding_bytes = 1},
         {.size = 0, .identity.name = "x", .identity.name_bytes = 1},
     };
-    struct tamis_diag diag;
-    (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(
-            tamis_filter_derive(&a, 1,
-                                &(struct tamis_derivation){.operation = TAMIS_UNION},
-                                path_of("u"), &bad[i], NULL, NULL),
-            TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_derive(
-                         NULL, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                         path_of("u"), NULL, NULL, NULL),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(
-        tamis_filter_derive(&a, SIZE_MAX,
-                            &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("u"), NULL, NULL, NULL),
-        TAMIS_ERR_RANGE);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            NULL, NULL, NULL, &diag),
-        TAMIS_ERR_RANGE);
+    const struct tamis_derivation all = {.operation = TAMIS_UNION};
+    for (size_t i = 0; i < N_OF(bad); i++)
+        IS(tamis_filter_derive(&a, 1, &all, path_of("u"), &bad[i], NULL, NULL),
+           TAMIS_ERR_RANGE);
+    IS(unite(NULL, 1, "u"), TAMIS_ERR_RANGE);
+    IS(unite(&a, SIZE_MAX, "u"), TAMIS_ERR_RANGE);
+    IS(unite(&a, 1, NULL), TAMIS_ERR_RANGE);
     /* A directory, a name that is none, one that there is no room for. */
     snprintf(long_name, sizeof long_name, "%s/%0*d", test_dir, 300, 0);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            test_dir, NULL, NULL, &diag),
-        TAMIS_ERR_EXISTS);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("x/"), NULL, NULL, &diag),
-        EISDIR);
-    assert_non_null(strstr(diag.what, "not a name"));
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            long_name, NULL, NULL, &diag),
-        ENAMETOOLONG);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("no/x"), NULL, NULL, &diag),
-        ENOENT);
-    assert_int_equal(count_files(test_dir), 1);
-    tamis_filter_close(a);
+    IS(unite(&a, 1, test_dir), TAMIS_ERR_EXISTS);
+    IS(unite(&a, 1, "x/"), EISDIR);
+    assert_non_null(strstr(derive_diag.what, "not a name"));
+    IS(unite(&a, 1, long_name), ENAMETOOLONG);
+    IS(unite(&a, 1, "no/x"), ENOENT);
+    IS(count_files(test_dir), 1);
 }
 
 /* No operation, one that there is not, and a fold of none or of two. */
-static void test_derivations(void **state)
+TEST_WITH_KEYS(test_derivations)
 {
-    static const struct tamis_derivation none = {.operation = (enum tamis_operation)4},
-                                         fold = {.operation = TAMIS_FOLD, .factor = 1},
-                                         shrink = {.operation = TAMIS_SHRINK,
-                                                   .error = 0.5};
     struct tamis_filter *a = built("a", keys[0], 100, 0.01);
     struct tamis_filter *two[] = {a, a};
-    struct tamis_diag diag;
-    const char *to = path_of("u");
-    (void)state;
-    assert_int_equal(tamis_filter_derive(&a, 1, NULL, to, NULL, NULL, &diag),
-                     TAMIS_ERR_RANGE);
-    assert_non_null(strstr(diag.what, "no such derivation"));
-    assert_int_equal(tamis_filter_derive(&a, 1, &none, to, NULL, NULL, NULL),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_derive(two, 2, &fold, to, NULL, NULL, &diag),
-                     TAMIS_ERR_RANGE);
-    assert_non_null(strstr(diag.what, "one source, not 2"));
-    assert_int_equal(tamis_filter_derive(two, 2, &shrink, to, NULL, NULL, NULL),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_derive(&a, 0, &fold, to, NULL, NULL, NULL),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(count_files(test_dir), 1);
-    tamis_filter_close(a);
+    const struct {
+        size_t n;
+        struct tamis_derivation what;
+        const char *says;
+    } bad[] = {
+        {1, {.operation = (enum tamis_operation)4}, "no such derivation"},
+        {2, {.operation = TAMIS_FOLD, .factor = 1}, "one source, not 2"},
+        {2, {.operation = TAMIS_SHRINK, .error = 0.5}, "one source, not 2"},
+        {0, {.operation = TAMIS_FOLD, .factor = 1}, ""},
+    };
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        IS(derive_to(two, bad[i].n, bad[i].what, "u"), TAMIS_ERR_RANGE);
+        assert_non_null(strstr(derive_diag.what, bad[i].says));
+    }
+    IS(tamis_filter_derive(&a, 1, NULL, path_of("u"), NULL, NULL, NULL),
+       TAMIS_ERR_RANGE);
+    IS(count_files(test_dir), 1);
 }
 
 /* A disk that fails leaves no file, nor a part of one. */
-static void test_failing_disk(void **state)
+TEST_WITH_KEYS(test_failing_disk)
 {
+    faults_on(state);
     struct tamis_filter *a = built("a", keys[0], N, 0.01);
     size_t before = count_files(test_dir);
-    (void)state;
     for (unsigned long nth = 1; nth <= 3; nth++) {
         fail_once(CALL_PWRITE, nth, EIO);
-        assert_int_equal(
-            tamis_filter_derive(&a, 1,
-                                &(struct tamis_derivation){.operation = TAMIS_UNION},
-                                path_of("u"), NULL, NULL, NULL),
-            EIO);
-        assert_int_equal(count_files(test_dir), before);
+        IS(unite(&a, 1, "u"), EIO);
+        IS(count_files(test_dir), before);
     }
+    asks_no_report = true;
     fail_once(CALL_FSYNC, 1, ENOSPC);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("u"), NULL, NULL, NULL),
-        ENOSPC);
+    IS(unite(&a, 1, "u"), ENOSPC);
     /* The directory's; then it has its name already. */
     fail_once(CALL_FSYNC, 2, EIO);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("u"), NULL, NULL, NULL),
-        EIO);
-    assert_int_equal(count_files(test_dir), before);
+    IS(unite(&a, 1, "u"), EIO);
+    IS(count_files(test_dir), before);
     fail_never();
     fail_once(CALL_RENAME, 1, EACCES);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("u"), NULL, NULL, NULL),
-        EACCES);
+    IS(unite(&a, 1, "u"), EACCES);
     /* One of this name has come meanwhile. */
     fail_once(CALL_RENAME, 1, EEXIST);
-    assert_int_equal(
-        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                            path_of("u"), NULL, NULL, NULL),
-        TAMIS_ERR_EXISTS);
-    assert_int_equal(count_files(test_dir), before);
-    tamis_filter_close(a);
+    IS(unite(&a, 1, "u"), TAMIS_ERR_EXISTS);
+    IS(count_files(test_dir), before);
+    OK(unite(&a, 1, "u"));
+    asks_no_report = false;
+    faults_off(state);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
-
-static int set_up_faults(void **state)
-{
-    return set_up(state) || faults_on(state);
-}
-
-static int tear_down_faults(void **state)
-{
-    return faults_off(state) || test_dir_remove(state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_damaged_sources),
-        TEST(test_refusals),
-        TEST(test_options),
-        TEST(test_derivations),
-        cmocka_unit_test_setup_teardown(test_failing_disk, set_up_faults,
-                                        tear_down_faults),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

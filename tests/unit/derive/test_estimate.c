@@ -2,10 +2,6 @@
  * sets of keys, all from fixed seeds. */
 #include "tests/support/algebra_support.h"
 
-#include <math.h>
-
-#include "lib/kernel/kernel.h"
-
 /* ---- coverage, of bits in memory ---- */
 
 static unsigned n_trials;
@@ -91,29 +87,28 @@ static struct score score_of(const struct setting *s)
     return score;
 }
 
-static void test_coverage(void **state)
+TEST(test_coverage)
 {
     static const struct setting settings[] = {
         {{64, 1, 6}, 2000, 1500, 700}, {{64, 1, 8}, 3000, 3000, 3000},
         {{64, 1, 1}, 9000, 100, 9000}, {{64, 2, 3}, 2500, 1500, 900},
         {{64, 3, 6}, 1500, 1000, 500}, {{128, 1, 5}, 6000, 6000, 100},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < N_OF(settings); i++) {
         const struct setting *s = &settings[i];
         struct score score = score_of(s);
         check_share("keys", score.a, true);
         check_share("union", score.all, true);
         check_share("common", score.common, false);
         check_share("Jaccard", score.jaccard, false);
-        assert_int_equal(score.wide, 0);
+        IS(score.wide, 0);
         assert_true(fabs(score.mean_error) < 0.01 * (double)(s->a + s->common));
     }
 }
 
 /* A handful of keys, whose bits seldom meet, and filters of which a handful of bits are
  * clear: neither is distributed normally. */
-static void test_small_and_full(void **state)
+TEST(test_small_and_full)
 {
     static const struct setting settings[] = {
         {{256, 2, 4}, 20, 20, 0},    {{256, 2, 4}, 20, 20, 20},
@@ -121,8 +116,7 @@ static void test_small_and_full(void **state)
         {{64, 1, 6}, 20, 20, 20},    {{64, 1, 6}, 44000, 1000, 0},
         {{64, 1, 8}, 33000, 100, 0}, {{64, 1, 6}, 33000, 16000, 0},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < N_OF(settings); i++) {
         struct score score = score_of(&settings[i]);
         check_share("keys", score.a, true);
         check_share("union", score.all, true);
@@ -139,13 +133,12 @@ static void test_small_and_full(void **state)
 }
 
 /* Sets that have nothing in common, and equal ones: at the ends of what can be. */
-static void test_ends(void **state)
+TEST(test_ends)
 {
     static const struct setting apart = {{64, 1, 6}, 2000, 2000, 0},
                                 same = {{64, 1, 6}, 0, 0, 3000};
     uint64_t n_bytes = 0;
     struct score a = {0}, b = {0};
-    (void)state;
     assert_true(geometry_bytes(&apart.g, &n_bytes));
     uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
     for (unsigned t = 0; t < n_trials; t++) {
@@ -156,7 +149,7 @@ static void test_ends(void **state)
     check_share("nothing in common", a.common, true);
     check_share("nothing in common, Jaccard", a.jaccard, true);
     check_share("the same", b.common, true);
-    assert_int_equal(b.jaccard, n_trials);
+    IS(b.jaccard, n_trials);
     struct tamis_interval i;
     plan_keys_interval(&apart.g, 64 * 512, 0, &i);
     assert_true(i.value == 0 && i.low == 0 && i.high == 0);
@@ -175,183 +168,128 @@ static void check_error(struct tamis_filter *f)
 {
     struct tamis_estimate e;
     struct tamis_interval measured;
-    assert_int_equal(tamis_filter_estimate(f, &e, NULL), 0);
-    assert_int_equal(tamis_filter_measure(f, 400000, 7, &measured), 0);
+    OK(tamis_filter_estimate(f, &e, NULL));
+    OK(tamis_filter_measure(f, 400000, 7, &measured));
     /* Four deviations. */
     double half = measured.high - measured.low;
     assert_true(measured.low <= measured.value && measured.value <= measured.high);
     assert_true(fabs(e.error - measured.value) < half + 1e-5);
-    assert_int_equal(e.n_damaged, 0);
+    IS(e.n_damaged, 0);
 }
 
-static void test_files(void **state)
+TEST_WITH_KEYS(test_files)
 {
-    struct tamis_estimate e, stage;
+    struct tamis_estimate e;
     struct tamis_filter *a = built("a", keys[0], N, 0.01);
     struct tamis_filter *b = built("b", keys[1], N, 0.0005);
-    (void)state;
     check_error(a), check_error(b);
-    assert_int_equal(tamis_filter_estimate(a, &e, NULL), 0);
+    OK(tamis_filter_estimate(a, &e, NULL));
     assert_true(e.keys.low <= N && e.keys.high >= N && e.keys.high < N * 1.05);
-    assert_int_equal(tamis_filter_estimate_stage(a, 0, &stage, NULL), 0);
-    assert_true(fabs(stage.error - e.error) < 1e-12);
-    assert_true(fabs(stage.keys.low - e.keys.low) < 1e-6);
     struct tamis_filter *both[] = {a, built("c", keys[1], N, 0.01)};
-    assert_int_equal(tamis_filter_derive(
-                         both, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
-                         path_of("u"), NULL, NULL, NULL),
-                     0);
-    struct tamis_filter *u = open_filter(path_of("u"));
+    OK(unite(both, 2, "u"));
+    struct tamis_filter *u = opened_file("u");
     check_error(u);
-    tamis_filter_close(a), tamis_filter_close(b);
-    tamis_filter_close(both[1]), tamis_filter_close(u);
 }
 
 /* A filter that grew: stages add up. */
-static void test_grown(void **state)
+TEST_WITH_KEYS(test_grown)
 {
-    struct tamis_writer *w;
     struct tamis_writer_options opt = {
         .size = sizeof opt, .growth = {.first_capacity = 1000}, .domain = &domain};
-    struct tamis_estimate e, stage;
-    double sum = 0;
-    (void)state;
-    assert_int_equal(tamis_writer_create(path_of("g"), &opt, &w, NULL), 0);
+    struct tamis_estimate e;
+    struct tamis_writer *w = writer_made(path_of("g"), &opt);
     add_hashes(w, keys[0], N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    struct tamis_filter *f = open_filter(path_of("g"));
-    assert_int_equal(tamis_filter_estimate(f, &e, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
+    struct tamis_filter *f = opened_file("g");
+    OK(tamis_filter_estimate(f, &e, NULL));
     assert_true(e.keys.value > N * 0.98 && e.keys.value < N * 1.02);
     check_error(f);
-    struct tamis_filter_info info;
-    assert_int_equal(tamis_filter_info(f, &info), 0);
-    assert_true(info.n_stages > 2);
-    for (uint32_t i = 0; i < info.n_stages; i++) {
-        assert_int_equal(tamis_filter_estimate_stage(f, i, &stage, NULL), 0);
-        sum += stage.keys.value;
-    }
-    assert_true(fabs(sum - e.keys.value) < 1e-6 * sum);
-    assert_int_equal(tamis_filter_estimate_stage(f, info.n_stages, &stage, NULL),
-                     TAMIS_ERR_RANGE);
-    tamis_filter_close(f);
+    assert_true(filter_info(f).n_stages > 2);
     tamis_writer_close(w);
 }
 
 /* Half of them shared; of other sizes too; and with a page lost in each. */
-static void test_compare(void **state)
+TEST_WITH_KEYS(test_compare)
 {
     struct tamis_comparison c;
     uint64_t mixed[N];
-    (void)state;
     memcpy(mixed, keys[0], sizeof mixed / 2);
     memcpy(mixed + N / 2, keys[1], sizeof mixed / 2);
     struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
                                 built("b", mixed, N, 0.01)};
-    assert_int_equal(
-        tamis_filter_derive(
-            &f[1], 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 2},
-            path_of("h"), NULL, NULL, NULL),
-        0);
-    assert_int_equal(tamis_filter_compare(f[0], f[1], &c, NULL), 0);
+    OK(fold(f[1], 2, "h"));
+    IS(tamis_filter_compare(f[0], f[1], &c, NULL), 0);
     assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
     assert_true(c.jaccard.low <= 1.0 / 3 && c.jaccard.high >= 1.0 / 3);
     assert_true(c.jaccard.high - c.jaccard.low < 0.05);
-    struct tamis_filter *half = open_filter(path_of("h"));
-    assert_int_equal(tamis_filter_compare(f[0], half, &c, NULL), 0);
+    struct tamis_filter *half = opened_file("h");
+    IS(tamis_filter_compare(f[0], half, &c, NULL), 0);
     assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
-    assert_int_equal(tamis_filter_compare(f[0], NULL, &c, NULL), TAMIS_ERR_RANGE);
-    tamis_filter_close(half);
-    close_all(f, 2);
+    IS(tamis_filter_compare(f[0], NULL, &c, NULL), TAMIS_ERR_RANGE);
     uint8_t zeros[PAGE_BYTES] = {0};
-    file_poke(path_of("a"), commit_of(path_of("a")).stages[0].offset, zeros,
-              PAGE_BYTES);
-    file_poke(path_of("b"), commit_of(path_of("b")).stages[0].offset + PAGE_BYTES,
-              zeros, PAGE_BYTES);
-    struct tamis_filter *g[] = {open_filter(path_of("a")), open_filter(path_of("b"))};
-    assert_int_equal(tamis_filter_compare(g[0], g[1], &c, NULL), 0);
-    assert_int_equal(c.n_damaged, 2);
+    file_poke(path_of("a"), first_of("a").offset, zeros, PAGE_BYTES);
+    file_poke(path_of("b"), first_of("b").offset + PAGE_BYTES, zeros, PAGE_BYTES);
+    struct tamis_filter *g[] = {opened_file("a"), opened_file("b")};
+    IS(tamis_filter_compare(g[0], g[1], &c, NULL), 0);
+    IS(c.n_damaged, 2);
     assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
     struct tamis_estimate e;
-    assert_int_equal(tamis_filter_estimate(g[0], &e, NULL), 0);
-    assert_int_equal(e.n_damaged, 1);
+    OK(tamis_filter_estimate(g[0], &e, NULL));
+    IS(e.n_damaged, 1);
     assert_true(e.keys.low <= N && e.keys.high >= N);
     assert_true(e.error > 0.1); /* an eighth is all ones */
-    close_all(g, 2);
 }
 
 /* Every page is damaged, or of nothing but ones, or empty: the interval is all that may
  * be, or nothing. */
-static void test_nothing_to_tell_from(void **state)
+TEST_WITH_KEYS(test_nothing_to_tell_from)
 {
     struct tamis_estimate e;
     struct tamis_comparison c;
-    (void)state;
-    tamis_filter_close(built("a", keys[0], N, 0.01));
-    flip_pages(path_of("a"), 1);
-    struct tamis_filter *damaged = open_filter(path_of("a"));
-    assert_int_equal(tamis_filter_derive(&damaged, 1,
-                                         &(struct tamis_derivation){
-                                             .operation = TAMIS_FOLD, .factor = 1},
-                                         path_of("b"), NULL, NULL, NULL),
-                     0);
-    struct tamis_filter *full = open_filter(path_of("b")),
-                        *empty = built("c", keys[0], 0, 0.01);
-    assert_int_equal(tamis_filter_estimate(damaged, &e, NULL), 0);
+    build("a", keys[0], N, 0.01);
+    flip_pages("a", 1);
+    struct tamis_filter *damaged = opened_file("a");
+    OK(fold(damaged, 1, "b"));
+    struct tamis_filter *full = opened_file("b"), *empty = built("c", keys[0], 0, 0.01);
+    OK(tamis_filter_estimate(damaged, &e, NULL));
     assert_true(e.keys.low == 0 && isinf(e.keys.high) && e.error >= 1);
-    assert_int_equal(tamis_filter_estimate(full, &e, NULL), 0);
+    OK(tamis_filter_estimate(full, &e, NULL));
     assert_true(isinf(e.keys.value) && isinf(e.keys.high) && e.error >= 1);
-    assert_int_equal(tamis_filter_estimate(empty, &e, NULL), 0);
+    OK(tamis_filter_estimate(empty, &e, NULL));
     assert_true(e.keys.high == 0 && e.error == 0);
-    assert_int_equal(tamis_filter_compare(damaged, full, &c, NULL), 0);
+    IS(tamis_filter_compare(damaged, full, &c, NULL), 0);
     assert_true(c.common.low == 0 && isinf(c.common.high));
     assert_true(c.jaccard.low == 0 && c.jaccard.high == 1);
-    assert_int_equal(tamis_filter_compare(full, full, &c, NULL), 0);
+    IS(tamis_filter_compare(full, full, &c, NULL), 0);
     assert_true(c.n_damaged == 0 && isinf(c.all.value));
     assert_true(c.common.low == 0 && isinf(c.common.high));
     assert_true(c.jaccard.low == 0 && c.jaccard.high == 1);
-    assert_int_equal(tamis_filter_compare(empty, empty, &c, NULL), 0);
+    IS(tamis_filter_compare(empty, empty, &c, NULL), 0);
     assert_true(c.all.high == 0 && c.common.high == 0 && c.jaccard.high == 1);
-    tamis_filter_close(damaged), tamis_filter_close(full), tamis_filter_close(empty);
 }
 
-static void test_nothing_given(void **state)
+TEST_WITH_KEYS(test_nothing_given)
 {
     struct tamis_estimate e;
     struct tamis_comparison c;
     struct tamis_interval i;
     struct tamis_filter *a = built("a", keys[0], 100, 0.01),
                         *b = grown("b", keys[0], N);
-    (void)state;
     memset(&e, 0xff, sizeof e);
-    assert_int_equal(tamis_filter_estimate(NULL, &e, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_estimate(NULL, &e, NULL), TAMIS_ERR_RANGE);
     assert_true(e.error == 0);
-    assert_int_equal(tamis_filter_estimate(a, NULL, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_estimate_stage(NULL, 0, &e, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_estimate_stage(a, 0, NULL, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_measure(a, 5, 1, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_measure(NULL, 5, 1, &i), TAMIS_ERR_RANGE);
+    IS(tamis_filter_estimate(a, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_measure(a, 5, 1, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_measure(NULL, 5, 1, &i), TAMIS_ERR_RANGE);
     assert_true(i.value == 1 && i.low == 0 && i.high == 1);
-    assert_int_equal(tamis_filter_measure(a, 0, 1, &i), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_compare(a, a, NULL, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_compare(a, b, &c, NULL), TAMIS_ERR_UNFIT);
+    IS(tamis_filter_measure(a, 0, 1, &i), TAMIS_ERR_RANGE);
+    IS(tamis_filter_compare(a, a, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_compare(a, b, &c, NULL), TAMIS_ERR_UNFIT);
     assert_true(isfinite(c.common.high) && c.common.high == 0);
-    tamis_filter_close(a), tamis_filter_close(b);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_small_and_full),
-        cmocka_unit_test(test_ends),
-        TEST(test_files),
-        TEST(test_grown),
-        TEST(test_compare),
-        TEST(test_nothing_to_tell_from),
-        TEST(test_nothing_given),
-    };
     n_trials = by_form(300, 1000);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests(NULL, NULL);
 }

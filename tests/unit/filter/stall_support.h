@@ -4,10 +4,8 @@
 #define TAMIS_TESTS_STALL_SUPPORT_H
 
 #include "tests/support/pair_support.h"
-#include "tests/support/reason.h"
 
 #include <semaphore.h>
-#include <sys/mman.h>
 
 static UNUSED void add_up_to(size_t from, size_t to)
 {
@@ -84,14 +82,14 @@ static UNUSED void grow_once(enum where where)
     size_t before = where ? ends[where - 1] : FIRST;
     uint32_t n_stages = commit_of(path).n_stages;
     add_up_to(before, ends[where]);
-    assert_int_equal(commit_of(path).n_stages, n_stages + 1);
+    IS(commit_of(path).n_stages, n_stages + 1);
 }
 
 static UNUSED pthread_t start_held(enum where where)
 {
     pthread_t thread;
     place = where;
-    assert_int_equal(pthread_create(&thread, NULL, probe_held, &place), 0);
+    OK(pthread_create(&thread, NULL, probe_held, &place));
     while (sem_wait(&is_there) != 0)
         ;
     return thread;
@@ -101,7 +99,7 @@ static UNUSED void *end_held(pthread_t thread)
 {
     void *result;
     sem_post(&may_go);
-    assert_int_equal(pthread_join(thread, &result), 0);
+    OK(pthread_join(thread, &result));
     return result;
 }
 
@@ -134,7 +132,6 @@ static UNUSED int stalls_close(void **state)
     return n_mappings() == 0 ? 0 : -1;
 }
 
-#define TEST_WITH_STALLS(f)                                                            \
-    cmocka_unit_test_setup_teardown(f, stalls_open, stalls_close)
+#define TEST_WITH_STALLS(name) TEST_WITH(stalls_open, stalls_close, name)
 
 #endif

@@ -1,15 +1,11 @@
 /* Expectations that a reader may have of a file (R5): its names, its age, the watermark
  * that it must have reached, and keys of its domain. */
-#include "tests/support/support.h"
+#include "tests/support/filters.h"
 
 enum { N_KEYS = 50 * 1000 };
 static uint64_t keys[N_KEYS];
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 /* ---- what a reader expects ---- */
 
@@ -18,23 +14,19 @@ static const uint8_t store_uuid[UUID_BYTES] = {9, 8, 7};
 static void expect_open(const char *path, const struct tamis_filter_options *opt,
                         int code)
 {
-    struct tamis_filter *f = (void *)1;
+    FILTER f = (void *)1;
     struct tamis_diag diag;
-    assert_int_equal(tamis_filter_open(path, opt, &f, &diag), code);
+    IS(tamis_filter_open(path, opt, &f, &diag), code);
     if (code) {
         assert_null(f);
         assert_true(diag.code == code && diag.what[0] && diag.file[0]);
     }
-    tamis_filter_close(f);
 }
 
-static void test_expectations(void **state)
+TEST(test_expectations)
 {
     const char *path = path_of("expected");
     struct tamis_domain domain, other;
-    struct tamis_filter_info info;
-    struct tamis_writer *w;
-    (void)state;
     tamis_domain_init(&domain, 1, 7);
     tamis_domain_init(&other, 1, 8);
     struct tamis_writer_options made = {.size = sizeof made,
@@ -45,9 +37,9 @@ static void test_expectations(void **state)
                                         .identity.binding = "bind",
                                         .identity.binding_bytes = 4,
                                         .identity.store_uuid = store_uuid};
-    assert_int_equal(tamis_writer_create(path, &made, &w, NULL), 0);
+    struct tamis_writer *w = writer_made(path, &made);
     add_hashes(w, keys, 250);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
+    struct tamis_filter_info info = writer_info(w);
     assert_true(info.n_stages == 2);
 
     const struct tamis_filter_options good = {.size = sizeof good,
@@ -78,23 +70,21 @@ static void test_expectations(void **state)
     for (size_t i = 0; i < 10; i++)
         expect_open(path, &bad[i], TAMIS_ERR_MISMATCH);
 
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     struct tamis_filter_options odd = good;
     odd.check = 4;
     expect_open(path, &odd, TAMIS_ERR_RANGE);
 }
 
-static void test_expectations_of_a_sealed_filter(void **state)
+TEST(test_expectations_of_a_sealed_filter)
 {
     const char *path = path_of("expected sealed");
     struct tamis_writer *w = create_writer(path, 0.01, 2, 100);
     struct tamis_filter_options opt = {.size = sizeof opt};
-    struct tamis_filter_info info;
-    (void)state;
     add_hashes(w, keys, 250);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_seal(w, 1, NULL, NULL));
+    struct tamis_filter_info info = writer_info(w);
+    OK(tamis_writer_close(w));
     opt.table_digest = info.table_digest;
     expect_open(path, &opt, 0);
     opt.table_digest++;
@@ -108,90 +98,72 @@ static void expect_behind(struct tamis_filter *f)
     enum tamis_reason why;
     uint64_t absent = ~UINT64_C(0);
     struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, keys[0]);
-    assert_int_equal(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(tamis_filter_probe_batch(f, key.tag, keys, 64, &absent, &why), 0);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(absent, 0);
+    IS(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
+    IS(why, TAMIS_BEHIND);
+    IS(tamis_filter_probe_batch(f, key.tag, keys, 64, &absent, &why), 0);
+    IS(why, TAMIS_BEHIND);
+    IS(absent, 0);
 }
 
 /* It will never catch up, and no page of it has to be checked first. */
-static void test_behind_for_ever(void **state)
+TEST(test_behind_for_ever)
 {
     const char *path = path_of("behind for ever");
     struct tamis_builder_options built = {.size = sizeof built, .watermark = 9};
     struct tamis_filter_options opt = {
         .size = sizeof opt, .min_watermark = 10, .check = TAMIS_CHECK_NONE};
-    struct tamis_builder *b;
-    struct tamis_filter *f;
-    (void)state;
-    assert_int_equal(tamis_builder_create(&built, &b, NULL), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
+    FILTER f;
+    struct tamis_builder *b = builder_made(&built);
+    OK(tamis_builder_finish_file(b, path, NULL));
     tamis_builder_free(b);
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
+    OK(tamis_filter_open(path, &opt, &f, NULL));
     expect_behind(f);
     tamis_filter_close(f);
     opt.min_watermark = 9;
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
-    assert_int_equal(ask(f, keys[0], NULL), TAMIS_ABSENT);
-    tamis_filter_close(f);
+    OK(tamis_filter_open(path, &opt, &f, NULL));
+    IS(ask(f, keys[0], NULL), TAMIS_ABSENT);
 }
 
-static void test_behind_until_the_writer_catches_up(void **state)
+TEST(test_behind_until_the_writer_catches_up)
 {
     const char *path = path_of("behind");
     struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
-    struct tamis_filter_options opt = {.size = sizeof opt, .min_watermark = 10};
-    struct tamis_filter *f;
-    (void)state;
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
+    FILTER f = OPEN_AS(path, .min_watermark = 10);
     expect_behind(f);
-    assert_int_equal(tamis_writer_commit(w, 9, NULL), 0);
+    OK(tamis_writer_commit(w, 9, NULL));
     expect_behind(f);
     add_hashes(w, keys + 100, 5000); /* growth alone is no progress */
     expect_behind(f);
-    assert_int_equal(tamis_writer_commit(w, 10, NULL), 0);
+    OK(tamis_writer_commit(w, 10, NULL));
     assert_true(count_absent(f, keys, 100) > 90);
-    assert_int_equal(count_absent(f, keys + 100, 5000), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(count_absent(f, keys + 100, 5000), 0);
+    OK(tamis_writer_close(w));
     /* The call may require more than the open did, and never less. */
     struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, 1);
     enum tamis_reason why;
-    assert_int_equal(filter_probe_from(f, 11, 0, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(filter_probe_from(f, 5, 0, &key, &why), TAMIS_ABSENT);
-    tamis_filter_close(f);
+    IS(filter_probe_from(f, 11, 0, &key, &why), TAMIS_MAYBE);
+    IS(why, TAMIS_BEHIND);
+    IS(filter_probe_from(f, 5, 0, &key, &why), TAMIS_ABSENT);
 }
 
-static void test_foreign_keys_are_maybe(void **state)
+TEST(test_foreign_keys_are_maybe)
 {
     struct tamis_writer *w = create_writer(path_of("foreign"), 0.01, 2, 1000);
     struct tamis_filter *f = open_filter(path_of("foreign"));
     struct tamis_key key = {NULL, 0, 5, 0};
     enum tamis_reason why;
     uint64_t absent[2] = {~UINT64_C(0), ~UINT64_C(0)};
-    (void)state;
-    assert_int_equal(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_MISMATCH);
-    assert_int_equal(tamis_filter_probe_batch(f, 1, keys, 65, absent, &why), 0);
+    IS(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
+    IS(why, TAMIS_MISMATCH);
+    IS(tamis_filter_probe_batch(f, 1, keys, 65, absent, &why), 0);
     assert_true(why == TAMIS_MISMATCH && absent[0] == 0 && absent[1] == 0);
-    assert_int_equal(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(tamis_filter_probe(f, NULL, &why), TAMIS_MAYBE);
+    IS(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
+    IS(tamis_filter_probe(f, NULL, &why), TAMIS_MAYBE);
     tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     tamis_filter_close(NULL);
-    assert_int_equal(tamis_writer_close(NULL), 0);
+    OK(tamis_writer_close(NULL));
     tamis_builder_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expectations),
-        cmocka_unit_test(test_expectations_of_a_sealed_filter),
-        cmocka_unit_test(test_behind_for_ever),
-        cmocka_unit_test(test_behind_until_the_writer_catches_up),
-        cmocka_unit_test(test_foreign_keys_are_maybe),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

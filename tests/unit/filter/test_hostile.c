@@ -1,43 +1,25 @@
 /* Filters made by hand to hurt, their checksums right: every one gets a verdict that
  * says what is wrong, with which field and at which byte; all ways in agree on it; no
- * memory is taken for what a file only claims to have. */
-#include "tests/support/support.h"
+ * memory is taken for what a file only claims to have. A case for each kind of verdict:
+ * the tests of format/ have all damages. */
+#include "tests/support/one_file.h"
 
-#include <sys/resource.h>
-
-#include "format/checksum.h"
 #include "tests/support/hostile_cases.h"
 
 enum { N_KEYS = 3000 };
 static uint64_t keys[N_KEYS];
 static uint8_t *sealed, *growing; /* good files */
 static size_t n_sealed, n_growing;
-static char path[1024];
 
 static int set_up(void **state)
 {
     random_hashes(keys, N_KEYS);
-    if (test_dir_create(state) != 0)
+    if (one_file_create(state) != 0)
         return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    struct tamis_builder *b;
-    struct tamis_domain d;
-    tamis_domain_init(&d, 1, 3);
-    struct tamis_builder_options opt = {.size = sizeof opt,
-                                        .domain = &d,
-                                        .error = 1e-6,
-                                        .identity.name = "seg",
-                                        .identity.name_bytes = 3};
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, d.tag, keys, N_KEYS), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
-    tamis_builder_free(b);
+    BUILD(path, keys, N_KEYS, .error = 1e-6, .identity.name = "seg",
+          .identity.name_bytes = 3);
     sealed = file_read(path, &n_sealed);
-    unlink(path);
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 600);
-    add_hashes(w, keys, N_KEYS);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    grow_to(path, 600, keys, N_KEYS, 1);
     growing = file_read(path, &n_growing);
     return 0;
 }
@@ -55,7 +37,7 @@ static int tear_down(void **state)
 static long peak_kilobytes(void)
 {
     struct rusage usage;
-    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    IS(getrusage(RUSAGE_SELF, &usage), 0);
     return usage.ru_maxrss;
 }
 
@@ -77,7 +59,6 @@ static long own_kilobytes(void)
 
 static void ignore_field(void *ctx, const struct tamis_field *field)
 {
-    (void)field;
     ++*(int *)ctx;
 }
 
@@ -133,33 +114,38 @@ static void put_record(uint8_t *file, const struct commit *c, uint8_t slot)
     memcpy(file + commit_slot_offset(slot), record, commit_slot_bytes(slot));
 }
 
-static void make_case(const struct hostile *h, bool only_a)
+/* The file becomes the good one, with this record in its slots, or in slot A alone. */
+static void write_record(bool birth, const struct commit *c, bool only_a)
 {
-    bool birth = h->base == BIRTH;
     size_t n = birth ? n_sealed : n_growing;
-    uint8_t *bytes = malloc(n);
+    FREED uint8_t *bytes = malloc(n);
     assert_non_null(bytes);
     memcpy(bytes, birth ? sealed : growing, n);
+    put_record(bytes, c, birth ? SLOT_BIRTH : SLOT_A);
+    if (!birth && !only_a)
+        put_record(bytes, c, SLOT_B);
     file_write(path, bytes, n);
-    struct commit c = commit_of(path);
+}
+
+static struct commit good_record(bool birth)
+{
+    file_write(path, birth ? sealed : growing, birth ? n_sealed : n_growing);
+    return commit_of(path);
+}
+
+static void make_case(const struct hostile *h, bool only_a)
+{
+    struct commit c = good_record(h->base == BIRTH);
     if (only_a)
         c.sequence++; /* A wins; B is good, and must not be fallen back to */
     h->hurt(&c);
-    if (birth)
-        put_record(bytes, &c, SLOT_BIRTH);
-    else
-        put_record(bytes, &c, SLOT_A);
-    if (!birth && !only_a)
-        put_record(bytes, &c, SLOT_B);
-    file_write(path, bytes, n);
-    free(bytes);
+    write_record(h->base == BIRTH, &c, only_a);
 }
 
-static void every_case_has_its_verdict(void **state)
+TEST(every_case_has_its_verdict)
 {
-    (void)state;
     long before = peak_kilobytes();
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         const struct hostile *h = &cases[i];
         uint8_t slot = h->base == BIRTH ? SLOT_BIRTH : SLOT_A;
         for (int only_a = 0; only_a <= (h->base == GROWN); only_a++) {
@@ -180,45 +166,31 @@ static const struct hostile_identity {
     uint32_t at, n_bytes;
     uint64_t value;
 } identities[] = {
-#define BITS_OF_NAN UINT64_C(0x7ff8000000000000)
-    {"target_error", "out of range", TAMIS_ERR_DAMAGED, 88, 8, BITS_OF_NAN},
-    {"target_error", "out of range", TAMIS_ERR_DAMAGED, 88, 8, 0},
-    {"growth_factor", "out of range", TAMIS_ERR_DAMAGED, 96, 8, BITS_OF_NAN},
-    {"growth_factor", "out of range", TAMIS_ERR_DAMAGED, 96, 8,
-     UINT64_C(0x7ff0000000000000)},
-    {"tightening_ratio", "out of range", TAMIS_ERR_DAMAGED, 104, 8, BITS_OF_NAN},
+    {"target_error", "out of range", TAMIS_ERR_DAMAGED, 88, 8,
+     UINT64_C(0x7ff8000000000000)},
     {"first_capacity", "out of range", TAMIS_ERR_DAMAGED, 112, 8, UINT64_MAX},
-    {"first_capacity", "out of range", TAMIS_ERR_DAMAGED, 112, 8, 0},
-    {"header_pages", "out of range", TAMIS_ERR_DAMAGED, 12, 4, 0},
-    {"header_pages", "out of range", TAMIS_ERR_DAMAGED, 12, 4, 2},
     {"header_pages", "out of range", TAMIS_ERR_DAMAGED, 12, 4, UINT32_MAX},
-    {"name_bytes", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 256},
     {"name_bytes", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 65535},
     {"name", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 200},
     {"kind", "does not know", TAMIS_ERR_VERSION, 72, 2, 9},
-    {"hash_id", "does not know", TAMIS_ERR_VERSION, 74, 2, 0},
-    {"growth_rule", "does not know", TAMIS_ERR_VERSION, 76, 2, 7},
     {"incompat", "does not know", TAMIS_ERR_VERSION, 32, 8, 1},
-    {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 0},
     {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 2},
     {"kind_area", "not zero", TAMIS_ERR_DAMAGED, 384, 1, 1},
     {"unused", "not zero", TAMIS_ERR_DAMAGED, 896, 1, 1},
 };
 
-static void every_identity_has_its_verdict(void **state)
+TEST(every_identity_has_its_verdict)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++) {
+    for (size_t i = 0; i < N_OF(identities); i++) {
         const struct hostile_identity *w = &identities[i];
         const struct hostile h = {w->field, NULL, GROWN, w->code, w->field, w->why, 0};
-        uint8_t *bytes = malloc(n_growing);
+        FREED uint8_t *bytes = malloc(n_growing);
         assert_non_null(bytes);
         memcpy(bytes, growing, n_growing);
         for (uint32_t k = 0; k < w->n_bytes; k++)
             bytes[w->at + k] = (uint8_t)(w->value >> (8 * k));
         checksum_set(bytes, IDENTITY_BYTES, 0);
         file_write(path, bytes, n_growing);
-        free(bytes);
         /* A field's own offset, but for a name that its length runs beyond. */
         expect_refused(&h, strcmp(w->field, "name") == 0 ? 128 : w->at);
     }
@@ -228,14 +200,12 @@ static void every_identity_has_its_verdict(void **state)
 
 /* A file that has the size it claims, and nothing in it: a stage of 2^32 blocks and
  * four lanes, 1 TiB, all of it a hole. */
-static void a_tebibyte_of_holes_takes_no_memory(void **state)
+TEST(a_tebibyte_of_holes_takes_no_memory)
 {
     struct tamis_diag diag;
     struct tamis_filter *f;
-    (void)state;
     long before = own_kilobytes();
-    file_write(path, growing, n_growing);
-    struct commit c = commit_of(path);
+    struct commit c = good_record(false);
     commit_unsettle(&c);
     c.n_stages = 1;
     c.stages[0].geometry = (struct geometry){MAX_BLOCKS, MAX_LANES, 1};
@@ -244,103 +214,63 @@ static void a_tebibyte_of_holes_takes_no_memory(void **state)
     c.stages[0].bits_set = 0;
     c.committed_bytes =
         c.stages[0].floors_offset + floors_bytes(c.stages[0].length / PAGE_BYTES);
-    uint8_t *bytes = malloc(n_growing);
-    assert_non_null(bytes);
-    memcpy(bytes, growing, n_growing);
-    put_record(bytes, &c, SLOT_A);
-    put_record(bytes, &c, SLOT_B);
-    file_write(path, bytes, n_growing);
-    free(bytes);
-    assert_int_equal(truncate(path, (off_t)c.committed_bytes), 0);
+    write_record(false, &c, false);
+    OK(truncate(path, (off_t)c.committed_bytes));
     int rc = tamis_filter_open(path, NULL, &f, &diag);
-    if (rc == 0) {
-        /* Some keys only: each touches pages of its own, under ASan pages of its shadow,
-         * too, and some Linux kernels count pages that were only read as memory. */
-        for (size_t i = 0; i < N_KEYS; i += 3) {
-            enum tamis_reason why;
-            assert_int_equal(ask(f, keys[i], &why), TAMIS_MAYBE);
-            assert_int_equal(why, TAMIS_DAMAGED);
-        }
-        assert_true(own_kilobytes() - before < 64 * 1024);
-        tamis_filter_close(f);
-    } else {
+    if (rc) {
         /* No address space for it: a verdict as well. */
-        assert_int_equal(rc, ENOMEM);
+        IS(rc, ENOMEM);
         assert_non_null(strstr(diag.what, "cannot map"));
+        return;
     }
+    /* Some keys only: each touches pages of its own, under ASan pages of its shadow,
+     * too, and some Linux kernels count pages that were only read as memory. */
+    for (size_t i = 0; i < N_KEYS; i += 3)
+        IS(why_of(f, keys[i]), TAMIS_DAMAGED);
+    assert_true(own_kilobytes() - before < 64 * 1024);
+    tamis_filter_close(f);
 }
 
 /* Counts that lie lead nowhere (R9). */
-static void counts_that_lie_change_no_answer(void **state)
+TEST(counts_that_lie_change_no_answer)
 {
-    struct tamis_filter_info info;
-    (void)state;
-    file_write(path, growing, n_growing);
-    struct commit c = commit_of(path);
+    struct commit c = good_record(false);
     for (int i = 0; i < 2; i++) {
         uint64_t lie = i ? UINT64_MAX : 0;
-        uint8_t *bytes = malloc(n_growing);
-        assert_non_null(bytes);
-        memcpy(bytes, growing, n_growing);
         c.keys = lie;
         for (size_t k = 0; k < c.n_stages; k++) {
             c.stages[k].keys = c.stages[k].capacity = lie;
             c.stages[k].bits_set = i ? c.stages[k].length * 8 : 0;
         }
-        put_record(bytes, &c, SLOT_A);
-        put_record(bytes, &c, SLOT_B);
-        file_write(path, bytes, n_growing);
-        free(bytes);
-        struct tamis_filter *f = open_filter(path);
-        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-        assert_int_equal(tamis_filter_info(f, &info), 0);
+        write_record(false, &c, false);
+        FILTER f = open_filter(path);
+        IS(count_absent(f, keys, N_KEYS), 0);
+        struct tamis_filter_info info = filter_info(f);
         assert_true(info.expected_error >= 0 && info.expected_error <= 1);
-        tamis_filter_close(f);
         struct tamis_writer *w = open_writer(path);
         add_hashes(w, keys, 100);
-        assert_int_equal(tamis_writer_close(w), 0);
-        f = open_filter(path);
-        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-        tamis_filter_close(f);
+        OK(tamis_writer_close(w));
+        all_there(path, keys, N_KEYS);
     }
 }
 
 /* The next commit's number would wrap, and an older slot win. Readers need no more. */
-static void numbers_at_their_end_are_not_written(void **state)
+TEST(numbers_at_their_end_are_not_written)
 {
     static const uint64_t ends[][2] = {{UINT64_MAX, 1},
                                        {UINT64_MAX - (1 << 20), 1},
                                        {1, UINT64_MAX},
+                                       {1, UINT64_C(1) << 63},
                                        {UINT64_C(1) << 63, 1}};
-    struct tamis_writer *w;
-    struct tamis_diag diag;
-    (void)state;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        file_write(path, growing, n_growing);
-        struct commit c = commit_of(path);
-        uint8_t *bytes = file_read(path, &n_growing);
+    struct commit c = good_record(false);
+    for (size_t i = 0; i < N_OF(ends); i++) {
         c.sequence = ends[i][0];
         c.generation = ends[i][1];
-        put_record(bytes, &c, SLOT_A);
-        put_record(bytes, &c, SLOT_B);
-        file_write(path, bytes, n_growing);
-        free(bytes);
-        assert_int_equal(tamis_writer_open(path, &w, &diag), TAMIS_ERR_DAMAGED);
+        write_record(false, &c, false);
+        struct tamis_diag diag = writer_refused(path, TAMIS_ERR_DAMAGED);
         assert_non_null(strstr(diag.what, "sequence or generation"));
-        struct tamis_filter *f = open_filter(path);
-        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-        tamis_filter_close(f);
+        all_there(path, keys, N_KEYS);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case_has_its_verdict),
-        cmocka_unit_test(every_identity_has_its_verdict),
-        cmocka_unit_test(a_tebibyte_of_holes_takes_no_memory),
-        cmocka_unit_test(counts_that_lie_change_no_answer),
-        cmocka_unit_test(numbers_at_their_end_are_not_written),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

@@ -3,44 +3,22 @@
  * and mended between a check and its use, or that never stops changing. */
 #include "tests/support/one_file.h"
 
-#include <pthread.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-#include "format/checksum.h"
-#include "lib/filter/view.h"
 
 enum { N_KEYS = 2000 };
 static uint64_t keys[N_KEYS];
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return one_file_create(state);
-}
+SET_UP(one_file_create, random_hashes(keys, N_KEYS))
 
 static void build(const char *to)
 {
-    struct tamis_builder *b;
-    struct tamis_domain d;
-    tamis_domain_init(&d, 1, 3);
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &d, .error = 1e-6};
-    unlink(to);
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, d.tag, keys, N_KEYS), 0);
-    assert_int_equal(tamis_builder_finish_file(b, to, NULL), 0);
-    tamis_builder_free(b);
+    BUILD(to, keys, N_KEYS, .error = 1e-6);
 }
 
 static void grow(const char *to)
 {
-    unlink(to);
-    struct tamis_writer *w = create_writer(to, 0.01, 2, 300);
-    add_hashes(w, keys, N_KEYS);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    grow_to(to, 300, keys, N_KEYS, 1);
 }
 
 /* ---- no regular file, or not ours ---- */
@@ -49,9 +27,9 @@ static void expect_reader(const char *file, int code, const char *words)
 {
     struct tamis_filter *f;
     struct tamis_diag diag;
-    assert_int_equal(tamis_filter_open(file, NULL, &f, &diag), code);
+    IS(tamis_filter_open(file, NULL, &f, &diag), code);
     assert_null(f);
-    assert_int_equal(diag.code, code);
+    IS(diag.code, code);
     assert_string_equal(diag.file, file);
     if (!strstr(diag.what, words))
         fail_msg("%s: '%s' does not say '%s'", file, diag.what, words);
@@ -62,7 +40,7 @@ static void expect(const char *file, int code, const char *words)
     struct tamis_writer *w;
     struct tamis_diag diag;
     expect_reader(file, code, words);
-    assert_int_equal(tamis_writer_open(file, &w, &diag), code);
+    IS(tamis_writer_open(file, &w, &diag), code);
     assert_null(w);
     assert_string_equal(diag.file, file);
 }
@@ -70,24 +48,22 @@ static void expect(const char *file, int code, const char *words)
 static void a_socket_at(const char *file)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FD s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0 && strlen(file) < sizeof address.sun_path);
     memcpy(address.sun_path, file, strlen(file) + 1);
-    assert_int_equal(bind(s, (struct sockaddr *)(void *)&address, sizeof address), 0);
-    close(s);
+    OK(bind(s, (struct sockaddr *)(void *)&address, sizeof address));
 }
 
 /* None of these may block, either: the alarm ends the test. */
-static void what_is_no_regular_file_is_refused(void **state)
+TEST(what_is_no_regular_file_is_refused)
 {
-    (void)state;
     alarm(60);
-    assert_int_equal(mkdir(path_of("dir"), 0777), 0);
-    assert_int_equal(mkfifo(path_of("fifo"), 0666), 0);
+    OK(mkdir(path_of("dir"), 0777));
+    OK(mkfifo(path_of("fifo"), 0666));
     a_socket_at(path_of("socket"));
-    assert_int_equal(symlink("loop", path_of("loop")), 0);
-    assert_int_equal(symlink("nowhere", path_of("dangling")), 0);
-    assert_int_equal(symlink("fifo", path_of("to-fifo")), 0);
+    OK(symlink("loop", path_of("loop")));
+    OK(symlink("nowhere", path_of("dangling")));
+    OK(symlink("fifo", path_of("to-fifo")));
     expect(path_of("dir"), EISDIR, "directory");
     expect(path_of("fifo"), EINVAL, "not a regular file");
     expect(path_of("to-fifo"), EINVAL, "not a regular file");
@@ -101,26 +77,25 @@ static void what_is_no_regular_file_is_refused(void **state)
 
 /* A caller's own path may lead through links; a hard link is the file itself, with its
  * lock. */
-static void links_lead_to_the_file(void **state)
+TEST(links_lead_to_the_file)
 {
     struct tamis_writer *other;
     struct tamis_diag diag;
-    (void)state;
     grow(path);
-    assert_int_equal(link(path, path_of("hard")), 0);
-    assert_int_equal(symlink("filter", path_of("soft")), 0);
+    OK(link(path, path_of("hard")));
+    OK(symlink("filter", path_of("soft")));
     struct tamis_writer *w = open_writer(path);
-    assert_int_equal(tamis_writer_open(path_of("hard"), &other, &diag), TAMIS_ERR_BUSY);
-    assert_int_equal(tamis_writer_open(path_of("soft"), &other, &diag), TAMIS_ERR_BUSY);
+    IS(tamis_writer_open(path_of("hard"), &other, &diag), TAMIS_ERR_BUSY);
+    IS(tamis_writer_open(path_of("soft"), &other, &diag), TAMIS_ERR_BUSY);
     struct tamis_filter *hard = open_filter(path_of("hard"));
     struct tamis_filter *soft = open_filter(path_of("soft"));
     uint64_t more[500];
     random_hashes(more, 500);
     add_hashes(w, more, 500);
-    assert_int_equal(count_absent(hard, more, 500), 0);
-    assert_int_equal(count_absent(soft, more, 500), 0);
-    assert_int_equal(count_absent(hard, keys, N_KEYS), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(count_absent(hard, more, 500), 0);
+    IS(count_absent(soft, more, 500), 0);
+    IS(count_absent(hard, keys, N_KEYS), 0);
+    OK(tamis_writer_close(w));
     tamis_filter_close(hard);
     tamis_filter_close(soft);
     unlink(path_of("hard"));
@@ -143,21 +118,18 @@ static int open_unreadable(void *ctx)
 }
 
 /* The owner of a file does not matter if it can be read; for writing as well. */
-static void files_of_another_owner(void **state)
+TEST(files_of_another_owner)
 {
-    (void)state;
     build(path);
     if (getuid() == 0)
-        assert_int_equal(chown(path, NOBODY, NOBODY), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-    tamis_filter_close(f);
+        OK(chown(path, NOBODY, NOBODY));
+    all_there(path, keys, N_KEYS);
     if (getuid() == 0)
-        assert_int_equal(chown(path, 0, 0), 0);
-    assert_int_equal(chmod(path, 0), 0);
-    assert_int_equal(chmod(test_dir, 0755), 0);
+        OK(chown(path, 0, 0));
+    OK(chmod(path, 0));
+    OK(chmod(test_dir, 0755));
     in_child(open_unreadable, path);
-    assert_int_equal(chmod(path, 0644), 0);
+    OK(chmod(path, 0644));
     expect_reader("/etc/passwd", TAMIS_ERR_NOT_TAMIS, "magic");
 }
 
@@ -179,7 +151,7 @@ static size_t ask_for_long(void *(*change)(void *), struct race *r,
 {
     pthread_t thread;
     size_t n_opened = 0;
-    assert_int_equal(pthread_create(&thread, NULL, change, r), 0);
+    OK(pthread_create(&thread, NULL, change, r));
     for (int i = 0; i < ROUNDS || (n_opened == 0 && i < 100 * ROUNDS); i++) {
         static const enum tamis_check modes[] = {TAMIS_CHECK_STRICT, TAMIS_CHECK_LAZY,
                                                  TAMIS_CHECK_FULL};
@@ -192,19 +164,19 @@ static size_t ask_for_long(void *(*change)(void *), struct race *r,
         n_opened++;
         for (int again = 0; again < 3; again++) {
             size_t first = (size_t)i * ASKED % (N_KEYS - ASKED);
-            assert_int_equal(count_absent(f, keys + first, ASKED), 0);
+            IS(count_absent(f, keys + first, ASKED), 0);
         }
         tamis_filter_close(f);
     }
     atomic_store(&r->stop, true);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(pthread_join(thread, NULL));
     assert_true(r->n_changes > 100);
     return n_opened;
 }
 
 static void write_version(const struct race *r, unsigned which)
 {
-    uint8_t *bytes = malloc(r->n);
+    FREED uint8_t *bytes = malloc(r->n);
     size_t n = r->n;
     if (!bytes)
         abort();
@@ -219,7 +191,6 @@ static void write_version(const struct race *r, unsigned which)
     if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || close(fd) != 0 ||
         rename(path_of("next"), path) != 0)
         abort();
-    free(bytes);
 }
 
 /* Other files take the name: good, rotten, cut short. */
@@ -236,7 +207,7 @@ static void *exchange_files(void *ctx)
 static void *damage_and_mend(void *ctx)
 {
     struct race *r = ctx;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    FD fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         abort();
     while (!atomic_load(&r->stop) || r->n_changes <= 100) {
@@ -247,7 +218,6 @@ static void *damage_and_mend(void *ctx)
             pwrite(fd, r->good + at, PAGE_BYTES, at) != PAGE_BYTES)
             abort();
     }
-    close(fd);
     return NULL;
 }
 
@@ -256,24 +226,21 @@ static void race_of(void (*make)(const char *), void *(*change)(void *),
 {
     struct race r = {0};
     make(path);
-    uint8_t *good = file_read(path, &r.n);
+    FREED uint8_t *good = file_read(path, &r.n);
     r.good = good;
     assert_true(ask_for_long(change, &r, least) > 0);
-    free(good);
 }
 
-static void exchanged_between_check_and_use(void **state)
+TEST(exchanged_between_check_and_use)
 {
-    (void)state;
     race_of(build, exchange_files, TAMIS_CHECK_LAZY);
     race_of(grow, exchange_files, TAMIS_CHECK_LAZY);
 }
 
 /* A lazy reader that has found a page good does not look again (SPEC.md §7.1); a strict
  * one asks the very copy that it checked. */
-static void damaged_between_check_and_use(void **state)
+TEST(damaged_between_check_and_use)
 {
-    (void)state;
     race_of(build, damage_and_mend, TAMIS_CHECK_STRICT);
     race_of(grow, damage_and_mend, TAMIS_CHECK_STRICT);
 }
@@ -283,7 +250,7 @@ static long kilobytes_mapped(void)
     long pages = 0;
     FILE *f = fopen("/proc/self/statm", "re");
     assert_non_null(f);
-    assert_int_equal(fscanf(f, "%ld", &pages), 1);
+    IS(fscanf(f, "%ld", &pages), 1);
     fclose(f);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
@@ -291,50 +258,28 @@ static long kilobytes_mapped(void)
 /* Each change of the stage table costs a reader a new mapping, and the old one must
  * stay for threads that use it. A filter has 30 stages in its life; a file with a new
  * table at every look is not a filter's. */
-static void a_table_that_never_rests_takes_no_memory(void **state)
+TEST(a_table_that_never_rests_takes_no_memory)
 {
-    uint8_t record[SLOT_BYTES];
-    (void)state;
     grow(path);
     struct commit c = commit_of(path);
-    struct tamis_filter *f = open_filter(path);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_true(fd >= 0);
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, N_KEYS), 0);
     long before = kilobytes_mapped();
     enum tamis_reason why = TAMIS_HIT;
     for (int i = 0; i < 5000; i++) {
         c.sequence++;
         c.generation++;
-        for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {
-            commit_encode(&c, slot, record);
-            assert_int_equal(
-                pwrite(fd, record, SLOT_BYTES, (off_t)commit_slot_offset(slot)),
-                SLOT_BYTES);
-        }
-        assert_int_equal(ask(f, keys[i % N_KEYS], &why), TAMIS_MAYBE);
+        put_slots(path, &c);
+        IS(ask(f, keys[i % N_KEYS], &why), TAMIS_MAYBE);
     }
-    assert_int_equal(why, TAMIS_UNREADABLE);
+    IS(why, TAMIS_UNREADABLE);
     assert_true(kilobytes_mapped() - before < 64 * 1024);
-    assert_int_equal(atomic_load(&f->view)->n_older, 127);
+    IS(atomic_load(&f->view)->n_older, 127);
     tamis_filter_close(f);
     /* A reader that opens it now finds a filter. */
     f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+    IS(count_absent(f, keys, N_KEYS), 0);
     assert_true(count_absent(f, (const uint64_t[]){1, 2, 3, 4, 5, 6, 7, 8}, 8) > 0);
-    tamis_filter_close(f);
-    close(fd);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_regular_file_is_refused),
-        cmocka_unit_test(links_lead_to_the_file),
-        cmocka_unit_test(files_of_another_owner),
-        cmocka_unit_test(exchanged_between_check_and_use),
-        cmocka_unit_test(damaged_between_check_and_use),
-        cmocka_unit_test(a_table_that_never_rests_takes_no_memory),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

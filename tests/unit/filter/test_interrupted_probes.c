@@ -2,9 +2,6 @@
  * anew leaves by siglongjmp(), is interrupted by a signal handler that probes too, or
  * is left behind by a fork. */
 #include "tests/unit/filter/stall_support.h"
-#include "lib/filter/view.h"
-
-#include <signal.h>
 
 /* ---- out of a probe by siglongjmp() ---- */
 
@@ -34,47 +31,43 @@ static void probe_and_jump(enum where where)
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel);
 }
 
-static void test_a_jump_out_of_reading(void **state)
+TEST_WITH_STALLS(test_a_jump_out_of_reading)
 {
-    (void)state;
     add_up_to(FIRST, N);
     for (int i = 0; i < 100; i++) {
         probe_and_jump(IN_PREAD);
         assert_true(has_jumped);
     }
-    assert_int_equal(count_absent(reader, keys, N), 0);
-    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
+    IS(count_absent(reader, keys, N), 0);
+    IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
 /* Each leaves a view behind, which close() frees. */
-static void test_a_jump_out_of_mapping(void **state)
+TEST_WITH_STALLS(test_a_jump_out_of_mapping)
 {
-    (void)state;
     add_up_to(FIRST, N);
     for (int i = 0; i + 1 < MAX_MAKERS; i++) {
         probe_and_jump(IN_MMAP);
         assert_true(has_jumped);
     }
-    assert_int_equal(count_absent(reader, keys, N), 0);
-    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
+    IS(count_absent(reader, keys, N), 0);
+    IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
 /* One more than may be: from then on no table that is new is followed, and the old one
  * is not believed. What is left behind has an end. */
-static void test_too_many_jumps(void **state)
+TEST_WITH_STALLS(test_too_many_jumps)
 {
-    (void)state;
     uint64_t absent = absent_key(reader);
     add_up_to(FIRST, N);
     for (int i = 0; i < MAX_MAKERS; i++)
         probe_and_jump(IN_MMAP);
     probe_and_jump(IN_MMAP);
     assert_false(has_jumped);
-    assert_int_equal(reason_of(reader, absent), TAMIS_UNREADABLE);
-    assert_int_equal(count_absent(reader, keys, N), 0);
-    struct tamis_filter *again = open_filter(path);
-    assert_int_equal(ask(again, absent, NULL), TAMIS_ABSENT);
-    tamis_filter_close(again);
+    IS(why_of(reader, absent), TAMIS_UNREADABLE);
+    IS(count_absent(reader, keys, N), 0);
+    FILTER again = open_filter(path);
+    IS(ask(again, absent, NULL), TAMIS_ABSENT);
 }
 
 /* ---- a signal handler ---- */
@@ -86,7 +79,6 @@ static uint64_t key_of_handler;
 
 static void on_signal(int sig)
 {
-    (void)sig;
     /* No malloc(), which the handler may have interrupted; TSan says so if there is. */
     n_absent_in_handler =
         tamis_filter_probe_batch(reader, reader->tag, keys, N, absent_in_handler, NULL);
@@ -100,9 +92,8 @@ static void interrupt(void)
     raise(SIGUSR1);
 }
 
-static void test_a_handler_that_probes(void **state)
+TEST_WITH_STALLS(test_a_handler_that_probes)
 {
-    (void)state;
     key_of_handler = absent_key(reader);
     signal(SIGUSR1, on_signal);
     for (enum where where = IN_PREAD; where <= IN_MMAP; where++) {
@@ -111,13 +102,13 @@ static void test_a_handler_that_probes(void **state)
         *points[where] = interrupt;
         n_absent_in_handler = N + 1;
         errno = 0;
-        assert_int_equal(count_absent(reader, keys, ends[where]), 0);
-        assert_int_equal(errno, 0);
+        IS(count_absent(reader, keys, ends[where]), 0);
+        IS(errno, 0);
         assert_null(*points[where]);
         assert_true(n_absent_in_handler <= N - ends[where]);
         assert_int_not_equal(reason_in_handler, TAMIS_UNREADABLE);
     }
-    assert_int_equal(count_absent(reader, keys, N), 0);
+    IS(count_absent(reader, keys, N), 0);
     signal(SIGUSR1, SIG_DFL);
 }
 
@@ -128,7 +119,6 @@ static size_t n_in_child;
 static int probe_in_child(void *ctx)
 {
     enum tamis_reason why;
-    (void)ctx;
     alarm(SECONDS); /* a child inherits none */
     if (count_absent(reader, keys, n_in_child) != 0)
         return 1;
@@ -136,9 +126,8 @@ static int probe_in_child(void *ctx)
     return why == TAMIS_NO_REASON || why == TAMIS_HIT ? 0 : 2;
 }
 
-static void test_a_fork_while_a_thread_refreshes(void **state)
+TEST_WITH_STALLS(test_a_fork_while_a_thread_refreshes)
 {
-    (void)state;
     key_of_handler = absent_key(reader);
     for (enum where where = IN_PREAD; where <= IN_MMAP; where++) {
         grow_once(where);
@@ -147,18 +136,7 @@ static void test_a_fork_while_a_thread_refreshes(void **state)
         in_child(probe_in_child, NULL);
         assert_null(end_held(thread));
     }
-    assert_int_equal(count_absent(reader, keys, N), 0);
+    IS(count_absent(reader, keys, N), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_STALLS(test_a_jump_out_of_reading),
-        TEST_WITH_STALLS(test_a_jump_out_of_mapping),
-        TEST_WITH_STALLS(test_too_many_jumps),
-        TEST_WITH_STALLS(test_a_handler_that_probes),
-        TEST_WITH_STALLS(test_a_fork_while_a_thread_refreshes),
-    };
-    return cmocka_run_group_tests_name("interrupted probes", tests, pair_set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(pair_set_up, test_dir_remove)

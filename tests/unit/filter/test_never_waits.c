@@ -1,7 +1,6 @@
 /* No probe waits for another thread (R6): whatever a thread that maps a growing filter
  * anew does in the middle of it. It stalls, is cancelled, or is overtaken. */
 #include "tests/unit/filter/stall_support.h"
-#include "lib/filter/view.h"
 
 /* ---- the thread that is held up, or goes, in a system call of a refresh ---- */
 
@@ -12,7 +11,7 @@ static enum tamis_reason reason_held;
 static void *probe_late(void *ctx)
 {
     after_pread = hold;
-    reason_held = reason_of(reader, key_held);
+    reason_held = why_of(reader, key_held);
     return ctx;
 }
 
@@ -23,15 +22,14 @@ static void *probe_all(void *n)
 
 /* ---- tests ---- */
 
-static void test_a_cancelled_thread(void **state)
+TEST_WITH_STALLS(test_a_cancelled_thread)
 {
-    (void)state;
     add_up_to(FIRST, N);
     pthread_t thread = start_held(IN_PREAD);
-    assert_int_equal(pthread_cancel(thread), 0);
+    OK(pthread_cancel(thread));
     assert_ptr_equal(end_held(thread), PTHREAD_CANCELED); /* after its probe */
-    assert_int_equal(count_absent(reader, keys, N), 0);
-    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
+    IS(count_absent(reader, keys, N), 0);
+    IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
 static void stalls_at(enum where where)
@@ -41,55 +39,50 @@ static void stalls_at(enum where where)
     add_up_to(FIRST, N);
     pthread_t thread = start_held(where);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&other[i], NULL, probe_all, &n), 0);
+        OK(pthread_create(&other[i], NULL, probe_all, &n));
     for (int i = 0; i < 4; i++) {
         void *n_absent;
-        assert_int_equal(pthread_join(other[i], &n_absent), 0);
+        OK(pthread_join(other[i], &n_absent));
         assert_null(n_absent);
     }
-    assert_int_equal(reason_of(reader, absent_key(reader)),
-                     TAMIS_NO_REASON); /* and they know */
-    assert_int_equal(tamis_writer_commit(writer, 1, NULL), 0);
-    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
+    IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON); /* and they know */
+    OK(tamis_writer_commit(writer, 1, NULL));
+    IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON);
     assert_null(end_held(thread));
-    assert_int_equal(count_absent(reader, keys, N), 0);
+    IS(count_absent(reader, keys, N), 0);
 }
 
-static void test_a_stalled_thread(void **state)
+TEST_WITH_STALLS(test_a_stalled_thread)
 {
-    (void)state;
     stalls_at(IN_PREAD);
 }
 
-static void test_a_thread_that_stalls_with_the_header(void **state)
+TEST_WITH_STALLS(test_a_thread_that_stalls_with_the_header)
 {
-    (void)state;
     stalls_at(AFTER_PREAD);
 }
 
-static void test_a_thread_that_stalls_with_a_view(void **state)
+TEST_WITH_STALLS(test_a_thread_that_stalls_with_a_view)
 {
-    (void)state;
     stalls_at(IN_MMAP);
 }
 
 /* The view of a thread that was overtaken goes nowhere, and nothing of it stays. */
-static void test_an_overtaken_thread(void **state)
+TEST_WITH_STALLS(test_an_overtaken_thread)
 {
-    (void)state;
     add_up_to(FIRST, 1500);
     pthread_t thread = start_held(IN_MMAP);
-    assert_int_equal(count_absent(reader, keys, 1500), 0);
+    IS(count_absent(reader, keys, 1500), 0);
     add_up_to(1500, N);
-    assert_int_equal(count_absent(reader, keys, N), 0);
+    IS(count_absent(reader, keys, N), 0);
     struct view *v = atomic_load(&reader->view);
     size_t n = n_mappings();
     assert_null(end_held(thread));
     assert_ptr_equal(atomic_load(&reader->view), v);
-    assert_int_equal(n_mappings(), n);
+    IS(n_mappings(), n);
     for (size_t i = 0; i < MAX_MAKERS; i++)
         assert_null(atomic_load(&reader->making[i]));
-    assert_int_equal(count_absent(reader, keys, N), 0);
+    IS(count_absent(reader, keys, N), 0);
 }
 
 /* Each time that the thread has mapped the table, another one has published it, and
@@ -97,10 +90,10 @@ static void test_an_overtaken_thread(void **state)
 static void change_table(void)
 {
     size_t from = commit_of(path).n_stages == 2 ? ends[0] : ends[1];
-    assert_int_equal(count_absent(reader, keys, from), 0);
+    IS(count_absent(reader, keys, from), 0);
     struct view *v = atomic_load(&reader->view);
     if (v->n_settled + 1 < v->n_stages)
-        assert_int_equal(tamis_writer_commit(writer, 0, NULL), 0);
+        OK(tamis_writer_commit(writer, 0, NULL));
     else
         add_up_to(from, from == ends[0] ? ends[1] : N);
     in_mmap = change_table;
@@ -108,67 +101,50 @@ static void change_table(void)
 
 /* Looks have an end. Who made none in time has the newest view, of which nothing is
  * proven, and the next one looks. */
-static void test_a_thread_that_is_always_overtaken(void **state)
+TEST_WITH_STALLS(test_a_thread_that_is_always_overtaken)
 {
     struct standing now;
-    (void)state;
     grow_once(IN_PREAD);
     in_mmap = change_table;
     struct view *v = filter_look(reader, &now);
     assert_ptr_equal(v, atomic_load(&reader->view));
-    assert_int_equal(now.refusal, TAMIS_UNREADABLE);
+    IS(now.refusal, TAMIS_UNREADABLE);
     in_mmap = NULL;
-    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
-    assert_int_equal(count_absent(reader, keys, N), 0);
+    IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON);
+    IS(count_absent(reader, keys, N), 0);
 }
 
 /* A header that was read before the last commits takes nothing back. */
-static void test_an_older_header_comes_late(void **state)
+TEST_WITH_STALLS(test_an_older_header_comes_late)
 {
     struct tamis_key key = tamis_key_of_hash(reader->tag, absent_key(reader));
     enum tamis_reason why;
-    (void)state;
-    assert_int_equal(tamis_writer_commit(writer, 5, NULL), 0);
+    OK(tamis_writer_commit(writer, 5, NULL));
     pthread_t thread = start_held(AFTER_PREAD);
-    assert_int_equal(tamis_writer_commit(writer, 9, NULL), 0);
-    assert_int_equal(filter_probe_from(reader, 9, 0, &key, &why), TAMIS_ABSENT);
+    OK(tamis_writer_commit(writer, 9, NULL));
+    IS(filter_probe_from(reader, 9, 0, &key, &why), TAMIS_ABSENT);
     assert_null(end_held(thread));
-    assert_int_equal(filter_probe_from(reader, 9, 0, &key, &why), TAMIS_ABSENT);
-    assert_int_equal(filter_probe_from(reader, 10, 0, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(atomic_load(&atomic_load(&reader->view)->watermark), 9);
+    IS(filter_probe_from(reader, 9, 0, &key, &why), TAMIS_ABSENT);
+    IS(filter_probe_from(reader, 10, 0, &key, &why), TAMIS_MAYBE);
+    IS(why, TAMIS_BEHIND);
+    IS(atomic_load(&atomic_load(&reader->view)->watermark), 9);
 }
 
 /* And it is right for the probe that read it: others have seen later ones since, and
  * that makes this one no older copy. */
-static void test_an_older_header_is_believed(void **state)
+TEST_WITH_STALLS(test_an_older_header_is_believed)
 {
     pthread_t thread;
-    (void)state;
     key_held = absent_key(reader);
-    assert_int_equal(tamis_writer_commit(writer, 5, NULL), 0);
-    assert_int_equal(pthread_create(&thread, NULL, probe_late, NULL), 0);
+    OK(tamis_writer_commit(writer, 5, NULL));
+    OK(pthread_create(&thread, NULL, probe_late, NULL));
     while (sem_wait(&is_there) != 0)
         ;
-    assert_int_equal(tamis_writer_commit(writer, 9, NULL), 0);
-    assert_int_equal(reason_of(reader, key_held), TAMIS_NO_REASON);
+    OK(tamis_writer_commit(writer, 9, NULL));
+    IS(why_of(reader, key_held), TAMIS_NO_REASON);
     end_held(thread);
-    assert_int_equal(reason_held, TAMIS_NO_REASON);
-    assert_int_equal(reason_of(reader, key_held), TAMIS_NO_REASON);
+    IS(reason_held, TAMIS_NO_REASON);
+    IS(why_of(reader, key_held), TAMIS_NO_REASON);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_STALLS(test_a_cancelled_thread),
-        TEST_WITH_STALLS(test_a_stalled_thread),
-        TEST_WITH_STALLS(test_a_thread_that_stalls_with_the_header),
-        TEST_WITH_STALLS(test_a_thread_that_stalls_with_a_view),
-        TEST_WITH_STALLS(test_an_overtaken_thread),
-        TEST_WITH_STALLS(test_a_thread_that_is_always_overtaken),
-        TEST_WITH_STALLS(test_an_older_header_comes_late),
-        TEST_WITH_STALLS(test_an_older_header_is_believed),
-    };
-    return cmocka_run_group_tests_name("never_waits", tests, pair_set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(pair_set_up, test_dir_remove)

@@ -1,9 +1,6 @@
 /* Opening: O(1) in the filter's size, and what is no filter, or no longer one, or
  * not yet one, is refused or answers MAYBE, never ABSENT. */
-#include "tests/support/support.h"
-#include "lib/filter/view.h"
-
-#include <sys/mman.h>
+#include "tests/support/filters.h"
 
 enum { N_KEYS = 600 };
 
@@ -12,26 +9,17 @@ static struct tamis_domain domain;
 
 static void build_small(const char *path, double error)
 {
-    struct tamis_builder_options o = {
-        .size = sizeof o, .domain = &domain, .error = error};
-    struct tamis_builder *b;
-    unlink(path);
-    assert_int_equal(tamis_builder_create(&o, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, N_KEYS), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
-    tamis_builder_free(b);
+    BUILD(path, keys, N_KEYS, .domain = &domain, .error = error);
 }
 
 static void write_small(const char *path)
 {
     struct tamis_writer_options o = {
         .size = sizeof o, .domain = &domain, .growth = {.first_capacity = 200}};
-    struct tamis_writer *w;
     unlink(path);
-    assert_int_equal(tamis_writer_create(path, &o, &w, NULL), 0);
-    assert_int_equal(tamis_writer_add_hashes(w, domain.tag, keys, N_KEYS), 0);
-    assert_int_equal(tamis_writer_commit(w, 7, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    struct tamis_writer *w = writer_made(path, &o);
+    add_hashes(w, keys, N_KEYS);
+    commit_and_close(w, 7);
 }
 
 /* Whatever the file has become: it opens or not, but no present key is ABSENT. */
@@ -52,19 +40,17 @@ static int open_and_ask(const char *path, int *err)
 
 static size_t resident_pages(const char *path, uint64_t *n_bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    assert_int_equal(io_size(fd, n_bytes), 0);
+    FD fd = open_to_read(path);
+    OK(io_size(fd, n_bytes));
     size_t n_pages = (size_t)(*n_bytes + 4095) / 4096, n = 0;
     unsigned char *in = calloc(1, n_pages);
     void *p = mmap(NULL, (size_t)*n_bytes, PROT_READ, MAP_SHARED, fd, 0);
     assert_true(p != MAP_FAILED);
-    assert_int_equal(mincore(p, (size_t)*n_bytes, in), 0);
+    OK(mincore(p, (size_t)*n_bytes, in));
     for (size_t i = 0; i < n_pages; i++)
         n += in[i] & 1;
     munmap(p, (size_t)*n_bytes);
     free(in);
-    close(fd);
     return n;
 }
 
@@ -97,7 +83,7 @@ static void make_large(const char *path, uint64_t n_blocks)
     c.committed_bytes = s->digests_offset + t.n_bytes;
     id.uuid[0] = c.uuid[0] = 1;
 
-    uint8_t *bits = calloc(1, s->length), *digests = calloc(1, t.n_bytes);
+    FREED uint8_t *bits = calloc(1, s->length), *digests = calloc(1, t.n_bytes);
     assert_true(bits && digests);
     for (size_t i = 0; i < N_KEYS; i++)
         geometry_add(bits, &s->geometry, keys[i]);
@@ -108,30 +94,28 @@ static void make_large(const char *path, uint64_t n_blocks)
     s->root = digest_tree_finish(&t, digests);
     identity_encode(&id, header);
     commit_encode(&c, SLOT_BIRTH, header + IDENTITY_BYTES);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    FD fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     assert_true(fd >= 0);
-    assert_int_equal(io_write(fd, bits, s->length, s->offset), 0);
-    assert_int_equal(io_write(fd, digests, t.n_bytes, s->digests_offset), 0);
-    assert_int_equal(io_write(fd, header, sizeof header, 0), 0);
-    assert_int_equal(fsync(fd), 0);
-    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-    close(fd);
-    free(bits);
-    free(digests);
+    OK(ftruncate(fd, (off_t)c.committed_bytes));
+    for (uint64_t at = 0; at < s->length; at += PAGE_BYTES) /* the rest are holes */
+        if (!all_zero(bits + at, PAGE_BYTES))
+            OK(io_write(fd, bits + at, PAGE_BYTES, s->offset + at));
+    OK(io_write(fd, digests, t.n_bytes, s->digests_offset));
+    OK(io_write(fd, header, sizeof header, 0));
+    OK(fsync(fd));
+    OK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 }
 
-static void test_first_answer_reads_few_pages(void **state)
+TEST(test_first_answer_reads_few_pages)
 {
-    (void)state;
     const uint64_t sizes[] = {UINT64_C(1) << 18, UINT64_C(1) << 24}; /* 16 MiB, 1 GiB */
     for (size_t i = 0; i < 2; i++) {
         const char *path = path_of("large.tamis");
         uint64_t n_bytes;
-        struct tamis_filter *f;
         make_large(path, sizes[i]);
         assert_true(resident_pages(path, &n_bytes) <= 2); /* dropped: it starts cold */
-        assert_int_equal(tamis_filter_open(path, NULL, &f, NULL), 0);
-        assert_int_equal(ask(f, keys[0], NULL), TAMIS_MAYBE);
+        struct tamis_filter *f = open_filter(path);
+        IS(ask(f, keys[0], NULL), TAMIS_MAYBE);
         size_t n = resident_pages(path, &n_bytes);
         printf("%llu MiB: %zu pages resident after the first answer\n",
                (unsigned long long)n_bytes >> 20, n);
@@ -149,106 +133,86 @@ static bool is_plain(struct tamis_filter *f)
 {
     struct view *v = atomic_load(&f->view);
     struct plane plane;
-    assert_int_equal(filter_plane(f, f->tag, 0, &plane),
-                     stage_is_plain(&v->stages[0], f->tag));
+    IS(filter_plane(f, f->tag, 0, &plane), stage_is_plain(&v->stages[0], f->tag));
     return stage_is_plain(&v->stages[0], f->tag);
 }
 
-static void test_good_pages_are_asked_by_the_shortest_way(void **state)
+TEST(test_good_pages_are_asked_by_the_shortest_way)
 {
-    (void)state;
     for (int growing = 0; growing < 2; growing++)
         for (uint64_t mark = 0; mark < 2; mark++)
             for (int mode = TAMIS_CHECK_LAZY; mode <= TAMIS_CHECK_NONE; mode++) {
-                struct tamis_filter_options o = {.size = sizeof o,
-                                                 .check = (enum tamis_check)mode,
-                                                 .min_watermark = mark};
-                struct tamis_filter *f;
                 bool may = !growing && !mark;
                 if (growing)
                     write_small(path_of("short"));
                 else
                     build_small(path_of("short"), 0.01);
-                assert_int_equal(tamis_filter_open(path_of("short"), &o, &f, NULL), 0);
-                assert_int_equal(is_plain(f), may && (mode == TAMIS_CHECK_FULL ||
-                                                      mode == TAMIS_CHECK_NONE));
-                assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-                assert_int_equal(is_plain(f), may && mode != TAMIS_CHECK_STRICT);
-                tamis_filter_close(f);
+                FILTER f = OPEN_AS(path_of("short"), .check = (enum tamis_check)mode,
+                                   .min_watermark = mark);
+                IS(is_plain(f),
+                   may && (mode == TAMIS_CHECK_FULL || mode == TAMIS_CHECK_NONE));
+                IS(count_absent(f, keys, N_KEYS), 0);
+                IS(is_plain(f), may && mode != TAMIS_CHECK_STRICT);
             }
 }
 
 /* ---- not a filter ---- */
 
-static void test_things_that_are_no_filter(void **state)
+/* Other things in its place are for test_hostile_files. */
+TEST(test_things_that_are_no_filter)
 {
-    struct tamis_filter *f = (void *)1;
-    struct tamis_diag diag;
-    (void)state;
-    assert_int_equal(tamis_filter_open(path_of("none"), NULL, &f, &diag), ENOENT);
-    assert_null(f);
-    assert_non_null(strstr(diag.file, "none"));
-    assert_int_equal(tamis_filter_open(test_dir, NULL, &f, &diag), EISDIR);
-    assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
-    assert_int_equal(tamis_filter_open(path_of("fifo"), NULL, &f, &diag), EINVAL);
-    assert_int_equal(tamis_filter_open("/dev/null", NULL, &f, &diag), EINVAL);
+    static const uint8_t zeros[8192];
     file_write(path_of("empty"), "", 0);
-    assert_int_equal(tamis_filter_open(path_of("empty"), NULL, &f, &diag),
-                     TAMIS_ERR_NOT_TAMIS);
-    uint8_t zeros[8192] = {0};
+    reader_refused(path_of("empty"), NULL, TAMIS_ERR_NOT_TAMIS);
     file_write(path_of("zeros"), zeros, sizeof zeros);
-    assert_int_equal(tamis_filter_open(path_of("zeros"), NULL, &f, &diag),
-                     TAMIS_ERR_NOT_TAMIS);
-    assert_int_equal(diag.offset, 0);
-    assert_true(diag.has_offset);
+    struct tamis_diag diag =
+        reader_refused(path_of("zeros"), NULL, TAMIS_ERR_NOT_TAMIS);
+    assert_true(diag.has_offset && diag.offset == 0);
     /* A probe of what did not open is MAYBE. */
     struct tamis_key key = tamis_key_of(&domain, "x", 1);
     enum tamis_reason why;
-    assert_int_equal(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_UNREADABLE);
+    IS(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
+    IS(why, TAMIS_UNREADABLE);
 }
 
-static void test_every_truncation(void **state)
+TEST(test_every_truncation)
 {
-    (void)state;
     for (int growing = 0; growing < 2; growing++) {
         const char *path = path_of("whole"), *cut = path_of("cut");
         size_t n;
         int err;
         growing ? write_small(path) : build_small(path, 0.0001);
-        uint8_t *bytes = file_read(path, &n);
-        for (size_t k = 0; k < n; k += k % 512 == 0 ? 511 : 1) {
-            file_write(cut, bytes, k);
-            assert_int_equal(open_and_ask(cut, &err), 0);
+        FREED uint8_t *bytes = file_read(path, &n);
+        file_write(cut, bytes, 0);
+        for (size_t k = 0, had = 0; k < n; had = k, k += k % 512 == 0 ? 511 : 1) {
+            file_poke(cut, had, bytes + had, k - had);
+            IS(open_and_ask(cut, &err), 0);
             assert_int_not_equal(err, 0);
         }
         file_write(cut, bytes, n);
-        assert_int_equal(open_and_ask(cut, &err), 0);
-        assert_int_equal(err, 0);
-        free(bytes);
+        IS(open_and_ask(cut, &err), 0);
+        IS(err, 0);
     }
 }
 
-static void test_header_flips(void **state)
+TEST(test_header_flips)
 {
-    (void)state;
     for (int growing = 0; growing < 2; growing++) {
         const char *path = path_of("whole"), *bad = path_of("flipped");
         size_t n, opened = 0, header = growing ? 3 * PAGE_BYTES : PAGE_BYTES;
         int err;
         growing ? write_small(path) : build_small(path, 0.01);
-        uint8_t *bytes = file_read(path, &n);
+        FREED uint8_t *bytes = file_read(path, &n);
         file_write(bad, bytes, n);
         for (size_t at = 0; at < header; at++) {
             uint8_t flipped = bytes[at] ^ (uint8_t)(1U << random_below(8));
             file_poke(bad, at, &flipped, 1);
-            assert_int_equal(open_and_ask(bad, &err), 0);
+            IS(open_and_ask(bad, &err), 0);
             opened += err == 0;
             file_poke(bad, at, &bytes[at], 1);
         }
         /* One slot of two may rot; nothing else may. */
-        assert_int_equal(opened, growing ? 2 * PAGE_BYTES : 0);
-        free(bytes);
+        IS(opened, growing ? 2 * PAGE_BYTES : 0);
     }
 }
 
@@ -257,16 +221,15 @@ static void test_header_flips(void **state)
 static void reseal(const char *path, size_t at, uint64_t value, size_t n_bytes)
 {
     size_t n;
-    uint8_t *bytes = file_read(path, &n);
+    FREED uint8_t *bytes = file_read(path, &n);
     memcpy(bytes + at, &value, n_bytes);
     size_t record = at < IDENTITY_BYTES ? 0 : IDENTITY_BYTES;
     struct le64 sum = le64_of(XXH3_64bits_withSeed(bytes + record, 2040, 0));
     memcpy(bytes + record + 2040, &sum, sizeof sum);
     file_write(path, bytes, n);
-    free(bytes);
 }
 
-static void test_versions_and_features(void **state)
+TEST(test_versions_and_features)
 {
     static const struct {
         size_t at;
@@ -287,53 +250,15 @@ static void test_versions_and_features(void **state)
         {IDENTITY_BYTES + STAGES_OFFSET + offsetof(struct stage_disk, layout), 2, 2,
          TAMIS_ERR_VERSION},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         int err;
         build_small(path_of("v"), 0.01);
         reseal(path_of("v"), cases[i].at, cases[i].value, cases[i].n_bytes);
-        assert_int_equal(open_and_ask(path_of("v"), &err), 0);
-        assert_int_equal(err, cases[i].err);
+        IS(open_and_ask(path_of("v"), &err), 0);
+        IS(err, cases[i].err);
     }
 }
 
-static void test_ro_compat_forbids_writing(void **state)
-{
-    struct tamis_writer *w;
-    struct tamis_diag diag;
-    size_t n;
-    int err;
-    (void)state;
-    write_small(path_of("w"));
-    uint8_t *bytes = file_read(path_of("w"), &n);
-    bytes[offsetof(struct identity_disk, ro_compat)] = 1;
-    struct le64 sum = le64_of(XXH3_64bits_withSeed(bytes, 2040, 0));
-    memcpy(bytes + 2040, &sum, sizeof sum);
-    file_write(path_of("w"), bytes, n);
-    free(bytes);
-    assert_int_equal(open_and_ask(path_of("w"), &err), 0);
-    assert_int_equal(err, 0);
-    assert_int_equal(tamis_writer_open(path_of("w"), &w, &diag), TAMIS_ERR_VERSION);
-    assert_null(w);
-}
+SET_UP(test_dir_create, tamis_domain_init(&domain, 1, 99), random_hashes(keys, N_KEYS))
 
-static int setup(void **state)
-{
-    tamis_domain_init(&domain, 1, 99);
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_answer_reads_few_pages),
-        cmocka_unit_test(test_good_pages_are_asked_by_the_shortest_way),
-        cmocka_unit_test(test_things_that_are_no_filter),
-        cmocka_unit_test(test_every_truncation),
-        cmocka_unit_test(test_header_flips),
-        cmocka_unit_test(test_versions_and_features),
-        cmocka_unit_test(test_ro_compat_forbids_writing),
-    };
-    return cmocka_run_group_tests(tests, setup, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

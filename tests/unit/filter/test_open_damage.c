@@ -6,11 +6,7 @@
 enum { N_OLD = 5000, N_NEW = 14000, N_KEYS = N_OLD + N_NEW };
 static uint64_t keys[N_KEYS];
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return one_file_create(state);
-}
+SET_UP(one_file_create, random_hashes(keys, N_KEYS))
 
 /* One stage, a quarter full and committed, closed by its writer or not. */
 static void make(bool clean)
@@ -18,19 +14,20 @@ static void make(bool clean)
     unlink(path);
     struct tamis_writer *w = create_writer(path, 0.01, 2, 20000);
     add_hashes(w, keys, N_OLD);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     if (!clean)
         file_copy(path, path_of("dead"));
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     if (!clean)
-        assert_int_equal(rename(path_of("dead"), path), 0);
+        OK(rename(path_of("dead"), path));
 }
 
 static void zero_sector(uint32_t stage, uint64_t page, uint64_t sector)
 {
     static const uint8_t zeros[SECTOR_BYTES];
-    struct commit c = commit_of(path);
-    file_poke(path, c.stages[stage].offset + page * PAGE_BYTES + sector * SECTOR_BYTES,
+    file_poke(path,
+              commit_of(path).stages[stage].offset + page * PAGE_BYTES +
+                  sector * SECTOR_BYTES,
               zeros, sizeof zeros);
 }
 
@@ -42,11 +39,9 @@ static uint64_t n_pages_of(uint32_t stage)
 /* No key lost, whoever looks: readers from before and from now on. */
 static void expect_present(struct tamis_filter *before, size_t n)
 {
-    struct tamis_filter *now = open_filter(path);
-    assert_int_equal(count_absent(now, keys, n), 0);
-    tamis_filter_close(now);
+    all_there(path, keys, n);
     if (before)
-        assert_int_equal(count_absent(before, keys, n), 0);
+        IS(count_absent(before, keys, n), 0);
 }
 
 static size_t count_reason(struct tamis_filter *f, enum tamis_reason reason, size_t n)
@@ -62,37 +57,33 @@ static size_t count_reason(struct tamis_filter *f, enum tamis_reason reason, siz
 
 static void expect_damage_seen(void)
 {
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     struct tamis_verify report;
-    assert_int_equal(count_absent(f, keys, N_OLD), 0);
+    IS(count_absent(f, keys, N_OLD), 0);
     assert_true(count_reason(f, TAMIS_DAMAGED, N_OLD) > 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+    IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     assert_true(report.n_damaged >= 1);
-    tamis_filter_close(f);
 }
 
 static void seal_and_check(uint64_t n_damaged_least, size_t n)
 {
     struct tamis_writer *w = open_writer(path);
-    struct tamis_verify report;
     uint64_t n_damaged;
     expect_present(NULL, n);
-    assert_int_equal(tamis_writer_seal(w, 100, &n_damaged, NULL), 0);
+    OK(tamis_writer_seal(w, 100, &n_damaged, NULL));
     assert_true(n_damaged >= n_damaged_least);
     expect_present(NULL, n);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     expect_present(NULL, n);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0); /* pages of ones */
-    assert_int_equal(count_reason(f, TAMIS_HIT, n), n);
-    tamis_filter_close(f);
+    FILTER f = open_filter(path);
+    verified(f); /* pages of ones */
+    IS(count_reason(f, TAMIS_HIT, n), n);
 }
 
 /* ---- found ---- */
 
-static void test_every_sector_is_checked(void **state)
+TEST_WITH_FAULTS(test_every_sector_is_checked)
 {
-    (void)state;
     make(true);
     uint64_t n_pages = n_pages_of(0);
     size_t n;
@@ -104,9 +95,9 @@ static void test_every_sector_is_checked(void **state)
             expect_damage_seen();
             struct tamis_filter *f = open_filter(path);
             tamis_filter_verify(f, &report, NULL);
-            assert_int_equal(report.n_damaged, 1);
-            assert_int_equal(report.first_damaged,
-                             commit_of(path).stages[0].offset + page * PAGE_BYTES);
+            IS(report.n_damaged, 1);
+            IS(report.first_damaged,
+               commit_of(path).stages[0].offset + page * PAGE_BYTES);
             tamis_filter_close(f);
             file_write(path, whole, n);
         }
@@ -126,7 +117,7 @@ static void damage_and_go_on(bool clean, enum ending ending)
     for (uint64_t page = 0; page < n_pages_of(0); page += 2)
         zero_sector(0, page, random_below(SECTORS_PER_PAGE));
     expect_damage_seen();
-    struct tamis_filter *before = open_filter(path);
+    FILTER before = open_filter(path);
     struct tamis_writer *w = open_writer(path);
     expect_present(before, N_OLD);
     for (size_t done = 0; done < N_NEW; done += 1000) {
@@ -134,19 +125,17 @@ static void damage_and_go_on(bool clean, enum ending ending)
         expect_present(before, N_OLD + done + 1000);
     }
     if (ending == COMMIT_AND_DIE)
-        assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+        OK(tamis_writer_commit(w, 2, NULL));
     if (ending != CLOSE)
         file_copy(path, path_of("dead"));
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     if (ending != CLOSE)
-        assert_int_equal(rename(path_of("dead"), path), 0);
+        OK(rename(path_of("dead"), path));
     expect_present(before, N_KEYS);
-    tamis_filter_close(before);
 }
 
-static void test_new_bits_mask_no_loss(void **state)
+TEST_WITH_FAULTS(test_new_bits_mask_no_loss)
 {
-    (void)state;
     for (int clean = 0; clean < 2; clean++) {
         for (enum ending ending = CLOSE; ending <= DIE; ending++) {
             damage_and_go_on(clean, ending);
@@ -154,8 +143,7 @@ static void test_new_bits_mask_no_loss(void **state)
             struct tamis_writer *w = open_writer(path);
             expect_present(NULL, N_KEYS);
             add_hashes(w, keys, N_KEYS);
-            assert_int_equal(tamis_writer_commit(w, 3, NULL), 0);
-            assert_int_equal(tamis_writer_close(w), 0);
+            commit_and_close(w, 3);
             seal_and_check((n_pages_of(0) + 1) / 2, N_KEYS);
         }
     }
@@ -169,39 +157,35 @@ static ssize_t watch_floors(int fd, const void *buf, size_t n, off_t offset)
 {
     struct commit c = commit_of(path);
     if ((uint64_t)offset == c.stages[0].floors_offset && n_told++ == 0)
-        assert_int_equal(pread(fd, page_then, PAGE_BYTES, (off_t)c.stages[0].offset),
-                         PAGE_BYTES);
+        IS(pread(fd, page_then, PAGE_BYTES, (off_t)c.stages[0].offset), PAGE_BYTES);
     return pwrite(fd, buf, n, offset);
 }
 
 /* Readers are told of a loss before new bits could hide it: by the floors, in the file
  * at once; then the page becomes ones. */
-static void test_floors_tell_before_bits_change(void **state)
+TEST_WITH_FAULTS(test_floors_tell_before_bits_change)
 {
     size_t n;
-    (void)state;
     make(true);
     zero_sector(0, 0, 5);
     uint8_t *bytes = file_read(path, &n);
     uint64_t at = commit_of(path).stages[0].offset;
-    struct tamis_writer *w = open_writer(path);
+    WRITER w = open_writer(path);
     io_calls.pwrite = watch_floors;
     n_told = 0;
     add_hashes(w, keys + N_OLD, 100);
-    assert_int_equal(n_told, 1); /* once, not for every key */
+    IS(n_told, 1); /* once, not for every key */
     assert_memory_equal(page_then, bytes + at, PAGE_BYTES);
     free(bytes);
     bytes = file_read(path, &n);
     for (size_t i = 0; i < PAGE_BYTES; i++)
-        assert_int_equal(bytes[at + i], 0xff);
+        IS(bytes[at + i], 0xff);
     free(bytes);
     expect_damage_seen(); /* the floors say so, whatever the bits */
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
-static void test_seal_at_once(void **state)
+TEST_WITH_FAULTS(test_seal_at_once)
 {
-    (void)state;
     for (int clean = 0; clean < 2; clean++) {
         make(clean);
         zero_sector(0, 1, 3);
@@ -213,19 +197,17 @@ static void test_seal_at_once(void **state)
 
 /* Damage again and again: the count of set bits is a hint (R9), and may not make a
  * record that its own rules refuse. */
-static void test_damage_over_and_over(void **state)
+TEST_WITH_FAULTS(test_damage_over_and_over)
 {
-    (void)state;
     unlink(path);
     struct tamis_writer *w = create_writer(path, 0.01, 2, 2000);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_pages_of(0), 1);
+    OK(tamis_writer_close(w));
+    IS(n_pages_of(0), 1);
     fail_from_now(CALL_FALLOCATE, ENOSPC); /* all of it stays in that page */
     for (int round = 0; round < 30; round++) {
         w = open_writer(path);
         add_hashes(w, keys, 1900);
-        assert_int_equal(tamis_writer_commit(w, (uint64_t)round, NULL), 0);
-        assert_int_equal(tamis_writer_close(w), 0);
+        commit_and_close(w, (uint64_t)round);
         expect_present(NULL, 1900);
         for (uint64_t sector = 0; sector < SECTORS_PER_PAGE; sector++)
             zero_sector(0, 0, sector);
@@ -235,25 +217,19 @@ static void test_damage_over_and_over(void **state)
     seal_and_check(1, 1900);
 }
 
-static void test_counts_are_only_hints(void **state)
+TEST_WITH_FAULTS(test_counts_are_only_hints)
 {
-    uint8_t slot[SLOT_BYTES];
-    (void)state;
     make(true);
     struct commit c = commit_of(path);
     c.stages[0].bits_set = c.stages[0].length * 8;
     c.stages[0].keys = c.keys = 0;
-    for (uint8_t i = SLOT_A; i <= SLOT_B; i++) {
-        commit_encode(&c, i, slot);
-        file_poke(path, commit_slot_offset(i), slot, sizeof slot);
-    }
+    put_slots(path, &c);
     expect_present(NULL, N_OLD); /* no keys, it says */
     for (uint64_t i = 2; i < 4; i++) {
         fail_from_now(CALL_FALLOCATE, ENOSPC);
         struct tamis_writer *w = open_writer(path);
         add_hashes(w, keys + N_OLD * (i - 1), N_OLD);
-        assert_int_equal(tamis_writer_commit(w, i, NULL), 0);
-        assert_int_equal(tamis_writer_close(w), 0);
+        commit_and_close(w, i);
         expect_present(NULL, N_OLD * i);
     }
     fail_never();
@@ -262,9 +238,8 @@ static void test_counts_are_only_hints(void **state)
 
 /* ---- damaged floors ---- */
 
-static void test_damaged_floors(void **state)
+TEST_WITH_FAULTS(test_damaged_floors)
 {
-    (void)state;
     for (int how = 0; how < 3; how++) {
         uint8_t sector[SECTOR_BYTES] = {0};
         make(how != 1);
@@ -282,9 +257,9 @@ static void test_damaged_floors(void **state)
         expect_present(NULL, N_OLD);
         add_hashes(w, keys + N_OLD, N_NEW);
         expect_present(NULL, N_KEYS);
-        assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+        OK(tamis_writer_commit(w, 2, NULL));
         expect_present(NULL, N_KEYS);
-        assert_int_equal(tamis_writer_close(w), 0);
+        OK(tamis_writer_close(w));
         /* The sector guarded all pages; what they lost meanwhile nobody knows. */
         seal_and_check(n_pages_of(0), N_KEYS);
     }
@@ -292,10 +267,9 @@ static void test_damaged_floors(void **state)
 
 /* Floors gone, bits gone too, and a commit that writes the floors anew for a key on
  * another page: it must not vouch for the pages that it has not looked at. */
-static void test_new_floors_vouch_for_nothing_unseen(void **state)
+TEST_WITH_FAULTS(test_new_floors_vouch_for_nothing_unseen)
 {
     static const uint8_t zeros[SECTOR_BYTES];
-    (void)state;
     for (int clean = 0; clean < 2; clean++) {
         make(clean);
         for (uint64_t page = 0; page < n_pages_of(0); page++)
@@ -305,9 +279,9 @@ static void test_new_floors_vouch_for_nothing_unseen(void **state)
         expect_present(NULL, N_OLD);
         add_hashes(w, &keys[N_OLD], 1);
         expect_present(NULL, N_OLD + 1);
-        assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+        OK(tamis_writer_commit(w, 2, NULL));
         expect_present(NULL, N_OLD + 1);
-        assert_int_equal(tamis_writer_close(w), 0);
+        OK(tamis_writer_close(w));
         expect_present(NULL, N_OLD + 1);
         seal_and_check(n_pages_of(0), N_OLD + 1);
     }
@@ -317,14 +291,13 @@ static void test_new_floors_vouch_for_nothing_unseen(void **state)
 
 /* Keys of a damaged page in an older stage are not "there already": they are added
  * again, to the newest stage, and so survive the page. */
-static void test_writer_skips_no_key_of_a_damaged_page(void **state)
+TEST_WITH_FAULTS(test_writer_skips_no_key_of_a_damaged_page)
 {
-    (void)state;
     unlink(path);
-    struct tamis_writer *w = create_writer(path, 1e-4, 4, 2000);
+    WRITER w = create_writer(path, 1e-4, 4, 2000);
     add_hashes(w, keys, 3000);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(commit_of(path).n_stages, 2);
+    OK(tamis_writer_close(w));
+    IS(commit_of(path).n_stages, 2);
     size_t n;
     uint8_t *whole = file_read(path, &n);
     struct commit c = commit_of(path);
@@ -332,37 +305,19 @@ static void test_writer_skips_no_key_of_a_damaged_page(void **state)
     zero_sector(0, 1, 2);
     w = open_writer(path);
     add_hashes(w, keys, 3000);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    commit_and_close(w, 2);
     struct tamis_filter *f = open_filter(path);
     size_t n_damaged = count_reason(f, TAMIS_DAMAGED, 3000);
-    assert_int_equal(n_damaged, 0); /* each has a healthy place now */
-    assert_int_equal(count_reason(f, TAMIS_HIT, 3000), 3000);
+    IS(n_damaged, 0); /* each has a healthy place now */
+    IS(count_reason(f, TAMIS_HIT, 3000), 3000);
     tamis_filter_close(f);
 
     /* The same without damage adds nothing: it is the damage that made it. */
-    struct tamis_filter_info info;
     file_write(path, whole, n);
     free(whole);
     w = open_writer(path);
     add_hashes(w, keys, 3000);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_int_equal(info.keys, c.keys);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(writer_info(w).keys, c.keys);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_every_sector_is_checked),
-        TEST_WITH_FAULTS(test_new_bits_mask_no_loss),
-        TEST_WITH_FAULTS(test_floors_tell_before_bits_change),
-        TEST_WITH_FAULTS(test_seal_at_once),
-        TEST_WITH_FAULTS(test_damage_over_and_over),
-        TEST_WITH_FAULTS(test_counts_are_only_hints),
-        TEST_WITH_FAULTS(test_damaged_floors),
-        TEST_WITH_FAULTS(test_new_floors_vouch_for_nothing_unseen),
-        TEST_WITH_FAULTS(test_writer_skips_no_key_of_a_damaged_page),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -1,36 +1,16 @@
 /* Damage in sealed filters, page by page: a key that is in is never ABSENT (section 1
  * of the specification), the reason says DAMAGED, and the scrub says where. */
-#include "tests/support/support.h"
-
-#include "lib/filter/view.h"
+#include "tests/support/filters.h"
 
 enum { MAX_KEYS = 500 * 1000 };
-static uint64_t *keys;
+static uint64_t keys[MAX_KEYS];
 static struct tamis_domain domain;
 
-static int set_up(void **state)
-{
-    keys = malloc(MAX_KEYS * sizeof *keys);
-    tamis_domain_init(&domain, 1, 0x5eed);
-    random_hashes(keys, MAX_KEYS);
-    return keys ? test_dir_create(state) : -1;
-}
-
-static int tear_down(void **state)
-{
-    free(keys);
-    return test_dir_remove(state);
-}
+SET_UP(test_dir_create, domain = domain_of(0x5eed), random_hashes(keys, MAX_KEYS))
 
 static void build(const char *path, double error, size_t n)
 {
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &domain, .error = error};
-    struct tamis_builder *b;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
-    tamis_builder_free(b);
+    BUILD(path, keys, n, .domain = &domain, .error = error);
 }
 
 /* ---- ways to damage a page ---- */
@@ -52,9 +32,8 @@ static bool damage_page(const char *path, uint64_t offset, enum damage how,
                         uint8_t before[PAGE_BYTES])
 {
     uint8_t page[PAGE_BYTES];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(pread(fd, page, sizeof page, (off_t)offset), sizeof page);
-    close(fd);
+    FD fd = open_to_read(path);
+    IS(pread(fd, page, sizeof page, (off_t)offset), sizeof page);
     memcpy(before, page, sizeof page);
     if (how == CLEAR_A_BIT && !flip_one(page, true))
         return false;
@@ -70,20 +49,12 @@ static bool damage_page(const char *path, uint64_t offset, enum damage how,
 
 /* ---- what must hold then ---- */
 
-static struct tamis_filter *open_checked(const char *path, enum tamis_check check)
-{
-    struct tamis_filter_options opt = {.size = sizeof opt, .check = check};
-    struct tamis_filter *f;
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
-    return f;
-}
-
 static size_t count_damaged(struct tamis_filter *f, size_t n, size_t step)
 {
     size_t n_damaged = 0;
     for (size_t i = 0; i < n; i += step) {
         enum tamis_reason why;
-        assert_int_equal(ask(f, keys[i], &why), TAMIS_MAYBE);
+        IS(ask(f, keys[i], &why), TAMIS_MAYBE);
         assert_true(why == TAMIS_HIT || why == TAMIS_DAMAGED);
         n_damaged += why == TAMIS_DAMAGED;
     }
@@ -95,24 +66,23 @@ static size_t count_damaged(struct tamis_filter *f, size_t n, size_t step)
 static void expect_found(const char *path, size_t n_keys, uint64_t first_bad,
                          uint64_t n_bad)
 {
-    struct tamis_filter_options full = {.size = sizeof full, .check = TAMIS_CHECK_FULL};
-    struct tamis_filter *f;
-    struct tamis_verify report;
     struct tamis_diag diag;
     for (int strict = 0; strict < 2; strict++) {
-        f = open_checked(path, strict ? TAMIS_CHECK_STRICT : TAMIS_CHECK_LAZY);
+        struct tamis_verify report;
+        FILTER f =
+            OPEN_AS(path, .check = strict ? TAMIS_CHECK_STRICT : TAMIS_CHECK_LAZY);
         /* Strict digests pages at every probe: of many keys it gets a part. */
         size_t step = strict ? 1 + n_keys / by_form(5000, 20000) : 1;
         assert_true(count_damaged(f, n_keys, step) > 0);
-        assert_int_equal(tamis_filter_verify(f, &report, &diag), TAMIS_ERR_DAMAGED);
-        assert_int_equal(report.n_damaged, n_bad);
-        assert_int_equal(report.first_damaged, first_bad);
+        IS(tamis_filter_verify(f, &report, &diag), TAMIS_ERR_DAMAGED);
+        IS(report.n_damaged, n_bad);
+        IS(report.first_damaged, first_bad);
         assert_true(diag.has_offset && diag.offset == first_bad);
-        assert_int_equal(count_absent(f, keys, n_keys / step), 0);
-        tamis_filter_close(f);
+        IS(count_absent(f, keys, n_keys / step), 0);
     }
-    assert_int_equal(tamis_filter_open(path, &full, &f, &diag), TAMIS_ERR_DAMAGED);
-    assert_null(f);
+    const struct tamis_filter_options full = {.size = sizeof full,
+                                              .check = TAMIS_CHECK_FULL};
+    diag = reader_refused(path, &full, TAMIS_ERR_DAMAGED);
     assert_true(diag.has_offset && diag.offset == first_bad);
 }
 
@@ -120,12 +90,10 @@ static void expect_found(const char *path, size_t n_keys, uint64_t first_bad,
  * something to find. But not once a scrub has found them. */
 static void expect_lost_unchecked(const char *path, size_t n_keys)
 {
-    struct tamis_filter *f = open_checked(path, TAMIS_CHECK_NONE);
-    struct tamis_verify report;
+    FILTER f = OPEN_AS(path, .check = TAMIS_CHECK_NONE);
     assert_true(count_absent(f, keys, n_keys) > 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
-    assert_int_equal(count_absent(f, keys, n_keys), 0);
-    tamis_filter_close(f);
+    damage_of(f);
+    IS(count_absent(f, keys, n_keys), 0);
 }
 
 static void damage_bits(const char *path, size_t n_keys, uint64_t step)
@@ -176,27 +144,23 @@ static void damage_digests(const char *path, size_t n_keys)
 
 static void expect_clean(const char *path, size_t n_keys)
 {
-    struct tamis_verify report;
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    assert_int_equal(count_damaged(f, n_keys, 1), 0);
-    tamis_filter_close(f);
+    FILTER f = open_filter(path);
+    verified(f);
+    IS(count_damaged(f, n_keys, 1), 0);
 }
 
 /* ---- the tests ---- */
 
-static void test_one_page(void **state)
+TEST(test_one_page)
 {
-    (void)state;
     build(path_of("one"), 0.01, 1000);
-    assert_int_equal(commit_of(path_of("one")).stages[0].length, PAGE_BYTES);
+    IS(commit_of(path_of("one")).stages[0].length, PAGE_BYTES);
     damage_bits(path_of("one"), 1000, 1);
     expect_clean(path_of("one"), 1000);
 }
 
-static void test_two_lanes(void **state)
+TEST(test_two_lanes)
 {
-    (void)state;
     build(path_of("lanes"), 1e-4, 10000);
     assert_true(commit_of(path_of("lanes")).stages[0].geometry.lanes > 1);
     damage_bits(path_of("lanes"), 10000, 1);
@@ -204,10 +168,9 @@ static void test_two_lanes(void **state)
     expect_clean(path_of("lanes"), 10000);
 }
 
-static void test_a_tree_of_three_levels(void **state)
+TEST(test_a_tree_of_three_levels)
 {
     const char *path = path_of("tree");
-    (void)state;
     build(path, 1e-8, 450000);
     assert_true(commit_of(path).stages[0].length / PAGE_BYTES > DIGESTS_PER_PAGE);
     damage_digests(path, 450000);
@@ -215,20 +178,16 @@ static void test_a_tree_of_three_levels(void **state)
     expect_clean(path, 450000);
 }
 
-static void test_sealed_from_growing(void **state)
+TEST(test_sealed_from_growing)
 {
     enum { N = 8000 };
-    char path[1024];
+    const char *path = path_of("grown");
     struct tamis_writer_options opt = {.size = sizeof opt,
                                        .growth = {.error = 0.01, .first_capacity = 200},
                                        .domain = &domain};
-    struct tamis_writer *w;
-    (void)state;
-    snprintf(path, sizeof path, "%s", path_of("grown"));
-    assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
+    struct tamis_writer *w = writer_made(path, &opt);
     add_hashes(w, keys, N);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    seal_and_close(w, 1);
     assert_true(commit_of(path).n_stages >= 5);
     damage_bits(path, N, 1);
     damage_digests(path, N);
@@ -236,31 +195,28 @@ static void test_sealed_from_growing(void **state)
 }
 
 /* Damage after the first use: strict finds it, and no mode takes a verdict back. */
-static void test_damage_while_open(void **state)
+TEST(test_damage_while_open)
 {
     enum { N = 20000 };
     const char *path = path_of("rotting");
     uint8_t before[PAGE_BYTES];
     struct tamis_verify report;
-    (void)state;
     build(path, 1e-4, N);
     uint64_t offset = commit_of(path).stages[0].offset + PAGE_BYTES;
-    struct tamis_filter *strict = open_checked(path, TAMIS_CHECK_STRICT);
-    struct tamis_filter *lazy = open_checked(path, TAMIS_CHECK_LAZY);
-    assert_int_equal(count_damaged(strict, N, 1), 0);
-    assert_int_equal(count_damaged(lazy, N, 1), 0);
+    FILTER strict = OPEN_AS(path, .check = TAMIS_CHECK_STRICT);
+    FILTER lazy = OPEN_AS(path, .check = TAMIS_CHECK_LAZY);
+    IS(count_damaged(strict, N, 1), 0);
+    IS(count_damaged(lazy, N, 1), 0);
     assert_true(damage_page(path, offset, ZERO_THE_PAGE, before));
     assert_true(count_damaged(strict, N, 1) > 0);
     /* Lazy looked once; a scrub makes it look again. */
-    assert_int_equal(tamis_filter_verify(lazy, &report, NULL), TAMIS_ERR_DAMAGED);
-    assert_int_equal(report.first_damaged, offset);
+    IS(tamis_filter_verify(lazy, &report, NULL), TAMIS_ERR_DAMAGED);
+    IS(report.first_damaged, offset);
     size_t n = count_damaged(lazy, N, 1);
     assert_true(n > 0);
     file_poke(path, offset, before, sizeof before);
     assert_true(count_damaged(strict, N, 1) > 0);
-    assert_int_equal(count_damaged(lazy, N, 1), n);
-    tamis_filter_close(strict);
-    tamis_filter_close(lazy);
+    IS(count_damaged(lazy, N, 1), n);
 }
 
 /* Strict believes the very copy that it has checked: what happens to the mapping
@@ -273,48 +229,32 @@ static bool note_probed(const uint8_t *block, uint32_t words, uint64_t h)
     return kernel_get()->block_probe(block, words, h);
 }
 
-static void test_strict_probes_its_copy(void **state)
+TEST(test_strict_probes_its_copy)
 {
     const char *path = path_of("strict");
     struct kernel spy = *kernel_get();
-    (void)state;
     build(path, 0.01, 1000);
-    struct tamis_filter *f = open_checked(path, TAMIS_CHECK_STRICT);
+    FILTER f = OPEN_AS(path, .check = TAMIS_CHECK_STRICT);
     struct stage *s = &atomic_load(&f->view)->stages[0];
     spy.block_probe = note_probed;
-    assert_int_equal(stage_probe(s, &spy, keys[0]), TAMIS_HIT);
+    IS(stage_probe(s, &spy, keys[0]), TAMIS_HIT);
     assert_non_null(probed);
     assert_false(probed >= s->bits && probed < s->bits + s->n_pages * PAGE_BYTES);
-    tamis_filter_close(f);
 }
 
 /* Damage costs what lies on the page, not the filter. */
-static void test_the_rest_still_answers(void **state)
+TEST(test_the_rest_still_answers)
 {
     enum { N = 20000 };
     const char *path = path_of("rest");
     uint8_t before[PAGE_BYTES];
-    (void)state;
     build(path, 1e-4, N);
-    struct commit c = commit_of(path);
-    assert_true(damage_page(path, c.stages[0].offset, ZERO_THE_PAGE, before));
-    struct tamis_filter *f = open_filter(path);
+    assert_true(
+        damage_page(path, commit_of(path).stages[0].offset, ZERO_THE_PAGE, before));
+    FILTER f = open_filter(path);
     /* One page of a lane of several; the other lane still tells most keys apart. */
     size_t n = count_absent(f, keys + N, 100000);
     assert_true(n > 98000 && n < 100000);
-    tamis_filter_close(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_page),
-        cmocka_unit_test(test_two_lanes),
-        cmocka_unit_test(test_a_tree_of_three_levels),
-        cmocka_unit_test(test_sealed_from_growing),
-        cmocka_unit_test(test_damage_while_open),
-        cmocka_unit_test(test_strict_probes_its_copy),
-        cmocka_unit_test(test_the_rest_still_answers),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -3,6 +3,7 @@
 #ifndef TAMIS_TESTS_COMMIT_RECORDS_H
 #define TAMIS_TESTS_COMMIT_RECORDS_H
 
+#include "format/area.h"
 #include "format/checksum.h"
 #include "format/commit.h"
 #include "format/integrity.h"
@@ -11,6 +12,28 @@
 /* Where a member of stage i is in a record. */
 #define AT(i, member)                                                                  \
     (STAGES_OFFSET + (i)*STAGE_BYTES + offsetof(struct stage_disk, member))
+
+/* Rules of the head, of stage i, and of the area in stage i's descriptor. */
+#define R(member, value, code) RULE(struct commit_disk, member, value, VERDICT_##code)
+#define B(at, member, value, code)                                                     \
+    RULE_BYTE(at, struct commit_disk, member, value, VERDICT_##code)
+#define S(i, member, value, code)                                                      \
+    {                                                                                  \
+        AT(i, member), sizeof(((struct stage_disk *)0)->member), (value),              \
+            VERDICT_##code, AT(i, member), "stage." #member                            \
+    }
+#define AREA_AT(i, area, member)                                                       \
+    (STAGES_OFFSET + (i)*STAGE_BYTES + AREA_OFFSET + offsetof(struct area, member))
+#define AREA(i, area, member, value, code)                                             \
+    {                                                                                  \
+        AREA_AT(i, area, member), sizeof(((struct area *)0)->member), (value),         \
+            VERDICT_##code, AREA_AT(i, area, member), "stage." #member                 \
+    }
+#define AREA_BYTE(i, area, byte)                                                       \
+    {                                                                                  \
+        AREA_AT(i, area, area_unused) + (byte), 1, 1, VERDICT_UNUSED,                  \
+            AREA_AT(i, area, area_unused), "stage.area_unused"                         \
+    }
 
 /* Where a record stands while it is decoded: the filter and its file. */
 static struct world {
@@ -134,6 +157,96 @@ static inline struct verdict reseal_decode(uint8_t *record)
     struct commit c;
     checksum_set(record, commit_slot_bytes(world.slot), 0);
     return decode(record, &c);
+}
+
+/* ---- rules ---- */
+
+static inline void encoded_is(const struct commit *c, enum verdict_code code,
+                              size_t offset, const char *field)
+{
+    uint8_t record[SLOT_BYTES];
+    commit_encode(c, world.slot, record);
+    verdict_is(reseal_decode(record), code, offset, field);
+}
+
+static inline void hold(const struct rule *rules, size_t n, struct commit c)
+{
+    uint8_t good[SLOT_BYTES];
+    commit_encode(&c, world.slot, good);
+    struct commit out;
+    verdict_is(decode(good, &out), VERDICT_OK, 0, "");
+    rules_hold(rules, n, good, commit_slot_bytes(world.slot), reseal_decode);
+}
+
+/* Each rule for itself. */
+static inline void hold_each(const struct rule *rules, size_t n, struct commit c)
+{
+    for (size_t i = 0; i < n; i++)
+        hold(&rules[i], 1, c);
+}
+
+/* ---- filters of another kind, sealed at birth ---- */
+
+/* Three pages with digests behind the header, then two of a page each. */
+static inline struct commit of_kind(uint16_t kind, uint8_t n_stages,
+                                    const struct stage_desc *stages)
+{
+    static const uint64_t pages[] = {1, 5, 6};
+    world = (struct world){an_identity(1), SLOT_BIRTH, (5 + (uint64_t)n_stages) * 4096};
+    world.id.kind = kind;
+    struct commit c = {
+        .sequence = 1,
+        .committed_bytes = world.available - 4096,
+        .generation = 1,
+        .state = STATE_SEALED,
+        .clean = 1,
+        .n_stages = n_stages,
+    };
+    for (size_t i = 0; i < n_stages; i++) {
+        c.stages[i] = stages[i];
+        c.stages[i].offset = pages[i] * 4096;
+        c.stages[i].length = i ? 4096 : 3 * 4096;
+        if (c.stages[i].target_error == 0)
+            c.stages[i].target_error = 0.01;
+    }
+    c.stages[0].digests_offset = 4 * 4096;
+    c.stages[0].root = 5;
+    memcpy(c.uuid, world.id.uuid, UUID_BYTES);
+    return c;
+}
+
+static inline struct commit decoded(const struct commit *c)
+{
+    uint8_t record[SLOT_BYTES];
+    struct commit out;
+    commit_encode(c, world.slot, record);
+    verdict_is(decode(record, &out), VERDICT_OK, 0, "");
+    return out;
+}
+
+/* Bytes that are not zero there may be a newer version's. */
+static inline void is_a_later_versions(struct commit c, size_t at)
+{
+    uint8_t record[SLOT_BYTES];
+    c.compat = UINT64_C(1) << 50;
+    commit_encode(&c, world.slot, record);
+    record[at] = 1;
+    verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
+}
+
+/* An identity of these has this verdict; NULL: it is good. */
+static inline void identity_is(struct identity id, uint16_t kind, uint16_t name_bytes,
+                               const char *bad_field)
+{
+    struct identity out;
+    uint8_t bytes[IDENTITY_BYTES];
+    id.kind = kind;
+    id.name[0] = 'x';
+    id.name_bytes = name_bytes;
+    identity_encode(&id, bytes);
+    struct verdict v = identity_decode(bytes, sizeof bytes, &out);
+    IS(v.code, bad_field ? VERDICT_RANGE : VERDICT_OK);
+    assert_string_equal(v.field, bad_field ? bad_field : "");
 }
 
 #endif

@@ -4,13 +4,10 @@
 #define TAMIS_TESTS_SPEC_RECORDS_H
 
 #include "tests/support/spec_text.h"
+#include "tests/unit/format/spec_fields.h"
 
-#include "format/integrity.h"
 #include "format/area.h"
-#include "format/list.h"
-#include "format/pack.h"
 #include "format/ribbon.h"
-#include "format/record.h"
 
 /* Not const: how many fields there are is known when the program runs. */
 static struct record_table {

@@ -2,9 +2,8 @@
  * that neither a bit flip goes unnoticed nor a hostile record does harm. */
 #include "tests/unit/format/commit_records.h"
 
-static void round_trips(void **state)
+TEST(round_trips)
 {
-    (void)state;
     struct commit (*const make[4])(void) = {an_open, a_sealed, a_birth, a_settled};
     for (size_t i = 0; i < 4; i++) {
         uint8_t record[SLOT_BYTES], again[SLOT_BYTES];
@@ -27,9 +26,8 @@ static void round_trips(void **state)
     }
 }
 
-static void magic_and_places_are_fixed(void **state)
+TEST(magic_and_places_are_fixed)
 {
-    (void)state;
     uint8_t record[SLOT_BYTES];
     struct commit c = an_open();
     commit_encode(&c, SLOT_B, record);
@@ -39,16 +37,15 @@ static void magic_and_places_are_fixed(void **state)
     assert_memory_equal(record + 88, "\x01\x01\0\x02\x05\0\0\0bind!\0", 14);
     assert_memory_equal(record + 248, "\0\x30\0\0\0\0\0\0", 8);
     assert_memory_equal(record + 376 + 80, "\x80\0\0\0\0\0\0\0", 8);
-    assert_int_equal(commit_slot_offset(SLOT_A), 4096);
-    assert_int_equal(commit_slot_offset(SLOT_B), 8192);
-    assert_int_equal(commit_slot_offset(SLOT_BIRTH), 2048);
+    IS(commit_slot_offset(SLOT_A), 4096);
+    IS(commit_slot_offset(SLOT_B), 8192);
+    IS(commit_slot_offset(SLOT_BIRTH), 2048);
 }
 
 /* All that a record can hold: thirty sealed stages, each with its three areas, and a
  * binding of 64 bytes. */
-static void the_fullest_record_is_read(void **state)
+TEST(the_fullest_record_is_read)
 {
-    (void)state;
     uint8_t record[SLOT_BYTES];
     struct commit out, c = a_sealed();
     uint64_t at = 3 * 4096;
@@ -65,18 +62,17 @@ static void the_fullest_record_is_read(void **state)
     commit_encode(&c, SLOT_A, record);
     memset(&out, 0xff, sizeof out);
     verdict_is(decode(record, &out), VERDICT_OK, 0, "");
-    assert_int_equal(out.binding_bytes, BINDING_MAX_BYTES);
+    IS(out.binding_bytes, BINDING_MAX_BYTES);
     assert_memory_equal(out.binding, c.binding, sizeof c.binding);
-    assert_int_equal(out.stages[MAX_STAGES - 1].digests_offset, at - 4096);
+    IS(out.stages[MAX_STAGES - 1].digests_offset, at - 4096);
     /* The last area of all counts, too. */
     c.stages[MAX_STAGES - 1].digests_offset = c.stages[0].offset;
     commit_encode(&c, SLOT_A, record);
-    assert_int_equal(decode(record, &out).code, VERDICT_OVERLAP);
+    IS(decode(record, &out).code, VERDICT_OVERLAP);
 }
 
-static void what_a_record_lacks_is_zero(void **state)
+TEST(what_a_record_lacks_is_zero)
 {
-    (void)state;
     uint8_t record[SLOT_BYTES];
     struct commit out, c = an_open();
     commit_encode(&c, SLOT_A, record);
@@ -86,9 +82,8 @@ static void what_a_record_lacks_is_zero(void **state)
                          (MAX_STAGES - c.n_stages) * sizeof c.stages[0]));
 }
 
-static void features_may_use_unused_bytes(void **state)
+TEST(features_may_use_unused_bytes)
 {
-    (void)state;
     for (int word = 0; word < 2; word++) {
         uint8_t record[SLOT_BYTES];
         struct commit c = an_open();
@@ -100,9 +95,9 @@ static void features_may_use_unused_bytes(void **state)
         verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
         /* They are part of what the digest of the table is of. */
         struct commit with, without;
-        assert_int_equal(decode(record, &with).code, VERDICT_OK);
+        IS(decode(record, &with).code, VERDICT_OK);
         commit_encode(&c, SLOT_A, record);
-        assert_int_equal(decode(record, &without).code, VERDICT_OK);
+        IS(decode(record, &without).code, VERDICT_OK);
         assert_true(commit_table_digest(&with) != commit_table_digest(&without));
         assert_true(commit_table_digest(&without) == commit_table_digest(&c));
         record[STAGES_OFFSET + 2 * STAGE_BYTES] = 9; /* but no unknown stage */
@@ -110,9 +105,8 @@ static void features_may_use_unused_bytes(void **state)
     }
 }
 
-static void damage_is_seen(void **state)
+TEST(damage_is_seen)
 {
-    (void)state;
     struct commit (*const make[2])(void) = {an_open, a_birth};
     for (size_t i = 0; i < 2; i++) {
         uint8_t record[SLOT_BYTES];
@@ -132,9 +126,8 @@ static void damage_is_seen(void **state)
 }
 
 /* A catalog remembers the stage table of a sealed filter, and nothing else. */
-static void table_digest_is_of_the_stages(void **state)
+TEST(table_digest_is_of_the_stages)
 {
-    (void)state;
     uint8_t record[SLOT_BYTES];
     struct commit c = a_sealed();
     commit_encode(&c, SLOT_A, record);
@@ -151,9 +144,8 @@ static void table_digest_is_of_the_stages(void **state)
 
 /* Hostile records: whatever is accepted lies inside the file, apart from all else,
  * with a geometry that can be probed. */
-static void accepted_records_are_safe(void **state)
+TEST(accepted_records_are_safe)
 {
-    (void)state;
     static const uint64_t values[] = {
         0,     1,     2,     3,     4,          8,          31,         64,
         4096,  8192,  12288, 20480, UINT64_MAX, 1ULL << 63, 1ULL << 32, 1ULL << 60,
@@ -197,17 +189,4 @@ static void accepted_records_are_safe(void **state)
     assert_true(n_accepted > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(magic_and_places_are_fixed),
-        cmocka_unit_test(the_fullest_record_is_read),
-        cmocka_unit_test(what_a_record_lacks_is_zero),
-        cmocka_unit_test(features_may_use_unused_bytes),
-        cmocka_unit_test(damage_is_seen),
-        cmocka_unit_test(table_digest_is_of_the_stages),
-        cmocka_unit_test(accepted_records_are_safe),
-    };
-    return cmocka_run_group_tests_name("commit", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,11 @@
 /* format/: little-endian fields, checked arithmetic, hash and geometry.
  * The golden values were computed by programs that share no code with format/. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
+#include "tests/support/unit/unit.h"
 
 #include "format/checksum.h"
 #include "format/hash.h"
 #include "format/geometry.h"
 #include "tests/support/hash_vectors.h"
-
-#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 static uint64_t splitmix(uint64_t i)
 {
@@ -25,9 +17,8 @@ static uint64_t splitmix(uint64_t i)
 
 /* ---- bytes.h, checksum.h ---- */
 
-static void fields_are_little_endian(void **state)
+TEST(fields_are_little_endian)
 {
-    (void)state;
     static const uint8_t bytes[8] = {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0xf1};
     struct le16 a;
     struct le32 b;
@@ -35,8 +26,8 @@ static void fields_are_little_endian(void **state)
     memcpy(&a, bytes, sizeof a);
     memcpy(&b, bytes, sizeof b);
     memcpy(&c, bytes, sizeof c);
-    assert_int_equal(le16_get(a), 0x7788);
-    assert_int_equal(le32_get(b), 0x55667788);
+    IS(le16_get(a), 0x7788);
+    IS(le32_get(b), 0x55667788);
     assert_true(le64_get(c) == UINT64_C(0xf122334455667788));
     a = le16_of(0x7788);
     b = le32_of(0x55667788);
@@ -44,15 +35,14 @@ static void fields_are_little_endian(void **state)
     assert_memory_equal(&a, bytes, 2);
     assert_memory_equal(&b, bytes, 4);
     assert_memory_equal(&c, bytes, 8);
-    assert_int_equal(le16_get(le16_of(0xffff)), 0xffff);
+    IS(le16_get(le16_of(0xffff)), 0xffff);
     assert_true(le32_get(le32_of(UINT32_MAX)) == UINT32_MAX);
     assert_true(le64_get(le64_of(UINT64_MAX)) == UINT64_MAX);
-    assert_int_equal(sizeof a + sizeof b + sizeof c, 14);
+    IS(sizeof a + sizeof b + sizeof c, 14);
 }
 
-static void reals_keep_their_bits(void **state)
+TEST(reals_keep_their_bits)
 {
-    (void)state;
     static const uint8_t one_percent[8] = {0x7b, 0x14, 0xae, 0x47,
                                            0xe1, 0x7a, 0x84, 0x3f};
     struct le64 f = le64_of_f64(0.01);
@@ -62,9 +52,8 @@ static void reals_keep_their_bits(void **state)
     assert_true(nan != nan);
 }
 
-static void arithmetic_refuses_to_wrap(void **state)
+TEST(arithmetic_refuses_to_wrap)
 {
-    (void)state;
     uint64_t v;
     assert_true(add_u64(UINT64_MAX - 1, 1, &v) && v == UINT64_MAX);
     assert_false(add_u64(UINT64_MAX, 1, &v));
@@ -78,9 +67,8 @@ static void arithmetic_refuses_to_wrap(void **state)
     assert_false(align_up_u64(UINT64_MAX - 4094, 4096, &v));
 }
 
-static void zeros_are_seen(void **state)
+TEST(zeros_are_seen)
 {
-    (void)state;
     uint8_t b[33] = {0};
     assert_true(all_zero(b, sizeof b));
     assert_true(all_zero(b, 0));
@@ -92,9 +80,8 @@ static void zeros_are_seen(void **state)
     }
 }
 
-static void checksum_covers_all_but_itself(void **state)
+TEST(checksum_covers_all_but_itself)
 {
-    (void)state;
     uint8_t r[64];
     for (size_t i = 0; i < sizeof r; i++)
         r[i] = (uint8_t)i;
@@ -113,13 +100,12 @@ static void checksum_covers_all_but_itself(void **state)
 
 /* ---- hash.h ---- */
 
-static void hashes_are_golden(void **state)
+TEST(hashes_are_golden)
 {
-    (void)state;
     uint8_t key[4096];
     for (size_t i = 0; i < sizeof key; i++)
         key[i] = (uint8_t)(0x9b + 0x6d * i);
-    assert_int_equal(N_OF(hash_vectors), 67);
+    IS(N_OF(hash_vectors), 67);
     for (size_t i = 0; i < N_OF(hash_vectors); i++)
         for (size_t s = 0; s < 3; s++)
             assert_true(hash_key(hash_vector_seeds[s], key, hash_vectors[i].n_bytes) ==
@@ -129,9 +115,8 @@ static void hashes_are_golden(void **state)
     assert_true(hash_key(0, key + 7, 0) == hash_vectors[0].hash[0]);
 }
 
-static void domains_have_tags(void **state)
+TEST(domains_have_tags)
 {
-    (void)state;
     assert_true(hash_id_known(1));
     assert_false(hash_id_known(0) || hash_id_known(2) || hash_id_known(0x10001));
     /* SPEC.md section 3 quotes this one. */
@@ -146,9 +131,8 @@ static void domains_have_tags(void **state)
 
 /* ---- geometry.h ---- */
 
-static void geometry_has_bounds(void **state)
+TEST(geometry_has_bounds)
 {
-    (void)state;
     static const struct {
         struct geometry g;
         bool valid;
@@ -161,7 +145,7 @@ static void geometry_has_bounds(void **state)
         {{UINT64_MAX, 4, 8}, false},
     };
     for (size_t i = 0; i < N_OF(cases); i++)
-        assert_int_equal(geometry_valid(&cases[i].g), cases[i].valid);
+        IS(geometry_valid(&cases[i].g), cases[i].valid);
 
     uint64_t n;
     assert_true(geometry_bytes(&(struct geometry){MAX_BLOCKS, 4, 8}, &n));
@@ -172,9 +156,8 @@ static void geometry_has_bounds(void **state)
     assert_false(geometry_bytes(&(struct geometry){UINT64_C(1) << 63, 2, 1}, &n));
 }
 
-static void blocks_stay_in_range(void **state)
+TEST(blocks_stay_in_range)
 {
-    (void)state;
     static const uint64_t sizes[] = {1, 2, 3, 63, 64, 65, 1000003, MAX_BLOCKS};
     for (size_t i = 0; i < N_OF(sizes); i++) {
         uint64_t n = sizes[i];
@@ -190,9 +173,8 @@ static void blocks_stay_in_range(void **state)
 }
 
 /* Whole filters, bit for bit, as XXH3-64 of their bytes. */
-static void filters_are_golden(void **state)
+TEST(filters_are_golden)
 {
-    (void)state;
     static const struct {
         struct geometry g;
         uint64_t n_keys, digest;
@@ -216,9 +198,8 @@ static void filters_are_golden(void **state)
     }
 }
 
-static void keys_fill_a_window_of_words(void **state)
+TEST(keys_fill_a_window_of_words)
 {
-    (void)state;
     for (uint32_t words = 1; words <= MAX_WORDS; words++) {
         for (uint64_t k = 0; k < 500; k++) {
             uint64_t h = splitmix(k);
@@ -236,9 +217,8 @@ static void keys_fill_a_window_of_words(void **state)
     }
 }
 
-static void probes_follow_adds(void **state)
+TEST(probes_follow_adds)
 {
-    (void)state;
     for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++) {
         for (uint32_t words = 1; words <= MAX_WORDS; words++) {
             struct geometry g = {37, lanes, words};
@@ -258,9 +238,8 @@ static void probes_follow_adds(void **state)
 }
 
 /* Every single bit of a key counts: with any of them clear the key is absent. */
-static void each_bit_counts(void **state)
+TEST(each_bit_counts)
 {
-    (void)state;
     struct geometry g = {5, 4, 8};
     for (uint64_t k = 0; k < 50; k++) {
         uint8_t bits[5 * 4 * BLOCK_BYTES] = {0};
@@ -275,13 +254,12 @@ static void each_bit_counts(void **state)
             assert_false(geometry_probe(bits, &g, splitmix(k)));
             bits[i / 8] ^= mask;
         }
-        assert_int_equal(n_set, 32);
+        IS(n_set, 32);
     }
 }
 
-static void neighbours_fold(void **state)
+TEST(neighbours_fold)
 {
-    (void)state;
     enum { N = 64 * 12, KEYS = 2000 };
     static uint8_t large[N * 2 * BLOCK_BYTES], folded[sizeof large],
         direct[sizeof large];
@@ -303,23 +281,4 @@ static void neighbours_fold(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_little_endian),
-        cmocka_unit_test(reals_keep_their_bits),
-        cmocka_unit_test(arithmetic_refuses_to_wrap),
-        cmocka_unit_test(zeros_are_seen),
-        cmocka_unit_test(checksum_covers_all_but_itself),
-        cmocka_unit_test(hashes_are_golden),
-        cmocka_unit_test(domains_have_tags),
-        cmocka_unit_test(geometry_has_bounds),
-        cmocka_unit_test(blocks_stay_in_range),
-        cmocka_unit_test(filters_are_golden),
-        cmocka_unit_test(keys_fill_a_window_of_words),
-        cmocka_unit_test(probes_follow_adds),
-        cmocka_unit_test(each_bit_counts),
-        cmocka_unit_test(neighbours_fold),
-    };
-    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

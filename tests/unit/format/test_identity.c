@@ -54,6 +54,13 @@ static struct verdict reseal_decode(uint8_t *record)
     return decode(record);
 }
 
+static void hold(const struct rule *rules, size_t n, struct identity id)
+{
+    uint8_t record[IDENTITY_BYTES];
+    identity_encode(&id, record);
+    rules_hold(rules, n, record, sizeof record, reseal_decode);
+}
+
 static void same(const struct identity *want, const struct identity *got)
 {
     uint8_t a[IDENTITY_BYTES], b[IDENTITY_BYTES];
@@ -66,9 +73,8 @@ static void same(const struct identity *want, const struct identity *got)
     assert_true(want->tightening_ratio == got->tightening_ratio);
 }
 
-static void round_trips(void **state)
+TEST(round_trips)
 {
-    (void)state;
     struct identity in[3] = {growing(), at_birth(), at_birth()}, out;
     in[1].name_bytes = 0; /* built for no segment and no store */
     memset(in[1].name, 0, sizeof in[1].name);
@@ -83,9 +89,8 @@ static void round_trips(void **state)
     }
 }
 
-static void magic_and_places_are_fixed(void **state)
+TEST(magic_and_places_are_fixed)
 {
-    (void)state;
     uint8_t record[IDENTITY_BYTES];
     struct identity id = growing();
     identity_encode(&id, record);
@@ -95,16 +100,15 @@ static void magic_and_places_are_fixed(void **state)
     assert_memory_equal(record + 80, "\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
     assert_memory_equal(record + 128, "seg\xff-01\0", 8);
     assert_true(all_zero(record + 135, 2040 - 135));
-    assert_int_equal(identity_header_bytes(&id), 12288);
+    IS(identity_header_bytes(&id), 12288);
 }
 
 #define R(member, value, code) RULE(struct identity_disk, member, value, VERDICT_##code)
 #define B(at, member, value, code)                                                     \
     RULE_BYTE(at, struct identity_disk, member, value, VERDICT_##code)
 
-static void rules_of_both(void **state)
+TEST(rules_of_both)
 {
-    (void)state;
     static const struct rule rules[] = {
         B(0, magic, 0x88, MAGIC),
         B(7, magic, 0, MAGIC),
@@ -135,17 +139,12 @@ static void rules_of_both(void **state)
         R(growth_rule, 2, KIND),
         R(growth_rule, 0xffff, KIND),
     };
-    struct identity in[2] = {growing(), at_birth()};
-    for (size_t i = 0; i < 2; i++) {
-        uint8_t good[IDENTITY_BYTES];
-        identity_encode(&in[i], good);
-        rules_hold(rules, N_OF(rules), good, sizeof good, reseal_decode);
-    }
+    hold(rules, N_OF(rules), growing());
+    hold(rules, N_OF(rules), at_birth());
 }
 
-static void rules_of_growth(void **state)
+TEST(rules_of_growth)
 {
-    (void)state;
     static const struct rule geometric[] = {GROWTH_OUTSIDE(R)};
     static const struct rule none[] = {
         R(growth_factor, 1, RANGE),
@@ -155,35 +154,30 @@ static void rules_of_growth(void **state)
         R(tightening_ratio, UINT64_C(1) << 63, RANGE),
         R(first_capacity, 1, RANGE),
     };
+    hold(geometric, N_OF(geometric), growing());
+    hold(none, N_OF(none), at_birth());
     uint8_t record[IDENTITY_BYTES];
     struct identity id = growing();
     identity_encode(&id, record);
-    rules_hold(geometric, N_OF(geometric), record, sizeof record, reseal_decode);
     /* A filter that grows has two slots; one that never grew may have them. */
     put_le(record + offsetof(struct identity_disk, header_pages), 4, 1);
     verdict_is(reseal_decode(record), VERDICT_RANGE, 76, "growth_rule");
     id = at_birth();
     identity_encode(&id, record);
-    rules_hold(none, N_OF(none), record, sizeof record, reseal_decode);
     put_le(record + offsetof(struct identity_disk, header_pages), 4, 3);
     verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
 }
 
-static void limits_are_inclusive(void **state)
+TEST(limits_are_inclusive)
 {
-    (void)state;
     static const struct rule inside[] = {LIMITS_INSIDE(R), R(store_uuid, 0, OK)};
-    uint8_t record[IDENTITY_BYTES];
-    struct identity id = growing();
-    identity_encode(&id, record);
-    rules_hold(inside, N_OF(inside), record, sizeof record, reseal_decode);
+    hold(inside, N_OF(inside), growing());
 }
 
 /* A feature that may be ignored may use bytes that we don't; one that may not be
  * ignored is refused whatever else is there. */
-static void features_may_use_unused_bytes(void **state)
+TEST(features_may_use_unused_bytes)
 {
-    (void)state;
     struct identity id = growing();
     for (int word = 0; word < 2; word++) {
         uint8_t record[IDENTITY_BYTES];
@@ -198,9 +192,8 @@ static void features_may_use_unused_bytes(void **state)
     }
 }
 
-static void short_and_damaged(void **state)
+TEST(short_and_damaged)
 {
-    (void)state;
     uint8_t record[IDENTITY_BYTES];
     struct identity id = growing(), out;
     identity_encode(&id, record);
@@ -222,9 +215,8 @@ static void short_and_damaged(void **state)
     verdict_is(identity_decode(record, sizeof record, &out), VERDICT_MAGIC, 0, "magic");
 }
 
-static void names_have_limits(void **state)
+TEST(names_have_limits)
 {
-    (void)state;
     char name[257];
     memset(name, 'n', sizeof name);
     assert_false(segment_name_valid(name, 0));
@@ -241,17 +233,4 @@ static void names_have_limits(void **state)
     verdict_is(reseal_decode(record), VERDICT_UNUSED, 128, "name");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(magic_and_places_are_fixed),
-        cmocka_unit_test(rules_of_both),
-        cmocka_unit_test(rules_of_growth),
-        cmocka_unit_test(limits_are_inclusive),
-        cmocka_unit_test(features_may_use_unused_bytes),
-        cmocka_unit_test(short_and_damaged),
-        cmocka_unit_test(names_have_limits),
-    };
-    return cmocka_run_group_tests_name("identity", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,38 +1,28 @@
 /* format/integrity.h: floors of open stages and the digest tree of sealed ones. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
+#include "tests/support/unit/unit.h"
 
 #include "format/integrity.h"
 
-#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 /* ---- floors ---- */
 
-static void sectors_are_counted(void **state)
+TEST(sectors_are_counted)
 {
-    (void)state;
     uint8_t sector[SECTOR_BYTES] = {0};
-    assert_int_equal(sector_count(sector), 0);
+    IS(sector_count(sector), 0);
     for (uint32_t bit = 0; bit < SECTOR_BYTES * 8; bit++) {
         sector[bit / 8] |= (uint8_t)(1U << (bit % 8));
-        assert_int_equal(sector_count(sector), bit + 1);
+        IS(sector_count(sector), bit + 1);
     }
     assert_true(sector_count(sector) < FLOOR_DAMAGED);
 }
 
-static void floors_cover_every_page(void **state)
+TEST(floors_cover_every_page)
 {
-    (void)state;
-    assert_int_equal(sizeof(struct floor_sector_disk), 512);
-    assert_int_equal(FLOORS_PER_SECTOR, 248);
-    assert_int_equal(floors_bytes(1), 4096);
-    assert_int_equal(floors_bytes(31 * 8), 4096);
-    assert_int_equal(floors_bytes(31 * 8 + 1), 8192);
+    IS(sizeof(struct floor_sector_disk), 512);
+    IS(FLOORS_PER_SECTOR, 248);
+    IS(floors_bytes(1), 4096);
+    IS(floors_bytes(31 * 8), 4096);
+    IS(floors_bytes(31 * 8 + 1), 8192);
     assert_true(floors_bytes(UINT64_C(1) << 28) % 4096 == 0);
     struct floor_sector_disk s;
     for (uint64_t page = 0; page < 1000; page++) {
@@ -42,9 +32,8 @@ static void floors_cover_every_page(void **state)
     }
 }
 
-static void pages_meet_their_floors_or_not(void **state)
+TEST(pages_meet_their_floors_or_not)
 {
-    (void)state;
     uint8_t page[PAGE_BYTES];
     struct le16 floor[SECTORS_PER_PAGE];
     for (size_t i = 0; i < sizeof page; i++)
@@ -72,9 +61,8 @@ static void pages_meet_their_floors_or_not(void **state)
     assert_false(page_meets_floors(page, floor));
 }
 
-static void floor_sectors_know_their_place(void **state)
+TEST(floor_sectors_know_their_place)
 {
-    (void)state;
     static const uint8_t uuid[UUID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     static const uint8_t other[UUID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 9, 9};
     struct floor_sector_disk s;
@@ -99,9 +87,8 @@ static void floor_sectors_know_their_place(void **state)
 
 /* ---- digests ---- */
 
-static void digest_trees_have_levels(void **state)
+TEST(digest_trees_have_levels)
 {
-    (void)state;
     static const struct {
         uint64_t n_pages;
         uint32_t n_levels;
@@ -119,7 +106,7 @@ static void digest_trees_have_levels(void **state)
         struct digest_tree t;
         uint64_t offset = 0;
         digest_tree_of(cases[i].n_pages, &t);
-        assert_int_equal(t.n_levels, cases[i].n_levels);
+        IS(t.n_levels, cases[i].n_levels);
         for (uint32_t level = 0; level < MAX_DIGEST_LEVELS; level++) {
             assert_true(t.n_pages[level] == cases[i].level[level]);
             assert_true(t.offset[level] == (level < t.n_levels ? offset : 0));
@@ -127,6 +114,16 @@ static void digest_trees_have_levels(void **state)
         }
         assert_true(t.n_bytes == cases[i].stored_pages * PAGE_BYTES);
         assert_true(digests_bytes(cases[i].n_pages) == t.n_bytes);
+    }
+}
+
+/* A crafted descriptor may claim any length. */
+TEST(trees_of_too_many_pages_end)
+{
+    struct digest_tree t;
+    for (unsigned bits = 36; bits < 64; bits++) {
+        digest_tree_of(UINT64_C(1) << bits, &t);
+        IS(t.n_levels, MAX_DIGEST_LEVELS);
     }
 }
 
@@ -144,9 +141,8 @@ static uint64_t tree_root(const uint8_t *pages, uint64_t n_pages, uint8_t *diges
     return digest_tree_finish(&t, digests);
 }
 
-static void roots_see_every_page(void **state)
+TEST(roots_see_every_page)
 {
-    (void)state;
     static const uint64_t sizes[] = {2, 3, 512, 513, 1030};
     uint8_t *pages = calloc(1030, PAGE_BYTES), *digests = calloc(8, PAGE_BYTES);
     assert_non_null(pages);
@@ -168,9 +164,8 @@ static void roots_see_every_page(void **state)
 
 /* Two pages of 0xff and 0x00: the root by hand, XXH3-64 of a page that holds their
  * digests and then zeros. */
-static void roots_are_golden(void **state)
+TEST(roots_are_golden)
 {
-    (void)state;
     static uint8_t pages[513 * PAGE_BYTES], digests[3 * PAGE_BYTES];
     memset(pages, 0xff, PAGE_BYTES);
     assert_true(page_digest(pages) == UINT64_C(0x074cfac273851dd6));
@@ -181,28 +176,4 @@ static void roots_are_golden(void **state)
     assert_true(tree_root(pages, 513, digests) == UINT64_C(0xa16aab0cf4f37da4));
 }
 
-/* A crafted descriptor may claim any length. */
-static void trees_of_too_many_pages_end(void **state)
-{
-    (void)state;
-    struct digest_tree t;
-    for (unsigned bits = 36; bits < 64; bits++) {
-        digest_tree_of(UINT64_C(1) << bits, &t);
-        assert_int_equal(t.n_levels, MAX_DIGEST_LEVELS);
-    }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sectors_are_counted),
-        cmocka_unit_test(floors_cover_every_page),
-        cmocka_unit_test(pages_meet_their_floors_or_not),
-        cmocka_unit_test(floor_sectors_know_their_place),
-        cmocka_unit_test(digest_trees_have_levels),
-        cmocka_unit_test(trees_of_too_many_pages_end),
-        cmocka_unit_test(roots_see_every_page),
-        cmocka_unit_test(roots_are_golden),
-    };
-    return cmocka_run_group_tests_name("integrity", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,7 +1,6 @@
 /* format/pack.h, and the descriptors of a pack: every rule of SPEC.md section 17.3 by a
  * mutation of its own, and what is just inside the limits. */
 #include "tests/unit/format/commit_records.h"
-#include "format/area.h"
 #include "format/pack.h"
 
 /* A pack of three columns in two bands. */
@@ -17,140 +16,80 @@ static struct commit pack;
 
 static struct commit a_pack(void)
 {
-    world = (struct world){an_identity(1), SLOT_BIRTH, 9 * 4096};
-    world.id.kind = KIND_PACK;
-    struct commit c = {
-        .sequence = 1,
-        .committed_bytes = 8 * 4096,
-        .generation = 1,
-        .state = STATE_SEALED,
-        .clean = 1,
-        .n_stages = 3,
-        .stages = {{.offset = 4096,
-                    .length = 3 * 4096,
-                    .target_error = 0.01,
-                    .digests_offset = 4 * 4096,
-                    .root = 5,
-                    .layout = LAYOUT_ROWS,
-                    .n_bands = 2,
-                    .n_columns = 3},
-                   {.offset = 5 * 4096,
-                    .length = 4096,
-                    .target_error = 1,
-                    .layout = LAYOUT_TABLE,
-                    .used_bytes = 64,
-                    .n_entries = 2,
-                    .content = CONTENT_BANDS},
-                   {.offset = 6 * 4096,
-                    .length = 4096,
-                    .target_error = 1,
-                    .layout = LAYOUT_TABLE,
-                    .used_bytes = 3 * 96,
-                    .n_entries = 3,
-                    .content = CONTENT_COLUMNS}},
-    };
-    memcpy(c.uuid, world.id.uuid, UUID_BYTES);
-    return c;
+    static const struct stage_desc stages[] = {
+        {.layout = LAYOUT_ROWS, .n_bands = 2, .n_columns = 3},
+        {.target_error = 1,
+         .layout = LAYOUT_TABLE,
+         .used_bytes = 64,
+         .n_entries = 2,
+         .content = CONTENT_BANDS},
+        {.target_error = 1,
+         .layout = LAYOUT_TABLE,
+         .used_bytes = 3 * 96,
+         .n_entries = 3,
+         .content = CONTENT_COLUMNS}};
+    return of_kind(KIND_PACK, 3, stages);
 }
+
+static int set_up(void **state)
+{
+    pack = a_pack();
+    return 0;
+}
+
+#define TEST_OF_PACK(name) TEST_WITH(set_up, NULL, name)
 
 /* ---- descriptors ---- */
 
-#define S(i, member, value, code)                                                      \
-    {                                                                                  \
-        AT(i, member), sizeof(((struct stage_disk *)0)->member), (value),              \
-            VERDICT_##code, AT(i, member), "stage." #member                            \
-    }
-#define AREA_AT(i, area, member)                                                       \
-    (STAGES_OFFSET + (i)*STAGE_BYTES + AREA_OFFSET + offsetof(struct area, member))
-#define A(i, area, member, value, code)                                                \
-    {                                                                                  \
-        AREA_AT(i, area, member), sizeof(((struct area *)0)->member), (value),         \
-            VERDICT_##code, AREA_AT(i, area, member), "stage." #member                 \
-    }
-
-static void rules_of_descriptors(void **state)
+TEST_OF_PACK(rules_of_descriptors)
 {
     static const struct rule rules[] = {
-        {offsetof(struct commit_disk, n_stages), 1, 2, VERDICT_RANGE,
-         offsetof(struct commit_disk, n_stages), "n_stages"},
-        {offsetof(struct commit_disk, n_stages), 1, 4, VERDICT_RANGE,
-         offsetof(struct commit_disk, n_stages), "n_stages"},
+        R(n_stages, 2, RANGE),
+        R(n_stages, 4, RANGE),
         S(0, layout, 1, KIND),
         S(0, layout, 6, KIND),
-        A(0, rows_area_disk, n_bands, 0, RANGE),
-        A(0, rows_area_disk, n_bands, 4097, RANGE),
-        A(0, rows_area_disk, n_columns, 1, RANGE),
-        A(0, rows_area_disk, n_columns, (1 << 20) + 1, RANGE),
+        AREA(0, rows_area_disk, n_bands, 0, RANGE),
+        AREA(0, rows_area_disk, n_bands, 4097, RANGE),
+        AREA(0, rows_area_disk, n_columns, 1, RANGE),
+        AREA(0, rows_area_disk, n_columns, (1 << 20) + 1, RANGE),
         S(0, length, 0, RANGE),
         S(0, length, 4097, RANGE),
-        {AREA_AT(0, rows_area_disk, area_unused) + 39, 1, 1, VERDICT_UNUSED,
-         AREA_AT(0, rows_area_disk, area_unused), "stage.area_unused"},
+        AREA_BYTE(0, rows_area_disk, 39),
         S(1, layout, 2, KIND),
-        A(1, table_area_disk, content, 2, KIND),
-        A(1, table_area_disk, n_entries, 3, RANGE),
-        A(1, table_area_disk, used_bytes, 72, RANGE),
-        A(1, table_area_disk, used_bytes, 63, RANGE),
+        AREA(1, table_area_disk, content, 2, KIND),
+        AREA(1, table_area_disk, n_entries, 3, RANGE),
+        AREA(1, table_area_disk, used_bytes, 72, RANGE),
+        AREA(1, table_area_disk, used_bytes, 63, RANGE),
         S(1, length, 8192, RANGE),
         S(1, length, 0, RANGE),
         S(2, layout, 1, KIND),
-        A(2, table_area_disk, content, 1, KIND),
-        A(2, table_area_disk, n_entries, 2, RANGE),
-        A(2, table_area_disk, used_bytes, 3 * 88 - 8, RANGE),
-        A(2, table_area_disk, used_bytes, 3 * 88 + 4, RANGE),
-        A(2, table_area_disk, used_bytes, 3 * 400 + 8, RANGE),
+        AREA(2, table_area_disk, content, 1, KIND),
+        AREA(2, table_area_disk, n_entries, 2, RANGE),
+        AREA(2, table_area_disk, used_bytes, 3 * 88 - 8, RANGE),
+        AREA(2, table_area_disk, used_bytes, 3 * 88 + 4, RANGE),
+        AREA(2, table_area_disk, used_bytes, 3 * 400 + 8, RANGE),
         S(2, settled_page, 1, UNUSED),
         S(2, settled_root, 1, UNUSED),
-        {AREA_AT(2, table_area_disk, area_unused) + 33, 1, 1, VERDICT_UNUSED,
-         AREA_AT(2, table_area_disk, area_unused), "stage.area_unused"},
+        AREA_BYTE(2, table_area_disk, 33),
         S(2, digests_offset, 7 * 4096, RANGE),
     };
-    uint8_t good[SLOT_BYTES];
-    struct commit out;
-    (void)state;
-    commit_encode(&pack, SLOT_BIRTH, good);
-    verdict_is(decode(good, &out), VERDICT_OK, 0, "");
+    struct commit out = decoded(&pack);
     assert_true(out.stages[0].n_bands == 2 && out.stages[0].n_columns == 3);
     assert_true(out.stages[2].used_bytes == 288 && out.stages[2].content == 2);
-    for (size_t i = 0; i < N_OF(rules); i++)
-        rules_hold(&rules[i], 1, good, BIRTH_BYTES, reseal_decode);
-    /* Bytes that are not zero there may be a newer version's. */
-    struct commit later = pack;
-    later.compat = UINT64_C(1) << 50;
-    commit_encode(&later, SLOT_BIRTH, good);
-    good[AREA_AT(1, table_area_disk, area_unused)] = 1;
-    verdict_is(reseal_decode(good), VERDICT_OK, 0, "");
+    hold_each(rules, N_OF(rules), pack);
+    is_a_later_versions(pack, AREA_AT(1, table_area_disk, area_unused));
 }
 
-static void a_pack_has_one_header_page_and_no_name(void **state)
+TEST_OF_PACK(a_pack_has_one_header_page_and_no_name)
 {
-    static const struct {
-        uint32_t pages;
-        uint16_t rule, name_bytes;
-        const char *field;
-    } bad[] = {{3, GROWTH_NONE, 0, "kind"},
-               {3, GROWTH_GEOMETRIC, 0, "kind"},
-               {1, GROWTH_NONE, 1, "name_bytes"}};
-    (void)state;
-    for (size_t i = 0; i < N_OF(bad); i++) {
-        struct identity id = an_identity(1), out;
-        uint8_t bytes[IDENTITY_BYTES];
-        id.kind = KIND_PACK;
-        identity_encode(&id, bytes);
-        verdict_is(identity_decode(bytes, sizeof bytes, &out), VERDICT_OK, 0, "");
-        id.header_pages = bad[i].pages;
-        id.growth_rule = bad[i].rule;
-        id.name[0] = 'x';
-        id.name_bytes = bad[i].name_bytes;
-        if (bad[i].rule == GROWTH_GEOMETRIC) {
-            id.growth_factor = 2;
-            id.tightening_ratio = 0.85;
-            id.first_capacity = 1000;
-        }
-        identity_encode(&id, bytes);
-        struct verdict v = identity_decode(bytes, sizeof bytes, &out);
-        assert_int_equal(v.code, VERDICT_RANGE);
-        assert_string_equal(v.field, bad[i].field);
-    }
+    struct identity id = an_identity(3);
+    identity_is(an_identity(1), KIND_PACK, 0, NULL);
+    identity_is(an_identity(1), KIND_PACK, 1, "name_bytes");
+    identity_is(id, KIND_PACK, 0, "kind");
+    id.growth_rule = GROWTH_NONE;
+    id.growth_factor = id.tightening_ratio = 0;
+    id.first_capacity = 0;
+    identity_is(id, KIND_PACK, 0, "kind");
 }
 
 /* ---- bands ---- */
@@ -166,7 +105,7 @@ static struct verdict decode_band(uint8_t *bytes)
     return v;
 }
 
-#define B(member, value, code) RULE(struct band_disk, member, value, VERDICT_##code)
+#define BAND(member, value, code) RULE(struct band_disk, member, value, VERDICT_##code)
 
 static void hold_bands(const struct rule *rules, size_t n, uint32_t i)
 {
@@ -177,22 +116,22 @@ static void hold_bands(const struct rule *rules, size_t n, uint32_t i)
     rules_hold(rules, n, good, sizeof good, decode_band);
 }
 
-static void rules_of_bands(void **state)
+TEST_OF_PACK(rules_of_bands)
 {
     static const struct rule first[] = {
-        B(n_blocks, 0, RANGE),      B(n_blocks, (UINT64_C(1) << 32) + 1, RANGE),
-        B(lanes, 0, RANGE),         B(lanes, 5, RANGE),
-        B(words, 0, RANGE),         B(words, 9, RANGE),
-        B(row_bytes, 0, RANGE),     B(row_bytes, 3, RANGE),
-        B(row_bytes, 96, RANGE),    B(row_bytes, 4160, RANGE),
-        B(row_bytes, 65, RANGE),    B(n_columns, 0, RANGE),
-        B(n_columns, 17, RANGE),    B(first_column, 1, RANGE),
-        B(rows_offset, 512, RANGE), B(unused, 1, UNUSED),
+        BAND(n_blocks, 0, RANGE),      BAND(n_blocks, (UINT64_C(1) << 32) + 1, RANGE),
+        BAND(lanes, 0, RANGE),         BAND(lanes, 5, RANGE),
+        BAND(words, 0, RANGE),         BAND(words, 9, RANGE),
+        BAND(row_bytes, 0, RANGE),     BAND(row_bytes, 3, RANGE),
+        BAND(row_bytes, 96, RANGE),    BAND(row_bytes, 4160, RANGE),
+        BAND(row_bytes, 65, RANGE),    BAND(n_columns, 0, RANGE),
+        BAND(n_columns, 17, RANGE),    BAND(first_column, 1, RANGE),
+        BAND(rows_offset, 512, RANGE), BAND(unused, 1, UNUSED),
     };
     static const struct rule last[] = {
-        B(first_column, 1, RANGE),
-        B(rows_offset, 8192 + 512, RANGE),
-        B(n_columns, 2, RANGE),
+        BAND(first_column, 1, RANGE),
+        BAND(rows_offset, 8192 + 512, RANGE),
+        BAND(n_columns, 2, RANGE),
     };
     /* Rows that would end behind the stage, by sizes that would wrap, too. */
     static const struct rule large[] = {
@@ -203,7 +142,6 @@ static void rules_of_bands(void **state)
         /* Too few: a page of the stage would be nobody's. */
         {offsetof(struct band_disk, n_blocks), 8, 1, VERDICT_OK, 0, ""},
     };
-    (void)state;
     hold_bands(first, N_OF(first), 0);
     hold_bands(last, N_OF(last), 1);
     for (size_t i = 0; i < N_OF(large); i++)
@@ -231,16 +169,15 @@ static void rules_of_bands(void **state)
     pack = a_pack();
 }
 
-static void rows_have_the_least_bytes(void **state)
+TEST(rows_have_the_least_bytes)
 {
     static const uint32_t want[][2] = {
         {1, 1},     {8, 1},      {9, 2},      {16, 2},       {17, 4},
         {64, 8},    {65, 16},    {256, 32},   {257, 64},     {512, 64},
         {513, 128}, {1024, 128}, {1025, 192}, {10000, 1280}, {32768, 4096},
     };
-    (void)state;
     for (size_t i = 0; i < N_OF(want); i++)
-        assert_int_equal(pack_row_bytes(want[i][0]), want[i][1]);
+        IS(pack_row_bytes(want[i][0]), want[i][1]);
 }
 
 /* ---- columns ---- */
@@ -282,7 +219,7 @@ static struct verdict decode_column(uint8_t *bytes)
             #member                                                                    \
     }
 
-static void rules_of_columns(void **state)
+TEST_OF_PACK(rules_of_columns)
 {
     static const struct rule rules[] = {
         K(uuid, 0, RANGE),
@@ -302,8 +239,7 @@ static void rules_of_columns(void **state)
     uint8_t good[COLUMN_MAX_BYTES];
     struct column c = a_column(), out;
     size_t used;
-    (void)state;
-    assert_int_equal(column_encode(&c, good), 88);
+    IS(column_encode(&c, good), 88);
     n_left = 88;
     verdict_is(decode_column(good), VERDICT_OK, 0, "");
     rules_hold(rules, N_OF(rules), good, 88, decode_column);
@@ -325,9 +261,8 @@ static void rules_of_columns(void **state)
     memset(c.binding, 'b', sizeof c.binding);
     c.name_bytes = 255;
     c.binding_bytes = 64;
-    assert_int_equal(column_encode(&c, good), 400);
-    assert_int_equal(column_decode(good, 400, &pack, &bands[0], &out, &used).code,
-                     VERDICT_OK);
+    IS(column_encode(&c, good), 400);
+    IS(column_decode(good, 400, &pack, &bands[0], &out, &used).code, VERDICT_OK);
     assert_true(used == 400 && memcmp(&out, &c, sizeof c) == 0);
     good[offsetof(struct column_disk, binding_bytes)] = 65;
     verdict_is(column_decode(good, 4000, &pack, &bands[0], &out, &used), VERDICT_RANGE,
@@ -343,7 +278,7 @@ static struct verdict decode_dead(uint8_t *bytes)
 {
     uint32_t n;
     struct verdict v = dead_decode(bytes, N_DEAD_BYTES, PACK_UUID, 99, &n);
-    assert_int_equal(n, v.code == VERDICT_OK ? 10 : 0);
+    IS(n, v.code == VERDICT_OK ? 10 : 0);
     return v;
 }
 
@@ -355,7 +290,7 @@ static struct verdict decode_dead_resealed(uint8_t *bytes)
 
 #define D(member, value, code) RULE(struct dead_disk, member, value, VERDICT_##code)
 
-static void rules_of_tombstones(void **state)
+TEST(rules_of_tombstones)
 {
     static const struct rule rules[] = {
         D(magic, 0, MAGIC),
@@ -369,40 +304,20 @@ static void rules_of_tombstones(void **state)
     static const struct rule inside[] = {D(minor, 7, OK), D(unused, 1, OK)};
     uint8_t good[N_DEAD_BYTES + 1] = {0};
     uint32_t n;
-    (void)state;
     good[DEAD_HEAD_BYTES] = 5;
     dead_encode(PACK_UUID, 99, 10, good);
-    assert_int_equal(dead_bytes(10), N_DEAD_BYTES);
+    IS(dead_bytes(10), N_DEAD_BYTES);
     verdict_is(decode_dead(good), VERDICT_OK, 0, "");
     rules_hold(rules, N_OF(rules), good, N_DEAD_BYTES, decode_dead_resealed);
     rules_hold(inside, N_OF(inside), good, N_DEAD_BYTES, decode_dead_resealed);
     for (size_t cut = 0; cut < N_DEAD_BYTES; cut += 19)
-        assert_int_equal(dead_decode(good, cut, PACK_UUID, 99, &n).code, VERDICT_SHORT);
-    assert_int_equal(dead_decode(good, N_DEAD_BYTES + 1, PACK_UUID, 99, &n).code,
-                     VERDICT_SHORT);
+        IS(dead_decode(good, cut, PACK_UUID, 99, &n).code, VERDICT_SHORT);
+    IS(dead_decode(good, N_DEAD_BYTES + 1, PACK_UUID, 99, &n).code, VERDICT_SHORT);
     for (size_t bit = DEAD_HEAD_BYTES * 8; bit < N_DEAD_BYTES * 8; bit++) {
         good[bit / 8] ^= (uint8_t)(1U << bit % 8);
-        assert_int_equal(decode_dead(good).code, VERDICT_CHECKSUM);
+        IS(decode_dead(good).code, VERDICT_CHECKSUM);
         good[bit / 8] ^= (uint8_t)(1U << bit % 8);
     }
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    pack = a_pack();
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(rules_of_descriptors, set_up),
-        cmocka_unit_test_setup(a_pack_has_one_header_page_and_no_name, set_up),
-        cmocka_unit_test_setup(rules_of_bands, set_up),
-        cmocka_unit_test(rows_have_the_least_bytes),
-        cmocka_unit_test_setup(rules_of_columns, set_up),
-        cmocka_unit_test(rules_of_tombstones),
-    };
-    return cmocka_run_group_tests_name("pack rules", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -78,9 +78,20 @@ static struct verdict record_reseal(uint8_t *bytes)
     return v;
 }
 
-static void round_trips(void **state)
+/* The record is good; then the rules. */
+static void hold(const struct rule *rules, size_t n, const struct record *r)
 {
-    (void)state;
+    uint8_t bytes[RECORD_MAX_BYTES];
+    struct record out;
+    record_bytes = record_encode(r, NAME, NAME_BYTES, bytes);
+    verdict_is(record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out), VERDICT_OK,
+               0, "");
+    assert_memory_equal(&out, r, sizeof out);
+    rules_hold(rules, n, bytes, record_bytes, record_reseal);
+}
+
+TEST(round_trips)
+{
     uint8_t bytes[RECORD_MAX_BYTES], again[RECORD_MAX_BYTES];
     struct meta in = a_meta(), out;
     in.compat = UINT64_C(1) << 40;
@@ -105,9 +116,9 @@ static void round_trips(void **state)
     static const size_t expected[4] = {257, 248, RECORD_MAX_BYTES, 248};
     for (size_t i = 0; i < 4; i++) {
         size_t n = record_encode(&all[i], NAME, NAME_BYTES, bytes);
-        assert_int_equal(n, expected[i]);
+        IS(n, expected[i]);
         verdict_is(record_decode(bytes, n, NAME, NAME_BYTES, &r), VERDICT_OK, 0, "");
-        assert_int_equal(record_encode(&r, NAME, NAME_BYTES, again), n);
+        IS(record_encode(&r, NAME, NAME_BYTES, again), n);
         assert_memory_equal(bytes, again, n);
         assert_memory_equal(&r, &all[i], sizeof r);
     }
@@ -117,9 +128,8 @@ static void round_trips(void **state)
 #define MB(at, member, value, code)                                                    \
     RULE_BYTE(at, struct meta_disk, member, value, VERDICT_##code)
 
-static void rules_of_meta(void **state)
+TEST(rules_of_meta)
 {
-    (void)state;
     static const struct rule rules[] = {
         MB(0, magic, 0, MAGIC),
         MB(1, magic, 'X', MAGIC),
@@ -149,9 +159,8 @@ static void rules_of_meta(void **state)
     rules_hold(inside, N_OF(inside), bytes, sizeof bytes, meta_reseal);
 }
 
-static void meta_short_and_damaged(void **state)
+TEST(meta_short_and_damaged)
 {
-    (void)state;
     uint8_t bytes[META_BYTES];
     struct meta m = a_meta(), out;
     meta_encode(&m, bytes);
@@ -166,9 +175,8 @@ static void meta_short_and_damaged(void **state)
 #define B(at, member, value, code)                                                     \
     RULE_BYTE(at, struct record_disk, member, value, VERDICT_##code)
 
-static void rules_of_a_record(void **state)
+TEST(rules_of_a_record)
 {
-    (void)state;
     static const struct rule rules[] = {
         R(incompat, 1, FLAGS),
         R(incompat, UINT64_C(1) << 63, FLAGS),
@@ -196,15 +204,13 @@ static void rules_of_a_record(void **state)
         R(last_bytes, 1025, RANGE),
         R(last_bytes, 0xffff, RANGE),
     };
-    uint8_t bytes[RECORD_MAX_BYTES];
     struct record r = a_record();
-    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-    rules_hold(rules, N_OF(rules), bytes, record_bytes, record_reseal);
+    hold(rules, N_OF(rules), &r);
 
     static const struct rule inside[] = {
         R(target_error, F64_ERROR_MIN, OK), R(target_error, F64_ONE_HALF, OK),
         R(min_stages, 30, OK), R(binding_bytes, 64, OK)};
-    rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
+    hold(inside, N_OF(inside), &r);
 
     /* Fields that a state forbids. */
     static const struct rule growing[] = {
@@ -212,16 +218,16 @@ static void rules_of_a_record(void **state)
     r.state = RECORD_GROWING;
     r.has_range = 0;
     r.first_bytes = r.last_bytes = 0;
-    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-    rules_hold(growing, N_OF(growing), bytes, record_bytes, record_reseal);
+    memset(r.first, 0, sizeof r.first);
+    memset(r.last, 0, sizeof r.last);
+    hold(growing, N_OF(growing), &r);
     static const struct rule bare[] = {R(uuid, 1, RANGE), R(has_range, 1, RANGE)};
     r = (struct record){.state = RECORD_NO_FILTER};
-    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-    rules_hold(bare, N_OF(bare), bytes, record_bytes, record_reseal);
+    hold(bare, N_OF(bare), &r);
 }
 
 /* A filter that is a column of a pack (SPEC.md section 17.4). */
-static void rules_of_a_place(void **state)
+TEST(rules_of_a_place)
 {
     static const struct rule rules[] = {
         R(state, RECORD_GROWING, RANGE),
@@ -235,26 +241,20 @@ static void rules_of_a_place(void **state)
     static const struct rule inside[] = {
         R(band, 4095, OK), R(column, (1 << 20) - 1, OK), R(place_digest, 0, OK),
         R(compat, RECORD_COMPAT_KEPT, OK)};
-    uint8_t bytes[RECORD_MAX_BYTES];
-    struct record r = a_record(), out;
-    (void)state;
+    struct record r = a_record();
     r.ro_compat = RECORD_RO_COMPAT_PACKED;
     r.place =
         (struct pack_place){.uuid = "a pack", .digest = 5, .band = 6, .column = 7};
-    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-    verdict_is(record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out), VERDICT_OK,
-               0, "");
-    assert_memory_equal(&out, &r, sizeof r);
     struct rule state_rule = rules[0];
     state_rule.offset = offsetof(struct record_disk, ro_compat);
     state_rule.field = "ro_compat";
-    rules_hold(&state_rule, 1, bytes, record_bytes, record_reseal);
-    rules_hold(rules + 1, N_OF(rules) - 1, bytes, record_bytes, record_reseal);
-    rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
+    hold(&state_rule, 1, &r);
+    hold(rules + 1, N_OF(rules) - 1, &r);
+    hold(inside, N_OF(inside), &r);
 }
 
 /* A segment with a list of its hashes (SPEC.md section 13.8). */
-static void rules_of_a_list(void **state)
+TEST(rules_of_a_list)
 {
     static const struct rule rules[] = {
         B(184, place_uuid, 1, UNUSED),
@@ -267,27 +267,22 @@ static void rules_of_a_list(void **state)
                                         16, "ro_compat"};
     uint8_t bytes[RECORD_MAX_BYTES];
     struct record r = a_record(), out;
-    (void)state;
     r.ro_compat = RECORD_RO_COMPAT_LISTED;
     memcpy(r.list_uuid, "a list", 6);
     r.list_digest = 8;
-    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-    verdict_is(record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out), VERDICT_OK,
-               0, "");
-    assert_memory_equal(&out, &r, sizeof r);
-    rules_hold(rules, N_OF(rules), bytes, record_bytes, record_reseal);
-    rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
-    rules_hold(&growing, 1, bytes, record_bytes, record_reseal);
+    hold(rules, N_OF(rules), &r);
+    hold(inside, N_OF(inside), &r);
+    hold(&growing, 1, &r);
     /* No byte of a later version is read. */
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
     put_le(bytes + 16, 8, UINT64_C(1) << 33);
     verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
     record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out);
     assert_true(all_zero(out.list_uuid, UUID_BYTES) && out.list_digest == 0);
 }
 
-static void lengths_must_agree(void **state)
+TEST(lengths_must_agree)
 {
-    (void)state;
     static const struct rule rules[] = {
         {4, 2, 2, VERDICT_SHORT, 257, "record"},
         {4, 2, 4, VERDICT_SHORT, 257, "record"},
@@ -314,9 +309,8 @@ static void lengths_must_agree(void **state)
 }
 
 /* A range upside down would call every key absent. */
-static void ranges_are_in_order(void **state)
+TEST(ranges_are_in_order)
 {
-    (void)state;
     static const struct {
         const char *first, *last;
         enum verdict_code code;
@@ -341,9 +335,8 @@ static void ranges_are_in_order(void **state)
     }
 }
 
-static void records_know_their_name(void **state)
+TEST(records_know_their_name)
 {
-    (void)state;
     uint8_t bytes[RECORD_MAX_BYTES];
     struct record r = a_record(), out;
     size_t n = record_encode(&r, NAME, NAME_BYTES, bytes);
@@ -364,9 +357,8 @@ static void records_know_their_name(void **state)
                    cut - 8, "checksum");
 }
 
-static void features_may_use_unused_bytes(void **state)
+TEST(features_may_use_unused_bytes)
 {
-    (void)state;
     for (int word = 0; word < 2; word++) {
         uint8_t bytes[RECORD_MAX_BYTES];
         struct meta m = a_meta();
@@ -384,19 +376,4 @@ static void features_may_use_unused_bytes(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(rules_of_meta),
-        cmocka_unit_test(meta_short_and_damaged),
-        cmocka_unit_test(rules_of_a_record),
-        cmocka_unit_test(rules_of_a_place),
-        cmocka_unit_test(rules_of_a_list),
-        cmocka_unit_test(lengths_must_agree),
-        cmocka_unit_test(ranges_are_in_order),
-        cmocka_unit_test(records_know_their_name),
-        cmocka_unit_test(features_may_use_unused_bytes),
-    };
-    return cmocka_run_group_tests_name("record", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,5 +1,5 @@
-/* commit_choose_slot(): which of two slots counts (SPEC.md section 6), and that no single
- * flipped bit of a header goes unnoticed or loses what was acknowledged. */
+/* commit_choose_slot(): which of two slots counts (SPEC.md section 6), and that no
+ * single flipped bit of a header goes unnoticed or loses what was acknowledged. */
 #include "tests/unit/format/commit_records.h"
 
 enum { HEADER = 3 * PAGE_BYTES, AVAILABLE = 8 * 4096 };
@@ -45,7 +45,7 @@ static struct verdict choose(const uint8_t *header, struct commit *c,
 {
     struct identity id;
     struct verdict v = identity_decode(header, IDENTITY_BYTES, &id);
-    assert_int_equal(v.code, VERDICT_OK);
+    IS(v.code, VERDICT_OK);
     v = commit_choose_slot(header, &id, AVAILABLE, c, health);
     if (v.code != VERDICT_OK)
         assert_true(all_zero(c, sizeof *c));
@@ -56,15 +56,14 @@ static void expect(const uint8_t *header, uint8_t slot, uint64_t sequence)
 {
     struct commit c;
     struct slot_health health;
-    assert_int_equal(choose(header, &c, &health).code, VERDICT_OK);
-    assert_int_equal(c.slot, slot);
+    IS(choose(header, &c, &health).code, VERDICT_OK);
+    IS(c.slot, slot);
     assert_true(c.sequence == sequence);
     assert_true(c.watermark == sequence * 100);
 }
 
-static void the_newer_slot_wins(void **state)
+TEST(the_newer_slot_wins)
 {
-    (void)state;
     uint8_t header[HEADER];
     struct commit five = a_commit(5, 1), six = a_commit(6, 2);
     struct commit last = a_commit(UINT64_MAX, 1);
@@ -83,9 +82,8 @@ static void the_newer_slot_wins(void **state)
     expect(header, SLOT_B, UINT64_MAX);
 }
 
-static void a_torn_slot_is_passed_over(void **state)
+TEST(a_torn_slot_is_passed_over)
 {
-    (void)state;
     uint8_t header[HEADER];
     struct commit c, five = a_commit(5, 1), six = a_commit(6, 2);
     struct slot_health health;
@@ -111,9 +109,8 @@ static void a_torn_slot_is_passed_over(void **state)
     verdict_is(health.frame[1], VERDICT_CHECKSUM, 12280, "checksum");
 }
 
-static void slots_of_elsewhere_do_not_count(void **state)
+TEST(slots_of_elsewhere_do_not_count)
 {
-    (void)state;
     uint8_t header[HEADER], page[4096];
     struct commit c, five = a_commit(5, 1), nine = a_commit(9, 2);
     struct slot_health health;
@@ -138,16 +135,15 @@ static void slots_of_elsewhere_do_not_count(void **state)
 
 /* The newest whole record is the filter's word, even if we cannot read it: the older
  * one may lack a stage, and answer ABSENT for its keys. */
-static void what_is_whole_and_unreadable_is_final(void **state)
+TEST(what_is_whole_and_unreadable_is_final)
 {
-    (void)state;
     uint8_t header[HEADER];
     struct commit c, five = a_commit(5, 1), six = a_commit(6, 2);
     struct slot_health health;
     six.incompat = 2;
     build(header, &six, &five);
     verdict_is(choose(header, &c, &health), VERDICT_FLAGS, 4096 + 48, "incompat");
-    assert_int_equal(health.frame[0].code, VERDICT_OK);
+    IS(health.frame[0].code, VERDICT_OK);
     build(header, &five, &six);
     verdict_is(choose(header, &c, &health), VERDICT_FLAGS, 8192 + 48, "incompat");
     six = a_commit(6, 2);
@@ -171,9 +167,8 @@ static void what_is_whole_and_unreadable_is_final(void **state)
     verdict_is(choose(header, &c, &health), VERDICT_FLAGS, 4096 + 48, "incompat");
 }
 
-static void page_0_has_nothing_else(void **state)
+TEST(page_0_has_nothing_else)
 {
-    (void)state;
     uint8_t header[HEADER];
     struct commit c, five = a_commit(5, 1);
     struct slot_health health;
@@ -191,9 +186,8 @@ static void page_0_has_nothing_else(void **state)
     }
 }
 
-static void one_flipped_bit_loses_nothing(void **state)
+TEST(one_flipped_bit_loses_nothing)
 {
-    (void)state;
     uint8_t header[HEADER];
     struct commit c, five = a_commit(5, 2);
     struct slot_health health;
@@ -205,10 +199,10 @@ static void one_flipped_bit_loses_nothing(void **state)
         if (bit / 8 < 2048) {
             assert_int_not_equal(identity_decode(header, 2048, &id).code, VERDICT_OK);
         } else if (bit / 8 < 4096) {
-            assert_int_equal(choose(header, &c, &health).code, VERDICT_UNUSED);
+            IS(choose(header, &c, &health).code, VERDICT_UNUSED);
         } else {
             uint8_t slot = bit / 8 < 8192 ? SLOT_B : SLOT_A;
-            assert_int_equal(choose(header, &c, &health).code, VERDICT_OK);
+            IS(choose(header, &c, &health).code, VERDICT_OK);
             assert_int_not_equal(health.frame[1 - slot].code, VERDICT_OK);
             assert_true(c.slot == slot && c.sequence == 5 && c.n_stages == 2);
             assert_true(c.watermark == 500);
@@ -218,9 +212,8 @@ static void one_flipped_bit_loses_nothing(void **state)
     expect(header, SLOT_A, 5);
 }
 
-static void birth_has_one_record(void **state)
+TEST(birth_has_one_record)
 {
-    (void)state;
     uint8_t header[PAGE_BYTES]; /* one page is all that is read */
     struct identity id = an_identity(1);
     struct commit out, c = a_commit(1, 1);
@@ -246,16 +239,4 @@ static void birth_has_one_record(void **state)
     verdict_is(choose(header, &out, &health), VERDICT_RANGE, 2048 + 91, "n_stages");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newer_slot_wins),
-        cmocka_unit_test(a_torn_slot_is_passed_over),
-        cmocka_unit_test(slots_of_elsewhere_do_not_count),
-        cmocka_unit_test(what_is_whole_and_unreadable_is_final),
-        cmocka_unit_test(page_0_has_nothing_else),
-        cmocka_unit_test(one_flipped_bit_loses_nothing),
-        cmocka_unit_test(birth_has_one_record),
-    };
-    return cmocka_run_group_tests_name("slots", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -35,9 +35,8 @@ static const char *type_name(const struct field *f)
     return "?";
 }
 
-static void fields_cover_their_records(void **state)
+TEST(fields_cover_their_records)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(records); i++) {
         size_t at = 0;
         for (size_t k = 0; k < *records[i].n_fields; k++) {
@@ -50,13 +49,12 @@ static void fields_cover_their_records(void **state)
             assert_true(whole);
             at += f->n_bytes;
         }
-        assert_int_equal(at, records[i].n_bytes);
+        IS(at, records[i].n_bytes);
     }
 }
 
-static void offset_tables_match(void **state)
+TEST(offset_tables_match)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(records); i++) {
         const char *at = table("table", records[i].name);
         struct row r;
@@ -70,7 +68,7 @@ static void offset_tables_match(void **state)
             snprintf(got, sizeof got, "%s | %s | %s | %s", r.cell[0], r.cell[1],
                      r.cell[2], r.cell[3]);
             assert_string_equal(got, want);
-            assert_int_equal(r.n, 5);
+            IS(r.n, 5);
         }
         if (next_row(&at, &r))
             fail_msg("%s: SPEC.md has %s too many", records[i].name, r.cell[2]);
@@ -89,9 +87,8 @@ static void check_magic(const char *name, const uint8_t *record)
     assert_memory_equal(r.cell[4], want, 23);
 }
 
-static void magics_match(void **state)
+TEST(magics_match)
 {
-    (void)state;
     static const struct identity id;
     static const struct commit c;
     static const struct meta m;
@@ -106,9 +103,8 @@ static void magics_match(void **state)
 
 /* ---- numbers ---- */
 
-static void constants_match(void **state)
+TEST(constants_match)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t value;
@@ -161,7 +157,7 @@ static size_t key_of(const char *cell, uint8_t key[1024])
         times = (size_t)number(star + 4);
     if (strcmp(cell, "(empty)") == 0)
         return 0;
-    assert_int_equal(cell[0], '`');
+    IS(cell[0], '`');
     for (const char *p = cell + 1; *p && *p != '`'; p += 2) {
         char two[3] = {p[0], p[1], 0};
         key[n++] = (uint8_t)strtoul(two, NULL, 16);
@@ -172,9 +168,8 @@ static size_t key_of(const char *cell, uint8_t key[1024])
     return n * times;
 }
 
-static void hashes_match(void **state)
+TEST(hashes_match)
 {
-    (void)state;
     const char *at = table("table", "hashes");
     struct row r;
     size_t n_rows = 0;
@@ -192,9 +187,8 @@ static void hashes_match(void **state)
     assert_non_null(strstr(spec, tag));
 }
 
-static void salts_match(void **state)
+TEST(salts_match)
 {
-    (void)state;
     const char *at = table("table", "salts");
     struct row r;
     for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++) {
@@ -209,15 +203,14 @@ static void salts_match(void **state)
     assert_non_null(strstr(spec, multiplier));
 }
 
-static void digest_sizes_match(void **state)
+TEST(digest_sizes_match)
 {
-    (void)state;
     const char *at = table("table", "digests");
     struct row r;
     size_t n_rows = 0;
     for (; next_row(&at, &r); n_rows++)
         assert_true(digests_bytes(number(r.cell[0])) == number(r.cell[2]));
-    assert_int_equal(n_rows, 7);
+    IS(n_rows, 7);
 }
 
 /* ---- what is reserved for later ---- */
@@ -234,7 +227,7 @@ static const struct record_table *record_named(const char *name)
 }
 
 /* Bits that the code knows must be in the table; none is there twice. */
-static void reserved_bits_match(void **state)
+TEST(reserved_bits_match)
 {
     static const struct {
         const char *record, *word;
@@ -256,7 +249,6 @@ static void reserved_bits_match(void **state)
     uint64_t reserved[N_OF(words)] = {0};
     const char *at = table("table", "reserved_bits");
     struct row r;
-    (void)state;
     for (size_t i; next_row(&at, &r); reserved[i] |= UINT64_C(1) << number(r.cell[2])) {
         for (i = 0; i < N_OF(words); i++)
             if (strcmp(words[i].record, r.cell[0]) == 0 &&
@@ -273,12 +265,11 @@ static void reserved_bits_match(void **state)
 }
 
 /* Bytes that are reserved are unused today, or are the very field by now. */
-static void reserved_bytes_are_free(void **state)
+TEST(reserved_bytes_are_free)
 {
     static uint8_t taken[N_OF(records)][IDENTITY_BYTES];
     const char *at = table("table", "reserved_bytes");
     struct row r;
-    (void)state;
     while (next_row(&at, &r)) {
         const struct record_table *t = record_named(r.cell[0]);
         size_t from = (size_t)number(r.cell[1]), n = (size_t)number(r.cell[2]);
@@ -295,7 +286,7 @@ static void reserved_bytes_are_free(void **state)
             fail_msg("%s.%s is reserved in bytes that are in use", r.cell[0],
                      r.cell[3]);
         for (size_t i = from; i < from + n; i++)
-            assert_int_equal(taken[t - records][i]++, 0);
+            IS(taken[t - records][i]++, 0);
     }
 }
 
@@ -303,16 +294,5 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         spec_path = argv[1];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_cover_their_records),
-        cmocka_unit_test(offset_tables_match),
-        cmocka_unit_test(magics_match),
-        cmocka_unit_test(constants_match),
-        cmocka_unit_test(hashes_match),
-        cmocka_unit_test(salts_match),
-        cmocka_unit_test(digest_sizes_match),
-        cmocka_unit_test(reserved_bits_match),
-        cmocka_unit_test(reserved_bytes_are_free),
-    };
-    return cmocka_run_group_tests_name("spec", tests, load_spec, free_spec);
+    return run_listed_tests(load_spec, free_spec);
 }

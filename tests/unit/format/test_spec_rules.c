@@ -11,7 +11,7 @@ static bool verdict_exists(const char *name)
     static const char *const names[] = {"SHORT",    "MAGIC",  "VERSION", "CHECKSUM",
                                         "FLAGS",    "UNUSED", "RANGE",   "OVERLAP",
                                         "IDENTITY", "KIND"};
-    assert_int_equal(N_OF(names), VERDICT_KIND);
+    IS(N_OF(names), VERDICT_KIND);
     for (size_t i = 0; i < N_OF(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -32,9 +32,8 @@ static bool field_exists(const struct record_table *t, const char *name)
 
 /* Each rule names a verdict and a field that exist. That the code keeps to them, in
  * their order, is for test_identity, test_commit_rules, test_slots and test_record. */
-static void rules_name_what_exists(void **state)
+TEST(rules_name_what_exists)
 {
-    (void)state;
     size_t n_rules = 0;
     for (size_t i = 0; i < N_OF(records); i++) {
         const char *at = spec;
@@ -49,16 +48,15 @@ static void rules_name_what_exists(void **state)
             }
         }
     }
-    assert_int_equal(n_rules, 20 + 4 + 14 + 15 + 14 + 22 + 3 + 8 + 8 + 2 + 2);
+    IS(n_rules, 20 + 4 + 14 + 15 + 14 + 22 + 3 + 8 + 8 + 2 + 2);
 }
 
 /* A letter for each record, and numbers that go on from table to table: I1, I2, ... */
-static void rules_are_numbered_once(void **state)
+TEST(rules_are_numbered_once)
 {
     static const char letters[] = "IFCMSPBKLN";
     uint64_t last[sizeof letters] = {0};
     size_t n_tables = 0;
-    (void)state;
     for (const char *at = spec; (at = strstr(at, "<!-- rules: ")); n_tables++) {
         struct row r;
         at = strchr(at, '\n') + 1;
@@ -69,7 +67,7 @@ static void rules_are_numbered_once(void **state)
                 fail_msg("rule %s is not the next one", r.cell[0]);
         }
     }
-    assert_int_equal(n_tables, 19);
+    IS(n_tables, 19);
 }
 
 /* The heading "## 4. Geometry" or "### 9.3 ..." of section "4" or "9.3". */
@@ -127,9 +125,8 @@ static void check_citations(const char *file, bool header)
     free(text);
 }
 
-static void sections_are_named_both_ways(void **state)
+TEST(sections_are_named_both_ways)
 {
-    (void)state;
     DIR *dir = opendir(TAMIS_SOURCE_DIR "/format");
     assert_non_null(dir);
     size_t n = 0;
@@ -153,10 +150,5 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         spec_path = argv[1];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_name_what_exists),
-        cmocka_unit_test(rules_are_numbered_once),
-        cmocka_unit_test(sections_are_named_both_ways),
-    };
-    return cmocka_run_group_tests_name("spec rules", tests, load_spec, free_spec);
+    return run_listed_tests(load_spec, free_spec);
 }

@@ -1,20 +1,10 @@
 /* After a fork (R14) the child has readers, but no writer and no lock. */
-#include "tests/support/support.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include "tests/support/filters.h"
 
 enum { N_KEYS = 50 * 1000 };
 static uint64_t keys[N_KEYS];
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 static int use_parents_writer(void *ctx)
 {
@@ -34,23 +24,20 @@ static int use_parents_writer(void *ctx)
     return tamis_writer_close(w) == 0 ? 0 : 6;
 }
 
-static void test_forked_child_cannot_write(void **state)
+TEST(test_forked_child_cannot_write)
 {
-    struct tamis_writer *w = create_writer(path_of("forked"), 0.01, 2, 1000), *second;
+    struct tamis_writer *w = create_writer(path_of("forked"), 0.01, 2, 1000);
     size_t n;
-    (void)state;
     add_hashes(w, keys, 100);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     uint8_t *before = file_read(path_of("forked"), &n);
     in_child(use_parents_writer, w);
     file_has(path_of("forked"), before, n);
     free(before);
     /* The child's close did not let go of the parent's lock. */
-    assert_int_equal(tamis_writer_open(path_of("forked"), &second, NULL),
-                     TAMIS_ERR_BUSY);
+    writer_refused(path_of("forked"), TAMIS_ERR_BUSY);
     add_hashes(w, keys + 100, 100);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    commit_and_close(w, 2);
 }
 
 /* A child that outlives its parent's writer, and reads on through the parent's reader
@@ -78,22 +65,20 @@ static int child_reads(struct family *fam)
 static void step(struct family *fam, uint32_t n)
 {
     uint32_t answer = 0;
-    assert_int_equal(write(fam->to_child[1], &n, sizeof n), sizeof n);
+    IS(write(fam->to_child[1], &n, sizeof n), sizeof n);
     if (n)
-        assert_int_equal(read(fam->to_parent[0], &answer, sizeof answer),
-                         sizeof answer);
-    assert_int_equal(answer, n);
+        IS(read(fam->to_parent[0], &answer, sizeof answer), sizeof answer);
+    IS(answer, n);
 }
 
-static void test_child_reads_on_and_keeps_no_lock(void **state)
+TEST(test_child_reads_on_and_keeps_no_lock)
 {
     const char *path = path_of("family");
     struct tamis_writer *w = create_writer(path, 0.01, 2, 100);
     struct family fam = {.f = open_filter(path)};
     int status;
-    (void)state;
-    assert_int_equal(pipe(fam.to_child), 0);
-    assert_int_equal(pipe(fam.to_parent), 0);
+    OK(pipe(fam.to_child));
+    OK(pipe(fam.to_parent));
     add_hashes(w, keys, 50);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -104,18 +89,18 @@ static void test_child_reads_on_and_keeps_no_lock(void **state)
     step(&fam, 50);
     add_hashes(w, keys + 50, 19950); /* seven stages more */
     step(&fam, 20000);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     /* The child lives, and has a copy of every descriptor but the lock's. */
     w = open_writer(path);
     add_hashes(w, keys + 20000, 1000);
     step(&fam, 21000);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
+    OK(tamis_writer_seal(w, 1, NULL, NULL));
     step(&fam, 21000);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     step(&fam, 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_int_equal(count_absent(fam.f, keys, 21000), 0);
+    IS(waitpid(child, &status, 0), child);
+    IS(status, 0);
+    IS(count_absent(fam.f, keys, 21000), 0);
     tamis_filter_close(fam.f);
     for (int i = 0; i < 2; i++)
         close(fam.to_child[i]), close(fam.to_parent[i]);
@@ -123,14 +108,13 @@ static void test_child_reads_on_and_keeps_no_lock(void **state)
 
 /* A writer that is killed while a child of it lives: the kernel frees the lock, for
  * the child has neither its descriptor nor its mappings (which would hold it too). */
-static void test_killed_parent_of_a_living_child(void **state)
+TEST(test_killed_parent_of_a_living_child)
 {
     const char *path = path_of("killed");
     int to_test[2], to_orphan[2], status;
     char c;
-    (void)state;
-    assert_int_equal(pipe(to_test), 0);
-    assert_int_equal(pipe(to_orphan), 0);
+    OK(pipe(to_test));
+    OK(pipe(to_orphan));
     pid_t parent = fork();
     assert_true(parent >= 0);
     if (parent == 0) {
@@ -145,20 +129,17 @@ static void test_killed_parent_of_a_living_child(void **state)
         }
         pause();
     }
-    assert_int_equal(read(to_test[0], &c, 1), 1); /* the child has begun */
-    assert_int_equal(kill(parent, SIGKILL), 0);
-    assert_int_equal(waitpid(parent, &status, 0), parent);
+    IS(read(to_test[0], &c, 1), 1); /* the child has begun */
+    OK(kill(parent, SIGKILL));
+    IS(waitpid(parent, &status, 0), parent);
     struct tamis_writer *w = open_writer(path);
-    assert_int_equal(tamis_writer_watermark(w), 5);
+    IS(tamis_writer_watermark(w), 5);
     close(to_orphan[1]);
-    assert_int_equal(close(to_test[1]), 0);
-    assert_int_equal(read(to_test[0], &c, 1), 0); /* the child has ended */
+    OK(close(to_test[1]));
+    IS(read(to_test[0], &c, 1), 0); /* the child has ended */
     add_hashes(w, keys + 1000, 1000);
-    assert_int_equal(tamis_writer_commit(w, 6, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, 2000), 0);
-    tamis_filter_close(f);
+    commit_and_close(w, 6);
+    all_there(path, keys, 2000);
     close(to_test[0]);
     close(to_orphan[0]);
 }
@@ -189,7 +170,7 @@ static void *forker(void *unused)
     pid_t child = fork();
     if (child == 0)
         _exit(mincore(race.at, 1, &resident) == 0);
-    assert_int_equal(waitpid(child, &race.status, 0), child);
+    IS(waitpid(child, &race.status, 0), child);
     atomic_store(&race.done, true);
     return unused;
 }
@@ -220,7 +201,7 @@ static void *racing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t 
         return p;
     race.at = p;
     race.active = true;
-    assert_int_equal(pthread_create(&racing, NULL, forker, NULL), 0);
+    OK(pthread_create(&racing, NULL, forker, NULL));
     while (!atomic_load(&race.done) && !waits())
         sched_yield();
     return p;
@@ -236,36 +217,26 @@ static bool race_for(int nth)
     race.begun = race.done = false;
     struct tamis_writer *w = create_writer(path, 0.01, 2, 100);
     add_hashes(w, keys, 1000);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     io_calls = calls_of_before;
-    assert_int_equal(unlink(path), 0);
+    OK(unlink(path));
     if (!race.active)
         return false;
-    assert_int_equal(pthread_join(racing, NULL), 0);
+    OK(pthread_join(racing, NULL));
     race.active = false;
     assert_true(WIFEXITED(race.status));
-    assert_int_equal(WEXITSTATUS(race.status), 0);
+    IS(WEXITSTATUS(race.status), 0);
     return true;
 }
 
-static void test_fork_while_a_stage_is_mapped(void **state)
+TEST(test_fork_while_a_stage_is_mapped)
 {
     int n = 0;
-    (void)state;
     io_fork_epoch(); /* the library's handlers first, so that ours run before them */
-    assert_int_equal(pthread_atfork(fork_begins, NULL, NULL), 0);
+    OK(pthread_atfork(fork_begins, NULL, NULL));
     while (race_for(n))
         n++;
     assert_true(n >= 6); /* bits and floors of several stages */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forked_child_cannot_write),
-        cmocka_unit_test(test_child_reads_on_and_keeps_no_lock),
-        cmocka_unit_test(test_killed_parent_of_a_living_child),
-        cmocka_unit_test(test_fork_while_a_stage_is_mapped),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

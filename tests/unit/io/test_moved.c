@@ -1,17 +1,33 @@
 /* A copy takes the name of a growing filter's file while the filter is open, and a
  * writer goes on in the copy (SPEC.md 9.1): keys that it acknowledges are in no file
  * that the reader has, so the reader must not call them ABSENT. */
+#include "tests/support/filters.h"
 #include "tests/support/moved_support.h"
 
-#include <pthread.h>
+/* ---- who looks, and when ---- */
+
+/* It may have seen the file before a copy took the name. */
+TEST(a_look_that_was_held_up_clears_nothing)
+{
+    struct looks l = {.told = 0};
+    uint64_t ms = 1000000, now = look_clock();
+    look_note(&l, now, TAMIS_NO_REASON);
+    look_note(&l, now + 2 * ms, TAMIS_UNREADABLE);
+    look_note(&l, now + ms, TAMIS_NO_REASON);
+    IS(looks_known(&l), TAMIS_UNREADABLE);
+    look_note(&l, now + 3 * ms, TAMIS_NO_REASON);
+    IS(looks_known(&l), TAMIS_NO_REASON);
+    look_note(&l, now + 4 * ms, TAMIS_MISMATCH);
+    look_note(&l, now + 5 * ms, TAMIS_NO_REASON);
+    IS(looks_known(&l), TAMIS_MISMATCH);
+}
 
 /* ---- a filter by its path ---- */
 
-static void a_copy_that_takes_the_name_is_noticed(void **state)
+TEST(a_copy_that_takes_the_name_is_noticed)
 {
-    (void)state;
     const char *path = make();
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     filter_must_say(f, TAMIS_NO_REASON); /* it lacks them, and looks */
     OK(link(path, path_of("old")));
     replace(path);
@@ -21,16 +37,14 @@ static void a_copy_that_takes_the_name_is_noticed(void **state)
     OK(rename(path_of("old"), path)); /* nobody says what came meanwhile */
     pass(1000);
     filter_must_say(f, TAMIS_MISMATCH);
-    tamis_filter_close(f);
 }
 
-static void every_way_notices_by_itself(void **state)
+TEST(every_way_notices_by_itself)
 {
     enum { WAYS = 4 };
-    (void)state;
     for (int way = 0; way < WAYS; way++) {
         const char *path = make();
-        struct tamis_filter *f = open_filter(path);
+        FILTER f = open_filter(path);
         uint64_t tag = tamis_filter_domain(f).tag, bits[2] = {0};
         struct tamis_key k = tamis_key_of_hash(tag, keys[BEFORE]);
         struct tamis_explanation told;
@@ -43,52 +57,44 @@ static void every_way_notices_by_itself(void **state)
                                                          bits, NULL)
                    : way == 2 ? tamis_filter_probe_keys(f, &k, 1, bits, NULL)
                               : tamis_filter_explain(f, &k, &told);
-        assert_int_equal(n, 0);
-        assert_int_equal(bits[0] | bits[1], 0);
-        tamis_filter_close(f);
+        IS(n, 0);
+        IS(bits[0] | bits[1], 0);
     }
 }
 
-static void a_filter_without_a_name_goes_on(void **state)
+TEST(a_filter_without_a_name_goes_on)
 {
-    (void)state;
     const char *path = make();
-    struct tamis_filter *f;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    FILTER f;
+    FD fd = open_to_read(path);
     OK(tamis_filter_open_fd(fd, 0, 0, NULL, &f, NULL));
     replace(path);
     pass(1000);
     filter_must_say(f, TAMIS_NO_REASON);
-    close(fd);
-    tamis_filter_close(f);
 }
 
-static void a_sealed_filter_is_not_looked_at(void **state)
+TEST(a_sealed_filter_is_not_looked_at)
 {
-    (void)state;
     const char *path = make();
     struct tamis_writer *w = open_writer(path);
-    OK(tamis_writer_seal(w, 2, NULL, NULL));
-    OK(tamis_writer_close(w));
-    struct tamis_filter *f = open_filter(path);
+    seal_and_close(w, 2);
+    FILTER f = open_filter(path);
     replace(path);
     n_looks = 0;
     pass(1000);
     filter_must_say(f, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 0);
-    tamis_filter_close(f);
+    IS(n_looks, 0);
 }
 
 /* The reader's file is sealed, by its other name, or by its first one, which it has
  * again; the keys are in the copy. */
-static void nor_does_a_seal_hide_it(void **state)
+TEST(nor_does_a_seal_hide_it)
 {
-    (void)state;
     for (int known = 0; known < 3; known++) {
         const char *path = make();
         unlink(path_of("old"));
         OK(link(path, path_of("old")));
-        struct tamis_filter *f = open_filter(path);
+        FILTER f = open_filter(path);
         filter_must_say(f, TAMIS_NO_REASON);
         replace(path);
         go_on_in(open_writer(path));
@@ -97,38 +103,32 @@ static void nor_does_a_seal_hide_it(void **state)
         if (known == 2)
             OK(rename(path_of("old"), path));
         struct tamis_writer *w = open_writer(known == 2 ? path : path_of("old"));
-        OK(tamis_writer_seal(w, 2, NULL, NULL));
-        OK(tamis_writer_close(w));
+        seal_and_close(w, 2);
         filter_must_say(f, TAMIS_MISMATCH);
-        tamis_filter_close(f);
     }
 }
 
-static void after_a_seal_there_is_no_look(void **state)
+TEST(after_a_seal_there_is_no_look)
 {
-    (void)state;
     const char *path = make();
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     struct tamis_writer *w = open_writer(path);
     filter_must_say(f, TAMIS_NO_REASON);
-    OK(tamis_writer_seal(w, 2, NULL, NULL));
-    OK(tamis_writer_close(w));
+    seal_and_close(w, 2);
     filter_must_say(f, TAMIS_NO_REASON);
     n_looks = 0;
     replace(path);
     pass(1000);
     filter_must_say(f, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 0);
-    tamis_filter_close(f);
+    IS(n_looks, 0);
 }
 
 /* ---- looks ---- */
 
-static void a_look_that_fails_is_no_proof_of_either(void **state)
+TEST(a_look_that_fails_is_no_proof_of_either)
 {
-    (void)state;
     const int errors[] = {EACCES, EIO};
-    struct tamis_filter *f = open_filter(make());
+    FILTER f = open_filter(make());
     for (size_t i = 0; i < 2; i++) {
         filter_must_say(f, TAMIS_NO_REASON);
         pass(1000);
@@ -137,37 +137,33 @@ static void a_look_that_fails_is_no_proof_of_either(void **state)
         look_error = 0;
     }
     filter_must_say(f, TAMIS_NO_REASON);
-    tamis_filter_close(f);
 }
 
-static void between_looks_there_is_no_system_call(void **state)
+TEST(between_looks_there_is_no_system_call)
 {
-    (void)state;
-    struct tamis_filter *f = open_filter(make());
+    FILTER f = open_filter(make());
     filter_must_say(f, TAMIS_NO_REASON);
     n_looks = 0;
     pass(499);
     filter_must_say(f, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 0);
+    IS(n_looks, 0);
     pass(1);
     filter_must_say(f, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 1);
-    tamis_filter_close(f);
+    IS(n_looks, 1);
 }
 
 /* A time namespace of a child's own, a process that was saved and restored. */
-static void a_clock_that_is_set_back_is_noticed(void **state)
+TEST(a_clock_that_is_set_back_is_noticed)
 {
-    (void)state;
     for (unsigned back = 2; back <= 1000; back *= 10) {
         const char *path = make();
         pass(1000000);
-        struct tamis_filter *f = open_filter(path);
+        FILTER f = open_filter(path);
         filter_must_say(f, TAMIS_NO_REASON);
         set_back(back);
         n_looks = 0;
         filter_must_say(f, TAMIS_NO_REASON);
-        assert_int_equal(n_looks, 1);
+        IS(n_looks, 1);
         pass(1000);
         look_error = EIO;
         filter_must_say(f, TAMIS_UNREADABLE);
@@ -177,7 +173,6 @@ static void a_clock_that_is_set_back_is_noticed(void **state)
         set_back(back);
         replace(path);
         filter_must_say(f, TAMIS_MISMATCH);
-        tamis_filter_close(f);
     }
 }
 
@@ -195,9 +190,8 @@ static void ask_meanwhile(void)
     ask(asked, keys[BEFORE], &nested);
 }
 
-static void no_probe_waits_for_a_look(void **state)
+TEST(no_probe_waits_for_a_look)
 {
-    (void)state;
     const char *path = make();
     enum tamis_reason why;
     asked = open_filter(path);
@@ -206,8 +200,8 @@ static void no_probe_waits_for_a_look(void **state)
     in_the_look = ask_meanwhile;
     nested = TAMIS_UNREADABLE;
     ask(asked, keys[BEFORE], &why);
-    assert_int_equal(nested, TAMIS_NO_REASON);
-    assert_int_equal(why, TAMIS_NO_REASON);
+    IS(nested, TAMIS_NO_REASON);
+    IS(why, TAMIS_NO_REASON);
     pass(500);
     in_the_look = jump_out;
     if (sigsetjmp(out, 0) == 0)
@@ -230,9 +224,8 @@ static void *probe_cancelled(void *why)
     return kept ? why : NULL;
 }
 
-static void a_look_is_no_cancellation_point(void **state)
+TEST(a_look_is_no_cancellation_point)
 {
-    (void)state;
     const char *path = make();
     enum tamis_reason why;
     pthread_t thread;
@@ -243,8 +236,8 @@ static void a_look_is_no_cancellation_point(void **state)
     OK(pthread_create(&thread, NULL, probe_cancelled, &why));
     OK(pthread_join(thread, &result));
     assert_ptr_equal(result, &why);
-    assert_int_equal(why, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 1);
+    IS(why, TAMIS_NO_REASON);
+    IS(n_looks, 1);
     tamis_filter_close(asked);
 }
 
@@ -257,10 +250,9 @@ static int ask_in_child(void *path)
     return 0;
 }
 
-static void a_child_looks_on(void **state)
+TEST(a_child_looks_on)
 {
     char path[1024];
-    (void)state;
     snprintf(path, sizeof path, "%s", make());
     asked = open_filter(path);
     filter_must_say(asked, TAMIS_NO_REASON);
@@ -271,9 +263,8 @@ static void a_child_looks_on(void **state)
 /* ---- writers ---- */
 
 /* Two writers, two files, one name: only one of them is told that its keys are in. */
-static void a_writer_of_a_lost_file_is_told(void **state)
+TEST(a_writer_of_a_lost_file_is_told)
 {
-    (void)state;
     for (int seal = 0; seal < 2; seal++) {
         const char *path = make();
         struct tamis_diag diag = {0};
@@ -285,76 +276,36 @@ static void a_writer_of_a_lost_file_is_told(void **state)
         add_hashes(w, keys + BEFORE, AFTER);
         int rc = seal ? tamis_writer_seal(w, 3, NULL, &diag)
                       : tamis_writer_commit(w, 3, &diag);
-        assert_int_equal(rc, TAMIS_ERR_REPLACED);
-        assert_int_equal(diag.code, rc);
+        IS(rc, TAMIS_ERR_REPLACED);
+        IS(diag.code, rc);
         assert_non_null(strstr(diag.what, "open it again"));
         tamis_writer_close(w);
         go_on_in(other);
     }
 }
 
-static void and_one_that_cannot_look(void **state)
+TEST(and_one_that_cannot_look)
 {
-    (void)state;
-    struct tamis_writer *w = open_writer(make());
+    WRITER w = open_writer(make());
     look_error = EIO;
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), EIO);
+    IS(tamis_writer_commit(w, 2, NULL), EIO);
     look_error = 0;
     OK(tamis_writer_commit(w, 2, NULL));
-    OK(tamis_writer_close(w));
 }
 
-static void a_writer_that_creates_knows_its_name(void **state)
+TEST(a_writer_that_creates_knows_its_name)
 {
-    (void)state;
     const char *path = path_of("f");
     unlink(path);
     struct tamis_writer *w = create_writer(path, 0.01, 2, 100);
     OK(tamis_writer_commit(w, 1, NULL));
     replace(path);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_REPLACED);
+    IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_REPLACED);
     tamis_writer_close(w);
-}
-
-/* ---- who looks, and when ---- */
-
-/* It may have seen the file before a copy took the name. */
-static void a_look_that_was_held_up_clears_nothing(void **state)
-{
-    (void)state;
-    struct looks l = {.told = 0};
-    uint64_t ms = 1000000, now = look_clock();
-    look_note(&l, now, TAMIS_NO_REASON);
-    look_note(&l, now + 2 * ms, TAMIS_UNREADABLE);
-    look_note(&l, now + ms, TAMIS_NO_REASON);
-    assert_int_equal(looks_known(&l), TAMIS_UNREADABLE);
-    look_note(&l, now + 3 * ms, TAMIS_NO_REASON);
-    assert_int_equal(looks_known(&l), TAMIS_NO_REASON);
-    look_note(&l, now + 4 * ms, TAMIS_MISMATCH);
-    look_note(&l, now + 5 * ms, TAMIS_NO_REASON);
-    assert_int_equal(looks_known(&l), TAMIS_MISMATCH);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_look_that_was_held_up_clears_nothing),
-        cmocka_unit_test(a_copy_that_takes_the_name_is_noticed),
-        cmocka_unit_test(every_way_notices_by_itself),
-        cmocka_unit_test(a_filter_without_a_name_goes_on),
-        cmocka_unit_test(a_sealed_filter_is_not_looked_at),
-        cmocka_unit_test(nor_does_a_seal_hide_it),
-        cmocka_unit_test(after_a_seal_there_is_no_look),
-        cmocka_unit_test(a_look_that_fails_is_no_proof_of_either),
-        cmocka_unit_test(between_looks_there_is_no_system_call),
-        cmocka_unit_test(a_clock_that_is_set_back_is_noticed),
-        cmocka_unit_test(no_probe_waits_for_a_look),
-        cmocka_unit_test(a_look_is_no_cancellation_point),
-        cmocka_unit_test(a_child_looks_on),
-        cmocka_unit_test(a_writer_of_a_lost_file_is_told),
-        cmocka_unit_test(and_one_that_cannot_look),
-        cmocka_unit_test(a_writer_that_creates_knows_its_name),
-    };
     random_hashes(keys, BEFORE + AFTER);
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+    return run_listed_tests(test_dir_create, test_dir_remove);
 }

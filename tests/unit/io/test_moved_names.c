@@ -2,10 +2,9 @@
  * there (SPEC.md 13.5). test_moved.c has the looks. */
 #include "tests/support/moved_support.h"
 
-static void the_path_is_the_one_that_was_given(void **state)
+TEST(the_path_is_the_one_that_was_given)
 {
     char before[1024];
-    (void)state;
     assert_non_null(getcwd(before, sizeof before));
     OK(mkdir(path_of("d"), 0777));
     make_at(path_of("d/f"));
@@ -43,10 +42,9 @@ char *realpath(const char *restrict path, char *restrict resolved)
     return canonicalize_file_name(path);
 }
 
-static void a_mount_may_hide_the_working_directory(void **state)
+TEST(a_mount_may_hide_the_working_directory)
 {
     char before[1024];
-    (void)state;
     assert_non_null(getcwd(before, sizeof before));
     make();
     OK(mkdir(path_of("empty"), 0777));
@@ -64,21 +62,19 @@ static void a_mount_may_hide_the_working_directory(void **state)
     OK(chdir(before));
 }
 
-static void a_name_that_is_gone_is_no_fault(void **state)
+TEST(a_name_that_is_gone_is_no_fault)
 {
-    (void)state;
     const char *path = make();
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     struct tamis_writer *w = open_writer(path);
     OK(rename(path, path_of("elsewhere")));
     pass(1000);
     filter_must_say(f, TAMIS_NO_REASON);
     go_on_in(w);
-    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
+    IS(count_absent(f, keys, BEFORE + AFTER), 0);
     OK(unlink(path_of("elsewhere")));
     pass(1000);
-    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
-    tamis_filter_close(f);
+    IS(count_absent(f, keys, BEFORE + AFTER), 0);
 }
 
 /* As a mount of the file does (a container's, perhaps), this path goes on naming it. */
@@ -89,11 +85,10 @@ static const char *path_of_open(const char *path)
     return link;
 }
 
-static void a_name_that_holds_on_to_the_file_hides_nothing(void **state)
+TEST(a_name_that_holds_on_to_the_file_hides_nothing)
 {
-    (void)state;
     const char *path = make(), *held = path_of_open(path);
-    struct tamis_filter *f = open_filter(held);
+    FILTER f = open_filter(held);
     struct tamis_writer *w = open_writer(held);
     OK(tamis_writer_commit(w, 1, NULL));
     filter_must_say(f, TAMIS_NO_REASON);
@@ -101,33 +96,23 @@ static void a_name_that_holds_on_to_the_file_hides_nothing(void **state)
     go_on_in(open_writer(path));
     pass(1000);
     filter_must_say(f, TAMIS_UNREADABLE);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), ESTALE);
+    IS(tamis_writer_commit(w, 2, NULL), ESTALE);
     tamis_writer_close(w);
-    tamis_filter_close(f);
 }
 
-static void nor_need_a_file_be_in_a_directory(void **state)
+TEST(nor_need_a_file_be_in_a_directory)
 {
-    (void)state;
     const char *path = make(), *held = path_of_open(path);
     OK(unlink(path));
-    struct tamis_filter *f = open_filter(held);
+    FILTER f = open_filter(held);
     filter_must_say(f, TAMIS_NO_REASON);
     go_on_in(open_writer(held));
     pass(1000);
-    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
-    tamis_filter_close(f);
+    IS(count_absent(f, keys, BEFORE + AFTER), 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_path_is_the_one_that_was_given),
-        cmocka_unit_test(a_mount_may_hide_the_working_directory),
-        cmocka_unit_test(a_name_that_is_gone_is_no_fault),
-        cmocka_unit_test(a_name_that_holds_on_to_the_file_hides_nothing),
-        cmocka_unit_test(nor_need_a_file_be_in_a_directory),
-    };
     random_hashes(keys, BEFORE + AFTER);
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+    return run_listed_tests(test_dir_create, test_dir_remove);
 }

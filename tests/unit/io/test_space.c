@@ -25,9 +25,8 @@ int ioctl(int fd, unsigned long request, ...)
     va_start(args, request);
     struct fiemap *map = va_arg(args, struct fiemap *);
     va_end(args);
-    (void)fd;
     assert_true(request == FS_IOC_FIEMAP);
-    assert_int_equal(map->fm_start + map->fm_length, range_end);
+    IS(map->fm_start + map->fm_length, range_end);
     if (ioctl_error)
         return errno = ioctl_error, -1;
     for (unsigned i = 0; i < n_extents; i++) {
@@ -50,7 +49,6 @@ static struct {
 
 static int noting_fallocate(int fd, int mode, off_t offset, off_t n)
 {
-    (void)fd, (void)mode;
     asked.n++;
     asked.offset = (uint64_t)offset;
     asked.n_bytes = (uint64_t)n;
@@ -62,16 +60,16 @@ static bool asks(void)
 {
     memset(&asked, 0, sizeof asked);
     range_end = 20 * PAGE;
-    assert_int_equal(io_reserve(0, 10 * PAGE, 10 * PAGE), 0);
+    OK(io_reserve(0, 10 * PAGE, 10 * PAGE));
     if (asked.n) {
-        assert_int_equal(asked.n, 1);
-        assert_int_equal(asked.offset, 10 * PAGE);
-        assert_int_equal(asked.n_bytes, 10 * PAGE);
+        IS(asked.n, 1);
+        IS(asked.offset, 10 * PAGE);
+        IS(asked.n_bytes, 10 * PAGE);
     }
     return asked.n;
 }
 
-static void test_what_has_space_is_not_asked_for(void **state)
+TEST_WITH_FAULTS(test_what_has_space_is_not_asked_for)
 {
     static const struct {
         bool asks;
@@ -89,13 +87,12 @@ static void test_what_has_space_is_not_asked_for(void **state)
         {true, {{10, 5, false}, {15, 5, true}}},
         {true, {{10, 5, true}, {15, 5, false}}},
     };
-    (void)state;
     io_calls.fallocate = noting_fallocate;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         memcpy(extents, cases[i].extents, sizeof cases[i].extents);
         for (n_extents = 0; n_extents < 3 && extents[n_extents].n;)
             n_extents++;
-        assert_int_equal(asks(), cases[i].asks);
+        IS(asks(), cases[i].asks);
     }
     careless = true;
     for (unsigned n = 9; n <= 10; n++) {
@@ -110,26 +107,17 @@ static void test_what_has_space_is_not_asked_for(void **state)
 }
 
 /* More extents than one call tells of. */
-static void test_many_extents(void **state)
+TEST_WITH_FAULTS(test_many_extents)
 {
-    (void)state;
     io_calls.fallocate = noting_fallocate;
     for (n_extents = 0; n_extents < MAX_EXTENTS; n_extents++)
         extents[n_extents] = (struct extent){n_extents, 1, false};
     for (unsigned i = 0; i < 2; i++) {
         asked.n = 0;
         range_end = (MAX_EXTENTS + i) * PAGE;
-        assert_int_equal(io_reserve(0, 0, range_end), 0);
-        assert_int_equal(asked.n, i); /* the last page, if any, has none */
+        OK(io_reserve(0, 0, range_end));
+        IS(asked.n, i); /* the last page, if any, has none */
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_what_has_space_is_not_asked_for),
-        TEST_WITH_FAULTS(test_many_extents),
-    };
-    return cmocka_run_group_tests_name("space", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -6,8 +6,6 @@
 
 #include "lib/tamis_inline.h"
 
-#include <math.h>
-
 enum { MOST_BYTES = 64 * 64, MOST_KEYS = 512 };
 
 static struct tamis_domain domain;
@@ -25,13 +23,11 @@ static void random_keys(struct tamis_key *keys, size_t n)
 
 static int setup(void **state)
 {
-    (void)state;
     return tamis_domain_init(&domain, 1, 0x7461);
 }
 
-static void bits_are_those_of_the_geometry(void **state)
+TEST(bits_are_those_of_the_geometry)
 {
-    (void)state;
     static uint8_t memory[MOST_BYTES + 64], expected[MOST_BYTES];
     struct tamis_key keys[40];
     for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++)
@@ -41,23 +37,21 @@ static void bits_are_those_of_the_geometry(void **state)
                 struct geometry g = {n_blocks, lanes, words};
                 size_t n_bytes = (size_t)tamis_blocks_bytes(&b);
                 uint8_t *bits = memory + random_below(64); /* of any alignment */
-                assert_int_equal(n_bytes, 64 * lanes * n_blocks);
+                IS(n_bytes, 64 * lanes * n_blocks);
                 memset(memory, 0, sizeof memory);
                 memset(expected, 0, sizeof expected);
                 random_keys(keys, 40);
                 for (size_t i = 0; i < 40; i++)
                     geometry_add(expected, &g, keys[i].hash);
-                assert_int_equal(tamis_blocks_add(&b, bits, n_bytes, keys, 40), 0);
+                OK(tamis_blocks_add(&b, bits, n_bytes, keys, 40));
                 assert_memory_equal(bits, expected, n_bytes);
                 for (size_t i = 0; i < 40; i++)
-                    assert_int_equal(
-                        tamis_blocks_probe(&b, bits, n_bytes, &keys[i], NULL),
-                        TAMIS_MAYBE);
+                    IS(tamis_blocks_probe(&b, bits, n_bytes, &keys[i], NULL),
+                       TAMIS_MAYBE);
                 for (size_t i = 0; i < 200; i++) {
                     struct tamis_key k = tamis_key_of_hash(domain.tag, random_u64());
-                    assert_int_equal(tamis_blocks_probe(&b, bits, n_bytes, &k, NULL),
-                                     geometry_probe(bits, &g, k.hash) ? TAMIS_MAYBE
-                                                                      : TAMIS_ABSENT);
+                    IS(tamis_blocks_probe(&b, bits, n_bytes, &k, NULL),
+                       geometry_probe(bits, &g, k.hash) ? TAMIS_MAYBE : TAMIS_ABSENT);
                 }
             }
 }
@@ -75,25 +69,21 @@ static void inline_ones_agree(const struct inline_loops *l,
     memset(memory, 0, MOST_BYTES + 64);
     for (size_t i = 0; i < n / 2; i++)
         geometry_add(expected, &g, hashes[i]);
-    assert_int_equal(tamis_blocks_inline(b, TAMIS_INLINE_VERSION, &v), 0);
-    assert_int_equal(l->add_blocks(&v, bits, n_bytes, b->tag, hashes, n / 2), 0);
+    OK(tamis_blocks_inline(b, TAMIS_INLINE_VERSION, &v));
+    IS(l->add_blocks(&v, bits, n_bytes, b->tag, hashes, n / 2), 0);
     assert_memory_equal(bits, expected, n_bytes);
-    assert_int_equal(l->add_blocks(&v, bits, n_bytes, b->tag + 1, hashes, n), n);
-    assert_int_equal(l->add_blocks(&v, bits, n_bytes - 1, b->tag, hashes, n), n);
+    IS(l->add_blocks(&v, bits, n_bytes, b->tag + 1, hashes, n), n);
+    IS(l->add_blocks(&v, bits, n_bytes - 1, b->tag, hashes, n), n);
     assert_memory_equal(bits, expected, n_bytes);
     l->probe_blocks(&v, bits, n_bytes, b->tag, hashes, n, absent);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(absent[i / 64] >> i % 64 & 1,
-                         !geometry_probe(expected, &g, hashes[i]));
-    assert_int_equal(l->probe_blocks(&v, bits, n_bytes, b->tag + 1, hashes, n, absent),
-                     0);
-    assert_int_equal(l->probe_blocks(&v, bits, n_bytes + 64, b->tag, hashes, n, absent),
-                     0);
+        IS(absent[i / 64] >> i % 64 & 1, !geometry_probe(expected, &g, hashes[i]));
+    IS(l->probe_blocks(&v, bits, n_bytes, b->tag + 1, hashes, n, absent), 0);
+    IS(l->probe_blocks(&v, bits, n_bytes + 64, b->tag, hashes, n, absent), 0);
 }
 
-static void inline_blocks_are_the_same(void **state)
+TEST(inline_blocks_are_the_same)
 {
-    (void)state;
     static uint8_t memory[MOST_BYTES + 64];
     uint64_t hashes[300];
     for (size_t k = 0; inline_loops_at(k); k++)
@@ -105,40 +95,31 @@ static void inline_blocks_are_the_same(void **state)
             }
 }
 
-static void what_is_no_value_is_maybe(void **state)
+TEST(what_is_no_value_is_maybe)
 {
-    (void)state;
     static const uint8_t zeros[64];
     struct tamis_inline_blocks v;
     struct tamis_blocks b = blocks_of(1, 6, 1), none = blocks_of(1, 9, 1);
     struct tamis_key key = tamis_key_of_hash(domain.tag, 1), no_key = {0};
     enum tamis_reason why;
-    assert_int_equal(tamis_blocks_inline(&none, TAMIS_INLINE_VERSION, &v),
-                     TAMIS_ERR_RANGE);
+    IS(tamis_blocks_inline(&none, TAMIS_INLINE_VERSION, &v), TAMIS_ERR_RANGE);
     for (int zeroed = 0; zeroed < 2; zeroed++) {
-        assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 64, &key, &why),
-                         TAMIS_MAYBE);
-        assert_int_equal(why, TAMIS_UNREADABLE);
-        assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 0, &no_key, NULL),
-                         TAMIS_MAYBE);
+        IS(tamis_inline_blocks_probe(&v, zeros, 64, &key, &why), TAMIS_MAYBE);
+        IS(why, TAMIS_UNREADABLE);
+        IS(tamis_inline_blocks_probe(&v, zeros, 0, &no_key, NULL), TAMIS_MAYBE);
         memset(&v, 0, sizeof v);
     }
     b.tag = 0;
-    assert_int_equal(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, &v),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_inline(NULL, TAMIS_INLINE_VERSION, &v),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, NULL),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_inline(&b, 0, &v), TAMIS_ERR_VERSION);
+    IS(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, &v), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_inline(NULL, TAMIS_INLINE_VERSION, &v), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_inline(&b, 0, &v), TAMIS_ERR_VERSION);
     b.tag = domain.tag;
-    assert_int_equal(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, &v), 0);
-    assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 64, &key, &why),
-                     TAMIS_ABSENT);
-    assert_int_equal(tamis_inline_blocks_probe(&v, NULL, 64, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 64, &no_key, &why),
-                     TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_MISMATCH);
+    OK(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, &v));
+    IS(tamis_inline_blocks_probe(&v, zeros, 64, &key, &why), TAMIS_ABSENT);
+    IS(tamis_inline_blocks_probe(&v, NULL, 64, &key, &why), TAMIS_MAYBE);
+    IS(tamis_inline_blocks_probe(&v, zeros, 64, &no_key, &why), TAMIS_MAYBE);
+    IS(why, TAMIS_MISMATCH);
 }
 
 /* The measured error of many sets of n keys, as planned for `error`. */
@@ -148,14 +129,14 @@ static void measure(uint64_t n, double error)
     struct tamis_key keys[MOST_KEYS];
     struct tamis_plan plan;
     uint64_t n_hits = 0, n_sets = 0, n_asked = 0;
-    assert_int_equal(tamis_blocks_plan(n, error, &plan), 0);
+    OK(tamis_blocks_plan(n, error, &plan));
     struct tamis_blocks b = blocks_of(plan.lanes, plan.words, plan.n_blocks);
     assert_true(plan.bits_bytes <= sizeof bits);
     const uint64_t enough = by_form(600, 2000), most = by_form(1000000, 8000000);
     while (n_sets < 100 || (n_hits < enough && n_asked < most)) {
         memset(bits, 0, sizeof bits);
         random_keys(keys, n);
-        assert_int_equal(tamis_blocks_add(&b, bits, plan.bits_bytes, keys, n), 0);
+        OK(tamis_blocks_add(&b, bits, plan.bits_bytes, keys, n));
         for (size_t i = 0; i < 4000; i++) {
             struct tamis_key k = tamis_key_of_hash(domain.tag, random_u64());
             n_hits +=
@@ -175,13 +156,12 @@ static void measure(uint64_t n, double error)
     assert_true(measured < plan.error * 1.15 + 20.0 / (double)n_asked);
 }
 
-static void errors_are_as_planned(void **state)
+TEST(errors_are_as_planned)
 {
-    (void)state;
     static const uint64_t n_keys[] = {1, 35, 53, 54, 74, 106, 146, 300};
     static const double errors[] = {0.1, 0.01, 0.001};
-    for (size_t i = 0; i < sizeof n_keys / sizeof n_keys[0]; i++)
-        for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++)
+    for (size_t i = 0; i < N_OF(n_keys); i++)
+        for (size_t e = 0; e < N_OF(errors); e++)
             measure(n_keys[i], errors[e]);
 }
 
@@ -195,51 +175,48 @@ static double best_of(uint64_t total, uint64_t n_keys)
     return best;
 }
 
-static void plans_are_the_smallest(void **state)
+TEST(plans_are_the_smallest)
 {
-    (void)state;
     static const double errors[] = {0.5, 0.01, 1e-3, 1e-5, 1e-8};
     struct tamis_plan p;
-    for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++)
+    for (size_t e = 0; e < N_OF(errors); e++)
         for (uint64_t n = 0; n <= 300; n += 1 + n / 10) {
-            assert_int_equal(tamis_blocks_plan(n, errors[e], &p), 0);
+            OK(tamis_blocks_plan(n, errors[e], &p));
             assert_true(p.error <= errors[e]);
-            assert_int_equal(p.bits_bytes, p.lanes * p.n_blocks * 64);
-            assert_int_equal(p.file_bytes, 0);
+            IS(p.bits_bytes, p.lanes * p.n_blocks * 64);
+            IS(p.file_bytes, 0);
             /* Fewer lanes may cost 4% of the bytes. */
             uint64_t total = p.lanes * p.n_blocks;
             for (uint64_t less = 1; (double)less * 1.04 < (double)total; less++)
                 assert_true(best_of(less, n) > errors[e]);
         }
-    assert_int_equal(tamis_blocks_plan(53, 0.01, &p), 0);
-    assert_int_equal(p.bits_bytes, 64);
-    assert_int_equal(tamis_blocks_plan(54, 0.01, &p), 0);
-    assert_int_equal(p.bits_bytes, 128);
-    assert_int_equal(tamis_blocks_plan(54, 0.51, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_plan(54, 9e-9, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(p.n_blocks, 0);
-    assert_int_equal(tamis_blocks_plan(UINT64_C(1) << 50, 0.01, &p),
-                     TAMIS_ERR_TOO_LARGE);
+    OK(tamis_blocks_plan(53, 0.01, &p));
+    IS(p.bits_bytes, 64);
+    OK(tamis_blocks_plan(54, 0.01, &p));
+    IS(p.bits_bytes, 128);
+    IS(tamis_blocks_plan(54, 0.51, &p), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_plan(54, 9e-9, &p), TAMIS_ERR_RANGE);
+    IS(p.n_blocks, 0);
+    IS(tamis_blocks_plan(UINT64_C(1) << 50, 0.01, &p), TAMIS_ERR_TOO_LARGE);
 }
 
 static void check_unsure(const struct tamis_blocks *b, const void *bits, size_t n,
                          const struct tamis_key *key, enum tamis_reason expected)
 {
     enum tamis_reason why = TAMIS_NO_REASON;
-    assert_int_equal(tamis_blocks_probe(b, bits, n, key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, expected);
-    assert_int_equal(tamis_blocks_probe(b, bits, n, key, NULL), TAMIS_MAYBE);
+    IS(tamis_blocks_probe(b, bits, n, key, &why), TAMIS_MAYBE);
+    IS(why, expected);
+    IS(tamis_blocks_probe(b, bits, n, key, NULL), TAMIS_MAYBE);
 }
 
-static void what_is_unsure_is_maybe(void **state)
+TEST(what_is_unsure_is_maybe)
 {
-    (void)state;
     static const uint8_t zeros[512];
     struct tamis_blocks b = blocks_of(2, 3, 2), other;
     struct tamis_key key = tamis_key_of(&domain, "key", 3), no_key = {0};
     enum tamis_reason why = TAMIS_HIT;
-    assert_int_equal(tamis_blocks_probe(&b, zeros, 256, &key, &why), TAMIS_ABSENT);
-    assert_int_equal(why, TAMIS_NO_REASON);
+    IS(tamis_blocks_probe(&b, zeros, 256, &key, &why), TAMIS_ABSENT);
+    IS(why, TAMIS_NO_REASON);
 
     for (size_t n = 0; n <= 512; n++)
         if (n != 256)
@@ -254,9 +231,9 @@ static void what_is_unsure_is_maybe(void **state)
                {2, 3, 0},
                {4, 8, (UINT64_C(1) << 32) + 1},
                {2, 3, (UINT64_C(1) << 57) + 2}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < N_OF(bad); i++) {
         other = blocks_of(bad[i].lanes, bad[i].words, bad[i].n_blocks);
-        assert_int_equal(tamis_blocks_bytes(&other), 0);
+        OK(tamis_blocks_bytes(&other));
         check_unsure(&other, zeros, 256, &key, TAMIS_UNREADABLE);
         check_unsure(&other, zeros, 0, &key, TAMIS_UNREADABLE);
     }
@@ -271,51 +248,35 @@ static void what_is_unsure_is_maybe(void **state)
     check_unsure(&b, zeros, 256, &no_key, TAMIS_MISMATCH);
 }
 
-static void nothing_is_no_geometry_and_no_keys(void **state)
+TEST(nothing_is_no_geometry_and_no_keys)
 {
-    (void)state;
     uint8_t bits[64] = {0};
     struct tamis_blocks b = blocks_of(1, 3, 1);
     struct tamis_key key = tamis_key_of(&domain, "key", 3);
-    assert_int_equal(tamis_blocks_bytes(NULL), 0);
-    assert_int_equal(tamis_blocks_add(NULL, bits, sizeof bits, &key, 1),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_add(&b, bits, sizeof bits, NULL, 1), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_add(&b, bits, sizeof bits, NULL, 0), 0);
+    OK(tamis_blocks_bytes(NULL));
+    IS(tamis_blocks_add(NULL, bits, sizeof bits, &key, 1), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(&b, bits, sizeof bits, NULL, 1), TAMIS_ERR_RANGE);
+    OK(tamis_blocks_add(&b, bits, sizeof bits, NULL, 0));
 }
 
-static void refused_adds_set_nothing(void **state)
+TEST(refused_adds_set_nothing)
 {
-    (void)state;
     static const uint8_t zeros[256];
     uint8_t bits[256] = {0};
     struct tamis_blocks b = blocks_of(2, 3, 2), none = blocks_of(2, 0, 2);
     struct tamis_key keys[3];
     random_keys(keys, 3);
-    assert_int_equal(tamis_blocks_add(&b, bits, 255, keys, 3), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_add(&b, bits, 128, keys, 3), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_add(&b, NULL, 256, keys, 3), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_blocks_add(&none, bits, 256, keys, 3), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(&b, bits, 255, keys, 3), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(&b, bits, 128, keys, 3), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(&b, NULL, 256, keys, 3), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(&none, bits, 256, keys, 3), TAMIS_ERR_RANGE);
     keys[2].tag++;
-    assert_int_equal(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
+    IS(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
     keys[2].tag = 0;
-    assert_int_equal(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
+    IS(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
     assert_memory_equal(bits, zeros, sizeof bits);
-    assert_int_equal(tamis_blocks_add(&b, bits, 256, keys, 0), 0);
+    OK(tamis_blocks_add(&b, bits, 256, keys, 0));
     assert_memory_equal(bits, zeros, sizeof bits);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_are_those_of_the_geometry),
-        cmocka_unit_test(inline_blocks_are_the_same),
-        cmocka_unit_test(what_is_no_value_is_maybe),
-        cmocka_unit_test(errors_are_as_planned),
-        cmocka_unit_test(plans_are_the_smallest),
-        cmocka_unit_test(what_is_unsure_is_maybe),
-        cmocka_unit_test(nothing_is_no_geometry_and_no_keys),
-        cmocka_unit_test(refused_adds_set_nothing),
-    };
-    return cmocka_run_group_tests(tests, setup, NULL);
-}
+RUN_TESTS(setup, NULL)

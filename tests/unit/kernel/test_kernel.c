@@ -2,8 +2,6 @@
  * random geometry: bit by bit the same, however much is asked at a time. */
 #include "tests/support/support.h"
 
-#include <sys/mman.h>
-
 enum { MAX_PLANES = 200, MAX_KEYS = 400, ROUNDS = 1000 };
 
 /* ---- planes with something in them, some all but empty, some full ---- */
@@ -61,8 +59,7 @@ static void random_keys(uint64_t *keys, size_t n)
     static const uint64_t odd[] = {0,          1,          UINT64_MAX,
                                    UINT32_MAX, 1ULL << 63, 0xffffffff00000000ULL};
     for (size_t i = 0; i < n; i++)
-        keys[i] = random_below(20) ? random_u64()
-                                   : odd[random_below(sizeof odd / sizeof odd[0])];
+        keys[i] = random_below(20) ? random_u64() : odd[random_below(N_OF(odd))];
 }
 
 /* ---- the checks, of one kernel each ---- */
@@ -87,13 +84,12 @@ static void check_block(const struct kernel *k)
     for (int i = 0; i < 20; i++) {
         uint64_t h, before = bits_of(should);
         random_keys(&h, 1);
-        assert_int_equal(k->block_probe(is, words, h),
-                         geometry_block_probe(should, words, h));
+        IS(k->block_probe(is, words, h), geometry_block_probe(should, words, h));
         geometry_block_add(should, words, h);
-        assert_int_equal(k->block_add(is, words, h), bits_of(should) - before);
+        IS(k->block_add(is, words, h), bits_of(should) - before);
         assert_memory_equal(is, should, sizeof is);
         assert_true(k->block_probe(is, words, h));
-        assert_int_equal(k->block_add(is, words, h), 0);
+        IS(k->block_add(is, words, h), 0);
         k->fill(filled, 1, words, &h, 1);
         assert_memory_equal(filled, should, sizeof is);
     }
@@ -104,8 +100,7 @@ static void check_block(const struct kernel *k)
     for (size_t bit = 0; bit < BLOCK_BITS; bit++) {
         memset(is, 0xff, sizeof is);
         is[bit / 8] = (uint8_t) ~(1U << bit % 8);
-        assert_int_equal(k->block_probe(is, words, h),
-                         !(should[bit / 8] >> (bit % 8) & 1));
+        IS(k->block_probe(is, words, h), !(should[bit / 8] >> (bit % 8) & 1));
     }
 }
 
@@ -122,7 +117,7 @@ static void check_count(const struct kernel *k)
                                            : random_u64());
     k->count_page(page, counts);
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        assert_int_equal(counts[i], sector_count(page + i * SECTOR_BYTES));
+        IS(counts[i], sector_count(page + i * SECTOR_BYTES));
 }
 
 static void check_fill(const struct kernel *k)
@@ -131,14 +126,12 @@ static void check_fill(const struct kernel *k)
                          .lanes = 1,
                          .words = 1 + (uint32_t)random_below(MAX_WORDS)};
     uint64_t n_bytes, keys[MAX_KEYS];
-    uint8_t *is = bits_new(&g, &n_bytes), *should = bits_new(&g, &n_bytes);
+    FREED uint8_t *is = bits_new(&g, &n_bytes), *should = bits_new(&g, &n_bytes);
     random_keys(keys, MAX_KEYS);
     k->fill(is, g.n_blocks, g.words, keys, MAX_KEYS);
     for (size_t i = 0; i < MAX_KEYS; i++)
         geometry_add(should, &g, keys[i]);
     assert_memory_equal(is, should, n_bytes);
-    free(is);
-    free(should);
 }
 
 static void check_probe(const struct kernel *k, const struct planes *p,
@@ -149,12 +142,10 @@ static void check_probe(const struct kernel *k, const struct planes *p,
             enum tamis_reason why = TAMIS_UNREADABLE;
             bool in = geometry_probe(p->bits[i], &p->geometry[i], keys[j]);
             struct tamis_key key = tamis_key_of_hash(1, keys[j]);
-            assert_int_equal(k->probe(&p->plane[i], keys[j]), in);
-            assert_int_equal(k->answer(&p->plane[i], &key, NULL),
-                             in ? TAMIS_MAYBE : TAMIS_ABSENT);
-            assert_int_equal(k->answer(&p->plane[i], &key, &why),
-                             in ? TAMIS_MAYBE : TAMIS_ABSENT);
-            assert_int_equal(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+            IS(k->probe(&p->plane[i], keys[j]), in);
+            IS(k->answer(&p->plane[i], &key, NULL), in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            IS(k->answer(&p->plane[i], &key, &why), in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            IS(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
         }
 }
 
@@ -169,12 +160,10 @@ static void check_one_row(const struct kernel *k, const struct planes *p, size_t
     uint64_t hits = k->probe_row(&row, h);
     for (size_t i = 0; i < 64; i++) {
         size_t at = first + i;
-        assert_int_equal(hits >> i & 1,
-                         i < n && geometry_probe(p->bits[at], &p->geometry[at], h));
+        IS(hits >> i & 1, i < n && geometry_probe(p->bits[at], &p->geometry[at], h));
     }
-    assert_int_equal(k->answer_row(&head.plane, &key, &why),
-                     hits ? TAMIS_MAYBE : TAMIS_ABSENT);
-    assert_int_equal(why, hits ? TAMIS_HIT : TAMIS_NO_REASON);
+    IS(k->answer_row(&head.plane, &key, &why), hits ? TAMIS_MAYBE : TAMIS_ABSENT);
+    IS(why, hits ? TAMIS_HIT : TAMIS_NO_REASON);
 }
 
 static void check_row(const struct kernel *k, const struct planes *p, uint64_t h)
@@ -212,15 +201,14 @@ static void check_cells(const struct kernel *k, const struct planes *p,
     size_t n_full = 0, told = k->answer_cells(&few, key, n, some ? skip : NULL, rows);
     for (size_t i = 0; i < n; i++)
         n_full += rows[i] == all;
-    assert_int_equal(told, n_full);
+    IS(told, n_full);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < 64; j++) {
             size_t at = j % p->n;
             bool skipped = some && skip[i] >> j & 1;
-            assert_int_equal(
-                rows[i] >> j & 1,
-                j < few.n && (skipped ||
-                              !geometry_probe(p->bits[at], &p->geometry[at], keys[i])));
+            IS(rows[i] >> j & 1,
+               j < few.n && (skipped ||
+                             !geometry_probe(p->bits[at], &p->geometry[at], keys[i])));
         }
     assert_true(rows[n] == 0xa5a5a5a5a5a5a5a5);
 }
@@ -255,28 +243,26 @@ static void check_steps(const struct kernel *k, const struct planes *p, uint64_t
         k->row_step(&row, &item[i]);
         for (; done + ROW_LAG <= i; done++)
             for (size_t j = done * 64; j < done * 64 + 64; j++)
-                assert_int_equal(hits[done] >> (j % 64) & 1,
-                                 (ask[done] >> (j % 64) & 1) &&
-                                     geometry_probe(p->bits[j], &p->geometry[j], h));
+                IS(hits[done] >> (j % 64) & 1,
+                   (ask[done] >> (j % 64) & 1) &&
+                       geometry_probe(p->bits[j], &p->geometry[j], h));
     }
-    assert_int_equal(done, n_steps);
+    IS(done, n_steps);
 }
 
 static void check_grid(const struct kernel *k, const struct planes *p,
                        const uint64_t *keys, size_t n, size_t n_next)
 {
     size_t n_words = (n + 63) / 64;
-    uint64_t *hits = malloc((n_words * p->n + 1) * sizeof *hits);
+    FREED uint64_t *hits = malloc((n_words * p->n + 1) * sizeof *hits);
     assert_non_null(hits);
     memset(hits, 0xa5, (n_words * p->n + 1) * sizeof *hits);
     k->probe_grid(p->plane, p->n, keys, n, n_next, hits);
     for (size_t i = 0; i < n_words * 64; i++)
         for (size_t j = 0; j < p->n; j++)
-            assert_int_equal(hits[i / 64 * p->n + j] >> (i % 64) & 1,
-                             i < n &&
-                                 geometry_probe(p->bits[j], &p->geometry[j], keys[i]));
+            IS(hits[i / 64 * p->n + j] >> (i % 64) & 1,
+               i < n && geometry_probe(p->bits[j], &p->geometry[j], keys[i]));
     assert_true(hits[n_words * p->n] == 0xa5a5a5a5a5a5a5a5);
-    free(hits);
 }
 
 static void check_kernel(const struct kernel *k)
@@ -301,9 +287,40 @@ static void check_kernel(const struct kernel *k)
     }
 }
 
-static void test_every_kernel_is_the_reference(void **state)
+/* Tells which kernel is chosen, by a child of its own: it is chosen once. */
+static const char *chosen_with(const char *name)
 {
-    (void)state;
+    static char got[32];
+    int pipe_fd[2], status;
+    OK(pipe(pipe_fd));
+    pid_t child = fork();
+    if (child == 0) {
+        if (name)
+            setenv("TAMIS_KERNEL", name, 1);
+        else
+            unsetenv("TAMIS_KERNEL");
+        const char *is = tamis_kernel_name();
+        _exit(write(pipe_fd[1], is, strlen(is) + 1) < 0);
+    }
+    close(pipe_fd[1]);
+    assert_true(read(pipe_fd[0], got, sizeof got) > 0);
+    close(pipe_fd[0]);
+    IS(waitpid(child, &status, 0), child);
+    IS(status, 0);
+    return got;
+}
+
+/* Before any use. */
+TEST(test_the_environment_chooses)
+{
+    for (size_t i = 0; kernel_at(i); i++)
+        assert_string_equal(chosen_with(kernel_at(i)->name), kernel_at(i)->name);
+    assert_string_equal(chosen_with(NULL), kernel_at(0)->name);
+    assert_string_equal(chosen_with("altivec"), kernel_at(0)->name);
+}
+
+TEST(test_every_kernel_is_the_reference)
+{
     size_t i = 0;
     for (const struct kernel *k; (k = kernel_at(i)); i++)
         check_kernel(k);
@@ -349,9 +366,8 @@ static void large_planes_make(struct planes *p, const uint64_t *keys)
     }
 }
 
-static void test_large_planes(void **state)
+TEST(test_large_planes)
 {
-    (void)state;
     static struct planes p;
     static uint64_t keys[LARGE_KEYS];
     for (int round = 0; round < 24; round++) {
@@ -386,58 +402,21 @@ static void check_row_with(uint64_t n_blocks)
     for (size_t i = 0; kernel_at(i); i++)
         for (size_t j = 0; j < MAX_KEYS; j++)
             check_one_row(kernel_at(i), &p, 0, 3, keys[j]);
-    assert_int_equal(munmap(p.bits[1], (size_t)n_bytes), 0);
+    OK(munmap(p.bits[1], (size_t)n_bytes));
     p.bits[1] = NULL;
     planes_free(&p);
 }
 
 /* As many blocks as 32 bits can say, and as many as a lane can have: one more. */
-static void test_a_row_with_the_largest_planes(void **state)
+TEST(test_a_row_with_the_largest_planes)
 {
-    (void)state;
+    /* The memory of mutants is limited. */
+    struct rlimit limit;
+    OK(getrlimit(RLIMIT_AS, &limit));
+    limit.rlim_cur = limit.rlim_max;
+    OK(setrlimit(RLIMIT_AS, &limit));
     check_row_with(UINT32_MAX);
     check_row_with(MAX_BLOCKS);
 }
 
-/* Tells which kernel is chosen, by a child of its own: it is chosen once. */
-static const char *chosen_with(const char *name)
-{
-    static char got[32];
-    int pipe_fd[2], status;
-    assert_int_equal(pipe(pipe_fd), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        if (name)
-            setenv("TAMIS_KERNEL", name, 1);
-        else
-            unsetenv("TAMIS_KERNEL");
-        const char *is = tamis_kernel_name();
-        _exit(write(pipe_fd[1], is, strlen(is) + 1) < 0);
-    }
-    close(pipe_fd[1]);
-    assert_true(read(pipe_fd[0], got, sizeof got) > 0);
-    close(pipe_fd[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    return got;
-}
-
-static void test_the_environment_chooses(void **state)
-{
-    (void)state;
-    for (size_t i = 0; kernel_at(i); i++)
-        assert_string_equal(chosen_with(kernel_at(i)->name), kernel_at(i)->name);
-    assert_string_equal(chosen_with(NULL), kernel_at(0)->name);
-    assert_string_equal(chosen_with("altivec"), kernel_at(0)->name);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_environment_chooses), /* before any use */
-        cmocka_unit_test(test_every_kernel_is_the_reference),
-        cmocka_unit_test(test_large_planes),
-        cmocka_unit_test(test_a_row_with_the_largest_planes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,6 +1,5 @@
 /* Pages of lists made fast, compared byte by byte with those of the reference. */
 #include "tests/support/support.h"
-#include "lib/kernel/kernel.h"
 #include "lib/kernel/list/list_spot.h"
 #include "lib/sort/sort.h"
 
@@ -27,15 +26,14 @@ static void expect_same(size_t n)
     size_t n_wanted = list_page_fill(values, n, wanted);
     for (size_t i = 0; (each = kernel_at(i)); i++) {
         memset(page, 0x55, sizeof page);
-        assert_int_equal(kernel_list(each)->pack(values, n, page), n_wanted);
+        IS(kernel_list(each)->pack(values, n, page), n_wanted);
         assert_memory_equal(page, wanted, sizeof page);
     }
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
     unsigned n_rounds = by_form(3000, 60000);
-    (void)state;
     for (unsigned round = 0; round < n_rounds; round++) {
         size_t n = random_below(MOST) + 1;
         uint64_t shift = random_below(56);
@@ -46,10 +44,9 @@ static void test_random(void **state)
 }
 
 /* Gaps that are wide compared with the others, and many that are narrow. */
-static void test_odd(void **state)
+TEST(test_odd)
 {
     unsigned n_rounds = by_form(3000, 60000);
-    (void)state;
     for (unsigned round = 0; round < n_rounds; round++) {
         size_t n = random_below(MOST) + 1;
         uint64_t shift = random_below(56), odd = 1 + random_below(2000);
@@ -64,25 +61,10 @@ static void test_odd(void **state)
     }
 }
 
-/* From none to a few more than a page of narrow gaps holds. */
-static void test_counts(void **state)
-{
-    (void)state;
-    for (size_t n = 0; n < MOST; n += 1 + n / 50) {
-        for (size_t i = 0; i < n; i++)
-            values[i] = i * 200 + random_below(200);
-        expect_same(n);
-        for (size_t i = 0; i < n; i++)
-            values[i] = i << 52 | random_below(UINT64_C(1) << 52);
-        expect_same(n);
-    }
-}
-
 /* Gaps of the same width, of which a few have as many zeros as a word holds: eight
  * values have more bits of unary than a word has. */
-static void test_many_zeros(void **state)
+TEST(test_many_zeros)
 {
-    (void)state;
     for (unsigned round = 0; round < by_form(3000, 60000); round++) {
         size_t n = 257 + random_below(MOST - 257);
         unsigned bits = 8 + (unsigned)random_below(43);
@@ -98,9 +80,8 @@ static void test_many_zeros(void **state)
 
 /* A gap at each place behind the last whole group: its zeros may fit 32 bits by their
  * low part alone. */
-static void test_a_wide_gap_in_the_tail(void **state)
+TEST(test_a_wide_gap_in_the_tail)
 {
-    (void)state;
     for (size_t n = 513; n <= 640; n += 127)
         for (size_t at = n - 64; at < n; at++)
             for (unsigned bit = 30; bit < 63; bit++) {
@@ -110,11 +91,23 @@ static void test_a_wide_gap_in_the_tail(void **state)
             }
 }
 
+/* From none to a few more than a page of narrow gaps holds. */
+TEST(test_counts)
+{
+    for (size_t n = 0; n < MOST; n += 1 + n / 50) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = i * 200 + random_below(200);
+        expect_same(n);
+        for (size_t i = 0; i < n; i++)
+            values[i] = i << 52 | random_below(UINT64_C(1) << 52);
+        expect_same(n);
+    }
+}
+
 /* By each kernel: one value that is not above the one before, at each place. */
-static void test_rise(void **state)
+TEST(test_rise)
 {
     const struct kernel *each;
-    (void)state;
     for (size_t k = 0; (each = kernel_at(k)); k++)
         for (size_t n = 0; n < 20; n++) {
             bool (*rise)(const uint64_t *, size_t) = kernel_list(each)->rise;
@@ -132,15 +125,4 @@ static void test_rise(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_odd),
-        cmocka_unit_test(test_many_zeros),
-        cmocka_unit_test(test_a_wide_gap_in_the_tail),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_rise),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

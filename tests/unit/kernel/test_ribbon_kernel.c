@@ -29,8 +29,6 @@ static void make(const struct kernel *k, const struct ribbon_geometry *g, size_t
 static enum tamis_answer otherwise(const struct plane *plane,
                                    const struct tamis_key *key, enum tamis_reason *why)
 {
-    (void)plane;
-    (void)key;
     *why = TAMIS_HIT;
     return TAMIS_MAYBE;
 }
@@ -48,9 +46,9 @@ static bool answers_at_once(const struct ribbon_kernel *k, const struct ribbon_p
     if (at_once)
         assert_true(is_absent && why == TAMIS_NO_REASON);
     else
-        assert_int_equal(why, TAMIS_HIT);
+        IS(why, TAMIS_HIT);
     n_lost = 1;
-    assert_int_equal(k->answer(&head.plane, &key, &why), TAMIS_MAYBE);
+    IS(k->answer(&head.plane, &key, &why), TAMIS_MAYBE);
     return at_once;
 }
 
@@ -65,12 +63,12 @@ static void same_answers(const struct ribbon_kernel *k, const struct ribbon_plan
     for (size_t i = 0; i < (n + 63) / 64 * 64; i++) {
         enum ribbon_answer a = i < n ? ribbon_probe(pages[0], g, h[i]) : RIBBON_ABSENT;
         if (i < n) {
-            assert_int_equal(k->probe(p, h[i]), a);
+            IS(k->probe(p, h[i]), a);
             n_absent += a == RIBBON_ABSENT;
             n_at_once += answers_at_once(k, p, h[i], a == RIBBON_ABSENT);
         }
-        assert_int_equal(match[i / 64] >> i % 64 & 1, a == RIBBON_MATCH);
-        assert_int_equal(bumped[i / 64] >> i % 64 & 1, a == RIBBON_BUMPED);
+        IS(match[i / 64] >> i % 64 & 1, a == RIBBON_MATCH);
+        IS(bumped[i / 64] >> i % 64 & 1, a == RIBBON_BUMPED);
     }
     /* One absent key in 256 matches in the first eight columns. */
     assert_true(n_absent - n_at_once <= 4 + n_absent / 64);
@@ -79,7 +77,7 @@ static void same_answers(const struct ribbon_kernel *k, const struct ribbon_plan
 /* Returns how many of the keys are bumped; none may be absent. */
 static size_t check_shape(const struct ribbon_geometry *g, size_t n)
 {
-    struct ribbon_plane *p = malloc(ribbon_plane_bytes(g->blocks));
+    FREED struct ribbon_plane *p = malloc(ribbon_plane_bytes(g->blocks));
     size_t n_bumped = 0;
     make(&kernel_scalar, g, n, pages);
     ribbon_plane_init(p, pages[0], g);
@@ -95,13 +93,11 @@ static size_t check_shape(const struct ribbon_geometry *g, size_t n)
         same_answers(k, p, g, asked, N_ASKED);
         same_answers(k, p, g, hashes, n < N_ASKED ? n : N_ASKED);
     }
-    free(p);
     return n_bumped;
 }
 
-static void every_shape(void **state)
+TEST(every_shape)
 {
-    (void)state;
     for (uint32_t blocks = RIBBON_MIN_BLOCKS; blocks <= RIBBON_MAX_BLOCKS;
          blocks += blocks < 80 ? 1 : 37) {
         struct ribbon_geometry g = {N_PAGES, 1, blocks};
@@ -112,24 +108,21 @@ static void every_shape(void **state)
     }
 }
 
-static void every_number_of_keys(void **state)
+TEST(every_number_of_keys)
 {
     struct ribbon_geometry g = {2, 1, 75};
-    struct ribbon_plane *p = malloc(ribbon_plane_bytes(g.blocks));
-    (void)state;
+    FREED struct ribbon_plane *p = malloc(ribbon_plane_bytes(g.blocks));
     make(&kernel_scalar, &g, 9000, pages);
     ribbon_plane_init(p, pages[0], &g);
     for (size_t i = 0; kernel_at(i); i++)
         for (size_t n = 0; n <= 200; n++)
             same_answers(kernel_ribbon(kernel_at(i)), p, &g, asked + n, n);
-    free(p);
 }
 
 /* A page has the keys that it has, in whatever order they came. */
-static void order_is_nothing(void **state)
+TEST(order_is_nothing)
 {
     struct ribbon_geometry g = {1, 0, 40};
-    (void)state;
     make(&kernel_scalar, &g, 3000, others);
     for (size_t i = 0; i < 1500; i++) {
         uint64_t h = hashes[i];
@@ -141,10 +134,9 @@ static void order_is_nothing(void **state)
 }
 
 /* Repeats change nothing. Keys beyond all bounds are bumped, all of them. */
-static void odd_keys(void **state)
+TEST(odd_keys)
 {
     struct ribbon_geometry g = {1, 0, 20};
-    (void)state;
     make(&kernel_scalar, &g, 1000, others);
     uint64_t saved[1000];
     memcpy(saved, hashes + 1000, sizeof saved);
@@ -152,46 +144,35 @@ static void odd_keys(void **state)
     make(&kernel_scalar, &g, 2000, pages);
     assert_memory_equal(pages, others, PAGE_BYTES);
     memcpy(hashes + 1000, saved, sizeof saved);
-    assert_int_equal(check_shape(&g, 0), 0);
-    assert_int_equal(check_shape(&g, 1), 0);
-    assert_int_equal(check_shape(&g, 20000), 20000);
+    IS(check_shape(&g, 0), 0);
+    IS(check_shape(&g, 1), 0);
+    IS(check_shape(&g, 20000), 20000);
     size_t n_bumped = check_shape(&g, 3000); /* of 1,280 rows */
     assert_true(n_bumped >= 3000 - 1280 && n_bumped < 3000);
 }
 
 /* More keys of one row than it has equations for: none of them is in the page. */
-static void a_crowded_row(void **state)
+TEST(a_crowded_row)
 {
     struct ribbon_geometry g = {1, 0, 20};
-    (void)state;
     size_t n = 0;
     uint64_t h = 0;
-    for (uint64_t i = 0; n < 200; i++) {
+    while (n < 200) {
         h = random_u64();
         if (ribbon_place_of(&g, h).row == 200 + (n >= 100))
             hashes[n++] = h;
     }
-    assert_int_equal(check_shape(&g, 200), 200);
-    assert_int_equal(
-        pages[0][ribbon_threshold_at(&(struct ribbon_shape){20, 25, 9}, 2)],
-        201 - 128 + 1);
+    IS(check_shape(&g, 200), 200);
+    IS(pages[0][ribbon_threshold_at(&(struct ribbon_shape){20, 25, 9}, 2)],
+       201 - 128 + 1);
     random_hashes(hashes, MAX_KEYS);
 }
 
 static int set_up(void **state)
 {
-    (void)state;
     random_hashes(hashes, MAX_KEYS);
     random_hashes(asked, N_ASKED);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_shape),      cmocka_unit_test(every_number_of_keys),
-        cmocka_unit_test(order_is_nothing), cmocka_unit_test(odd_keys),
-        cmocka_unit_test(a_crowded_row),
-    };
-    return cmocka_run_group_tests_name("ribbon kernels", tests, set_up, NULL);
-}
+RUN_TESTS(set_up, NULL)

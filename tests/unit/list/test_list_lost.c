@@ -1,8 +1,8 @@
 /* Pages of a list that rot or are lost while it is open: never ABSENT of a value, in
  * any mode, one at a time or many. Ones are not neutral in a list. */
+#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 #include "tests/support/list_support.h"
-#include "lib/filter/view.h"
 #include "lib/page/page.h"
 
 enum { N = 400000, ASKED = 300 };
@@ -12,11 +12,10 @@ static struct tamis_stage_info pages, table;
 
 static struct tamis_filter *open_list(enum tamis_check mode)
 {
-    struct tamis_filter_options o = {.size = sizeof o, .check = mode};
     struct tamis_filter *f = NULL;
-    assert_int_equal(tamis_filter_open(path_of("list"), &o, &f, NULL), 0);
-    assert_int_equal(tamis_filter_stage(f, LIST_PAGES, &pages), 0);
-    assert_int_equal(tamis_filter_stage(f, LIST_INDEX, &table), 0);
+    f = OPEN_AS(path_of("list"), .check = mode);
+    OK(tamis_filter_stage(f, LIST_PAGES, &pages));
+    OK(tamis_filter_stage(f, LIST_INDEX, &table));
     return f;
 }
 
@@ -34,36 +33,33 @@ static size_t ask_values(struct tamis_filter *f)
     for (size_t i = 0; i < ASKED; i++) {
         enum tamis_reason why;
         asked[i] = values[random_below(n_values)];
-        assert_int_equal(ask(f, asked[i], &why), TAMIS_MAYBE);
+        IS(ask(f, asked[i], &why), TAMIS_MAYBE);
         n_damaged += why == TAMIS_DAMAGED;
     }
-    assert_int_equal(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, asked,
-                                              ASKED, absent, NULL),
-                     0);
+    IS(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, asked, ASKED, absent,
+                                NULL),
+       0);
     return n_damaged;
 }
 
 /* All pages of the table, or of values, have rotted into something else. */
 static void rot(const struct tamis_stage_info *s, uint8_t with)
 {
-    uint8_t *bytes = malloc(s->bits_bytes);
+    FREED uint8_t *bytes = malloc(s->bits_bytes);
     memset(bytes, with, s->bits_bytes);
     file_poke(path_of("list"), s->offset, bytes, s->bits_bytes);
-    free(bytes);
 }
 
-static void rotten_pages_are_damage(void **state)
+TEST(rotten_pages_are_damage)
 {
     static const enum tamis_check modes[] = {TAMIS_CHECK_LAZY, TAMIS_CHECK_STRICT};
-    (void)state;
     for (int m = 0; m < 2; m++)
         for (int stage = 0; stage < 2; stage++)
             for (int with = 0; with < 2; with++) {
                 make_list();
-                struct tamis_filter *f = open_list(modes[m]);
+                FILTER f = open_list(modes[m]);
                 rot(stage ? &table : &pages, with ? 0xff : 0);
-                assert_int_equal(ask_values(f), ASKED);
-                tamis_filter_close(f);
+                IS(ask_values(f), ASKED);
             }
 }
 
@@ -73,79 +69,68 @@ static void rotten_pages_are_damage(void **state)
 static void raise_entries(uint64_t from)
 {
     size_t n_bytes;
-    uint8_t *bytes = file_read(path_of("list"), &n_bytes);
+    FREED uint8_t *bytes = file_read(path_of("list"), &n_bytes);
     uint8_t *entries = bytes + table.offset;
     for (uint64_t i = from; i + 1 < pages.bits_bytes / PAGE_BYTES; i += 2) {
         struct le64 raised = le64_of(digest_at(entries, i + 1) - 1);
         memcpy(entries + i * LIST_ENTRY_BYTES, &raised, sizeof raised);
     }
     file_poke(path_of("list"), table.offset, entries, table.bits_bytes);
-    free(bytes);
 }
 
-static void a_table_that_misleads_is_damage(void **state)
+TEST(a_table_that_misleads_is_damage)
 {
-    (void)state;
     make_list();
-    struct tamis_filter *f = open_list(TAMIS_CHECK_LAZY);
+    FILTER f = open_list(TAMIS_CHECK_LAZY);
     raise_entries(1);
-    assert_int_equal(ask_values(f), ASKED);
-    tamis_filter_close(f);
+    IS(ask_values(f), ASKED);
 }
 
 /* The quick way of one key is open once all pages of values are good: but not before
  * the table's pages are, too. */
-static void a_page_of_the_table_that_misleads_is_damage(void **state)
+TEST(a_page_of_the_table_that_misleads_is_damage)
 {
-    (void)state;
     make_list();
-    struct tamis_filter *f = open_list(TAMIS_CHECK_LAZY);
+    FILTER f = open_list(TAMIS_CHECK_LAZY);
     struct stage *s = &atomic_load(&f->view)->stages[LIST_PAGES];
     uint64_t n_pages = pages.bits_bytes / PAGE_BYTES;
     assert_true(n_pages > LIST_ENTRIES_PER_PAGE + 2);
     for (uint64_t i = 0; i < n_pages; i++)
         assert_true(stage_page_good(s, i));
     for (size_t i = 0; i < n_values / 2; i++)
-        assert_int_equal(ask(f, values[i], NULL), TAMIS_MAYBE);
+        IS(ask(f, values[i], NULL), TAMIS_MAYBE);
     raise_entries(LIST_ENTRIES_PER_PAGE + 1);
     for (size_t i = n_values - 1; i > n_values / 2; i--)
-        assert_int_equal(ask(f, values[i], NULL), TAMIS_MAYBE);
-    tamis_filter_close(f);
+        IS(ask(f, values[i], NULL), TAMIS_MAYBE);
 }
 
 /* Strict: what rots after it was good is found, too. */
-static void strict_probes_check_each_time(void **state)
+TEST(strict_probes_check_each_time)
 {
-    (void)state;
     make_list();
-    struct tamis_filter *f = open_list(TAMIS_CHECK_STRICT);
-    assert_int_equal(ask_values(f), 0);
+    FILTER f = open_list(TAMIS_CHECK_STRICT);
+    IS(ask_values(f), 0);
     raise_entries(1);
-    assert_int_equal(ask_values(f), ASKED);
-    tamis_filter_close(f);
+    IS(ask_values(f), ASKED);
 }
 
 /* The file is cut short while all its pages are known to be good: the guard puts ones
  * in their places. */
-static void pages_that_are_lost_are_damage(void **state)
+TEST_WITH_GUARD(pages_that_are_lost_are_damage)
 {
-    (void)state;
     make_list();
-    struct tamis_filter *f = open_list(TAMIS_CHECK_FULL);
-    assert_int_equal(ask_values(f), 0);
+    FILTER f = open_list(TAMIS_CHECK_FULL);
+    IS(ask_values(f), 0);
     cut(path_of("list"), pages.offset);
-    assert_int_equal(ask_values(f), ASKED);
-    tamis_filter_close(f);
+    IS(ask_values(f), ASKED);
 }
 
-static void a_lost_table_is_damage(void **state)
+TEST_WITH_GUARD(a_lost_table_is_damage)
 {
-    (void)state;
     make_list();
-    struct tamis_filter *f = open_list(TAMIS_CHECK_FULL);
+    FILTER f = open_list(TAMIS_CHECK_FULL);
     cut(path_of("list"), table.offset);
-    assert_int_equal(ask_values(f), ASKED);
-    tamis_filter_close(f);
+    IS(ask_values(f), ASKED);
 }
 
 /* A page that was lost and has bytes by now that would be a proof: here the page
@@ -154,48 +139,34 @@ static void a_lost_table_is_damage(void **state)
  */
 static void expect_not_believed(uint64_t other)
 {
-    struct tamis_filter *f = open_list(TAMIS_CHECK_FULL);
+    FILTER f = open_list(TAMIS_CHECK_FULL);
     assert_false(has_value(values, n_values, other));
-    assert_int_equal(ask(f, other, NULL), TAMIS_ABSENT);
-    struct stage *s = &atomic_load(&f->view)->stages[LIST_PAGES];
-    uint8_t *page = s->bits + filter_list_page(f, other) * PAGE_BYTES, kept[PAGE_BYTES];
+    IS(ask(f, other, NULL), TAMIS_ABSENT);
+    struct stage *s = filter_list_stage(f, LIST_PAGES);
+    const uint8_t *entries = filter_list_stage(f, LIST_INDEX)->bits;
+    uint8_t *page = s->bits, kept[PAGE_BYTES];
+    for (uint64_t i = 1; i < s->n_pages && digest_at(entries, i) <= other; i++)
+        page += PAGE_BYTES;
     memcpy(kept, page, sizeof kept);
     assert_true(lost_replace((uintptr_t)page));
-    assert_int_equal(page[0], 0xff);
-    assert_int_equal(mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE), 0);
+    IS(page[0], 0xff);
+    OK(mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE));
     memcpy(page, kept, sizeof kept);
-    enum tamis_reason why;
-    assert_int_equal(ask(f, other, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_DAMAGED);
+    IS(why_of(f, other), TAMIS_DAMAGED);
     uint64_t absent = 7;
-    assert_int_equal(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &other, 1,
-                                              &absent, NULL),
-                     0);
+    IS(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &other, 1, &absent,
+                                NULL),
+       0);
     assert_true(absent == 0);
     memset(page, 0xff, PAGE_BYTES);
-    tamis_filter_close(f);
 }
 
-static void a_page_noted_as_lost_is_not_believed(void **state)
+TEST_WITH_GUARD(a_page_noted_as_lost_is_not_believed)
 {
-    (void)state;
     make_list();
     uint64_t value = values[n_values / 2], next = values[n_values / 2 + 1];
     expect_not_believed(value + 1);
     expect_not_believed(value + (next - value) / 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rotten_pages_are_damage),
-        cmocka_unit_test(a_table_that_misleads_is_damage),
-        cmocka_unit_test(a_page_of_the_table_that_misleads_is_damage),
-        cmocka_unit_test(strict_probes_check_each_time),
-        TEST_WITH_GUARD(pages_that_are_lost_are_damage),
-        TEST_WITH_GUARD(a_lost_table_is_damage),
-        TEST_WITH_GUARD(a_page_noted_as_lost_is_not_believed),
-    };
-    return cmocka_run_group_tests_name("lost pages of lists", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -1,6 +1,5 @@
 /* Lists merged, and filters made from lists: the same as from the hashes in memory. */
 #include "tests/unit/builder/builder_support.h"
-#include "lib/filter/filter.h"
 #include "lib/list/list.h"
 #include "lib/sort/sort.h"
 
@@ -10,20 +9,17 @@ static struct tamis_builder *lister(const struct tamis_domain *d, uint64_t bits)
 {
     struct tamis_builder_options opt = {
         .size = sizeof opt, .domain = d, .spool_dir = test_dir, .list_bits = bits};
-    struct tamis_builder *b;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    return b;
+    return builder_made(&opt);
 }
 
 static void make_list_of(const char *name, const struct tamis_domain *d, uint64_t bits,
                          const uint64_t *hashes, size_t n)
 {
     struct tamis_diag diag;
-    struct tamis_builder *b = lister(d, bits);
-    assert_int_equal(tamis_builder_add_hashes(b, d->tag, hashes, n), 0);
+    BUILDER b = lister(d, bits);
+    OK(tamis_builder_add_hashes(b, d->tag, hashes, n));
     if (tamis_builder_finish_list(b, path_of(name), &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
-    tamis_builder_free(b);
 }
 
 static void make_list(const char *name, const uint64_t *hashes, size_t n)
@@ -31,12 +27,21 @@ static void make_list(const char *name, const uint64_t *hashes, size_t n)
     make_list_of(name, &domain, 64, hashes, n);
 }
 
+/* Two lists that are closed where the block ends. */
+static void close_two(struct tamis_filter *(*lists)[2])
+{
+    tamis_filter_close((*lists)[0]);
+    tamis_filter_close((*lists)[1]);
+}
+
+#define TWO_LISTS(a, b)                                                                \
+    __attribute__((cleanup(close_two))) struct tamis_filter *lists[2] = {              \
+        open_filter(path_of(a)), open_filter(path_of(b))}
+
 static uint64_t n_hashes(const char *name)
 {
-    struct tamis_filter *f = open_filter(path_of(name));
-    uint64_t n = filter_list(f)->n_hashes;
-    tamis_filter_close(f);
-    return n;
+    FILTER f = open_filter(path_of(name));
+    return filter_list(f)->n_hashes;
 }
 
 /* ---- merges ---- */
@@ -62,15 +67,15 @@ static void expect_merge(size_t n_lists, const size_t *ends)
         fail_msg("%s: %s", diag.file, diag.what);
     make_list("whole", keys, from);
     uint64_t n = n_hashes("whole");
-    assert_int_equal(n_hashes("merged"), n);
-    assert_int_equal(r.n_hashes, n);
-    assert_int_equal(r.n_read, n_read);
-    assert_int_equal(r.n_repeats, n_read - n);
+    IS(n_hashes("merged"), n);
+    IS(r.n_hashes, n);
+    IS(r.n_read, n_read);
+    IS(r.n_repeats, n_read - n);
     size_t merged_bytes, whole_bytes;
     uint8_t *merged = file_read(path_of("merged"), &merged_bytes),
             *whole = file_read(path_of("whole"), &whole_bytes);
-    assert_int_equal(merged_bytes, whole_bytes);
-    assert_int_equal(r.file_bytes, whole_bytes);
+    IS(merged_bytes, whole_bytes);
+    IS(r.file_bytes, whole_bytes);
     assert_memory_equal(merged + PAGE_BYTES, whole + PAGE_BYTES,
                         whole_bytes - PAGE_BYTES);
     free(merged);
@@ -84,7 +89,7 @@ static void expect_merge(size_t n_lists, const size_t *ends)
     unlink(path_of("whole"));
 }
 
-static void test_merges(void **state)
+TEST_WITH(repeatable, faults_off, test_merges)
 {
     static const size_t ends[][MOST_LISTS] = {
         {5000},
@@ -94,40 +99,30 @@ static void test_merges(void **state)
         {30000, 30001, 90000, 200000, 200000, 200500, 300000, 300001, 300003},
     };
     static const size_t n[] = {1, 2, 3, 4, 9};
-    (void)state;
-    for (size_t i = 0; i < sizeof n / sizeof *n; i++)
+    for (size_t i = 0; i < N_OF(n); i++)
         expect_merge(n[i], ends[i]);
 }
 
-static void test_nothing(void **state)
+TEST_WITH(repeatable, faults_off, test_nothing)
 {
     static const size_t ends[] = {0, 0};
-    (void)state;
     expect_merge(1, ends);
     expect_merge(2, ends);
 }
 
 /* A compaction's inputs: keys of the older ones are in the newer ones again. */
-static void test_counts_repeats(void **state)
+TEST_WITH(repeatable, faults_off, test_counts_repeats)
 {
     static const size_t ends[] = {20000, 30000, 40000, 60000};
-    uint64_t *before = malloc(60000 * sizeof *before);
-    (void)state;
+    FREED uint64_t *before = malloc(60000 * sizeof *before);
     memcpy(before, keys, 60000 * sizeof *before);
     memcpy(keys + 20000, before, 10000 * sizeof *keys);
     memcpy(keys + 30000, before + 5000, 10000 * sizeof *keys);
     expect_merge(4, ends);
     memcpy(keys, before, 60000 * sizeof *before);
-    free(before);
 }
 
 /* ---- a thread that is cancelled ---- */
-
-static ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-    pthread_cancel(pthread_self());
-    return pwrite(fd, buf, n, offset);
-}
 
 static void *merge_cancelled(void *ctx)
 {
@@ -140,25 +135,21 @@ static void *merge_cancelled(void *ctx)
 }
 
 /* It finishes first, and leaves no temporary file. */
-static void test_cancelled(void **state)
+TEST_WITH(repeatable, faults_off, test_cancelled)
 {
     pthread_t thread;
     void *result;
-    (void)state;
     make_list("a", keys, 5000);
     make_list("b", keys + 5000, 5000);
     size_t n_files = count_files(test_dir);
-    struct tamis_filter *lists[] = {open_filter(path_of("a")),
-                                    open_filter(path_of("b"))};
+    TWO_LISTS("a", "b");
     io_calls.pwrite = cancelling_pwrite;
-    assert_int_equal(pthread_create(&thread, NULL, merge_cancelled, lists), 0);
-    assert_int_equal(pthread_join(thread, &result), 0);
+    OK(pthread_create(&thread, NULL, merge_cancelled, lists));
+    OK(pthread_join(thread, &result));
     io_calls.pwrite = pwrite;
     assert_true(result == PTHREAD_CANCELED);
-    assert_int_equal(count_files(test_dir), n_files + 1);
-    assert_int_equal(n_hashes("cancelled"), 10000);
-    for (int i = 0; i < 2; i++)
-        tamis_filter_close(lists[i]);
+    IS(count_files(test_dir), n_files + 1);
+    IS(n_hashes("cancelled"), 10000);
     unlink(path_of("a"));
     unlink(path_of("b"));
     unlink(path_of("cancelled"));
@@ -168,24 +159,20 @@ static void test_cancelled(void **state)
 
 static void expect_refused(const char *a, const char *b, int code, const char *words)
 {
-    struct tamis_filter *lists[] = {open_filter(path_of(a)), open_filter(path_of(b))};
+    TWO_LISTS(a, b);
     struct tamis_merge_report r;
     struct tamis_diag diag;
-    assert_int_equal(tamis_list_merge(lists, 2, path_of("m"), NULL, &r, &diag), code);
+    IS(tamis_list_merge(lists, 2, path_of("m"), NULL, &r, &diag), code);
     if (!strstr(diag.what, words))
         fail_msg("'%s' does not say '%s'", diag.what, words);
     assert_string_equal(diag.file, path_of(b));
-    assert_int_equal(r.n_hashes, 0);
+    IS(r.n_hashes, 0);
     assert_int_not_equal(access(path_of("m"), F_OK), 0);
-    tamis_filter_close(lists[0]);
-    tamis_filter_close(lists[1]);
 }
 
-static void test_unfit(void **state)
+TEST_WITH_FAULTS(test_unfit)
 {
-    struct tamis_domain other;
-    (void)state;
-    tamis_domain_init(&other, 1, 0xbad);
+    struct tamis_domain other = domain_of(0xbad);
     make_list("a", keys, 1000);
     make_list_of("narrow", &domain, 40, keys, 1000);
     make_list_of("foreign", &other, 64, keys, 1000);
@@ -194,61 +181,45 @@ static void test_unfit(void **state)
     expect_refused("a", "foreign", TAMIS_ERR_MISMATCH, "merge lists of one store");
     expect_refused("a", "filter", TAMIS_ERR_UNFIT, "not a list");
     struct tamis_filter *none = NULL;
-    assert_int_equal(tamis_list_merge(&none, 1, path_of("m"), NULL, NULL, NULL),
-                     TAMIS_ERR_UNFIT);
-    assert_int_equal(tamis_list_merge(NULL, 0, path_of("m"), NULL, NULL, NULL),
-                     TAMIS_ERR_RANGE);
-    struct tamis_filter *a = open_filter(path_of("a"));
-    assert_int_equal(tamis_list_merge(&a, 1, path_of("a"), NULL, NULL, NULL),
-                     TAMIS_ERR_EXISTS);
-    tamis_filter_close(a);
+    IS(tamis_list_merge(&none, 1, path_of("m"), NULL, NULL, NULL), TAMIS_ERR_UNFIT);
+    IS(tamis_list_merge(NULL, 0, path_of("m"), NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    FILTER a = open_filter(path_of("a"));
+    IS(tamis_list_merge(&a, 1, path_of("a"), NULL, NULL, NULL), TAMIS_ERR_EXISTS);
 }
 
 /* Cut lists have hashes in common that whole ones had not. */
-static void test_narrow(void **state)
+TEST_WITH_FAULTS(test_narrow)
 {
-    (void)state;
     make_list_of("n1", &domain, 16, keys, 40000);
     make_list_of("n2", &domain, 16, keys + 40000, 40000);
     make_list_of("both", &domain, 16, keys, 80000);
-    struct tamis_filter *lists[] = {open_filter(path_of("n1")),
-                                    open_filter(path_of("n2"))};
+    TWO_LISTS("n1", "n2");
     struct tamis_merge_report r;
-    assert_int_equal(tamis_list_merge(lists, 2, path_of("n"), NULL, &r, NULL), 0);
-    assert_int_equal(r.n_hashes, n_hashes("both"));
+    OK(tamis_list_merge(lists, 2, path_of("n"), NULL, &r, NULL));
+    IS(r.n_hashes, n_hashes("both"));
     assert_true(r.n_repeats > 10000 && r.n_hashes < 65536);
-    tamis_filter_close(lists[0]);
-    tamis_filter_close(lists[1]);
 }
 
 /* A page that fails ends it, wherever it is, and nothing stays. */
-static void test_bad_page(void **state)
+TEST_WITH_FAULTS(test_bad_page)
 {
     size_t n_files;
-    (void)state;
     make_list("good", keys, 20000);
     for (unsigned page = 1; page < 20; page += 6) {
-        uint8_t byte;
         make_list("bad", keys + 20000, 20000);
-        int fd = open(path_of("bad"), O_RDWR | O_CLOEXEC);
-        assert_int_equal(pread(fd, &byte, 1, page * PAGE_BYTES + 77), 1);
-        byte ^= 1;
-        assert_int_equal(pwrite(fd, &byte, 1, page * PAGE_BYTES + 77), 1);
-        close(fd);
+        flip(path_of("bad"), page * PAGE_BYTES + 77);
         n_files = count_files(test_dir);
         expect_refused("good", "bad", TAMIS_ERR_DAMAGED, "fails its check");
-        assert_int_equal(count_files(test_dir), n_files);
+        IS(count_files(test_dir), n_files);
         unlink(path_of("bad"));
     }
 }
 
-static void test_full_disk(void **state)
+TEST_WITH_FAULTS(test_full_disk)
 {
-    (void)state;
     make_list("f1", keys, 600000);
     make_list("f2", keys + 300000, 600000);
-    struct tamis_filter *lists[] = {open_filter(path_of("f1")),
-                                    open_filter(path_of("f2"))};
+    TWO_LISTS("f1", "f2");
     size_t n_files = count_files(test_dir);
     unsigned long nth = 1;
     for (int err = ENOSPC; err; nth++) {
@@ -256,12 +227,10 @@ static void test_full_disk(void **state)
         err = tamis_list_merge(lists, 2, path_of("m"), NULL, NULL, NULL);
         fail_never();
         assert_true(err == 0 || err == ENOSPC);
-        assert_int_equal(count_files(test_dir), n_files + (err == 0));
+        IS(count_files(test_dir), n_files + (err == 0));
     }
     assert_true(nth > 3);
     unlink(path_of("m"));
-    tamis_filter_close(lists[0]);
-    tamis_filter_close(lists[1]);
 }
 
 static int stop_at_second(void *ctx, uint64_t done, uint64_t total)
@@ -271,37 +240,31 @@ static int stop_at_second(void *ctx, uint64_t done, uint64_t total)
     return ++*n == 2;
 }
 
-static void test_stopped(void **state)
+TEST_WITH_FAULTS(test_stopped)
 {
     unsigned n = 0;
     struct tamis_merge_options opt = {
         .size = sizeof opt, .progress = stop_at_second, .progress_ctx = &n};
-    (void)state;
     make_list("s1", keys, 900000);
     make_list("s2", keys + 100000, 900000);
-    struct tamis_filter *lists[] = {open_filter(path_of("s1")),
-                                    open_filter(path_of("s2"))};
+    TWO_LISTS("s1", "s2");
     size_t n_files = count_files(test_dir);
-    assert_int_equal(tamis_list_merge(lists, 2, path_of("m"), &opt, NULL, NULL),
-                     ECANCELED);
-    assert_int_equal(n, 2);
-    assert_int_equal(count_files(test_dir), n_files);
-    tamis_filter_close(lists[0]);
-    tamis_filter_close(lists[1]);
+    IS(tamis_list_merge(lists, 2, path_of("m"), &opt, NULL, NULL), ECANCELED);
+    IS(n, 2);
+    IS(count_files(test_dir), n_files);
 }
 
 /* ---- filters from lists ---- */
 
-static void test_same_filter(void **state)
+TEST_WITH(repeatable, faults_off, test_same_filter)
 {
     static const double errors[] = {0.01, 0.001, 1e-6};
-    (void)state;
     make_list("whole", keys, 300000);
     struct tamis_filter *list = open_filter(path_of("whole"));
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+    for (size_t i = 0; i < N_OF(errors); i++) {
         struct tamis_builder *b = new_builder(errors[i], i ? 1 << 20 : 0);
-        assert_int_equal(tamis_builder_add_list(b, list, NULL), 0);
-        assert_int_equal(tamis_builder_n_keys(b), 300000);
+        OK(tamis_builder_add_list(b, list, NULL));
+        IS(tamis_builder_n_keys(b), 300000);
         finish(b, path_of("listed"));
         finish(builder_of(errors[i], 300000), path_of("hashed"));
         assert_same_file(path_of("listed"), path_of("hashed"));
@@ -312,80 +275,47 @@ static void test_same_filter(void **state)
     unlink(path_of("whole"));
 }
 
-static void test_not_from_these(void **state)
+TEST_WITH_FAULTS(test_not_from_these)
 {
-    struct tamis_domain other;
     struct tamis_diag diag;
-    (void)state;
-    tamis_domain_init(&other, 1, 0xbad);
+    struct tamis_domain other = domain_of(0xbad);
     make_list_of("63", &domain, 63, keys, 1000);
     make_list_of("other", &other, 64, keys, 1000);
     struct tamis_builder *b = new_builder(0.01, 0);
-    struct tamis_filter *f = open_filter(path_of("63"));
-    assert_int_equal(tamis_builder_add_list(b, f, &diag), TAMIS_ERR_UNFIT);
+    TWO_LISTS("63", "other");
+    IS(tamis_builder_add_list(b, lists[0], &diag), TAMIS_ERR_UNFIT);
     assert_non_null(strstr(diag.what, "63 bits"));
-    tamis_filter_close(f);
-    f = open_filter(path_of("other"));
-    assert_int_equal(tamis_builder_add_list(b, f, &diag), TAMIS_ERR_MISMATCH);
-    tamis_filter_close(f);
-    assert_int_equal(tamis_builder_n_keys(b), 0);
+    IS(tamis_builder_add_list(b, lists[1], &diag), TAMIS_ERR_MISMATCH);
+    IS(tamis_builder_n_keys(b), 0);
     finish(b, path_of("none")); /* as if nothing had been asked */
 }
 
 /* With a page lost a filter of the rest would deny keys. */
-static void test_not_from_a_bad_list(void **state)
+TEST_WITH_FAULTS(test_not_from_a_bad_list)
 {
-    (void)state;
     make_list("rotten", keys, 50000);
     flip(path_of("rotten"), 40 * PAGE_BYTES + 9);
     struct tamis_builder *b = new_builder(0.01, 0);
-    struct tamis_filter *f = open_filter(path_of("rotten"));
-    assert_int_equal(tamis_builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("r"), NULL), EIO);
+    FILTER f = open_filter(path_of("rotten"));
+    IS(tamis_builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
+    IS(tamis_builder_finish_file(b, path_of("r"), NULL), EIO);
     assert_int_not_equal(access(path_of("r"), F_OK), 0);
     tamis_builder_free(b);
-    tamis_filter_close(f);
 }
 
 /* As long as nothing of it is in, the builder is as before. */
-static void test_not_from_a_bad_first_page(void **state)
+TEST_WITH_FAULTS(test_not_from_a_bad_first_page)
 {
-    (void)state;
     unlink(path_of("rotten"));
     make_list("rotten", keys, 50000);
     make_list("sound", keys, 50000);
     flip(path_of("rotten"), PAGE_BYTES + 77);
     struct tamis_builder *b = new_builder(0.01, 0);
-    struct tamis_filter *f = open_filter(path_of("rotten"));
-    assert_int_equal(tamis_builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
-    tamis_filter_close(f);
-    f = open_filter(path_of("sound"));
-    assert_int_equal(tamis_builder_add_list(b, f, NULL), 0);
-    tamis_filter_close(f);
+    TWO_LISTS("rotten", "sound");
+    IS(tamis_builder_add_list(b, lists[0], NULL), TAMIS_ERR_DAMAGED);
+    OK(tamis_builder_add_list(b, lists[1], NULL));
     finish(b, path_of("r"));
-    f = open_filter(path_of("r"));
-    assert_int_equal(count_absent(f, keys, 50000), 0);
-    tamis_filter_close(f);
+    all_there(path_of("r"), keys, 50000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_merges, repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_nothing, repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_counts_repeats, repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_cancelled, repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_unfit, faults_on, faults_off),
-        cmocka_unit_test_setup_teardown(test_narrow, faults_on, faults_off),
-        cmocka_unit_test_setup_teardown(test_bad_page, faults_on, faults_off),
-        cmocka_unit_test_setup_teardown(test_full_disk, faults_on, faults_off),
-        cmocka_unit_test_setup_teardown(test_stopped, faults_on, faults_off),
-        cmocka_unit_test_setup_teardown(test_same_filter, repeatable, faults_off),
-        cmocka_unit_test_setup_teardown(test_not_from_these, faults_on, faults_off),
-        cmocka_unit_test_setup_teardown(test_not_from_a_bad_list, faults_on,
-                                        faults_off),
-        cmocka_unit_test_setup_teardown(test_not_from_a_bad_first_page, faults_on,
-                                        faults_off),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, test_dir_remove)

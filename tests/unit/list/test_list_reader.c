@@ -47,65 +47,53 @@ static size_t read_page(const uint8_t *page, uint64_t *v)
     while (n_bits >> s >= 256)
         s++;
     for (size_t k = 1; k < groups; k++)
-        assert_int_equal(page[11 + k - 1], ((v[64 * k] >> g) - (v[0] >> g)) >> s);
+        IS(page[11 + k - 1], ((v[64 * k] >> g) - (v[0] >> g)) >> s);
     return n;
 }
 
-static void lists_are_read_from_the_text(void **state)
+TEST(lists_are_read_from_the_text)
 {
     static const uint32_t bits[] = {64, 33, 26, 20};
-    (void)state;
     for (int shape = 0; shape < N_SHAPES; shape++)
         for (size_t b = 0; b < 4; b++) {
             size_t n = make_values((enum shape)shape, values, N, bits[b]), n_bytes;
             write_list("list", values, n, bits[b]);
-            uint8_t *file = file_read(path_of("list"), &n_bytes);
+            FREED uint8_t *file = file_read(path_of("list"), &n_bytes);
             const uint8_t *first = file + 2048 + 248, *second = first + 128;
-            assert_int_equal(number_at(file + 72, 2), 5);
-            assert_int_equal(number_at(first + 64, 2), 5);
-            assert_int_equal(number_at(first + 80, 8), n);
-            assert_int_equal(first[88], bits[b]);
-            assert_int_equal(number_at(second + 64, 2), 6);
-            assert_int_equal(number_at(second + 92, 2), 4);
+            IS(number_at(file + 72, 2), 5);
+            IS(number_at(first + 64, 2), 5);
+            IS(number_at(first + 80, 8), n);
+            IS(first[88], bits[b]);
+            IS(number_at(second + 64, 2), 6);
+            IS(number_at(second + 92, 2), 4);
             const uint8_t *pages = file + number_at(first, 8);
             const uint8_t *table = file + number_at(second, 8);
             size_t n_pages = number_at(first + 8, 8) / 4096, n_read = 0;
-            assert_int_equal(number_at(second + 88, 4), n_pages);
+            IS(number_at(second + 88, 4), n_pages);
             for (size_t p = 0; p < n_pages; p++) {
-                assert_int_equal(number_at(pages + p * 4096, 8),
-                                 number_at(table + p * 8, 8));
+                IS(number_at(pages + p * 4096, 8), number_at(table + p * 8, 8));
                 n_read += read_page(pages + p * 4096, read_back + n_read);
             }
-            assert_int_equal(n_read, n);
+            IS(n_read, n);
             assert_memory_equal(read_back, values, n * sizeof values[0]);
-            free(file);
         }
 }
 
 /* SPEC.md section 18.4. */
-static void the_example_is_right(void **state)
+TEST(the_example_is_right)
 {
     static const uint64_t five[] = {0x10000, 0x10007, 0x10130, 0x11111, 0x1ffff};
     static const uint8_t begins[] = {0, 0, 1,  0,    0,    0, 0, 0,
                                      5, 0, 12, 0x07, 0xf1, 7, 0, 2};
     static const uint8_t ends[] = {0xff, 0x11, 0x13, 0x00};
     uint8_t page[PAGE_BYTES];
-    (void)state;
-    assert_int_equal(list_page_fill(five, 5, page), 5);
+    IS(list_page_fill(five, 5, page), 5);
     assert_memory_equal(page, begins, sizeof begins);
     assert_memory_equal(page + PAGE_BYTES - sizeof ends, ends, sizeof ends);
-    assert_int_equal(read_page(page, read_back), 5);
+    IS(read_page(page, read_back), 5);
     assert_memory_equal(read_back, five, sizeof five);
     for (size_t i = sizeof begins; i < PAGE_BYTES - sizeof ends; i++)
-        assert_int_equal(page[i], 0);
+        IS(page[i], 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_read_from_the_text),
-        cmocka_unit_test(the_example_is_right),
-    };
-    return cmocka_run_group_tests_name("list reader", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -2,9 +2,6 @@
  * stretched, each keeps its error, and rows are filled. */
 #include "tests/support/support.h"
 #include "lib/pack/pack.h"
-#include "lib/plan/plan.h"
-
-#include <math.h>
 
 enum { MOST = 40000 };
 static struct pack_source sources[MOST];
@@ -22,8 +19,8 @@ static uint64_t check_plan(size_t n, struct pack_plan *p)
     uint8_t *seen = calloc(n, 1);
     uint64_t at = 0, n_bytes;
     uint32_t column = 0;
-    assert_int_equal(bands_choose(sources, n, p), 0);
-    assert_int_equal(p->n_columns, n);
+    IS(bands_choose(sources, n, p), 0);
+    IS(p->n_columns, n);
     for (uint32_t i = 0; i < p->n_bands; i++) {
         const struct band *b = &p->bands[i];
         assert_true(b->rows_offset == at && b->first_column == column);
@@ -53,10 +50,40 @@ static uint64_t check_plan(size_t n, struct pack_plan *p)
     return at;
 }
 
-static void sizes_of_all_kinds(void **state)
+/* Filters that are built for packs: one shape for an error, and a size of the grid to
+ * which they fold and keep their error. */
+TEST(filters_for_packs_fold_to_the_grid)
+{
+    static const double errors[] = {0.1, 0.01, 1e-4, 1e-7};
+    for (size_t e = 0; e < 4; e++) {
+        struct geometry first = {0};
+        for (uint64_t keys = 1; keys < 50000000; keys += 1 + keys / 13) {
+            struct geometry g;
+            IS(plan_grid_geometry(keys, errors[e], &g), 0);
+            if (keys == 1)
+                first = g;
+            assert_true(g.lanes == first.lanes && g.words == first.words);
+            assert_true(geometry_valid(&g) && g.n_blocks % BLOCKS_PER_PAGE == 0);
+            uint64_t own = g.n_blocks, unit;
+            for (struct geometry half = g; own % 2 == 0; own /= 2) {
+                half.n_blocks = own / 2;
+                if (plan_geometry_error(&half, keys) > errors[e])
+                    break;
+            }
+            for (unit = own; unit % 2 == 0; unit /= 2)
+                ;
+            assert_true(unit == 1 || unit == 3);
+            struct geometry folded = {own, g.lanes, g.words};
+            assert_true(plan_geometry_error(&folded, keys) <= errors[e]);
+        }
+        struct geometry g;
+        IS(plan_grid_geometry(UINT64_C(1) << 45, errors[e], &g), TAMIS_ERR_TOO_LARGE);
+    }
+}
+
+TEST(sizes_of_all_kinds)
 {
     struct pack_plan p;
-    (void)state;
     for (size_t n = 1; n < 3000; n = n * 3 + 1) {
         for (size_t i = 0; i < n; i++) {
             uint64_t n_blocks = 1 + random_below(i % 3 ? 64 : 5000);
@@ -70,10 +97,9 @@ static void sizes_of_all_kinds(void **state)
 }
 
 /* A band has 32768 columns at most. */
-static void equal_filters_share_a_band(void **state)
+TEST(equal_filters_share_a_band)
 {
     struct pack_plan p;
-    (void)state;
     for (size_t i = 0; i < MOST; i++)
         sources[i] = source(2, 1, 6, 64, 0.01);
     check_plan(512, &p);
@@ -82,21 +108,20 @@ static void equal_filters_share_a_band(void **state)
     uint64_t n_bytes = check_plan(MOST, &p);
     assert_in_range(p.bands[0].n_columns, 32000, 32768);
     assert_true(n_bytes < MOST / 8 * 2 * 512 * 102 / 100);
-    assert_int_equal(p.n_bands, 2);
+    IS(p.n_bands, 2);
     pack_plan_free(&p);
     /* Not a multiple of a line's columns: what is left goes into padding, not into a
      * band of its own. */
     n_bytes = check_plan(10000, &p);
-    assert_int_equal(p.n_bands, 1);
+    IS(p.n_bands, 1);
     assert_true(n_bytes < 10000 / 8 * 2 * 512 * 103 / 100);
     pack_plan_free(&p);
 }
 
 /* A larger filter than its keys need is folded as far as its error allows. */
-static void filters_are_folded(void **state)
+TEST(filters_are_folded)
 {
     struct pack_plan p;
-    (void)state;
     for (size_t i = 0; i < 64; i++)
         sources[i] = source(64, 1, 6, 50, 0.01);
     check_plan(64, &p);
@@ -105,29 +130,27 @@ static void filters_are_folded(void **state)
     /* One whose error is beyond its target already stays as it is. */
     sources[0] = source(64, 1, 6, 64 * 200, 0.01);
     check_plan(1, &p);
-    assert_int_equal(sources[0].own_blocks, 64);
+    IS(sources[0].own_blocks, 64);
     pack_plan_free(&p);
 }
 
 /* 71 columns are 64 and seven, where the padding of one wide row would cost more. */
-static void padding_is_avoided(void **state)
+TEST(padding_is_avoided)
 {
     struct pack_plan p;
-    (void)state;
     for (size_t i = 0; i < 71; i++)
         sources[i] = source(1024, 1, 6, 50000, 0.01);
     uint64_t n_bytes = check_plan(71, &p);
     assert_true(n_bytes < (uint64_t)1024 * 512 * 10);
-    assert_int_equal(p.n_bands, 2);
+    IS(p.n_bands, 2);
     pack_plan_free(&p);
 }
 
 /* 1,000 segments of 50 to 50,000 keys, log-uniform. Lines that a key takes: loose, one
  * each. */
-static void sizes_of_a_mixed_store(void **state)
+TEST(sizes_of_a_mixed_store)
 {
     enum { N = 1000 };
-    (void)state;
     for (int from_keys = 0; from_keys < 2; from_keys++)
         for (int round = 0; round < 5; round++) {
             struct pack_plan p;
@@ -136,9 +159,9 @@ static void sizes_of_a_mixed_store(void **state)
                 struct geometry g;
                 uint64_t n = (uint64_t)(50 * pow(1000, (double)random_below(1 << 20) /
                                                            (1 << 20)));
-                assert_int_equal(from_keys ? plan_packed_geometry(n, 0.01, &g)
-                                           : plan_grid_geometry(n, 0.01, &g),
-                                 0);
+                IS(from_keys ? plan_packed_geometry(n, 0.01, &g)
+                             : plan_grid_geometry(n, 0.01, &g),
+                   0);
                 sources[i] = source(g.n_blocks, g.lanes, g.words, n, 0.01);
                 sources[i].any_size = from_keys;
                 sources[i].own_blocks = g.n_blocks;
@@ -158,10 +181,9 @@ static void sizes_of_a_mixed_store(void **state)
 }
 
 /* tamis_plan_pack() says what the bands of these segments come to. */
-static void a_pack_is_planned(void **state)
+TEST(a_pack_is_planned)
 {
     enum { N = 700 };
-    (void)state;
     for (int from_files = 0; from_files < 2; from_files++) {
         static uint64_t n_keys[N];
         struct tamis_plan_packed packed;
@@ -171,9 +193,9 @@ static void a_pack_is_planned(void **state)
             struct geometry g;
             struct tamis_plan file;
             n_keys[i] = random_below(i % 3 ? 2000 : 60);
-            assert_int_equal(from_files ? plan_grid_geometry(n_keys[i], 0.01, &g)
-                                        : plan_packed_geometry(n_keys[i], 0.01, &g),
-                             0);
+            IS(from_files ? plan_grid_geometry(n_keys[i], 0.01, &g)
+                          : plan_packed_geometry(n_keys[i], 0.01, &g),
+               0);
             sources[i] = source(g.n_blocks, g.lanes, g.words, n_keys[i], 0.01);
             sources[i].any_size = !from_files;
             sources[i].own_blocks = g.n_blocks;
@@ -184,7 +206,7 @@ static void a_pack_is_planned(void **state)
         check_plan(N, &p);
         for (uint32_t b = 0; b < p.n_bands; b++)
             lines += (p.bands[b].row_bytes + 63) / 64 * p.bands[b].geometry.words;
-        assert_int_equal(tamis_plan_pack(n_keys, N, 0.01, from_files, &packed), 0);
+        OK(tamis_plan_pack(n_keys, N, 0.01, from_files, &packed));
         assert_true(packed.n_bands == p.n_bands && packed.n_lines == lines);
         assert_true(packed.files_bytes == files);
         assert_in_range(packed.rows_bytes, p.rows_bytes,
@@ -193,31 +215,25 @@ static void a_pack_is_planned(void **state)
                          (double)packed.rows_bytes) < 1);
         pack_plan_free(&p);
         n_keys[3] = 0; /* one without keys, and none with any */
-        assert_int_equal(tamis_plan_pack(&n_keys[3], 1, 0.01, from_files, &packed), 0);
+        OK(tamis_plan_pack(&n_keys[3], 1, 0.01, from_files, &packed));
         assert_true(packed.n_bands == 1 && packed.bits_per_key == 0);
         n_keys[3] = (UINT64_C(1) << 48) + 1;
-        assert_int_equal(tamis_plan_pack(n_keys, N, 0.01, from_files, &packed),
-                         TAMIS_ERR_RANGE);
+        IS(tamis_plan_pack(n_keys, N, 0.01, from_files, &packed), TAMIS_ERR_RANGE);
         assert_true(packed.rows_bytes == 0 && packed.files_bytes == 0);
         n_keys[3] = UINT64_C(1) << 48;
-        assert_int_equal(tamis_plan_pack(n_keys, N, 1e-8, from_files, &packed),
-                         TAMIS_ERR_TOO_LARGE);
-        assert_int_equal(tamis_plan_pack(n_keys, 0, 0.01, from_files, &packed),
-                         TAMIS_ERR_RANGE);
-        assert_int_equal(tamis_plan_pack(n_keys, N, 0.7, from_files, &packed),
-                         TAMIS_ERR_RANGE);
-        assert_int_equal(
-            tamis_plan_pack(n_keys, PACK_MAX_COLUMNS + 1, 0.01, from_files, &packed),
-            TAMIS_ERR_RANGE);
+        IS(tamis_plan_pack(n_keys, N, 1e-8, from_files, &packed), TAMIS_ERR_TOO_LARGE);
+        IS(tamis_plan_pack(n_keys, 0, 0.01, from_files, &packed), TAMIS_ERR_RANGE);
+        IS(tamis_plan_pack(n_keys, N, 0.7, from_files, &packed), TAMIS_ERR_RANGE);
+        IS(tamis_plan_pack(n_keys, PACK_MAX_COLUMNS + 1, 0.01, from_files, &packed),
+           TAMIS_ERR_RANGE);
     }
 }
 
-static void what_cannot_be_planned(void **state)
+TEST(what_cannot_be_planned)
 {
     struct pack_plan p;
-    (void)state;
-    assert_int_equal(bands_choose(sources, 0, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(bands_choose(sources, PACK_MAX_COLUMNS + 1, &p), TAMIS_ERR_RANGE);
+    IS(bands_choose(sources, 0, &p), TAMIS_ERR_RANGE);
+    IS(bands_choose(sources, PACK_MAX_COLUMNS + 1, &p), TAMIS_ERR_RANGE);
     /* Too many sizes that have nothing in common. */
     size_t n = 0;
     for (uint64_t k = 20011; n < 4200; k += 2) {
@@ -227,54 +243,8 @@ static void what_cannot_be_planned(void **state)
         if (prime)
             sources[n++] = source(k, 1, 6, k * 50, 0.01);
     }
-    assert_int_equal(bands_choose(sources, n, &p), TAMIS_ERR_RANGE);
+    IS(bands_choose(sources, n, &p), TAMIS_ERR_RANGE);
     assert_true(p.bands == NULL && p.order == NULL);
 }
 
-/* Filters that are built for packs: one shape for an error, and a size of the grid to
- * which they fold and keep their error. */
-static void filters_for_packs_fold_to_the_grid(void **state)
-{
-    static const double errors[] = {0.1, 0.01, 1e-4, 1e-7};
-    (void)state;
-    for (size_t e = 0; e < 4; e++) {
-        struct geometry first = {0};
-        for (uint64_t keys = 1; keys < 50000000; keys += 1 + keys / 13) {
-            struct geometry g;
-            assert_int_equal(plan_grid_geometry(keys, errors[e], &g), 0);
-            if (keys == 1)
-                first = g;
-            assert_true(g.lanes == first.lanes && g.words == first.words);
-            assert_true(geometry_valid(&g) && g.n_blocks % BLOCKS_PER_PAGE == 0);
-            uint64_t own = g.n_blocks, unit;
-            for (struct geometry half = g; own % 2 == 0; own /= 2) {
-                half.n_blocks = own / 2;
-                if (plan_geometry_error(&half, keys) > errors[e])
-                    break;
-            }
-            for (unit = own; unit % 2 == 0; unit /= 2)
-                ;
-            assert_true(unit == 1 || unit == 3);
-            struct geometry folded = {own, g.lanes, g.words};
-            assert_true(plan_geometry_error(&folded, keys) <= errors[e]);
-        }
-        struct geometry g;
-        assert_int_equal(plan_grid_geometry(UINT64_C(1) << 45, errors[e], &g),
-                         TAMIS_ERR_TOO_LARGE);
-    }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filters_for_packs_fold_to_the_grid),
-        cmocka_unit_test(sizes_of_all_kinds),
-        cmocka_unit_test(equal_filters_share_a_band),
-        cmocka_unit_test(filters_are_folded),
-        cmocka_unit_test(padding_is_avoided),
-        cmocka_unit_test(sizes_of_a_mixed_store),
-        cmocka_unit_test(a_pack_is_planned),
-        cmocka_unit_test(what_cannot_be_planned),
-    };
-    return cmocka_run_group_tests_name("pack bands", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

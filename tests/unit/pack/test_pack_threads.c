@@ -3,10 +3,6 @@
 #include "tests/support/pack_support.h"
 #include "lib/io/threads.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <time.h>
-
 /* From the second page on: the first has a UUID and the time. */
 static uint8_t *bytes_of(const char *name, size_t *n)
 {
@@ -63,7 +59,7 @@ static int write_with(unsigned n_threads, const char *name)
     struct tamis_diag diag = {0};
     memset(n_asked, 0, sizeof n_asked);
     pack_threads = threads_start(n_threads, true);
-    assert_int_equal(threads_size(pack_threads), n_threads ? n_threads : 1);
+    IS(threads_size(pack_threads), n_threads ? n_threads : 1);
     int rc = write_sources(name, blocks_with_losses, &digest, &n_bytes, &diag);
     threads_end(pack_threads);
     pack_threads = NULL;
@@ -74,16 +70,16 @@ static void same_for_any_number(size_t n_gone)
 {
     static bool gone[MAX_SOURCES];
     size_t n, n_again, n_found = 0;
-    assert_int_equal(write_with(1, "one"), 0);
+    IS(write_with(1, "one"), 0);
     uint8_t *one = bytes_of("one", &n);
     memcpy(gone, gone_sources, sizeof gone);
     for (size_t i = 0; i < n_sources; i++)
         n_found += gone[i];
-    assert_int_equal(n_found, n_gone);
+    IS(n_found, n_gone);
     for (unsigned n_threads = 2; n_threads < PACK_MAX_THREADS + 3; n_threads += 3) {
-        assert_int_equal(write_with(n_threads, "some"), 0);
+        IS(write_with(n_threads, "some"), 0);
         uint8_t *bytes = bytes_of("some", &n_again);
-        assert_int_equal(n_again, n);
+        IS(n_again, n);
         assert_memory_equal(bytes, one, n);
         assert_memory_equal(gone_sources, gone, sizeof gone);
         free(bytes);
@@ -93,13 +89,12 @@ static void same_for_any_number(size_t n_gone)
     unlink(path_of("one"));
 }
 
-static void any_number_makes_the_same(void **state)
+TEST(any_number_makes_the_same)
 {
-    (void)state;
     same_for_any_number(0);
     bool both = false;
     for (int tries = 0; tries < 50 && !both; tries++) { /* on a busy machine one may */
-        assert_int_equal(write_with(2, "some"), 0);     /* do all before the other */
+        IS(write_with(2, "some"), 0);                   /* do all before the other */
         both = n_asked[0] > 0 && n_asked[1] > 0;        /* gets a core */
         unlink(path_of("some"));
     }
@@ -107,9 +102,8 @@ static void any_number_makes_the_same(void **state)
 }
 
 /* In the first chunk of all, in the middle of several, and in the last. */
-static void blocks_that_cannot_be_read(void **state)
+TEST(blocks_that_cannot_be_read)
 {
-    (void)state;
     for (uint32_t i = 0; i < 4; i++)
         lost[i].source = (uint32_t[]){7, 600, 1103, 1139}[i];
     lost[1].block = 11;
@@ -131,18 +125,17 @@ static ssize_t full_disk(int fd, const void *buf, size_t n, off_t offset)
     return -1;
 }
 
-static void a_full_disk_ends_all(void **state)
+TEST(a_full_disk_ends_all)
 {
-    (void)state;
     size_t before = count_threads();
     for (int i = 0; i < 4; i++) {
         n_writes = i;
         io_calls.pwrite = full_disk;
         int rc = write_with(4, "full");
         io_calls.pwrite = pwrite;
-        assert_int_equal(rc, ENOSPC);
-        assert_int_equal(count_threads(), before);
-        assert_int_equal(access(path_of("full"), F_OK), -1);
+        IS(rc, ENOSPC);
+        IS(count_threads(), before);
+        IS(access(path_of("full"), F_OK), -1);
     }
 }
 
@@ -159,12 +152,4 @@ static int tear_down(void **state)
     return test_dir_remove(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_makes_the_same),
-        cmocka_unit_test(blocks_that_cannot_be_read),
-        cmocka_unit_test(a_full_disk_ends_all),
-    };
-    return cmocka_run_group_tests_name("pack_threads", tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

@@ -3,24 +3,20 @@
 #ifndef TAMIS_TESTS_GUARD_HANDLERS_H
 #define TAMIS_TESTS_GUARD_HANDLERS_H
 
+#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 
 enum { N_KEYS = 20 * 1000 };
 static uint64_t keys[N_KEYS];
 
-static UNUSED int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 /* A sealed filter, checked and then cut off after its header. */
 static UNUSED struct tamis_filter *cut_filter(const char *path)
 {
-    struct tamis_verify report;
     build_filter(path, keys, N_KEYS);
     struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    verified(f);
     cut(path, PAGE_BYTES);
     return f;
 }
@@ -68,7 +64,7 @@ static UNUSED void before(void (*info)(int, siginfo_t *, void *), void (*plain)(
     else
         a.sa_handler = plain;
     sigaddset(&a.sa_mask, SIGUSR1);
-    assert_int_equal(sigaction(SIGBUS, &a, NULL), 0);
+    OK(sigaction(SIGBUS, &a, NULL));
     memset(&seen, 0, sizeof seen);
     to_mend = NULL;
 }
@@ -78,8 +74,8 @@ static UNUSED void fault_elsewhere(void)
     uint8_t *page = foreign_page(NULL);
     to_mend = page;
     errno = EXDEV;
-    assert_int_equal(touch_page(page + 77), 0);
-    assert_int_equal(errno, EXDEV); /* whatever the handlers did */
+    IS(touch_page(page + 77), 0);
+    IS(errno, EXDEV); /* whatever the handlers did */
     munmap(page, 4096);
     to_mend = NULL;
 }

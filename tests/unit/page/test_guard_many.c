@@ -1,19 +1,13 @@
 /* The SIGBUS guard with many pages, many mappings, many threads, and after a fork. */
+#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
-
-#include <pthread.h>
 
 #include "lib/writer/inside.h"
 
 enum { N_KEYS = 200 * 1000, N_OTHERS = 50 * 1000 };
 static uint64_t keys[N_KEYS], others[N_OTHERS];
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    random_hashes(others, N_OTHERS);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS), random_hashes(others, N_OTHERS))
 
 static size_t n_mappings(void)
 {
@@ -28,32 +22,31 @@ static size_t n_mappings(void)
 
 /* Every page of a large file is lost and asked for. A mapping for each would be more
  * than the kernel allows (65,530). */
-static void test_large_file_does_not_use_up_the_mappings(void **state)
+TEST_WITH_GUARD(test_large_file_does_not_use_up_the_mappings)
 {
     const char *path = path_of("large");
     const uint64_t n_bytes = UINT64_C(512) << 20;
     struct mapping m;
-    (void)state;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    assert_int_equal(ftruncate(fd, (off_t)n_bytes), 0);
-    assert_int_equal(map_file(fd, 0, n_bytes, false, NULL, &m), 0);
-    assert_int_equal(ftruncate(fd, 0), 0);
+    OK(ftruncate(fd, (off_t)n_bytes));
+    IS(map_file(fd, 0, n_bytes, false, NULL, &m), 0);
+    OK(ftruncate(fd, 0));
     close(fd);
     size_t before = n_mappings(), n_ones = 0;
     for (uint64_t at = 0; at < n_bytes; at += 4096)
         n_ones += touch_page(m.base + at) == 0xff;
-    assert_int_equal(n_ones, n_bytes / 4096);
+    IS(n_ones, n_bytes / 4096);
     assert_in_range(n_mappings() - before, 100, 2000);
     uint8_t *at_begin = m.base;
     map_drop(&m);
     unsigned char resident;
-    assert_int_equal(mincore(at_begin, 4096, &resident), -1);
-    assert_int_equal(errno, ENOMEM); /* gone, every part of it */
-    assert_int_equal(mincore(at_begin + n_bytes - 4096, 4096, &resident), -1);
+    IS(mincore(at_begin, 4096, &resident), -1);
+    IS(errno, ENOMEM); /* gone, every part of it */
+    IS(mincore(at_begin + n_bytes - 4096, 4096, &resident), -1);
 }
 
 /* However much is given up at a time, it ends where the mapping ends. */
-static void test_nothing_but_the_mapping_is_replaced(void **state)
+TEST_WITH_GUARD(test_nothing_but_the_mapping_is_replaced)
 {
     enum { N = 2048, FIRST = 700, END = 1333 };
     uint8_t *area = mmap(NULL, N * 4096, PROT_READ | PROT_WRITE,
@@ -61,10 +54,9 @@ static void test_nothing_but_the_mapping_is_replaced(void **state)
     struct mapping m = {.address = area + FIRST * 4096,
                         .n_bytes = (END - FIRST) * 4096};
     size_t n_ones = 0, n_ours = 0;
-    (void)state;
     assert_ptr_not_equal(area, MAP_FAILED);
     memset(area, 0x11, N * 4096);
-    assert_int_equal(lost_watch(&m, false, NULL), 0);
+    IS(lost_watch(&m, false, NULL), 0);
     for (int i = 0; i < 100; i++)
         for (size_t page = FIRST; page < END; page += 29)
             assert_true(lost_replace((uintptr_t)(area + page * 4096)));
@@ -73,8 +65,8 @@ static void test_nothing_but_the_mapping_is_replaced(void **state)
         n_ones += inside && area[i] == 0xff && lost_page(&m, area + i);
         n_ours += !inside && area[i] == 0x11;
     }
-    assert_int_equal(n_ones, (END - FIRST) * 4096);
-    assert_int_equal(n_ours, (N - END + FIRST) * 4096);
+    IS(n_ones, (END - FIRST) * 4096);
+    IS(n_ours, (N - END + FIRST) * 4096);
     lost_forget(&m);
     munmap(area, N * 4096);
 }
@@ -108,44 +100,41 @@ static void *open_and_close(void *stop)
     return NULL;
 }
 
-static void test_threads_fault_together(void **state)
+TEST_WITH_GUARD(test_threads_fault_together)
 {
     const char *path = path_of("threads");
     pthread_t threads[N_THREADS], opener;
     atomic_bool stop = false;
-    struct tamis_verify report;
-    (void)state;
     build_filter(path_of("other"), keys, 10);
     build_filter(path, keys, N_KEYS);
     struct commit c = commit_of(path);
     uint64_t kept = c.stages[0].length / PAGE_BYTES / 2;
     shared = open_filter(path);
-    assert_int_equal(tamis_filter_verify(shared, &report, NULL), 0);
+    verified(shared);
     cut(path, c.stages[0].offset + kept * PAGE_BYTES);
     n_lost = n_told = 0;
     pthread_barrier_init(&together, NULL, N_THREADS);
-    assert_int_equal(pthread_create(&opener, NULL, open_and_close, &stop), 0);
+    OK(pthread_create(&opener, NULL, open_and_close, &stop));
     for (size_t i = 0; i < N_THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_all, NULL), 0);
+        OK(pthread_create(&threads[i], NULL, ask_all, NULL));
     for (size_t i = 0; i < N_THREADS; i++)
         pthread_join(threads[i], NULL);
     atomic_store(&stop, true);
     pthread_join(opener, NULL);
     pthread_barrier_destroy(&together);
-    assert_int_equal(n_lost, 0);
+    IS(n_lost, 0);
     assert_in_range(n_told, N_THREADS * N_OTHERS / 3, N_THREADS * N_OTHERS * 6 / 10);
     tamis_filter_close(shared);
 }
 
 /* 70,000 mappings: each is found, and none that has gone. */
-static void test_list_of_mappings(void **state)
+TEST_WITH_GUARD(test_list_of_mappings)
 {
     enum { N = 70000 };
-    struct mapping *m = calloc(N, sizeof *m);
+    FREED struct mapping *m = calloc(N, sizeof *m);
     _Atomic bool *alarms = calloc(N, sizeof *alarms);
     uint8_t *area = mmap(NULL, (size_t)N * 4096, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    (void)state;
     assert_ptr_not_equal(area, MAP_FAILED);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < N; i++) {
@@ -153,14 +142,14 @@ static void test_list_of_mappings(void **state)
                 continue;
             m[i] = (struct mapping){.address = area + i * 4096, .n_bytes = 4096};
             alarms[i] = false;
-            assert_int_equal(lost_watch(&m[i], false, &alarms[i]), 0);
+            IS(lost_watch(&m[i], false, &alarms[i]), 0);
         }
         for (size_t i = 1; i < N; i += 2)
             lost_forget(&m[i]);
         for (size_t i = 0; i < N; i += 9999) {
             bool there = i % 2 == 0;
-            assert_int_equal(lost_replace((uintptr_t)(area + i * 4096 + 123)), there);
-            assert_int_equal(atomic_load(&alarms[i]), there);
+            IS(lost_replace((uintptr_t)(area + i * 4096 + 123)), there);
+            IS(atomic_load(&alarms[i]), there);
             if (there)
                 assert_true(lost_page(&m[i], area + i * 4096 + 4095));
         }
@@ -168,7 +157,7 @@ static void test_list_of_mappings(void **state)
     /* A place that one leaves another takes: the list does not grow for ever. */
     struct watched *was = m[0].watched;
     lost_forget(&m[0]);
-    assert_int_equal(lost_watch(&m[0], false, NULL), 0);
+    IS(lost_watch(&m[0], false, NULL), 0);
     assert_ptr_equal(m[0].watched, was);
     assert_false(lost_replace((uintptr_t)area - 1));
     assert_false(lost_replace((uintptr_t)(area + (size_t)N * 4096)));
@@ -177,7 +166,6 @@ static void test_list_of_mappings(void **state)
     assert_false(lost_replace((uintptr_t)area));
     munmap(area, (size_t)N * 4096);
     free(alarms);
-    free(m);
 }
 
 /* ---- forks ---- */
@@ -189,20 +177,17 @@ static int child_asks(void *f)
     return count_absent(f, others, N_OTHERS) < N_OTHERS / 3 ? 2 : 0;
 }
 
-static void test_forked_child_is_guarded(void **state)
+TEST_WITH_GUARD(test_forked_child_is_guarded)
 {
     const char *path = path_of("child");
-    struct tamis_verify report;
-    (void)state;
     build_filter(path, keys, N_KEYS);
     struct commit c = commit_of(path);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    FILTER f = open_filter(path);
+    verified(f);
     cut(path, c.stages[0].offset + c.stages[0].length / PAGE_BYTES / 2 * PAGE_BYTES);
     in_child(child_asks, f); /* which faults first */
-    assert_int_equal(child_asks(f), 0);
+    IS(child_asks(f), 0);
     in_child(child_asks, f); /* and inherits ones */
-    tamis_filter_close(f);
 }
 
 /* A child does not have its parent's writer mapped. What else comes to stand at those
@@ -234,25 +219,12 @@ static int child_maps_where_the_writer_was(void *ctx)
     return tamis_writer_close(w) == 0 ? 0 : 4;
 }
 
-static void test_child_has_no_part_in_a_writer(void **state)
+TEST_WITH_GUARD(test_child_has_no_part_in_a_writer)
 {
-    struct tamis_writer *w = create_writer(path_of("parents"), 0.01, 2, N_KEYS);
-    (void)state;
+    WRITER w = create_writer(path_of("parents"), 0.01, 2, N_KEYS);
     killed_in_child(child_faults_where_the_writer_was, w);
     in_child(child_maps_where_the_writer_was, w);
     add_hashes(w, keys, N_KEYS);
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_GUARD(test_large_file_does_not_use_up_the_mappings),
-        TEST_WITH_GUARD(test_nothing_but_the_mapping_is_replaced),
-        TEST_WITH_GUARD(test_threads_fault_together),
-        TEST_WITH_GUARD(test_list_of_mappings),
-        TEST_WITH_GUARD(test_forked_child_is_guarded),
-        TEST_WITH_GUARD(test_child_has_no_part_in_a_writer),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -1,7 +1,7 @@
 /* Losses while a writer or a reader looks on: bits that go after a page was found
  * good, slots that a second power cut tears, records that were seen and never became
  * durable. What was acknowledged before is MAYBE afterwards. */
-#include "tests/support/support.h"
+#include "tests/support/filters.h"
 
 enum { N = 3000 };
 
@@ -9,12 +9,8 @@ static uint64_t hashes[N], more[20000];
 
 static struct tamis_writer *new_writer(const char *path, uint64_t first_capacity)
 {
-    struct tamis_writer_options o = {.size = sizeof o,
-                                     .growth = {.first_capacity = first_capacity}};
-    struct tamis_writer *w;
     unlink(path);
-    assert_int_equal(tamis_writer_create(path, &o, &w, NULL), 0);
-    return w;
+    return create_writer(path, 0.01, 1.9, first_capacity);
 }
 
 /* Clears a sector of the first stage that has bits, in the file that is mapped. */
@@ -26,42 +22,38 @@ static void lose_sector(const char *path)
 
 static void all_are_maybe(const char *path)
 {
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, hashes, N), 0);
-    tamis_filter_close(f);
+    all_there(path, hashes, N);
 }
 
 /* ---- bits that go while a writer is at work (R8, R11) ---- */
 
-static void seal_checks_afresh(void **state)
+TEST(seal_checks_afresh)
 {
     const char *path = path_of("seal");
     struct tamis_writer *w = new_writer(path, 2 * N);
     uint64_t n_damaged;
-    (void)state;
     add_hashes(w, hashes, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     lose_sector(path); /* every page was good when this session touched it */
-    assert_int_equal(tamis_writer_seal(w, 2, &n_damaged, NULL), 0);
-    assert_int_equal(n_damaged, 1);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_seal(w, 2, &n_damaged, NULL));
+    IS(n_damaged, 1);
+    OK(tamis_writer_close(w));
     all_are_maybe(path);
 }
 
-static void a_recount_that_finds_a_loss_keeps_it(void **state)
+TEST(a_recount_that_finds_a_loss_keeps_it)
 {
     const char *path = path_of("recount");
     struct tamis_writer *w = new_writer(path, 8 * N);
-    (void)state;
     add_hashes(w, hashes, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     lose_sector(path);
-    for (size_t i = 0; i < sizeof more / sizeof more[0]; i += 2000) {
+    for (size_t i = 0; i < N_OF(more); i += 2000) {
         add_hashes(w, more + i, 2000); /* fills the sector up again */
-        assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+        OK(tamis_writer_commit(w, 1, NULL));
     }
     all_are_maybe(path);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     all_are_maybe(path);
 }
 
@@ -69,6 +61,7 @@ static void a_recount_that_finds_a_loss_keeps_it(void **state)
 
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static const char *torn_copy;
+static bool is_torn; /* else it is as of a kill just before the write */
 
 /* A writer first writes slot A as it is. */
 static bool changes_slot_a(int fd, const void *buf, size_t n, off_t offset)
@@ -82,71 +75,60 @@ static bool changes_slot_a(int fd, const void *buf, size_t n, off_t offset)
 static ssize_t torn_pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
     if (torn_copy && changes_slot_a(fd, buf, n, offset)) {
-        real_pwrite(fd, buf, n / 2, offset);
+        if (is_torn)
+            real_pwrite(fd, buf, n / 2, offset);
         file_copy(path_of("cut"), torn_copy);
         torn_copy = NULL;
     }
     return real_pwrite(fd, buf, n, offset);
 }
 
-static void a_session_mends_slot_b_before_it_writes_a(void **state)
+/* Opens for writing, with a copy of the disk as it was then. */
+static struct tamis_writer *open_torn(const char *copy, bool torn)
+{
+    real_pwrite = io_calls.pwrite;
+    torn_copy = copy;
+    is_torn = torn;
+    io_calls.pwrite = torn_pwrite;
+    struct tamis_writer *w = open_writer(path_of("cut"));
+    io_calls.pwrite = real_pwrite;
+    assert_null(torn_copy); /* it came there */
+    return w;
+}
+
+TEST(a_session_mends_slot_b_before_it_writes_a)
 {
     const char *path = path_of("cut");
     struct tamis_writer *w = new_writer(path, 2 * N);
     uint8_t garbage = 0x5a;
-    (void)state;
     add_hashes(w, hashes, N);
-    assert_int_equal(tamis_writer_commit(w, 200, NULL), 0);
+    OK(tamis_writer_commit(w, 200, NULL));
     file_copy(path, path_of("first-cut"));
     tamis_writer_close(w);
     /* Slot B, written lazily, was torn by the first cut. */
     file_copy(path_of("first-cut"), path);
     file_poke(path, 2 * PAGE_BYTES + 100, &garbage, 1);
-    real_pwrite = io_calls.pwrite;
-    torn_copy = path_of("second-cut");
-    io_calls.pwrite = torn_pwrite;
-    w = open_writer(path);
-    io_calls.pwrite = real_pwrite;
-    assert_null(torn_copy); /* the cut happened */
-    tamis_writer_close(w);
+    tamis_writer_close(open_torn(path_of("second-cut"), true));
     w = open_writer(path_of("second-cut"));
-    assert_int_equal(tamis_writer_watermark(w), 200);
+    IS(tamis_writer_watermark(w), 200);
     tamis_writer_close(w);
     all_are_maybe(path_of("second-cut"));
 }
 
-/* The disk as of a kill just before slot A becomes another. */
-static ssize_t killed_pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-    if (torn_copy && changes_slot_a(fd, buf, n, offset)) {
-        file_copy(path_of("close"), torn_copy);
-        torn_copy = NULL;
-    }
-    return real_pwrite(fd, buf, n, offset);
-}
-
 /* A close that reached slot A only is an unclean end (R3), and stays one for whoever
  * comes after a session that mended slot B and died. */
-static void mending_does_not_make_an_end_clean(void **state)
+TEST(mending_does_not_make_an_end_clean)
 {
-    const char *path = path_of("close");
+    const char *path = path_of("cut");
     struct tamis_writer *w = new_writer(path, 2 * N);
     size_t n;
-    (void)state;
     add_hashes(w, hashes, N);
-    assert_int_equal(tamis_writer_commit(w, 5, NULL), 0);
-    uint8_t *before = file_read(path, &n);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 5, NULL));
+    FREED uint8_t *before = file_read(path, &n);
+    OK(tamis_writer_close(w));
     file_poke(path, 2 * PAGE_BYTES, before + 2 * PAGE_BYTES, SLOT_BYTES);
-    free(before);
     assert_true(commit_of(path).clean); /* slot A says so, slot B is older */
-    real_pwrite = io_calls.pwrite;
-    torn_copy = path_of("killed");
-    io_calls.pwrite = killed_pwrite;
-    w = open_writer(path);
-    io_calls.pwrite = real_pwrite;
-    tamis_writer_close(w);
-    assert_null(torn_copy);
+    tamis_writer_close(open_torn(path_of("killed"), false));
     assert_false(commit_of(path_of("killed")).clean);
     all_are_maybe(path_of("killed"));
 }
@@ -159,7 +141,7 @@ static bool armed, wrote_a;
 static ssize_t noting_pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
     if (armed && offset == PAGE_BYTES && n == SLOT_BYTES && !wrote_a) {
-        assert_int_equal(pread(fd, old_slot_a, SLOT_BYTES, offset), SLOT_BYTES);
+        IS(pread(fd, old_slot_a, SLOT_BYTES, offset), SLOT_BYTES);
         wrote_a = true;
     }
     return real_pwrite(fd, buf, n, offset);
@@ -167,7 +149,6 @@ static ssize_t noting_pwrite(int fd, const void *buf, size_t n, off_t offset)
 
 static int failing_fdatasync(int fd)
 {
-    (void)fd;
     if (!armed || !wrote_a)
         return 0;
     errno = EIO;
@@ -180,8 +161,8 @@ static void a_phantom_table_is_forgotten(bool seal)
 {
     const char *path = path_of("phantom");
     struct io_calls saved = io_calls;
-    struct tamis_writer *w = new_writer(path, 1000);
-    struct tamis_filter *f = open_filter(path);
+    WRITER w = new_writer(path, 1000);
+    FILTER f = open_filter(path);
     real_pwrite = saved.pwrite;
     io_calls.pwrite = noting_pwrite;
     io_calls.fdatasync = failing_fdatasync;
@@ -192,49 +173,35 @@ static void a_phantom_table_is_forgotten(bool seal)
         tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, &hashes[i], 1);
     armed = true;
     if (seal)
-        assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), EIO);
+        IS(tamis_writer_seal(w, 1, NULL, NULL), EIO);
     assert_true(wrote_a);
     ask(f, 1, NULL); /* the reader notices the new table */
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
     io_calls = saved;
     armed = false;
     file_poke(path, PAGE_BYTES, old_slot_a, SLOT_BYTES);
     w = open_writer(path);
     add_hashes(w, more, seal ? 20000 : 1200);
-    assert_int_equal(tamis_writer_commit(w, 9, NULL), 0);
-    assert_int_equal(count_absent(f, more, seal ? 20000 : 1200), 0);
-    tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 9, NULL));
+    IS(count_absent(f, more, seal ? 20000 : 1200), 0);
 }
 
-static void a_phantom_growth_is_forgotten(void **state)
+TEST(a_phantom_table_of_growth_or_seal)
 {
-    (void)state;
     a_phantom_table_is_forgotten(false);
-}
-
-static void a_phantom_seal_is_forgotten(void **state)
-{
-    (void)state;
     a_phantom_table_is_forgotten(true);
 }
 
 /* ---- and two more ---- */
 
-static void seal_of_a_file_with_a_ragged_end(void **state)
+TEST(seal_of_a_file_with_a_ragged_end)
 {
     const char *path = path_of("ragged");
     struct tamis_writer *w = new_writer(path, 100); /* one page: no digests */
-    struct stat st;
-    (void)state;
-    assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(truncate(path, st.st_size + 700), 0);
+    OK(truncate(path, stat_of(path).st_size + 700));
     add_hashes(w, hashes, 50);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, hashes, 50), 0);
-    tamis_filter_close(f);
+    seal_and_close(w, 1);
+    all_there(path, hashes, 50);
 }
 
 static ssize_t failing_pread(int fd, void *buf, size_t n, off_t offset)
@@ -247,57 +214,35 @@ static ssize_t failing_pread(int fd, void *buf, size_t n, off_t offset)
     return pread(fd, buf, n, offset);
 }
 
-static void a_full_check_that_could_not_be_made_has_failed(void **state)
+TEST(a_full_check_that_could_not_be_made_has_failed)
 {
     const char *path = path_of("full");
     struct tamis_filter_options o = {.size = sizeof o, .check = TAMIS_CHECK_FULL};
     struct tamis_filter *f;
     struct io_calls saved = io_calls;
-    (void)state;
     tamis_writer_close(new_writer(path, 100));
     io_calls.pread = failing_pread;
     int err = tamis_filter_open(path, &o, &f, NULL);
     io_calls = saved;
-    assert_int_equal(err, EIO);
+    IS(err, EIO);
     assert_null(f);
 }
 
-static void damage_found_late_stays_found(void **state)
+TEST(damage_found_late_stays_found)
 {
     const char *path = path_of("late");
     struct tamis_writer *w = new_writer(path, 2 * N);
     struct tamis_filter *f = open_filter(path);
-    struct tamis_verify report;
-    (void)state;
     add_hashes(w, hashes, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0); /* all pages good */
+    OK(tamis_writer_commit(w, 1, NULL));
+    verified(f); /* all pages good */
     lose_sector(path);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
-    assert_int_equal(count_absent(f, hashes, N), 0);
+    damage_of(f);
+    IS(count_absent(f, hashes, N), 0);
     tamis_filter_close(f);
     tamis_writer_close(w);
 }
 
-static int setup(void **state)
-{
-    random_hashes(hashes, N);
-    random_hashes(more, sizeof more / sizeof more[0]);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(hashes, N), random_hashes(more, N_OF(more)))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seal_checks_afresh),
-        cmocka_unit_test(a_recount_that_finds_a_loss_keeps_it),
-        cmocka_unit_test(a_session_mends_slot_b_before_it_writes_a),
-        cmocka_unit_test(mending_does_not_make_an_end_clean),
-        cmocka_unit_test(a_phantom_growth_is_forgotten),
-        cmocka_unit_test(a_phantom_seal_is_forgotten),
-        cmocka_unit_test(seal_of_a_file_with_a_ragged_end),
-        cmocka_unit_test(a_full_check_that_could_not_be_made_has_failed),
-        cmocka_unit_test(damage_found_late_stays_found),
-    };
-    return cmocka_run_group_tests(tests, setup, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -2,9 +2,6 @@
  * changes it: map.c is compiled into this test with a seam at each of its atomic
  * operations and before each of its checks, where the test lets the other one run. A
  * page that anyone found bad stays bad, whatever the order. */
-#include <stdatomic.h>
-
-#include "format/integrity.h"
 
 /* This copy of map.c beside the library's own. */
 #define map_file               our_map_file
@@ -15,6 +12,7 @@
 #define stage_init             our_stage_init
 #define stage_check_page       our_stage_check_page
 #define stage_copy_page        our_stage_copy_page
+#define stage_copy_bytes       our_stage_copy_bytes
 #define stage_mark_bad         our_stage_mark_bad
 #define stage_is_bad           our_stage_is_bad
 #define stage_probe            our_stage_probe
@@ -117,7 +115,7 @@ static void make_stage(bool sealed, enum tamis_check mode)
     assert_non_null(memory);
     lost_forget(&map);
     map = (struct mapping){.base = bits, .address = bits, .n_bytes = sizeof bits};
-    assert_int_equal(lost_watch(&map, false, NULL), 0);
+    IS(lost_watch(&map, false, NULL), 0);
     stage_init(&stage, &desc, sealed, &identity, mode, &map, bits, (uint8_t *)floors,
                digests, memory);
     stage_set_plain(&stage); /* as a view that is plain does */
@@ -147,7 +145,7 @@ static void look(void)
 static bool all_are_good(void)
 {
     bool all = stage_all_good(&stage);
-    assert_int_equal(stage_is_plain(&stage, stage.tag), all);
+    IS(stage_is_plain(&stage, stage.tag), all);
     return all;
 }
 
@@ -201,38 +199,13 @@ static void bad_wins(bool sealed, void (*first)(void), void (*second)(void))
     assert_true(n_seams < MAX_SEAMS);
 }
 
-static void test_bad_wins_over_good(void **state)
+TEST(test_bad_wins_over_good)
 {
-    (void)state;
     bad_wins(false, check_the_page, mark_the_page_bad);
     bad_wins(true, check_the_page, mark_the_page_bad);
     bad_wins(false, mark_the_page_bad, check_the_page);
     bad_wins(true, mark_the_page_bad, check_the_page);
     assert_true(n_noted > 0);
-}
-
-/* Two look at a page at once: it counts as one, and another one is still to be seen. */
-static void test_a_page_counts_once(void **state)
-{
-    (void)state;
-    for (int sealed = 0; sealed < 2; sealed++) {
-        for (unsigned at = 1; at < MAX_SEAMS; at++) {
-            make_stage(sealed, TAMIS_CHECK_LAZY);
-            for (uint64_t page = 1; page < N_PAGES; page++)
-                if (page != THE_PAGE)
-                    assert_true(stage_page_good(&stage, page));
-            n_seams = 0;
-            run_at = at;
-            other = check_the_page;
-            check_the_page();
-            other = NULL;
-            assert_false(all_are_good());
-            assert_false(stage_first_good(&stage));
-            assert_true(stage_page_good(&stage, 0));
-            assert_true(all_are_good());
-            assert_true(stage_first_good(&stage));
-        }
-    }
 }
 
 /* Another one looks at the page, which has rotted, while it is being marked: once that
@@ -250,9 +223,8 @@ static void learn(void)
     assert_true(noted < stage_epoch());
 }
 
-static void test_who_knows_finds_it_bad(void **state)
+TEST(test_who_knows_finds_it_bad)
 {
-    (void)state;
     for (int sealed = 0; sealed < 2; sealed++) {
         for (unsigned at = 1; at < MAX_SEAMS; at++) {
             make_stage(sealed, TAMIS_CHECK_LAZY);
@@ -273,11 +245,33 @@ static void test_who_knows_finds_it_bad(void **state)
     assert_true(n_learned > 6);
 }
 
+/* Two look at a page at once: it counts as one, and another one is still to be seen. */
+TEST(test_a_page_counts_once)
+{
+    for (int sealed = 0; sealed < 2; sealed++) {
+        for (unsigned at = 1; at < MAX_SEAMS; at++) {
+            make_stage(sealed, TAMIS_CHECK_LAZY);
+            for (uint64_t page = 1; page < N_PAGES; page++)
+                if (page != THE_PAGE)
+                    assert_true(stage_page_good(&stage, page));
+            n_seams = 0;
+            run_at = at;
+            other = check_the_page;
+            check_the_page();
+            other = NULL;
+            assert_false(all_are_good());
+            assert_false(stage_first_good(&stage));
+            assert_true(stage_page_good(&stage, 0));
+            assert_true(all_are_good());
+            assert_true(stage_first_good(&stage));
+        }
+    }
+}
+
 /* A page that was in use when the mark was set is not believed either: its bits may
  * have been filled up in between. */
-static void test_a_check_that_was_overtaken_fails(void **state)
+TEST(test_a_check_that_was_overtaken_fails)
 {
-    (void)state;
     for (int sealed = 0; sealed < 2; sealed++) {
         make_stage(sealed, TAMIS_CHECK_LAZY);
         run_at = 1;
@@ -302,9 +296,8 @@ static void tear_the_floors(void)
     floors[THE_PAGE / PAGES_PER_FLOOR_SECTOR].uuid_head[0] ^= 1;
 }
 
-static void test_floors_are_read_again(void **state)
+TEST(test_floors_are_read_again)
 {
-    (void)state;
     make_stage(false, TAMIS_CHECK_LAZY);
     run_at = 1; /* the floors were read, and the bits */
     other = condemn;
@@ -313,9 +306,8 @@ static void test_floors_are_read_again(void **state)
 }
 
 /* Floors that cannot be read say nothing, now; the next look may find them whole. */
-static void test_unreadable_floors_are_no_verdict(void **state)
+TEST(test_unreadable_floors_are_no_verdict)
 {
-    (void)state;
     for (int late = 0; late < 2; late++) {
         make_stage(false, TAMIS_CHECK_LAZY);
         if (late) {
@@ -335,9 +327,8 @@ static void test_unreadable_floors_are_no_verdict(void **state)
 
 /* ---- what is remembered, page by page ---- */
 
-static void test_each_page_for_itself(void **state)
+TEST(test_each_page_for_itself)
 {
-    (void)state;
     for (int sealed = 0; sealed < 2; sealed++) {
         for (uint64_t bad = 0; bad < N_PAGES; bad++) {
             make_stage(sealed, TAMIS_CHECK_LAZY);
@@ -354,9 +345,8 @@ static void test_each_page_for_itself(void **state)
 
 /* A page is looked at once in the lazy mode, every time in the strict one, never if
  * nothing is to be checked. */
-static void test_how_often_a_page_is_read(void **state)
+TEST(test_how_often_a_page_is_read)
 {
-    (void)state;
     for (int sealed = 0; sealed < 2; sealed++) {
         make_stage(sealed, TAMIS_CHECK_LAZY);
         for (uint64_t page = 0; page < N_PAGES; page++)
@@ -365,7 +355,7 @@ static void test_how_often_a_page_is_read(void **state)
         n_seams = 0;
         lose_a_bit(THE_PAGE);
         assert_true(stage_page_good(&stage, THE_PAGE));
-        assert_int_equal(n_seams, 0);
+        IS(n_seams, 0);
 
         make_stage(sealed, TAMIS_CHECK_STRICT);
         for (uint64_t page = 0; page < N_PAGES; page++)
@@ -376,7 +366,7 @@ static void test_how_often_a_page_is_read(void **state)
         make_stage(sealed, TAMIS_CHECK_NONE);
         lose_a_bit(THE_PAGE);
         assert_true(stage_page_good(&stage, THE_PAGE));
-        assert_int_equal(n_seams, 0);
+        IS(n_seams, 0);
         assert_true(all_are_good());
         assert_false(stage_check_page(&stage, THE_PAGE)); /* a scrub */
         assert_false(all_are_good());
@@ -387,9 +377,8 @@ static void test_how_often_a_page_is_read(void **state)
 
 /* A page of digests that was found good is not digested again: the second page of bits
  * costs one digest, its own. */
-static void test_digest_pages_are_remembered(void **state)
+TEST(test_digest_pages_are_remembered)
 {
-    (void)state;
     make_stage(true, TAMIS_CHECK_LAZY);
     assert_true(stage_page_good(&stage, 0));
     n_seams = 0;
@@ -399,8 +388,8 @@ static void test_digest_pages_are_remembered(void **state)
     assert_true(stage_page_good(&stage, 0));
     n_seams = 0;
     assert_true(stage_page_good(&stage, 1));
-    assert_int_equal(n_seams, 2);     /* both, every time; and nothing is remembered */
-    assert_int_equal(with_memory, 4); /* one digest, and three words that change */
+    IS(n_seams, 2);     /* both, every time; and nothing is remembered */
+    IS(with_memory, 4); /* one digest, and three words that change */
     digests[0] ^= 1;
     assert_false(stage_page_good(&stage, 2));
     stage_mark_bad(&stage, 5);
@@ -409,24 +398,9 @@ static void test_digest_pages_are_remembered(void **state)
 
 static int forget(void **state)
 {
-    (void)state;
     lost_forget(&map);
     free(memory);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_wins_over_good),
-        cmocka_unit_test(test_who_knows_finds_it_bad),
-        cmocka_unit_test(test_a_page_counts_once),
-        cmocka_unit_test(test_a_check_that_was_overtaken_fails),
-        cmocka_unit_test(test_floors_are_read_again),
-        cmocka_unit_test(test_unreadable_floors_are_no_verdict),
-        cmocka_unit_test(test_each_page_for_itself),
-        cmocka_unit_test(test_how_often_a_page_is_read),
-        cmocka_unit_test(test_digest_pages_are_remembered),
-    };
-    return cmocka_run_group_tests_name("page memory", tests, NULL, forget);
-}
+RUN_TESTS(NULL, forget)

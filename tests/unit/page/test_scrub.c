@@ -1,39 +1,33 @@
 /* Scrubbing by reading says of every page what the check through a mapping says, and of
- * what it can't read nothing. */
-#include "tests/support/support.h"
-
-#define OK(call) assert_int_equal(call, 0)
+ * what it can't read nothing. Both ask for pages ahead; those who map do so by
+ * madvise().
+ */
+#include "tests/support/filters.h"
 
 /* A built filter with a tree of two levels of digests, and a grown one. */
-static void make(const char *sealed, const char *grown)
+static char sealed[600], grown[600];
+
+static int make(void **state)
 {
     enum { N = 600000 };
-    struct tamis_domain d;
-    struct tamis_builder *b;
-    OK(tamis_domain_init(&d, 1, 7));
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &d, .error = 1e-8};
-    OK(tamis_builder_create(&opt, &b, NULL));
-    uint64_t *hashes = malloc(N * sizeof *hashes);
-    assert_non_null(hashes);
+    if (test_dir_create(state))
+        return -1;
+    snprintf(sealed, sizeof sealed, "%s", path_of("sealed"));
+    snprintf(grown, sizeof grown, "%s", path_of("grown"));
+    FREED uint64_t *hashes = malloc(N * sizeof *hashes);
     random_hashes(hashes, N);
-    OK(tamis_builder_add_hashes(b, d.tag, hashes, N));
-    OK(tamis_builder_finish_file(b, sealed, NULL));
-    tamis_builder_free(b);
-    struct tamis_writer *w = create_writer(grown, 0.01, 2, 1000);
-    add_hashes(w, hashes, 20000);
-    OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
-    free(hashes);
+    BUILD(sealed, hashes, N, .error = 1e-8);
+    grow_to(grown, 1000, hashes, 20000, 1);
+    return 0;
 }
+
+#define TEST_OF_BOTH(name) TEST_WITH(make, test_dir_remove, name)
 
 static struct header header_of(const char *path)
 {
     struct header h;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
+    FD fd = open_to_read(path);
     OK(header_load(fd, true, 0, 0, path, &h, NULL));
-    close(fd);
     return h;
 }
 
@@ -43,16 +37,13 @@ static void compare(const char *path)
 {
     struct header h = header_of(path);
     struct tamis_verify read, mapped;
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     tamis_filter_verify(f, &mapped, NULL);
-    tamis_filter_close(f);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
+    FD fd = open_to_read(path);
     OK(filter_scrub(fd, &h, &read));
-    close(fd);
-    assert_int_equal(read.n_pages, mapped.n_pages);
-    assert_int_equal(read.n_damaged, mapped.n_damaged);
-    assert_int_equal(read.first_damaged, mapped.first_damaged);
+    IS(read.n_pages, mapped.n_pages);
+    IS(read.n_damaged, mapped.n_damaged);
+    IS(read.first_damaged, mapped.first_damaged);
     n_damaged_seen += read.n_damaged;
 }
 
@@ -62,17 +53,12 @@ static void clear(const char *path, uint64_t at)
     file_poke(path, at, zeros, sizeof zeros);
 }
 
-static void what_is_read_and_what_is_mapped_agree(void **state)
+TEST_OF_BOTH(what_is_read_and_what_is_mapped_agree)
 {
     enum { ROUNDS = 60 };
-    char sealed[600], grown[600];
-    (void)state;
-    snprintf(sealed, sizeof sealed, "%s", path_of("sealed"));
-    snprintf(grown, sizeof grown, "%s", path_of("grown"));
-    make(sealed, grown);
     compare(sealed);
     compare(grown);
-    assert_int_equal(n_damaged_seen, 0);
+    IS(n_damaged_seen, 0);
     struct header s = header_of(sealed), g = header_of(grown);
     assert_true(s.commit.stages[0].length / PAGE_BYTES > DIGESTS_PER_PAGE);
     assert_true(g.commit.n_stages > 2);
@@ -101,14 +87,7 @@ static void what_is_read_and_what_is_mapped_agree(void **state)
     assert_true(n_damaged_seen == before + n_pages);
 }
 
-static ssize_t fails_at_last(int fd, void *buf, size_t n, off_t at)
-{
-    if ((uint64_t)at + n > 16 * PAGE_BYTES)
-        return errno = EIO, -1;
-    return calls_before.pread(fd, buf, n, at);
-}
-
-static uint64_t unreadable_from, unreadable_to;
+static uint64_t unreadable_from, unreadable_to = UINT64_MAX;
 
 static ssize_t fails_within(int fd, void *buf, size_t n, off_t at)
 {
@@ -118,65 +97,133 @@ static ssize_t fails_within(int fd, void *buf, size_t n, off_t at)
 }
 
 /* Each page of the tree in turn. */
-static void digests_that_cannot_be_read_are_an_error(void **state)
+TEST_OF_BOTH(digests_that_cannot_be_read_are_an_error)
 {
-    char sealed[600], grown[600];
     struct tamis_verify v;
-    (void)state;
-    snprintf(sealed, sizeof sealed, "%s", path_of("s3"));
-    snprintf(grown, sizeof grown, "%s", path_of("g3"));
-    make(sealed, grown);
     struct header h = header_of(sealed);
     const struct stage_desc *d = &h.commit.stages[0];
     uint64_t end = d->digests_offset + digests_bytes(d->length / PAGE_BYTES);
-    int fd = open(sealed, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
+    FD fd = open_to_read(sealed);
     calls_before = io_calls;
     io_calls.pread = fails_within;
     for (uint64_t at = d->digests_offset; at < end; at += PAGE_BYTES) {
         unreadable_from = at;
         unreadable_to = at + PAGE_BYTES;
-        assert_int_equal(filter_scrub(fd, &h, &v), EIO);
+        IS(filter_scrub(fd, &h, &v), EIO);
     }
     io_calls = calls_before;
     /* Digests that are not there any more prove no page. */
-    assert_int_equal(truncate(sealed, (off_t)d->digests_offset), 0);
+    OK(truncate(sealed, (off_t)d->digests_offset));
     OK(filter_scrub(fd, &h, &v));
     assert_true(v.n_damaged == v.n_pages && v.n_pages == d->length / PAGE_BYTES);
-    close(fd);
 }
 
-static void what_cannot_be_read_is_an_error(void **state)
+TEST_OF_BOTH(what_cannot_be_read_is_an_error)
 {
-    char sealed[600], grown[600];
-    (void)state;
-    snprintf(sealed, sizeof sealed, "%s", path_of("s2"));
-    snprintf(grown, sizeof grown, "%s", path_of("g2"));
-    make(sealed, grown);
     for (int i = 0; i < 2; i++) {
         const char *path = i ? grown : sealed;
         struct tamis_verify v;
         struct header h = header_of(path);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        FD fd = open_to_read(path);
         assert_true(fd >= 0 && h.commit.committed_bytes > 16 * PAGE_BYTES);
         calls_before = io_calls;
-        io_calls.pread = fails_at_last;
-        assert_int_equal(filter_scrub(fd, &h, &v), EIO);
+        unreadable_from = 16 * PAGE_BYTES;
+        unreadable_to = UINT64_MAX;
+        io_calls.pread = fails_within;
+        IS(filter_scrub(fd, &h, &v), EIO);
         io_calls = calls_before;
         /* But what is not there any more is damage. */
-        assert_int_equal(truncate(path, 16 * PAGE_BYTES), 0);
+        OK(truncate(path, 16 * PAGE_BYTES));
         OK(filter_scrub(fd, &h, &v));
         assert_true(v.n_damaged > 0);
-        close(fd);
     }
 }
 
-int main(void)
+/* ---- pages are asked for before they are looked at ---- */
+
+static struct {
+    uint64_t n_bytes;
+    struct stage *checked; /* NULL: no matter in which order */
+} ahead;
+
+static int noting_madvise(void *at, size_t n, int advice)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_and_what_is_mapped_agree),
-        cmocka_unit_test(digests_that_cannot_be_read_are_an_error),
-        cmocka_unit_test(what_cannot_be_read_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+    const struct stage *s = ahead.checked;
+    uint64_t page = s ? (uint64_t)((uint8_t *)at - s->bits) / PAGE_BYTES : 0;
+    if (advice != MADV_WILLNEED)
+        return calls_before.madvise(at, n, advice);
+    ahead.n_bytes += n;
+    if (s && page < s->n_pages) { /* a few MiB at a time, and before */
+        assert_true(page >= s->n_good && page - s->n_good <= 512);
+        assert_true(n <= 4 << 20);
+    }
+    return calls_before.madvise(at, n, advice);
 }
+
+static int open_fully(const char *path)
+{
+    FILTER f = OPEN_AS(path, .check = TAMIS_CHECK_FULL);
+    return 0;
+}
+
+static int verify(const char *path)
+{
+    struct tamis_verify report;
+    FILTER f = open_filter(path);
+    ahead.checked = &atomic_load(&f->view)->stages[0];
+    int rc = tamis_filter_verify(f, &report, NULL);
+    ahead.checked = NULL;
+    return rc;
+}
+
+static int estimate(const char *path)
+{
+    struct tamis_estimate e;
+    FILTER f = open_filter(path);
+    return tamis_filter_estimate(f, &e, NULL);
+}
+
+static int recover(const char *path)
+{
+    struct tamis_writer *w;
+    int rc = tamis_writer_open(path, &w, NULL);
+    return rc ? rc : tamis_writer_close(w);
+}
+
+/* All pages of all stages, and what they are checked by. */
+static uint64_t checked_bytes(const char *path)
+{
+    struct header h = header_of(path);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < h.commit.n_stages; i++) {
+        struct stage_desc d = commit_stage(&h.commit, i);
+        sum += d.length + (commit_has_digests(&h.commit, i)
+                               ? digests_bytes(d.length / PAGE_BYTES)
+                               : floors_bytes(d.length / PAGE_BYTES));
+    }
+    return sum;
+}
+
+TEST_OF_BOTH(each_page_is_asked_for_once)
+{
+    static const struct {
+        const char *path;
+        int (*looks)(const char *path);
+    } cases[] = {{"sealed", open_fully}, {"sealed", verify},  {"sealed", estimate},
+                 {"grown", open_fully},  {"grown", estimate}, {"unclean", recover}};
+    struct tamis_writer *w = open_writer(grown);
+    file_copy(grown, path_of("unclean"));
+    OK(tamis_writer_close(w));
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint64_t n = checked_bytes(path_of(cases[i].path));
+        ahead.n_bytes = 0;
+        calls_before = io_calls;
+        io_calls.madvise = noting_madvise;
+        int rc = cases[i].looks(path_of(cases[i].path));
+        io_calls = calls_before;
+        IS(rc, 0);
+        IS(ahead.n_bytes, n);
+    }
+}
+
+RUN_TESTS(NULL, NULL)

@@ -3,8 +3,6 @@
  * seeds: the same keys and probes at every run. */
 #include "tests/support/support.h"
 
-#include <math.h>
-
 /* ---- a full stage ---- */
 
 struct setting {
@@ -62,7 +60,7 @@ static double measure(const struct setting *s, uint64_t enough, uint64_t *hits,
     return (double)*hits / (double)n_probes / *predicted;
 }
 
-static void test_full_stages(void **state)
+TEST(test_full_stages)
 {
     static const struct setting settings[] = {
         {1, 3, 4.85, 200000}, {1, 1, 2, 100000},    {1, 2, 3, 1000},
@@ -72,9 +70,8 @@ static void test_full_stages(void **state)
         {3, 4, 12, 20000},    {3, 5, 18, 100000},   {4, 3, 12, 50000},
         {4, 1, 5, 4000},
     };
-    (void)state;
     random_state = 2014;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < N_OF(settings); i++) {
         const struct setting *s = &settings[i];
         uint64_t enough = by_form(2000, 40000), hits;
         double predicted, ratio = measure(s, enough, &hits, &predicted);
@@ -110,13 +107,12 @@ struct growth_case {
 static void grow_and_probe(const struct growth_case *c, double *worst)
 {
     struct tamis_writer_options opt = {.size = sizeof opt, .growth = c->growth};
-    struct tamis_writer *w;
     struct tamis_filter_info info;
     enum { MOST_PROBES = 65536 };
     static uint64_t probes[MOST_PROBES];
     const unsigned n_probes = by_form(4096, MOST_PROBES);
     const char *path = path_of("growing");
-    assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
+    struct tamis_writer *w = writer_made(path, &opt);
     struct tamis_filter *f = open_filter(path);
     uint64_t step = c->n_keys / 40 + 1;
     *worst = 0;
@@ -125,7 +121,7 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
             uint64_t h = random_u64();
             add_hashes(w, &h, 1);
         }
-        assert_int_equal(tamis_writer_info(w, &info), 0);
+        OK(tamis_writer_info(w, &info));
         if (info.over_target)
             continue;
         random_hashes(probes, n_probes);
@@ -144,11 +140,11 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
         assert_true(info.expected_error <= c->growth.error * 1.001);
     }
     tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     unlink(path);
 }
 
-static void test_growing_filters_keep_their_target(void **state)
+TEST_WITH_FAULTS(test_growing_filters_keep_their_target)
 {
     /* With r = 0.5 a few stages come close to P; tiny stages stay far below it, as no
      * stage is smaller than a page. */
@@ -159,9 +155,8 @@ static void test_growing_filters_keep_their_target(void **state)
         {{0.01, 1.25, 0.95, 2000}, 60000}, {{0.001, 2, 0.5, 20000}, 300000},
         {{0.001, 1.5, 0.7, 300}, 40000},   {{0.5, 16, 0.6, 5000}, 100000},
     };
-    (void)state;
     random_state = 4;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         double worst;
         grow_and_probe(&cases[i], &worst);
         printf("P %g, s %g, r %g, n0 %llu: at worst %.2f P\n", cases[i].growth.error,
@@ -172,32 +167,82 @@ static void test_growing_filters_keep_their_target(void **state)
     }
 }
 
+/* ---- a ribbon ---- */
+
+static struct tamis_filter *ribbon_of(size_t n_keys, double error)
+{
+    struct tamis_builder_options o = {
+        .size = sizeof o, .error = error, .kind = TAMIS_RIBBON};
+    const char *path = path_of("ribbon");
+    unlink(path);
+    struct tamis_builder *b = builder_made(&o);
+    uint64_t tag = tamis_builder_domain(b).tag;
+    for (size_t i = 0; i < n_keys; i++) {
+        uint64_t h = random_u64();
+        OK(tamis_builder_add_hashes(b, tag, &h, 1));
+    }
+    OK(tamis_builder_finish_file(b, path, NULL));
+    tamis_builder_free(b);
+    return open_filter(path);
+}
+
+/* It has the error that it tells, which is no more than is asked for, and about what
+ * was planned. From a twentieth to a third of the keys are bumped. */
+TEST(test_ribbons)
+{
+    static const struct {
+        double error;
+        size_t n_keys;
+        unsigned brief, full; /* probes */
+    } cases[] = {{0.5, 40000, 2000000, 100000000},
+                 {0.5, 78000, 2000000, 100000000},
+                 {0.1, 15000, 2000000, 100000000},
+                 {0.01, 7100, 20000000, 400000000},
+                 {0.01, 1000000, 2000000, 400000000}};
+    random_state = 12;
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct tamis_interval met;
+        struct tamis_plan plan;
+        unsigned n = by_form(cases[i].brief, cases[i].full);
+        struct tamis_filter *f = ribbon_of(cases[i].n_keys, cases[i].error);
+        struct tamis_filter_info info = filter_info(f);
+        OK(tamis_filter_measure(f, n, 2013, &met));
+        OK(tamis_plan_ribbon(cases[i].n_keys, cases[i].error, &plan));
+        tamis_filter_close(f);
+        double told = info.expected_error, sigma = sqrt(told * (1 - told) / n);
+        printf("ribbon of %zu keys at %g: told %g, met %g (%.1f sigma), planned %g\n",
+               cases[i].n_keys, cases[i].error, told, met.value,
+               (met.value - told) / sigma, plan.error);
+        assert_true(fabs(met.value - told) < 4 * sigma);
+        assert_true(told < 1.0001 * cases[i].error);
+        assert_true(fabs(plan.error / told - 1) < 0.03);
+    }
+}
+
 /* ---- plans ---- */
 
-static void test_plans_meet_their_error(void **state)
+TEST(test_plans_meet_their_error)
 {
-    (void)state;
     for (double error = 0.5; error >= 1e-8; error *= 0.4) {
         for (uint64_t n = 0; n <= 10000000; n = n * 7 + 1) {
             struct tamis_plan p;
-            assert_int_equal(tamis_plan_filter(n, error, &p), 0);
+            OK(tamis_plan_filter(n, error, &p));
             assert_true(p.error <= error * (1 + 1e-9));
-            assert_int_equal(p.n_blocks % BLOCKS_PER_PAGE, 0);
-            assert_int_equal(p.bits_bytes, p.n_blocks * p.lanes * BLOCK_BYTES);
+            IS(p.n_blocks % BLOCKS_PER_PAGE, 0);
+            IS(p.bits_bytes, p.n_blocks * p.lanes * BLOCK_BYTES);
             assert_true(p.error == tamis_plan_error(p.lanes, p.words, p.n_blocks, n));
         }
     }
     struct tamis_plan p;
-    assert_int_equal(tamis_plan_filter(100, 0.51, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_filter(100, 9e-9, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_filter(100, NAN, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(p.lanes, 0);
-    assert_int_equal(tamis_plan_filter(UINT64_C(1) << 50, 0.01, &p),
-                     TAMIS_ERR_TOO_LARGE);
+    IS(tamis_plan_filter(100, 0.51, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_filter(100, 9e-9, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_filter(100, NAN, &p), TAMIS_ERR_RANGE);
+    IS(p.lanes, 0);
+    IS(tamis_plan_filter(UINT64_C(1) << 50, 0.01, &p), TAMIS_ERR_TOO_LARGE);
 }
 
 /* The table of section 4 of the design, and how far from the ideal it may be. */
-static void test_planned_space(void **state)
+TEST(test_planned_space)
 {
     static const struct {
         double error, most;
@@ -207,33 +252,31 @@ static void test_planned_space(void **state)
                  {0.001, 14.75, 2},
                  {1e-4, 20.05, 2},
                  {1e-6, 30.1, 3}};
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < N_OF(cases); i++) {
         struct tamis_plan p;
-        assert_int_equal(tamis_plan_filter(10000000, cases[i].error, &p), 0);
+        OK(tamis_plan_filter(10000000, cases[i].error, &p));
         assert_true(p.bits_per_key <= cases[i].most);
-        assert_int_equal(p.lanes, cases[i].lanes);
+        IS(p.lanes, cases[i].lanes);
     }
 }
 
-static void test_plans_within_a_size(void **state)
+TEST(test_plans_within_a_size)
 {
     struct tamis_plan p, q;
-    (void)state;
-    assert_int_equal(tamis_plan_within(1 << 20, 500000, 0, &p), 0);
+    OK(tamis_plan_within(1 << 20, 500000, 0, &p));
     assert_true(p.bits_bytes <= 1 << 20 && p.n_keys == 500000);
     assert_true(p.error > 0.0001 && p.error < 0.001); /* 16.8 bits a key */
-    assert_int_equal(tamis_plan_within(1 << 20, 0, 0.01, &q), 0);
+    OK(tamis_plan_within(1 << 20, 0, 0.01, &q));
     assert_true(q.error <= 0.01 && q.bits_bytes <= 1 << 20);
     assert_true(q.n_keys > 830000 && q.n_keys < 880000);
-    assert_int_equal(tamis_plan_within(4095, 10, 0.01, &p), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_within(1 << 20, 0, 0.6, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_within(4095, 10, 0.01, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_within(1 << 20, 0, 0.6, &p), TAMIS_ERR_RANGE);
     assert_true(tamis_plan_error(0, 1, 1, 1) == 1); /* no such geometry */
     assert_true(tamis_plan_error(1, 9, 1, 1) == 1);
 }
 
 /* Table 1 of the paper: 32 KiB, whole slices. */
-static void test_classic_layout(void **state)
+TEST(test_classic_layout)
 {
     static const struct {
         double error;
@@ -243,14 +286,13 @@ static void test_classic_layout(void **state)
                 {0.00001, {17, 15420, 10939, 0}},
                 {0.000001, {20, 13107, 9116, 0}}};
     struct tamis_classic got;
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(tamis_plan_classic(32768, rows[i].error, &got), 0);
-        assert_int_equal(got.k, rows[i].want.k);
-        assert_int_equal(got.m, rows[i].want.m);
-        assert_int_equal(got.n, rows[i].want.n);
+        OK(tamis_plan_classic(32768, rows[i].error, &got));
+        IS(got.k, rows[i].want.k);
+        IS(got.m, rows[i].want.m);
+        IS(got.n, rows[i].want.n);
         if (rows[i].want.n_exact)
-            assert_int_equal(got.n_exact, rows[i].want.n_exact);
+            IS(got.n_exact, rows[i].want.n_exact);
         /* With n_exact keys the slices reach the error, with one more they exceed. */
         for (uint64_t more = 0; more < 2; more++) {
             double slice =
@@ -258,54 +300,40 @@ static void test_classic_layout(void **state)
             assert_true((pow(slice, got.k) <= rows[i].error) == (more == 0));
         }
     }
-    assert_int_equal(tamis_plan_classic(0, 0.01, &got), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_classic(100, 1, &got), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_classic(100, 0, &got), TAMIS_ERR_RANGE);
+    IS(tamis_plan_classic(0, 0.01, &got), TAMIS_ERR_RANGE);
+    IS(tamis_plan_classic(100, 1, &got), TAMIS_ERR_RANGE);
+    IS(tamis_plan_classic(100, 0, &got), TAMIS_ERR_RANGE);
 }
 
 /* Section 4 of the paper, r = 0.5, 128 bits: one slice more and twice the bits a stage.
  */
-static void test_classic_series(void **state)
+TEST(test_classic_series)
 {
     struct tamis_growth g = {1e-6, 2, 0.5, 0};
     struct tamis_classic c;
     uint64_t bits = 0;
-    (void)state;
     for (uint32_t i = 0; i < 8; i++) {
-        assert_int_equal(tamis_plan_classic_stage(&g, 128, i, &c), 0);
-        assert_int_equal(c.k, 21 + i);
-        assert_int_equal(c.m, UINT64_C(128) << i);
-        assert_int_equal(c.n, (uint64_t)((double)c.m * M_LN2));
+        OK(tamis_plan_classic_stage(&g, 128, i, &c));
+        IS(c.k, 21 + i);
+        IS(c.m, UINT64_C(128) << i);
+        IS(c.n, (uint64_t)((double)c.m * M_LN2));
         assert_true(c.n_exact >= c.n); /* whole slices err less than they may */
         bits += c.k * c.m;
     }
-    assert_int_equal(bits, 882304);
-    assert_int_equal(tamis_plan_classic_stage(&g, 1, 0, &c), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_classic_stage(&g, 128, 46, &c), TAMIS_ERR_TOO_LARGE);
+    IS(bits, 882304);
+    IS(tamis_plan_classic_stage(&g, 1, 0, &c), TAMIS_ERR_RANGE);
+    IS(tamis_plan_classic_stage(&g, 128, 46, &c), TAMIS_ERR_TOO_LARGE);
     g.factor = 1;
-    assert_int_equal(tamis_plan_classic_stage(&g, 128, 254, &c), 0);
-    assert_int_equal(c.m, 128);
-    assert_int_equal(tamis_plan_classic_stage(&g, 128, 1100, &c), TAMIS_ERR_TOO_LARGE);
+    OK(tamis_plan_classic_stage(&g, 128, 254, &c));
+    IS(c.m, 128);
+    IS(tamis_plan_classic_stage(&g, 128, 1100, &c), TAMIS_ERR_TOO_LARGE);
     static const struct tamis_growth bad[] = {{0, 2, 0.5, 0},   {1, 2, 0.5, 0},
                                               {NAN, 2, 0.5, 0}, {0.01, 0.9, 0.5, 0},
                                               {0.01, 2, 0, 0},  {0.01, 2, 1, 0}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(tamis_plan_classic_stage(&bad[i], 128, 0, &c),
-                         TAMIS_ERR_RANGE);
-        assert_int_equal(c.k, 0);
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        IS(tamis_plan_classic_stage(&bad[i], 128, 0, &c), TAMIS_ERR_RANGE);
+        IS(c.k, 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_stages),
-        TEST_WITH_FAULTS(test_growing_filters_keep_their_target),
-        cmocka_unit_test(test_plans_meet_their_error),
-        cmocka_unit_test(test_planned_space),
-        cmocka_unit_test(test_plans_within_a_size),
-        cmocka_unit_test(test_classic_layout),
-        cmocka_unit_test(test_classic_series),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -2,29 +2,26 @@
  * every size and target. test_error_rates measures some of them. */
 #include "tests/support/support.h"
 
-#include <math.h>
-
 /* P_i = P (1 - r) r^i, n_i = n0 s^i (paper, section 4): the sum stays below P. */
-static void test_growth_series(void **state)
+TEST(test_growth_series)
 {
     const struct tamis_growth g = {0.01, 2, 0.85, 1000};
     double sum = 0;
-    (void)state;
     for (uint32_t i = 0; i < 20; i++) {
         uint64_t capacity;
         double error;
         struct tamis_plan p;
         growth_stage(&g, i, &capacity, &error);
         assert_true(fabs(error / (0.01 * 0.15 * pow(0.85, i)) - 1) < 1e-12);
-        assert_int_equal(capacity, UINT64_C(1000) << i);
-        assert_int_equal(tamis_plan_stage(&g, i, &p), 0);
-        assert_int_equal(p.n_keys, capacity);
+        IS(capacity, UINT64_C(1000) << i);
+        OK(tamis_plan_stage(&g, i, &p));
+        IS(p.n_keys, capacity);
         assert_true(p.error <= error * (1 + 1e-9));
         sum += error;
     }
     assert_true(sum < 0.01 && sum > 0.0095);
     struct tamis_plan p;
-    assert_int_equal(tamis_plan_stage(&g, 30, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_stage(&g, 30, &p), TAMIS_ERR_RANGE);
     /* Steep and long series end at the bounds of the format, not beyond them. */
     const struct tamis_growth steep = {1e-8, 16, 0.5, UINT64_C(1) << 32};
     for (uint32_t i = 0; i < 30; i++) {
@@ -47,7 +44,7 @@ static uint64_t check_target(const struct tamis_growth *growth)
         int err = tamis_plan_stage(growth, i, &p);
         if (err == TAMIS_ERR_TOO_LARGE)
             break;
-        assert_int_equal(err, 0);
+        IS(err, 0);
         for (uint64_t part = 1; part <= 4; part++) {
             double last =
                 tamis_plan_error(p.lanes, p.words, p.n_blocks, p.n_keys * part / 4);
@@ -59,7 +56,7 @@ static uint64_t check_target(const struct tamis_growth *growth)
     return keys;
 }
 
-static void test_target_at_every_size(void **state)
+TEST(test_target_at_every_size)
 {
     static const double targets[] = {0.5, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8};
     static const struct tamis_growth growths[] = {
@@ -71,9 +68,8 @@ static void test_target_at_every_size(void **state)
         {.factor = 16, .tightening = 0.5, .first_capacity = 1},
         {.factor = 16, .tightening = 0.95, .first_capacity = UINT64_C(1) << 32},
     };
-    (void)state;
-    for (size_t k = 0; k < sizeof growths / sizeof growths[0]; k++) {
-        for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+    for (size_t k = 0; k < N_OF(growths); k++) {
+        for (size_t i = 0; i < N_OF(targets); i++) {
             struct tamis_growth g = growths[k];
             g.error = targets[i];
             uint64_t keys = check_target(&g);
@@ -84,24 +80,15 @@ static void test_target_at_every_size(void **state)
 }
 
 /* Zero fields are completed, others are kept. */
-static void test_default_growth(void **state)
+TEST(test_default_growth)
 {
     struct tamis_growth g = {0}, given = {0.001, 2, 0.9, 65536};
-    (void)state;
-    assert_int_equal(growth_complete(&g), 0);
+    IS(growth_complete(&g), 0);
     assert_true(g.error == 0.01 && g.factor == 1.9 && g.tightening == 0.85);
-    assert_int_equal(g.first_capacity, 50000);
-    assert_int_equal(growth_complete(&given), 0);
+    IS(g.first_capacity, 50000);
+    IS(growth_complete(&given), 0);
     assert_true(given.error == 0.001 && given.factor == 2 && given.tightening == 0.9);
-    assert_int_equal(given.first_capacity, 65536);
+    IS(given.first_capacity, 65536);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growth_series),
-        cmocka_unit_test(test_target_at_every_size),
-        cmocka_unit_test(test_default_growth),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

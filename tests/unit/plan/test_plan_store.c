@@ -4,12 +4,22 @@
 #include "tests/support/support.h"
 #include "lib/plan/inside.h"
 
-#include <math.h>
-
 enum { MOST = 8, MOST_PAGES = 160 };
 
 static struct tamis_plan_share shares[MOST];
 static struct tamis_plan_summary summary;
+
+static int plan_bytes(const struct tamis_plan_segment *s, size_t n, uint64_t bytes,
+                      struct tamis_plan_share *to, struct tamis_plan_summary *sum)
+{
+    return tamis_plan_store(s, n, bytes, 0, TAMIS_BLOOM, to, sum);
+}
+
+static int plan_reads(const struct tamis_plan_segment *s, size_t n, double reads,
+                      struct tamis_plan_share *to, struct tamis_plan_summary *sum)
+{
+    return tamis_plan_store(s, n, 0, reads, TAMIS_BLOOM, to, sum);
+}
 
 static void assert_near(double a, double b, double most)
 {
@@ -24,9 +34,46 @@ static double sum_of_errors(const double *runs, const double *bits, size_t n)
     return sum;
 }
 
-static void the_closed_form_is_the_least_of_all(void **state)
+/* An LSM tree: with ribbons where they are smaller the same memory wastes fewer reads,
+ * and the same reads take less memory. Each share is the plan of its kind. */
+TEST(both_kinds)
 {
-    (void)state;
+    enum { N = 6, BYTES = 12 << 20 };
+    struct tamis_plan_segment s[N];
+    struct tamis_plan_share bloom[N], both[N], ribbon[N];
+    struct tamis_plan_summary of_bloom, of_both, of_ribbon;
+    uint64_t n_keys = 100, total = 0;
+    for (size_t i = 0; i < N; i++, n_keys *= 10)
+        s[i] = (struct tamis_plan_segment){n_keys, i};
+    OK(tamis_plan_store(s, N, BYTES, 0, TAMIS_BLOOM, bloom, &of_bloom));
+    OK(tamis_plan_store(s, N, BYTES, 0, 0, both, &of_both));
+    OK(tamis_plan_store(s, N, BYTES, 0, TAMIS_RIBBON, ribbon, &of_ribbon));
+    assert_true(of_both.best.reads < 0.6 * of_bloom.best.reads);
+    assert_true(of_both.best.reads <= of_ribbon.best.reads);
+    assert_true(of_both.best.ideal_reads < of_bloom.best.ideal_reads);
+    for (size_t i = 0; i < N; i++) {
+        struct tamis_plan p, q;
+        OK(tamis_plan_filter(s[i].n_keys, both[i].error, &p));
+        OK(tamis_plan_ribbon(s[i].n_keys, both[i].error, &q));
+        bool is_ribbon = q.file_bytes < p.file_bytes;
+        assert_memory_equal(&both[i].plan, is_ribbon ? &q : &p, sizeof p);
+        IS(both[i].plan.lanes == 0, is_ribbon);
+        IS(ribbon[i].plan.lanes, 0);
+        total += both[i].plan.file_bytes;
+    }
+    assert_true(both[0].plan.lanes > 0 && both[N - 1].plan.lanes == 0);
+    IS(total, of_both.best.file_bytes);
+    assert_true(total <= BYTES);
+    double reads = of_bloom.best.reads;
+    OK(tamis_plan_store(s, N, 0, reads, 0, both, &of_both));
+    assert_true(of_both.best.reads <= reads);
+    assert_true((double)of_both.best.file_bytes <
+                0.75 * (double)of_bloom.best.file_bytes);
+    IS(tamis_plan_store(s, N, BYTES, 0, TAMIS_PACK, both, NULL), TAMIS_ERR_RANGE);
+}
+
+TEST(the_closed_form_is_the_least_of_all)
+{
     enum { STEPS = 300 };
     for (unsigned trials = by_form(15, 60), trial = 0; trial < trials; trial++) {
         double runs[3], least = 3, scale, part[3];
@@ -47,9 +94,8 @@ static void the_closed_form_is_the_least_of_all(void **state)
 }
 
 /* The closed form gives the bits that its errors take, and the errors. */
-static void the_closed_form_takes_its_bits(void **state)
+TEST(the_closed_form_takes_its_bits)
 {
-    (void)state;
     for (int trial = 0; trial < 100; trial++) {
         double runs[5], scale, bits = 0, sum = 0, given = (double)random_below(100000);
         for (size_t i = 0; i < 5; i++)
@@ -78,7 +124,7 @@ static void least_reads(const struct tamis_plan_segment *s, const double *weight
         struct tamis_plan plan;
         /* Each filter that there is: the next one is better than the last. */
         for (double error = 0.5; error >= 1e-8; error = plan.error * (1 - 1e-9)) {
-            assert_int_equal(tamis_plan_filter(s[i].n_keys, error, &plan), 0);
+            OK(tamis_plan_filter(s[i].n_keys, error, &plan));
             for (size_t pages = (size_t)(plan.file_bytes / PAGE_BYTES);
                  pages <= MOST_PAGES && plan.error < with[pages]; pages++)
                 with[pages] = plan.error;
@@ -100,7 +146,7 @@ static void check_shares(const struct tamis_plan_segment *s, const double *weigh
     for (size_t i = 0; i < n; i++) {
         struct tamis_plan plan = {0};
         if (shares[i].error < 1) {
-            assert_int_equal(tamis_plan_filter(s[i].n_keys, shares[i].error, &plan), 0);
+            OK(tamis_plan_filter(s[i].n_keys, shares[i].error, &plan));
             assert_true(plan.error <= shares[i].error);
             n_filters++;
         }
@@ -108,8 +154,8 @@ static void check_shares(const struct tamis_plan_segment *s, const double *weigh
         bytes += plan.file_bytes;
         reads += weights[i] * (plan.file_bytes ? plan.error : 1);
     }
-    assert_int_equal(bytes, summary.best.file_bytes);
-    assert_int_equal(n_filters, summary.best.n_filters);
+    IS(bytes, summary.best.file_bytes);
+    IS(n_filters, summary.best.n_filters);
     assert_near(reads, summary.best.reads, 1e-9);
 }
 
@@ -128,9 +174,8 @@ static size_t random_store(struct tamis_plan_segment *s, double *weights, bool l
     return n;
 }
 
-static void real_filters_come_close_to_the_best_of_all(void **state)
+TEST(real_filters_come_close_to_the_best_of_all)
 {
-    (void)state;
     double sum = 0, sum_best = 0, worst = 1;
     for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
@@ -138,8 +183,7 @@ static void real_filters_come_close_to_the_best_of_all(void **state)
         size_t n = random_store(s, weights, trial % 3 == 0);
         least_reads(s, weights, n, best);
         for (size_t pages = 0; pages <= MOST_PAGES; pages += 1 + random_below(16)) {
-            assert_int_equal(
-                tamis_plan_store(s, n, pages * PAGE_BYTES, shares, &summary), 0);
+            IS(plan_bytes(s, n, pages * PAGE_BYTES, shares, &summary), 0);
             check_shares(s, weights, n);
             assert_true(summary.best.file_bytes <= pages * PAGE_BYTES);
             assert_true(summary.best.reads >= best[pages] - 1e-9);
@@ -157,9 +201,8 @@ static void real_filters_come_close_to_the_best_of_all(void **state)
     assert_true(worst < 1.5);
 }
 
-static void the_least_memory_for_some_reads(void **state)
+TEST(the_least_memory_for_some_reads)
 {
-    (void)state;
     double sum = 0, sum_best = 0;
     for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
@@ -169,7 +212,7 @@ static void the_least_memory_for_some_reads(void **state)
         double reads = best[random_below(MOST_PAGES / 2)] * 1.0001 + 1e-6;
         while (best[pages] > reads)
             pages++;
-        assert_int_equal(tamis_plan_store_reads(s, n, reads, shares, &summary), 0);
+        IS(plan_reads(s, n, reads, shares, &summary), 0);
         check_shares(s, weights, n);
         assert_true(summary.best.reads <= reads);
         assert_true(summary.best.file_bytes >= pages * PAGE_BYTES);
@@ -181,14 +224,13 @@ static void the_least_memory_for_some_reads(void **state)
 }
 
 /* Large runs, whose pages do not matter: Monkey's proportion and its sum. */
-static void large_runs_are_as_the_closed_form(void **state)
+TEST(large_runs_are_as_the_closed_form)
 {
-    (void)state;
     struct tamis_plan_segment s[5];
     uint64_t keys = 1000000;
     for (size_t i = 0; i < 5; i++, keys *= 4)
         s[i] = (struct tamis_plan_segment){keys, i};
-    assert_int_equal(tamis_plan_store(s, 5, 400000000, shares, &summary), 0);
+    IS(plan_bytes(s, 5, 400000000, shares, &summary), 0);
     for (size_t i = 1; i < 5; i++) {
         double ratio = shares[i].error / shares[i - 1].error;
         assert_true(ratio > 3.6 && ratio < 4.4);
@@ -203,13 +245,12 @@ static void large_runs_are_as_the_closed_form(void **state)
     assert_true(summary.uniform.reads < summary.uniform.ideal_reads * 1.25);
 }
 
-static void segments_of_a_level_have_one_error(void **state)
+TEST(segments_of_a_level_have_one_error)
 {
-    (void)state;
     struct tamis_plan_segment s[6] = {{400000, 3}, {1000000, 3}, {3000000, 3},
                                       {50000, 1},  {50000, 1},   {2000000, 0}};
-    assert_int_equal(tamis_plan_store(s, 6, 6000000, shares, &summary), 0);
-    assert_int_equal(summary.n_runs, 3);
+    IS(plan_bytes(s, 6, 6000000, shares, &summary), 0);
+    IS(summary.n_runs, 3);
     for (size_t i = 1; i < 3; i++)
         assert_true(fabs(log(shares[i].error / shares[0].error)) < 0.05);
     /* The run of 4.4 million keys, against the run of 2. */
@@ -217,68 +258,61 @@ static void segments_of_a_level_have_one_error(void **state)
     assert_near(shares[0].ideal_error / shares[4].ideal_error, 44, 1e-6);
 }
 
-static void without_memory_no_filters(void **state)
+TEST(without_memory_no_filters)
 {
-    (void)state;
     struct tamis_plan_segment s[3] = {{10, 0}, {1000000, 1}, {0, 2}};
-    assert_int_equal(tamis_plan_store(s, 3, 0, shares, &summary), 0);
-    assert_int_equal(summary.best.n_filters, 0);
-    assert_int_equal(summary.best.file_bytes, 0);
+    IS(plan_bytes(s, 3, 0, shares, &summary), 0);
+    IS(summary.best.n_filters, 0);
+    IS(summary.best.file_bytes, 0);
     assert_true(summary.best.reads == 3 && summary.uniform.reads == 3);
     assert_true(shares[0].error == 1 && shares[0].plan.file_bytes == 0);
-    assert_int_equal(tamis_plan_store(s, 3, 8191, shares, &summary), 0);
-    assert_int_equal(summary.best.n_filters, 0);
-    assert_int_equal(tamis_plan_store(s, 3, 8192, shares, NULL), 0);
-    assert_int_equal(tamis_plan_store(s, 3, 16384, shares, &summary), 0);
-    assert_int_equal(summary.best.n_filters, 2);
+    IS(plan_bytes(s, 3, 8191, shares, &summary), 0);
+    IS(summary.best.n_filters, 0);
+    IS(plan_bytes(s, 3, 8192, shares, NULL), 0);
+    IS(plan_bytes(s, 3, 16384, shares, &summary), 0);
+    IS(summary.best.n_filters, 2);
     assert_true(shares[1].error == 1);
-    assert_int_equal(tamis_plan_store_reads(s, 3, 3, shares, &summary), 0);
-    assert_int_equal(summary.best.n_filters, 0);
-    assert_int_equal(tamis_plan_store(NULL, 0, 5, NULL, &summary), 0);
+    IS(plan_reads(s, 3, 3, shares, &summary), 0);
+    IS(summary.best.n_filters, 0);
+    IS(plan_bytes(NULL, 0, 5, NULL, &summary), 0);
     assert_true(summary.best.reads == 0 && summary.n_runs == 0);
-    assert_int_equal(tamis_plan_store_reads(NULL, 0, 0, NULL, &summary), 0);
 }
 
-static void memory_beyond_need_is_left_over(void **state)
+TEST(memory_beyond_need_is_left_over)
 {
-    (void)state;
     struct tamis_plan_segment s[3] = {{10, 0}, {1000000, 1}, {0, 2}};
     struct tamis_plan plan;
-    assert_int_equal(tamis_plan_filter(1000000, 1e-8, &plan), 0);
-    assert_int_equal(tamis_plan_store(s, 3, UINT64_MAX, shares, &summary), 0);
+    OK(tamis_plan_filter(1000000, 1e-8, &plan));
+    IS(plan_bytes(s, 3, UINT64_MAX, shares, &summary), 0);
     assert_true(shares[1].error == 1e-8);
-    assert_int_equal(summary.best.file_bytes, plan.file_bytes + 2 * 8192);
+    IS(summary.best.file_bytes, plan.file_bytes + 2 * 8192);
     assert_true(summary.best.reads < 3e-8);
-    assert_int_equal(tamis_plan_store_reads(s, 3, summary.best.reads, shares, NULL), 0);
+    IS(plan_reads(s, 3, summary.best.reads, shares, NULL), 0);
 }
 
-static void sizes_that_no_filter_can_have(void **state)
+TEST(sizes_that_no_filter_can_have)
 {
-    (void)state;
     struct tamis_plan_segment huge = {UINT64_C(1) << 48, 0}, s[2] = {{5, 0}, {5, 2}};
     /* 2^48 keys have no filter of 2^32 blocks a lane: it is read every time. */
-    assert_int_equal(tamis_plan_store(&huge, 1, UINT64_MAX, shares, &summary), 0);
+    IS(plan_bytes(&huge, 1, UINT64_MAX, shares, &summary), 0);
     assert_true(summary.best.reads == 1 && shares[0].error == 1);
-    assert_int_equal(tamis_plan_store_reads(&huge, 1, 0.5, shares, &summary),
-                     TAMIS_ERR_RANGE);
+    IS(plan_reads(&huge, 1, 0.5, shares, &summary), TAMIS_ERR_RANGE);
     huge.n_keys++;
-    assert_int_equal(tamis_plan_store(&huge, 1, 5, shares, &summary), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_store(s, 2, 5, shares, &summary), TAMIS_ERR_RANGE);
+    IS(plan_bytes(&huge, 1, 5, shares, &summary), TAMIS_ERR_RANGE);
+    IS(plan_bytes(s, 2, 5, shares, &summary), TAMIS_ERR_RANGE);
     assert_true(summary.n_runs == 0 && shares[1].error == 0);
     s[1].run = 1;
-    assert_int_equal(tamis_plan_store_reads(s, 2, NAN, shares, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_store_reads(s, 2, -1, shares, NULL), TAMIS_ERR_RANGE);
+    IS(plan_reads(s, 2, NAN, shares, NULL), TAMIS_ERR_RANGE);
+    IS(plan_reads(s, 2, -1, shares, NULL), TAMIS_ERR_RANGE);
     summary.n_runs = 7;
-    assert_int_equal(tamis_plan_store(s, SIZE_MAX, 5, shares, &summary),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(summary.n_runs, 0);
+    IS(plan_bytes(s, SIZE_MAX, 5, shares, &summary), TAMIS_ERR_RANGE);
+    IS(summary.n_runs, 0);
 }
 
 /* Sizes that repeat are planned once, and no other size's plan is taken for theirs: nor
  * that of another error, which the size of the run sets. */
-static void many_sizes_are_each_their_own(void **state)
+TEST(many_sizes_are_each_their_own)
 {
-    (void)state;
     enum { N = 8000, SIZE = 200000 };
     static struct tamis_plan_segment s[N];
     static struct tamis_plan_share many[N];
@@ -289,12 +323,11 @@ static void many_sizes_are_each_their_own(void **state)
             s[i].n_keys = pairs && i % 2 ? SIZE : 1 + random_below(300000);
             s[i].run = pairs ? i / 2 : i;
         }
-        assert_int_equal(tamis_plan_store(s, N, most, many, &summary), 0);
+        IS(plan_bytes(s, N, most, many, &summary), 0);
         for (size_t i = 0; i < N; i++) {
             struct tamis_plan plan = {0};
             if (many[i].error < 1)
-                assert_int_equal(tamis_plan_filter(s[i].n_keys, many[i].error, &plan),
-                                 0);
+                OK(tamis_plan_filter(s[i].n_keys, many[i].error, &plan));
             assert_memory_equal(&plan, &many[i].plan, sizeof plan);
             bytes += plan.file_bytes;
             if (pairs && i % 2 && many[i].error < 1) {
@@ -303,97 +336,35 @@ static void many_sizes_are_each_their_own(void **state)
                 n_unlike += fabs(ratio - first) > 0.5;
             }
         }
-        assert_int_equal(n_unlike, 0);
-        assert_int_equal(bytes, summary.best.file_bytes);
+        IS(n_unlike, 0);
+        IS(bytes, summary.best.file_bytes);
         assert_in_range(bytes, most - most / 200, most);
     }
 }
 
-static void a_hundred_thousand_segments(void **state)
+TEST(a_hundred_thousand_segments)
 {
-    (void)state;
     enum { N = 100000 };
     static struct tamis_plan_segment s[N];
     static struct tamis_plan_share many[N];
     const uint64_t bytes = UINT64_C(20000000000);
     for (size_t i = 0; i < N; i++)
         s[i] = (struct tamis_plan_segment){1000 + i * 7919 % 100 * 2500, i};
-    assert_int_equal(tamis_plan_store(s, N, bytes, many, &summary), 0);
+    IS(plan_bytes(s, N, bytes, many, &summary), 0);
     assert_true(summary.best.file_bytes <= bytes);
     assert_true((double)summary.best.file_bytes > (double)bytes * 0.99);
     assert_true(summary.best.reads < summary.uniform.reads);
     double wanted = summary.best.reads;
-    assert_int_equal(tamis_plan_store_reads(s, N, wanted, many, &summary), 0);
+    IS(plan_reads(s, N, wanted, many, &summary), 0);
     assert_true(summary.best.reads <= wanted);
     assert_true((double)summary.best.file_bytes < (double)bytes * 1.02);
     /* All alike: some have the one size of filter that there is, the others none. */
     for (size_t i = 0; i < N; i++)
         s[i].n_keys = 100;
-    assert_int_equal(tamis_plan_store(s, N, 8192 * 1000 + 8191, many, &summary), 0);
-    assert_int_equal(summary.best.n_filters, 1000);
-    assert_int_equal(tamis_plan_store_reads(s, N, N - 1000 + 0.5, many, &summary), 0);
-    assert_int_equal(summary.best.n_filters, 1000);
+    IS(plan_bytes(s, N, 8192 * 1000 + 8191, many, &summary), 0);
+    IS(summary.best.n_filters, 1000);
+    IS(plan_reads(s, N, N - 1000 + 0.5, many, &summary), 0);
+    IS(summary.best.n_filters, 1000);
 }
 
-/* An LSM tree: with ribbons where they are smaller the same memory wastes fewer reads,
- * and the same reads take less memory. Each share is the plan of its kind. */
-static void both_kinds(void **state)
-{
-    (void)state;
-    enum { N = 6, BYTES = 12 << 20 };
-    struct tamis_plan_segment s[N];
-    struct tamis_plan_share bloom[N], both[N], ribbon[N];
-    struct tamis_plan_summary of_bloom, of_both, of_ribbon;
-    uint64_t n_keys = 100, total = 0;
-    for (size_t i = 0; i < N; i++, n_keys *= 10)
-        s[i] = (struct tamis_plan_segment){n_keys, i};
-    assert_int_equal(
-        tamis_plan_store_kind(s, N, BYTES, 0, TAMIS_BLOOM, bloom, &of_bloom), 0);
-    assert_int_equal(tamis_plan_store(s, N, BYTES, both, &of_both), 0);
-    assert_memory_equal(both, bloom, sizeof both);
-    assert_int_equal(tamis_plan_store_kind(s, N, BYTES, 0, 0, both, &of_both), 0);
-    assert_int_equal(
-        tamis_plan_store_kind(s, N, BYTES, 0, TAMIS_RIBBON, ribbon, &of_ribbon), 0);
-    assert_true(of_both.best.reads < 0.6 * of_bloom.best.reads);
-    assert_true(of_both.best.reads <= of_ribbon.best.reads);
-    assert_true(of_both.best.ideal_reads < of_bloom.best.ideal_reads);
-    for (size_t i = 0; i < N; i++) {
-        struct tamis_plan p, q;
-        assert_int_equal(tamis_plan_filter(s[i].n_keys, both[i].error, &p), 0);
-        assert_int_equal(tamis_plan_ribbon(s[i].n_keys, both[i].error, &q), 0);
-        bool is_ribbon = q.file_bytes < p.file_bytes;
-        assert_memory_equal(&both[i].plan, is_ribbon ? &q : &p, sizeof p);
-        assert_int_equal(both[i].plan.lanes == 0, is_ribbon);
-        assert_int_equal(ribbon[i].plan.lanes, 0);
-        total += both[i].plan.file_bytes;
-    }
-    assert_true(both[0].plan.lanes > 0 && both[N - 1].plan.lanes == 0);
-    assert_int_equal(total, of_both.best.file_bytes);
-    assert_true(total <= BYTES);
-    double reads = of_bloom.best.reads;
-    assert_int_equal(tamis_plan_store_kind(s, N, 0, reads, 0, both, &of_both), 0);
-    assert_true(of_both.best.reads <= reads);
-    assert_true((double)of_both.best.file_bytes <
-                0.75 * (double)of_bloom.best.file_bytes);
-    assert_int_equal(tamis_plan_store_kind(s, N, BYTES, 0, TAMIS_PACK, both, NULL),
-                     TAMIS_ERR_RANGE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_kinds),
-        cmocka_unit_test(the_closed_form_is_the_least_of_all),
-        cmocka_unit_test(the_closed_form_takes_its_bits),
-        cmocka_unit_test(real_filters_come_close_to_the_best_of_all),
-        cmocka_unit_test(the_least_memory_for_some_reads),
-        cmocka_unit_test(large_runs_are_as_the_closed_form),
-        cmocka_unit_test(segments_of_a_level_have_one_error),
-        cmocka_unit_test(without_memory_no_filters),
-        cmocka_unit_test(memory_beyond_need_is_left_over),
-        cmocka_unit_test(sizes_that_no_filter_can_have),
-        cmocka_unit_test(many_sizes_are_each_their_own),
-        cmocka_unit_test(a_hundred_thousand_segments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

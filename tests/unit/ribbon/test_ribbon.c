@@ -1,6 +1,6 @@
 /* Ribbon filters: no key is lost, however many there are, however the hashes fall and
  * however little memory the builder has; and the files are the same byte for byte. */
-#include "tests/support/support.h"
+#include "tests/support/filters.h"
 #include "format/ribbon.h"
 
 enum { MAX_KEYS = 400000, N_OTHERS = 400000 };
@@ -20,15 +20,13 @@ static struct tamis_builder_options options(double error)
 static const char *built(const char *name, const struct tamis_builder_options *o,
                          size_t n)
 {
-    struct tamis_builder *b;
     struct tamis_diag diag;
     const char *path = path_of(name);
     unlink(path);
-    assert_int_equal(tamis_builder_create(o, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
+    BUILDER b = builder_made(o);
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, n));
     if (tamis_builder_finish_file(b, path, &diag) != 0)
         fail_msg("%s", diag.what);
-    tamis_builder_free(b);
     return path;
 }
 
@@ -43,31 +41,29 @@ static double error_of(const char *path, size_t n)
 {
     struct tamis_filter *f = open_filter(path);
     size_t n_absent = absent_in_batch(f, others, N_OTHERS);
-    assert_int_equal(count_absent(f, keys, n), 0); /* one by one */
-    assert_int_equal(count_absent(f, others, N_OTHERS), n_absent);
-    assert_int_equal(absent_in_batch(f, keys, n), 0);
-    assert_int_equal(absent_in_batch(f, others, N_OTHERS), n_absent);
-    assert_int_equal(absent_in_batch(f, others, 7), count_absent(f, others, 7));
+    IS(count_absent(f, keys, n), 0); /* one by one */
+    IS(count_absent(f, others, N_OTHERS), n_absent);
+    IS(absent_in_batch(f, keys, n), 0);
+    IS(absent_in_batch(f, others, N_OTHERS), n_absent);
+    IS(absent_in_batch(f, others, 7), count_absent(f, others, 7));
     tamis_filter_close(f);
     return 1 - (double)n_absent / N_OTHERS;
 }
 
-static void any_number_of_keys(void **state)
+TEST(any_number_of_keys)
 {
     static const size_t numbers[] = {0, 1, 2, 63, 1000, 5000, 30000, MAX_KEYS};
-    (void)state;
     struct tamis_builder_options o = options(0.01);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < N_OF(numbers); i++) {
         double error = error_of(built("some", &o, numbers[i]), numbers[i]);
         assert_true(error < 0.0107);
     }
 }
 
-static void any_error(void **state)
+TEST(any_error)
 {
     static const double errors[] = {0.5, 0.1, 0.03, 0.001, 1e-5, 1e-8};
-    (void)state;
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    for (size_t i = 0; i < N_OF(errors); i++) {
         struct tamis_builder_options o = options(errors[i]);
         double error = error_of(built("some", &o, 50000), 50000);
         assert_true(error < 1.04 * errors[i] + 3e-4);
@@ -76,38 +72,33 @@ static void any_error(void **state)
 }
 
 /* Threads, a check of memory and spooled hashes make no difference to the file. */
-static void the_same_file_anyhow(void **state)
+TEST(the_same_file_anyhow)
 {
     enum { N = 300000, FROM = PAGE_BYTES };
     size_t n_bytes, n_other;
-    (void)state;
     struct tamis_builder_options o = options(0.01);
-    uint8_t *file = file_read(built("plain", &o, N), &n_bytes);
+    FREED uint8_t *file = file_read(built("plain", &o, N), &n_bytes);
     for (unsigned i = 0; i < 4; i++) {
         o.n_threads = i & 1 ? 2 : 1;
         o.check = i >= 1;
         o.memory_limit = i >= 2 ? 2 << 20 : 1 << 30;
         o.spool_dir = test_dir;
-        uint8_t *other = file_read(built("other", &o, N), &n_other);
-        assert_int_equal(n_other, n_bytes);
+        FREED uint8_t *other = file_read(built("other", &o, N), &n_other);
+        IS(n_other, n_bytes);
         assert_memory_equal(other + FROM, file + FROM, n_bytes - FROM);
-        free(other);
     }
-    free(file);
 }
 
 /* All of one page; all of one row; repeats. */
-static void poor_hashes(void **state)
+TEST(poor_hashes)
 {
     struct tamis_builder_options o = options(0.01);
-    struct tamis_filter_info info;
-    (void)state;
     for (size_t i = 0; i < MAX_KEYS; i++)
         keys[i] = UINT64_C(0x1234) << 48 | keys[i] >> 16;
     const char *path = built("one page", &o, 100000);
     error_of(path, 100000);
     struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_info(f, &info), 0);
+    struct tamis_filter_info info = filter_info(f);
     assert_true(info.n_stages > 2 && info.n_stages <= 5);
     tamis_filter_close(f);
     for (size_t i = 0; i < MAX_KEYS; i++)
@@ -121,66 +112,60 @@ static void poor_hashes(void **state)
     random_hashes(keys, MAX_KEYS);
 }
 
-static void what_it_refuses(void **state)
+TEST(what_it_refuses)
 {
     struct tamis_builder_options o = options(0.01);
     struct tamis_builder *b;
-    (void)state;
     o.for_packs = 1;
-    assert_int_equal(tamis_builder_create(&o, &b, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_builder_create(&o, &b, NULL), TAMIS_ERR_RANGE);
     o.for_packs = 0;
     static const uint64_t kinds[] = {TAMIS_PACK, 4, 1U << 16 | TAMIS_RIBBON};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < N_OF(kinds); i++) {
         o.kind = kinds[i];
-        assert_int_equal(tamis_builder_create(&o, &b, NULL), TAMIS_ERR_RANGE);
+        IS(tamis_builder_create(&o, &b, NULL), TAMIS_ERR_RANGE);
     }
     /* An older caller's options end before the field. */
     o.kind = TAMIS_RIBBON;
     o.size = offsetof(struct tamis_builder_options, kind);
-    assert_int_equal(tamis_builder_create(&o, &b, NULL), 0);
+    OK(tamis_builder_create(&o, &b, NULL));
     const char *path = path_of("older");
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
+    OK(tamis_builder_finish_file(b, path, NULL));
     tamis_builder_free(b);
-    struct commit c = commit_of(path);
-    assert_int_equal(c.stages[0].layout, LAYOUT_SPLIT_BLOCKS);
+    IS(commit_of(path).stages[0].layout, LAYOUT_SPLIT_BLOCKS);
 }
 
 /* The size is what the plan says, within a hundredth, and close to the bound. */
-static void sizes_are_as_planned(void **state)
+TEST(sizes_are_as_planned)
 {
     static const double errors[] = {0.01, 0.001};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct tamis_builder_options o = options(errors[i]);
         struct tamis_plan plan;
-        struct tamis_filter_info info;
-        struct tamis_filter *f = open_filter(built("sized", &o, MAX_KEYS));
-        assert_int_equal(tamis_filter_info(f, &info), 0);
-        assert_int_equal(tamis_plan_ribbon(MAX_KEYS, errors[i], &plan), 0);
+        FILTER f = open_filter(built("sized", &o, MAX_KEYS));
+        struct tamis_filter_info info = filter_info(f);
+        OK(tamis_plan_ribbon(MAX_KEYS, errors[i], &plan));
         double ratio = (double)info.file_bytes / (double)plan.file_bytes;
         assert_true(ratio > 0.97 && ratio < 1.03);
         assert_true(info.expected_error > 0.97 * errors[i] &&
                     info.expected_error < 1.01 * errors[i]);
-        tamis_filter_close(f);
     }
     struct tamis_plan plan;
-    assert_int_equal(tamis_plan_ribbon(1, 0.6, &plan), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_ribbon(1, 1e-9, &plan), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_plan_ribbon(UINT64_MAX, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
+    IS(tamis_plan_ribbon(1, 0.6, &plan), TAMIS_ERR_RANGE);
+    IS(tamis_plan_ribbon(1, 1e-9, &plan), TAMIS_ERR_RANGE);
+    IS(tamis_plan_ribbon(UINT64_MAX, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
 }
 
 /* A plan of many filters is kept by all of them together, and by each within a page. */
-static void sizes_are_not_above_the_plan(void **state)
+TEST(sizes_are_not_above_the_plan)
 {
     static const double errors[] = {0.05, 0.001, 1e-6};
     uint64_t planned = 0, built_bytes = 0;
-    (void)state;
     for (size_t n = 3000; n <= MAX_KEYS; n = n * 7 / 4)
         for (size_t i = 0; i < 3; i++) {
             struct tamis_builder_options o = options(errors[i]);
             struct tamis_plan plan;
             struct commit c = commit_of(built("below", &o, n));
-            assert_int_equal(tamis_plan_ribbon(n, errors[i], &plan), 0);
+            OK(tamis_plan_ribbon(n, errors[i], &plan));
             assert_true(c.committed_bytes <= plan.file_bytes + PAGE_BYTES);
             planned += plan.file_bytes;
             built_bytes += c.committed_bytes;
@@ -188,24 +173,7 @@ static void sizes_are_not_above_the_plan(void **state)
     assert_true(built_bytes <= planned && built_bytes > planned / 100 * 97);
 }
 
-static int set_up(void **state)
-{
-    random_hashes(keys, MAX_KEYS);
-    random_hashes(others, N_OTHERS);
-    tamis_domain_init(&domain, 1, 77);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, MAX_KEYS), random_hashes(others, N_OTHERS),
+       tamis_domain_init(&domain, 1, 77))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_keys),
-        cmocka_unit_test(any_error),
-        cmocka_unit_test(the_same_file_anyhow),
-        cmocka_unit_test(poor_hashes),
-        cmocka_unit_test(what_it_refuses),
-        cmocka_unit_test(sizes_are_as_planned),
-        cmocka_unit_test(sizes_are_not_above_the_plan),
-    };
-    return cmocka_run_group_tests_name("ribbon", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

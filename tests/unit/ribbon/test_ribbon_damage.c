@@ -1,9 +1,9 @@
 /* Damaged ribbons: a page that failed its check is DAMAGED for each key that maps to
  * it, in every stage, and never bumps a key. A page that is lost while a reader has the
  * file mapped is not believed either. */
+#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 #include "format/ribbon.h"
-#include "lib/filter/view.h"
 
 enum { N = 60000, N_OTHERS = 20000 };
 
@@ -60,29 +60,25 @@ static void ask_all(struct tamis_filter *f, const uint8_t *file, const struct co
     for (size_t i = 0; i < n; i++) {
         enum tamis_reason why, want = expected(file, c, stage, page, hashes[i]);
         ask(f, hashes[i], &why);
-        assert_int_equal(why, want);
-        assert_int_equal(absent[i / 64] >> i % 64 & 1, want == TAMIS_NO_REASON);
+        IS(why, want);
+        IS(absent[i / 64] >> i % 64 & 1, want == TAMIS_NO_REASON);
         n_absent -= want == TAMIS_NO_REASON;
     }
-    assert_int_equal(n_absent, 0);
+    IS(n_absent, 0);
 }
 
 static struct tamis_filter *open_checking(const char *path, enum tamis_check check)
 {
-    struct tamis_filter_options o = {.size = sizeof o, .check = check};
-    struct tamis_filter *f;
-    assert_int_equal(tamis_filter_open(path, &o, &f, NULL), 0);
-    return f;
+    return OPEN_AS(path, .check = check);
 }
 
 /* Each page of each stage of ribbon, by a bit, by zeros and by ones. */
-static void a_bad_page_is_damaged(void **state)
+TEST(a_bad_page_is_damaged)
 {
     static const enum tamis_check modes[] = {TAMIS_CHECK_LAZY, TAMIS_CHECK_STRICT};
     struct commit c = commit_of(whole);
     size_t n_bytes;
     uint8_t *file = file_read(whole, &n_bytes), bytes[PAGE_BYTES];
-    (void)state;
     for (uint32_t s = 0; s + 1 < c.n_stages; s++)
         for (uint64_t page = 0; page < c.stages[s].length / PAGE_BYTES;
              page += 1 + page / 2) {
@@ -96,92 +92,72 @@ static void a_bad_page_is_damaged(void **state)
             file_copy(whole, path);
             file_poke(path, at, bytes, sizeof bytes);
             for (size_t m = 0; m < 2; m++) {
-                struct tamis_filter *f = open_checking(path, modes[m]);
+                FILTER f = open_checking(path, modes[m]);
                 ask_all(f, file, &c, s, page, keys, m ? 2000 : N);
                 ask_all(f, file, &c, s, page, others, m ? 1000 : N_OTHERS);
                 ask_all(f, file, &c, s, page, others, 100);
-                tamis_filter_close(f);
             }
         }
     free(file);
 }
 
 /* A bad page of the last stage is ones: it loses nothing, and nothing else changes. */
-static void a_bad_last_stage_is_ones(void **state)
+TEST(a_bad_last_stage_is_ones)
 {
     struct commit c = commit_of(whole);
     const char *path = path_of("bad");
     static const uint8_t zeros[PAGE_BYTES];
-    (void)state;
     file_copy(whole, path);
     file_poke(path, c.stages[c.n_stages - 1].offset, zeros, sizeof zeros);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N), 0);
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, N), 0);
     assert_true(count_absent(f, others, N_OTHERS) > N_OTHERS / 2);
-    tamis_filter_close(f);
 }
 
 /* Pages that were found good, and are lost after that. */
-static void a_lost_page_is_not_believed(void **state)
+TEST_WITH_GUARD(a_lost_page_is_not_believed)
 {
     struct commit c = commit_of(whole);
     size_t n_bytes;
-    uint8_t *file = file_read(whole, &n_bytes);
-    (void)state;
+    FREED uint8_t *file = file_read(whole, &n_bytes);
     for (unsigned few = 0; few < 2; few++) {
         const char *path = path_of("cut");
         file_copy(whole, path);
-        struct tamis_filter *f = open_checking(path, TAMIS_CHECK_FULL);
+        FILTER f = open_checking(path, TAMIS_CHECK_FULL);
         ask_all(f, file, &c, MAX_STAGES, 0, others, N_OTHERS);
         cut(path, c.stages[0].offset + PAGE_BYTES);
         /* In calls of each size; single probes last, when all pages are lost. */
         uint64_t absent[N / 64 + 1];
         for (size_t i = 0, n = few ? 8 : N; i < N; i += n)
-            assert_int_equal(tamis_filter_probe_batch(f, domain.tag, keys + i,
-                                                      N - i < n ? N - i : n, absent,
-                                                      NULL),
-                             0);
-        assert_int_equal(count_absent(f, keys, N), 0);
+            IS(tamis_filter_probe_batch(f, domain.tag, keys + i, N - i < n ? N - i : n,
+                                        absent, NULL),
+               0);
+        IS(count_absent(f, keys, N), 0);
         tamis_filter_close(f);
         file_copy(whole, path);
         f = open_checking(path, TAMIS_CHECK_FULL);
         ask_all(f, file, &c, MAX_STAGES, 0, others, N_OTHERS);
         cut(path, c.stages[0].offset + PAGE_BYTES);
-        assert_int_equal(count_absent(f, keys, N), 0);
-        tamis_filter_close(f);
+        IS(count_absent(f, keys, N), 0);
     }
-    free(file);
 }
 
 /* One page alone, as its sector is unreadable: the other stages are as they were, and
  * lack its keys. Ones bump every key. */
-static void one_lost_page_bumps_no_key(void **state)
+TEST_WITH_GUARD(one_lost_page_bumps_no_key)
 {
     struct commit c = commit_of(whole);
     size_t n_bytes;
-    uint8_t *file = file_read(whole, &n_bytes);
-    (void)state;
+    FREED uint8_t *file = file_read(whole, &n_bytes);
     for (uint32_t stage = 0; stage + 1 < c.n_stages; stage++) {
-        struct tamis_filter *f = open_checking(whole, TAMIS_CHECK_FULL);
+        FILTER f = open_checking(whole, TAMIS_CHECK_FULL);
         struct view *v = atomic_load(&f->view);
         ask_all(f, file, &c, MAX_STAGES, 0, keys, N);
         assert_true(lost_replace((uintptr_t)v->stages[stage].bits));
         ask_all(f, file, &c, stage, 0, keys, N);
         ask_all(f, file, &c, stage, 0, others, N_OTHERS);
         ask_all(f, file, &c, stage, 0, keys, 40);
-        tamis_filter_close(f);
     }
-    free(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bad_page_is_damaged),
-        cmocka_unit_test(a_bad_last_stage_is_ones),
-        TEST_WITH_GUARD(a_lost_page_is_not_believed),
-        TEST_WITH_GUARD(one_lost_page_bumps_no_key),
-    };
-    return cmocka_run_group_tests_name("damaged ribbons", tests, set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

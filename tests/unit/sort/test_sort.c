@@ -9,12 +9,6 @@ enum { MOST = 60000, N_SHAPES = 8 };
 
 static uint64_t hashes[MOST], wanted[MOST];
 
-static int compare_u64(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Uniform ones, and those that an adversary or an accident may send. */
 static uint64_t shaped(unsigned shape, size_t i)
 {
@@ -42,9 +36,8 @@ static void make(unsigned shape, size_t n)
 static const size_t sizes[] = {0, 1, 2, 24, 25, 26, 600, 4095, 4096, 4097, MOST};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
-static void test_sorts(void **state)
+TEST(test_sorts)
 {
-    (void)state;
     for (unsigned shape = 0; shape < N_SHAPES; shape++)
         for (size_t i = 0; i < N_SIZES; i++) {
             make(shape, sizes[i]);
@@ -54,9 +47,8 @@ static void test_sorts(void **state)
 }
 
 /* Hashes that were made so that each bucket of a step holds all of the next one. */
-static void test_sorts_nested(void **state)
+TEST(test_sorts_nested)
 {
-    (void)state;
     for (size_t i = 0; i < MOST; i++)
         hashes[i] = wanted[i] = random_u64() >> random_below(64);
     qsort(wanted, MOST, sizeof *wanted, compare_u64);
@@ -109,24 +101,23 @@ static void expect_merged(size_t n, size_t n_runs)
     for (size_t i = 0; i < n; i++)
         if (i == 0 || wanted[i] != wanted[i - 1])
             wanted[kept++] = wanted[i];
-    assert_int_equal(merge_create(sources, n_runs, 1 << random_below(21), &m), 0);
+    IS(merge_create(sources, n_runs, 1 << random_below(21), &m), 0);
     do {
-        assert_int_equal(merge_next(m, &block, &n_block), 0);
+        IS(merge_next(m, &block, &n_block), 0);
         assert_true(got + n_block <= kept);
         assert_memory_equal(wanted + got, block, n_block * sizeof *block);
         got += n_block;
     } while (n_block > 0);
-    assert_int_equal(got, kept);
-    assert_int_equal(merge_repeats(m), n - kept);
-    assert_int_equal(merge_next(m, &block, &n_block), 0);
-    assert_int_equal(n_block, 0);
+    IS(got, kept);
+    IS(merge_repeats(m), n - kept);
+    IS(merge_next(m, &block, &n_block), 0);
+    IS(n_block, 0);
     merge_free(m);
 }
 
-static void test_merges(void **state)
+TEST(test_merges)
 {
     static const size_t blocks[] = {1, 7, 512, 1024, 5000, MOST};
-    (void)state;
     for (unsigned shape = 0; shape < N_SHAPES; shape++)
         for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
             for (size_t n_runs = 1; n_runs <= MOST_SOURCES; n_runs = n_runs * 2 + 1) {
@@ -137,18 +128,16 @@ static void test_merges(void **state)
             }
 }
 
-static void test_nothing_to_merge(void **state)
+TEST(test_nothing_to_merge)
 {
-    (void)state;
     expect_merged(0, 0);
     make_runs(0, 3, 10);
     expect_merged(0, 3);
 }
 
 /* Equal hashes lie on both sides of every bound that a node may choose. */
-static void test_merges_repeats(void **state)
+TEST(test_merges_repeats)
 {
-    (void)state;
     for (size_t i = 0; i < MOST; i++)
         hashes[i] = wanted[i] = i % (MOST / 4) / 3000;
     qsort(wanted, MOST, sizeof *wanted, compare_u64);
@@ -159,30 +148,21 @@ static void test_merges_repeats(void **state)
     expect_merged(MOST, 4);
 }
 
-static void test_failing_source(void **state)
+TEST(test_failing_source)
 {
     struct merge *m;
     const uint64_t *block;
     size_t n;
     int err = 0;
-    (void)state;
     make(0, 9000);
     make_runs(9000, 5, 100);
     runs[3].error = EIO;
-    assert_int_equal(merge_create(sources, 5, SIZE_MAX, &m), 0);
+    IS(merge_create(sources, 5, SIZE_MAX, &m), 0);
     do
         err = merge_next(m, &block, &n);
     while (!err && n > 0);
-    assert_int_equal(err, EIO);
+    IS(err, EIO);
     merge_free(m);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sorts),          cmocka_unit_test(test_sorts_nested),
-        cmocka_unit_test(test_merges),         cmocka_unit_test(test_nothing_to_merge),
-        cmocka_unit_test(test_merges_repeats), cmocka_unit_test(test_failing_source),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -3,6 +3,7 @@
 #define TAMIS_TESTS_BACKUP_SUPPORT_H
 
 #include "tests/support/repair_support.h"
+#include "tests/support/still_disk.h"
 
 static UNUSED struct tamis_backup_report backed_up;
 
@@ -10,7 +11,11 @@ static UNUSED int backup_code(struct tamis_store *s, const char *to,
                               struct tamis_diag *diag)
 {
     seen.n = 0;
-    return tamis_store_backup(s, path_of(to), see, NULL, &backed_up, diag);
+    return tamis_store_backup(
+        s, path_of(to),
+        &(struct tamis_backup_options){
+            .size = sizeof(struct tamis_backup_options), .found = see, .ctx = NULL},
+        &backed_up, diag);
 }
 
 static UNUSED void backup(struct tamis_store *s, const char *to)
@@ -23,16 +28,8 @@ static UNUSED void backup(struct tamis_store *s, const char *to)
 static UNUSED struct tamis_store *store_agw_bare(const char *name)
 {
     struct tamis_store *s = store_agw(name);
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_put_bare(e, "bare", 4, NULL, NULL));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, tamis_edit_put_bare(edit, "bare", 4, NULL, NULL));
     return s;
-}
-
-static UNUSED void check_agw_bare(struct tamis_store *s)
-{
-    check_agw(s);
-    assert_int_equal(reason_of(s, "bare", 1), TAMIS_NO_FILTER);
 }
 
 static UNUSED const char *file_in(const char *store, const char *original)

@@ -1,45 +1,18 @@
 /* Backup of damaged filters: what was damaged is damaged in the copy, and what is
  * damaged on the way is told. */
-#include "tests/unit/store_backup/backup_support.h"
-
-#include <sys/mman.h>
-
-static size_t n_damaged_pages(const char *path)
-{
-    struct tamis_verify v;
-    struct tamis_filter *f = open_filter(path);
-    tamis_filter_verify(f, &v, NULL);
-    tamis_filter_close(f);
-    return v.n_damaged;
-}
+#include "tests/support/shop/shop.h"
 
 /* A page that is bad is as bad in the copy; digests and floors are not made anew. */
-static void damage_is_not_laundered(void **state)
+TEST_OF_SCENES(damage_is_not_laundered)
 {
-    (void)state;
-    struct tamis_store *s = store_agw_bare("s");
-    const char *a = file_of(s, "s", "a"), *g = file_of(s, "s", "g"),
-               *w = file_of(s, "s", "w");
-    struct commit c = commit_of(w);
-    flip(a, PAGE_BYTES + 700);
-    lose_page(g);
-    uint8_t zeros[PAGE_BYTES] = {0};
-    file_poke(w, c.stages[0].offset, zeros, sizeof zeros);
-    size_t n_a = n_damaged_pages(a), n_g = n_damaged_pages(g), n_w = n_damaged_pages(w);
-    assert_true(n_a && n_g && n_w);
-    backup(s, "b");
-    assert_int_equal(backed_up.n_damaged, 3);
-    assert_int_equal(backed_up.n_left, 0);
-    SAW("noted a filters/");
-    SAW("noted g filters/");
-    SAW("noted w filters/");
-    assert_int_equal(n_damaged_pages(file_in("b", a)), n_a);
-    assert_int_equal(n_damaged_pages(file_in("b", g)), n_g);
-    assert_int_equal(n_damaged_pages(file_in("b", w)), n_w);
-    struct tamis_store *b = store_open("b");
-    check_agw_bare(b);
-    tamis_store_close(b);
-    remove_both(s);
+    scene("damage");
+    steps(AGW "close");
+    uint64_t page = commit_of(path_at("w")).stages[0].offset / PAGE_BYTES;
+    steps("flip a 4796; lose_page g; zero w %llu; backup b; is damaged=3 left=0;"
+          "says noted a filters/; says noted g filters/; says noted w filters/;"
+          "bad a =b/filters/{a}; bad g =b/filters/{g}; bad w =b/filters/{w}; use "
+          "b;" HAS_AGW,
+          (unsigned long long)page);
 }
 
 static bool is_file(int fd)
@@ -59,19 +32,15 @@ static int losing_fsync(int fd)
 }
 
 /* Between being written and being checked each copy loses a page. */
-static void damage_on_the_way_is_told(void **state)
+TEST_OF_SCENES(damage_on_the_way_is_told)
 {
-    (void)state;
-    struct tamis_store *s = store_agw_bare("s");
+    scene("each copy loses a page");
+    steps(AGW);
     calls_before = io_calls;
     io_calls.fsync = losing_fsync;
-    backup(s, "b");
+    steps("backup b");
     io_calls = calls_before;
-    assert_int_equal(backed_up.n_damaged, 3);
-    struct tamis_store *b = store_open("b");
-    check_agw_bare(b);
-    tamis_store_close(b);
-    remove_both(s);
+    steps("is damaged=3; use b;" HAS_AGW);
 }
 
 static unsigned fail_read_of_copy, n_reads_of_copy;
@@ -85,24 +54,23 @@ static int marking_fsync(int fd)
 
 static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
 {
-    if (written && ++n_reads_of_copy == fail_read_of_copy)
+    bool of_copy = written && n >= PAGE_BYTES; /* not of the lock file's head */
+    if (of_copy && ++n_reads_of_copy == fail_read_of_copy)
         return errno = EIO, -1;
     return calls_before.pread(fd, buf, n, at);
 }
 
 static void *no_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
-    (void)at, (void)n, (void)prot, (void)flags, (void)fd, (void)offset;
     errno = ENOMEM;
     return MAP_FAILED;
 }
 
 /* Nothing is mapped for it, where a disk that fails would be a signal (R15). */
-static void copies_are_checked_by_reading(void **state)
+TEST_OF_SCENES(copies_are_checked_by_reading)
 {
-    struct tamis_diag diag;
-    (void)state;
-    struct tamis_store *s = store_agw_bare("s");
+    scene("reads that fail");
+    steps(AGW);
     calls_before = io_calls;
     io_calls.fsync = marking_fsync;
     io_calls.pread = failing_pread;
@@ -110,50 +78,25 @@ static void copies_are_checked_by_reading(void **state)
     for (fail_read_of_copy = 1; fail_read_of_copy <= 2; fail_read_of_copy++) {
         written = false;
         n_reads_of_copy = 0;
-        assert_int_equal(backup_code(s, "b", &diag), EIO); /* header, first page */
+        steps("fails EIO backup b"); /* header, first page */
     }
-    backup(s, "b");
+    fail_read_of_copy = 0;
+    steps("backup b; is files=3");
     io_calls = calls_before;
-    assert_int_equal(backed_up.n_files, 3);
-    remove_both(s);
 }
 
 /* Floors that fail their own check fail in the copy, and condemned pages stay so. */
-static void bad_floors_stay_bad(void **state)
+TEST_OF_SCENES(bad_floors_stay_bad)
 {
-    (void)state;
-    struct tamis_store *s = store_agw_bare("s");
-    const char *g = file_of(s, "s", "g");
-    struct commit c = commit_of(g);
-    flip(g, c.stages[c.n_stages - 1].floors_offset + 100);
-    lose_page(g); /* of another stage */
-    size_t n = n_damaged_pages(g);
-    assert_true(c.n_stages > 1 && n > 1);
-    backup(s, "b");
-    assert_int_equal(n_damaged_pages(file_in("b", g)), n);
-    struct tamis_store *b = store_open("b");
-    check_agw_bare(b);
-    grow_keys(b, "g", 6000, 100, 8); /* its writer condemns them for good */
-    size_t condemned = n_damaged_pages(file_in("b", g));
-    assert_true(condemned > 0);
-    backup(b, "b2");
-    assert_int_equal(n_damaged_pages(file_in("b2", g)), condemned);
-    tamis_store_close(b);
-    b = store_open("b2");
-    check_agw_bare(b);
-    check_keys(b, "g", 6000, 100);
-    tamis_store_close(b);
-    remove_both(s);
-    remove_tree("b2");
+    scene("bad floors");
+    steps(AGW "close");
+    struct commit c = commit_of(path_at("g"));
+    assert_true(c.n_stages > 1);
+    steps("flip g %llu; lose_page g; backup b; call it =b/filters/{g}; bad g it; use "
+          "b;" HAS_AGW
+          "grow g 6000 100 8; call it g;" /* its writer condemns them for good */
+          "backup b2; bad it =b2/filters/{it}; use b2;" HAS_AGW "has g 6000 100",
+          (unsigned long long)c.stages[c.n_stages - 1].floors_offset + 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damage_is_not_laundered),
-        cmocka_unit_test(damage_on_the_way_is_told),
-        cmocka_unit_test(copies_are_checked_by_reading),
-        cmocka_unit_test(bad_floors_stay_bad),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* Backup while writers commit and segments come and go. */
 #include "tests/unit/store_backup/backup_support.h"
 
-#include <pthread.h>
-
 /* ---- a writer between two reads of the backup ---- */
 
 /* Called before or after a read of bits. */
@@ -36,7 +34,6 @@ static ssize_t interrupted_pread(int fd, void *buf, size_t n, off_t at)
 
 static int interruptions_on(void **state)
 {
-    (void)state;
     calls_before = io_calls;
     io_calls.pread = interrupted_pread;
     return 0;
@@ -59,29 +56,27 @@ static void add_many(void)
 /* Keys 0 .. watermark - 1 are in, and no page is damaged for nothing. */
 static void check_watermark(const char *store)
 {
-    struct tamis_store *b = store_open(store);
+    STORE b = store_open(store);
     struct commit c = commit_of(file_of(b, store, "g"));
     assert_true(c.watermark >= 10);
     check_keys(b, "g", 0, c.watermark);
-    assert_int_equal(reason_of(b, "g", 99999), ABSENT_HERE);
+    IS(reason_of(b, "g", 99999), ABSENT_HERE);
     grow_keys(b, "g", c.watermark, 10, c.watermark + 10);
     check_keys(b, "g", 0, c.watermark + 10);
-    tamis_store_close(b);
 }
 
-static void commits_between_the_reads(void **state)
+TEST_WITH(interruptions_on, faults_off, commits_between_the_reads)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         bool after = i & 1, growth = i & 2;
         struct tamis_store *s = store_of_g();
         grow_keys(s, "g", 0, 10, 10);
-        OK(tamis_store_writer(s, "g", 1, &writing, NULL));
+        OK(tamis_store_writer(s, "g", 1, NULL, &writing, NULL));
         *(after ? &after_bits : &before_bits) = growth ? add_many : add_and_commit;
         backup(s, "b");
         assert_null(after_bits);
         assert_null(before_bits);
-        assert_int_equal(backed_up.n_damaged + backed_up.n_left, 0);
+        IS(backed_up.n_damaged + backed_up.n_left, 0);
         check_watermark("b");
         OK(tamis_writer_close(writing));
         remove_both(s);
@@ -96,9 +91,8 @@ static void drop_the_other(void)
     drop_segment(dropping, "h");
 }
 
-static void a_segment_dropped_between_the_reads(void **state)
+TEST_WITH(interruptions_on, faults_off, a_segment_dropped_between_the_reads)
 {
-    (void)state;
     dropping = store_new("s");
     put_growing(dropping, "g");
     put_growing(dropping, "h");
@@ -106,11 +100,11 @@ static void a_segment_dropped_between_the_reads(void **state)
     before_bits = drop_the_other;
     backup(dropping, "b");
     assert_null(before_bits);
-    assert_int_equal(backed_up.n_left, 0);
-    assert_int_equal(backed_up.n_files, 2);
+    IS(backed_up.n_left, 0);
+    IS(backed_up.n_files, 2);
     struct tamis_store *b = store_open("b");
     check_keys(b, "h", 0, 90);
-    assert_int_equal(reason_of(b, "h", 99999), ABSENT_HERE);
+    IS(reason_of(b, "h", 99999), ABSENT_HERE);
     tamis_store_close(b);
     tamis_store_close(dropping);
     remove_tree("s");
@@ -125,7 +119,7 @@ static void condemn_half(void)
 {
     size_t n;
     struct commit c = commit_of(condemned_file);
-    uint8_t *bytes = file_read(condemned_file, &n);
+    FREED uint8_t *bytes = file_read(condemned_file, &n);
     uint64_t at = c.stages[0].offset;
     while (all_zero(bytes + at, PAGE_BYTES))
         at += PAGE_BYTES;
@@ -142,19 +136,17 @@ static void condemn_half(void)
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
         memset(half + i * SECTOR_BYTES, 0xff, SECTOR_BYTES / 2);
     file_poke(condemned_file, at, half, sizeof half);
-    free(bytes);
 }
 
-static void a_page_condemned_between_the_reads(void **state)
+TEST_WITH(interruptions_on, faults_off, a_page_condemned_between_the_reads)
 {
-    (void)state;
     struct tamis_store *s = store_of_g();
     grow_keys(s, "g", 0, 90, 10);
     condemned_file = file_of(s, "s", "g");
     before_bits = condemn_half;
     backup(s, "b");
     assert_null(before_bits);
-    assert_int_equal(backed_up.n_damaged, 1);
+    IS(backed_up.n_damaged, 1);
     struct tamis_store *b = store_open("b");
     check_keys(b, "g", 0, 90);
     tamis_store_close(b);
@@ -175,8 +167,7 @@ enum { MOST_KEYS = 30000 }; /* then it only commits: all are looked for each tim
 static void *commit_always(void *arg)
 {
     struct shared *x = arg;
-    struct tamis_writer *w;
-    OK(tamis_store_writer(x->store, "g", 1, &w, NULL));
+    WRITER w = writer_of(x->store, "g");
     for (uint64_t i = 0; !x->stop;) {
         for (uint64_t end = i + 7; i < end && i < MOST_KEYS; i++) {
             char text[32];
@@ -186,17 +177,14 @@ static void *commit_always(void *arg)
         OK(tamis_writer_commit(w, i, NULL));
         x->acknowledged = i;
     }
-    OK(tamis_writer_close(w));
     return NULL;
 }
 
 static void put_number(struct tamis_edit *e, const char *name)
 {
-    struct tamis_builder *b;
-    OK(tamis_edit_builder(e, name, strlen(name), 0, NULL, &b, NULL));
+    BUILDER b = builder_in(e, name, NULL);
     OK(tamis_builder_add_key(b, name, strlen(name)));
     OK(tamis_edit_put(e, b, NULL));
-    tamis_builder_free(b);
 }
 
 /* Replaces a few segments over and over, so that files come and go. */
@@ -216,12 +204,11 @@ static void *edit_always(void *arg)
     return NULL;
 }
 
-static void while_all_goes_on(void **state)
+TEST(while_all_goes_on)
 {
     enum { ROUNDS = 12 };
     pthread_t writer, editor;
     struct shared x = {.stop = false};
-    (void)state;
     x.store = store_new("s");
     put_growing(x.store, "g");
     OK(pthread_create(&writer, NULL, commit_always, &x));
@@ -243,15 +230,13 @@ static void while_all_goes_on(void **state)
         assert_true(c.watermark >= before);
         last = c.watermark;
         check_keys(b, "g", 0, c.watermark);
-        assert_int_equal(backed_up.n_segments, 5);
-        assert_int_equal(n_filter_files("b"), 5);
+        IS(backed_up.n_segments, 5);
+        IS(n_filter_files("b"), 5);
         grow_keys(b, "g", c.watermark, 5, c.watermark + 5);
         struct tamis_snapshot *snap = snapshot_of(b);
         for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
-            struct tamis_filter *f;
-            struct tamis_verify v;
-            OK(tamis_snapshot_filter(snap, i, &f, NULL));
-            OK(tamis_filter_verify(f, &v, NULL));
+            struct tamis_filter *f = filter_at(snap, i);
+            verified(f);
         }
         tamis_snapshot_release(snap);
         tamis_store_close(b);
@@ -267,16 +252,4 @@ static void while_all_goes_on(void **state)
     remove_tree("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(commits_between_the_reads, interruptions_on,
-                                        faults_off),
-        cmocka_unit_test_setup_teardown(a_segment_dropped_between_the_reads,
-                                        interruptions_on, faults_off),
-        cmocka_unit_test_setup_teardown(a_page_condemned_between_the_reads,
-                                        interruptions_on, faults_off),
-        cmocka_unit_test(while_all_goes_on),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

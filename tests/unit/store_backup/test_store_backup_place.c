@@ -1,15 +1,6 @@
 /* Where a backup goes: file systems that cannot do all, and names that are taken while
  * it is made. */
-#include "tests/support/repair_support.h"
-
-static int backup_code(struct tamis_store *s)
-{
-    struct tamis_diag diag = {0};
-    int rc = tamis_store_backup(s, path_of("b"), NULL, NULL, NULL, &diag);
-    if (rc)
-        print_message("%s: %s\n", diag.file, diag.what);
-    return rc;
-}
+#include "tests/support/shop/shop.h"
 
 /* Called just before the backup gets its name. */
 static void (*at_naming)(void);
@@ -40,69 +31,42 @@ static int poor_rename(int from_dir, const char *from, int to_dir, const char *t
 static int no_link(int from_dir, const char *from, int to_dir, const char *to,
                    int flags)
 {
-    (void)from_dir, (void)from, (void)to_dir, (void)to, (void)flags;
     return errno = EPERM, -1;
 }
 
-static int poor_file_system(void **state)
+static void on_a_poor_file_system(const char *text)
 {
-    (void)state;
     calls_before = io_calls;
     io_calls.renameat2 = poor_rename;
     io_calls.linkat = no_link;
-    return 0;
-}
-
-static struct tamis_store *make(void)
-{
-    struct io_calls poor = io_calls;
+    steps("%s", text);
     io_calls = calls_before;
-    struct tamis_store *s = store_new("s");
-    put_bound(s, "a", 0, 10, "A", 1);
-    put_growing(s, "g");
-    grow_keys(s, "g", 10, 10, 1);
-    io_calls = poor;
-    return s;
 }
 
-static void no_hard_links_and_no_careful_rename(void **state)
+#define A_AND_G "put a 0 10 binding=A rank=1; growing g; grow g 10 10 1;"
+
+TEST_OF_SCENES(no_hard_links_and_no_careful_rename)
 {
-    (void)state;
-    struct tamis_store *s = make();
-    OK(backup_code(s));
-    assert_int_equal(count_files(test_dir), 2);
-    assert_int_equal(count_files(path_of("b")), 2);
-    struct tamis_store *b = store_open("b");
-    check_keys(b, "a", 0, 10);
-    check_keys(b, "g", 10, 10);
-    tamis_store_close(b);
-    remove_both(s);
+    scene("no hard links");
+    steps(A_AND_G);
+    on_a_poor_file_system("backup b");
+    IS(count_files(test_dir), 2);
+    IS(count_files(path_of("b")), 2);
+    on_a_poor_file_system("use b; has a 0 10; has g 10 10"); /* without a lock file */
 }
 
-static void what_appears_meanwhile_stays(void **state)
+TEST_OF_SCENES(what_appears_meanwhile_stays)
 {
     static void (*const ways[])(void) = {in_the_way, directory_in_the_way};
-    (void)state;
-    struct tamis_store *s = make();
     for (size_t i = 0; i < 2; i++) {
+        scene("something of that name");
+        steps(A_AND_G);
         at_naming = ways[i];
-        assert_int_equal(backup_code(s), TAMIS_ERR_EXISTS);
+        on_a_poor_file_system("fails EXISTS backup b");
         assert_null(at_naming);
-        assert_int_equal(count_files(test_dir), 2); /* s, and that */
+        IS(count_files(test_dir), 2); /* s, and that */
         file_has(path_of(i ? "b/file" : "b"), "mine", 4);
-        remove_tree("b");
     }
-    tamis_store_close(s);
-    remove_tree("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_hard_links_and_no_careful_rename,
-                                        poor_file_system, faults_off),
-        cmocka_unit_test_setup_teardown(what_appears_meanwhile_stays, poor_file_system,
-                                        faults_off),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -13,8 +13,8 @@ static struct tamis_store *open_copy(const char *name)
     char command[2000];
     snprintf(command, sizeof command, "rm -rf %s/store && cp -r %s%s %s/", test_dir,
              GOLDEN, name, test_dir);
-    assert_int_equal(system(command), 0);
-    if (tamis_store_open(path_of("store"), &store, &diag) != 0)
+    OK(system(command));
+    if (tamis_store_open(path_of("store"), NULL, &store, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
     return store;
 }
@@ -30,15 +30,14 @@ static size_t check_answers(const char *name, size_t *n_absent)
     struct answers list = {.in = fopen(path, "r")};
     size_t n = 0;
     *n_absent = 0;
-    assert_int_equal(tamis_snapshot_current(store, &now, NULL), 0);
+    OK(tamis_snapshot_current(store, &now, NULL));
     assert_non_null(list.in);
     while (answers_next(&list)) {
         struct tamis_key k = tamis_key_of(&domain, list.key, list.key_bytes);
         struct tamis_target t;
         enum tamis_reason why;
-        assert_int_equal(tamis_snapshot_find(now, list.run.who, strlen(list.run.who),
-                                             NULL, 0, 0, &t),
-                         0);
+        OK(tamis_snapshot_find(now, list.run.who, strlen(list.run.who), NULL, 0, 0,
+                               &t));
         tamis_snapshot_probe(now, &t, &k, &why);
         assert_string_equal(tamis_reason_name(why),
                             list.absent ? "ABSENT" : list.run.maybe);
@@ -52,34 +51,32 @@ static size_t check_answers(const char *name, size_t *n_absent)
     return n;
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
     size_t n_absent;
-    (void)state;
-    assert_int_equal(check_answers("packs/store", &n_absent), 109 * 300);
+    IS(check_answers("packs/store", &n_absent), 109 * 300);
     assert_true(n_absent > 109 * 200);
-    assert_int_equal(check_answers("store", &n_absent), 1200);
+    IS(check_answers("store", &n_absent), 1200);
     assert_true(n_absent > 300);
 }
 
-static void test_records(void **state)
+TEST(test_records)
 {
     struct tamis_store *store;
     struct tamis_store_info info;
     struct tamis_snapshot *now;
     struct tamis_segment_info s;
-    (void)state;
-    assert_int_equal(tamis_store_open(path_of("store"), &store, NULL), 0);
-    assert_int_equal(tamis_store_info(store, &info, NULL), 0);
-    assert_int_equal(info.n_segments, 3);
+    OK(tamis_store_open(path_of("store"), NULL, &store, NULL));
+    OK(tamis_store_info(store, &info, NULL));
+    IS(info.n_segments, 3);
     assert_true(info.complete);
-    assert_int_equal(tamis_snapshot_current(store, &now, NULL), 0);
-    assert_int_equal(tamis_snapshot_segment(now, 2, &s), 0);
-    assert_int_equal(s.name_bytes, 6);
+    OK(tamis_snapshot_current(store, &now, NULL));
+    OK(tamis_snapshot_segment(now, 2, &s));
+    IS(s.name_bytes, 6);
     assert_memory_equal(s.name, "sealed", 6);
-    assert_int_equal(s.rank, 3);
-    assert_int_equal(s.keys, 500);
-    assert_int_equal(s.binding_bytes, 2);
+    IS(s.rank, 3);
+    IS(s.keys, 500);
+    IS(s.binding_bytes, 2);
     assert_memory_equal(s.binding, "B1", 2);
     assert_memory_equal(s.first_key, "key-0\xc3\xa9", 7);
     assert_memory_equal(s.last_key, "key-9\xc3\xa9", 7);
@@ -87,11 +84,4 @@ static void test_records(void **state)
     tamis_store_close(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_records),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -4,9 +4,6 @@
 
 #include <dlfcn.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <sys/syscall.h>
 
 struct copy {
     __typeof__(&tamis_store_open) open;
@@ -56,7 +53,7 @@ static int put(struct copy *c)
 {
     char name[16];
     struct tamis_edit *e;
-    int rc = c->begin(c->store, &e, NULL);
+    int rc = c->begin(c->store, NULL, &e, NULL);
     if (rc)
         return rc;
     snprintf(name, sizeof name, "s%04u", n_done);
@@ -67,7 +64,7 @@ static int put(struct copy *c)
 static void open_it(struct copy *c)
 {
     struct tamis_diag diag = {0};
-    int rc = c->open(path_of("s"), &c->store, &diag);
+    int rc = c->open(path_of("s"), NULL, &c->store, &diag);
     if (rc == TAMIS_ERR_BUSY && strstr(diag.what, "copy"))
         n_refused++;
     else if (rc)
@@ -97,9 +94,8 @@ static int run_order(void *ctx)
         if (two[i].store)
             two[i].close(two[i].store);
     struct tamis_store *s = store_open("s");
-    struct tamis_store_info info;
-    OK(tamis_store_info(s, &info, NULL));
-    assert_int_equal(info.n_segments, n_done);
+    struct tamis_store_info info = store_info(s);
+    IS(info.n_segments, n_done);
     tamis_store_close(s);
     return n_refused != 0;
 }
@@ -112,19 +108,18 @@ static int refused(const char *order)
     assert_true(child >= 0);
     if (child == 0)
         _exit(run_order((void *)(uintptr_t)order));
-    assert_int_equal(waitpid(child, &status, 0), child);
+    IS(waitpid(child, &status, 0), child);
     if (!WIFEXITED(status))
         fail_msg("%s: signal %d", order, WTERMSIG(status));
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    remove_tree("s");
     assert_true(WEXITSTATUS(status) <= 1);
     return WEXITSTATUS(status);
 }
 
 /* ---- tests ---- */
 
-static void the_second_copy_is_refused(void **state)
+TEST_IN_DIR(the_second_copy_is_refused)
 {
-    (void)state;
     static const char *const orders[] = {
         "oOeEcC",     "oOeEEeCc",  "oeOEceEC",  "oOcEEC",       "oOCeec",
         "oOcoeEeCec", "oeOEcOEEC", "oOEeCOeEc", "oOeEcoeEeECc",
@@ -134,10 +129,9 @@ static void the_second_copy_is_refused(void **state)
             fail_msg("%s: both were let in", orders[i]);
 }
 
-static void one_after_the_other_they_may(void **state)
+TEST_IN_DIR(one_after_the_other_they_may)
 {
-    (void)state;
-    assert_int_equal(refused("oecOECoecOEC"), 0);
+    IS(refused("oecOECoecOEC"), 0);
 }
 
 /* ---- what the second copy's close did to the first ---- */
@@ -175,7 +169,7 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
     struct pollfd answer = {.fd = answer_in[0], .events = POLLIN};
     if (tell_other) {
         tell_other = false;
-        assert_int_equal(write(order_out[1], "g", 1), 1);
+        IS(write(order_out[1], "g", 1), 1);
         poll(&answer, 1, 500);
     }
     return (int)syscall(SYS_fdatasync, fd);
@@ -185,7 +179,6 @@ static int commit_beside_another(void *ctx)
 {
     struct copy two[2];
     char committed;
-    (void)ctx;
     start_other();
     load_plugins(two);
     do_one(&two[0], 'o');
@@ -193,22 +186,18 @@ static int commit_beside_another(void *ctx)
     do_one(&two[1], 'c');
     tell_other = true;
     int rc = put(&two[0]);
-    assert_int_equal(read(answer_in[0], &committed, 1), 1);
+    IS(read(answer_in[0], &committed, 1), 1);
     two[0].close(two[0].store);
-    struct tamis_store *s = store_open("s");
-    struct tamis_store_info info;
-    OK(tamis_store_info(s, &info, NULL));
-    assert_int_equal(info.n_segments, (rc == 0) + committed);
-    tamis_store_close(s);
+    STORE s = store_open("s");
+    struct tamis_store_info info = store_info(s);
+    IS(info.n_segments, (rc == 0) + committed);
     return 0;
 }
 
-static void no_commit_beside_it_is_lost(void **state)
+TEST_IN_DIR(no_commit_beside_it_is_lost)
 {
-    (void)state;
     tamis_store_close(store_new("s"));
     in_child(commit_beside_another, NULL);
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* In a namespace of the loader's of its own the copy has its own LMDB, too. */
@@ -217,14 +206,13 @@ static int in_two_namespaces(void *ctx)
     struct copy host = copy_of(dlopen(TAMIS_BUILD_DIR "/libtamis.so", RTLD_NOW));
     struct copy plugin =
         copy_of(dlmopen(LM_ID_NEWLM, TAMIS_BUILD_DIR "/libtamis.so", RTLD_NOW));
-    (void)ctx;
     open_it(&host);
     open_it(&plugin);
-    assert_int_equal(n_refused, 1);
+    IS(n_refused, 1);
     OK(put(&host));
     host.close(host.store);
     open_it(&plugin);
-    assert_int_equal(n_refused, 1);
+    IS(n_refused, 1);
     n_done++;
     OK(put(&plugin));
     plugin.close(plugin.store);
@@ -239,24 +227,21 @@ static int in_two_namespaces(void *ctx)
 #endif
 #endif
 
-static void so_it_is_in_a_namespace_of_its_own(void **state)
+TEST_IN_DIR(so_it_is_in_a_namespace_of_its_own)
 {
-    (void)state;
 #ifdef NO_DLMOPEN
     skip();
 #endif
     tamis_store_close(store_new("s"));
     in_child(in_two_namespaces, NULL);
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static int with_two_stores(void *ctx)
 {
     struct copy two[2];
-    (void)ctx;
     load_plugins(two);
-    OK(two[0].open(path_of("s"), &two[0].store, NULL));
-    OK(two[1].open(path_of("t"), &two[1].store, NULL));
+    OK(two[0].open(path_of("s"), NULL, &two[0].store, NULL));
+    OK(two[1].open(path_of("t"), NULL, &two[1].store, NULL));
     for (int i = 0; i < 2; i++)
         OK(put(&two[i]));
     for (int i = 0; i < 2; i++)
@@ -264,14 +249,11 @@ static int with_two_stores(void *ctx)
     return 0;
 }
 
-static void each_may_have_its_own_store(void **state)
+TEST_IN_DIR(each_may_have_its_own_store)
 {
-    (void)state;
     tamis_store_close(store_new("s"));
     tamis_store_close(store_new("t"));
     in_child(with_two_stores, NULL);
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* A child of the first copy is another process, and may open the store. */
@@ -279,7 +261,7 @@ static int edit_in_child(void *ctx)
 {
     struct copy *c = ctx;
     open_it(c);
-    assert_int_equal(n_refused, 0);
+    IS(n_refused, 0);
     OK(put(c));
     c->close(c->store);
     return 0;
@@ -288,7 +270,6 @@ static int edit_in_child(void *ctx)
 static int forked(void *ctx)
 {
     struct copy two[2];
-    (void)ctx;
     load_plugins(two);
     open_it(&two[0]);
     in_child(edit_in_child, &two[1]);
@@ -298,12 +279,10 @@ static int forked(void *ctx)
     return 0;
 }
 
-static void a_forked_child_is_another_process(void **state)
+TEST_IN_DIR(a_forked_child_is_another_process)
 {
-    (void)state;
     tamis_store_close(store_new("s"));
     in_child(forked, NULL);
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- the byte ---- */
@@ -322,33 +301,29 @@ static int open_code(void *code)
 {
     struct copy two[2];
     load_plugins(two);
-    assert_int_equal(two[0].open(path_of("s"), &two[0].store, NULL), *(int *)code);
+    IS(two[0].open(path_of("s"), NULL, &two[0].store, NULL), *(int *)code);
     return 0;
 }
 
-static void without_proc_the_number_is_enough(void **state)
+TEST_IN_DIR(without_proc_the_number_is_enough)
 {
     static const int missing[] = {ENOENT, ENOTDIR, EACCES};
-    (void)state;
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
         no_namespace = missing[i];
-        assert_int_equal(refused("oOeEcC"), 1);
-        assert_int_equal(refused("oecOECoec"), 0);
+        IS(refused("oOeEcC"), 1);
+        IS(refused("oecOECoec"), 0);
     }
     no_namespace = 0;
     tamis_store_close(store_new("s"));
     no_namespace = ENOMEM; /* there may be one */
     in_child(open_code, &no_namespace);
     no_namespace = 0;
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* A copy may be of another version: all of them take the same byte (SPEC.md 13). */
-static void each_version_takes_the_same_byte(void **state)
+TEST_IN_DIR(each_version_takes_the_same_byte)
 {
-    struct stat st;
-    (void)state;
-    OK(stat("/proc/self/ns/pid", &st));
+    struct stat st = stat_of("/proc/self/ns/pid");
     for (int proc = 0; proc < 2; proc++) {
         off_t n = proc ? (off_t)(st.st_ino & UINT32_MAX) : 0;
         off_t at = ((off_t)1 << 62) + (n << 22) + getpid();
@@ -360,7 +335,7 @@ static void each_version_takes_the_same_byte(void **state)
         assert_true(l.l_type == F_RDLCK && l.l_start == at && l.l_len == 1);
         close(fd);
         tamis_store_close(s);
-        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_tree("s");
     }
     no_namespace = 0;
 }
@@ -398,48 +373,31 @@ static int close_beside_children(void *ctx)
 {
     struct copy two[2];
     int status;
-    (void)ctx;
     load_plugins(two);
     OK(pipe(may_end));
     open_it(&two[0]);
     forks_in_the_look = true;
     open_it(&two[1]);
     assert_false(forks_in_the_look);
-    assert_int_equal(n_refused, 1);
+    IS(n_refused, 1);
     do_one(&two[0], 'c');
     open_it(&two[0]); /* who was refused has no lock */
     fork_early();
     do_one(&two[0], 'c');
     open_it(&two[1]); /* nor has who has closed it */
-    assert_int_equal(n_refused, 1);
+    IS(n_refused, 1);
     OK(put(&two[1]));
     do_one(&two[1], 'c');
     close(may_end[1]);
     while (wait(&status) > 0)
-        assert_int_equal(status, 0);
+        IS(status, 0);
     return 0;
 }
 
-static void a_child_that_is_being_forked_keeps_no_lock(void **state)
+TEST_IN_DIR(a_child_that_is_being_forked_keeps_no_lock)
 {
-    (void)state;
     tamis_store_close(store_new("s"));
     in_child(close_beside_children, NULL);
-    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_second_copy_is_refused),
-        cmocka_unit_test(one_after_the_other_they_may),
-        cmocka_unit_test(no_commit_beside_it_is_lost),
-        cmocka_unit_test(so_it_is_in_a_namespace_of_its_own),
-        cmocka_unit_test(each_may_have_its_own_store),
-        cmocka_unit_test(a_forked_child_is_another_process),
-        cmocka_unit_test(without_proc_the_number_is_enough),
-        cmocka_unit_test(each_version_takes_the_same_byte),
-        cmocka_unit_test(a_child_that_is_being_forked_keeps_no_lock),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -9,7 +9,7 @@ static unsigned n_syncs;
 static int sync_parent_counted(int fd)
 {
     struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
+    OK(fstat(fd, &st));
     n_syncs += st.st_dev == parent.st_dev && st.st_ino == parent.st_ino;
     return 0;
 }
@@ -36,39 +36,36 @@ static int create(const char *name, int (*fsync_is)(int), struct tamis_diag *dia
     return rc;
 }
 
-static void the_parent_is_synced(void **state)
+TEST(the_parent_is_synced)
 {
-    (void)state;
     OK(create("new", sync_parent_counted, NULL));
-    assert_int_equal(n_syncs, 1);
+    IS(n_syncs, 1);
     mkdir(path_of("empty"), 0777);
     OK(create("empty", sync_parent_counted, NULL));
-    assert_int_equal(n_syncs, 1);
+    IS(n_syncs, 1);
     mkdir(path_of("linked"), 0777);
     OK(symlink("linked", path_of("link")));
     OK(create("link", sync_parent_counted, NULL));
-    assert_int_equal(n_syncs, 1);
+    IS(n_syncs, 1);
 }
 
-static void a_parent_that_cannot_be_synced(void **state)
+TEST(a_parent_that_cannot_be_synced)
 {
     struct tamis_diag diag;
-    (void)state;
-    assert_int_equal(create("bad", sync_parent_fails, &diag), EIO);
+    IS(create("bad", sync_parent_fails, &diag), EIO);
     assert_non_null(strstr(diag.what, "parent"));
     assert_false(exists(path_of("bad")));
     mkdir(path_of("was-there"), 0777);
-    assert_int_equal(create("was-there", sync_parent_fails, &diag), EIO);
-    assert_int_equal(count_files(path_of("was-there")), 0);
+    IS(create("was-there", sync_parent_fails, &diag), EIO);
+    IS(count_files(path_of("was-there")), 0);
     OK(create("was-there", sync_parent_counted, &diag));
     /* The store that is there is no affair of the parent. */
-    assert_int_equal(create("was-there", sync_parent_fails, &diag), TAMIS_ERR_EXISTS);
+    IS(create("was-there", sync_parent_fails, &diag), TAMIS_ERR_EXISTS);
 }
 
 /* As somebody who may search the parent, but not read it. */
 static int create_unseen(void *ctx)
 {
-    (void)ctx;
     if (geteuid() == 0 && setuid(65534) != 0)
         return 1;
     if (open(path_of("dark"), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
@@ -78,9 +75,8 @@ static int create_unseen(void *ctx)
     return tamis_store_create(path_of("dark/new"), NULL, NULL) == EACCES ? 0 : 4;
 }
 
-static void a_parent_that_cannot_be_read(void **state)
+TEST(a_parent_that_cannot_be_read)
 {
-    (void)state;
     OK(chmod(test_dir, 0755));
     OK(mkdir(path_of("dark"), 0777));
     OK(mkdir(path_of("dark/there"), 0777));
@@ -92,12 +88,4 @@ static void a_parent_that_cannot_be_read(void **state)
     tamis_store_close(store_open("dark/there"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_parent_is_synced),
-        cmocka_unit_test(a_parent_that_cannot_be_synced),
-        cmocka_unit_test(a_parent_that_cannot_be_read),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -2,7 +2,6 @@
  * every answer is MAYBE or right, every writer refuses, and no byte of what came later
  * is lost. */
 #include "tests/unit/store_catalog/extensions.h"
-#include "format/checksum.h"
 
 static void copy_store(const char *from, const char *to)
 {
@@ -41,27 +40,24 @@ static void set_meta_bits(const char *store, uint64_t ro_compat)
 
 static void check_store_answers(const char *store, const char *name)
 {
-    struct tamis_store *s = store_open(store);
+    STORE s = store_open(store);
     struct tamis_domain domain = tamis_store_domain(s);
-    struct tamis_snapshot *now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     struct answers list = {.in = open_answers(name)};
     size_t n = 0;
     for (; answers_next(&list); n++) {
         const char *segment = list.run.who;
         struct tamis_key k = tamis_key_of(&domain, list.key, list.key_bytes);
-        struct tamis_target t;
         enum tamis_reason why;
-        OK(tamis_snapshot_find(now, segment, strlen(segment), NULL, 0, 0, &t));
+        struct tamis_target t = found_in(now, segment);
         tamis_snapshot_probe(now, &t, &k, &why);
         assert_string_equal(tamis_reason_name(why),
                             list.absent ? "ABSENT" : list.run.maybe);
-        assert_int_equal(tamis_snapshot_probe_all(now, &k, NULL, NULL), TAMIS_MAYBE);
+        IS(tamis_snapshot_probe_all(now, &k, NULL, NULL), TAMIS_MAYBE);
     }
     fclose(list.in);
     assert_false(list.malformed);
     assert_true(n >= 1200);
-    tamis_snapshot_release(now);
-    tamis_store_close(s);
 }
 
 /* And of what is in, nothing is absent: by number, as the files were made. */
@@ -75,33 +71,28 @@ static void check_store_keys(const char *store)
                 {"kept", 100, TAMIS_HIT},     {"cold", 150, TAMIS_UNREADABLE},
                 {"listed", 200, TAMIS_HIT},   {"growing", 0, TAMIS_HIT},
                 {"bare", 0, TAMIS_NO_FILTER}, {"counted", 0, TAMIS_NO_FILTER}};
-    struct tamis_store *s = store_open(store);
+    STORE s = store_open(store);
     struct tamis_domain domain = tamis_store_domain(s);
-    struct tamis_snapshot *now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         for (uint64_t k = 0; k < N_KEYS; k++) {
             char key[64];
-            struct tamis_target t;
             enum tamis_reason why;
             size_t n = key_number(key, (unsigned)(kept[i].first + k));
             struct tamis_key whole = tamis_key_of(&domain, key, n);
-            OK(tamis_snapshot_find(now, kept[i].segment, strlen(kept[i].segment), NULL,
-                                   0, 0, &t));
-            assert_int_equal(tamis_snapshot_probe(now, &t, &whole, &why), TAMIS_MAYBE);
-            assert_int_equal(why, kept[i].reason);
+            struct tamis_target t = found_in(now, kept[i].segment);
+            IS(tamis_snapshot_probe(now, &t, &whole, &why), TAMIS_MAYBE);
+            IS(why, kept[i].reason);
         }
-    tamis_snapshot_release(now);
-    tamis_store_close(s);
 }
 
-static void later_store_answers(void **state)
+TEST(later_store_answers)
 {
-    (void)state;
     copy_store("store-later", "later");
     uint64_t before = tree_of("later");
     check_store_answers("later", "store-later");
     check_store_keys("later");
-    assert_int_equal(tree_of("later"), before);
+    IS(tree_of("later"), before);
 }
 
 static bool refused(int code)
@@ -112,7 +103,7 @@ static bool refused(int code)
 static int backup_to(struct tamis_store *s, const char *to)
 {
     struct tamis_backup_report report;
-    return tamis_store_backup(s, path_of(to), NULL, NULL, &report, NULL);
+    return tamis_store_backup(s, path_of(to), NULL, &report, NULL);
 }
 
 /* All that writes to a store, tried from the start. */
@@ -121,13 +112,12 @@ static void all_writers_are_refused(const char *store)
     struct tamis_store *s = store_open(store);
     struct tamis_edit *e = NULL;
     struct tamis_writer *w = NULL;
-    struct tamis_store_info info;
     uint64_t before = tree_of(store), n_orphans;
-    OK(tamis_store_info(s, &info, NULL));
+    struct tamis_store_info info = store_info(s);
     assert_true(info.read_only);
-    assert_true(refused(tamis_edit_begin(s, &e, NULL)));
-    assert_true(refused(tamis_store_writer(s, "growing", 7, &w, NULL)));
-    assert_true(refused(tamis_store_confirm_complete(s, NULL)));
+    assert_true(refused(tamis_edit_begin(s, NULL, &e, NULL)));
+    assert_true(refused(tamis_store_writer(s, "growing", 7, NULL, &w, NULL)));
+    assert_true(refused(tamis_store_confirm(s, NULL, NULL)));
     assert_true(refused(backup_to(s, "copy")));
     assert_false(exists(path_of("copy")));
     assert_null(e);
@@ -136,12 +126,11 @@ static void all_writers_are_refused(const char *store)
     tamis_store_close(s);
     struct tamis_repair_report report;
     assert_true(refused(tamis_store_repair(path_of(store), NULL, &report, NULL)));
-    assert_int_equal(tree_of(store), before);
+    IS(tree_of(store), before);
 }
 
-static void later_store_is_not_written(void **state)
+TEST(later_store_is_not_written)
 {
-    (void)state;
     copy_store("store-later", "later");
     all_writers_are_refused("later");
     for (unsigned bit = 0; bit < 5; bit++) { /* each of them alone */
@@ -153,31 +142,29 @@ static void later_store_is_not_written(void **state)
 }
 
 /* Begun while the store was one of 1.0: the bits come before the end. */
-static void bits_come_while_others_write(void **state)
+TEST(bits_come_while_others_write)
 {
-    (void)state;
     copy_store("store-later", "later");
     set_meta_bits("later", 0);
     struct tamis_store *s = store_open("later");
-    struct tamis_writer *w;
     char key[64];
     /* No edit has begun yet: the first one of a store sweeps. */
-    OK(tamis_store_writer(s, "growing", 7, &w, NULL));
+    struct tamis_writer *w = writer_of(s, "growing");
     set_meta_bits("later", META_BITS);
     uint64_t before = tree_of("later/filters");
     struct tamis_edit *e = edit_new(s);
-    assert_int_equal(tree_of("later/filters"), before); /* nothing was swept */
+    IS(tree_of("later/filters"), before); /* nothing was swept */
     OK(tamis_edit_drop(e, "packed", 6, NULL));
     OK(tamis_edit_drop(e, "kept", 4, NULL));
     OK(tamis_edit_drop(e, "listed", 6, NULL));
     OK(put_keys(e, "new", 0, 100, NULL));
-    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
+    IS(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
     e = edit_new(s);
     OK(tamis_edit_retain(e, NULL, 0, NULL));
-    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
-    assert_int_equal(tree_of("later/filters"), before);
-    assert_int_equal(tamis_store_confirm_complete(s, NULL), TAMIS_ERR_VERSION);
-    assert_int_equal(backup_to(s, "copy"), TAMIS_ERR_VERSION);
+    IS(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
+    IS(tree_of("later/filters"), before);
+    IS(tamis_store_confirm(s, NULL, NULL), TAMIS_ERR_VERSION);
+    IS(backup_to(s, "copy"), TAMIS_ERR_VERSION);
     /* The writer's own file is not the catalog's: it may grow, and be behind there. */
     for (unsigned i = N_KEYS; i < 3000; i++) {
         int rc = tamis_writer_add_key(w, key, key_number(key, i));
@@ -191,11 +178,10 @@ static void bits_come_while_others_write(void **state)
     s = store_open("later");
     struct tamis_domain domain = tamis_store_domain(s);
     struct tamis_snapshot *now = snapshot_of(s);
-    struct tamis_target t;
-    OK(tamis_snapshot_find(now, "growing", 7, NULL, 0, 0, &t));
+    struct tamis_target t = found_in(now, "growing");
     for (unsigned i = 0; i < (acknowledged ? 3000 : N_KEYS); i++) {
         struct tamis_key k = tamis_key_of(&domain, key, key_number(key, i));
-        assert_int_equal(tamis_snapshot_probe(now, &t, &k, NULL), TAMIS_MAYBE);
+        IS(tamis_snapshot_probe(now, &t, &k, NULL), TAMIS_MAYBE);
     }
     tamis_snapshot_release(now);
     tamis_store_close(s);
@@ -203,85 +189,76 @@ static void bits_come_while_others_write(void **state)
 }
 
 /* A catalog that repair would make anew: not where a meta record with a bit is left. */
-static void a_lost_later_catalog_is_left(void **state)
+TEST(a_lost_later_catalog_is_left)
 {
     uint8_t page[4096];
     struct tamis_repair_report report;
-    (void)state;
     copy_store("store-later", "later");
     memset(page, 0x55, sizeof page); /* both of LMDB's own meta pages */
     file_poke(path_of("later/catalog.lmdb"), 0, page, sizeof page);
     file_poke(path_of("later/catalog.lmdb"), 4096, page, sizeof page);
     uint64_t before = tree_of("later");
-    assert_int_equal(tamis_store_repair(path_of("later"), NULL, &report, NULL),
-                     TAMIS_ERR_VERSION);
-    assert_int_equal(tree_of("later"), before);
+    IS(tamis_store_repair(path_of("later"), NULL, &report, NULL), TAMIS_ERR_VERSION);
+    IS(tree_of("later"), before);
 }
 
 /* Without any catalog nothing forbids. What cannot be read goes to quarantine, none of
  * it away, and the list proves nothing by itself until somebody confirms it. */
-static void without_a_catalog_nothing_is_lost(void **state)
+TEST(without_a_catalog_nothing_is_lost)
 {
     struct tamis_repair_report report;
-    (void)state;
     copy_store("store-later", "later");
     size_t n = n_filter_files("later");
     OK(unlink(path_of("later/catalog.lmdb")));
     OK(tamis_store_repair(path_of("later"), NULL, &report, NULL));
     assert_true(report.rebuilt);
     assert_false(report.complete);
-    assert_int_equal(n_filter_files("later") + count_files(path_of("later/quarantine")),
-                     n);
-    struct tamis_store *s = store_open("later");
+    IS(n_filter_files("later") + count_files(path_of("later/quarantine")), n);
+    STORE s = store_open("later");
     struct tamis_domain domain = tamis_store_domain(s);
-    struct tamis_snapshot *now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     for (unsigned i = 0; i < 900; i++) {
         char key[64];
         uint8_t reasons[16];
         struct tamis_key k = tamis_key_of(&domain, key, key_number(key, i));
         memset(reasons, 0, sizeof reasons);
-        assert_int_equal(tamis_snapshot_probe_all(now, &k, NULL, reasons), TAMIS_MAYBE);
+        IS(tamis_snapshot_probe_all(now, &k, NULL, reasons), TAMIS_MAYBE);
         for (size_t j = 0; j < tamis_snapshot_n_segments(now); j++)
             assert_int_not_equal(reasons[j], TAMIS_NO_REASON);
     }
-    tamis_snapshot_release(now);
-    tamis_store_close(s);
 }
 
 /* ---- a store whose files speak for themselves ---- */
 
-static void growing_store_answers(void **state)
+TEST(growing_store_answers)
 {
-    (void)state;
     copy_store("store-growing", "growing");
     uint64_t before = tree_of("growing");
     check_store_answers("growing", "store-growing");
-    assert_int_equal(tree_of("growing"), before);
+    IS(tree_of("growing"), before);
 }
 
-static void a_series_in_a_store_is_left(void **state)
+TEST(a_series_in_a_store_is_left)
 {
     struct tamis_writer *w;
     struct tamis_repair_report report;
-    (void)state;
     copy_store("store-growing", "growing");
     struct tamis_store *s = store_open("growing");
     char file[900];
     snprintf(file, sizeof file, "%s",
              file_of(s, "growing", "series") + strlen(test_dir) + 1);
     uint64_t before = tree_of(file);
-    assert_int_equal(tamis_store_writer(s, "series", 6, &w, NULL), TAMIS_ERR_VERSION);
+    IS(tamis_store_writer(s, "series", 6, NULL, &w, NULL), TAMIS_ERR_VERSION);
     tamis_store_close(s);
     tamis_store_repair(path_of("growing"), NULL, &report, NULL);
-    assert_int_equal(report.n_quarantined, 0);
-    assert_int_equal(tree_of(file), before);
+    IS(report.n_quarantined, 0);
+    IS(tree_of(file), before);
     check_store_answers("growing", "store-growing");
 }
 
 /* Backups have the records and the files as they are, and the copy answers alike. */
-static void growing_store_is_copied(void **state)
+TEST(growing_store_is_copied)
 {
-    (void)state;
     copy_store("store-growing", "growing");
     struct tamis_store *s = store_open("growing");
     OK(backup_to(s, "copied"));
@@ -289,32 +266,14 @@ static void growing_store_is_copied(void **state)
     check_store_answers("copied", "store-growing");
 }
 
-static void settled_in_a_store_is_written_on(void **state)
+TEST(settled_in_a_store_is_written_on)
 {
-    struct tamis_writer *w;
-    (void)state;
     copy_store("store-growing", "growing");
-    struct tamis_store *s = store_open("growing");
-    OK(tamis_store_writer(s, "settled", 7, &w, NULL));
+    STORE s = store_open("growing");
+    struct tamis_writer *w = writer_of(s, "settled");
     write_on(w, 1500);
     OK(tamis_writer_close(w));
     check_present(file_of(s, "growing", "settled"), 1500);
-    tamis_store_close(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(later_store_answers),
-        cmocka_unit_test(later_store_is_not_written),
-        cmocka_unit_test(bits_come_while_others_write),
-        cmocka_unit_test(a_lost_later_catalog_is_left),
-        cmocka_unit_test(without_a_catalog_nothing_is_lost),
-        cmocka_unit_test(growing_store_answers),
-        cmocka_unit_test(a_series_in_a_store_is_left),
-        cmocka_unit_test(growing_store_is_copied),
-        cmocka_unit_test(settled_in_a_store_is_written_on),
-    };
-    return cmocka_run_group_tests_name("store_extensions", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

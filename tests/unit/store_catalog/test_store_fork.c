@@ -2,7 +2,6 @@
  * a registration of fork handlers that failed. */
 #include "tests/support/store_support.h"
 
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/ptrace.h>
 
@@ -56,8 +55,8 @@ static pid_t fork_lingering(void)
 static void let_go(pid_t child)
 {
     int status;
-    assert_int_equal(write(may_go[1], "g", 1), 1);
-    assert_int_equal(waitpid(child, &status, 0), child);
+    IS(write(may_go[1], "g", 1), 1);
+    IS(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     close(may_go[0]);
     close(may_go[1]);
@@ -65,10 +64,9 @@ static void let_go(pid_t child)
 
 static int lock_of(const char *name)
 {
-    int fd = open(path_of(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD fd = open(path_of(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(fd >= 0);
     int rc = dir_lock(fd, LOCK_EX | LOCK_NB);
-    close(fd);
     return rc;
 }
 
@@ -76,34 +74,31 @@ static int lock_of(const char *name)
 
 static int create_one(void *ctx)
 {
-    (void)ctx;
     return tamis_store_create(path_of("first"), NULL, NULL);
 }
 
 /* Handlers registered first lock last. If fork.c's handlers came after those of the
  * registry, a fork would take the two locks in another order than closing a store. The
  * first test: handlers are registered once in a process. */
-static void handlers_keep_their_order(void **state)
+TEST(handlers_keep_their_order)
 {
     struct tamis_store *s;
-    (void)state;
     in_child(create_one, NULL);
-    assert_int_equal(n_tried, 0);
+    IS(n_tried, 0);
     fail_at = 1;
-    assert_int_equal(tamis_store_open(path_of("first"), &s, NULL), ENOMEM);
+    IS(tamis_store_open(path_of("first"), NULL, &s, NULL), ENOMEM);
     s = store_open("first");
     tamis_store_close(s);
-    assert_int_equal(n_installed, 2);
+    IS(n_installed, 2);
     assert_true(installed[0] == tried[0] && installed[1] != tried[0]);
 }
 
-static void an_edit_that_ends_leaves_no_lock_to_a_child(void **state)
+TEST(an_edit_that_ends_leaves_no_lock_to_a_child)
 {
-    (void)state;
     struct tamis_store *s = store_new("s");
     struct tamis_edit *e = edit_new(s);
     pid_t child = fork_lingering();
-    assert_int_equal(lock_of("s/filters"), EWOULDBLOCK);
+    IS(lock_of("s/filters"), EWOULDBLOCK);
     tamis_edit_abort(e);
     OK(lock_of("s/filters"));
     tamis_store_close(s);
@@ -121,7 +116,6 @@ static int open_fork_and_die(void *ctx)
 {
     char c = 0;
     int runs[2];
-    (void)ctx;
     struct tamis_store *s = store_open("heir");
     struct tamis_snapshot *snap = snapshot_of(s);
     OK(pipe(runs));
@@ -137,9 +131,8 @@ static int open_fork_and_die(void *ctx)
     _exit(0);
 }
 
-static void a_child_keeps_no_lock_file_in_use(void **state)
+TEST(a_child_keeps_no_lock_file_in_use)
 {
-    (void)state;
     tamis_store_close(store_new("heir"));
     OK(pipe(stays));
     in_child(open_fork_and_die, NULL);
@@ -150,10 +143,9 @@ static void a_child_keeps_no_lock_file_in_use(void **state)
 }
 
 /* The parent lives, and opens again. */
-static void a_store_is_opened_again_while_a_child_lives(void **state)
+TEST(a_store_is_opened_again_while_a_child_lives)
 {
     char c;
-    (void)state;
     struct tamis_store *s = store_new("again");
     OK(pipe(stays));
     pid_t child = fork();
@@ -170,7 +162,7 @@ static void a_store_is_opened_again_while_a_child_lives(void **state)
     tamis_store_close(s);
     close(stays[0]);
     close(stays[1]);
-    assert_int_equal(waitpid(child, NULL, 0), child);
+    IS(waitpid(child, NULL, 0), child);
 }
 
 /* ---- a fork after any instruction of another thread ---- */
@@ -196,25 +188,20 @@ static struct plane plane_in(pid_t child, const struct plane *at)
     return p;
 }
 
-static void a_plane_is_whole_or_not_begun(void **state)
+TEST(a_plane_is_whole_or_not_begun)
 {
-    struct tamis_filter *f;
-    struct tamis_verify report;
     size_t n_begun = 0, n_whole = 0;
     int status, n_stops = 0;
-    (void)state;
-    struct tamis_store *s = store_new("planes");
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, "a", 0, 10, NULL));
-    OK(tamis_edit_commit(e, NULL));
-    struct tamis_snapshot *snap = snapshot_of(s);
-    OK(tamis_snapshot_filter(snap, 0, &f, NULL));
-    OK(tamis_filter_verify(f, &report, NULL)); /* every page is good */
+    STORE s = store_new("planes");
+    EDIT(s, put_keys(edit, "a", 0, 10, NULL));
+    SNAPSHOT snap = snapshot_of(s);
+    struct tamis_filter *f = filter_at(snap, 0);
+    verified(f); /* every page is good */
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
         offer_traced(snap);
-    assert_int_equal(waitpid(child, &status, 0), child);
+    IS(waitpid(child, &status, 0), child);
     while (WIFSTOPPED(status)) {
         struct plane p = plane_in(child, &snap->planes.plane[0]);
         n_begun += p.n_blocks == 0;
@@ -223,26 +210,17 @@ static void a_plane_is_whole_or_not_begun(void **state)
             assert_true(p.bits && p.lanes && p.words && p.ring == plane_ring(p.words));
         n_stops += WSTOPSIG(status) == SIGSTOP;
         OK(ptrace(n_stops < 2 ? PTRACE_SINGLESTEP : PTRACE_CONT, child, NULL, NULL));
-        assert_int_equal(waitpid(child, &status, 0), child);
+        IS(waitpid(child, &status, 0), child);
     }
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 1);
     if (WEXITSTATUS(status) == 0)
         assert_true(n_begun && n_whole);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handlers_keep_their_order),
-        cmocka_unit_test(an_edit_that_ends_leaves_no_lock_to_a_child),
-        cmocka_unit_test(a_child_keeps_no_lock_file_in_use),
-        cmocka_unit_test(a_store_is_opened_again_while_a_child_lives),
-        cmocka_unit_test(a_plane_is_whole_or_not_begun),
-    };
     /* Before all others, and so first in the child. */
     if (__register_atfork(NULL, NULL, linger, __dso_handle) != 0)
         return 1;
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+    return run_listed_tests(test_dir_create, test_dir_remove);
 }

@@ -1,168 +1,84 @@
 /* Stores made by hand to hurt: things in the place of the catalog, its lock file, the
  * directory of filters and what is in it; records with good checksums that say what no
  * writer says; names that look like paths. */
-#include "tests/unit/store_catalog/hostile_store.h"
+#include "tests/support/shop/shop.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
+#define A_AND_B "put a 0 100; growing b;"
 
-#include "format/checksum.h"
-
-/* ---- things in the place of other things ---- */
-
-enum thing { FIFO, DIRECTORY, SOCKET, LINK, N_THINGS };
-
-static void put_thing(enum thing what, const char *at, const char *target)
+/* LMDB would follow a link, and write to what it finds there. In place of a filter:
+ * every answer MAYBE, and a message that says what is there. */
+TEST_OF_SCENES(things_in_the_place_of_others)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int s;
-    switch (what) {
-    case FIFO:
-        OK(mkfifo(at, 0666));
-        break;
-    case DIRECTORY:
-        OK(mkdir(at, 0777));
-        break;
-    case SOCKET:
-        s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_true(strlen(at) < sizeof address.sun_path);
-        memcpy(address.sun_path, at, strlen(at) + 1);
-        OK(bind(s, (struct sockaddr *)(void *)&address, sizeof address));
-        close(s);
-        break;
-    case LINK:
-    case N_THINGS:
-        OK(symlink(target, at));
-        break;
-    }
-}
-
-static void in_place_of_the_catalog(void **state)
-{
-    (void)state;
+    static const struct {
+        const char *thing, *words;
+    } rows[] = {{"fifo", "not a regular file"},
+                {"mkdir", "directory"},
+                {"socket", "not a regular file"},
+                {"link", "symbolic link"}};
     alarm(60); /* nothing here may wait for a FIFO's other end */
-    for (enum thing what = 0; what < N_THINGS; what++) {
-        const char *store = fresh_store();
-        OK(rename(in_store(store, "catalog.lmdb"), in_store(store, "real")));
-        put_thing(what, in_store(store, "catalog.lmdb"), "real");
-        expect_store(store, TAMIS_ERR_NOT_TAMIS, "catalog.lmdb is not a regular file");
-    }
-    alarm(0);
-}
-
-/* LMDB would follow a link, and write to what it finds there. */
-static void in_place_of_the_lock_file(void **state)
-{
-    size_t n;
-    (void)state;
-    alarm(60);
-    file_write(path_of("victim"), "precious", 8);
-    for (enum thing what = 0; what < N_THINGS; what++) {
-        const char *store = fresh_store();
-        unlink(in_store(store, "catalog.lmdb-lock"));
-        put_thing(what, in_store(store, "catalog.lmdb-lock"), path_of("victim"));
-        expect_store(store, TAMIS_ERR_NOT_TAMIS,
-                     "catalog.lmdb-lock is not a regular file");
-    }
-    uint8_t *bytes = file_read(path_of("victim"), &n);
-    assert_true(n == 8 && memcmp(bytes, "precious", 8) == 0);
-    free(bytes);
-    alarm(0);
-}
-
-static void in_place_of_the_filters(void **state)
-{
-    (void)state;
-    for (enum thing what = 0; what < N_THINGS; what++) {
-        if (what == DIRECTORY)
-            continue; /* an empty one: its filters are lost */
-        const char *store = fresh_store();
-        OK(rename(in_store(store, "filters"), in_store(store, "elsewhere")));
-        put_thing(what, in_store(store, "filters"), "elsewhere");
-        expect_store(store, TAMIS_ERR_DAMAGED, "filters/ is no directory");
-    }
-}
-
-/* In place of a filter: every answer MAYBE, and a message that says what is there. */
-static void in_place_of_a_filter(void **state)
-{
-    static const char *const words[] = {"not a regular file", "directory",
-                                        "not a regular file", "symbolic link"};
-    (void)state;
-    alarm(60);
-    for (enum thing what = 0; what < N_THINGS; what++) {
-        for (const char *name = "a"; name; name = *name == 'a' ? "b" : NULL) {
-            const char *store = fresh_store();
-            struct tamis_store *s = store_open(store);
-            struct tamis_filter *f;
-            struct tamis_writer *w;
-            struct tamis_diag diag;
-            const char *file = file_of(s, store, name);
-            OK(rename(file, path_of("moved")));
-            put_thing(what, file, path_of("moved"));
-            assert_int_equal(reason_of_hash(s, name, 7), TAMIS_UNREADABLE);
-            struct tamis_snapshot *snap = snapshot_of(s);
-            assert_int_not_equal(tamis_snapshot_filter(snap, *name == 'b', &f, &diag),
-                                 0);
-            assert_string_equal(diag.file, file);
-            if (!strstr(diag.what, words[what]))
-                fail_msg("'%s' does not say '%s'", diag.what, words[what]);
-            tamis_snapshot_release(snap);
-            assert_int_equal(tamis_store_writer(s, "b", 1, &w, &diag) == 0,
-                             *name == 'a');
-            tamis_writer_close(w);
-            tamis_store_close(s);
-        }
+    for (int i = 0; i < 4; i++) {
+        const char *thing = rows[i].thing, *target = i == 3 ? "=moved" : "";
+        play("the catalog",
+             A_AND_B "move catalog =moved; %s catalog %s; fails NOT_TAMIS open;"
+                     "told catalog.lmdb is not a regular file; told_file /s",
+             thing, target);
+        play("the lock file",
+             A_AND_B
+             "text lock x; lose lock; text =moved precious; text =want precious; %s "
+             "lock %s;"
+             "fails NOT_TAMIS open; told catalog.lmdb-lock is not a regular file;"
+             "told_file /s; same =moved =want",
+             thing, target);
+        if (i != 1) /* an empty directory: its filters are lost */
+            play("the filters",
+                 A_AND_B "move filters =moved; %s filters %s; fails DAMAGED open;"
+                         "told filters/ is no directory; told_file /s",
+                 thing, target);
+        for (const char *name = "a"; name; name = *name == 'a' ? "b" : NULL)
+            play("a filter",
+                 A_AND_B "live move %s =moved; live %s %s %s; hash %s 7 UNREADABLE;"
+                         "fails ANY filter %s; told %s; told_file {%s}; %s",
+                 name, thing, name, target, name, name, rows[i].words, name,
+                 *name == 'a' ? "writer b; end" : "fails ANY writer b");
     }
     alarm(0);
 }
 
 /* A hard link is the file, under however many names: a backup made of links shares
  * what its writer adds. */
-static void hard_links_are_the_file(void **state)
+TEST_OF_SCENES(hard_links_are_the_file)
 {
-    (void)state;
-    const char *store = fresh_store();
-    struct tamis_store *s = store_open(store);
-    struct tamis_writer *w;
-    OK(link(file_of(s, store, "a"), path_of("link-a")));
-    OK(link(file_of(s, store, "b"), path_of("link-b")));
-    assert_int_equal(reason_of_hash(s, "a", 7), TAMIS_HIT);
-    assert_int_equal(reason_of_hash(s, "a", 700), ABSENT_HERE);
-    OK(tamis_store_writer(s, "b", 1, &w, NULL));
-    OK(tamis_writer_add_key(w, "k", 1));
-    OK(tamis_writer_close(w));
-    drop_segment(s, "a");
-    struct tamis_filter *f = open_filter(path_of("link-a"));
-    assert_int_equal(ask(f, key_in(s, 7).hash, NULL), TAMIS_MAYBE);
-    tamis_filter_close(f);
-    tamis_store_close(s);
+    scene("hard links");
+    steps(A_AND_B "close");
+    OK(link(path_at("a"), path_of("link-a")));
+    OK(link(path_at("b"), path_of("link-b")));
+    steps("hash a 7 HIT 700 ABSENT; writer b; add 0 1; end; drop a");
+    FILTER f = open_filter(path_of("link-a"));
+    IS(ask(f, key_in(shop.store, 7).hash, NULL), TAMIS_MAYBE);
 }
 
 /* ---- names ---- */
 
 /* Names are bytes in the catalog and nothing else: no file is ever called so. */
-static void names_like_paths_stay_names(void **state)
+TEST_IN_DIR(names_like_paths_stay_names)
 {
     static const char *const names[] = {
         "../x",     "/etc/passwd", ".",    "..",   "a/b",
         "filters/", "\xff\xfe",    "%s%n", "$(x)", " "};
     enum { N = sizeof names / sizeof names[0] };
-    (void)state;
-    struct tamis_store *s = store_new("names");
+    STORE s = store_new("names");
     for (size_t i = 0; i < N; i++)
         put_segment(s, names[i], i * 100, 100);
     for (size_t i = 0; i < N; i++) {
-        assert_int_equal(reason_of(s, names[i], i * 100 + 50), TAMIS_HIT);
-        assert_int_equal(reason_of(s, names[i], i * 100 + 5000), ABSENT_HERE);
+        IS(reason_of(s, names[i], i * 100 + 50), TAMIS_HIT);
+        IS(reason_of(s, names[i], i * 100 + 5000), ABSENT_HERE);
     }
-    assert_int_equal(n_filter_files("names"), N);
-    assert_int_equal(count_files(path_of("names")), 3);
+    IS(n_filter_files("names"), N);
+    IS(count_files(path_of("names")), 3);
     assert_false(exists(path_of("x")) || exists(path_of("names/x")));
     for (size_t i = 0; i < N; i++)
         drop_segment(s, names[i]);
-    assert_int_equal(n_filter_files("names"), 0);
-    tamis_store_close(s);
+    IS(n_filter_files("names"), 0);
 }
 
 /* ---- records ---- */
@@ -194,35 +110,28 @@ HURT(watermark_ahead, r->watermark = UINT64_MAX)
 HURT(counts, r->keys = r->file_bytes = UINT64_MAX)
 
 /* The record of "a", changed and sealed anew, beyond what record_encode() takes. */
-static void hurt_record(const char *store, hurt_fn *hurt)
+static void hurt_record(hurt_fn *harm)
 {
-    struct record r;
     uint8_t value[RECORD_MAX_BYTES];
-    struct tamis_store *s = store_open(store);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    const struct entry *e = snap->entries[0];
-    size_t n = e->value_bytes;
-    assert_int_equal(record_decode(e->bytes + e->name_bytes, n, "a", 1, &r).code,
-                     VERDICT_OK);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    hurt(&r);
+    struct record r = record_in(opened(), "a");
+    closed();
+    harm(&r);
     uint8_t binding_bytes = r.binding_bytes;
     uint16_t first_bytes = r.first_bytes;
     r.binding_bytes = binding_bytes > 64 ? 64 : binding_bytes;
     r.first_bytes = first_bytes > 1024 ? 11 : first_bytes;
-    n = record_encode(&r, "a", 1, value);
+    size_t n = record_encode(&r, "a", 1, value);
     value[3] = binding_bytes;
     value[4] = (uint8_t)first_bytes, value[5] = (uint8_t)(first_bytes >> 8);
     checksum_set(value, n, XXH3_64bits("a", 1));
-    poke_catalog(store, "segments", "a", value, n);
+    poke_catalog("s", "segments", "a", value, n);
 }
 
-static void hostile_records_are_maybe(void **state)
+TEST_OF_SCENES(hostile_records_are_maybe)
 {
     static const struct {
         const char *name;
-        hurt_fn *hurt;
+        hurt_fn *harm;
         enum tamis_reason why;
         const char *words;
     } cases[] = {
@@ -247,46 +156,17 @@ static void hostile_records_are_maybe(void **state)
         CASE(digest_zero, MISMATCH, "another version"),
         CASE(counts, HIT, ""),
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *store = fresh_store();
-        hurt_record(store, cases[i].hurt);
-        struct tamis_store *s = store_open(store);
-        struct tamis_snapshot *snap = snapshot_of(s);
-        struct tamis_filter *f;
-        struct tamis_diag diag;
-        if (reason_of(s, "a", 7) != cases[i].why ||
-            reason_of_hash(s, "a", 7) != cases[i].why)
-            fail_msg("%s: %s", cases[i].name,
-                     tamis_reason_name(reason_of_hash(s, "a", 7)));
-        tamis_snapshot_find(snap, "a", 1, NULL, 0, 0, &(struct tamis_target){0});
-        /* By rank, then name; an unreadable one comes last. */
-        size_t at = snap->entries[0]->bytes[0] == 'a' ? 0 : 1;
-        int rc = tamis_snapshot_filter(snap, at, &f, &diag);
-        assert_int_equal(rc == 0, cases[i].why == TAMIS_HIT);
-        if (rc && !strstr(diag.what, cases[i].words))
-            fail_msg("%s: '%s' does not say '%s'", cases[i].name, diag.what,
-                     cases[i].words);
-        tamis_snapshot_release(snap);
-        /* Nothing of it is in the way of an edit. */
-        drop_segment(s, "a");
-        put_segment(s, "a", 0, 10);
-        OK(tamis_store_confirm_complete(s, NULL));
-        assert_int_equal(reason_of(s, "a", 7), TAMIS_HIT);
-        tamis_store_close(s);
+        const char *why = tamis_reason_name(cases[i].why);
+        bool good = cases[i].why == TAMIS_HIT;
+        scene(cases[i].name);
+        steps(A_AND_B);
+        hurt_record(cases[i].harm);
+        steps("why a 7 %s; hash a 7 %s; %s filter a; told %s;"
+              /* Nothing of it is in the way of an edit. */
+              "drop a; put a 0 10; confirm; why a 7 HIT",
+              why, why, good ? "" : "fails ANY", cases[i].words);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_place_of_the_catalog),
-        cmocka_unit_test(in_place_of_the_lock_file),
-        cmocka_unit_test(in_place_of_the_filters),
-        cmocka_unit_test(in_place_of_a_filter),
-        cmocka_unit_test(hard_links_are_the_file),
-        cmocka_unit_test(names_like_paths_stay_names),
-        cmocka_unit_test(hostile_records_are_maybe),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

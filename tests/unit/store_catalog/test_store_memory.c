@@ -2,6 +2,7 @@
  * program is linked so that each malloc(), calloc() and realloc() of the library comes
  * here. */
 #include "tests/support/repair_support.h"
+#include "tests/support/still_disk.h"
 
 static unsigned n_asked, fail_at;
 
@@ -34,16 +35,14 @@ void *__wrap_realloc(void *p, size_t n)
 
 static void fill_store(void)
 {
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     put_segment(s, "a", 0, 100);
     put_segment(s, "b", 100, 100);
     put_growing(s, "g");
-    tamis_store_close(s);
 }
 
-static void repair_changes_nothing(void **state)
+TEST_IN_DIR(repair_changes_nothing)
 {
-    (void)state;
     fill_store();
     uint64_t before = tree_of("s");
     for (unsigned at = 1; n_asked + 1 >= at; at++) {
@@ -58,13 +57,11 @@ static void repair_changes_nothing(void **state)
         assert_true(tree_of("s") == before);
     }
     assert_true(n_asked > 10);
-    remove_tree("s");
 }
 
-static void opening_says_so(void **state)
+TEST_IN_DIR(opening_says_so)
 {
     char path[1200];
-    (void)state;
     fill_store();
     struct tamis_store *s = store_open("s");
     snprintf(path, sizeof path, "%s", file_of(s, "s", "g"));
@@ -76,24 +73,22 @@ static void opening_says_so(void **state)
             n_asked = 0;
             fail_at = at;
             int rc = filter ? tamis_filter_open(path, NULL, &f, NULL)
-                            : tamis_store_open(path_of("s"), &s, NULL);
+                            : tamis_store_open(path_of("s"), NULL, &s, NULL);
             fail_at = 0;
             if (rc != (n_asked >= at ? ENOMEM : 0))
                 fail_msg("allocation %u: %d", at, rc);
             if (!rc && !filter)
                 tamis_store_close(s);
             tamis_filter_close(f);
-            assert_int_equal(count_files("/proc/self/fd"), n_descriptors);
+            IS(count_files("/proc/self/fd"), n_descriptors);
         }
         assert_true(n_asked > (filter ? 1 : 5));
     }
-    remove_tree("s");
 }
 
 /* It is on for some snapshots and not for others, then; what is asked is answered. */
-static void counting_says_so(void **state)
+TEST_IN_DIR(counting_says_so)
 {
-    (void)state;
     fill_store();
     for (unsigned at = 1; at == 1 || n_asked + 1 >= at; at++) {
         struct tamis_stats stats;
@@ -105,10 +100,9 @@ static void counting_says_so(void **state)
         fail_at = at;
         int rc = tamis_store_count(s, 1, NULL);
         for (size_t i = 0; i < 2; i++) {
-            struct tamis_target t;
             struct tamis_key key = key_in(s, 5);
-            OK(tamis_snapshot_find(two[i], "a", 1, NULL, 0, 0, &t));
-            assert_int_equal(tamis_snapshot_probe(two[i], &t, &key, NULL), TAMIS_MAYBE);
+            struct tamis_target t = found_in(two[i], "a");
+            IS(tamis_snapshot_probe(two[i], &t, &key, NULL), TAMIS_MAYBE);
         }
         unsigned asked = n_asked;
         fail_at = 0;
@@ -122,15 +116,6 @@ static void counting_says_so(void **state)
         n_asked = asked;
     }
     assert_true(n_asked >= 3);
-    remove_tree("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(repair_changes_nothing),
-        cmocka_unit_test(opening_says_so),
-        cmocka_unit_test(counting_says_so),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

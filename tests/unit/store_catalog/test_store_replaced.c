@@ -5,6 +5,13 @@
 
 enum { IN_TURN = 20 };
 
+static struct tamis_store *store_of_base(const char *name)
+{
+    struct tamis_store *s = store_new(name);
+    put_segment(s, "base", 0, 100);
+    return s;
+}
+
 /* ---- what is done to the files ---- */
 
 static void replace_both(void)
@@ -19,21 +26,19 @@ static void replace_both(void)
  * opens it, with their files; whatever is listed answers. */
 static void must_hold_all(const int *of_a, const int *of_b)
 {
-    struct tamis_store *s = store_open("s");
+    STORE s = store_open("s");
     for (int i = 0; i < IN_TURN; i++) {
         if (of_a[i] == 0)
             must_be_listed(s, 'a', i);
         if (of_b[i] == 0)
             must_be_listed(s, 'b', i);
     }
-    tamis_store_close(s);
 }
 
 /* A has the store open, `change` happens, B opens it if it may, both edit in turn. */
 static int edit_in_turn(void (*change)(void), int *of_a, int *of_b)
 {
-    struct tamis_store *a = store_new("s");
-    put_segment(a, "base", 0, 100);
+    struct tamis_store *a = store_of_base("s");
     change();
     int opened = tell('o', 0, path_of("s"));
     for (int i = 0; i < IN_TURN; i++) {
@@ -47,51 +52,45 @@ static int edit_in_turn(void (*change)(void), int *of_a, int *of_b)
 
 /* ---- the files replaced, and both go on ---- */
 
-static void a_lock_file_that_is_removed_stops_all(void **state)
+TEST_WITH_OTHER(a_lock_file_that_is_removed_stops_all)
 {
     int a[IN_TURN], b[IN_TURN];
-    (void)state;
     /* B must not work beside A with another lock. */
     int opened = edit_in_turn(remove_lock, a, b);
     must_hold_all(a, b);
-    assert_int_equal(opened, TAMIS_ERR_REPLACED);
+    IS(opened, TAMIS_ERR_REPLACED);
     for (int i = 0; i < IN_TURN; i++)
-        assert_int_equal(a[i], TAMIS_ERR_REPLACED);
+        IS(a[i], TAMIS_ERR_REPLACED);
     OK(tell('o', 0, path_of("s")));
     OK(tell('p', 1, NULL));
 }
 
-static void who_has_the_old_catalog_writes_no_more(void **state)
+TEST_WITH_OTHER(who_has_the_old_catalog_writes_no_more)
 {
     int a[IN_TURN], b[IN_TURN];
-    (void)state;
-    void (*const changes[])(void) = {replace_catalog, replace_both,
+    void (*const changes[])(void) = {replace_catalog, replace_both, replace_filters,
                                      move_away_and_copy_back};
     for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
         int opened = edit_in_turn(changes[k], a, b);
         must_hold_all(a, b);
-        assert_int_equal(opened, 0);
+        IS(opened, 0);
         for (int i = 0; i < IN_TURN; i++) {
-            assert_int_equal(a[i], TAMIS_ERR_REPLACED);
-            assert_int_equal(b[i], 0);
+            IS(a[i], TAMIS_ERR_REPLACED);
+            IS(b[i], 0);
         }
-        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_stores();
     }
 }
 
-static void nor_who_has_lost_it(void **state)
+TEST_WITH_OTHER(nor_who_has_lost_it)
 {
-    (void)state;
     void (*const changes[])(void) = {remove_catalog, move_away, remove_lock};
     for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
-        struct tamis_store *a = store_new("s");
-        put_segment(a, "base", 0, 100);
+        struct tamis_store *a = store_of_base("s");
         changes[k]();
         must_refuse_edits(a);
         tamis_store_close(a);
-        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_stores();
     }
 }
 
@@ -100,16 +99,13 @@ static void nor_who_has_lost_it(void **state)
  */
 static int put_past_us(void *ctx)
 {
-    (void)ctx;
     poke_catalog("s", "other", "key", "value", 5);
     return 0;
 }
 
-static void who_writes_with_another_lock_is_noticed(void **state)
+TEST_WITH_OTHER(who_writes_with_another_lock_is_noticed)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
-    put_segment(a, "base", 0, 100);
+    STORE a = store_of_base("s");
     /* The lock file comes back under its name: only the transaction tells. */
     rename_to(LOCK, "s/lock");
     in_child(put_past_us, NULL);
@@ -119,55 +115,110 @@ static void who_writes_with_another_lock_is_noticed(void **state)
     tamis_store_close(a);
     a = store_open("s");
     OK(try_put(a, 'a', 1, NULL));
+}
+
+/* Here, for who closes the lock file in a process drops the locks that LMDB has. */
+static int open_with_damaged_lock(void *ctx)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_store *b;
+    struct tamis_edit *e;
+    file_poke(path_of(LOCK), 0, ctx, 8); /* what LMDB knows it by */
+    if (tamis_store_open(path_of("s"), NULL, &b, NULL) ||
+        reason_of(b, "base", 5) != TAMIS_HIT || tamis_edit_begin(b, NULL, &e, NULL) ||
+        tamis_edit_put_bare(e, "new", 3, NULL, NULL) ||
+        tamis_edit_commit(e, &diag) != TAMIS_ERR_BUSY)
+        return 1;
+    tamis_edit_abort(e);
+    tamis_store_close(b);
+    return !strstr(diag.file, "/catalog.lmdb-lock") ||
+           !strstr(diag.what, "heals when the last process that has the store open "
+                              "ends") ||
+           tamis_store_repair(path_of("s"), NULL, NULL, NULL) != TAMIS_ERR_BUSY;
+}
+
+/* LMDB's mutexes lie there: of such bytes glibc ends the process. */
+static int has_lock_damaged(void *ctx)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_store *s = store_open("s");
+    uint64_t noise[1024];
+    for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++)
+        noise[i] = random_u64();
+    file_poke(path_of(LOCK), 0, noise, sizeof noise);
+    return try_put(s, 'a', 9, &diag) != TAMIS_ERR_BUSY ||
+           !strstr(diag.what, "heals when the last process") ||
+           reason_of(s, "base", 5) != TAMIS_HIT;
+}
+
+static ssize_t read_other_head(int fd, void *buf, size_t n, off_t at)
+{
+    ssize_t got = pread(fd, buf, n, at);
+    if (n == 4)
+        memset(buf, 0x5a, n);
+    return got;
+}
+
+/* It is damaged after LMDB has opened it. Nobody is waited for. */
+static int opens_a_bad_lock_file(void *ctx)
+{
+    io_calls.pread = read_other_head;
+    struct tamis_diag diag = {0};
+    struct tamis_store *s = store_open("s");
+    return try_put(s, 'a', 9, &diag) != TAMIS_ERR_BUSY ||
+           !strstr(diag.what, "heals when the last process") ||
+           reason_of(s, "base", 5) != TAMIS_HIT;
+}
+
+TEST_WITH_OTHER(a_damaged_lock_file_is_no_lost_catalog)
+{
+    uint64_t damage[] = {0, UINT64_MAX, UINT64_C(0xBEEFC0DE)}; /* and a version of 0 */
+    STORE a = store_of_base("s");
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++)
+        in_child(open_with_damaged_lock, &damage[i]);
     tamis_store_close(a);
+    in_child(has_lock_damaged, NULL);
+    in_child(opens_a_bad_lock_file, NULL);
+    a = store_open("s");
+    IS(reason_of(a, "base", 5), TAMIS_HIT);
 }
 
 /* ---- restored in place ---- */
 
-static void an_older_copy_written_over_the_file_is_noticed(void **state)
+TEST_WITH_OTHER(an_older_copy_written_over_the_file_is_noticed)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
-    put_segment(a, "base", 0, 100);
+    struct tamis_store *a = store_of_base("s");
     save_copy();
     for (int i = 0; i < 3; i++)
         OK(try_put(a, 'a', i, NULL));
     restore_in_place();
     struct tamis_diag diag = {0};
     must_say(try_put(a, 'a', 3, &diag), &diag, "newest transaction");
-    assert_int_equal(tell('o', 0, path_of("s")), TAMIS_ERR_REPLACED);
+    IS(tell('o', 0, path_of("s")), TAMIS_ERR_REPLACED);
     must_refuse_edits(a); /* from now on */
     tamis_store_close(a);
     OK(tell('o', 0, path_of("s"))); /* as old as it is */
-    assert_int_equal(tell('n', 0, NULL), 1);
+    IS(tell('n', 0, NULL), 1);
 }
 
-static void so_is_the_catalog_of_another_store(void **state)
+TEST_WITH_OTHER(so_is_the_catalog_of_another_store)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
-    put_segment(a, "base", 0, 100);
-    struct tamis_store *t = store_new("t");
-    put_segment(t, "base", 0, 100);
-    tamis_store_close(t);
+    STORE a = store_of_base("s");
+    tamis_store_close(store_of_base("t"));
     file_copy(path_of("t/catalog.lmdb"), path_of("s/older"));
     restore_in_place();
     struct tamis_diag diag = {0};
     must_say(try_put(a, 'a', 1, &diag), &diag, "another store");
-    tamis_store_close(a);
 }
 
-static void and_a_file_of_nothing(void **state)
+TEST_WITH_OTHER(and_a_file_of_nothing)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
-    put_segment(a, "base", 0, 100);
+    STORE a = store_of_base("s");
     save_copy();
     overwrite_with_zeros();
     struct tamis_diag diag = {0};
     must_say(try_put(a, 'a', 1, &diag), &diag, "no catalog now");
     restore_in_place(); /* LMDB may look at it when it closes */
-    tamis_store_close(a);
 }
 
 /* ---- in the middle of an edit ---- */
@@ -179,48 +230,42 @@ static struct tamis_edit *edit_with(struct tamis_store *s, int i)
     return e;
 }
 
-static void replaced_after_an_edit_began(void **state)
+TEST_WITH_OTHER(replaced_after_an_edit_began)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
+    STORE a = store_new("s");
     struct tamis_diag diag = {0};
     struct tamis_edit *e = edit_with(a, 1);
     replace_catalog();
     must_say(tamis_edit_commit(e, &diag), &diag, "while");
     tamis_store_close(a);
     a = store_open("s");
-    assert_int_equal(count_segments(a), 0);
-    tamis_store_close(a);
+    IS(count_segments(a), 0);
 }
 
 static int replace_and_say(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    (void)ctx;
     replace_catalog();
     return catalog_set_complete(t, false, diag);
 }
 
 /* The transaction is there, and is not committed. */
-static void replaced_before_the_commit(void **state)
+TEST_WITH_OTHER(replaced_before_the_commit)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
+    STORE a = store_new("s");
     struct tamis_diag diag = {0};
     struct stat before, after;
     bool unsure = true;
-    int fd = open(path_of(CATALOG), O_RDONLY | O_CLOEXEC);
+    FD fd = open(path_of(CATALOG), O_RDONLY | O_CLOEXEC);
     uint64_t newest, then;
     OK(catalog_file_newest(fd, 0, &newest));
     OK(fstat(fd, &before));
-    must_say(catalog_write(a->catalog, replace_and_say, NULL, &unsure, &diag), &diag,
-             "while");
+    must_say(catalog_write(a->catalog, NULL, replace_and_say, NULL, &unsure, &diag),
+             &diag, "while");
     assert_false(unsure);
     OK(catalog_file_newest(fd, 0, &then));
     OK(fstat(fd, &after));
-    assert_int_equal(newest, then);
-    assert_int_equal(before.st_size, after.st_size);
-    close(fd);
-    tamis_store_close(a);
+    IS(newest, then);
+    IS(before.st_size, after.st_size);
 }
 
 static void (*in_the_sync)(void);
@@ -235,117 +280,87 @@ __attribute__((visibility("default"))) int fdatasync(int fd) /* LMDB's, too */
 }
 
 /* LMDB says 0. Nobody knows whether the edit is in the copy: its file stays. */
-static void replaced_in_the_commit(void **state)
+TEST_WITH_OTHER(replaced_in_the_commit)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
-    put_segment(a, "base", 0, 100);
+    STORE a = store_of_base("s");
     struct tamis_edit *e = edit_with(a, 1);
     struct tamis_diag diag = {0};
     OK(tamis_edit_drop(e, "base", 4, NULL));
     in_the_sync = replace_catalog;
     must_say(tamis_edit_commit(e, &diag), &diag, "while");
     assert_null(in_the_sync);
-    assert_int_equal(n_filter_files("s"), 2); /* nothing goes */
+    IS(n_filter_files("s"), 2); /* nothing goes */
     tamis_store_close(a);
     a = store_open("s");
-    assert_int_equal(count_segments(a), 1);
-    assert_int_equal(reason_of(a, "base", 5), TAMIS_HIT);
-    tamis_store_close(a);
+    IS(count_segments(a), 1);
+    IS(reason_of(a, "base", 5), TAMIS_HIT);
 }
 
 /* ---- files of others ---- */
 
-static void a_stale_process_sweeps_nothing(void **state)
+TEST_WITH_OTHER(a_stale_process_sweeps_nothing)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
+    STORE a = store_new("s");
     replace_both(); /* with a lock of its own it believes in its list */
     OK(tell('o', 0, path_of("s")));
     for (int i = 0; i < 5; i++)
         OK(tell('p', i, NULL));
-    assert_int_equal(n_filter_files("s"), 5);
+    IS(n_filter_files("s"), 5);
     must_refuse_edits(a);
-    int dir = open(path_of("s/filters"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD dir = open(path_of("s/filters"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     sweep_orphans(a->catalog, dir);
-    assert_int_equal(n_filter_files("s"), 5);
-    close(dir);
-    tamis_store_close(a);
+    IS(n_filter_files("s"), 5);
 }
 
-static void nor_does_an_edit_that_is_aborted(void **state)
+TEST_WITH_OTHER(nor_does_an_edit_that_is_aborted)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
+    STORE a = store_new("s");
     struct tamis_edit *e = edit_with(a, 1);
     replace_catalog();
     tamis_edit_abort(e);
-    assert_int_equal(n_filter_files("s"), 1);
+    IS(n_filter_files("s"), 1);
     tamis_store_close(a);
     a = store_open("s");
     OK(try_put(a, 'a', 2, NULL)); /* sweeps */
-    assert_int_equal(n_filter_files("s"), 1);
-    tamis_store_close(a);
+    IS(n_filter_files("s"), 1);
 }
 
 /* ---- a growing filter's bounds ---- */
 
-static void bounds_are_not_raised_in_another_catalog(void **state)
+TEST_WITH_OTHER(bounds_are_not_raised_in_another_catalog)
 {
-    (void)state;
-    struct tamis_store *a = store_new("s");
-    struct tamis_writer *w;
+    STORE a = store_new("s");
     struct tamis_diag diag = {0};
     put_growing(a, "g");
-    OK(tamis_store_writer(a, "g", 1, &w, NULL));
+    struct tamis_writer *w = writer_of(a, "g");
     OK(tamis_writer_add_key(w, "key", 3));
     OK(tamis_writer_commit(w, 0, NULL));
     replace_catalog();
     must_say(tamis_writer_commit(w, 1, &diag), &diag, "while");
     must_say(tamis_writer_seal(w, 1, NULL, &diag), &diag, "while");
     tamis_writer_close(w);
-    assert_int_equal(tamis_store_writer(a, "g", 1, &w, NULL), TAMIS_ERR_REPLACED);
-    tamis_store_close(a);
+    IS(tamis_store_writer(a, "g", 1, NULL, &w, NULL), TAMIS_ERR_REPLACED);
 }
 
 /* ---- opened again ---- */
 
-static void stale_handles_are_closed_first(void **state)
+TEST_WITH_OTHER(stale_handles_are_closed_first)
 {
-    (void)state;
-    void (*const changes[])(void) = {replace_catalog, remove_lock};
+    void (*const changes[])(void) = {replace_catalog, remove_lock, replace_filters};
     for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
         struct tamis_store *a = store_new("s"), *again;
         struct tamis_diag diag = {0};
         OK(try_put(a, 'a', 1, NULL));
         changes[k]();
-        must_say(tamis_store_open(path_of("s"), &again, &diag), &diag, "every handle");
+        must_say(tamis_store_open(path_of("s"), NULL, &again, &diag), &diag,
+                 "every handle");
         tamis_store_close(a);
         a = store_open("s");
         must_be_listed(a, 'a', 1);
         OK(try_put(a, 'a', 2, NULL));
         tamis_store_close(a);
-        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_tree("s");
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        EACH(a_lock_file_that_is_removed_stops_all),
-        EACH(who_has_the_old_catalog_writes_no_more),
-        EACH(nor_who_has_lost_it),
-        EACH(who_writes_with_another_lock_is_noticed),
-        EACH(an_older_copy_written_over_the_file_is_noticed),
-        EACH(so_is_the_catalog_of_another_store),
-        EACH(and_a_file_of_nothing),
-        EACH(replaced_after_an_edit_began),
-        EACH(replaced_before_the_commit),
-        EACH(replaced_in_the_commit),
-        EACH(a_stale_process_sweeps_nothing),
-        EACH(nor_does_an_edit_that_is_aborted),
-        EACH(bounds_are_not_raised_in_another_catalog),
-        EACH(stale_handles_are_closed_first),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

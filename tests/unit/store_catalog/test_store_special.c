@@ -40,9 +40,8 @@ static bool make(enum special what, const char *path)
                               : mknod(path, S_IFBLK | 0600, makedev(7, 0)) == 0;
 }
 
-static void test_openings_are_told(void **state)
+TEST(test_openings_are_told)
 {
-    (void)state;
     assert_true(make(FIFO, path_of("fifo")));
     watch_it(path_of("fifo"));
     close(open(path_of("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -50,10 +49,9 @@ static void test_openings_are_told(void **state)
     close(watch);
 }
 
-static void test_by_path(void **state)
+TEST(test_by_path)
 {
-    (void)state;
-    struct tamis_store *s = store_new("attaching");
+    STORE s = store_new("attaching");
     for (enum special what = FIFO; what < N_SPECIALS; what++) {
         const char *path = path_of("special");
         struct tamis_filter *f;
@@ -63,54 +61,41 @@ static void test_by_path(void **state)
         unlink(path_of("link"));
         OK(symlink(path, path_of("link")));
         watch_it(path);
-        assert_int_equal(tamis_filter_open(path, NULL, &f, NULL), EINVAL);
-        assert_int_equal(tamis_filter_open(path_of("link"), NULL, &f, NULL), EINVAL);
-        assert_int_equal(tamis_writer_open(path, &w, NULL), EINVAL);
+        IS(tamis_filter_open(path, NULL, &f, NULL), EINVAL);
+        IS(tamis_filter_open(path_of("link"), NULL, &f, NULL), EINVAL);
+        IS(tamis_writer_open(path, &w, NULL), EINVAL);
         assert_int_not_equal(attach_code(s, "a", path, NULL, NULL), 0);
         watched_in_vain();
     }
-    tamis_store_close(s);
 }
 
 /* A caller's own descriptor can only be asked. */
-static void test_by_descriptor(void **state)
+TEST(test_by_descriptor)
 {
     struct tamis_filter *f;
     int ends[2];
-    (void)state;
     OK(pipe(ends));
-    assert_int_equal(tamis_filter_open_fd(ends[0], 0, 0, NULL, &f, NULL), EINVAL);
+    IS(tamis_filter_open_fd(ends[0], 0, 0, NULL, &f, NULL), EINVAL);
     close(ends[0]);
     close(ends[1]);
 }
 
-static void test_in_a_store(void **state)
+TEST(test_in_a_store)
 {
     static const char *const stores[] = {"fifos", "characters", "blocks"};
-    (void)state;
     for (enum special what = FIFO; what < N_SPECIALS; what++) {
         const char *name = stores[what], *file;
-        struct tamis_store *s = store_new(name);
+        STORE s = store_new(name);
         struct tamis_writer *w;
         put_growing(s, "g");
         file = file_of(s, name, "g");
         if (make(what, file)) {
             watch_it(file);
-            assert_int_equal(reason_of_hash(s, "g", 7), TAMIS_UNREADABLE);
-            assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), EINVAL);
+            IS(reason_of_hash(s, "g", 7), TAMIS_UNREADABLE);
+            IS(tamis_store_writer(s, "g", 1, NULL, &w, NULL), EINVAL);
             watched_in_vain();
         }
-        tamis_store_close(s);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_openings_are_told),
-        cmocka_unit_test(test_by_path),
-        cmocka_unit_test(test_by_descriptor),
-        cmocka_unit_test(test_in_a_store),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -7,8 +7,6 @@
 #include "folded_support.h"
 #include "tests/support/store_support.h"
 
-#include <dirent.h>
-
 enum { N_NAMES = 70, UNIVERSE = 12000, MOST_KEYS = 3000, N_WORDS = 2 };
 enum state { GONE, NO_BITS, GROWS, WHOLE };
 
@@ -115,13 +113,12 @@ static void follow(struct side *s, struct tamis_snapshot *snap, size_t i, size_t
 
 static void follow_all(struct side *s)
 {
-    struct tamis_snapshot *snap = snapshot_of(s->store);
+    SNAPSHOT snap = snapshot_of(s->store);
     for (size_t i = 0; i < N_NAMES; i++) {
         bool known = s->version[i] == w.now.version[i];
         if (w.now.state[i] == WHOLE && !(known && s->unsure[i]))
             follow(s, snap, i, slot_of(snap, i) - 1);
     }
-    tamis_snapshot_release(snap);
 }
 
 /* ---- one answer ---- */
@@ -213,8 +210,8 @@ static void ask_one_key(const struct asking *a, size_t id)
         bool is_absent = absent[k / 64] >> k % 64 & 1, is_found;
         is_found = at < n_found && found[at] == k;
         at += is_found;
-        assert_int_equal(reasons[k] == TAMIS_NO_REASON, is_absent);
-        assert_int_equal(is_found, !is_absent);
+        IS(reasons[k] == TAMIS_NO_REASON, is_absent);
+        IS(is_found, !is_absent);
         judge(a->side, a->model, a->at[k], id, is_absent, true);
     }
     for (size_t k = 0; k < LISTED && a->n; k++) {

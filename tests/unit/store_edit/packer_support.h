@@ -34,7 +34,7 @@ static UNUSED struct tamis_builder *builder_of(struct tamis_store *s,
 
 static UNUSED void take(struct tamis_packer *p, struct tamis_builder *b, int want)
 {
-    assert_int_equal(tamis_packer_take(p, b, NULL), want);
+    IS(tamis_packer_take(p, b, NULL), want);
     tamis_builder_free(b);
 }
 

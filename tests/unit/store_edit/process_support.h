@@ -3,11 +3,8 @@
 #ifndef TAMIS_TESTS_PROCESS_SUPPORT_H
 #define TAMIS_TESTS_PROCESS_SUPPORT_H
 
-#include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "tests/support/store_support.h"
 
@@ -27,7 +24,7 @@ static UNUSED pid_t run(const char *mode, const char *arg)
 static UNUSED int wait_for(pid_t pid)
 {
     int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+    IS(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
@@ -47,13 +44,12 @@ struct shared {
 
 static UNUSED struct shared *share(void)
 {
-    int fd = open(path_of("shared"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    FD fd = open(path_of("shared"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0 || ftruncate(fd, 4096) != 0)
         abort();
     struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (s == MAP_FAILED)
         abort();
-    close(fd);
     return s;
 }
 
@@ -80,22 +76,20 @@ static UNUSED void wait_until(_Atomic uint64_t *v, uint64_t at_least)
 
 static UNUSED enum tamis_answer ask_all(struct tamis_store *s, uint64_t i)
 {
-    struct tamis_snapshot *snap;
+    SNAPSHOT snap;
     MUST(tamis_snapshot_current(s, &snap, NULL));
     struct tamis_key key = key_in(s, i);
     enum tamis_answer a = tamis_snapshot_probe_all(snap, &key, NULL, NULL);
-    tamis_snapshot_release(snap);
     return a;
 }
 
 static UNUSED void put_range(struct tamis_edit *e, const char *name, uint64_t n)
 {
-    struct tamis_builder *b;
+    BUILDER b;
     MUST(tamis_edit_builder(e, name, strlen(name), 0, NULL, &b, NULL));
     for (uint64_t k = 0; k < n; k++)
         MUST(tamis_builder_add_key(b, key_text(k), strlen(key_text(k))));
     MUST(tamis_edit_put(e, b, NULL));
-    tamis_builder_free(b);
 }
 
 /* Becomes the program of run(): in the test's directory, and gone when the test is. */

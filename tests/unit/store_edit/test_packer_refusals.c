@@ -1,10 +1,9 @@
 /* A packer refuses these builders, and reports nothing of a pack that failed. */
 #include "tests/unit/store_edit/packer_support.h"
 
-static void names_are_put_once(void **state)
+TEST_IN_DIR(names_are_put_once)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     put_segment(s, name_of(3), 1, 10);
     struct tamis_edit *e = edit_new(s), *other = edit_new(s);
     struct tamis_packer *p = packer_of(e);
@@ -19,23 +18,20 @@ static void names_are_put_once(void **state)
     OK(tamis_edit_put(e, b, NULL)); /* meanwhile */
     tamis_builder_free(b);
     struct tamis_pack_report report;
-    assert_int_equal(tamis_edit_put_packed(other, p, &report, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
-    assert_int_equal(report.n_packed, 0);
-    assert_int_equal(n_filter_files("s"), 2);
+    IS(tamis_edit_put_packed(other, p, &report, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
+    IS(report.n_packed, 0);
+    IS(n_filter_files("s"), 2);
     tamis_packer_free(p);
     OK(tamis_edit_commit(e, NULL));
     tamis_edit_abort(other);
-    assert_int_equal(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
-    assert_int_equal(reason_of(s, name_of(2), 2000), TAMIS_HIT);
-    tamis_store_close(s);
-    remove_store("s");
+    IS(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
+    IS(reason_of(s, name_of(2), 2000), TAMIS_HIT);
 }
 
-static void builders_of_others_are_refused(void **state)
+TEST_IN_DIR(builders_of_others_are_refused)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s"), *t = store_new("t");
+    STORE s = store_new("s"), t = store_new("t");
     struct tamis_edit *e = edit_new(s), *f = edit_new(t);
     struct tamis_packer *p = packer_of(e);
     take(p, builder_of(t, f, 1, 10, 0.01, 0), TAMIS_ERR_MISMATCH);
@@ -45,39 +41,33 @@ static void builders_of_others_are_refused(void **state)
         .size = sizeof opt,
         .domain = &d,
         .identity = {.name = "x", .name_bytes = 1, .store_uuid = uuid}};
-    struct tamis_builder *b;
-    OK(tamis_builder_create(&opt, &b, NULL));
+    struct tamis_builder *b = builder_made(&opt);
     take(p, b, TAMIS_ERR_MISMATCH);
     opt.identity = (struct tamis_identity){.name = NULL};
     OK(tamis_builder_create(&opt, &b, NULL));
     take(p, b, TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_packer_take(p, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_packer_take(p, NULL, NULL), TAMIS_ERR_RANGE);
     struct tamis_pack_report report = {.n_packed = 9, .n_loose = 9};
-    assert_int_equal(tamis_edit_put_packed(e, NULL, &report, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put_packed(e, NULL, &report, NULL), TAMIS_ERR_RANGE);
     assert_true(report.n_packed == 0 && report.n_loose == 0);
     OK(tamis_edit_put_packed(e, p, &report, NULL)); /* nothing */
-    assert_int_equal(report.n_packed, 0);
-    assert_int_equal(tamis_edit_put_packed(e, p, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(report.n_packed, 0);
+    IS(tamis_edit_put_packed(e, p, NULL, NULL), TAMIS_ERR_RANGE);
     tamis_packer_free(p);
     tamis_packer_free(NULL);
     struct tamis_packer_options none = {.size = sizeof none,
                                         .spool_dir = "/nonexistent"};
-    assert_int_equal(tamis_edit_packer(e, &none, &p, NULL), ENOENT);
+    IS(tamis_edit_packer(e, &none, &p, NULL), ENOENT);
     assert_null(p);
-    assert_int_equal(tamis_edit_packer(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_packer(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     tamis_edit_abort(e);
     tamis_edit_abort(f);
-    tamis_store_close(s);
-    tamis_store_close(t);
-    remove_store("s");
-    remove_store("t");
 }
 
 /* Its hashes in memory, or spooled to a file. */
-static void ribbons_are_refused(void **state)
+TEST_IN_DIR(ribbons_are_refused)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     struct tamis_edit *e = edit_new(s);
     struct tamis_packer *p = packer_of(e);
     for (uint64_t memory_limit = 0; memory_limit < 2; memory_limit++) {
@@ -92,42 +82,26 @@ static void ribbons_are_refused(void **state)
     struct tamis_pack_report report = {.n_packed = 9};
     OK(tamis_edit_put_packed(e, p, &report, NULL));
     assert_true(report.n_packed == 0 && report.n_loose == 0);
-    assert_int_equal(n_filter_files("s"), 0);
+    IS(n_filter_files("s"), 0);
     tamis_packer_free(p);
     tamis_edit_abort(e);
-    tamis_store_close(s);
-    remove_store("s");
 }
 
 /* A report of a failure counts nothing, whatever it had before. */
-static void a_failure_reports_nothing(void **state)
+TEST_IN_DIR(a_failure_reports_nothing)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     struct tamis_edit *e = edit_new(s);
     struct tamis_packer *p = packer_of(e);
     struct tamis_pack_report report = {.n_packed = 9};
     take(p, builder_of(s, e, 0, 5000, 0.01, 1), 0); /* gets a file */
-    struct tamis_builder *b = builder_of(s, e, 1, 10, 0.01, 0);
+    BUILDER b = builder_of(s, e, 1, 10, 0.01, 0);
     OK(tamis_packer_take(p, b, NULL));
     OK(tamis_edit_put(e, b, NULL)); /* meanwhile */
-    tamis_builder_free(b);
-    assert_int_equal(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
+    IS(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
     assert_true(report.n_packed == 0 && report.n_loose == 0);
     tamis_packer_free(p);
     tamis_edit_abort(e);
-    tamis_store_close(s);
-    remove_store("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_put_once),
-        cmocka_unit_test(builders_of_others_are_refused),
-        cmocka_unit_test(ribbons_are_refused),
-        cmocka_unit_test(a_failure_reports_nothing),
-    };
-    return cmocka_run_group_tests_name("packer refusals", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -49,7 +49,7 @@ static size_t choose_changes(struct change changes[8])
 
 static void build(struct tamis_edit *e, const struct change *c, struct tamis_packer *p)
 {
-    struct tamis_builder *b;
+    BUILDER b;
     const char *name = label(c->i);
     OK(tamis_edit_builder(e, name, strlen(name), c->error, &c->opt, &b, NULL));
     for (size_t id = c->first; id < c->first + c->n_keys; id++) {
@@ -63,7 +63,6 @@ static void build(struct tamis_edit *e, const struct change *c, struct tamis_pac
         OK(tamis_packer_take(p, b, NULL));
     else
         OK(tamis_edit_put(e, b, NULL));
-    tamis_builder_free(b);
 }
 
 static void apply(struct side *s, const struct change *changes, size_t n_changes)
@@ -112,9 +111,8 @@ static void do_edit(void)
 
 static void write_side(struct side *s, size_t i, size_t first, size_t n_keys, bool seal)
 {
-    struct tamis_writer *writer;
     const char *name = label(i);
-    OK(tamis_store_writer(s->store, name, strlen(name), &writer, NULL));
+    struct tamis_writer *writer = writer_of(s->store, name);
     for (size_t id = first; id < first + n_keys; id++)
         OK(tamis_writer_add_key(writer, w.keys[id].bytes, w.keys[id].n_bytes));
     OK(tamis_writer_commit(writer, tamis_writer_watermark(writer) + 1, NULL));
@@ -252,8 +250,7 @@ static void choose_file(const struct side *s, char path[900])
     size_t n_growing = 0, n_seen = 0;
     struct tamis_snapshot *snap = snapshot_of(s->store);
     for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
-        struct tamis_segment_info info;
-        OK(tamis_snapshot_segment(snap, i, &info));
+        struct tamis_segment_info info = segment_at(snap, i);
         if (info.state == TAMIS_SEGMENT_GROWING)
             snprintf(growing[n_growing++], 64, "%s", strchr(info.file, '/') + 1);
     }
@@ -280,7 +277,7 @@ static void hurt_bytes(const char *path)
 {
     static const uint8_t zeros[PAGE_BYTES];
     size_t n_bytes;
-    uint8_t *bytes = file_read(path, &n_bytes);
+    FREED uint8_t *bytes = file_read(path, &n_bytes);
     /* It may have been cut to nothing before. */
     for (size_t times = n_bytes ? 1 + random_below(6) : 0; times > 0; times--) {
         uint64_t at = random_below(n_bytes);
@@ -292,7 +289,6 @@ static void hurt_bytes(const char *path)
     }
     if (n_bytes && random_below(12) == 0)
         OK(truncate(path, (off_t)random_below(n_bytes)));
-    free(bytes);
 }
 
 /* For good: what a file of the store says is not exact any more. */
@@ -338,7 +334,7 @@ static void side_begin(struct side *s, const char *dir, bool packs)
 static void side_end(struct side *s)
 {
     tamis_store_close(s->store);
-    OK(nftw(path_of(s->dir), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+    remove_tree(s->dir);
     for (size_t i = 0; i < N_NAMES; i++)
         folded_free(&s->bits[i]);
 }
@@ -360,10 +356,9 @@ static void do_one(void)
         do_hurt(random_below(4) ? &w.packed : &w.loose);
 }
 
-static void no_key_is_lost_in_packs(void **state)
+TEST(no_key_is_lost_in_packs)
 {
-    const unsigned wanted = 10000000;
-    (void)state;
+    const unsigned wanted = by_form(2500000, 10000000);
     while (n.n_there < wanted) {
         w = (struct world){.kept = false};
         side_begin(&w.loose, "loose", false);
@@ -394,11 +389,7 @@ static void no_key_is_lost_in_packs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_key_is_lost_in_packs),
-    };
     const char *seed = getenv("TAMIS_TEST_SEED");
     random_state = seed ? strtoull(seed, NULL, 0) : 1;
-    return cmocka_run_group_tests_name("packs alike", tests, dir_and_faults_on,
-                                       dir_and_faults_off);
+    return run_listed_tests(dir_and_faults_on, dir_and_faults_off);
 }

@@ -2,8 +2,6 @@
  */
 #include "tests/support/store_packs.h"
 
-#include <sys/stat.h>
-
 enum { KEYS = 30000, BASE = 1000000 };
 
 /* Segments of so many keys at 0.01%, straight into a pack: few blocks, and an odd
@@ -15,14 +13,12 @@ static struct tamis_store *packed_store(unsigned n)
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_packer(e, NULL, &p, NULL));
     for (unsigned i = 0; i < n; i++) {
-        struct tamis_builder *b;
-        OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), 0, NULL, &b, NULL));
+        BUILDER b = builder_in(e, name_of(i), NULL);
         for (uint64_t k = 0; k < KEYS; k++) {
             struct tamis_key key = key_in(s, i * BASE + k);
             OK(tamis_builder_add_hashes(b, key.tag, &key.hash, 1));
         }
         OK(tamis_packer_take(p, b, NULL));
-        tamis_builder_free(b);
     }
     OK(tamis_edit_put_packed(e, p, NULL, NULL));
     tamis_packer_free(p);
@@ -55,13 +51,11 @@ static void unpack_two(struct tamis_store *s)
 }
 
 /* A key counts once, however often its block is repeated, in a column and in a file. */
-static void repeated_blocks_count_once(void **state)
+TEST_IN_DIR(repeated_blocks_count_once)
 {
-    (void)state;
-    struct tamis_store *s = packed_store(8);
+    STORE s = packed_store(8);
     uint64_t of_eight = 0;
-    struct stat st;
-    OK(stat(pack_file(), &st));
+    struct stat st = stat_of(pack_file());
     of_eight = (uint64_t)st.st_size;
     for (int unpacked = 0; unpacked < 2; unpacked++) {
         const struct tamis_derivation all = {.operation = TAMIS_UNION},
@@ -88,21 +82,19 @@ static void repeated_blocks_count_once(void **state)
     /* Their bits are folded to what differs when they are packed: six of them are no
      * larger than the eight sources. */
     struct tamis_pack_report packed = pack_all(s, false);
-    assert_int_equal(packed.n_packed, 6);
+    IS(packed.n_packed, 6);
     assert_true(packed.file_bytes <= of_eight);
     for (uint64_t k = 0; k < KEYS; k += 7)
         for (uint64_t i = 0; i < 2; i++)
-            assert_int_equal(reason_of(s, "tu1", i * BASE + k), TAMIS_HIT);
-    tamis_store_close(s);
+            IS(reason_of(s, "tu1", i * BASE + k), TAMIS_HIT);
 }
 
 /* ---- what would grow stays a file ---- */
 
 /* A row has room for eight. One large filter alone takes eight times its bytes, three
  * more than twice, and four are packed; small ones are, whatever lies beside them. */
-static void large_filters_wait_for_others(void **state)
+TEST_IN_DIR(large_filters_wait_for_others)
 {
-    (void)state;
     for (int repack = TAMIS_REPACK_NONE; repack <= TAMIS_REPACK_AUTO; repack++) {
         struct tamis_store *s = store_new("s");
         for (unsigned i = 0; i < 3; i++) {
@@ -110,7 +102,7 @@ static void large_filters_wait_for_others(void **state)
             struct tamis_pack_report report = pack_again(s, (enum tamis_repack)repack);
             assert_true(report.n_packed == 0 && report.n_larger == i + 1);
             assert_true(report.file_bytes == 0);
-            assert_int_equal(n_filter_files("s"), i + 1);
+            IS(n_filter_files("s"), i + 1);
         }
         put_segment(s, "small", 0, 20);
         struct tamis_pack_report report = pack_again(s, (enum tamis_repack)repack);
@@ -118,26 +110,25 @@ static void large_filters_wait_for_others(void **state)
         assert_true(report.file_bytes < 20000);
         put_segment(s, name_of(3), 3 * BASE, KEYS);
         report = pack_again(s, (enum tamis_repack)repack);
-        assert_int_equal(report.n_larger, 0);
-        assert_int_equal(report.n_packed, repack == TAMIS_REPACK_ALL ? 5 : 4);
+        IS(report.n_larger, 0);
+        IS(report.n_packed, repack == TAMIS_REPACK_ALL ? 5 : 4);
         for (unsigned i = 0; i < 4; i++)
-            assert_int_equal(reason_of(s, name_of(i), i * BASE + 9), TAMIS_HIT);
+            IS(reason_of(s, name_of(i), i * BASE + 9), TAMIS_HIT);
         /* A column has no file to stay in. */
         for (unsigned i = 0; i < 3; i++)
             drop_segment(s, name_of(i));
         report = pack_again(s, TAMIS_REPACK_ALL);
         assert_true(report.n_packed == 2 && report.n_larger == 0);
-        assert_int_equal(reason_of(s, name_of(3), 3 * BASE + 9), TAMIS_HIT);
+        IS(reason_of(s, name_of(3), 3 * BASE + 9), TAMIS_HIT);
         tamis_store_close(s);
-        remove_store("s");
+        remove_tree("s");
     }
 }
 
 /* Filters that stay files, however large, do not call for merges of packs. */
-static void large_filters_merge_nothing(void **state)
+TEST_IN_DIR(large_filters_merge_nothing)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     put_segment(s, "large", 9 * BASE, 200000);
     uint64_t n_repacked = 0;
     for (unsigned i = 0; i < 16; i++) {
@@ -147,17 +138,6 @@ static void large_filters_merge_nothing(void **state)
         n_repacked += report.n_repacked;
     }
     assert_true(n_repacked <= 2 * 16); /* once a tier */
-    tamis_store_close(s);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(repeated_blocks_count_once),
-        TEST(large_filters_wait_for_others),
-        TEST(large_filters_merge_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -6,13 +6,12 @@
 
 static enum tamis_answer ask_base(struct tamis_store *s, uint64_t i)
 {
-    struct tamis_snapshot *snap;
+    SNAPSHOT snap;
     struct tamis_target t;
     MUST(tamis_snapshot_current(s, &snap, NULL));
     MUST(tamis_snapshot_find(snap, "base", 4, NULL, 0, 0, &t));
     struct tamis_key key = key_in(s, i);
     enum tamis_answer a = tamis_snapshot_probe(snap, &t, &key, NULL);
-    tamis_snapshot_release(snap);
     return a;
 }
 
@@ -26,8 +25,8 @@ static void count(_Atomic uint64_t *n, bool yes)
  * be absent from that. */
 static int be_reader(struct shared *shared)
 {
-    struct tamis_store *s;
-    MUST(tamis_store_open(path_of("s"), &s, NULL));
+    STORE s;
+    MUST(tamis_store_open(path_of("s"), NULL, &s, NULL));
     random_state = (uint64_t)getpid();
     while (!shared->stop) {
         uint64_t n = shared->n_added, n_base = shared->n_base;
@@ -42,7 +41,6 @@ static int be_reader(struct shared *shared)
         count(&shared->n_stranger, true);
         atomic_fetch_add(&shared->n_asked, n ? 3 : 1);
     }
-    tamis_store_close(s);
     return 0;
 }
 
@@ -62,7 +60,7 @@ struct plan {
 /* The catalog itself says how far the last writer came. */
 static void look_around(struct plan *p)
 {
-    struct tamis_snapshot *snap;
+    SNAPSHOT snap;
     struct tamis_segment_info info;
     char name[TAMIS_NAME_MAX + 1];
     unsigned a, b;
@@ -80,7 +78,6 @@ static void look_around(struct plan *p)
             strcpy(p->merged_name, name);
         }
     }
-    tamis_snapshot_release(snap);
 }
 
 static void begin_segment(struct plan *p)
@@ -88,7 +85,7 @@ static void begin_segment(struct plan *p)
     char name[32];
     struct tamis_edit *e;
     snprintf(name, sizeof name, "g%u", p->growing);
-    MUST(tamis_edit_begin(p->store, &e, NULL));
+    MUST(tamis_edit_begin(p->store, NULL, &e, NULL));
     MUST(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL));
     MUST(tamis_edit_commit(e, NULL));
 }
@@ -98,7 +95,7 @@ static void fill_segment(struct plan *p)
     char name[32];
     struct tamis_writer *w;
     snprintf(name, sizeof name, "g%u", p->growing);
-    int rc = tamis_store_writer(p->store, name, strlen(name), &w, NULL);
+    int rc = tamis_store_writer(p->store, name, strlen(name), NULL, &w, NULL);
     if (rc == TAMIS_ERR_SEALED)
         return; /* the last one died between the seal and its record */
     MUST(rc);
@@ -122,7 +119,7 @@ static void merge(struct plan *p)
     char name[32];
     struct tamis_edit *e;
     uint64_t n = (uint64_t)(p->growing + 1) * PER_SEGMENT;
-    MUST(tamis_edit_begin(p->store, &e, NULL));
+    MUST(tamis_edit_begin(p->store, NULL, &e, NULL));
     if (p->merged_name[0])
         MUST(tamis_edit_drop(e, p->merged_name, strlen(p->merged_name), NULL));
     for (unsigned i = p->merged; i <= p->growing; i++) {
@@ -142,7 +139,7 @@ static void merge(struct plan *p)
 static int be_writer(struct shared *shared)
 {
     struct plan p = {.shared = shared};
-    MUST(tamis_store_open(path_of("s"), &p.store, NULL));
+    MUST(tamis_store_open(path_of("s"), NULL, &p.store, NULL));
     look_around(&p);
     if (!p.has_growing) {
         p.growing = p.merged;
@@ -162,11 +159,10 @@ static int be_writer(struct shared *shared)
     return 0;
 }
 
-static void nobody_loses_a_key(void **state)
+TEST_IN_DIR(nobody_loses_a_key)
 {
     const unsigned n_lives = by_form(6, 12);
-    pid_t reader[2], writer;
-    (void)state;
+    pid_t reader[2], writer = 0;
     struct shared *shared = share();
     struct tamis_store *s = store_new("s");
     put_segment(s, "base", 0, 0);
@@ -177,7 +173,7 @@ static void nobody_loses_a_key(void **state)
         sleep_ms(110 + 40 * i);
         OK(kill(writer, i < n_lives ? SIGKILL : 0));
         if (i < n_lives)
-            assert_int_equal(wait_for(writer), 1000 + SIGKILL);
+            IS(wait_for(writer), 1000 + SIGKILL);
     }
     /* On a slow disk the short lives did little: the last one is as long as it takes.
      */
@@ -185,17 +181,17 @@ static void nobody_loses_a_key(void **state)
     wait_until(&shared->n_merges, 1);
     wait_until(&shared->n_stranger, 101);
     shared->stop = 1;
-    assert_int_equal(wait_for(writer), 0);
-    assert_int_equal(wait_for(reader[0]), 0);
-    assert_int_equal(wait_for(reader[1]), 0);
+    IS(wait_for(writer), 0);
+    IS(wait_for(reader[0]), 0);
+    IS(wait_for(reader[1]), 0);
     print_message("%d keys, %d seals, %d merges; %d questions, %d lost\n",
                   (int)shared->n_added, (int)shared->n_seals, (int)shared->n_merges,
                   (int)shared->n_asked, (int)shared->n_lost);
-    assert_int_equal(shared->n_lost, 0);
+    IS(shared->n_lost, 0);
     /* The readers were not merely told MAYBE all the time. */
     assert_true(shared->n_absent > shared->n_stranger / 2);
     for (uint64_t i = 0; i < shared->n_added; i++)
-        assert_int_equal(ask_all(s, i), TAMIS_MAYBE);
+        IS(ask_all(s, i), TAMIS_MAYBE);
     tamis_store_close(s);
     munmap(shared, 4096);
 }
@@ -206,15 +202,9 @@ static int be(char **argv)
     return strcmp(argv[1], "reader") == 0 ? be_reader(share()) : be_writer(share());
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(nobody_loses_a_key),
-    };
     if (argc == 4)
         return be(argv);
-    return cmocka_run_group_tests_name("store, processes that are killed", tests, NULL,
-                                       NULL);
+    return run_listed_tests(NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void check_segment(struct world *w, struct tamis_snapshot *snap,
     struct tamis_target t;
     enum tamis_reason why;
     int rc = tamis_snapshot_find(snap, name_of(i), strlen(name_of(i)), NULL, 0, 0, &t);
-    assert_int_equal(rc, m->state[i] == GONE ? TAMIS_ERR_NO_SEGMENT : 0);
+    IS(rc, m->state[i] == GONE ? TAMIS_ERR_NO_SEGMENT : 0);
     for (uint64_t k = 0; k < N_KEYS; k++) {
         struct tamis_key key = key_in(w->store, k);
         if (k % 2)
@@ -56,9 +56,9 @@ static void check_segment(struct world *w, struct tamis_snapshot *snap,
         if (m->has[i][k] && absent)
             fail_msg("key %d of segment %s is lost", (int)k, name_of(i));
         if (m->state[i] == GONE)
-            assert_int_equal(why, TAMIS_UNKNOWN_SEGMENT);
+            IS(why, TAMIS_UNKNOWN_SEGMENT);
         if (m->state[i] == BARE)
-            assert_int_equal(why, TAMIS_NO_FILTER);
+            IS(why, TAMIS_NO_FILTER);
         if (m->state[i] >= GROWING && current && !m->has[i][k]) {
             assert_true(absent || why == TAMIS_HIT);
             w->n_negative++;
@@ -75,7 +75,7 @@ static void check_all(struct world *w)
         check_segment(w, snap, &w->now, i, true);
         n += w->now.state[i] != GONE;
     }
-    assert_int_equal(tamis_snapshot_n_segments(snap), n);
+    IS(tamis_snapshot_n_segments(snap), n);
     if (w->old)
         for (size_t i = 0; i < N_NAMES; i++)
             check_segment(w, w->old, &w->then, i, false);
@@ -120,8 +120,7 @@ static void do_put(struct tamis_edit *e, struct model *m, size_t i)
     struct tamis_segment_options opt = {.size = sizeof opt,
                                         .rank = (uint32_t)random_below(3)};
     int want = expected(m, i, false);
-    assert_int_equal(tamis_edit_builder(e, name, strlen(name), 0, &opt, &b, NULL),
-                     want);
+    IS(tamis_edit_builder(e, name, strlen(name), 0, &opt, &b, NULL), want);
     if (want)
         return;
     clear_keys(m, i, SEALED);
@@ -133,16 +132,14 @@ static void do_put(struct tamis_edit *e, struct model *m, size_t i)
 static void do_attach(struct tamis_edit *e, struct model *m, size_t i,
                       const struct tamis_domain *d)
 {
-    struct tamis_builder *b;
     struct tamis_builder_options opt = {.size = sizeof opt, .domain = d, .error = 1e-4};
     uint8_t has[N_KEYS] = {0};
     const char *name = name_of(i), *path = path_of("attach-me");
     int want = expected(m, i, false);
-    OK(tamis_builder_create(&opt, &b, NULL));
+    BUILDER b = builder_made(&opt);
     build_random(b, has);
     OK(tamis_builder_finish_file(b, path, NULL));
-    tamis_builder_free(b);
-    assert_int_equal(tamis_edit_attach(e, name, strlen(name), path, NULL, NULL), want);
+    IS(tamis_edit_attach(e, name, strlen(name), path, NULL, NULL), want);
     OK(unlink(path));
     if (want)
         return;
@@ -173,8 +170,7 @@ static void do_one(struct tamis_edit *e, struct model *m, uint8_t own[N_NAMES],
     case 0:
     case 1:
     case 2:
-        assert_int_equal(tamis_edit_drop(e, name, strlen(name), NULL),
-                         expected(m, i, true));
+        IS(tamis_edit_drop(e, name, strlen(name), NULL), expected(m, i, true));
         clear_keys(m, i, GONE);
         own[i] = 0;
         return;
@@ -182,13 +178,12 @@ static void do_one(struct tamis_edit *e, struct model *m, uint8_t own[N_NAMES],
         do_retain(e, m, own);
         return;
     case 4:
-        assert_int_equal(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL), want);
+        IS(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL), want);
         if (!want)
             clear_keys(m, i, BARE);
         break;
     case 5:
-        assert_int_equal(
-            tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL), want);
+        IS(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL), want);
         if (!want)
             clear_keys(m, i, GROWING);
         break;
@@ -205,8 +200,10 @@ static void do_one(struct tamis_edit *e, struct model *m, uint8_t own[N_NAMES],
 static void commit(struct world *w, struct tamis_edit *e, const struct model *next)
 {
     int rc = tamis_edit_commit(e, NULL);
-    if (rc == TAMIS_ERR_BUSY && w->writer)
+    if (rc == TAMIS_ERR_BUSY && w->writer) {
+        tamis_edit_abort(e);
         return;
+    }
     OK(rc);
     w->now = *next;
 }
@@ -289,9 +286,9 @@ static void start_writer(struct world *w)
     size_t i = random_below(N_NAMES);
     static const int want[] = {TAMIS_ERR_NO_SEGMENT, TAMIS_ERR_NO_SEGMENT, 0,
                                TAMIS_ERR_SEALED};
-    int rc =
-        tamis_store_writer(w->store, name_of(i), strlen(name_of(i)), &w->writer, NULL);
-    assert_int_equal(rc, want[w->now.state[i]]);
+    int rc = tamis_store_writer(w->store, name_of(i), strlen(name_of(i)), NULL,
+                                &w->writer, NULL);
+    IS(rc, want[w->now.state[i]]);
     w->writing = i;
 }
 
@@ -303,8 +300,7 @@ static void do_write(struct world *w)
         start_writer(w);
     if (!w->writer)
         return;
-    struct tamis_filter_info info;
-    OK(tamis_writer_info(w->writer, &info));
+    struct tamis_filter_info info = writer_info(w->writer);
     bool listed = false;
     if (w->now.state[w->writing] == GROWING) {
         char path[64] = "s/filters/";
@@ -344,10 +340,9 @@ static size_t n_files_of(struct world *w)
     uint8_t packs[N_NAMES][TAMIS_UUID_BYTES];
     size_t n = 0, n_packs = 0;
     for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
-        struct tamis_segment_info info;
         struct tamis_pack_place place;
         size_t k = 0;
-        OK(tamis_snapshot_segment(snap, i, &info));
+        struct tamis_segment_info info = segment_at(snap, i);
         bool packed = tamis_snapshot_pack(snap, i, NULL, &place) == 0;
         while (packed && k < n_packs && memcmp(packs[k], place.uuid, sizeof packs[k]))
             k++;
@@ -362,9 +357,8 @@ static size_t n_files_of(struct world *w)
     return n + 2 * n_packs;
 }
 
-static void no_key_is_ever_lost(void **state)
+TEST_IN_DIR(no_key_is_ever_lost)
 {
-    (void)state;
     struct world w = {.store = store_new("s")};
     for (unsigned steps = by_form(200, 600); steps > 0; steps--) {
         switch (random_below(13)) {
@@ -388,7 +382,7 @@ static void no_key_is_ever_lost(void **state)
             do_edit(&w);
         }
         check_all(&w);
-        assert_int_equal(n_filter_files("s"), n_files_of(&w));
+        IS(n_filter_files("s"), n_files_of(&w));
     }
     reopen(&w);
     check_all(&w);
@@ -399,14 +393,9 @@ static void no_key_is_ever_lost(void **state)
         fail_msg("%d false positives of %d", (int)w.n_false, (int)w.n_negative);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(no_key_is_ever_lost),
-    };
     const char *seed = getenv("TAMIS_TEST_SEED");
     random_state = seed ? strtoull(seed, NULL, 0) : 1;
-    return cmocka_run_group_tests_name("store, properties", tests, NULL, NULL);
+    return run_listed_tests(NULL, NULL);
 }

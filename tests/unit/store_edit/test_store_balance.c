@@ -2,11 +2,6 @@
  * their keys, with fewer bytes; the same sizes whatever threads do; and when an edit
  * has no say. */
 #include "tests/support/store_support.h"
-#include "lib/io/io.h"
-
-#include <errno.h>
-#include <math.h>
-#include <pthread.h>
 
 static const double TARGET = 0.01, MOST = 1.25 * 0.01;
 
@@ -51,9 +46,8 @@ static struct tamis_builder *builder_with(struct tamis_edit *e, size_t i, uint64
 
 static void put(struct tamis_edit *e, size_t i, uint64_t n)
 {
-    struct tamis_builder *b = builder_with(e, i, n, 0, NULL);
+    BUILDER b = builder_with(e, i, n, 0, NULL);
     OK(tamis_edit_put(e, b, NULL));
-    tamis_builder_free(b);
 }
 
 /* All segments of a store: what they take, and their expected errors. */
@@ -64,23 +58,20 @@ struct sums {
 
 static double expected_error(struct tamis_snapshot *now, size_t i)
 {
-    struct tamis_filter *f;
-    struct tamis_stage_info stage;
-    OK(tamis_snapshot_filter(now, i, &f, NULL));
-    OK(tamis_filter_stage(f, 0, &stage));
+    struct tamis_filter *f = filter_at(now, i);
+    struct tamis_stage_info stage = stage_at(f, 0);
     return tamis_plan_error(stage.lanes, stage.words, stage.n_blocks, stage.keys);
 }
 
 static struct sums sums_of(struct tamis_store *s)
 {
-    struct tamis_snapshot *now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     struct sums sums = {0};
     size_t n = tamis_snapshot_n_segments(now);
     for (size_t i = 0; i < n; i++) {
-        struct tamis_segment_info info;
         struct tamis_plan plan;
         double error = expected_error(now, i);
-        OK(tamis_snapshot_segment(now, i, &info));
+        struct tamis_segment_info info = segment_at(now, i);
         OK(tamis_plan_filter(info.keys, TARGET, &plan));
         assert_true(fabs(info.error - fmax(error, TARGET)) < 1e-15);
         sums.keys += info.keys;
@@ -91,7 +82,6 @@ static struct sums sums_of(struct tamis_store *s)
         sums.largest = error > sums.largest ? error : sums.largest;
     }
     sums.mean_by_keys /= (double)sums.keys;
-    tamis_snapshot_release(now);
     return sums;
 }
 
@@ -105,24 +95,22 @@ static void check_means(const struct sums *s)
 
 static struct sums sums_of_sizes(const char *name, const uint64_t *n_keys, size_t n)
 {
-    struct tamis_store *s = store_of_target(name, 0);
+    STORE s = store_of_target(name, 0);
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < n; i++)
         put(e, i, n_keys[i]);
     OK(tamis_edit_commit(e, NULL));
     struct sums sums = sums_of(s);
     check_means(&sums);
-    tamis_store_close(s);
     return sums;
 }
 
 /* ---- the means ---- */
 
-static void like_segments_use_their_target_up(void **state)
+TEST(like_segments_use_their_target_up)
 {
     enum { N = 64, KEYS = 100000 };
     uint64_t n_keys[N];
-    (void)state;
     for (size_t i = 0; i < N; i++)
         n_keys[i] = KEYS;
     struct sums s = sums_of_sizes("like", n_keys, N);
@@ -130,11 +118,10 @@ static void like_segments_use_their_target_up(void **state)
     assert_true(s.mean > 0.99 * TARGET && s.largest < 1.05 * TARGET);
 }
 
-static void segments_of_any_size(void **state)
+TEST(segments_of_any_size)
 {
     enum { N = 200 };
     uint64_t n_keys[N];
-    (void)state;
     for (int form = 0; form < 3; form++) {
         double low = form ? 1e4 : 50, ratio = form == 1 ? 3 : form ? 20 : 1000;
         for (size_t i = 0; i < N; i++)
@@ -147,11 +134,10 @@ static void segments_of_any_size(void **state)
 
 /* Small filters have errors near 0. Large ones may not live on that: a lookup within
  * one key range of many would meet them nearly always. */
-static void small_segments_do_not_pay_for_large_ones(void **state)
+TEST(small_segments_do_not_pay_for_large_ones)
 {
     enum { N = 40 };
     uint64_t n_keys[N];
-    (void)state;
     for (size_t i = 0; i < N; i++)
         n_keys[i] = i % 2 ? 100000 : 500;
     struct sums s = sums_of_sizes("unlike", n_keys, N);
@@ -159,34 +145,30 @@ static void small_segments_do_not_pay_for_large_ones(void **state)
 }
 
 /* Nor the other way round: a large filter below its target has much weight. */
-static void large_segments_do_not_pay_for_small_ones(void **state)
+TEST(large_segments_do_not_pay_for_small_ones)
 {
     enum { N = 16 };
     uint64_t n_keys[N];
-    (void)state;
     for (size_t i = 0; i < N; i++)
         n_keys[i] = i ? 6800 : 1000000;
     struct sums s = sums_of_sizes("large", n_keys, N);
     assert_true(s.mean > 0.9 * TARGET);
 }
 
-static void errors_are_as_planned(void **state)
+TEST(errors_are_as_planned)
 {
     enum { N = 12, KEYS = 20000, PROBES = 400000 };
-    (void)state;
-    struct tamis_store *s = store_of_target("measured", 0);
+    STORE s = store_of_target("measured", 0);
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < N; i++)
         put(e, i, KEYS + 500 * i);
     OK(tamis_edit_commit(e, NULL));
     struct sums sums = sums_of(s);
-    struct tamis_snapshot *now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     uint64_t wrong = 0;
     for (size_t i = 0; i < N; i++) {
-        struct tamis_filter *f;
-        struct tamis_filter_info info;
-        OK(tamis_snapshot_filter(now, i, &f, NULL));
-        OK(tamis_filter_info(f, &info));
+        struct tamis_filter *f = filter_at(now, i);
+        struct tamis_filter_info info = filter_info(f);
         assert_true(info.expected_error < 1.02 * info.growth.error);
         for (int probe = 0; probe < PROBES; probe++) {
             struct tamis_key key = {.hash = random_u64(),
@@ -197,8 +179,6 @@ static void errors_are_as_planned(void **state)
     double measured = (double)wrong / N / PROBES;
     assert_true(sums.largest > TARGET);
     assert_true(fabs(measured - sums.mean) < 0.03 * sums.mean);
-    tamis_snapshot_release(now);
-    tamis_store_close(s);
 }
 
 /* ---- the same sizes whatever threads do, and after failures ---- */
@@ -209,16 +189,13 @@ static void sizes_of(struct tamis_edit *e, struct tamis_store *s, uint64_t *byte
 {
     OK(tamis_edit_commit(e, NULL));
     struct tamis_snapshot *now = snapshot_of(s);
-    assert_int_equal(tamis_snapshot_n_segments(now), n);
+    IS(tamis_snapshot_n_segments(now), n);
     for (size_t i = 0; i < n; i++) {
-        struct tamis_segment_info info;
-        OK(tamis_snapshot_segment(now, i, &info));
+        struct tamis_segment_info info = segment_at(now, i);
         bytes[i] = info.file_bytes;
     }
     tamis_snapshot_release(now);
-    e = edit_new(s);
-    OK(tamis_edit_retain(e, NULL, 0, NULL));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, tamis_edit_retain(edit, NULL, 0, NULL));
 }
 
 enum { SIX = 6, KEYS = 20400 };
@@ -251,11 +228,10 @@ static void *put_every_other(void *arg)
     return NULL;
 }
 
-static void sizes_chosen_in_order_stay(void **state)
+TEST(sizes_chosen_in_order_stay)
 {
-    (void)state;
     uint64_t plain[SIX], ours[SIX];
-    struct tamis_store *s = store_of_target("ordered", 0);
+    STORE s = store_of_target("ordered", 0);
     plain_sizes(s, plain);
     struct tamis_edit *e = edit_new(s);
     struct putting even = {.edit = e}, odd = {.edit = e, .first = 1};
@@ -265,58 +241,52 @@ static void sizes_chosen_in_order_stay(void **state)
         OK(tamis_edit_size(e, even.builders[i], NULL));
         OK(tamis_edit_size(e, even.builders[i], NULL)); /* once more, and no more */
     }
-    assert_int_equal(pthread_create(&thread, NULL, put_every_other, &odd), 0);
+    OK(pthread_create(&thread, NULL, put_every_other, &odd));
     put_every_other(&even);
     pthread_join(thread, NULL);
     for (size_t i = 0; i < SIX; i++)
         tamis_builder_free(even.builders[i]);
     sizes_of(e, s, ours, SIX);
     assert_memory_equal(ours, plain, sizeof plain);
-    tamis_store_close(s);
 }
 
 static int failing_fdatasync(int fd)
 {
-    (void)fd;
     errno = EIO;
     return -1;
 }
 
 /* Each put fails first: late, by its file, then early, for its name is taken. */
-static void failed_puts_leave_no_share(void **state)
+TEST(failed_puts_leave_no_share)
 {
-    (void)state;
     uint64_t plain[SIX], ours[SIX];
-    struct tamis_store *s = store_of_target("failed", 0);
+    STORE s = store_of_target("failed", 0);
     struct io_calls real = io_calls;
     plain_sizes(s, plain);
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < SIX; i++) {
-        struct tamis_builder *b = builder_with(e, i, keys_at(i), 0, NULL);
+        BUILDER b = builder_with(e, i, keys_at(i), 0, NULL);
         io_calls.fdatasync = io_calls.fsync = failing_fdatasync;
-        assert_int_equal(tamis_edit_put(e, b, NULL), EIO);
+        IS(tamis_edit_put(e, b, NULL), EIO);
         io_calls = real;
         OK(tamis_edit_size(e, b, NULL));
         if (i) {
             OK(tamis_builder_rename(b, name_of(0), strlen(name_of(0)), NULL, 0));
-            assert_int_equal(tamis_edit_put(e, b, NULL), TAMIS_ERR_EXISTS);
+            IS(tamis_edit_put(e, b, NULL), TAMIS_ERR_EXISTS);
             OK(tamis_builder_rename(b, name_of(i), strlen(name_of(i)), NULL, 0));
         }
         OK(tamis_edit_put(e, b, NULL));
-        tamis_builder_free(b);
     }
     sizes_of(e, s, ours, SIX);
     assert_memory_equal(ours, plain, sizeof plain);
-    tamis_store_close(s);
 }
 
 /* An edit begins anew, also with builders whose size an earlier one has chosen; and a
  * size is for the keys that the builder has when it is put. */
-static void later_keys_and_later_edits(void **state)
+TEST(later_keys_and_later_edits)
 {
-    (void)state;
     uint64_t plain[SIX], ours[SIX];
-    struct tamis_store *s = store_of_target("later", 0);
+    STORE s = store_of_target("later", 0);
     plain_sizes(s, plain);
     struct tamis_edit *e = edit_new(s);
     struct tamis_builder *b[SIX];
@@ -334,27 +304,24 @@ static void later_keys_and_later_edits(void **state)
     }
     sizes_of(e, s, ours, SIX);
     assert_memory_equal(ours, plain, sizeof plain);
-    tamis_store_close(s);
 }
 
 /* A share that was taken back after others relied on it is made up for. */
-static void a_balance_below_zero_is_made_up_for(void **state)
+TEST(a_balance_below_zero_is_made_up_for)
 {
-    (void)state;
-    struct tamis_store *s = store_of_target("below", 0);
+    STORE s = store_of_target("below", 0);
     struct tamis_edit *e = edit_new(s);
     struct tamis_builder *first = builder_with(e, 0, 100000, 0, NULL);
     OK(tamis_edit_size(e, first, NULL));
     put(e, 1, 100000); /* relies on it */
     OK(tamis_builder_rename(first, name_of(1), strlen(name_of(1)), NULL, 0));
-    assert_int_equal(tamis_edit_put(e, first, NULL), TAMIS_ERR_EXISTS);
+    IS(tamis_edit_put(e, first, NULL), TAMIS_ERR_EXISTS);
     tamis_builder_free(first);
     put(e, 2, 100000);
     OK(tamis_edit_commit(e, NULL));
     struct sums sums = sums_of(s);
     assert_true(sums.largest > TARGET);
     check_means(&sums);
-    tamis_store_close(s);
 }
 
 /* ---- no say ---- */
@@ -367,39 +334,33 @@ static void check_alone(struct tamis_store *s, double error,
     struct tamis_edit *e = edit_new(s);
     uint64_t bytes[4];
     for (size_t i = 0; i < 4; i++) {
-        struct tamis_builder *b = builder_with(e, i, n_keys, error, opt);
+        BUILDER b = builder_with(e, i, n_keys, error, opt);
         OK(tamis_edit_size(e, b, NULL));
         OK(tamis_edit_put(e, b, NULL));
-        tamis_builder_free(b);
     }
     sizes_of(e, s, bytes, 4);
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(bytes[i], file_bytes);
+        IS(bytes[i], file_bytes);
 }
 
 static uint64_t bytes_alone(uint64_t n_keys, int for_packs)
 {
     struct tamis_builder_options opt = {
         .size = sizeof opt, .error = TARGET, .for_packs = (uint64_t)for_packs};
-    struct tamis_builder *b;
-    struct tamis_filter_info info;
-    struct tamis_filter *f;
-    OK(tamis_builder_create(&opt, &b, NULL));
+    BUILDER b = builder_made(&opt);
     add_random(b, n_keys);
     OK(tamis_builder_finish_file(b, path_of("alone"), NULL));
-    OK(tamis_filter_open(path_of("alone"), NULL, &f, NULL));
-    OK(tamis_filter_info(f, &info));
+    struct tamis_filter *f = open_filter(path_of("alone"));
+    struct tamis_filter_info info = filter_info(f);
     tamis_filter_close(f);
-    tamis_builder_free(b);
     unlink(path_of("alone"));
     return info.file_bytes;
 }
 
-static void edits_have_no_say(void **state)
+TEST(edits_have_no_say)
 {
-    (void)state;
     struct tamis_segment_options packed = {.size = sizeof packed, .for_packs = 1};
-    struct tamis_store *s = store_of_target("own", 0);
+    STORE s = store_of_target("own", 0);
     uint64_t exact = bytes_alone(100000, 0), on_grid = bytes_alone(100000, 1);
     uint64_t most = TAMIS_EDIT_BALANCED_KEYS + 1;
     assert_true(on_grid > exact);
@@ -409,35 +370,16 @@ static void edits_have_no_say(void **state)
     tamis_store_close(s);
     s = store_of_target("for-packs", 1);
     check_alone(s, 0, NULL, 100000, on_grid);
-    tamis_store_close(s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
-    struct tamis_store *s = store_of_target("refuses", 0);
+    STORE s = store_of_target("refuses", 0);
     struct tamis_edit *e = edit_new(s);
-    assert_int_equal(tamis_edit_size(e, NULL, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_edit_size(NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_size(e, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_size(NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
     tamis_edit_abort(e);
-    tamis_store_close(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(like_segments_use_their_target_up),
-        cmocka_unit_test(segments_of_any_size),
-        cmocka_unit_test(small_segments_do_not_pay_for_large_ones),
-        cmocka_unit_test(large_segments_do_not_pay_for_small_ones),
-        cmocka_unit_test(errors_are_as_planned),
-        cmocka_unit_test(sizes_chosen_in_order_stay),
-        cmocka_unit_test(failed_puts_leave_no_share),
-        cmocka_unit_test(later_keys_and_later_edits),
-        cmocka_unit_test(a_balance_below_zero_is_made_up_for),
-        cmocka_unit_test(edits_have_no_say),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -7,13 +7,12 @@ enum { N = 20 };
 
 /* Each page of a pack in turn is damaged, and all are checked: segments whose band has
  * rows there have a damaged page, and no others. */
-static void damaged_pages_have_their_segments(void **state)
+TEST_IN_DIR(damaged_pages_have_their_segments)
 {
     struct tamis_pack_place place;
     struct tamis_filter *pack;
     struct tamis_verify all, own;
-    (void)state;
-    struct tamis_store *s = store_of("s", N, 1500);
+    STORE s = store_of("s", N, 1500);
     pack_all(s, false);
     file_copy(pack_file(), path_of("good"));
     struct commit c = commit_of(pack_file());
@@ -25,7 +24,7 @@ static void damaged_pages_have_their_segments(void **state)
         zero_page(pack_file(), at / PAGE_BYTES);
         tamis_store_close(s);
         s = store_open("s");
-        struct tamis_snapshot *snap = snapshot_of(s);
+        SNAPSHOT snap = snapshot_of(s);
         OK(tamis_snapshot_pack(snap, 0, &pack, NULL));
         tamis_filter_verify(pack, &all, NULL);
         uint32_t n_bands;
@@ -38,48 +37,32 @@ static void damaged_pages_have_their_segments(void **state)
             uint64_t end = begin + (uint64_t)b->geometry.lanes * b->geometry.n_blocks *
                                        BLOCK_BITS * b->row_bytes;
             bool hit = all.n_damaged && begin < at + PAGE_BYTES && at < end;
-            assert_int_equal(own.n_damaged, hit);
+            IS(own.n_damaged, hit);
             assert_true(!hit || own.first_damaged == at);
             n_affected += hit;
         }
         assert_true(!all.n_damaged || n_affected > 0);
-        tamis_snapshot_release(snap);
     }
-    struct tamis_snapshot *snap = snapshot_of(s);
-    assert_int_equal(tamis_snapshot_pack_pages(snap, N, &own), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_pack_pages(NULL, 0, &own), TAMIS_ERR_RANGE);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
+    SNAPSHOT snap = snapshot_of(s);
+    IS(tamis_snapshot_pack_pages(snap, N, &own), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_pack_pages(NULL, 0, &own), TAMIS_ERR_RANGE);
 }
 
 /* A record that is too short to be one: nothing in it is read, and the others are
  * packed. */
-static void a_short_record_is_left(void **state)
+TEST_IN_DIR(a_short_record_is_left)
 {
     static const uint8_t some[5] = {1, 2, 3, 4, 5};
     struct tamis_pack_report report;
-    (void)state;
-    struct tamis_store *s = store_of("s", 3, 100);
+    STORE s = store_of("s", 3, 100);
     tamis_store_close(s);
     poke_catalog("s", "segments", name_of(1), some, sizeof some);
     s = store_open("s");
     struct tamis_edit *e = edit_new(s);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     OK(tamis_edit_pack(e, snap, NULL, 0, NULL, &report, NULL));
     assert_true(report.n_packed == 2 && report.n_unreadable == 1);
     OK(tamis_edit_commit(e, NULL));
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damaged_pages_have_their_segments),
-        cmocka_unit_test(a_short_record_is_left),
-    };
-    return cmocka_run_group_tests_name("store_pack_pages", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

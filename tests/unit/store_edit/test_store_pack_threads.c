@@ -2,10 +2,7 @@
  * files are damaged, are lost beneath their mappings, or the caller is cancelled. */
 #include "tests/support/store_packs.h"
 #include "tests/support/guard_support.h"
-#include "lib/filter/filter.h"
 #include "lib/io/threads.h"
-
-#include <pthread.h>
 
 /* Many: more than a piece of the file, which is written while rows are made. */
 enum { N = 70, FEW_KEYS = 5000, MANY_KEYS = 60000 };
@@ -28,10 +25,11 @@ static const char *file_named(const uint8_t uuid[UUID_BYTES])
 
 /* Packs all and takes it back. The bytes of the pack behind its header, where its UUID
  * and the time are. */
-static uint8_t *packed_bytes(struct tamis_store *s, const struct tamis_pack_options *opt,
+static uint8_t *packed_bytes(struct tamis_store *s,
+                             const struct tamis_pack_options *opt,
                              struct tamis_pack_report *report, size_t *n)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_pack(e, snap, NULL, 0, opt, report, NULL));
     uint8_t *bytes = file_read(file_named(report->uuid), n);
@@ -39,7 +37,6 @@ static uint8_t *packed_bytes(struct tamis_store *s, const struct tamis_pack_opti
     memset(report->uuid, 0, sizeof report->uuid);
     report->free_bytes = 0;
     tamis_edit_abort(e);
-    tamis_snapshot_release(snap);
     return bytes;
 }
 
@@ -50,70 +47,64 @@ static struct tamis_pack_report same_with_threads(struct tamis_store *s,
     struct tamis_pack_options opt = with(1);
     size_t n, n_again;
     opt.repack = repack;
-    uint8_t *bytes = packed_bytes(s, &opt, &one, &n);
+    FREED uint8_t *bytes = packed_bytes(s, &opt, &one, &n);
     for (uint64_t n_threads = 2; n_threads < 5; n_threads++) {
         opt.n_threads = n_threads;
-        uint8_t *again = packed_bytes(s, &opt, &some, &n_again);
+        FREED uint8_t *again = packed_bytes(s, &opt, &some, &n_again);
         assert_memory_equal(&some, &one, sizeof one);
-        assert_int_equal(n_again, n);
+        IS(n_again, n);
         assert_memory_equal(again, bytes, n);
-        free(again);
     }
-    free(bytes);
     return one;
 }
 
 /* Shared by the tests that need many keys; the last one removes it. */
 static struct tamis_store *large;
 
-static void the_same_pack(void **state)
+TEST(the_same_pack)
 {
-    (void)state;
     sized_for_packs = 1; /* most others of so many sizes would be larger in a pack */
     large = store_of("s", N, MANY_KEYS);
     sized_for_packs = 0;
     struct tamis_pack_report report = same_with_threads(large, TAMIS_REPACK_NONE);
-    assert_int_equal(report.n_packed + report.n_larger, N);
+    IS(report.n_packed + report.n_larger, N);
     assert_true(report.n_packed > N / 2);
 }
 
-static void the_same_pack_again(void **state)
+struct cancelled {
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *edit;
+    struct tamis_pack_options opt;
+    int err;
+};
+
+/* With nothing on its stack that has an address: AddressSanitizer would find the guards
+ * around that still there when the thread ends, for cancelling skips what removes them.
+ */
+static void *pack_cancelled(void *ctx)
 {
-    (void)state;
-    struct tamis_store *s = store_of("s", N, FEW_KEYS);
-    pack_in_two(s, false);
-    assert_int_equal(same_with_threads(s, TAMIS_REPACK_ALL).n_repacked, N);
-    tamis_store_close(s);
-    remove_store("s");
+    struct cancelled *c = ctx;
+    c->err = tamis_edit_pack(c->edit, c->snapshot, NULL, 0, &c->opt, NULL, NULL);
+    pthread_testcancel();
+    return NULL;
 }
 
-static void damaged_inputs(void **state)
+/* It packs first: the others work on its stack. */
+TEST(cancelled_at_work)
 {
-    struct tamis_segment_info info;
-    char path[900];
-    (void)state;
-    struct tamis_store *s = store_of("s", N, FEW_KEYS);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    for (size_t i = 0; i < 5; i++) {
-        OK(tamis_snapshot_segment(snap, i * 13, &info));
-        snprintf(path, sizeof path, "%s/%s", path_of("s"), info.file);
-        if (i < 4)
-            zero_page(path, 1);
-        else
-            unlink(path);
-    }
-    tamis_snapshot_release(snap);
-    struct tamis_pack_report report = same_with_threads(s, TAMIS_REPACK_NONE);
-    assert_int_equal(report.n_packed, N - 5);
-    assert_int_equal(report.n_unreadable, 5);
-    /* Pages of rows: found while the new pack is written. */
-    pack_all(s, false);
-    for (uint64_t page = 1; page < 400; page += 130)
-        zero_page(pack_file(), page);
-    report = same_with_threads(s, TAMIS_REPACK_ALL);
-    assert_true(report.n_unreadable > 5 && report.n_packed > 0);
-    tamis_store_close(s);
-    remove_store("s");
+    pthread_t thread;
+    void *result;
+    size_t n_tasks = count_files("/proc/self/task");
+    struct cancelled c = {snapshot_of(large), edit_new(large), with(3), -1};
+    io_calls.pwrite = cancelling_pwrite;
+    OK(pthread_create(&thread, NULL, pack_cancelled, &c));
+    OK(pthread_join(thread, &result));
+    io_calls.pwrite = pwrite;
+    assert_true(result == PTHREAD_CANCELED);
+    OK(c.err);
+    IS(count_files("/proc/self/task"), n_tasks);
+    tamis_edit_abort(c.edit);
+    tamis_snapshot_release(c.snapshot);
 }
 
 /* ---- files that are cut short while they are read ---- */
@@ -139,30 +130,26 @@ static void copy_in_a_helper(void *ctx, unsigned number)
 }
 
 /* The thread that touches a lost page gets the signal, and must be able to. */
-static void a_helper_loses_a_page(void **state)
+TEST_WITH_GUARD(a_helper_loses_a_page)
 {
-    struct tamis_filter *f;
     uint64_t hashes[20000];
-    (void)state;
     random_hashes(hashes, 20000);
     build_filter(path_of("lost"), hashes, 20000);
-    OK(tamis_filter_open(path_of("lost"), NULL, &f, NULL));
+    FILTER f = open_filter(path_of("lost"));
     struct threads *threads = threads_start(2, true);
-    assert_int_equal(threads_size(threads), 2);
+    IS(threads_size(threads), 2);
     cut(path_of("lost"), PAGE_BYTES);
     was_copied = true;
     threads_run(threads, copy_in_a_helper, f);
     threads_end(threads);
     assert_false(was_copied);
-    tamis_filter_close(f);
 }
 
-static void lost_beneath_all_threads(void **state)
+TEST_WITH_GUARD(lost_beneath_all_threads)
 {
     struct tamis_pack_options opt = with(3);
     struct tamis_pack_report report;
     struct tamis_segment_info info;
-    (void)state;
     struct tamis_snapshot *snap = snapshot_of(large);
     for (size_t i = 0; i < N; i++) {
         OK(tamis_snapshot_segment(snap, i, &info));
@@ -175,90 +162,71 @@ static void lost_beneath_all_threads(void **state)
     io_calls.pwrite = pwrite;
     assert_false(atomic_load(&to_cut));
     assert_true(report.n_unreadable > 0);
-    assert_int_equal(report.n_unreadable + report.n_packed + report.n_larger, N);
+    IS(report.n_unreadable + report.n_packed + report.n_larger, N);
     tamis_edit_abort(e);
     tamis_snapshot_release(snap);
     tamis_store_close(large);
-    remove_store("s");
+    remove_tree("s");
+}
+
+TEST(the_same_pack_again)
+{
+    struct tamis_store *s = store_of("s", N, FEW_KEYS);
+    pack_in_two(s, false);
+    IS(same_with_threads(s, TAMIS_REPACK_ALL).n_repacked, N);
+    tamis_store_close(s);
+    remove_tree("s");
+}
+
+TEST(damaged_inputs)
+{
+    struct tamis_segment_info info;
+    char path[900];
+    struct tamis_store *s = store_of("s", N, FEW_KEYS);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (size_t i = 0; i < 5; i++) {
+        OK(tamis_snapshot_segment(snap, i * 13, &info));
+        snprintf(path, sizeof path, "%s/%s", path_of("s"), info.file);
+        if (i < 4)
+            zero_page(path, 1);
+        else
+            unlink(path);
+    }
+    tamis_snapshot_release(snap);
+    struct tamis_pack_report report = same_with_threads(s, TAMIS_REPACK_NONE);
+    IS(report.n_packed, N - 5);
+    IS(report.n_unreadable, 5);
+    /* Pages of rows: found while the new pack is written. */
+    pack_all(s, false);
+    for (uint64_t page = 1; page < 400; page += 130)
+        zero_page(pack_file(), page);
+    report = same_with_threads(s, TAMIS_REPACK_ALL);
+    assert_true(report.n_unreadable > 5 && report.n_packed > 0);
+    tamis_store_close(s);
+    remove_tree("s");
 }
 
 /* ---- a thread that is cancelled ---- */
 
-static ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-    pthread_cancel(pthread_self());
-    return pwrite(fd, buf, n, offset);
-}
-
-struct cancelled {
-    struct tamis_snapshot *snapshot;
-    struct tamis_edit *edit;
-    struct tamis_pack_options opt;
-    int err;
-};
-
-/* With nothing on its stack that has an address: AddressSanitizer would find the guards
- * around that still there when the thread ends, for cancelling skips what removes them. */
-static void *pack_cancelled(void *ctx)
-{
-    struct cancelled *c = ctx;
-    c->err = tamis_edit_pack(c->edit, c->snapshot, NULL, 0, &c->opt, NULL, NULL);
-    pthread_testcancel();
-    return NULL;
-}
-
-/* It packs first: the others work on its stack. */
-static void cancelled_at_work(void **state)
-{
-    pthread_t thread;
-    void *result;
-    (void)state;
-    size_t n_tasks = count_files("/proc/self/task");
-    struct cancelled c = {snapshot_of(large), edit_new(large), with(3), -1};
-    io_calls.pwrite = cancelling_pwrite;
-    OK(pthread_create(&thread, NULL, pack_cancelled, &c));
-    OK(pthread_join(thread, &result));
-    io_calls.pwrite = pwrite;
-    assert_true(result == PTHREAD_CANCELED);
-    OK(c.err);
-    assert_int_equal(count_files("/proc/self/task"), n_tasks);
-    tamis_edit_abort(c.edit);
-    tamis_snapshot_release(c.snapshot);
-}
-
 /* A caller of before has no such field, and its padding says nothing. */
-static void an_older_caller(void **state)
+TEST(an_older_caller)
 {
     struct tamis_pack_options opt;
     struct tamis_pack_report report;
-    (void)state;
     struct tamis_store *s = store_of("s", 3, 100);
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_edit *e = edit_new(s);
     memset(&opt, 0xff, sizeof opt);
     opt.size = offsetof(struct tamis_pack_options, n_threads);
-    assert_int_equal(opt.size, 24);
+    IS(opt.size, 24);
     opt.keep = opt.dry_run = 0;
     opt.repack = TAMIS_REPACK_NONE;
     OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
-    assert_int_equal(report.n_packed, 3);
+    IS(report.n_packed, 3);
     tamis_edit_abort(e);
     tamis_snapshot_release(snap);
     tamis_store_close(s);
-    remove_store("s");
+    remove_tree("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_pack),
-        cmocka_unit_test(cancelled_at_work),
-        TEST_WITH_GUARD(a_helper_loses_a_page),
-        TEST_WITH_GUARD(lost_beneath_all_threads),
-        cmocka_unit_test(the_same_pack_again),
-        cmocka_unit_test(damaged_inputs),
-        cmocka_unit_test(an_older_caller),
-    };
-    return cmocka_run_group_tests_name("store_pack_threads", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -1,6 +1,6 @@
 /* A commit cannot remove a file, or set a tombstone: the next edit does it, with the
  * store open all the while. */
-#include "tests/support/store_packs.h"
+#include "tests/support/shop/shop.h"
 
 static const char *failing; /* calls on names that have this in them fail */
 
@@ -25,76 +25,42 @@ static int failing_unlink(int dir, const char *name, int flags)
 
 static int calls_back(void **state)
 {
-    (void)state;
     failing = NULL;
     io_calls.renameat2 = renameat2;
     io_calls.unlinkat = unlinkat;
-    return 0;
+    return test_dir_remove(state);
 }
 
 /* A segment that was packed is replaced, and its tombstone cannot be written. Later the
  * catalog from before comes back: it must not find the old column for the new keys. */
-static void tombstones_of_a_full_disk(void **state)
+TEST_WITH(test_dir_create, calls_back, tombstones_of_a_full_disk)
 {
-    struct tamis_diag diag;
-    (void)state;
-    struct tamis_store *s = store_of("s", 12, 60);
-    pack_all(s, false);
-    save_catalog("old");
+    scene("tombstones");
+    steps("many 12 60; pack; live copy catalog =old");
     io_calls.renameat2 = failing_rename;
     failing = ".dead";
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "s2", 2, NULL));
-    OK(put_keys(e, "s2", 2000, 90, NULL));
-    OK(tamis_edit_commit(e, &diag));
-    assert_string_equal(diag.what,
-                        "the tombstones of dropped columns cannot be written");
-    put_segment(s, "other", 1, 3); /* as full as before */
+    steps(
+        "replace s2 2000 90; told the tombstones of dropped columns cannot be written;"
+        "put other 1 3"); /* as full as before */
     failing = NULL;
-    put_segment(s, "another", 1, 3);
-    tamis_store_close(s);
-    put_back_catalog("old");
-    s = store_open("s");
-    for (uint64_t k = 2000; k < 2090; k++)
-        assert_int_equal(reason_of(s, "s2", k), TAMIS_FILE_LOST);
-    tamis_store_close(s);
-    remove_store("s");
+    steps("put another 1 3; close; copy =old catalog; hits s2 2000 90 FILE_LOST");
+    scene_ends();
 }
 
-static void files_that_would_not_go(void **state)
+TEST_WITH(test_dir_create, calls_back, files_that_would_not_go)
 {
-    struct tamis_diag diag;
-    (void)state;
-    struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 1, 10);
-    put_segment(s, "b", 1, 10);
+    scene("files");
+    steps("put a 1 10; put b 1 10");
     io_calls.unlinkat = failing_unlink;
     failing = ".tamis";
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "a", 1, NULL));
-    OK(tamis_edit_commit(e, &diag));
-    assert_int_equal(n_filter_files("s"), 2);
-    assert_true(diag.code == 0 && diag.os_errno == EIO);
-    assert_string_equal(diag.what, "removing a dropped file: Input/output error");
-    assert_non_null(strstr(diag.file, "s/filters/"));
-    put_segment(s, "c", 1, 10);
+    steps("drop a; files 2; told removing a dropped file: Input/output error;"
+          "told_file s/filters/");
+    assert_true(shop.diag.code == 0 && shop.diag.os_errno == EIO);
+    steps("put c 1 10");
     failing = NULL;
-    assert_int_equal(n_filter_files("s"), 3);
-    e = edit_new(s);
-    OK(tamis_edit_drop(e, "c", 1, NULL));
-    OK(tamis_edit_commit(e, &diag));
-    assert_string_equal(diag.what, "");
-    assert_int_equal(n_filter_files("s"), 1);
-    tamis_store_close(s);
-    remove_store("s");
+    steps("files 3; drop c; files 1");
+    assert_string_equal(shop.diag.what, "");
+    scene_ends();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(tombstones_of_a_full_disk, calls_back),
-        cmocka_unit_test_teardown(files_that_would_not_go, calls_back),
-    };
-    return cmocka_run_group_tests_name("swept again", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,201 +1,96 @@
 /* Repair after a crash: what a dead writer left is finished, and files that no record
  * names are swept or kept. */
-#include "tests/support/repair_support.h"
+#include "tests/support/shop/shop.h"
 
-/* ---- what a crash leaves ---- */
-
-static void what_a_dead_writer_left_is_finished(void **state)
+TEST_OF_SCENES(what_a_crash_leaves)
 {
-    (void)state;
-    struct tamis_store *s = store_of_g();
-    grow_keys(s, "g", 0, 50, 1);
-    const char *file = file_of(s, "s", "g");
-    tamis_store_close(s);
-    kill_writer("s", 50);
-    assert_int_equal(commit_of(file).clean, 0);
-    struct tamis_repair_report r = repair("s");
-    SAW("finished g");
-    assert_int_equal(n_done(&r), 1);
-    struct commit c = commit_of(file);
-    assert_int_equal(c.clean, 1);
-    assert_int_equal(c.watermark, 9);
-    s = store_open("s");
-    check_keys(s, "g", 0, 150);
-    assert_int_equal(reason_of(s, "g", 99999), ABSENT_HERE);
-    tamis_store_close(s);
-    check_settled("s");
-    remove_tree("s");
-}
-
-static void a_torn_slot_is_mirrored(void **state)
-{
-    (void)state;
-    for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {
-        for (int sealed = 0; sealed < 2; sealed++) {
-            struct tamis_writer *w;
-            struct tamis_store *s = store_of_g();
-            grow_keys(s, "g", 0, 50, 1);
-            const char *file = file_of(s, "s", "g");
-            OK(tamis_store_writer(s, "g", 1, &w, NULL));
-            if (sealed)
-                OK(tamis_writer_seal(w, 2, NULL, NULL));
-            OK(tamis_writer_close(w));
-            tamis_store_close(s);
-            flip(file, commit_slot_offset(slot) + 700);
-            struct tamis_repair_report r = repair("s");
-            assert_int_equal(r.n_finished, 1);
-            assert_int_equal(n_done(&r), 1);
-            s = store_open("s");
-            check_keys(s, "g", 0, 50);
-            assert_int_equal(reason_of(s, "g", 99999), ABSENT_HERE);
-            tamis_store_close(s);
-            check_settled("s");
-            remove_tree("s");
-        }
-    }
-}
-
-/* Grown and sealed by somebody who had the file and not the catalog. */
-static void growth_and_seals_are_followed(void **state)
-{
-    (void)state;
-    struct tamis_store *s = store_of_g();
-    const char *file = file_of(s, "s", "g");
-    struct tamis_writer *w = open_writer(file);
-    add_keys(w, 0, 1000);
-    OK(tamis_writer_commit(w, 5, NULL));
-    OK(tamis_writer_close(w));
-    assert_int_equal(record_in(s, "g").min_stages, 1);
-    tamis_store_close(s);
-    struct tamis_repair_report r = repair("s");
-    SAW("grown, and the catalog did not know");
-    assert_int_equal(n_done(&r), 1);
-    check_settled("s");
-    s = store_open("s");
-    assert_true(record_in(s, "g").min_stages > 1);
-    tamis_store_close(s);
-    w = open_writer(file);
-    OK(tamis_writer_seal(w, 6, NULL, NULL));
-    OK(tamis_writer_close(w));
-    r = repair("s");
-    SAW("sealed, and the catalog did not know");
-    assert_int_equal(n_done(&r), 1);
-    s = store_open("s");
-    assert_int_equal(record_in(s, "g").state, RECORD_SEALED);
-    check_keys(s, "g", 0, 1000);
-    tamis_store_close(s);
-    check_settled("s");
-    remove_tree("s");
-}
-
-static void what_nothing_names_is_swept(void **state)
-{
-    (void)state;
-    struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 0, 10);
-    put_segment(s, "b", 10, 10);
-    const char *b = file_of(s, "s", "b");
-    char orphan[1000], temporary[1200];
-    snprintf(orphan, sizeof orphan, "%s", b);
-    file_copy(b, path_of("b"));
-    drop_segment(s, "b");
-    tamis_store_close(s);
-    file_copy(path_of("b"), orphan); /* its unlink was lost */
-    snprintf(temporary, sizeof temporary, "%s.0123abcd.tmp", orphan);
-    file_write(temporary, "x", 1);
-    file_write(path_of("s/filters/README"), "x", 1);
-    file_write(path_of("s/catalog.lmdb.0123abcd.tmp"), "x", 1);
-    struct tamis_repair_report r = repair("s");
-    SAW("quarantined  filters/"); /* it may be wanted: nobody can tell */
-    assert_true(exists(aside_of("s", orphan)));
-    assert_int_equal(r.n_swept, 2);
-    assert_int_equal(n_done(&r), 3);
-    assert_int_equal(r.n_damaged, 0);
-    SAW("noted  filters/README");
-    assert_false(exists(orphan) || exists(temporary));
-    assert_false(exists(path_of("s/catalog.lmdb.0123abcd.tmp")));
-    assert_true(exists(path_of("s/filters/README")));
-    check_settled("s");
-    remove_tree("s");
-}
-
-/* An older catalog was put back: what it does not name may be all that there is of a
- * segment, whoever can read it. Only what never was a filter goes. */
-static void orphans_that_cannot_be_read_are_kept(void **state)
-{
+    static const char grown[] = "growing g; grow g 0 50 1",
+                      four[] = "put a 0 10; put b 10 10",
+                      junk[] = "filters/0123456789abcdef0123456789abcdef.tamis";
+    static const struct scene_row rows[] = {
+        {"what a dead writer left is finished", grown, "kill 50; file g clean=0",
+         "repair; says finished g; is done=1; file g clean=1 watermark=9; has g 0 150;"
+         "why g 99999 ABSENT; settled"},
+        /* By somebody who had the file and not the catalog. */
+        {"growth and seals are followed", "growing g",
+         "behind g; add 0 1000; write 5; end; record g stages=1",
+         "repair; says grown, and the catalog did not know; is done=1; settled;"
+         "behind g; seal 6; end; repair; says sealed, and the catalog did not know;"
+         "is done=1; record g state=3; has g 0 1000; settled"},
+        /* An orphan whose unlink was lost may be wanted: nobody can tell. */
+        {"what nothing names is swept, or kept", four,
+         "copy b =b; call orphan b; drop b; copy =b orphan; text filters/README x;"
+         "text filters/00112233445566778899aabbccddeeff.tamis.0123abcd.tmp x;"
+         "text catalog.lmdb.0123abcd.tmp x",
+         "repair; says quarantined  filters/; there aside:orphan filters/README;"
+         "is swept=2 done=3 damaged=0; says noted  filters/README;"
+         "gone orphan filters/00112233445566778899aabbccddeeff.tamis.0123abcd.tmp"
+         " catalog.lmdb.0123abcd.tmp; settled"},
+        /* While it can't be read, nobody knows whose it is. */
+        {"orphans of another store are kept", "put a 0 100", "stranger x 0 100",
+         "unreadable stranger; repair; unreadable; is done=0; there stranger;"
+         "repair; is quarantined=1; there aside:stranger; gone stranger; settled"},
+    };
+    PLAY_ROWS(rows);
+    for (int slot = 1; slot <= 2;
+         slot++) /* torn, of a growing and of a sealed filter */
+        for (int sealed = 0; sealed < 2; sealed++)
+            play("a torn slot is mirrored",
+                 "%s; writer g; %s; end; flip g %d; repair; is finished=1 done=1; has "
+                 "g 0 50;"
+                 "why g 99999 ABSENT; settled",
+                 grown, sealed ? "seal 2" : "add 0 0", slot * PAGE_BYTES + 700);
+    /* An older catalog was put back: what it does not name may be all that there is of
+     * a segment. Only what never was a filter goes. */
     static const struct {
-        size_t at;
-        uint8_t value;
+        const char *name, *poke;
         bool kept;
-    } cases[] = {
-        {8, 2, true},   /* a newer version */
-        {130, 0, true}, /* a name that rotted */
-        {40, 77, true}, /* a UUID */
-        {1, 'X', false},
-    };
-    (void)state;
-    struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 0, 10);
-    const char *a = file_of(s, "s", "a");
-    tamis_store_close(s);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *to = path_of("s/filters/aaaaaaaaaaaa4aaa8aaaaaaaaaaaaaaa.tamis");
-        file_copy(a, to);
-        file_poke(to, cases[i].at, &cases[i].value, 1);
-        struct tamis_repair_report r = repair("s");
-        assert_int_equal(r.n_quarantined, cases[i].kept);
-        assert_int_equal(r.n_swept, !cases[i].kept);
-        assert_int_equal(exists(aside_of("s", to)), cases[i].kept);
-        assert_false(exists(to));
-        if (cases[i].kept)
-            assert_int_equal(unlink(aside_of("s", to)), 0);
-        check_settled("s");
+    } orphans[] = {{"a newer version", "8 2", true},
+                   {"a name that rotted", "130 0", true},
+                   {"a UUID that rotted", "40 77", true},
+                   {"no filter", "1 88", false}};
+    for (size_t i = 0; i < sizeof orphans / sizeof orphans[0]; i++) {
+        bool kept = orphans[i].kept;
+        play(orphans[i].name,
+             "put a 0 10; copy a %s; call it %s; poke it %s; repair;"
+             "is quarantined=%d swept=%d; gone it; %s aside:it; settled",
+             junk, junk, orphans[i].poke, kept, !kept, kept ? "there" : "gone");
     }
-    remove_tree("s");
 }
 
-/* ---- orphans that may be wanted ---- */
+static bool dies;
 
-static void orphans_of_another_store_are_kept(void **state)
+/* LMDB's, too, which has committed when it has written one of the first two pages, and
+ * then tells the others through its lock file. */
+__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *buf, size_t n,
+                                                      off_t at)
 {
-    char to[1200];
-    struct stat st;
-    (void)state;
-    struct tamis_store *s = store_new("s"), *t = store_new("t");
-    put_segment(s, "a", 0, 100);
-    put_segment(t, "x", 0, 100);
-    const char *foreign = file_of(t, "t", "x");
-    snprintf(to, sizeof to, "%s%s", path_of("s/filters"), strrchr(foreign, '/'));
-    file_copy(foreign, to);
-    tamis_store_close(s);
-    tamis_store_close(t);
-    /* Not while it can't be read, for then nobody knows whose it is. */
-    assert_int_equal(stat(to, &st), 0);
-    unreadable = st.st_ino;
-    calls_before = io_calls;
-    io_calls.pread = unreadable_pread;
-    struct tamis_repair_report r = repair("s");
-    io_calls = calls_before;
-    assert_int_equal(n_done(&r), 0);
-    assert_true(exists(to));
-    r = repair("s");
-    assert_int_equal(r.n_quarantined, 1);
-    assert_true(exists(aside_of("s", to)));
-    assert_false(exists(to));
-    check_settled("s");
-    remove_tree("s");
-    remove_tree("t");
+    char link[64], path[1024] = "";
+    ssize_t put = syscall(SYS_pwrite64, fd, buf, n, at);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (dies && at < 2 * PAGE_BYTES && readlink(link, path, sizeof path - 1) > 0 &&
+        strstr(path, "/catalog.lmdb"))
+        _exit(0);
+    return put;
 }
 
-int main(void)
+static int die_committing(void *ctx)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_dead_writer_left_is_finished),
-        cmocka_unit_test(a_torn_slot_is_mirrored),
-        cmocka_unit_test(growth_and_seals_are_followed),
-        cmocka_unit_test(what_nothing_names_is_swept),
-        cmocka_unit_test(orphans_that_cannot_be_read_are_kept),
-        cmocka_unit_test(orphans_of_another_store_are_kept),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+    struct tamis_store *s = store_open("s");
+    dies = true;
+    put_segment(s, "b", 100, 100);
+    return 1;
 }
+
+/* Its file is named, though no reader of another process knows of it. */
+TEST_OF_SCENES(a_commit_that_nobody_was_told_of_counts)
+{
+    for (int dry = 1; dry >= 0; dry--) {
+        scene("a commit that nobody was told of");
+        steps("put a 0 100");
+        in_child(die_committing, NULL);
+        steps("live repair %s; is done=0 seen=0; has b 100 100", dry ? "dry" : "");
+    }
+}
+
+RUN_TESTS(NULL, NULL)

@@ -1,6 +1,6 @@
 /* Repair of a catalog whose trees make no sense: a leaf that lost a record, a node of
  * impossible length. And trees that do make sense. */
-#include "tests/support/repair_support.h"
+#include "tests/support/shop/shop.h"
 
 /* ---- a catalog that has forgotten a filter ---- */
 
@@ -27,7 +27,7 @@ static void harm_leaf(enum harm how)
     size_t n;
     uint16_t lower;
     const char *path = path_of("s/catalog.lmdb");
-    uint8_t *bytes = file_read(path, &n);
+    FREED uint8_t *bytes = file_read(path, &n);
     for (size_t at = 2 * 4096; at + 4096 <= n; at += 4096) {
         uint8_t *page = bytes + at;
         if (!is_leaf_with(page, "g", &lower) || lower < 16 + 4)
@@ -43,39 +43,9 @@ static void harm_leaf(enum harm how)
         }
     }
     file_write(path, bytes, n);
-    free(bytes);
 }
 
-static void expect_damaged(const char *store)
-{
-    struct tamis_store *s;
-    assert_int_equal(tamis_store_open(path_of(store), &s, NULL), TAMIS_ERR_DAMAGED);
-}
-
-/* LMDB sees nothing wrong with it. */
-static void a_leaf_that_lost_a_record_is_no_good_catalog(void **state)
-{
-    (void)state;
-    for (enum harm how = VANISHED; how < N_HARMS; how++) {
-        struct tamis_store *s = store_abcg();
-        const char *g = file_of(s, "s", "g");
-        tamis_store_close(s);
-        harm_leaf(how);
-        expect_damaged("s");
-        struct tamis_repair_report r = repair("s");
-        SAW("rebuilt  catalog.lmdb");
-        assert_true(r.rebuilt && !r.complete);
-        assert_int_equal(r.n_segments, 4);
-        assert_true(exists(g));
-        assert_true(exists(path_of("s/quarantine/catalog.lmdb")));
-        s = store_open("s");
-        check_keys(s, "g", 300, 100);
-        check_keys(s, "a", 0, 100);
-        tamis_store_close(s);
-        check_settled("s");
-        remove_tree("s");
-    }
-}
+#define ABCG "put a 0 100; put b 100 100; put c 200 100; growing g; grow g 300 100 1;"
 
 /* ---- a node of impossible length ---- */
 
@@ -92,7 +62,7 @@ static void harm_length(enum length how)
     size_t n;
     uint16_t lower, at;
     const char *path = path_of("s/catalog.lmdb");
-    uint8_t *bytes = file_read(path, &n);
+    FREED uint8_t *bytes = file_read(path, &n);
     for (uint8_t *page = bytes + 2 * 4096; page + 4096 <= bytes + n; page += 4096) {
         if (!is_leaf_with(page, "g", &lower))
             continue;
@@ -107,43 +77,36 @@ static void harm_length(enum length how)
         }
     }
     file_write(path, bytes, n);
-    free(bytes);
 }
 
-/* LMDB would hand out such a record as it stands: whoever copied or summed it would
- * leave the mapping. Nobody asks LMDB before he has looked. */
-static void a_node_of_impossible_length_is_no_record(void **state)
+/* LMDB sees nothing wrong with a leaf that lost a record, and would hand out one of
+ * impossible length as it stands: whoever copied or summed it would leave the mapping.
+ * Nobody asks LMDB before he has looked. */
+TEST_OF_SCENES(trees_that_make_no_sense)
 {
-    (void)state;
-    for (enum length how = BEYOND_PAGE; how < N_LENGTHS; how++) {
-        struct tamis_store *s = store_abcg();
-        tamis_store_close(s);
-        harm_length(how);
-        expect_damaged("s");
-        struct tamis_repair_report r = repair("s");
-        SAW("a page of its trees makes no sense");
-        assert_true(r.rebuilt && !r.complete);
-        s = store_open("s");
-        check_keys(s, "g", 300, 100);
-        check_keys(s, "a", 0, 100);
-        tamis_store_close(s);
-        check_settled("s");
-        remove_tree("s");
+    for (int how = 0; how < N_HARMS + N_LENGTHS; how++) {
+        scene("a leaf");
+        steps(ABCG "close");
+        how < N_HARMS ? harm_leaf((enum harm)how)
+                      : harm_length((enum length)(how - N_HARMS));
+        steps("fails DAMAGED open; repair; is anew=1 whole=0; says %s;"
+              "there g quarantine/catalog.lmdb; has g 300 100; has a 0 100; settled",
+              how < N_HARMS ? "rebuilt  catalog.lmdb; is segments=4"
+                            : "a page of its trees makes no sense");
     }
 }
 
 /* ---- trees that make sense ---- */
 
 /* Trees of several levels, as LMDB splits and merges them: never called damaged. */
-static void trees_that_grow_and_shrink_make_sense(void **state)
+TEST_IN_DIR(trees_that_grow_and_shrink_make_sense)
 {
     enum { ROUNDS = 30, PUTS = 120 };
     char name[256], path[1100];
     struct tamis_diag diag = {0};
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     snprintf(path, sizeof path, "%s", path_of("s/catalog.lmdb"));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    FD fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     uint64_t n = 0, dropped = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -162,17 +125,6 @@ static void trees_that_grow_and_shrink_make_sense(void **state)
         if (catalog_file_scrub(fd, path, &diag) != 0)
             fail_msg("round %d: %s", round, diag.what);
     }
-    close(fd);
-    tamis_store_close(s);
-    remove_tree("s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_leaf_that_lost_a_record_is_no_good_catalog, no_store),
-        cmocka_unit_test_setup(a_node_of_impossible_length_is_no_record, no_store),
-        cmocka_unit_test_setup(trees_that_grow_and_shrink_make_sense, no_store),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -32,20 +32,18 @@ static UNUSED size_t n_ready(const struct tamis_snapshot *s)
 /* Lets segment i grow over several stages. */
 static UNUSED void grow_or_seal(struct tamis_store *s, size_t i, bool seal)
 {
-    struct tamis_writer *w;
-    OK(tamis_store_writer(s, name_of(i), strlen(name_of(i)), &w, NULL));
+    WRITER w = writer_of(s, name_of(i));
     add_keys(w, i * 50, 300); /* the first capacity is 100 */
     if (seal)
         OK(tamis_writer_seal(w, 2, NULL, NULL));
     else
         OK(tamis_writer_commit(w, 2, NULL));
-    OK(tamis_writer_close(w));
 }
 
 static UNUSED void store_end(struct tamis_store *s)
 {
     tamis_store_close(s);
-    OK(nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+    remove_tree("s");
 }
 
 static UNUSED void check_planes_differ(const struct tamis_snapshot *s)

@@ -11,9 +11,7 @@ enum { FILTER_BYTES = 8192 }; /* of a few keys */
 static UNUSED void put_ranked(struct tamis_store *s, const char *name, uint32_t rank)
 {
     struct tamis_segment_options opt = {.size = sizeof opt, .rank = rank};
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, name, rank * 10, 10, &opt));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, put_keys(edit, name, rank * 10, 10, &opt));
 }
 
 /* Three segments of rank 1, 2 and 3, made in another order. */

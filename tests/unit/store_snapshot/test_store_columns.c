@@ -1,20 +1,16 @@
 /* Columns of packs as the segments of a snapshot: their places, their facts, and their
  * filters. */
-#include "tests/support/store_packs.h"
+#include "tests/support/shop/shop.h"
 
 /* A column is a filter in memory: of the same facts, with the same answers. */
 static void check_own_filter(struct tamis_snapshot *snap, size_t i,
                              struct tamis_filter *own, bool keep)
 {
     struct tamis_target t = tamis_snapshot_target(snap, i);
-    struct tamis_segment_info info;
-    struct tamis_filter_info of;
-    struct tamis_filter *again;
-    struct tamis_verify pages;
-    OK(tamis_snapshot_segment(snap, i, &info));
-    OK(tamis_filter_info(own, &of));
-    OK(tamis_filter_verify(own, &pages, NULL));
-    OK(tamis_snapshot_filter(snap, i, &again, NULL));
+    struct tamis_segment_info info = segment_at(snap, i);
+    struct tamis_filter_info of = filter_info(own);
+    verified(own);
+    struct tamis_filter *again = filter_at(snap, i);
     assert_ptr_equal(own, again);
     assert_memory_equal(of.uuid, info.uuid, 16);
     assert_true(of.keys == info.keys && of.watermark == info.watermark);
@@ -30,21 +26,19 @@ static void check_own_filter(struct tamis_snapshot *snap, size_t i,
         enum tamis_reason why, whole;
         tamis_snapshot_probe(snap, &t, &key, &why);
         tamis_filter_probe(own, &key, &whole);
-        assert_int_equal(why, whole);
+        IS(why, whole);
     }
 }
 
-static void the_place_of_a_segment(void **state)
+TEST_IN_DIR(the_place_of_a_segment)
 {
-    (void)state;
     for (int keep = 0; keep < 2; keep++) {
         struct tamis_store *s = store_of("s", 12, 300);
         struct tamis_snapshot *snap = snapshot_of(s);
         struct tamis_segment_info info;
         struct tamis_pack_place place;
         struct tamis_filter *pack, *own;
-        assert_int_equal(tamis_snapshot_pack(snap, 0, &pack, &place),
-                         TAMIS_ERR_NO_SEGMENT);
+        IS(tamis_snapshot_pack(snap, 0, &pack, &place), TAMIS_ERR_NO_SEGMENT);
         assert_null(pack);
         tamis_snapshot_release(snap);
         struct tamis_pack_report report = pack_all(s, keep);
@@ -61,8 +55,8 @@ static void the_place_of_a_segment(void **state)
             OK(tamis_snapshot_filter(snap, i, &own, NULL));
             check_own_filter(snap, i, own, keep);
         }
-        assert_int_equal(tamis_snapshot_pack(snap, 12, &pack, NULL), TAMIS_ERR_RANGE);
-        assert_int_equal(tamis_snapshot_pack(NULL, 0, NULL, NULL), TAMIS_ERR_RANGE);
+        IS(tamis_snapshot_pack(snap, 12, &pack, NULL), TAMIS_ERR_RANGE);
+        IS(tamis_snapshot_pack(NULL, 0, NULL, NULL), TAMIS_ERR_RANGE);
         /* A snapshot is prepared, its pack as one file. */
         struct tamis_prepare_options warm = {.size = sizeof warm, .warm = 1};
         struct tamis_prepare_report prepared;
@@ -71,21 +65,19 @@ static void the_place_of_a_segment(void **state)
         assert_true(prepared.warm_bytes < report.file_bytes + 4096);
         tamis_snapshot_release(snap);
         tamis_store_close(s);
-        remove_store("s");
+        remove_tree("s");
     }
 }
 
 /* The first filter of a pack reads its table of columns; all need their rows. */
-static void damaged_columns_are_no_filters(void **state)
+TEST_OF_SCENES(damaged_columns_are_no_filters)
 {
-    (void)state;
     for (int table = 0; table < 2; table++) {
-        struct tamis_store *s = store_of("s", 40, 300);
-        struct tamis_pack_report report = pack_all(s, false);
-        tamis_store_close(s);
-        zero_page(pack_file(), table ? report.file_bytes / PAGE_BYTES - 1 : 1);
-        s = store_open("s");
-        struct tamis_snapshot *snap = snapshot_of(s);
+        scene(table ? "a table" : "rows");
+        steps("many 40 300");
+        struct tamis_pack_report report = pack_all(shop.store, false);
+        steps("zero pack %d", table ? (int)(report.file_bytes / PAGE_BYTES) - 1 : 1);
+        SNAPSHOT snap = snapshot_of(opened());
         size_t n_damaged = 0;
         for (size_t i = 0; i < 40; i++) {
             struct tamis_filter *f;
@@ -95,24 +87,20 @@ static void damaged_columns_are_no_filters(void **state)
             assert_true(rc == 0 || (rc == TAMIS_ERR_DAMAGED && diag.what[0] && !f));
         }
         assert_true(table ? n_damaged == 40 : n_damaged > 0);
-        tamis_snapshot_release(snap);
-        tamis_store_close(s);
-        remove_store("s");
     }
 }
 
 /* Columns of few blocks against a filter of many. */
-static void columns_are_compared_by_their_own_blocks(void **state)
+TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
 {
-    (void)state;
     struct tamis_comparison c;
     struct tamis_filter *one, *other;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     put_segment(s, "a", 0, 60);
     put_segment(s, "b", 30, 60);
     pack_all(s, false);
     put_segment(s, "c", 0, 60);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     for (size_t i = 1; i < 3; i++) {
         OK(tamis_snapshot_filter(snap, 0, &one, NULL));
         OK(tamis_snapshot_filter(snap, i, &other, NULL));
@@ -122,94 +110,52 @@ static void columns_are_compared_by_their_own_blocks(void **state)
         double common = i == 1 ? 30 : 60;
         assert_true(c.common.low <= common && c.common.high >= common);
     }
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
+}
+
+/* Filters made of columns: their union has the keys of both. */
+TEST_OF_SCENES(columns_are_sources_of_derivations)
+{
+    play("a union",
+         "put a 0 100; put b 1000 100; pack; derive c a b how=union; hits c 0 100;"
+         "hits c 1000 100");
 }
 
 /* As for a filter: NULL for what is needed proves nothing. */
-static void batches_without_arrays(void **state)
+TEST_IN_DIR(batches_without_arrays)
 {
-    (void)state;
-    struct tamis_store *s = store_of("s", 3, 100);
+    STORE s = store_of("s", 3, 100);
     pack_all(s, false);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t = tamis_snapshot_target(snap, 1);
     uint64_t tag = tamis_store_domain(s).tag, hash = 1, absent = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
         enum tamis_reason why = TAMIS_NO_REASON;
-        assert_int_equal(tamis_snapshot_probe_batch(snap, &t, tag, i ? NULL : &hash, 1,
-                                                    i ? &absent : NULL, &why),
-                         0);
-        assert_int_equal(why, TAMIS_MISMATCH);
+        IS(tamis_snapshot_probe_batch(snap, &t, tag, i ? NULL : &hash, 1,
+                                      i ? &absent : NULL, &why),
+           0);
+        IS(why, TAMIS_MISMATCH);
     }
-    assert_int_equal(absent, 0);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
-}
-
-/* Filters made of columns: their union has the keys of both. */
-static void columns_are_sources_of_derivations(void **state)
-{
-    (void)state;
-    struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 0, 100);
-    put_segment(s, "b", 1000, 100);
-    pack_all(s, false);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_derivation what = {.operation = TAMIS_UNION};
-    size_t both[] = {0, 1};
-    OK(tamis_edit_derive(e, "c", 1, snap, both, 2, &what, NULL, NULL, NULL));
-    OK(tamis_edit_commit(e, NULL));
-    for (unsigned k = 0; k < 100; k += 9) {
-        assert_int_equal(reason_of(s, "c", k), TAMIS_HIT);
-        assert_int_equal(reason_of(s, "c", 1000 + k), TAMIS_HIT);
-    }
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
+    IS(absent, 0);
 }
 
 /* A segment is of no use to a pack that is gone, and still says which it was. */
-static void the_pack_that_is_lost(void **state)
+TEST_OF_SCENES(the_pack_that_is_lost)
 {
     static const uint8_t none[TAMIS_UUID_BYTES];
-    (void)state;
     for (int keep = 0; keep < 2; keep++) {
         struct tamis_pack_place place;
-        struct tamis_store *s = store_of("s", 1, 100);
-        struct tamis_pack_report report = pack_all(s, keep);
-        put_segment(s, "z", 8000000, 100);
-        tamis_store_close(s);
-        OK(unlink(dead_file()));
-        s = store_open("s");
-        struct tamis_snapshot *snap = snapshot_of(s);
+        scene("a lost pack");
+        steps("many 1 100");
+        struct tamis_pack_report report = pack_all(shop.store, keep);
+        steps("put z 8000000 100; lose dead");
+        SNAPSHOT snap = snapshot_of(opened());
         for (size_t i = 0; i < 2; i++) {
-            struct tamis_segment_info info;
-            OK(tamis_snapshot_segment(snap, i, &info));
-            assert_int_equal(tamis_snapshot_pack(snap, i, NULL, &place),
-                             info.name[0] == 'z' ? TAMIS_ERR_NO_SEGMENT : ENOENT);
-            assert_memory_equal(place.uuid, info.name[0] == 'z' ? none : report.uuid,
-                                sizeof none);
+            bool z = segment_at(snap, i).name[0] == 'z';
+            IS(tamis_snapshot_pack(snap, i, NULL, &place),
+               z ? TAMIS_ERR_NO_SEGMENT : ENOENT);
+            assert_memory_equal(place.uuid, z ? none : report.uuid, sizeof none);
         }
-        tamis_snapshot_release(snap);
-        tamis_store_close(s);
-        remove_store("s");
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_place_of_a_segment),
-        cmocka_unit_test(damaged_columns_are_no_filters),
-        cmocka_unit_test(columns_are_compared_by_their_own_blocks),
-        cmocka_unit_test(columns_are_sources_of_derivations),
-        cmocka_unit_test(batches_without_arrays),
-        cmocka_unit_test(the_pack_that_is_lost),
-    };
-    return cmocka_run_group_tests_name("store columns", tests, test_dir_create,
-                                       test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,7 +1,6 @@
 /* Entries of snapshots: where they lie, in which order, how long they live, and which
  * of them newer snapshots share. The segments have no filters: that takes no files. */
 #include "tests/support/store_support.h"
-#include "tests/support/store_internals.h"
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 enum { MANY = 3000 }; /* for several chunks */
@@ -35,33 +34,29 @@ static void check_order(struct tamis_snapshot *snap)
                                           "n000000", "n00001x", "n02999a", "z"};
     struct tamis_segment_info info, last = {0};
     struct tamis_target t;
-    assert_int_equal(tamis_snapshot_n_segments(snap), MANY);
+    IS(tamis_snapshot_n_segments(snap), MANY);
     for (size_t i = 0; i < MANY; i++, last = info) {
         OK(tamis_snapshot_segment(snap, i, &info));
-        assert_int_equal(info.name_bytes, 6);
+        IS(info.name_bytes, 6);
         assert_true(i == 0 || last.rank < info.rank ||
                     (last.rank == info.rank && memcmp(last.name, info.name, 6) < 0));
         OK(tamis_snapshot_find(snap, info.name, 6, NULL, 0, 0, &t));
-        assert_int_equal(t.slot, i + 1);
+        IS(t.slot, i + 1);
     }
     for (size_t i = 0; i < N_OF(missing); i++)
-        assert_int_equal(
-            tamis_snapshot_find(snap, missing[i], strlen(missing[i]), NULL, 0, 0, &t),
-            TAMIS_ERR_NO_SEGMENT);
+        IS(tamis_snapshot_find(snap, missing[i], strlen(missing[i]), NULL, 0, 0, &t),
+           TAMIS_ERR_NO_SEGMENT);
 }
 
-static void ranks_order_them_and_names_find_them(void **state)
+TEST_IN_DIR(ranks_order_them_and_names_find_them)
 {
     static const uint64_t salts[] = {0, 1, 7, 1008, 500};
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     for (size_t i = 0; i < N_OF(salts); i++) {
         put_bare(s, 1, i > 0, salts[i]);
-        struct tamis_snapshot *snap = snapshot_of(s);
+        SNAPSHOT snap = snapshot_of(s);
         check_order(snap);
-        tamis_snapshot_release(snap);
     }
-    tamis_store_close(s);
 }
 
 static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
@@ -72,17 +67,16 @@ static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
 }
 
 /* Every 50th survives five edits, alone in its chunk. */
-static void entries_outlive_their_snapshot(void **state)
+TEST_IN_DIR(entries_outlive_their_snapshot)
 {
     struct tamis_snapshot *first, *now;
-    (void)state;
     struct tamis_store *s = store_new("s");
     put_bare(s, 1, false, 3);
     first = snapshot_of(s);
     put_bare(s, 50, true, 11);
     now = snapshot_of(s);
     for (unsigned i = 0; i < MANY; i++)
-        assert_int_equal(entry_named(first, i) == entry_named(now, i), i % 50 != 0);
+        IS(entry_named(first, i) == entry_named(now, i), i % 50 != 0);
     check_order(first);
     tamis_snapshot_release(first);
     check_order(now);
@@ -111,38 +105,27 @@ static void entries_outlive_their_snapshot(void **state)
 
 /* A chunk goes with the last of its entries, whether it is still being filled or not.
  */
-static void chunks_go_with_their_entries(void **state)
+TEST_IN_DIR(chunks_go_with_their_entries)
 {
     struct arena a = {.expected = 100};
     struct chunk *in[3], *big;
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         uint8_t *p = arena_take(&a, 13, &in[i]);
         assert_non_null(p);
-        assert_int_equal((uintptr_t)p % 8, 0);
+        IS((uintptr_t)p % 8, 0);
         memset(p, 0xff, 13);
     }
     assert_ptr_equal(in[0], in[1]);
     chunk_release(in[0], 2);
     assert_non_null(arena_take(&a, CHUNK_MAX_BYTES + 1, &big)); /* of its own */
     assert_ptr_not_equal(big, in[2]);
-    assert_int_equal(in[2]->refs, 1);
+    IS(in[2]->refs, 1);
     chunk_release(in[2], 1);
     chunk_release(big, 1);
-    assert_int_equal(big->refs, CHUNK_FILLING - 1);
+    IS(big->refs, CHUNK_FILLING - 1);
     arena_end(&a);
     arena_end(&a);
     assert_null(a.chunk);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(ranks_order_them_and_names_find_them),
-        TEST(entries_outlive_their_snapshot),
-        TEST(chunks_go_with_their_entries),
-    };
-    return cmocka_run_group_tests_name("store_entries", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

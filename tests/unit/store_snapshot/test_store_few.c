@@ -3,7 +3,7 @@
  * rotted; with key ranges, several lanes, segments that never are ready, targets that
  * something speaks against, keys of another domain; what is counted, too. */
 #include "tests/unit/store_snapshot/many_support.h"
-#include "lib/kernel/kernel.h"
+#include "tests/support/shop/ways.h"
 
 enum { N_SEGMENTS = 20, MOST = FEW_PLANES + 1, MOST_KEYS = 33, UNIVERSE = 2000 };
 
@@ -34,7 +34,6 @@ static void put(struct tamis_store *s, struct tamis_edit *e, size_t i,
                 enum segment_kind kind)
 {
     struct tamis_domain d = tamis_store_domain(s);
-    struct tamis_builder *b;
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .domain = &d,
                                         .identity.name = name_of(i),
@@ -43,7 +42,7 @@ static void put(struct tamis_store *s, struct tamis_edit *e, size_t i,
                                         .watermark = 2};
     if (put_unbuilt(e, name_of(i), kind))
         return;
-    OK(tamis_builder_create(&opt, &b, NULL));
+    BUILDER b = builder_made(&opt);
     for (uint64_t k = i * 50; k < i * 50 + 1000; k += 10) {
         struct tamis_key key = key_at(&d, k);
         add_to(b, kind, &key);
@@ -55,7 +54,6 @@ static void put(struct tamis_store *s, struct tamis_edit *e, size_t i,
         }
     }
     OK(tamis_edit_put(e, b, NULL));
-    tamis_builder_free(b);
 }
 
 static struct tamis_store *store_of(size_t n, const enum segment_kind *kinds,
@@ -80,11 +78,10 @@ static struct tamis_store *store_of(size_t n, const enum segment_kind *kinds,
 struct questions {
     struct tamis_snapshot *snapshot, *other;
     bool odd; /* something may speak against a key or a target */
-    bool counted;
     struct tamis_target targets[MOST];
     struct tamis_key keys[MOST_KEYS];
     size_t n, n_keys;
-    uint8_t want[MOST_KEYS][MOST];
+    uint8_t want[MOST_KEYS * MOST]; /* n a key */
 };
 
 static struct tamis_target some_target(const struct questions *q, size_t i)
@@ -126,34 +123,6 @@ static void some_questions(struct questions *q, size_t n, size_t n_keys)
     }
 }
 
-/* Asks the targets, or all segments. */
-static void ask_each(struct questions *q, bool all)
-{
-    q->n = all ? q->snapshot->n : q->n;
-    for (size_t i = 0; i < q->n; i++) {
-        if (all)
-            q->targets[i] = tamis_snapshot_target(q->snapshot, i);
-        for (size_t k = 0; k < q->n_keys; k++) {
-            enum tamis_reason why;
-            tamis_snapshot_probe(q->snapshot, &q->targets[i], &q->keys[k], &why);
-            q->want[k][i] = (uint8_t)why;
-        }
-    }
-}
-
-static uint64_t row_of(const struct questions *q, size_t k)
-{
-    uint64_t row = 0;
-    for (size_t i = 0; i < q->n && i < MOST; i++)
-        row |= (uint64_t)(q->want[k][i] == ABSENT_HERE) << i;
-    return row;
-}
-
-static bool everywhere(const struct questions *q, size_t k)
-{
-    return q->n && row_of(q, k) == UINT64_MAX >> (64 - q->n);
-}
-
 /* ---- counts ---- */
 
 struct sums {
@@ -176,7 +145,7 @@ static void expect_one(struct sums *x, const struct questions *q, size_t k, size
     const struct tamis_target *t = &q->targets[i];
     struct tamis_stats *each =
         target_here(q->snapshot, t) ? &x->each[t->slot - 1] : NULL;
-    uint8_t why = q->want[k][i];
+    uint8_t why = q->want[k * q->n + i];
     bool absent = why == ABSENT_HERE;
     bool by_range =
         absent && outside_range(q->snapshot->entries[t->slot - 1], &q->keys[k]);
@@ -191,99 +160,41 @@ static void expect_one(struct sums *x, const struct questions *q, size_t k, size
 
 static void same_counts(const struct tamis_stats *got, const struct tamis_stats *want)
 {
-    assert_int_equal(got->n_absent, want->n_absent);
-    assert_int_equal(got->n_excluded, want->n_excluded);
+    IS(got->n_absent, want->n_absent);
+    IS(got->n_excluded, want->n_excluded);
     assert_memory_equal(got->n_maybe, want->n_maybe, sizeof got->n_maybe);
 }
 
-/* `before`, and so often these questions. */
-static void check_counts(const struct questions *q, struct sums *before, size_t n_keys,
-                         int times)
+/* All keys of the targets once, and then the first one. */
+static void check_counts(const struct questions *q, const struct tamis_target *targets)
 {
-    struct sums got;
-    for (int time = 0; time < times; time++)
-        for (size_t k = 0; k < n_keys; k++)
-            for (size_t i = 0; i < q->n; i++)
-                expect_one(before, q, k, i);
-    sums_of(q->snapshot, &got);
-    same_counts(&got.all, &before->all);
-    for (size_t i = 0; i < q->snapshot->n; i++)
-        same_counts(&got.each[i], &before->each[i]);
-}
-
-/* ---- checks ---- */
-
-static void check_keys(const struct questions *q, const struct tamis_target *targets,
-                       struct sums *sums)
-{
-    uint64_t rows[MOST_KEYS + 1];
-    size_t n_all = 0;
-    memset(rows, 0xa5, sizeof rows);
-    OK(tamis_snapshot_count(q->snapshot, q->counted));
-    size_t got =
-        tamis_snapshot_probe_keys(q->snapshot, targets, q->n, q->keys, q->n_keys, rows);
-    assert_int_equal(
-        tamis_snapshot_probe_keys(q->snapshot, targets, q->n, q->keys, q->n_keys, NULL),
-        got);
-    OK(tamis_snapshot_count(q->snapshot, 0));
-    for (size_t k = 0; k < q->n_keys; k++) {
-        assert_true(rows[k] == row_of(q, k));
-        n_all += everywhere(q, k);
-    }
-    assert_true(rows[q->n_keys] == 0xa5a5a5a5a5a5a5a5);
-    assert_int_equal(got, n_all);
-    if (q->counted)
-        check_counts(q, sums, q->n_keys, 2);
-}
-
-static void check_first_key(const struct questions *q,
-                            const struct tamis_target *targets, struct sums *sums)
-{
+    static struct sums want, got;
     struct tamis_snapshot *s = q->snapshot;
-    uint64_t absent = UINT64_MAX;
-    uint8_t reasons[MOST + 1];
-    memset(reasons, 0xa5, sizeof reasons);
-    OK(tamis_snapshot_count(s, q->counted));
-    enum tamis_answer got =
-        targets ? tamis_snapshot_probe_list(s, targets, q->n, q->keys, &absent, reasons)
-                : tamis_snapshot_probe_all(s, q->keys, &absent, reasons);
+    sums_of(s, &want);
+    OK(tamis_snapshot_count(s, 1));
+    tamis_snapshot_probe_keys(s, targets, q->n, q->keys, q->n_keys, NULL);
+    if (targets)
+        tamis_snapshot_probe_list(s, targets, q->n, q->keys, NULL, NULL);
+    else
+        tamis_snapshot_probe_all(s, q->keys, NULL, NULL);
     OK(tamis_snapshot_count(s, 0));
-    assert_int_equal(got, everywhere(q, 0) ? TAMIS_ABSENT : TAMIS_MAYBE);
-    assert_true(absent == row_of(q, 0));
-    assert_memory_equal(reasons, q->want[0], q->n);
-    assert_int_equal(reasons[q->n], 0xa5);
-    if (q->counted)
-        check_counts(q, sums, 1, 1);
-}
-
-static void check_candidates(const struct questions *q)
-{
-    uint32_t got[MOST + 1];
-    size_t max = random_below(q->n + 2), n_got = 99, n = 0;
-    memset(got, 0xa5, sizeof got);
-    enum tamis_answer answer =
-        tamis_snapshot_candidates(q->snapshot, q->keys, got, max, &n_got);
-    assert_int_equal(answer, everywhere(q, 0) ? TAMIS_ABSENT : TAMIS_MAYBE);
-    for (size_t i = 0; i < q->n; i++)
-        if (q->want[0][i] != ABSENT_HERE && n++ < max)
-            assert_int_equal(got[n - 1], i);
-    assert_int_equal(n_got, n);
-    assert_int_equal(got[n < max ? n : max], 0xa5a5a5a5);
+    for (size_t k = 0; k <= q->n_keys; k++)
+        for (size_t i = 0; i < q->n; i++)
+            expect_one(&want, q, k % q->n_keys, i);
+    sums_of(s, &got);
+    same_counts(&got.all, &want.all);
+    for (size_t i = 0; i < s->n; i++)
+        same_counts(&got.each[i], &want.each[i]);
 }
 
 static void check(struct questions *q, bool all)
 {
-    static struct sums sums;
     const struct tamis_target *targets = all ? NULL : q->targets;
-    q->counted = random_below(3) == 0;
-    sums_of(q->snapshot, &sums);
-    if (random_below(2)) /* before the careful probes open what they ask */
-        tamis_snapshot_probe_keys(q->snapshot, targets, q->n, q->keys, q->n_keys, NULL);
-    ask_each(q, all);
-    check_keys(q, targets, &sums);
-    check_first_key(q, targets, &sums);
-    if (all)
-        check_candidates(q);
+    for (size_t i = 0; all && i < q->n; i++)
+        q->targets[i] = tamis_snapshot_target(q->snapshot, i);
+    ask_every_way(q->snapshot, targets, q->n, q->keys, q->n_keys, q->want);
+    if (random_below(3) == 0)
+        check_counts(q, targets);
 }
 
 static void each_number(struct questions *q)
@@ -309,8 +220,8 @@ static void ready_with(double error)
     each_number(&q);
     verify_all(q.snapshot);
     each_number(&q);
-    assert_int_equal(n_ready(q.snapshot), N_SEGMENTS);
-    assert_int_equal(planes_uniform(planes), error > 0);
+    IS(n_ready(q.snapshot), N_SEGMENTS);
+    IS(planes_uniform(planes), error > 0);
     if (error <= 0)
         check_planes_differ(q.snapshot);
     q.odd = true;
@@ -327,17 +238,15 @@ static void ready_with(double error)
     same_error = 0;
 }
 
-static void ready_segments(void **state)
+TEST_IN_DIR_WITH_FAULTS(ready_segments)
 {
-    (void)state;
     ready_with(0);
     ready_with(0.01);
     ready_with(1e-6); /* several lanes */
 }
 
-static void segments_of_every_kind(void **state)
+TEST_IN_DIR_WITH_FAULTS(segments_of_every_kind)
 {
-    (void)state;
     struct tamis_store *s = store_of(N_SEGMENTS, any, sizeof any / sizeof any[0]);
     struct questions q = {.snapshot = snapshot_of(s), .odd = true};
     put_segment(s, "another", 0, 10);
@@ -369,13 +278,13 @@ static void all_of_store(size_t n, const enum segment_kind *kinds, size_t n_kind
     struct tamis_store *s = store_of(n, kinds, n_kinds);
     struct tamis_snapshot *snap = snapshot_of(s), *own;
     check_all(snap);
-    assert_int_equal(n_ready(snap), n);
-    assert_int_equal(planes_uniform(&snap->planes), n == 1 || same_error > 0);
+    IS(n_ready(snap), n);
+    IS(planes_uniform(&snap->planes), n == 1 || same_error > 0);
     for (size_t i = 0; i < n; i++)
         OK(tamis_filter_open(file_of(s, "s", name_of(i)), NULL, &f[i], NULL));
     OK(tamis_snapshot_from_filters(f, n, &own));
     check_all(own);
-    assert_int_equal(n_ready(own), n);
+    IS(n_ready(own), n);
     tamis_snapshot_release(own);
     for (size_t i = 0; i < n; i++)
         tamis_filter_close(f[i]);
@@ -388,9 +297,8 @@ static void all_of_store(size_t n, const enum segment_kind *kinds, size_t n_kind
 }
 
 /* Alike and without ranges, up to 16 of them are asked of one key as of a row. */
-static void all_segments(void **state)
+TEST_IN_DIR_WITH_FAULTS(all_segments)
 {
-    (void)state;
     for (size_t n = 1; n <= MOST; n++) {
         all_of_store(n, good, 2);
         same_error = n % 2 ? 0.01 : 1e-6; /* several lanes */
@@ -410,35 +318,24 @@ static void unconfirmed(const enum segment_kind *kinds, size_t n_kinds)
     uint8_t reasons[5];
     struct tamis_domain d = tamis_snapshot_domain(snap);
     struct tamis_key key = key_at(&d, UNIVERSE - 1);
-    assert_int_equal(tamis_snapshot_probe_all(snap, &key, absent, reasons),
-                     TAMIS_MAYBE);
-    assert_int_equal(absent[0], 0);
-    assert_int_equal(reasons[0], TAMIS_MISMATCH);
-    assert_int_equal(tamis_snapshot_candidates(snap, &key, NULL, 0, &n), TAMIS_MAYBE);
-    assert_int_equal(n, 5);
-    assert_int_equal(tamis_snapshot_probe_keys(snap, NULL, 0, &key, 1, absent), 0);
-    assert_int_equal(absent[0], 0);
+    IS(tamis_snapshot_probe_all(snap, &key, absent, reasons), TAMIS_MAYBE);
+    IS(absent[0], 0);
+    IS(reasons[0], TAMIS_MISMATCH);
+    IS(tamis_snapshot_candidates(snap, &key, NULL, 0, &n), TAMIS_MAYBE);
+    IS(n, 5);
+    IS(tamis_snapshot_probe_keys(snap, NULL, 0, &key, 1, absent), 0);
+    IS(absent[0], 0);
     snap->complete = true;
     tamis_snapshot_release(snap);
     store_end(s);
 }
 
-static void unconfirmed_list(void **state)
+TEST_IN_DIR_WITH_FAULTS(unconfirmed_list)
 {
-    (void)state;
     unconfirmed(good, 2);
     same_error = 0.01;
     unconfirmed(good + 1, 1);
     same_error = 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_IN_DIR_WITH_FAULTS(ready_segments),
-        TEST_IN_DIR_WITH_FAULTS(segments_of_every_kind),
-        TEST_IN_DIR_WITH_FAULTS(all_segments),
-        TEST_IN_DIR_WITH_FAULTS(unconfirmed_list),
-    };
-    return cmocka_run_group_tests_name("store_few", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -4,10 +4,7 @@
  * has been opened before: what a process does once is done then, too. */
 #include "tests/support/store_support.h"
 
-#include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <signal.h>
 
 enum { N = 100, SECONDS = 30 };
 
@@ -54,7 +51,6 @@ static void jump(void)
 
 static int after_a_jump(void *ctx)
 {
-    (void)ctx;
     alarm(SECONDS);
     if (sigsetjmp(out, 1) == 0) {
         in_pread = jump;
@@ -70,7 +66,6 @@ static volatile int in_handler = 4;
 
 static void on_signal(int sig)
 {
-    (void)sig;
     in_handler = answers_are_right();
 }
 
@@ -81,7 +76,6 @@ static void interrupt(void)
 
 static int in_a_handler(void *ctx)
 {
-    (void)ctx;
     alarm(SECONDS);
     signal(SIGUSR1, on_signal);
     in_pread = interrupt;
@@ -97,7 +91,6 @@ static uint8_t stack[4 * STACK_BYTES];
 static void ask_all(int sig)
 {
     uint64_t bits[1];
-    (void)sig;
     in_handler = answers_are_right();
     tamis_snapshot_probe_all(snapshot, &absent, bits, NULL);
 }
@@ -116,9 +109,9 @@ static int takes_that_much_stack(void *ctx)
     return in_handler ? in_handler : sizeof stack - unused > STACK_BYTES ? 9 : 0;
 }
 
-static void test_stack(void **state)
+/* Before the segment's first use. */
+TEST(test_stack)
 {
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                   \
     !defined(__OPTIMIZE__)
     skip(); /* frames are larger */
@@ -180,18 +173,17 @@ static int beside_a_thread(void *cancelled)
 
 /* ---- what is read on the way, one after the other ---- */
 
-static void test_first_uses(void **state)
+TEST(test_first_uses)
 {
     int (*cases[])(void *) = {after_a_jump, in_a_handler, beside_a_thread,
                               beside_a_thread};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         for (int nth = 1; nth <= 2; nth++) { /* the limit of mappings, the header */
             nth_pread = nth;
             in_child(cases[i], i == 3 ? &store : NULL);
         }
     }
-    assert_int_equal(answers_are_right(), 0);
+    IS(answers_are_right(), 0);
 }
 
 static int set_up(void **state)
@@ -218,11 +210,4 @@ static int tear_down(void **state)
     return test_dir_remove(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stack), /* before the segment's first use */
-        cmocka_unit_test(test_first_uses),
-    };
-    return cmocka_run_group_tests_name("store_first_use", tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

@@ -19,7 +19,17 @@ static enum tamis_reason reason(const struct tamis_inline *v, struct tamis_key k
 {
     enum tamis_reason why = TAMIS_BEHIND;
     enum tamis_answer answer = tamis_inline_probe(v, &key, &why);
-    assert_int_equal(answer == TAMIS_ABSENT, why == TAMIS_NO_REASON);
+    IS(answer == TAMIS_ABSENT, why == TAMIS_NO_REASON);
+    return why;
+}
+
+/* The same of a new value of that target. */
+static enum tamis_reason reason_at(struct tamis_snapshot *snap,
+                                   const struct tamis_target *t, struct tamis_key key)
+{
+    struct tamis_inline v = value_of(snap, t);
+    enum tamis_reason why = reason(&v, key);
+    tamis_inline_release(&v);
     return why;
 }
 
@@ -37,17 +47,16 @@ static size_t same_as_call(struct tamis_store *s, struct tamis_snapshot *snap)
     size_t n_quick = 0;
     for (unsigned i = 0; i < SEGMENTS; i++) {
         struct tamis_target t = tamis_snapshot_target(snap, i);
-        struct tamis_segment_info info;
-        OK(tamis_snapshot_segment(snap, i, &info));
+        struct tamis_segment_info info = segment_at(snap, i);
         unsigned own = (unsigned)atoi((const char *)info.name + 1);
         struct tamis_inline v = value_of(snap, &t);
         for (unsigned k = 0; k < n_keys[own]; k++)
-            assert_int_equal(reason(&v, hash_in(s, own * 1000 + k)), TAMIS_HIT);
+            IS(reason(&v, hash_in(s, own * 1000 + k)), TAMIS_HIT);
         for (unsigned k = 0; k < 20; k++) {
             struct tamis_key key = hash_in(s, (own + 1) * 1000 - 1 - k);
             enum tamis_reason why;
             tamis_snapshot_probe(snap, &t, &key, &why);
-            assert_int_equal(reason(&v, key), why);
+            IS(reason(&v, key), why);
         }
         n_quick += (size_t)tamis_inline_is_quick(&v, tamis_snapshot_domain(snap).tag);
         tamis_inline_release(&v);
@@ -55,29 +64,23 @@ static size_t same_as_call(struct tamis_store *s, struct tamis_snapshot *snap)
     return n_quick;
 }
 
-static void loose_segments_are_quick_and_packed_ones_right(void **state)
+TEST_IN_DIR(loose_segments_are_quick_and_packed_ones_right)
 {
-    (void)state;
-    struct tamis_store *s = store_of("s", SEGMENTS, 900);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    assert_int_equal(same_as_call(s, snap), SEGMENTS);
+    STORE s = store_of("s", SEGMENTS, 900);
+    SNAPSHOT snap = snapshot_of(s);
+    IS(same_as_call(s, snap), SEGMENTS);
     pack_all(s, false);
-    struct tamis_snapshot *packed = snapshot_of(s);
-    assert_int_equal(same_as_call(s, packed), 0);
-    assert_int_equal(same_as_call(s, snap), SEGMENTS); /* as from before */
-    tamis_snapshot_release(snap);
-    tamis_snapshot_release(packed);
-    tamis_store_close(s);
-    remove_store("s");
+    SNAPSHOT packed = snapshot_of(s);
+    IS(same_as_call(s, packed), 0);
+    IS(same_as_call(s, snap), SEGMENTS); /* as from before */
 }
 
-static void many_values_are_asked_in_a_row(void **state)
+TEST_IN_DIR(many_values_are_asked_in_a_row)
 {
-    (void)state;
     struct tamis_store *s = store_of("s", SEGMENTS, 900);
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_inline v[SEGMENTS];
-    assert_int_equal(same_as_call(s, snap), SEGMENTS); /* all is checked then */
+    IS(same_as_call(s, snap), SEGMENTS); /* all is checked then */
     for (unsigned i = 0; i < SEGMENTS; i++) {
         struct tamis_target t = tamis_snapshot_target(snap, i);
         v[i] = value_of(snap, &t);
@@ -88,8 +91,7 @@ static void many_values_are_asked_in_a_row(void **state)
         for (unsigned i = 0; i < SEGMENTS; i++)
             n_absent += reason(&v[i], key) == TAMIS_NO_REASON;
         for (size_t l = 0; inline_loops_at(l); l++)
-            assert_int_equal(inline_loops_at(l)->probe_each(v, SEGMENTS, &key),
-                             n_absent);
+            IS(inline_loops_at(l)->probe_each(v, SEGMENTS, &key), n_absent);
         assert_true(n_absent + (k < SEGMENTS) <= SEGMENTS);
     }
     tamis_snapshot_release(snap); /* values hold it */
@@ -102,93 +104,68 @@ static void many_values_are_asked_in_a_row(void **state)
         reason(&v[i], key);
         tamis_inline_release(&v[i]);
     }
-    remove_store("s");
 }
 
-static void refused_targets_are_refused(void **state)
+TEST_IN_DIR(refused_targets_are_refused)
 {
-    (void)state;
-    struct tamis_store *s = store_of("s", SEGMENTS, 900);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = store_of("s", SEGMENTS, 900);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t, wrong = {.refusal = TAMIS_UNKNOWN_SEGMENT};
     struct tamis_inline v;
-    assert_int_equal(same_as_call(s, snap), SEGMENTS);
+    IS(same_as_call(s, snap), SEGMENTS);
 
-    assert_int_equal(tamis_snapshot_find(snap, "s3", 2, "other", 5, 0, &t),
-                     TAMIS_ERR_MISMATCH);
-    v = value_of(snap, &t);
-    assert_int_equal(reason(&v, hash_in(s, ABSENTEE)), TAMIS_MISMATCH);
-    tamis_inline_release(&v);
+    IS(tamis_snapshot_find(snap, "s3", 2, "other", 5, 0, &t), TAMIS_ERR_MISMATCH);
+    IS(reason_at(snap, &t, hash_in(s, ABSENTEE)), TAMIS_MISMATCH);
 
     OK(tamis_snapshot_find(snap, "s3", 2, "s3", 2, 104, &t)); /* it is at 103 */
-    v = value_of(snap, &t);
-    assert_int_equal(reason(&v, hash_in(s, ABSENTEE)), TAMIS_BEHIND);
-    tamis_inline_release(&v);
+    IS(reason_at(snap, &t, hash_in(s, ABSENTEE)), TAMIS_BEHIND);
 
     OK(tamis_snapshot_find(snap, "s3", 2, "s3", 2, 103, &t));
     v = value_of(snap, &t);
     assert_true(tamis_inline_is_quick(&v, tamis_store_domain(s).tag));
     struct tamis_key foreign = hash_in(s, ABSENTEE);
     foreign.tag ^= 1;
-    assert_int_equal(reason(&v, foreign), TAMIS_MISMATCH);
+    IS(reason(&v, foreign), TAMIS_MISMATCH);
     tamis_inline_release(&v);
 
-    v = value_of(snap, &wrong);
-    assert_int_equal(reason(&v, hash_in(s, ABSENTEE)), TAMIS_UNKNOWN_SEGMENT);
-    tamis_inline_release(&v);
+    IS(reason_at(snap, &wrong, hash_in(s, ABSENTEE)), TAMIS_UNKNOWN_SEGMENT);
 
     struct tamis_snapshot *other;
     put_segment(s, "one more", 5000000, 10);
     other = snapshot_of(s);
-    v = value_of(other, &t);
-    assert_int_equal(reason(&v, hash_in(s, ABSENTEE)), TAMIS_MISMATCH);
-    tamis_inline_release(&v);
+    IS(reason_at(other, &t, hash_in(s, ABSENTEE)), TAMIS_MISMATCH);
     tamis_snapshot_release(other);
 
-    assert_int_equal(tamis_snapshot_inline(NULL, &t, TAMIS_INLINE_VERSION, &v),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(reason(&v, hash_in(s, ABSENTEE)), TAMIS_UNREADABLE);
-    assert_int_equal(tamis_snapshot_inline(snap, NULL, TAMIS_INLINE_VERSION, &v),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_inline(snap, &t, 0, &v), TAMIS_ERR_VERSION);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
+    IS(tamis_snapshot_inline(NULL, &t, TAMIS_INLINE_VERSION, &v), TAMIS_ERR_RANGE);
+    IS(reason(&v, hash_in(s, ABSENTEE)), TAMIS_UNREADABLE);
+    IS(tamis_snapshot_inline(snap, NULL, TAMIS_INLINE_VERSION, &v), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_inline(snap, &t, 0, &v), TAMIS_ERR_VERSION);
 }
 
 /* A value of a growing segment, or of none, is the call. */
-static void growing_and_lost_segments_are_asked_by_the_call(void **state)
+TEST_IN_DIR(growing_and_lost_segments_are_asked_by_the_call)
 {
-    (void)state;
-    struct tamis_store *s = store_of_g();
+    STORE s = store_of_g();
     put_segment(s, "lost", 5000, 10);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_target t;
-    struct tamis_writer *w;
+    SNAPSHOT snap = snapshot_of(s);
     OK(unlink(file_of(s, "s", "lost")));
-    OK(tamis_snapshot_find(snap, "lost", 4, NULL, 0, 0, &t));
-    struct tamis_inline v = value_of(snap, &t);
-    assert_int_equal(reason(&v, hash_in(s, 1)), TAMIS_FILE_LOST);
-    tamis_inline_release(&v);
+    struct tamis_target t = found_in(snap, "lost");
+    IS(reason_at(snap, &t, hash_in(s, 1)), TAMIS_FILE_LOST);
 
     OK(tamis_snapshot_find(snap, "g", 1, NULL, 0, 0, &t));
-    v = value_of(snap, &t);
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    struct tamis_inline v = value_of(snap, &t);
+    struct tamis_writer *w = writer_of(s, "g");
     for (unsigned i = 0; i < 1000; i++) {
         add_keys(w, i, 1);
-        assert_int_equal(reason(&v, hash_in(s, i)), TAMIS_HIT);
+        IS(reason(&v, hash_in(s, i)), TAMIS_HIT);
     }
     tamis_writer_close(w);
     tamis_inline_release(&v);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    remove_store("s");
 }
 
 /* A filter of the caller's that is closed under a snapshot's value. */
-static void a_closed_filter_is_unreadable(void **state)
+TEST_IN_DIR(a_closed_filter_is_unreadable)
 {
-    (void)state;
     struct tamis_domain d;
     OK(tamis_domain_init(&d, 1, 42));
     build_file(path_of("f"), &d, "f", NULL, NULL);
@@ -198,23 +175,12 @@ static void a_closed_filter_is_unreadable(void **state)
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_inline v = value_of(snap, &t);
     for (unsigned i = 0; i < 100; i++)
-        assert_int_equal(reason(&v, tamis_key_of(&d, key_text(i), strlen(key_text(i)))),
-                         TAMIS_HIT);
+        IS(reason(&v, tamis_key_of(&d, key_text(i), strlen(key_text(i)))), TAMIS_HIT);
     assert_true(tamis_inline_is_quick(&v, d.tag));
     tamis_snapshot_release(snap);
     tamis_filter_close(f);
-    assert_int_equal(reason(&v, tamis_key_of(&d, "x", 1)), TAMIS_UNREADABLE);
+    IS(reason(&v, tamis_key_of(&d, "x", 1)), TAMIS_UNREADABLE);
     tamis_inline_release(&v);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loose_segments_are_quick_and_packed_ones_right),
-        cmocka_unit_test(many_values_are_asked_in_a_row),
-        cmocka_unit_test(refused_targets_are_refused),
-        cmocka_unit_test(growing_and_lost_segments_are_asked_by_the_call),
-        cmocka_unit_test(a_closed_filter_is_unreadable),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(NULL, NULL)

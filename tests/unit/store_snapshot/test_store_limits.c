@@ -3,14 +3,47 @@
 #include "tests/support/store_support.h"
 
 #include <malloc.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
+
+/* More filters than can be mapped: those answer MAYBE, the rest works. */
+static int n_mmaps_left; /* of files */
+
+static void *limited_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    if (fd >= 0 && n_mmaps_left == 0) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    n_mmaps_left -= fd >= 0;
+    return mmap(at, n, prot, flags, fd, offset);
+}
+
+TEST_IN_DIR(what_cannot_be_mapped_is_maybe)
+{
+    static uint8_t reasons[100];
+    STORE s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (uint64_t i = 0; i < 100; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%02d", (int)i);
+        OK(put_keys(e, name, i, 1, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    struct io_calls saved = io_calls;
+    io_calls.mmap = limited_mmap;
+    n_mmaps_left = 60;
+    SNAPSHOT snap = snapshot_of(s);
+    struct tamis_key key = tamis_key_of_hash(tamis_store_domain(s).tag, 77);
+    IS(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_MAYBE);
+    for (size_t i = 0; i < 100; i++)
+        IS(reasons[i], i < 60 ? ABSENT_HERE : TAMIS_UNREADABLE);
+    io_calls = saved;
+    IS(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_ABSENT);
+}
 
 enum { MANY = 10000 };
 
 static int no_sync(int fd)
 {
-    (void)fd;
     return 0;
 }
 
@@ -50,8 +83,8 @@ static void ask_all(struct tamis_snapshot *snap, struct tamis_store *s, uint64_t
     static uint8_t reasons[MANY];
     struct tamis_key key = key_in(s, i);
     key.bytes = NULL; /* so that every file is opened */
-    assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, reasons),
-                     i < (uint64_t)MANY * 3 ? TAMIS_MAYBE : TAMIS_ABSENT);
+    IS(tamis_snapshot_probe_all(snap, &key, NULL, reasons),
+       i < (uint64_t)MANY * 3 ? TAMIS_MAYBE : TAMIS_ABSENT);
     *n_maybe = 0;
     for (size_t k = 0; k < MANY; k++) {
         assert_true(reasons[k] == TAMIS_HIT || reasons[k] == ABSENT_HERE);
@@ -59,20 +92,19 @@ static void ask_all(struct tamis_snapshot *snap, struct tamis_store *s, uint64_t
     }
 }
 
-static void ten_thousand_segments(void **state)
+TEST_IN_DIR(ten_thousand_segments)
 {
     struct rlimit limit = {1024, 1024};
     size_t n_maybe;
-    (void)state;
     OK(setrlimit(RLIMIT_NOFILE, &limit));
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     make_many(s);
     tamis_store_close(s);
     malloc_trim(0);
     long before = private_kib();
     size_t heap = mallinfo2().uordblks + mallinfo2().hblkhd;
     s = store_open("s");
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     ask_all(snap, s, 15000, &n_maybe); /* a key of segment 5000 */
     long kib = private_kib() - before;
     heap = mallinfo2().uordblks + mallinfo2().hblkhd - heap;
@@ -84,56 +116,6 @@ static void ten_thousand_segments(void **state)
     assert_true(count_files("/proc/self/fd") < 30);
     ask_all(snap, s, 29999, &n_maybe);
     assert_true(n_maybe >= 1);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
 }
 
-/* More filters than can be mapped: those answer MAYBE, the rest works. */
-static int n_mmaps_left; /* of files */
-
-static void *limited_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
-{
-    if (fd >= 0 && n_mmaps_left == 0) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
-    n_mmaps_left -= fd >= 0;
-    return mmap(at, n, prot, flags, fd, offset);
-}
-
-static void what_cannot_be_mapped_is_maybe(void **state)
-{
-    static uint8_t reasons[100];
-    (void)state;
-    struct tamis_store *s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    for (uint64_t i = 0; i < 100; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%02d", (int)i);
-        OK(put_keys(e, name, i, 1, NULL));
-    }
-    OK(tamis_edit_commit(e, NULL));
-    struct io_calls saved = io_calls;
-    io_calls.mmap = limited_mmap;
-    n_mmaps_left = 60;
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_key key = tamis_key_of_hash(tamis_store_domain(s).tag, 77);
-    assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_MAYBE);
-    for (size_t i = 0; i < 100; i++)
-        assert_int_equal(reasons[i], i < 60 ? ABSENT_HERE : TAMIS_UNREADABLE);
-    io_calls = saved;
-    assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_ABSENT);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_cannot_be_mapped_is_maybe),
-        TEST(ten_thousand_segments),
-    };
-    return cmocka_run_group_tests_name("store, limits", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,17 +2,24 @@
  * anything, and no probe waits for a look at the files. */
 #include "tests/support/replaced_support.h"
 
-#include <pthread.h>
-
 static struct tamis_snapshot *asked;
 static struct tamis_key absent_key;
+
+/* A store, and the snapshot that is asked. */
+static void asked_ends(struct tamis_store **s)
+{
+    tamis_snapshot_release(asked);
+    asked = NULL;
+    tamis_store_close(*s);
+}
+#define ASKED CLOSED_BY(asked_ends, struct tamis_store *)
 
 static enum tamis_reason reason_now(void)
 {
     enum tamis_reason why;
     struct tamis_target t = tamis_snapshot_target(asked, 0);
     bool absent = tamis_snapshot_probe(asked, &t, &absent_key, &why) == TAMIS_ABSENT;
-    assert_int_equal(absent, why == TAMIS_NO_REASON);
+    IS(absent, why == TAMIS_NO_REASON);
     return why;
 }
 
@@ -27,29 +34,25 @@ static void all_must_say(enum tamis_reason want)
     enum tamis_reason reason;
     struct tamis_key keys[2] = {absent_key, absent_key};
     assert_true(n <= 40);
-    assert_int_equal(reason_now(), want);
+    IS(reason_now(), want);
     for (size_t i = 0; i < n; i++)
         targets[i] = tamis_snapshot_target(asked, i);
-    assert_int_equal(tamis_snapshot_probe_batch(asked, targets, absent_key.tag,
-                                                &absent_key.hash, 1, bits, &reason),
-                     absent);
-    assert_int_equal(reason, want);
-    assert_int_equal(tamis_snapshot_probe_all(asked, &absent_key, bits, why), absent);
+    IS(tamis_snapshot_probe_batch(asked, targets, absent_key.tag, &absent_key.hash, 1,
+                                  bits, &reason),
+       absent);
+    IS(reason, want);
+    IS(tamis_snapshot_probe_all(asked, &absent_key, bits, why), absent);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(why[i], want);
-    assert_int_equal(bits[0] != 0, absent);
-    assert_int_equal(
-        tamis_snapshot_probe_list(asked, targets, n, &absent_key, bits, why), absent);
+        IS(why[i], want);
+    IS(bits[0] != 0, absent);
+    IS(tamis_snapshot_probe_list(asked, targets, n, &absent_key, bits, why), absent);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(why[i], want);
-    assert_int_equal(
-        tamis_snapshot_candidates(asked, &absent_key, NULL, 0, &n_candidates), absent);
-    assert_int_equal(n_candidates, absent ? 0 : n);
-    assert_int_equal(tamis_snapshot_probe_keys(asked, NULL, 0, keys, 2, rows),
-                     absent ? 2 : 0);
-    assert_int_equal(tamis_snapshot_probe_keys(asked, targets, n, keys, 2, rows),
-                     absent ? 2 : 0);
-    assert_int_equal(rows[0] != 0 || rows[1] != 0, absent);
+        IS(why[i], want);
+    IS(tamis_snapshot_candidates(asked, &absent_key, NULL, 0, &n_candidates), absent);
+    IS(n_candidates, absent ? 0 : n);
+    IS(tamis_snapshot_probe_keys(asked, NULL, 0, keys, 2, rows), absent ? 2 : 0);
+    IS(tamis_snapshot_probe_keys(asked, targets, n, keys, 2, rows), absent ? 2 : 0);
+    IS(rows[0] != 0 || rows[1] != 0, absent);
 }
 
 /* All segments become columns of a pack. */
@@ -64,6 +67,7 @@ static void pack_them(struct tamis_store *s)
 
 static struct tamis_store *store_to_ask(size_t n_segments, bool packed)
 {
+    remove_stores();
     struct tamis_store *s = store_new("s");
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < n_segments; i++)
@@ -81,14 +85,14 @@ static struct tamis_store *store_to_ask(size_t n_segments, bool packed)
     return s;
 }
 
-static void readers_notice_within_a_second(void **state)
+TEST_WITH_OTHER(readers_notice_within_a_second)
 {
-    (void)state;
-    void (*const changes[])(void) = {replace_catalog, remove_lock, remove_catalog,
-                                     move_away, move_away_and_copy_back};
+    void (*const changes[])(void) = {replace_catalog, remove_lock,
+                                     remove_catalog,  replace_filters,
+                                     move_away,       move_away_and_copy_back};
     for (size_t k = 0; k < 2 * sizeof changes / sizeof changes[0]; k++)
         for (size_t n = 1; n <= 33; n += 32) {
-            struct tamis_store *s = store_to_ask(n, k % 2);
+            ASKED s = store_to_ask(n, k % 2);
             struct tamis_snapshot *now;
             struct tamis_diag diag = {0};
             changes[k / 2]();
@@ -98,41 +102,29 @@ static void readers_notice_within_a_second(void **state)
             assert_null(now);
             pass(1000); /* for ever */
             all_must_say(TAMIS_MISMATCH);
-            tamis_snapshot_release(asked);
-            tamis_store_close(s);
-            nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-            nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
         }
 }
 
 /* Nobody else asks, so an explanation has to look by itself. */
-static void explanations_look_too(void **state)
+TEST_WITH_OTHER(explanations_look_too)
 {
-    (void)state;
     for (int packed = 0; packed < 2; packed++) {
         struct tamis_explanation why;
-        struct tamis_store *s = store_to_ask(1, packed);
+        ASKED s = store_to_ask(1, packed);
         struct tamis_target t = tamis_snapshot_target(asked, 0);
-        assert_int_equal(tamis_snapshot_explain(asked, &t, &absent_key, &why),
-                         TAMIS_ABSENT);
+        IS(tamis_snapshot_explain(asked, &t, &absent_key, &why), TAMIS_ABSENT);
         replace_catalog();
         pass(1000);
-        assert_int_equal(tamis_snapshot_explain(asked, &t, &absent_key, &why),
-                         TAMIS_MAYBE);
+        IS(tamis_snapshot_explain(asked, &t, &absent_key, &why), TAMIS_MAYBE);
         assert_true(why.by == TAMIS_BY_NOTHING && why.reason == TAMIS_MISMATCH);
-        tamis_snapshot_release(asked);
-        tamis_store_close(s);
-        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }
 }
 
 /* A thread reads the clock at every 64th key, for all stores that it asks. */
-static void readers_notice_though_the_clock_is_read_for_others(void **state)
+TEST_WITH_OTHER(readers_notice_though_the_clock_is_read_for_others)
 {
-    (void)state;
     for (int packed = 0; packed < 2; packed++) {
-        struct tamis_store *s = store_to_ask(2, packed);
+        ASKED s = store_to_ask(2, packed);
         struct tamis_target targets[] = {tamis_snapshot_target(asked, 0),
                                          tamis_snapshot_target(asked, 1)};
         uint64_t bits[1];
@@ -140,23 +132,17 @@ static void readers_notice_though_the_clock_is_read_for_others(void **state)
         pass(1000);
         quick_tick();              /* as a probe of another store does */
         quick_left = QUICK_PROBES; /* and its next ones come fast */
-        assert_int_equal(
-            packed
-                ? tamis_snapshot_probe_all(asked, &absent_key, bits, NULL)
-                : tamis_snapshot_probe_list(asked, targets, 2, &absent_key, bits, NULL),
-            TAMIS_MAYBE);
-        assert_int_equal(bits[0], 0);
-        tamis_snapshot_release(asked);
-        tamis_store_close(s);
-        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        IS(packed
+               ? tamis_snapshot_probe_all(asked, &absent_key, bits, NULL)
+               : tamis_snapshot_probe_list(asked, targets, 2, &absent_key, bits, NULL),
+           TAMIS_MAYBE);
+        IS(bits[0], 0);
     }
 }
 
-static void readers_notice_an_older_copy_in_place(void **state)
+TEST_WITH_OTHER(readers_notice_an_older_copy_in_place)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     save_copy();
     OK(try_put(s, 'a', 1, NULL));
     asked = snapshot_of(s);
@@ -165,15 +151,13 @@ static void readers_notice_an_older_copy_in_place(void **state)
     restore_in_place();
     pass(1000);
     all_must_say(TAMIS_MISMATCH);
-    assert_int_equal(count_segments(s), -1);
+    IS(count_segments(s), -1);
     tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
-static void a_catalog_that_is_cut_off_proves_nothing(void **state)
+TEST_WITH_OTHER(a_catalog_that_is_cut_off_proves_nothing)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(5, false);
+    ASKED s = store_to_ask(5, false);
     save_copy();
     overwrite_with_zeros();
     pass(1000);
@@ -181,30 +165,24 @@ static void a_catalog_that_is_cut_off_proves_nothing(void **state)
     restore_in_place();
     pass(500);
     all_must_say(TAMIS_NO_REASON);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
 /* Others may edit as they like. */
-static void a_list_that_goes_on_is_no_other_store(void **state)
+TEST_WITH_OTHER(a_list_that_goes_on_is_no_other_store)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(1, false);
+    ASKED s = store_to_ask(1, false);
     OK(tell('o', 0, path_of("s")));
     for (int i = 0; i < 5; i++) {
         OK(tell('p', i, NULL));
         pass(1000);
         all_must_say(TAMIS_NO_REASON);
-        assert_int_equal(count_segments(s), i + 2);
+        IS(count_segments(s), i + 2);
     }
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
-static void between_looks_there_is_no_system_call(void **state)
+TEST_WITH_OTHER(between_looks_there_is_no_system_call)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(33, false);
+    ASKED s = store_to_ask(33, false);
     pass(500);
     all_must_say(TAMIS_NO_REASON);
     n_looks = 0;
@@ -212,17 +190,14 @@ static void between_looks_there_is_no_system_call(void **state)
         pass(i % 400 ? 0 : 1);
         all_must_say(TAMIS_NO_REASON);
     }
-    assert_int_equal(n_looks, 0);
+    IS(n_looks, 0);
     pass(500);
     all_must_say(TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 2); /* the catalog and its lock file, once */
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
+    IS(n_looks, 3); /* the catalog, its lock file, filters/: once */
 }
 
-static void a_snapshot_that_outlives_its_store_looks_on(void **state)
+TEST_WITH_OTHER(a_snapshot_that_outlives_its_store_looks_on)
 {
-    (void)state;
     struct tamis_store *s = store_to_ask(5, false);
     tamis_store_close(s);
     pass(1000);
@@ -235,7 +210,6 @@ static void a_snapshot_that_outlives_its_store_looks_on(void **state)
 
 static int ask_in_child(void *ctx)
 {
-    (void)ctx;
     pass(1000);
     all_must_say(TAMIS_NO_REASON);
     replace_catalog();
@@ -244,13 +218,10 @@ static int ask_in_child(void *ctx)
     return 0;
 }
 
-static void so_does_one_in_a_child(void **state)
+TEST_WITH_OTHER(so_does_one_in_a_child)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(5, false);
+    ASKED s = store_to_ask(5, false);
     in_child(ask_in_child, NULL);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
 /* ---- no probe waits ---- */
@@ -275,10 +246,9 @@ static void ask_a_second_later(void)
     nested = reason_now();
 }
 
-static void a_look_that_never_ends_holds_nobody_up(void **state)
+TEST_WITH_OTHER(a_look_that_never_ends_holds_nobody_up)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(1, false);
+    ASKED s = store_to_ask(1, false);
     pass(500);
     in_the_look = jump_out;
     if (sigsetjmp(out, 0) == 0)
@@ -288,19 +258,16 @@ static void a_look_that_never_ends_holds_nobody_up(void **state)
     replace_catalog();
     pass(500); /* what was known is not valid any more */
     all_must_say(TAMIS_MISMATCH);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
 /* A caller that jumps out of a question to a few segments is left with MAYBE, whatever
  * the rows said before. */
-static void a_jump_out_leaves_maybe(void **state)
+TEST_WITH_OTHER(a_jump_out_leaves_maybe)
 {
     static uint64_t rows[2]; /* static: a jump leaves it as it is */
     struct tamis_key keys[2];
-    (void)state;
     rows[0] = rows[1] = UINT64_MAX;
-    struct tamis_store *s = store_to_ask(2, false);
+    ASKED s = store_to_ask(2, false);
     struct tamis_target targets[2] = {tamis_snapshot_target(asked, 0),
                                       tamis_snapshot_target(asked, 1)};
     keys[0] = keys[1] = absent_key;
@@ -311,34 +278,28 @@ static void a_jump_out_leaves_maybe(void **state)
         tamis_snapshot_probe_keys(asked, targets, 2, keys, 2, rows);
     assert_null(in_the_look);
     assert_true(rows[0] == 0 && rows[1] == 0);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
-static void others_go_on_while_one_looks(void **state)
+TEST_WITH_OTHER(others_go_on_while_one_looks)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(1, false);
+    ASKED s = store_to_ask(1, false);
     pass(500);
     nested = TAMIS_UNREADABLE;
     n_looks = 0;
     in_the_look = ask_meanwhile;
-    assert_int_equal(reason_now(), TAMIS_NO_REASON);
-    assert_int_equal(nested, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 2); /* of one thread */
+    IS(reason_now(), TAMIS_NO_REASON);
+    IS(nested, TAMIS_NO_REASON);
+    IS(n_looks, 3); /* of one thread */
     /* Its look began before the file was replaced, and ends much later. */
     pass(500);
     in_the_look = ask_a_second_later;
     reason_now();
-    assert_int_equal(nested, TAMIS_MISMATCH);
+    IS(nested, TAMIS_MISMATCH);
     all_must_say(TAMIS_MISMATCH);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
 static ssize_t fail_pread(int fd, void *buf, size_t n, off_t offset)
 {
-    (void)fd, (void)buf, (void)n, (void)offset;
     errno = EIO;
     return -1;
 }
@@ -352,10 +313,9 @@ static void *probe_cancelled(void *reason)
     return reason;
 }
 
-static void a_look_is_no_cancellation_point(void **state)
+TEST_WITH_OTHER(a_look_is_no_cancellation_point)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(1, false);
+    ASKED s = store_to_ask(1, false);
     enum tamis_reason reason = TAMIS_UNREADABLE;
     pthread_t thread;
     void *result;
@@ -364,44 +324,20 @@ static void a_look_is_no_cancellation_point(void **state)
     OK(pthread_create(&thread, NULL, probe_cancelled, &reason));
     OK(pthread_join(thread, &result));
     assert_ptr_equal(result, &reason);
-    assert_int_equal(reason, TAMIS_NO_REASON);
-    assert_int_equal(n_looks, 2);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
+    IS(reason, TAMIS_NO_REASON);
+    IS(n_looks, 3);
 }
 
 /* Not knowing is MAYBE, until somebody knows. */
-static void a_look_that_fails_is_no_proof_of_either(void **state)
+TEST_WITH_OTHER(a_look_that_fails_is_no_proof_of_either)
 {
-    (void)state;
-    struct tamis_store *s = store_to_ask(1, false);
+    ASKED s = store_to_ask(1, false);
     pass(500);
     io_calls.pread = fail_pread;
-    assert_int_equal(reason_now(), TAMIS_UNREADABLE);
-    assert_int_equal(reason_now(), TAMIS_UNREADABLE);
+    IS(reason_now(), TAMIS_UNREADABLE);
+    IS(reason_now(), TAMIS_UNREADABLE);
     io_calls.pread = pread;
     all_must_say(TAMIS_NO_REASON);
-    tamis_snapshot_release(asked);
-    tamis_store_close(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        EACH(readers_notice_within_a_second),
-        EACH(explanations_look_too),
-        EACH(readers_notice_though_the_clock_is_read_for_others),
-        EACH(readers_notice_an_older_copy_in_place),
-        EACH(a_catalog_that_is_cut_off_proves_nothing),
-        EACH(a_list_that_goes_on_is_no_other_store),
-        EACH(between_looks_there_is_no_system_call),
-        EACH(a_snapshot_that_outlives_its_store_looks_on),
-        EACH(so_does_one_in_a_child),
-        EACH(a_look_that_never_ends_holds_nobody_up),
-        EACH(a_jump_out_leaves_maybe),
-        EACH(others_go_on_while_one_looks),
-        EACH(a_look_is_no_cancellation_point),
-        EACH(a_look_that_fails_is_no_proof_of_either),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
-}
+RUN_TESTS(test_dir_create, test_dir_remove)

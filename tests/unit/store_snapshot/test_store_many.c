@@ -3,6 +3,7 @@
  * before anything was opened, while pages are still to be checked, when all are good,
  * and after one of them rots. */
 #include "tests/unit/store_snapshot/many_support.h"
+#include "tests/support/shop/ways.h"
 
 enum { MAX_SEGMENTS = 300, MAX_TARGETS = 400, N_KEYS = 150, UNIVERSE = 3000 };
 
@@ -34,7 +35,6 @@ static struct tamis_key key_of(const struct world *w, uint64_t i)
 
 static void put_built(struct world *w, struct tamis_edit *e, size_t i)
 {
-    struct tamis_builder *b;
     struct tamis_builder_options opt = {
         .size = sizeof opt,
         .domain = &w->domain,
@@ -43,7 +43,7 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
         .error = (double[]){0.2, 0.01, 1e-3, 1e-4, 1e-6}[random_below(5)],
         .watermark = w->watermark[i] = random_below(4),
     };
-    OK(tamis_builder_create(&opt, &b, NULL));
+    BUILDER b = builder_made(&opt);
     for (uint64_t k = w->first[i]; k < w->first[i] + w->n_keys[i]; k++) {
         struct tamis_key key = key_of(w, k);
         add_to(b, w->kind[i], &key);
@@ -51,7 +51,6 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
     for (uint64_t n = w->kind[i] == LARGE ? 20000 : 0; n > 0; n--)
         OK(tamis_builder_add_hashes(b, w->domain.tag, &(uint64_t){random_u64()}, 1));
     OK(tamis_edit_put(e, b, NULL));
-    tamis_builder_free(b);
 }
 
 static void put(struct world *w, struct tamis_edit *e, size_t i)
@@ -68,8 +67,7 @@ static void put(struct world *w, struct tamis_edit *e, size_t i)
 /* The first capacity is 100 keys. */
 static void grow(struct world *w, size_t i)
 {
-    struct tamis_writer *writer;
-    OK(tamis_store_writer(w->store, name_of(i), strlen(name_of(i)), &writer, NULL));
+    WRITER writer = writer_of(w->store, name_of(i));
     for (uint64_t k = w->first[i]; k < w->first[i] + w->n_keys[i]; k++)
         OK(tamis_writer_add_hashes(writer, w->domain.tag,
                                    &(uint64_t){key_of(w, k).hash}, 1));
@@ -78,7 +76,6 @@ static void grow(struct world *w, size_t i)
         OK(tamis_writer_seal(writer, w->watermark[i], NULL, NULL));
     else
         OK(tamis_writer_commit(writer, w->watermark[i], NULL));
-    OK(tamis_writer_close(writer));
 }
 
 static void world_make(struct world *w, size_t n)
@@ -105,7 +102,7 @@ static void world_make(struct world *w, size_t n)
 static void world_free(struct world *w)
 {
     tamis_store_close(w->store);
-    OK(nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+    remove_tree("s");
 }
 
 /* ---- random questions ---- */
@@ -157,100 +154,6 @@ static struct tamis_target random_target(const struct world *w,
     }
 }
 
-/* ---- what the careful probe says ---- */
-
-static uint8_t careful(struct tamis_snapshot *s, const struct tamis_target *t,
-                       const struct tamis_key *key)
-{
-    enum tamis_reason why;
-    enum tamis_answer a = tamis_snapshot_probe(s, t, key, &why);
-    assert_int_equal(a == TAMIS_ABSENT, why == ABSENT_HERE);
-    return (uint8_t)why;
-}
-
-static void check_answers(const uint8_t *want, const uint64_t *absent,
-                          const uint8_t *reasons, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (reasons)
-            assert_int_equal(reasons[i], want[i]);
-        assert_int_equal(absent[i / 64] >> (i % 64) & 1, want[i] == ABSENT_HERE);
-    }
-    if (n % 64)
-        assert_int_equal(absent[n / 64] >> (n % 64), 0);
-}
-
-static void check_candidates(struct tamis_snapshot *s, const struct tamis_key *key,
-                             const uint8_t *want, size_t n, bool all)
-{
-    uint32_t got[MAX_SEGMENTS + 4];
-    size_t max = random_below(n + 2), n_got = 99, n_want = 0;
-    memset(got, 0xa5, sizeof got);
-    assert_int_equal(tamis_snapshot_candidates(s, key, got, max, &n_got), all);
-    for (size_t i = 0; i < n; i++)
-        if (want[i] != ABSENT_HERE && n_want++ < max)
-            assert_int_equal(got[n_want - 1], i);
-    assert_int_equal(n_got, n_want);
-    if (n_want < max)
-        max = n_want;
-    assert_int_equal(got[max], 0xa5a5a5a5);
-}
-
-/* One key, a list (NULL: all). The many first: the careful probe opens what it asks. */
-static void check_one(struct tamis_snapshot *s, const struct tamis_target *targets,
-                      size_t n, const struct tamis_key *key)
-{
-    uint64_t absent[MAX_TARGETS / 64 + 1], again[MAX_TARGETS / 64 + 1];
-    uint8_t reasons[MAX_TARGETS], want[MAX_TARGETS];
-    enum tamis_answer got;
-    bool all = n > 0;
-    memset(absent, 0xff, sizeof absent);
-    memset(again, 0xff, sizeof again);
-    if (random_below(2)) /* more than once: the first makes planes ready */
-        targets ? tamis_snapshot_probe_list(s, targets, n, key, NULL, NULL)
-                : tamis_snapshot_probe_all(s, key, again, NULL);
-    got = targets ? tamis_snapshot_probe_list(s, targets, n, key, absent, reasons)
-                  : tamis_snapshot_probe_all(s, key, absent, reasons);
-    targets ? tamis_snapshot_probe_list(s, targets, n, key, again, NULL)
-            : tamis_snapshot_probe_all(s, key, again, NULL);
-    for (size_t i = 0; i < n; i++) {
-        struct tamis_target t = targets ? targets[i] : tamis_snapshot_target(s, i);
-        want[i] = careful(s, &t, key);
-        all &= want[i] == ABSENT_HERE;
-    }
-    check_answers(want, absent, reasons, n);
-    check_answers(want, again, NULL, n);
-    if (!targets)
-        all &= s->complete;
-    assert_int_equal(got, all ? TAMIS_ABSENT : TAMIS_MAYBE);
-    if (!targets)
-        check_candidates(s, key, want, n, all);
-}
-
-static void check_keys(struct tamis_snapshot *s, const struct tamis_target *targets,
-                       size_t n, const struct tamis_key *keys, size_t n_keys)
-{
-    static uint64_t absent[N_KEYS * (MAX_TARGETS / 64 + 1) + 1];
-    uint8_t want[MAX_TARGETS];
-    size_t n_words = (n + 63) / 64, n_all = 0;
-    memset(absent, 0xa5, sizeof absent);
-    size_t got = tamis_snapshot_probe_keys(s, targets, targets ? n : random_below(9),
-                                           keys, n_keys, absent);
-    for (size_t k = 0; k < n_keys; k++) {
-        bool all = n > 0 && (targets || s->complete);
-        for (size_t i = 0; i < n; i++) {
-            struct tamis_target t = targets ? targets[i] : tamis_snapshot_target(s, i);
-            want[i] = careful(s, &t, &keys[k]);
-            all &= want[i] == ABSENT_HERE;
-        }
-        check_answers(want, absent + k * n_words, NULL, n);
-        n_all += all;
-    }
-    assert_true(absent[n_keys * n_words] == 0xa5a5a5a5a5a5a5a5);
-    assert_int_equal(got, n_all);
-    assert_int_equal(tamis_snapshot_probe_keys(s, targets, n, keys, n_keys, NULL), got);
-}
-
 static void check_questions(struct world *w, struct tamis_snapshot *s,
                             struct tamis_snapshot *other)
 {
@@ -261,13 +164,8 @@ static void check_questions(struct world *w, struct tamis_snapshot *s,
     random_questions(w, keys, n_keys);
     for (size_t i = 0; i < n_list; i++)
         list[i] = random_target(w, s, other);
-    for (int i = 0; i < 4; i++) {
-        const struct tamis_key *key = &keys[random_below(n_keys)];
-        bool some = random_below(2);
-        check_one(s, some ? list : NULL, some ? n_list : n, key);
-    }
-    check_keys(s, NULL, n, keys, n_keys);
-    check_keys(s, list, n_list, keys, n_keys);
+    ask_every_way(s, NULL, n, keys, n_keys, NULL);
+    ask_every_way(s, list, n_list, keys, n_keys, NULL);
 }
 
 /* ---- the stages of a snapshot's life ---- */
@@ -311,7 +209,7 @@ static void check_world(struct world *w)
     /* A change makes a new snapshot, which has at hand what the old one has. */
     size_t n_before = n_ready(s);
     put_segment(w->store, "another", 0, 10);
-    struct tamis_snapshot *next = snapshot_of(w->store);
+    SNAPSHOT next = snapshot_of(w->store);
     assert_true(n_ready(next) >= n_before);
     if (w->n >= 40)
         assert_true(n_before > w->n / 3);
@@ -323,14 +221,12 @@ static void check_world(struct world *w)
     check_nothing_lost(w, s);
     check_nothing_lost(w, next);
     tamis_snapshot_release(s);
-    tamis_snapshot_release(next);
 }
 
-static void many_say_what_each_says(void **state)
+TEST_IN_DIR_WITH_FAULTS(many_say_what_each_says)
 {
     static const size_t n[] = {0, 1, 3, 63, 64, 65, 130, 200, MAX_SEGMENTS};
     static struct world w;
-    (void)state;
     for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
         world_make(&w, n[i]);
         check_world(&w);
@@ -340,14 +236,13 @@ static void many_say_what_each_says(void **state)
 
 /* Filters of the caller's: of two domains, in every mode of checking, with watermarks
  * of their own. */
-static void filters_of_the_caller(void **state)
+TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
 {
     enum { N = 100 };
     struct tamis_filter *f[N];
     struct tamis_snapshot *s, *other;
     static struct world w;
     struct tamis_domain d[2];
-    (void)state;
     w.n = 1;
     OK(tamis_domain_init(&d[0], 1, 42));
     OK(tamis_domain_init(&d[1], 1, 43));
@@ -379,10 +274,9 @@ static void filters_of_the_caller(void **state)
 }
 
 /* A list that is not confirmed proves nothing, ready or not; with a binding it does. */
-static void unconfirmed_list(void **state)
+TEST_IN_DIR_WITH_FAULTS(unconfirmed_list)
 {
     static struct world w;
-    (void)state;
     world_make(&w, 70);
     tamis_store_close(w.store);
     struct meta m = meta_in("s");
@@ -399,19 +293,11 @@ static void unconfirmed_list(void **state)
     }
     struct tamis_key key = key_of(&w, 5);
     for (int i = 0; i < 3; i++)
-        check_one(s, t, w.n, &key);
+        ask_every_way(s, t, w.n, &key, 1, NULL);
     check_questions(&w, s, s);
-    check_one(s, NULL, w.n, &key);
+    ask_every_way(s, NULL, w.n, &key, 1, NULL);
     tamis_snapshot_release(s);
     world_free(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_IN_DIR_WITH_FAULTS(many_say_what_each_says),
-        TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller),
-        TEST_IN_DIR_WITH_FAULTS(unconfirmed_list),
-    };
-    return cmocka_run_group_tests_name("store_many", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,44 +2,39 @@
  * nothing asked. */
 #include "tests/unit/store_snapshot/many_support.h"
 
-#include <pthread.h>
-
-static void nothing_given(void **state)
+TEST_IN_DIR_WITH_FAULTS(nothing_given)
 {
-    (void)state;
-    struct tamis_store *store = store_new("s");
+    STORE store = store_new("s");
     put_segment(store, "a", 0, 10);
-    struct tamis_snapshot *s = snapshot_of(store);
+    SNAPSHOT s = snapshot_of(store);
     struct tamis_key key = key_in(store, 500);
     struct tamis_target t = tamis_snapshot_target(s, 0);
     uint32_t segment = 99;
     uint64_t absent = 99;
     uint8_t reason = 99;
     size_t n = 99;
-    assert_int_equal(tamis_snapshot_candidates(NULL, &key, &segment, 1, &n), 0);
-    assert_int_equal(n, 0);
-    assert_int_equal(tamis_snapshot_candidates(s, NULL, &segment, 1, &n), 0);
+    OK(tamis_snapshot_candidates(NULL, &key, &segment, 1, &n));
+    IS(n, 0);
+    OK(tamis_snapshot_candidates(s, NULL, &segment, 1, &n));
     assert_true(n == 1 && segment == 0);
-    assert_int_equal(tamis_snapshot_candidates(s, &key, NULL, 5, NULL), TAMIS_ABSENT);
-    assert_int_equal(tamis_snapshot_probe_list(NULL, &t, 1, &key, &absent, &reason), 0);
+    IS(tamis_snapshot_candidates(s, &key, NULL, 5, NULL), TAMIS_ABSENT);
+    IS(tamis_snapshot_probe_list(NULL, &t, 1, &key, &absent, &reason), 0);
     assert_true(absent == 0 && reason == TAMIS_UNKNOWN_SEGMENT);
-    assert_int_equal(tamis_snapshot_probe_list(s, &t, 1, NULL, &absent, &reason), 0);
+    IS(tamis_snapshot_probe_list(s, &t, 1, NULL, &absent, &reason), 0);
     assert_true(absent == 0 && reason == TAMIS_MISMATCH);
     absent = 99;
-    assert_int_equal(tamis_snapshot_probe_list(s, NULL, 1, &key, &absent, &reason), 0);
+    IS(tamis_snapshot_probe_list(s, NULL, 1, &key, &absent, &reason), 0);
     assert_true(absent == 0 && reason == TAMIS_UNREADABLE);
     absent = 99;
-    assert_int_equal(tamis_snapshot_probe_keys(NULL, &t, 1, &key, 1, &absent), 0);
-    assert_int_equal(absent, 0);
+    IS(tamis_snapshot_probe_keys(NULL, &t, 1, &key, 1, &absent), 0);
+    IS(absent, 0);
     absent = 99;
-    assert_int_equal(tamis_snapshot_probe_keys(s, &t, 1, NULL, 1, &absent), 0);
-    assert_int_equal(absent, 0);
-    assert_int_equal(tamis_snapshot_probe_keys(s, &t, 0, &key, 1, &absent), 0);
-    assert_int_equal(tamis_snapshot_probe_keys(s, &t, 1, &key, 0, NULL), 0);
-    assert_int_equal(tamis_snapshot_probe_keys(s, &t, 1, &key, 1, &absent), 1);
-    assert_int_equal(absent, 1);
-    tamis_snapshot_release(s);
-    tamis_store_close(store);
+    IS(tamis_snapshot_probe_keys(s, &t, 1, NULL, 1, &absent), 0);
+    IS(absent, 0);
+    IS(tamis_snapshot_probe_keys(s, &t, 0, &key, 1, &absent), 0);
+    IS(tamis_snapshot_probe_keys(s, &t, 1, &key, 0, NULL), 0);
+    IS(tamis_snapshot_probe_keys(s, &t, 1, &key, 1, &absent), 1);
+    IS(absent, 1);
 }
 
 /* ---- at once ---- */
@@ -63,18 +58,18 @@ static void ask_everything(struct tamis_snapshot *s, const struct tamis_key keys
     for (size_t i = 0; i < 3; i++)
         OK(tamis_snapshot_find(s, names[i], 4, NULL, 0, 0, &t[i]));
     t[3] = tamis_snapshot_target(s, N_STEADY / 2);
-    assert_int_equal(tamis_snapshot_probe_list(s, t, 4, &keys[0], absent, NULL), 0);
-    assert_int_equal(absent[0] & 7, 0);
-    assert_int_equal(tamis_snapshot_probe_list(s, t, 1, &keys[1], NULL, NULL), 1);
-    assert_int_equal(tamis_snapshot_probe_keys(s, t, 4, keys, 2, absent) & 2, 0);
-    assert_int_equal(absent[0] & 7, 0);
+    IS(tamis_snapshot_probe_list(s, t, 4, &keys[0], absent, NULL), 0);
+    IS(absent[0] & 7, 0);
+    IS(tamis_snapshot_probe_list(s, t, 1, &keys[1], NULL, NULL), 1);
+    IS(tamis_snapshot_probe_keys(s, t, 4, keys, 2, absent) & 2, 0);
+    IS(absent[0] & 7, 0);
     tamis_snapshot_probe_all(s, &keys[0], all, NULL);
     tamis_snapshot_probe_keys(s, NULL, 0, keys, 2, absent);
     for (size_t i = 0; i < 3; i++) {
         size_t at = t[i].slot - 1;
-        assert_int_equal((all[at / 64] | absent[at / 64]) >> (at % 64) & 1, 0);
+        IS((all[at / 64] | absent[at / 64]) >> (at % 64) & 1, 0);
     }
-    assert_int_equal(tamis_snapshot_candidates(s, &keys[0], segments, 3, &n), 0);
+    OK(tamis_snapshot_candidates(s, &keys[0], segments, 3, &n));
     assert_true(n >= 3);
 }
 
@@ -85,8 +80,7 @@ static void *ask_on(void *arg)
     const struct tamis_key keys[2] = {tamis_key_of(&d, "key00000005", 11),
                                       tamis_key_of(&d, "nothing", 7)};
     while (!*a->stop) {
-        struct tamis_snapshot *s;
-        OK(tamis_snapshot_current(a->store, &s, NULL));
+        struct tamis_snapshot *s = snapshot_of(a->store);
         ask_everything(s, keys);
         if (a->n_asked % 16 == 0)
             verify_all(s);
@@ -109,13 +103,11 @@ static void edit_on(struct tamis_store *s, struct tamis_writer *w, uint64_t i)
         zero_page(file_of(s, "s", name_of(i / 10 % N_STEADY)), 1);
 }
 
-static void threads_ask_while_segments_change(void **state)
+TEST_IN_DIR_WITH_FAULTS(threads_ask_while_segments_change)
 {
     pthread_t thread[N_ASKERS];
     atomic_bool stop = false;
-    struct tamis_writer *w;
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     struct at_once a = {.store = s, .stop = &stop};
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < N_STEADY; i++)
@@ -124,7 +116,7 @@ static void threads_ask_while_segments_change(void **state)
     OK(put_keys(e, "keep", 0, 10, NULL));
     OK(tamis_edit_commit(e, NULL));
     put_growing(s, "grow");
-    OK(tamis_store_writer(s, "grow", 4, &w, NULL));
+    WRITER w = writer_of(s, "grow");
     add_keys(w, 0, 10);
     OK(tamis_writer_commit(w, 0, NULL));
     for (int i = 0; i < N_ASKERS; i++)
@@ -134,8 +126,6 @@ static void threads_ask_while_segments_change(void **state)
     stop = true;
     for (int i = 0; i < N_ASKERS; i++)
         pthread_join(thread[i], NULL);
-    OK(tamis_writer_close(w));
-    tamis_store_close(s);
 }
 
 /* A child that was forked while a thread was changing the planes can do so itself. */
@@ -147,30 +137,19 @@ static int ask_in_child(void *arg)
     return n_ready(s) == 1 ? 0 : 1;
 }
 
-static void a_fork_leaves_no_mark(void **state)
+TEST_IN_DIR_WITH_FAULTS(a_fork_leaves_no_mark)
 {
-    (void)state;
-    struct tamis_store *store = store_new("s");
+    STORE store = store_new("s");
     put_segment(store, "a", 0, 10);
-    struct tamis_snapshot *s = snapshot_of(store);
+    SNAPSHOT s = snapshot_of(store);
     struct tamis_key key = key_in(store, 5);
     atomic_store(&s->planes.changing, io_fork_epoch() + 1);
     tamis_snapshot_probe_all(s, &key, NULL, NULL);
-    assert_int_equal(n_ready(s), 0); /* another thread has them */
+    IS(n_ready(s), 0); /* another thread has them */
     in_child(ask_in_child, s);
     atomic_store(&s->planes.changing, 0);
     tamis_snapshot_probe_all(s, &key, NULL, NULL);
-    assert_int_equal(n_ready(s), 1);
-    tamis_snapshot_release(s);
-    tamis_store_close(store);
+    IS(n_ready(s), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_IN_DIR_WITH_FAULTS(nothing_given),
-        TEST_IN_DIR_WITH_FAULTS(threads_ask_while_segments_change),
-        TEST_IN_DIR_WITH_FAULTS(a_fork_leaves_no_mark),
-    };
-    return cmocka_run_group_tests_name("store_many_at_once", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

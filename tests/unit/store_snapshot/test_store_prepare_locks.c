@@ -1,7 +1,6 @@
 /* Preparing snapshots: which segments are locked, within which limits, and until when.
  */
 #include "tests/unit/store_snapshot/prepare_support.h"
-#include "lib/filter/view.h"
 
 /* Is this address in a mapping that is locked? */
 static bool is_locked(const void *at)
@@ -34,83 +33,75 @@ static size_t locked_of(struct tamis_snapshot *snap, size_t i)
     return n;
 }
 
-static void the_first_ranks_are_locked(void **state)
+TEST_IN_DIR(the_first_ranks_are_locked)
 {
     struct tamis_prepare_report r;
-    (void)state;
-    struct tamis_store *s = three();
+    STORE s = three();
     struct tamis_prepare_options opt = {.size = sizeof opt,
                                         .lock_bytes = mapped() + page + page / 2};
-    struct tamis_snapshot *snap = snapshot_of(s), *fresh;
+    SNAPSHOT snap = snapshot_of(s), fresh;
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 3 && r.lock_error == 0);
-    assert_int_equal(r.locked_bytes, mapped() + page);
-    assert_int_equal(r.warm_bytes, mapped() + page); /* what is locked is read */
-    assert_int_equal(locked_of(snap, 0), FILTER_BYTES);
-    assert_int_equal(locked_of(snap, 1), page < FILTER_BYTES ? page : FILTER_BYTES);
-    assert_int_equal(locked_of(snap, 2), 0);
+    IS(r.locked_bytes, mapped() + page);
+    IS(r.warm_bytes, mapped() + page); /* what is locked is read */
+    IS(locked_of(snap, 0), FILTER_BYTES);
+    IS(locked_of(snap, 1), page < FILTER_BYTES ? page : FILTER_BYTES);
+    IS(locked_of(snap, 2), 0);
     /* A newer one takes the budget from older ones. */
     put_ranked(s, "d", 0);
     fresh = snapshot_of(s);
     OK(tamis_snapshot_prepare(fresh, &opt, &r, NULL));
-    assert_int_equal(r.locked_bytes, mapped() + page);
-    assert_int_equal(locked_of(fresh, 0), FILTER_BYTES);
-    assert_int_equal(locked_of(fresh, 1), page < FILTER_BYTES ? page : FILTER_BYTES);
-    assert_int_equal(locked_of(fresh, 2), 0);
-    assert_int_equal(locked_of(fresh, 3), 0);
+    IS(r.locked_bytes, mapped() + page);
+    IS(locked_of(fresh, 0), FILTER_BYTES);
+    IS(locked_of(fresh, 1), page < FILTER_BYTES ? page : FILTER_BYTES);
+    IS(locked_of(fresh, 2), 0);
+    IS(locked_of(fresh, 3), 0);
     opt.lock_bytes = 0; /* leaves them alone */
     opt.warm = 1;
     OK(tamis_snapshot_prepare(fresh, &opt, &r, NULL));
-    assert_int_equal(r.locked_bytes, 0);
-    assert_int_equal(r.warm_bytes, 4 * mapped());
-    assert_int_equal(locked_of(fresh, 0), FILTER_BYTES);
+    IS(r.locked_bytes, 0);
+    IS(r.warm_bytes, 4 * mapped());
+    IS(locked_of(fresh, 0), FILTER_BYTES);
     opt.lock_bytes = UINT64_MAX;
     OK(tamis_snapshot_prepare(fresh, &opt, &r, NULL));
-    assert_int_equal(r.locked_bytes, 4 * mapped());
-    assert_int_equal(locked_of(fresh, 3), FILTER_BYTES);
-    tamis_snapshot_release(snap);
-    tamis_snapshot_release(fresh);
-    tamis_store_close(s);
+    IS(r.locked_bytes, 4 * mapped());
+    IS(locked_of(fresh, 3), FILTER_BYTES);
 }
 
-static void the_budget_is_for_all_of_them(void **state)
+TEST_IN_DIR(the_budget_is_for_all_of_them)
 {
     struct tamis_prepare_report r;
-    (void)state;
-    struct tamis_store *s = three();
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = three();
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(locked_now(), 3 * mapped());
+    IS(locked_now(), 3 * mapped());
     struct tamis_target t = tamis_snapshot_target(snap, 1);
     opt.targets = &t;
     opt.n_targets = 1;
     opt.lock_bytes = 2 * mapped();
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 1 && r.lock_error == 0);
-    assert_int_equal(r.locked_bytes, mapped());
-    assert_int_equal(locked_now(), mapped());
-    assert_int_equal(locked_of(snap, 1), FILTER_BYTES);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
+    IS(r.locked_bytes, mapped());
+    IS(locked_now(), mapped());
+    IS(locked_of(snap, 1), FILTER_BYTES);
 }
 
-static void what_cannot_be_unlocked(void **state)
+TEST_IN_DIR(what_cannot_be_unlocked)
 {
     struct tamis_prepare_report r;
-    (void)state;
     if (page != PAGE_BYTES)
         return; /* filters of one page have no part */
-    struct tamis_store *s = three();
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = three();
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     least_unlocked = mapped(); /* in whole only */
     opt.lock_bytes = page;
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(r.lock_error, ENOMEM);
-    assert_int_equal(r.locked_bytes, page);
-    assert_int_equal(locked_now(), page);
+    IS(r.lock_error, ENOMEM);
+    IS(r.locked_bytes, page);
+    IS(locked_now(), page);
     least_unlocked = 0;
     opt.lock_bytes = UINT64_MAX;
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
@@ -121,11 +112,33 @@ static void what_cannot_be_unlocked(void **state)
     opt.n_targets = 2;
     opt.lock_bytes = mapped() + page;
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(r.lock_error, ENOMEM);
-    assert_int_equal(r.locked_bytes, page); /* the first one is still locked */
+    IS(r.lock_error, ENOMEM);
+    IS(r.locked_bytes, page); /* the first one is still locked */
     least_unlocked = 0;
+}
+
+TEST_IN_DIR(a_filter_that_is_there_twice)
+{
+    struct tamis_prepare_report r;
+    struct tamis_domain d;
+    struct tamis_snapshot *snap;
+    struct tamis_prepare_options opt = {
+        .size = sizeof opt, .warm = 1, .lock_bytes = mapped() + page};
+    OK(tamis_domain_init(&d, 1, 5));
+    build_file(path_of("one"), &d, "one", NULL, NULL);
+    build_file(path_of("two"), &d, "two", NULL, NULL);
+    FILTER one = open_filter(path_of("one"));
+    FILTER two = open_filter(path_of("two"));
+    struct tamis_filter *f[] = {one, one, two, one};
+    OK(tamis_snapshot_from_filters(f, 4, &snap));
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    IS(r.n_open, 4);
+    IS(r.open_bytes, 2 * mapped());
+    IS(r.warm_bytes, 2 * mapped());
+    IS(r.locked_bytes, mapped() + page);
+    IS(locked_now(), mapped() + page);
+    IS(locked_of(snap, 0), FILTER_BYTES);
     tamis_snapshot_release(snap);
-    tamis_store_close(s);
 }
 
 /* Segments "a" to "l" in a pack, and "z" after it. */
@@ -141,47 +154,42 @@ static struct tamis_store *a_pack_and_a_file(int keep)
     }
     OK(tamis_edit_commit(e, NULL));
     struct tamis_snapshot *snap = snapshot_of(s);
-    e = edit_new(s);
-    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &r, NULL));
-    OK(tamis_edit_commit(e, NULL));
-    assert_int_equal(r.n_packed, 12);
+    EDIT(s, tamis_edit_pack(edit, snap, NULL, 0, &opt, &r, NULL));
+    IS(r.n_packed, 12);
     tamis_snapshot_release(snap);
     put_ranked(s, "z", 9);
     return s;
 }
 
 /* The call for one segment takes the budget from a pack that has other segments. */
-static void a_pack_without_a_target(void **state)
+TEST_IN_DIR(a_pack_without_a_target)
 {
     struct tamis_prepare_report r;
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
-    (void)state;
-    struct tamis_store *s = a_pack_and_a_file(0);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = a_pack_and_a_file(0);
+    SNAPSHOT snap = snapshot_of(s);
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 13 && r.lock_error == 0);
     uint64_t of_pack = r.locked_bytes - mapped();
     assert_true(of_pack > 0);
-    assert_int_equal(locked_now(), of_pack + mapped());
+    IS(locked_now(), of_pack + mapped());
     struct tamis_target t = tamis_snapshot_target(snap, 12);
     opt.targets = &t;
     opt.n_targets = 1;
     opt.lock_bytes = of_pack + page;
     least_unlocked = SIZE_MAX; /* the pack stays locked, and the rest is the budget */
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(r.lock_error, ENOMEM);
+    IS(r.lock_error, ENOMEM);
     assert_true(r.locked_bytes < of_pack + page);
     least_unlocked = 0;
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 1 && r.lock_error == 0);
-    assert_int_equal(r.locked_bytes, mapped());
-    assert_int_equal(locked_now(), mapped());
+    IS(r.locked_bytes, mapped());
+    IS(locked_now(), mapped());
     t = tamis_snapshot_target(snap, 0); /* one column is enough to keep it */
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(r.locked_bytes, of_pack);
-    assert_int_equal(locked_now(), of_pack);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
+    IS(r.locked_bytes, of_pack);
+    IS(locked_now(), of_pack);
 }
 
 static void pack_path(struct tamis_snapshot *snap, char path[4096])
@@ -195,14 +203,13 @@ static void pack_path(struct tamis_snapshot *snap, char path[4096])
 }
 
 /* While a pack was missing, its segments' own files were locked in its place. */
-static void a_pack_that_comes_back(void **state)
+TEST_IN_DIR(a_pack_that_comes_back)
 {
     struct tamis_prepare_report r;
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
     char path[4096], away[4096];
-    (void)state;
-    struct tamis_store *s = a_pack_and_a_file(1);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = a_pack_and_a_file(1);
+    SNAPSHOT snap = snapshot_of(s);
     pack_path(snap, path);
     snprintf(away, sizeof away, "%s", path_of("away"));
     tamis_snapshot_release(snap);
@@ -211,44 +218,14 @@ static void a_pack_that_comes_back(void **state)
     s = store_open("s");
     snap = snapshot_of(s);
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(locked_now(), 13 * mapped());
+    IS(locked_now(), 13 * mapped());
     OK(rename(away, path));
     put_ranked(s, "y", 10);
-    struct tamis_snapshot *fresh = snapshot_of(s);
+    SNAPSHOT fresh = snapshot_of(s);
     OK(tamis_snapshot_prepare(fresh, &opt, &r, NULL));
-    assert_int_equal(locked_now(), r.locked_bytes);
-    assert_int_equal(locked_of(fresh, 0), 0);
-    assert_int_equal(locked_of(fresh, 12), FILTER_BYTES);
-    tamis_snapshot_release(snap);
-    tamis_snapshot_release(fresh);
-    tamis_store_close(s);
-}
-
-static void a_filter_that_is_there_twice(void **state)
-{
-    struct tamis_prepare_report r;
-    struct tamis_domain d;
-    struct tamis_snapshot *snap;
-    struct tamis_prepare_options opt = {
-        .size = sizeof opt, .warm = 1, .lock_bytes = mapped() + page};
-    (void)state;
-    OK(tamis_domain_init(&d, 1, 5));
-    build_file(path_of("one"), &d, "one", NULL, NULL);
-    build_file(path_of("two"), &d, "two", NULL, NULL);
-    struct tamis_filter *one = open_filter(path_of("one"));
-    struct tamis_filter *two = open_filter(path_of("two"));
-    struct tamis_filter *f[] = {one, one, two, one};
-    OK(tamis_snapshot_from_filters(f, 4, &snap));
-    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_int_equal(r.n_open, 4);
-    assert_int_equal(r.open_bytes, 2 * mapped());
-    assert_int_equal(r.warm_bytes, 2 * mapped());
-    assert_int_equal(r.locked_bytes, mapped() + page);
-    assert_int_equal(locked_now(), mapped() + page);
-    assert_int_equal(locked_of(snap, 0), FILTER_BYTES);
-    tamis_snapshot_release(snap);
-    tamis_filter_close(one);
-    tamis_filter_close(two);
+    IS(locked_now(), r.locked_bytes);
+    IS(locked_of(fresh, 0), 0);
+    IS(locked_of(fresh, 12), FILTER_BYTES);
 }
 
 /* ---- limits ---- */
@@ -273,7 +250,7 @@ static int prepare_limited(void *ctx)
     /* The last one is in the way of the first. */
     if (tamis_snapshot_filter(l->snap, 2, &last, NULL) != 0)
         return 2;
-    tamis_filter_lock(last, &budget);
+    filter_lock_first(last, budget, &budget);
     if (tamis_snapshot_prepare(l->snap, &opt, &r, NULL) != 0)
         return 3;
     if (r.n_open != 3 || r.warm_bytes != 3 * mapped() || r.lock_error != l->error)
@@ -284,14 +261,13 @@ static int prepare_limited(void *ctx)
     return 0;
 }
 
-static void the_limit_is_told_not_an_error(void **state)
+TEST_IN_DIR(the_limit_is_told_not_an_error)
 {
     enum { WHOLE = FILTER_BYTES };
-    (void)state;
     if (page != PAGE_BYTES)
         return; /* the numbers below are for pages of 4096 */
-    struct tamis_store *s = three();
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = three();
+    SNAPSHOT snap = snapshot_of(s);
     OK(tamis_snapshot_prepare(snap, NULL, NULL, NULL)); /* opened by who may */
     struct limited cases[] = {
         {snap, 0, EPERM, {0, 0, 0}, 1 << 20},
@@ -303,11 +279,9 @@ static void the_limit_is_told_not_an_error(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         in_child(prepare_limited, &cases[i]);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
 }
 
-static void filters_of_the_callers(void **state)
+TEST_IN_DIR(filters_of_the_callers)
 {
     struct tamis_prepare_report r;
     struct tamis_domain d;
@@ -315,7 +289,6 @@ static void filters_of_the_callers(void **state)
     struct tamis_snapshot *snap;
     struct tamis_prepare_options opt = {
         .size = sizeof opt, .warm = 1, .lock_bytes = mapped()};
-    (void)state;
     OK(tamis_domain_init(&d, 1, 5));
     build_file(path_of("one"), &d, "one", NULL, NULL);
     build_file(path_of("two"), &d, "two", NULL, NULL);
@@ -324,24 +297,16 @@ static void filters_of_the_callers(void **state)
     OK(tamis_snapshot_from_filters(f, 2, &snap));
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 2 && r.warm_bytes == 2 * mapped());
-    assert_int_equal(r.locked_bytes, mapped());
-    assert_int_equal(locked_of(snap, 0), FILTER_BYTES);
-    assert_int_equal(locked_of(snap, 1), 0);
+    IS(r.locked_bytes, mapped());
+    IS(locked_of(snap, 0), FILTER_BYTES);
+    IS(locked_of(snap, 1), 0);
     tamis_snapshot_release(snap);
     tamis_filter_close(f[0]);
     tamis_filter_close(f[1]);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(the_first_ranks_are_locked),     TEST(the_budget_is_for_all_of_them),
-        TEST(what_cannot_be_unlocked),        TEST(a_filter_that_is_there_twice),
-        TEST(a_pack_without_a_target),        TEST(a_pack_that_comes_back),
-        TEST(the_limit_is_told_not_an_error), TEST(filters_of_the_callers),
-    };
     page = (size_t)sysconf(_SC_PAGESIZE);
-    return cmocka_run_group_tests_name("store_prepare_locks", tests, NULL, NULL);
+    return run_listed_tests(NULL, NULL);
 }

@@ -35,15 +35,12 @@ static struct records made;
 
 static int make(void **state)
 {
-    (void)state;
     if (test_dir_create(NULL) != 0)
         return -1;
     struct tamis_store *s = store_new("made");
     struct tamis_segment_options o = {
         .size = sizeof o, .binding = "b", .binding_bytes = 1, .watermark = 5};
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, "s", 100, 100, &o));
-    OK(tamis_edit_commit(e, NULL));
+    EDIT(s, put_keys(edit, "s", 100, 100, &o));
     struct tamis_snapshot *now = snapshot_of(s);
     const struct entry *entry = now->entries[0];
     record_decode(entry->bytes + entry->name_bytes, entry->value_bytes, "s", 1,
@@ -89,8 +86,8 @@ static void spoil(unsigned set)
 static const char *asked(unsigned set)
 {
     static char text[60];
-    struct tamis_store *s = store_open("now");
-    struct tamis_snapshot *now = snapshot_of(s);
+    STORE s = store_open("now");
+    SNAPSHOT now = snapshot_of(s);
     struct tamis_target t;
     enum tamis_reason why;
     struct tamis_key key = key_in(s, set >> RANGE & 1 ? 5 : 105);
@@ -101,8 +98,6 @@ static const char *asked(unsigned set)
     tamis_snapshot_probe(now, &t, &key, &why);
     bool absent = why == TAMIS_NO_REASON;
     snprintf(text, sizeof text, "%s%s", absent ? "" : "MAYBE/", tamis_reason_name(why));
-    tamis_snapshot_release(now);
-    tamis_store_close(s);
     return text;
 }
 
@@ -121,26 +116,24 @@ static void check_set(unsigned set)
         fail_msg("lines %#x of SPEC.md 13.4: %s, not %s", set << 2, got, wanted(set));
 }
 
-static void the_first_line_answers(void **state)
+TEST(the_first_line_answers)
 {
-    (void)state;
     check_set(0);
     for (unsigned i = 0; i < N_LINES; i++)
         for (unsigned k = i; k < N_LINES; k++)
             check_set(1U << i | 1U << k);
 }
 
-static void lines_are_those_of_the_table(void **state)
+TEST(lines_are_those_of_the_table)
 {
     struct cells r;
-    (void)state;
     load_spec(NULL);
     const char *at = table("table", "reasons");
     assert_true(next_row(&at, &r));
     assert_string_equal(r.cell[2], "MAYBE/UNKNOWN_SEGMENT");
     for (unsigned i = 0; i < N_LINES; i++) {
         assert_true(next_row(&at, &r));
-        assert_int_equal(number(r.cell[0]), i + 2);
+        IS(number(r.cell[0]), i + 2);
         assert_string_equal(r.cell[2], answers[i]);
     }
     free_spec(NULL);
@@ -148,12 +141,11 @@ static void lines_are_those_of_the_table(void **state)
 
 /* A growing filter's record has a lower bound of its watermark: only the file tells
  * that it is behind. */
-static void a_growing_filter_is_behind_by_its_file(void **state)
+TEST(a_growing_filter_is_behind_by_its_file)
 {
     struct tamis_target t;
     enum tamis_reason why;
-    (void)state;
-    struct tamis_store *s = store_new("growing");
+    STORE s = store_new("growing");
     put_growing(s, "g");
     char file[900];
     snprintf(file, sizeof file, "%s", file_of(s, "growing", "g"));
@@ -162,22 +154,13 @@ static void a_growing_filter_is_behind_by_its_file(void **state)
         struct tamis_key key = key_in(s, 1);
         OK(tamis_snapshot_find(now, "g", 1, NULL, 0, 9, &t));
         tamis_snapshot_probe(now, &t, &key, &why);
-        assert_int_equal(why, lost ? TAMIS_FILE_LOST : TAMIS_BEHIND);
+        IS(why, lost ? TAMIS_FILE_LOST : TAMIS_BEHIND);
         tamis_snapshot_release(now);
         tamis_store_close(s);
         if (!lost)
             OK(unlink(file));
         s = store_open("growing");
     }
-    tamis_store_close(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_line_answers),
-        cmocka_unit_test(lines_are_those_of_the_table),
-        cmocka_unit_test(a_growing_filter_is_behind_by_its_file),
-    };
-    return cmocka_run_group_tests_name("reasons", tests, make, test_dir_remove);
-}
+RUN_TESTS(make, test_dir_remove)

@@ -140,20 +140,20 @@ static void check_stats(const struct tamis_stats *got, const struct tamis_stats 
                         bool of_segment)
 {
     if (!packed)
-        assert_int_equal(got->n_excluded, want->n_excluded);
+        IS(got->n_excluded, want->n_excluded);
     assert_true(got->n_excluded <= want->n_excluded);
     if (packed && of_segment) {
         assert_true(got->n_absent >= want->n_absent);
     } else {
-        assert_int_equal(got->n_probes, want->n_probes);
-        assert_int_equal(got->n_absent, want->n_absent);
+        IS(got->n_probes, want->n_probes);
+        IS(got->n_absent, want->n_absent);
     }
     for (size_t r = 0; r < TAMIS_MAX_REASONS; r++)
         if (got->n_maybe[r] != want->n_maybe[r])
             fail_msg("%s: %llu, not %llu", tamis_reason_name((enum tamis_reason)r),
                      (unsigned long long)got->n_maybe[r],
                      (unsigned long long)want->n_maybe[r]);
-    assert_int_equal(got->n_false_positives, want->n_false_positives);
+    IS(got->n_false_positives, want->n_false_positives);
 }
 
 static void check(const struct expected *x, struct tamis_snapshot *s, const char *how)
@@ -295,19 +295,17 @@ static void each_way(bool damaged)
         OK(tamis_store_stats(w.store, &total, NULL));
         check_stats(&total, &w.x.all, false);
         tamis_store_close(w.store);
-        OK(nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+        remove_tree("s");
     }
 }
 
-static void each_reason_each_way(void **state)
+TEST_IN_DIR_WITH_FAULTS(each_reason_each_way)
 {
-    (void)state;
     each_way(false);
 }
 
-static void packs_count_alike(void **state)
+TEST_IN_DIR_WITH_FAULTS(packs_count_alike)
 {
-    (void)state;
     for (int round = 0; round < 4; round++) {
         packed = true;
         all_sealed = round / 2;
@@ -316,11 +314,4 @@ static void packs_count_alike(void **state)
     packed = all_sealed = false;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_IN_DIR_WITH_FAULTS(each_reason_each_way),
-        TEST_IN_DIR_WITH_FAULTS(packs_count_alike),
-    };
-    return cmocka_run_group_tests_name("store_stats", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,74 +2,64 @@
  * once, and errors that are measured. */
 #include "tests/unit/store_snapshot/stats_support.h"
 #include "tests/support/store_kinds.h"
-#include "lib/filter/view.h"
 
 /* ---- on and off ---- */
 
-static void only_while_it_is_on(void **state)
+TEST_IN_DIR_WITH_FAULTS(only_while_it_is_on)
 {
-    (void)state;
-    struct tamis_store *s = small_store(), *same = store_open("s");
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = small_store(), same = store_open("s");
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_stats stats;
     reason_of(s, "a", 1);
     OK(tamis_snapshot_report_false_positive(snap, &t));
-    assert_int_equal(stats_of(s).n_probes, 0);
+    IS(stats_of(s).n_probes, 0);
     OK(tamis_store_count(same, 1, NULL)); /* for both */
     reason_of(s, "a", 1);
     OK(tamis_snapshot_report_false_positive(snap, &t));
     put_segment(s, "c", 0, 3); /* and for later ones */
     reason_of(s, "c", 1);
-    assert_int_equal(stats_of(s).n_probes, 2);
+    IS(stats_of(s).n_probes, 2);
     OK(tamis_store_count(s, 0, NULL));
     reason_of(s, "a", 1);
     OK(tamis_snapshot_report_false_positive(snap, &t));
     put_segment(s, "d", 0, 3);
     reason_of(s, "d", 1);
     stats = stats_of(s);
-    assert_int_equal(stats.n_probes, 2);
-    assert_int_equal(stats.n_maybe[TAMIS_HIT], 2);
-    assert_int_equal(stats.n_false_positives, 1);
-    tamis_snapshot_release(snap);
-    tamis_store_close(same);
-    tamis_store_close(s);
+    IS(stats.n_probes, 2);
+    IS(stats.n_maybe[TAMIS_HIT], 2);
+    IS(stats.n_false_positives, 1);
 }
 
-static void nothing_given(void **state)
+TEST_IN_DIR_WITH_FAULTS(nothing_given)
 {
     struct tamis_stats stats;
     struct tamis_segment_stats one;
     struct tamis_target t;
     struct tamis_diag diag;
-    (void)state;
-    struct tamis_store *s = small_store();
+    STORE s = small_store();
     OK(tamis_store_count(s, 1, NULL));
-    struct tamis_snapshot *snap = snapshot_of(s);
-    assert_int_equal(tamis_store_count(NULL, 1, &diag), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_store_stats(s, NULL, &diag), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_store_stats(NULL, &stats, &diag), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_count(NULL, 1), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_stats(NULL, &stats), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_stats(snap, NULL), TAMIS_ERR_RANGE);
+    SNAPSHOT snap = snapshot_of(s);
+    IS(tamis_store_count(NULL, 1, &diag), TAMIS_ERR_RANGE);
+    IS(tamis_store_stats(s, NULL, &diag), TAMIS_ERR_RANGE);
+    IS(tamis_store_stats(NULL, &stats, &diag), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_count(NULL, 1), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_stats(NULL, &stats), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_stats(snap, NULL), TAMIS_ERR_RANGE);
     memset(&one, 0xFF, sizeof one);
-    assert_int_equal(tamis_snapshot_segment_stats(snap, 3, &one), TAMIS_ERR_RANGE);
-    assert_int_equal(one.counts.n_probes, 0);
-    assert_int_equal(tamis_snapshot_segment_stats(snap, 0, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_segment_stats(NULL, 0, &one), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_segment_stats(snap, 3, &one), TAMIS_ERR_RANGE);
+    IS(one.counts.n_probes, 0);
+    IS(tamis_snapshot_segment_stats(snap, 0, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_segment_stats(NULL, 0, &one), TAMIS_ERR_RANGE);
     t = tamis_snapshot_target(snap, 0);
-    assert_int_equal(tamis_snapshot_report_false_positive(NULL, &t), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_snapshot_report_false_positive(snap, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_report_false_positive(NULL, &t), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_report_false_positive(snap, NULL), TAMIS_ERR_RANGE);
     t.slot = 4;
-    assert_int_equal(tamis_snapshot_report_false_positive(snap, &t),
-                     TAMIS_ERR_NO_SEGMENT);
+    IS(tamis_snapshot_report_false_positive(snap, &t), TAMIS_ERR_NO_SEGMENT);
     t = (struct tamis_target){0};
-    assert_int_equal(tamis_snapshot_report_false_positive(snap, &t),
-                     TAMIS_ERR_NO_SEGMENT);
-    assert_int_equal(tamis_snapshot_probe(snap, NULL, NULL, NULL), TAMIS_MAYBE);
+    IS(tamis_snapshot_report_false_positive(snap, &t), TAMIS_ERR_NO_SEGMENT);
+    IS(tamis_snapshot_probe(snap, NULL, NULL, NULL), TAMIS_MAYBE);
     tamis_snapshot_probe_keys(snap, NULL, 0, NULL, 3, NULL);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
 }
 
 /* ---- snapshots come and go ---- */
@@ -77,21 +67,18 @@ static void nothing_given(void **state)
 static struct tamis_segment_stats segment_stats(struct tamis_store *s, const char *name)
 {
     struct tamis_segment_stats stats;
-    struct tamis_target t;
-    struct tamis_snapshot *snap = snapshot_of(s);
-    OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
+    SNAPSHOT snap = snapshot_of(s);
+    struct tamis_target t = found_in(snap, name);
     OK(tamis_snapshot_segment_stats(snap, t.slot - 1, &stats));
-    tamis_snapshot_release(snap);
     return stats;
 }
 
 /* A record that cannot be read, and one without a filter: nobody can have found that
  * their filters were wrong. */
-static void records_without_a_filter(void **state)
+TEST_IN_DIR_WITH_FAULTS(records_without_a_filter)
 {
     struct tamis_segment_stats one;
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     struct tamis_edit *e = edit_new(s);
     OK(put_keys(e, "a", 0, 100, NULL));
     OK(tamis_edit_put_bare(e, "b", 1, NULL, NULL));
@@ -100,93 +87,82 @@ static void records_without_a_filter(void **state)
     poke_catalog("s", "segments", "a", "rubbish", 7);
     s = store_open("s");
     OK(tamis_store_count(s, 1, NULL));
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     static const enum tamis_reason reasons[] = {TAMIS_NO_FILTER, TAMIS_UNREADABLE};
     for (size_t i = 0; i < 2; i++) {
         struct tamis_target t = tamis_snapshot_target(snap, i);
         struct tamis_key key = key_in(s, 1);
-        assert_int_equal(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
-        assert_int_equal(tamis_snapshot_report_false_positive(snap, &t),
-                         TAMIS_ERR_NO_SEGMENT);
+        IS(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
+        IS(tamis_snapshot_report_false_positive(snap, &t), TAMIS_ERR_NO_SEGMENT);
         OK(tamis_snapshot_segment_stats(snap, i, &one));
-        assert_int_equal(one.counts.n_maybe[reasons[i]], 1);
-        assert_int_equal(one.counts.n_false_positives, 0);
+        IS(one.counts.n_maybe[reasons[i]], 1);
+        IS(one.counts.n_false_positives, 0);
         assert_true(one.target_error == 0 && !one.over_target);
     }
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
 }
 
-static void sums_outlive_snapshots(void **state)
+TEST_IN_DIR_WITH_FAULTS(sums_outlive_snapshots)
 {
-    struct tamis_writer *w;
-    (void)state;
     struct tamis_store *s = small_store();
     OK(tamis_store_count(s, 1, NULL));
-    struct tamis_snapshot *held = snapshot_of(s);
+    SNAPSHOT held = snapshot_of(s);
     reason_of(s, "a", 5);
     reason_of_hash(s, "g", 5);
     put_segment(s, "0", 0, 3); /* "a" has another number from now on */
     reason_of(s, "a", 5);
-    assert_int_equal(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
+    IS(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
     tamis_snapshot_release(held);
-    assert_int_equal(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
+    IS(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
     /* A growth makes a new record of the same filter. */
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    struct tamis_writer *w = writer_of(s, "g");
     add_keys(w, 1000, 500);
     OK(tamis_writer_commit(w, 1, NULL));
     OK(tamis_writer_close(w));
-    assert_int_equal(reason_of_hash(s, "g", 5), ABSENT_HERE);
-    assert_int_equal(segment_stats(s, "g").counts.n_absent, 2);
+    IS(reason_of_hash(s, "g", 5), ABSENT_HERE);
+    IS(segment_stats(s, "g").counts.n_absent, 2);
     /* Another filter of the same name begins at 0, and the store remembers. */
     drop_segment(s, "a");
     put_segment(s, "a", 0, 100);
-    assert_int_equal(segment_stats(s, "a").counts.n_probes, 0);
-    assert_int_equal(stats_of(s).n_probes, 4);
+    IS(segment_stats(s, "a").counts.n_probes, 0);
+    IS(stats_of(s).n_probes, 4);
     /* A snapshot may outlive its store. */
     held = snapshot_of(s);
     tamis_store_close(s);
     struct tamis_target t = tamis_snapshot_target(held, 0);
     tamis_snapshot_probe(held, &t, &(struct tamis_key){0}, NULL);
-    tamis_snapshot_release(held);
 }
 
 /* Snapshots that are held count for a segment only if it is the same filter there: not
  * one that lacks it, nor one that has another filter of its name. */
-static void other_filters_of_the_name(void **state)
+TEST_IN_DIR_WITH_FAULTS(other_filters_of_the_name)
 {
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     OK(tamis_store_count(s, 1, NULL));
     put_segment(s, "z", 0, 3);
-    struct tamis_snapshot *lacks = snapshot_of(s);
+    SNAPSHOT lacks = snapshot_of(s);
     put_segment(s, "a", 0, 100);
-    struct tamis_snapshot *has_another = snapshot_of(s);
+    SNAPSHOT has_another = snapshot_of(s);
     reason_of(s, "a", 5);
     drop_segment(s, "a");
     put_segment(s, "a", 0, 100);
     reason_of(s, "a", 5), reason_of(s, "a", 6);
     reason_of(s, "z", 1);
-    assert_int_equal(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
-    assert_int_equal(segment_stats(s, "z").counts.n_maybe[TAMIS_HIT], 1);
-    assert_int_equal(stats_of(s).n_maybe[TAMIS_HIT], 4);
-    tamis_snapshot_release(lacks);
-    tamis_snapshot_release(has_another);
-    tamis_store_close(s);
+    IS(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
+    IS(segment_stats(s, "z").counts.n_maybe[TAMIS_HIT], 1);
+    IS(stats_of(s).n_maybe[TAMIS_HIT], 4);
 }
 
 /* A batch among whose maybes some are damage and others bits that are set. */
-static void damage_in_part(void **state)
+TEST_IN_DIR_WITH_FAULTS(damage_in_part)
 {
     enum { MANY = 6400 };
     static uint64_t hashes[MANY], absent[MANY / 64], again[MANY / 64];
     struct tamis_segment_stats one;
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     OK(tamis_store_count(s, 1, NULL));
     put_segment(s, "a", 0, 20000);
     zero_page(file_of(s, "s", "a"), 3);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_domain d = tamis_snapshot_domain(snap);
     uint64_t n_damaged = 0, n_absent = 0;
@@ -205,22 +181,19 @@ static void damage_in_part(void **state)
     tamis_snapshot_probe_batch(snap, &t, d.tag, hashes, MANY, again, NULL);
     assert_memory_equal(absent, again, sizeof absent);
     OK(tamis_snapshot_segment_stats(snap, 0, &one));
-    assert_int_equal(one.counts.n_absent, 2 * n_absent);
-    assert_int_equal(one.counts.n_maybe[TAMIS_DAMAGED], 2 * n_damaged);
-    assert_int_equal(one.counts.n_maybe[TAMIS_HIT], 2 * (MANY - n_absent - n_damaged));
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
+    IS(one.counts.n_absent, 2 * n_absent);
+    IS(one.counts.n_maybe[TAMIS_DAMAGED], 2 * n_damaged);
+    IS(one.counts.n_maybe[TAMIS_HIT], 2 * (MANY - n_absent - n_damaged));
 }
 
-static void filters_of_the_caller(void **state)
+TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
 {
     struct tamis_segment_stats one;
     struct tamis_snapshot *snap;
     struct tamis_domain d;
-    (void)state;
     OK(tamis_domain_init(&d, 1, 7));
     build_file(path_of("f"), &d, "f", NULL, NULL);
-    struct tamis_filter *f = open_filter(path_of("f"));
+    FILTER f = open_filter(path_of("f"));
     OK(tamis_snapshot_from_filters(&f, 1, &snap));
     OK(tamis_snapshot_count(snap, 1));
     struct tamis_key key = tamis_key_of(&d, key_text(5), strlen(key_text(5)));
@@ -228,21 +201,18 @@ static void filters_of_the_caller(void **state)
     for (size_t i = 0; i < 3; i++)
         tamis_snapshot_probe(snap, &t, &key, NULL);
     OK(tamis_snapshot_segment_stats(snap, 0, &one));
-    assert_int_equal(one.counts.n_maybe[TAMIS_HIT], 3);
-    assert_int_equal(one.counts.n_pages_checked, 1);
+    IS(one.counts.n_maybe[TAMIS_HIT], 3);
+    IS(one.counts.n_pages_checked, 1);
     tamis_snapshot_release(snap);
-    tamis_filter_close(f);
 }
 
 /* ---- pages ---- */
 
-static void pages_are_counted_once(void **state)
+TEST_IN_DIR_WITH_FAULTS(pages_are_counted_once)
 {
-    struct tamis_filter *f;
     struct tamis_verify report;
     struct tamis_stats stats;
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     put_segment(s, "a", 0, 20000);
     uint8_t zero = 0;
     file_poke(file_of(s, "s", "a"), 3 * PAGE_BYTES + 5, &zero, 1);
@@ -250,21 +220,20 @@ static void pages_are_counted_once(void **state)
     reason_of_hash(s, "a", 1); /* counting is off */
     OK(tamis_snapshot_stats(snap, &stats));
     assert_in_range(stats.n_pages_checked, 1, 3); /* one a lane */
-    OK(tamis_snapshot_filter(snap, 0, &f, NULL));
+    struct tamis_filter *f = filter_at(snap, 0);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+        IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     OK(tamis_snapshot_stats(snap, &stats));
-    assert_int_equal(stats.n_pages_checked, report.n_pages);
-    assert_int_equal(stats.n_pages_damaged, 1);
+    IS(stats.n_pages_checked, report.n_pages);
+    IS(stats.n_pages_damaged, 1);
     /* Two that find rot at once, where all was good before. */
     struct stage *stage = &atomic_load(&f->view)->stages[0];
     stage_mark_bad(stage, 7);
     stage_mark_bad(stage, 7);
     tamis_snapshot_release(snap);
     stats = stats_of(s);
-    assert_int_equal(stats.n_pages_checked, report.n_pages);
-    assert_int_equal(stats.n_pages_damaged, 2);
-    tamis_store_close(s);
+    IS(stats.n_pages_checked, report.n_pages);
+    IS(stats.n_pages_damaged, 2);
 }
 
 /* ---- measured errors ---- */
@@ -277,7 +246,7 @@ static void near(double got, double want)
 
 /* R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics
  * in Medicine 17 (1998), table I, method 3. */
-static void intervals_of_the_literature(void **state)
+TEST_IN_DIR_WITH_FAULTS(intervals_of_the_literature)
 {
     static const struct {
         uint64_t k, n;
@@ -287,7 +256,6 @@ static void intervals_of_the_literature(void **state)
                  {0, 20, 0, 0.1611},
                  {1, 29, 0.0061, 0.1718}};
     double low, high;
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         error_interval(known[i].k, known[i].n, &low, &high);
         near(low, known[i].low);
@@ -308,7 +276,7 @@ static void intervals_of_the_literature(void **state)
 static struct tamis_segment_stats measured(struct tamis_store *s, uint64_t n,
                                            uint64_t k)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_segment_stats stats;
     for (uint64_t i = 0, done = 0; done < n; i++) {
@@ -319,15 +287,13 @@ static struct tamis_segment_stats measured(struct tamis_store *s, uint64_t n,
     for (uint64_t i = 0; i < k; i++)
         OK(tamis_snapshot_report_false_positive(snap, &t));
     OK(tamis_snapshot_segment_stats(snap, 0, &stats));
-    tamis_snapshot_release(snap);
     return stats;
 }
 
-static void measured_against_target(void **state)
+TEST_IN_DIR_WITH_FAULTS(measured_against_target)
 {
     struct tamis_builder *b;
-    (void)state;
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     OK(tamis_store_count(s, 1, NULL));
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_builder(e, "a", 1, 0.01, NULL, &b, NULL));
@@ -339,8 +305,8 @@ static void measured_against_target(void **state)
     assert_true(m.measured_error == 0 && m.error_low == 0 && m.error_high == 1);
     assert_true(m.target_error == 0.01 && !m.over_target);
     m = measured(s, 985, 15); /* 1.5%, of 0.91% .. 2.46%: it may be 1% */
-    assert_int_equal(m.counts.n_absent, 985);
-    assert_int_equal(m.counts.n_false_positives, 15);
+    IS(m.counts.n_absent, 985);
+    IS(m.counts.n_false_positives, 15);
     assert_true(m.measured_error == 0.015);
     near(m.error_low, 0.00911);
     near(m.error_high, 0.02460);
@@ -351,23 +317,7 @@ static void measured_against_target(void **state)
     m = measured(s, 8000, 0);
     assert_true(m.error_high < 0.01);
     assert_false(m.over_target);
-    assert_int_equal(stats_of(s).n_false_positives, 30);
-    tamis_store_close(s);
+    IS(stats_of(s).n_false_positives, 30);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_IN_DIR_WITH_FAULTS(only_while_it_is_on),
-        TEST_IN_DIR_WITH_FAULTS(nothing_given),
-        TEST_IN_DIR_WITH_FAULTS(records_without_a_filter),
-        TEST_IN_DIR_WITH_FAULTS(sums_outlive_snapshots),
-        TEST_IN_DIR_WITH_FAULTS(other_filters_of_the_name),
-        TEST_IN_DIR_WITH_FAULTS(damage_in_part),
-        TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller),
-        TEST_IN_DIR_WITH_FAULTS(pages_are_counted_once),
-        TEST_IN_DIR_WITH_FAULTS(intervals_of_the_literature),
-        TEST_IN_DIR_WITH_FAULTS(measured_against_target),
-    };
-    return cmocka_run_group_tests_name("store_stats_sums", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* Counting in many threads, in threads that end, and in the children of a fork. */
 #include "tests/unit/store_snapshot/stats_support.h"
 
-#include <pthread.h>
-
 /* ---- threads ---- */
 
 /* More than there are slots, all at once, and then others in their place. */
@@ -14,6 +12,31 @@ struct crowd {
     pthread_barrier_t all_there;
     atomic_bool over;
 };
+
+static void crowd_ends(struct crowd *c)
+{
+    OK(pthread_barrier_destroy(&c->all_there));
+    tamis_snapshot_release(c->snapshot);
+    tamis_store_close(c->store);
+}
+#define CROWD CLOSED_BY(crowd_ends, struct crowd)
+
+/* Counting is on; n threads wait for each other. */
+static void crowd_begins(struct crowd *c, unsigned n)
+{
+    c->store = small_store();
+    OK(tamis_store_count(c->store, 1, NULL));
+    c->snapshot = snapshot_of(c->store);
+    OK(pthread_barrier_init(&c->all_there, NULL, n));
+}
+
+static size_t n_sheets(const struct crowd *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_SLOTS + 2; i++)
+        n += atomic_load(&c->snapshot->counts.sheets[i]) != NULL;
+    return n;
+}
 
 static void *one_probe(void *ctx)
 {
@@ -63,15 +86,12 @@ static void *watching(void *ctx)
     return NULL;
 }
 
-static void threads_lose_no_count(void **state)
+TEST_IN_DIR_WITH_FAULTS(threads_lose_no_count)
 {
-    struct crowd c = {.store = small_store()};
+    CROWD c = {.over = false};
     pthread_t threads[THREADS], watcher;
-    (void)state;
-    OK(tamis_store_count(c.store, 1, NULL));
-    c.snapshot = snapshot_of(c.store);
+    crowd_begins(&c, THREADS);
     one_probe(&c); /* this thread has a slot, too */
-    OK(pthread_barrier_init(&c.all_there, NULL, THREADS));
     OK(pthread_create(&watcher, NULL, watching, &c));
     for (size_t wave = 0; wave < WAVES; wave++) {
         for (size_t i = 0; i < THREADS; i++)
@@ -83,20 +103,14 @@ static void threads_lose_no_count(void **state)
     OK(pthread_join(watcher, NULL));
     struct tamis_stats stats = stats_of(c.store);
     uint64_t rounds = (uint64_t)THREADS * ROUNDS * WAVES;
-    assert_int_equal(stats.n_probes, 1 + rounds * (1 + 3 + 9));
-    assert_int_equal(stats.n_false_positives, rounds);
+    IS(stats.n_probes, 1 + rounds * (1 + 3 + 9));
+    IS(stats.n_false_positives, rounds);
     struct tamis_segment_stats one;
     OK(tamis_snapshot_segment_stats(c.snapshot, 1, &one));
-    assert_int_equal(one.counts.n_probes, rounds * (1 + 1 + 3));
-    assert_int_equal(one.counts.n_false_positives, rounds);
+    IS(one.counts.n_probes, rounds * (1 + 1 + 3));
+    IS(one.counts.n_false_positives, rounds);
     /* Every one of them ended, and gave back what it had. */
-    size_t n_sheets = 0;
-    for (size_t i = 0; i < N_SLOTS + 2; i++)
-        n_sheets += atomic_load(&c.snapshot->counts.sheets[i]) != NULL;
-    assert_int_equal(n_sheets, N_SLOTS + 1);
-    OK(pthread_barrier_destroy(&c.all_there));
-    tamis_snapshot_release(c.snapshot);
-    tamis_store_close(c.store);
+    IS(n_sheets(&c), N_SLOTS + 1);
 }
 
 /* As if there were no slot for any of them; long enough that they meet. */
@@ -112,43 +126,30 @@ static void *probing_in_the_shared_sheet(void *ctx)
     return NULL;
 }
 
-static void the_shared_sheet_loses_none(void **state)
+TEST_IN_DIR_WITH_FAULTS(the_shared_sheet_loses_none)
 {
-    struct crowd c = {.store = small_store()};
+    CROWD c = {.over = false};
     pthread_t threads[SHARERS];
-    (void)state;
-    OK(tamis_store_count(c.store, 1, NULL));
-    c.snapshot = snapshot_of(c.store);
-    OK(pthread_barrier_init(&c.all_there, NULL, SHARERS));
+    crowd_begins(&c, SHARERS);
     for (size_t i = 0; i < SHARERS; i++)
         OK(pthread_create(&threads[i], NULL, probing_in_the_shared_sheet, &c));
     for (size_t i = 0; i < SHARERS; i++)
         OK(pthread_join(threads[i], NULL));
-    OK(pthread_barrier_destroy(&c.all_there));
-    assert_int_equal(stats_of(c.store).n_probes, SHARERS * MEETINGS);
-    tamis_snapshot_release(c.snapshot);
-    tamis_store_close(c.store);
+    IS(stats_of(c.store).n_probes, SHARERS * MEETINGS);
 }
 
 /* Each thread finds a slot that an earlier one has left. */
-static void slots_are_given_back(void **state)
+TEST_IN_DIR_WITH_FAULTS(slots_are_given_back)
 {
-    struct crowd c = {.store = small_store()};
-    (void)state;
-    OK(tamis_store_count(c.store, 1, NULL));
-    c.snapshot = snapshot_of(c.store);
+    CROWD c = {.over = false};
+    crowd_begins(&c, 1);
     for (size_t i = 0; i < 2 * N_SLOTS; i++) {
         pthread_t thread;
         OK(pthread_create(&thread, NULL, one_probe, &c));
         OK(pthread_join(thread, NULL));
     }
-    size_t n_sheets = 0;
-    for (size_t i = 0; i < N_SLOTS + 2; i++)
-        n_sheets += atomic_load(&c.snapshot->counts.sheets[i]) != NULL;
-    assert_int_equal(n_sheets, 2); /* theirs, and the shared one */
-    assert_int_equal(stats_of(c.store).n_maybe[TAMIS_MISMATCH], 2 * N_SLOTS);
-    tamis_snapshot_release(c.snapshot);
-    tamis_store_close(c.store);
+    IS(n_sheets(&c), 2); /* theirs, and the shared one */
+    IS(stats_of(c.store).n_maybe[TAMIS_MISMATCH], 2 * N_SLOTS);
 }
 
 /* A destructor of the host's that runs after ours: the slot is another's by then. */
@@ -156,7 +157,7 @@ static pthread_key_t late_key;
 
 static void count_late(void *ctx)
 {
-    assert_int_equal(counters_slot, SLOT_NONE);
+    IS(counters_slot, SLOT_NONE);
     one_probe(ctx);
     assert_in_range(counters_slot, 1, N_SLOTS);
 }
@@ -167,12 +168,10 @@ static void *probe_then_late(void *ctx)
     return one_probe(ctx);
 }
 
-static void a_thread_may_count_while_it_ends(void **state)
+TEST_IN_DIR_WITH_FAULTS(a_thread_may_count_while_it_ends)
 {
-    struct crowd c = {.store = small_store()};
-    (void)state;
-    OK(tamis_store_count(c.store, 1, NULL));
-    c.snapshot = snapshot_of(c.store);
+    CROWD c = {.over = false};
+    crowd_begins(&c, 1);
     one_probe(&c); /* now the library's key is there, which comes first */
     OK(pthread_key_create(&late_key, count_late));
     for (size_t i = 0; i < 2 * N_SLOTS; i++) {
@@ -181,10 +180,8 @@ static void a_thread_may_count_while_it_ends(void **state)
         OK(pthread_join(thread, NULL));
     }
     OK(pthread_key_delete(late_key));
-    assert_int_equal(stats_of(c.store).n_probes, 1 + 4 * N_SLOTS);
+    IS(stats_of(c.store).n_probes, 1 + 4 * N_SLOTS);
     assert_null(atomic_load(&c.snapshot->counts.sheets[4])); /* all gave theirs back */
-    tamis_snapshot_release(c.snapshot);
-    tamis_store_close(c.store);
 }
 
 /* ---- fork ---- */
@@ -219,24 +216,18 @@ static void *hold_the_ledger(void *ctx)
     return NULL;
 }
 
-static void a_child_counts_for_itself(void **state)
+TEST_IN_DIR_WITH_FAULTS(a_child_counts_for_itself)
 {
-    struct crowd c = {.store = small_store()};
+    CROWD c = {.over = false};
     pthread_t holder;
-    (void)state;
-    OK(tamis_store_count(c.store, 1, NULL));
-    c.snapshot = snapshot_of(c.store);
+    crowd_begins(&c, 2);
     one_probe(&c);
-    OK(pthread_barrier_init(&c.all_there, NULL, 2));
     OK(pthread_create(&holder, NULL, hold_the_ledger, &c));
     pthread_barrier_wait(&c.all_there);
     in_child(in_the_child, &c);
     pthread_barrier_wait(&c.all_there);
     OK(pthread_join(holder, NULL));
-    OK(pthread_barrier_destroy(&c.all_there));
-    assert_int_equal(stats_of(c.store).n_probes, 1);
-    tamis_snapshot_release(c.snapshot);
-    tamis_store_close(c.store);
+    IS(stats_of(c.store).n_probes, 1);
 }
 
 /* Every slot is taken when a thread forks that has none, or shares; in the child all of
@@ -266,10 +257,10 @@ static int counts_alone(void *ctx)
 static void *fork_without_a_slot(void *ctx)
 {
     struct crowd *c = ctx;
-    assert_int_equal(counters_slot, SLOT_NONE);
+    IS(counters_slot, SLOT_NONE);
     in_child(counts_alone, c);
     one_probe(c);
-    assert_int_equal(counters_slot, SLOT_SHARED);
+    IS(counters_slot, SLOT_SHARED);
     in_child(counts_alone, c);
     return NULL;
 }
@@ -282,14 +273,11 @@ static void *fork_with_a_slot(void *ctx)
     return NULL;
 }
 
-static void slots_are_free_in_a_child(void **state)
+TEST_IN_DIR_WITH_FAULTS(slots_are_free_in_a_child)
 {
-    struct crowd c = {.store = small_store()};
+    CROWD c = {.over = false};
     pthread_t threads[N_SLOTS], forking;
-    (void)state;
-    OK(tamis_store_count(c.store, 1, NULL));
-    c.snapshot = snapshot_of(c.store);
-    OK(pthread_barrier_init(&c.all_there, NULL, N_SLOTS + 1));
+    crowd_begins(&c, N_SLOTS + 1);
     for (size_t i = 0; i < N_SLOTS; i++)
         OK(pthread_create(&threads[i], NULL, wait_with_a_slot, &c));
     pthread_barrier_wait(&c.all_there);
@@ -298,23 +286,9 @@ static void slots_are_free_in_a_child(void **state)
     pthread_barrier_wait(&c.all_there);
     for (size_t i = 0; i < N_SLOTS; i++)
         OK(pthread_join(threads[i], NULL));
-    OK(pthread_barrier_destroy(&c.all_there));
-    assert_int_equal(stats_of(c.store).n_probes, N_SLOTS + 1);
+    IS(stats_of(c.store).n_probes, N_SLOTS + 1);
     OK(pthread_create(&forking, NULL, fork_with_a_slot, &c));
     OK(pthread_join(forking, NULL));
-    tamis_snapshot_release(c.snapshot);
-    tamis_store_close(c.store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_IN_DIR_WITH_FAULTS(threads_lose_no_count),
-        TEST_IN_DIR_WITH_FAULTS(the_shared_sheet_loses_none),
-        TEST_IN_DIR_WITH_FAULTS(slots_are_given_back),
-        TEST_IN_DIR_WITH_FAULTS(a_thread_may_count_while_it_ends),
-        TEST_IN_DIR_WITH_FAULTS(a_child_counts_for_itself),
-        TEST_IN_DIR_WITH_FAULTS(slots_are_free_in_a_child),
-    };
-    return cmocka_run_group_tests_name("store_stats_threads", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

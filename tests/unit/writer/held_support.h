@@ -21,6 +21,8 @@ struct held {
     sem_t there, go;
 };
 
+static UNUSED struct held t; /* for a test that holds one */
+
 void sync_point(const char *name)
 {
     if (!me || !me->at || strcmp(me->at, name) != 0 || --me->nth > 0)
@@ -46,7 +48,7 @@ static UNUSED void start(struct held *h, const char *at, int nth, void (*what)(v
     *h = (struct held){.at = at, .nth = nth, .what = what, .ctx = ctx};
     sem_init(&h->there, 0, 0);
     sem_init(&h->go, 0, 0);
-    assert_int_equal(pthread_create(&h->thread, NULL, run_held, h), 0);
+    OK(pthread_create(&h->thread, NULL, run_held, h));
     while (sem_wait(&h->there) != 0)
         ;
 }
@@ -59,7 +61,7 @@ static UNUSED void let_go(struct held *h)
 static UNUSED void end(struct held *h)
 {
     let_go(h);
-    assert_int_equal(pthread_join(h->thread, NULL), 0);
+    OK(pthread_join(h->thread, NULL));
 }
 
 static UNUSED void add(void *key)
@@ -69,7 +71,7 @@ static UNUSED void add(void *key)
 
 static UNUSED void commit(uint64_t watermark)
 {
-    assert_int_equal(tamis_writer_commit(writer, watermark, NULL), 0);
+    OK(tamis_writer_commit(writer, watermark, NULL));
 }
 
 static UNUSED bool is_absent(struct tamis_filter *f, uint64_t key)
@@ -88,9 +90,8 @@ static UNUSED uint64_t block_of(uint32_t i, uint64_t key)
 
 static UNUSED void block_read(uint64_t at, uint8_t block[BLOCK_BYTES])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(pread(fd, block, BLOCK_BYTES, (off_t)at), BLOCK_BYTES);
-    close(fd);
+    FD fd = open_to_read(path);
+    IS(pread(fd, block, BLOCK_BYTES, (off_t)at), BLOCK_BYTES);
 }
 
 /* A key that is not in the filter, nor has all its bits there. */
@@ -121,8 +122,8 @@ static UNUSED void grow(void)
 {
     uint32_t n = atomic_load(&writer->n_stages);
     writer->stages[n - 1]->n_full_bits = 0;
-    assert_int_equal(writer_grow(writer), 0);
-    assert_int_equal(atomic_load(&writer->n_stages), n + 1);
+    IS(writer_grow(writer), 0);
+    IS(atomic_load(&writer->n_stages), n + 1);
 }
 
 static volatile bool was_absent;

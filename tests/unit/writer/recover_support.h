@@ -2,45 +2,39 @@
 #ifndef TAMIS_TESTS_RECOVER_SUPPORT_H
 #define TAMIS_TESTS_RECOVER_SUPPORT_H
 
-#include "tests/support/support.h"
+#include "tests/support/filters.h"
 
 enum { N_KEYS = 100 * 1000 };
 static uint64_t keys[N_KEYS];
 
-static UNUSED int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 /* All must hold after reopening: the first n keys are there, the watermark is at
  * least so much, more can be added, and in the end all are sealed and sound. */
 static UNUSED void expect_recovery(const char *path, size_t n, uint64_t watermark)
 {
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, n), 0); /* as found */
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, n), 0); /* as found */
     struct tamis_writer *w = open_writer(path);
     assert_true(tamis_writer_watermark(w) >= watermark);
-    assert_int_equal(count_absent(f, keys, n), 0);
+    IS(count_absent(f, keys, n), 0);
     for (size_t from = N_KEYS - 5000; from < N_KEYS; from += 1000) {
         add_hashes(w, keys + from, 1000);
         uint64_t next = tamis_writer_watermark(w) + 1;
-        assert_int_equal(tamis_writer_commit(w, next, NULL), 0);
-        assert_int_equal(tamis_writer_watermark(w), next);
+        OK(tamis_writer_commit(w, next, NULL));
+        IS(tamis_writer_watermark(w), next);
     }
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(count_absent(f, keys, n), 0);
-    assert_int_equal(count_absent(f, keys + N_KEYS - 5000, 5000), 0);
+    OK(tamis_writer_close(w));
+    IS(count_absent(f, keys, n), 0);
+    IS(count_absent(f, keys + N_KEYS - 5000, 5000), 0);
 
     uint64_t n_damaged;
-    struct tamis_verify report;
     w = open_writer(path);
-    assert_int_equal(tamis_writer_seal(w, UINT64_MAX, &n_damaged, NULL), 0);
-    assert_int_equal(n_damaged, 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    assert_int_equal(count_absent(f, keys, n), 0);
-    tamis_filter_close(f);
+    OK(tamis_writer_seal(w, UINT64_MAX, &n_damaged, NULL));
+    IS(n_damaged, 0);
+    OK(tamis_writer_close(w));
+    verified(f);
+    IS(count_absent(f, keys, n), 0);
 }
 
 #endif

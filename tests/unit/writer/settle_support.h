@@ -15,25 +15,15 @@ static UNUSED struct tamis_writer *grown(void)
 {
     struct tamis_writer *w = fresh(600);
     add_hashes(w, keys, N);
-    assert_int_equal(atomic_load(&w->n_stages), STAGES);
+    IS(atomic_load(&w->n_stages), STAGES);
     return w;
 }
 
 static UNUSED void make_settled(void)
 {
     struct tamis_writer *w = grown();
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(commit_of(path).n_settled, STAGES - 1);
-}
-
-static UNUSED void put_slots(const struct commit *c)
-{
-    uint8_t raw[SLOT_BYTES];
-    for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {
-        commit_encode(c, slot, raw);
-        file_poke(path, commit_slot_offset(slot), raw, sizeof raw);
-    }
+    commit_and_close(w, 1);
+    IS(commit_of(path).n_settled, STAGES - 1);
 }
 
 /* The record as a writer leaves it that does not know the feature. */
@@ -42,7 +32,7 @@ static UNUSED void forget_digests(void)
     struct commit c = commit_of(path);
     commit_unsettle(&c);
     c.sequence += 1;
-    put_slots(&c);
+    put_slots(path, &c);
 }
 
 static UNUSED uint64_t n_damaged(void)
@@ -52,26 +42,19 @@ static UNUSED uint64_t n_damaged(void)
     struct header h;
     tamis_filter_verify(f, &report, NULL);
     tamis_filter_close(f);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(header_load(fd, true, 0, 0, path, &h, NULL), 0);
-    assert_int_equal(filter_scrub(fd, &h, &scrub), 0);
-    close(fd);
-    assert_int_equal(scrub.n_damaged, report.n_damaged);
+    FD fd = open_to_read(path);
+    IS(header_load(fd, true, 0, 0, path, &h, NULL), 0);
+    IS(filter_scrub(fd, &h, &scrub), 0);
+    IS(scrub.n_damaged, report.n_damaged);
     return report.n_damaged;
 }
 
 static UNUSED size_t n_absent(void)
 {
-    struct tamis_filter *f = open_filter(path);
-    size_t n = count_absent(f, keys, N);
-    tamis_filter_close(f);
-    return n;
+    FILTER f = open_filter(path);
+    return count_absent(f, keys, N);
 }
 
-static UNUSED int set_up(void **state)
-{
-    random_hashes(keys, N);
-    return one_file_create(state);
-}
+SET_UP(one_file_create, random_hashes(keys, N))
 
 #endif

@@ -10,7 +10,7 @@ static uint64_t keys[N];
 static void expect_nobody_in_flight(const struct tamis_writer *w)
 {
     for (size_t i = 0; i < N_STRIPES; i++)
-        assert_int_equal(w->in_flight[i].n % 2, 0); /* odd: taken */
+        IS(w->in_flight[i].n % 2, 0); /* odd: taken */
 }
 
 struct one_add {
@@ -26,58 +26,74 @@ static void *add_one(void *ctx)
 }
 
 /* Threads take the stripes in turn, all of them and no other. */
-static void test_threads_take_stripes_in_turn(void **state)
+TEST_WITH_FAULTS(test_threads_take_stripes_in_turn)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(100000);
+    WRITER w = fresh(100000);
     struct writer_stage *s = w->stages[0];
     for (size_t i = 0; i < N_THREADS; i++) {
         struct one_add a = {w, keys[i]};
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, add_one, &a), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
+        run_in_thread(add_one, &a);
     }
     uint64_t n_keys = 0, n_bits = 0;
     for (size_t i = 0; i < N_STRIPES; i++) {
-        assert_int_equal(s->stripes[i].keys, N_THREADS / N_STRIPES);
+        IS(s->stripes[i].keys, N_THREADS / N_STRIPES);
         n_keys += s->stripes[i].keys;
         n_bits += s->stripes[i].bits;
     }
-    assert_int_equal(stage_keys_now(s), n_keys);
-    assert_int_equal(stage_bits_now(s), n_bits);
+    IS(stage_keys_now(s), n_keys);
+    IS(stage_bits_now(s), n_bits);
     uint32_t counted = 0;
     for (uint64_t page = 0; page < s->stage.n_pages; page++)
         counted += page_count(s->stage.bits + page * PAGE_BYTES);
-    assert_int_equal(counted, n_bits);
+    IS(counted, n_bits);
     expect_nobody_in_flight(w);
-    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+/* A thread whose stripe is taken, perhaps for ever, by one that left its add by a jump:
+ * it adds all the same, and its keys count. */
+TEST_WITH_FAULTS(test_a_stripe_that_is_taken)
+{
+    enum { N_KEYS = 100 };
+    WRITER w = create_writer(path_of("taken"), 0.01, 2, 1000);
+    uint64_t hashes[2 * N_KEYS];
+    random_hashes(hashes, 2 * N_KEYS);
+    add_hashes(w, hashes, N_KEYS);
+    for (size_t i = 0; i < N_STRIPES; i++)
+        atomic_store(&w->in_flight[i].n, 1);
+    for (size_t i = N_KEYS; i < 2 * N_KEYS; i++)
+        add_hashes(w, &hashes[i], 1);
+    unsigned shared = SHARED_STRIPE + 1; /* one stage, an odd number */
+    IS(w->in_flight[shared].n, 0);
+    assert_true(w->stages[0]->stripes[shared].keys >= N_KEYS - 5);
+    assert_in_range(stage_keys_now(w->stages[0]), 2 * N_KEYS - 10, 2 * N_KEYS);
+    for (size_t i = 0; i < N_STRIPES; i++)
+        atomic_store(&w->in_flight[i].n, 0);
+    OK(tamis_writer_commit(w, 1, NULL));
+    all_there(path_of("taken"), hashes, 2 * N_KEYS);
 }
 
 /* Keys that are there already are no adds; what is counted are keys that set a bit. */
-static void test_what_counts_as_a_key(void **state)
+TEST_WITH_FAULTS(test_what_counts_as_a_key)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(100000);
+    WRITER w = fresh(100000);
     add_hashes(w, keys, 1000);
     uint64_t n_keys = stage_keys_now(w->stages[0]),
              n_bits = stage_bits_now(w->stages[0]);
     assert_true(n_keys >= 990 && n_keys <= 1000);
     for (int i = 0; i < 3; i++)
         add_hashes(w, keys, 1000);
-    assert_int_equal(stage_keys_now(w->stages[0]), n_keys);
-    assert_int_equal(stage_bits_now(w->stages[0]), n_bits);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(commit_of(path).keys, n_keys);
-    assert_int_equal(commit_of(path).stages[0].bits_set, n_bits);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(stage_keys_now(w->stages[0]), n_keys);
+    IS(stage_bits_now(w->stages[0]), n_bits);
+    OK(tamis_writer_commit(w, 1, NULL));
+    IS(commit_of(path).keys, n_keys);
+    IS(commit_of(path).stages[0].bits_set, n_bits);
 }
 
 /* Growth comes when the bits say that the capacity is reached, and not before; keys of
  * older stages are not added again. */
-static void test_when_a_stage_is_full(void **state)
+TEST_WITH_FAULTS(test_when_a_stage_is_full)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(2000);
+    WRITER w = fresh(2000);
     size_t n = 0;
     while (w->n_stages == 1)
         add_hashes(w, &keys[n++], 1);
@@ -86,92 +102,88 @@ static void test_when_a_stage_is_full(void **state)
     assert_true(stage_bits_now(w->stages[0]) < w->stages[0]->n_full_bits + 500);
     uint64_t n_first = stage_keys_now(w->stages[0]);
     add_hashes(w, keys, n); /* all there */
-    assert_int_equal(stage_keys_now(w->stages[0]), n_first);
-    assert_int_equal(stage_keys_now(w->stages[1]), 0);
+    IS(stage_keys_now(w->stages[0]), n_first);
+    IS(stage_keys_now(w->stages[1]), 0);
     add_hashes(w, keys + n, 1000);
-    assert_int_equal(stage_keys_now(w->stages[0]), n_first);
+    IS(stage_keys_now(w->stages[0]), n_first);
     assert_in_range(stage_keys_now(w->stages[1]), 950, 1000);
-    assert_int_equal(w->n_stages, 2);
+    IS(w->n_stages, 2);
     add_hashes(w, keys, n + 1000); /* in one stage or the other */
     assert_in_range(stage_keys_now(w->stages[1]), 950, 1000);
     expect_nobody_in_flight(w);
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
 /* A thread looks at the fill once in check_interval keys, be they added one by one or
  * all at once: no earlier, or counting costs more than adding, and no later. */
-static void test_when_the_fill_is_looked_at(void **state)
+TEST_WITH_FAULTS(test_when_the_fill_is_looked_at)
 {
-    (void)state;
     enum { INTERVAL = 16, FULL = 500 };
-    struct tamis_writer *w = fresh(100000);
+    WRITER w = fresh(100000);
     struct writer_stage *s = w->stages[0];
     s->check_interval = INTERVAL;
     s->n_full_bits = FULL;
     for (size_t i = 0; w->n_stages == 1; i++) {
         add_hashes(w, &keys[i], 1);
         bool due = stage_keys_now(s) % INTERVAL == 0 && stage_bits_now(s) >= FULL;
-        assert_int_equal(w->n_stages, due ? 2 : 1);
+        IS(w->n_stages, due ? 2 : 1);
     }
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     w = fresh(100000);
     s = w->stages[0];
     s->check_interval = INTERVAL;
     s->n_full_bits = 1;
     add_hashes(w, keys, 1000);
-    assert_int_equal(w->n_stages, 2);
-    assert_int_equal(stage_keys_now(s), INTERVAL);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(w->n_stages, 2);
+    IS(stage_keys_now(s), INTERVAL);
 }
 
 /* More keys in one call than a thread takes at once: all of them, and none behind. */
-static void test_a_batch_is_added_whole(void **state)
+TEST_WITH_FAULTS(test_a_batch_is_added_whole)
 {
-    (void)state;
     enum { INTERVAL = 16, BATCH = 3 * INTERVAL / 2 };
-    struct tamis_writer *w = fresh(100000);
+    WRITER w = fresh(100000);
     w->stages[0]->check_interval = INTERVAL;
     add_hashes(w, keys, BATCH);
-    assert_int_equal(stage_keys_now(w->stages[0]), BATCH);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(stage_keys_now(w->stages[0]), BATCH);
 }
 
 /* A stage that could not grow takes the keys all the same, and is tried again at the
- * next commit, not at every add. */
-static void test_growth_that_failed(void **state)
+ * next commit, not at every add; what was tried is given back. */
+TEST_WITH_FAULTS(test_growth_that_failed)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(1000);
+    WRITER w = fresh(1000);
+    struct stat before = stat_of(path);
     fail_from_now(CALL_FALLOCATE, ENOSPC);
     add_hashes(w, keys, 4000);
-    assert_int_equal(w->n_stages, 1);
+    IS(w->n_stages, 1);
+    IS(writer_info(w).over_target, 1);
     assert_true(w->grow_failed);
-    assert_int_equal(faults[CALL_FALLOCATE].n, 1); /* once is enough */
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, 4000), 0);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0); /* tries, and fails */
-    assert_int_equal(faults[CALL_FALLOCATE].n, 2);
-    assert_int_equal(w->n_stages, 1);
+    IS(faults[CALL_FALLOCATE].n, 1); /* once is enough */
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, 4000), 0);
+    OK(tamis_writer_commit(w, 1, NULL)); /* tries, and fails */
+    IS(tamis_writer_watermark(w), 1);
+    IS(faults[CALL_FALLOCATE].n, 2);
+    IS(w->n_stages, 1);
+    IS(before.st_size, stat_of(path).st_size);
     fail_never();
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(w->n_stages, 2);
+    OK(tamis_writer_commit(w, 2, NULL));
+    IS(w->n_stages, 2);
+    IS(writer_info(w).over_target, 0);
     assert_false(w->grow_failed);
     add_hashes(w, keys + 4000, 500);
     assert_true(stage_keys_now(w->stages[1]) > 400);
-    assert_int_equal(count_absent(f, keys, 4500), 0);
-    tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(count_absent(f, keys, 4500), 0);
 }
 
 /* A refused add leaves nothing announced: a sealer would wait for it for ever. */
-static void test_refused_adds_leave_no_trace(void **state)
+TEST_WITH_FAULTS(test_refused_adds_leave_no_trace)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(1000);
+    WRITER w = fresh(1000);
     uint64_t tag = tamis_writer_domain(w).tag;
-    assert_int_equal(tamis_writer_add_hashes(w, tag ^ 1, keys, 1), TAMIS_ERR_MISMATCH);
-    assert_int_equal(tamis_writer_add_hashes(w, 0, keys, 1), TAMIS_ERR_MISMATCH);
-    assert_int_equal(stage_bits_now(w->stages[0]), 0);
+    IS(tamis_writer_add_hashes(w, tag ^ 1, keys, 1), TAMIS_ERR_MISMATCH);
+    IS(tamis_writer_add_hashes(w, 0, keys, 1), TAMIS_ERR_MISMATCH);
+    IS(stage_bits_now(w->stages[0]), 0);
     expect_nobody_in_flight(w);
     static const struct {
         enum writer_state state;
@@ -182,60 +194,15 @@ static void test_refused_adds_leave_no_trace(void **state)
                   {WRITER_OPEN, 0}};
     for (size_t i = 0; i < 4; i++) {
         atomic_store(&w->state, states[i].state);
-        assert_int_equal(tamis_writer_add_hashes(w, tag, keys, 0), states[i].error);
-        assert_int_equal(tamis_writer_add_hashes(w, tag, keys, 1), states[i].error);
-        assert_int_equal(tamis_writer_add_key(w, "key", 3), states[i].error);
+        IS(tamis_writer_add_hashes(w, tag, keys, 0), states[i].error);
+        IS(tamis_writer_add_hashes(w, tag, keys, 1), states[i].error);
+        IS(tamis_writer_add_key(w, "key", 3), states[i].error);
         expect_nobody_in_flight(w);
         assert_true((stage_bits_now(w->stages[0]) > 0) == !states[i].error);
     }
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_seal(w, 1, NULL, NULL));
 }
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N);
-    return one_file_create(state);
-}
+SET_UP(one_file_create, random_hashes(keys, N))
 
-/* A thread whose stripe is taken, perhaps for ever, by one that left its add by a jump:
- * it adds all the same, and its keys count. */
-static void test_a_stripe_that_is_taken(void **state)
-{
-    enum { N_KEYS = 100 };
-    (void)state;
-    struct tamis_writer *w = create_writer(path_of("taken"), 0.01, 2, 1000);
-    uint64_t hashes[2 * N_KEYS];
-    random_hashes(hashes, 2 * N_KEYS);
-    add_hashes(w, hashes, N_KEYS);
-    for (size_t i = 0; i < N_STRIPES; i++)
-        atomic_store(&w->in_flight[i].n, 1);
-    for (size_t i = N_KEYS; i < 2 * N_KEYS; i++)
-        add_hashes(w, &hashes[i], 1);
-    unsigned shared = SHARED_STRIPE + 1; /* one stage, an odd number */
-    assert_int_equal(w->in_flight[shared].n, 0);
-    assert_true(w->stages[0]->stripes[shared].keys >= N_KEYS - 5);
-    assert_in_range(stage_keys_now(w->stages[0]), 2 * N_KEYS - 10, 2 * N_KEYS);
-    for (size_t i = 0; i < N_STRIPES; i++)
-        atomic_store(&w->in_flight[i].n, 0);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    struct tamis_filter *f = open_filter(path_of("taken"));
-    assert_int_equal(count_absent(f, hashes, 2 * N_KEYS), 0);
-    tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_threads_take_stripes_in_turn),
-        TEST_WITH_FAULTS(test_a_stripe_that_is_taken),
-        TEST_WITH_FAULTS(test_what_counts_as_a_key),
-        TEST_WITH_FAULTS(test_when_a_stage_is_full),
-        TEST_WITH_FAULTS(test_when_the_fill_is_looked_at),
-        TEST_WITH_FAULTS(test_a_batch_is_added_whole),
-        TEST_WITH_FAULTS(test_growth_that_failed),
-        TEST_WITH_FAULTS(test_refused_adds_leave_no_trace),
-    };
-    return cmocka_run_group_tests_name("adds", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

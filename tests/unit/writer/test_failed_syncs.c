@@ -1,7 +1,7 @@
 /* Calls that fail while a filter is made durable (R3, R4): the writer is poisoned, what
  * it acknowledged stays, and the next one brings a seal to its end. */
+#include "tests/support/filters.h"
 #include "tests/unit/writer/recover_support.h"
-#include "format/checksum.h"
 
 /* ---- syncs that fail (R4) ---- */
 
@@ -30,23 +30,22 @@ static int work(struct attempt *a)
 static void expect_poisoned(struct tamis_writer *w)
 {
     uint64_t tag = tamis_writer_domain(w).tag;
-    assert_int_equal(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_POISONED);
+    IS(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
+    IS(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_POISONED);
     for (int i = 0; i < 2; i++) { /* the disk lies now; nobody may believe it */
-        assert_int_equal(tamis_writer_commit(w, 1000, NULL), TAMIS_ERR_POISONED);
-        assert_int_equal(tamis_writer_seal(w, 1000, NULL, NULL), TAMIS_ERR_POISONED);
+        IS(tamis_writer_commit(w, 1000, NULL), TAMIS_ERR_POISONED);
+        IS(tamis_writer_seal(w, 1000, NULL, NULL), TAMIS_ERR_POISONED);
     }
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
 }
 
 static void expect_survival(const char *path, const struct attempt *a)
 {
-    struct tamis_filter_info info;
     struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_info(f, &info), 0);
+    struct tamis_filter_info info = filter_info(f);
     /* A seal whose record got out before its sync failed may stand. */
     assert_true(!info.clean || info.sealed);
-    assert_int_equal(count_absent(f, keys, a->n_acknowledged), 0);
+    IS(count_absent(f, keys, a->n_acknowledged), 0);
     tamis_filter_close(f);
     fail_never();
     if (!info.sealed)
@@ -68,18 +67,17 @@ static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
         assert_true(tamis_writer_watermark(a.w) <= a.watermark + 1);
         expect_poisoned(a.w);
     } else {
-        assert_int_equal(tamis_writer_close(a.w), 0);
+        OK(tamis_writer_close(a.w));
     }
     expect_survival(path, &a);
     unlink(path);
     return failed;
 }
 
-static void test_failed_syncs_poison(void **state)
+TEST_WITH_FAULTS(test_failed_syncs_poison)
 {
     unsigned long nth = 1;
     bool poisoned;
-    (void)state;
     for (; fail_nth(CALL_FDATASYNC, nth, &poisoned); nth++)
         assert_true(poisoned);
     assert_true(nth > 30); /* 12 commits of two, growth and the seal of three */
@@ -88,36 +86,33 @@ static void test_failed_syncs_poison(void **state)
 /* A write of floors or slot A that fails is no better; one of slot B is found out at
  * the next commit. Only a stage or digests that nothing names yet can be tried again.
  */
-static void test_failed_writes_poison(void **state)
+TEST_WITH_FAULTS(test_failed_writes_poison)
 {
     unsigned long nth = 1, n_poisoned = 0;
     bool poisoned;
-    (void)state;
     for (; fail_nth(CALL_PWRITE, nth, &poisoned); nth++)
         n_poisoned += poisoned;
     assert_true(n_poisoned >= 12 * 3 && nth - n_poisoned <= 10);
 }
 
-static void test_failed_sync_while_opening_and_closing(void **state)
+TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing)
 {
     const char *path = path_of("doors");
     struct tamis_writer *w = create_writer(path, 0.01, 2, 500);
-    (void)state;
     add_hashes(w, keys, 400);
-    assert_int_equal(tamis_writer_commit(w, 7, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    commit_and_close(w, 7);
     for (unsigned long nth = 1; nth <= 3; nth++) {
         struct tamis_diag diag;
         fail_once(CALL_FDATASYNC, nth, EIO);
-        assert_int_equal(tamis_writer_open(path, &w, &diag), EIO);
+        IS(tamis_writer_open(path, &w, &diag), EIO);
         assert_null(w);
-        assert_int_equal(diag.os_errno, EIO);
+        IS(diag.os_errno, EIO);
         fail_never();
         w = open_writer(path); /* the lock is free */
-        assert_int_equal(tamis_writer_watermark(w), 7);
+        IS(tamis_writer_watermark(w), 7);
         add_hashes(w, keys + 400 * nth, 400);
         fail_once(CALL_FDATASYNC, nth, EIO);
-        assert_int_equal(tamis_writer_close(w), EIO); /* the one that it met */
+        IS(tamis_writer_close(w), EIO); /* the one that it met */
         fail_never();
     }
     expect_recovery(path, 400, 7);
@@ -138,16 +133,15 @@ static ssize_t pread_but_there(int fd, void *buf, size_t n, off_t offset)
     return errno = EIO, -1;
 }
 
-static void test_floors_that_cannot_be_read(void **state)
+TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
 {
     const char *path = path_of("floors"), *copy = path_of("floors-copy");
     struct tamis_writer *w = create_writer(path, 1e-6, 2, N_KEYS);
     struct tamis_diag diag;
-    (void)state;
     add_hashes(w, keys, 1000);
-    assert_int_equal(tamis_writer_commit(w, 7, NULL), 0);
+    OK(tamis_writer_commit(w, 7, NULL));
     file_copy(path, copy);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     struct commit c = commit_of(path);
     assert_true(c.stages[0].length / PAGE_BYTES > 2 * PAGES_PER_FLOOR_SECTOR);
     for (uint64_t sector = 0; sector < 3; sector++)
@@ -155,11 +149,11 @@ static void test_floors_that_cannot_be_read(void **state)
             unreadable.at = c.stages[0].floors_offset + sector * SECTOR_BYTES;
             unreadable.n = 0;
             io_calls.pread = pread_but_there;
-            assert_int_equal(tamis_writer_open(killed ? copy : path, &w, &diag), EIO);
+            IS(tamis_writer_open(killed ? copy : path, &w, &diag), EIO);
             io_calls.pread = calls_before.pread;
             assert_null(w);
             assert_non_null(strstr(diag.what, "reading floors"));
-            assert_int_equal(unreadable.n, 1);
+            IS(unreadable.n, 1);
         }
     expect_recovery(path, 1000, 7);
     expect_recovery(copy, 1000, 7);
@@ -173,9 +167,9 @@ static void seal_that_fails(const char *path, uint64_t first_capacity)
     struct tamis_writer *w = create_writer(path, 0.01, 2, first_capacity);
     add_hashes(w, keys, 400);
     fail_once(CALL_FDATASYNC, 2, EIO);
-    assert_int_equal(tamis_writer_seal(w, 7, NULL, NULL), EIO);
+    IS(tamis_writer_seal(w, 7, NULL, NULL), EIO);
     fail_never();
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
 }
 
 static void poke_slot(uint8_t *file, uint8_t slot, size_t at, uint8_t value)
@@ -185,37 +179,33 @@ static void poke_slot(uint8_t *file, uint8_t slot, size_t at, uint8_t value)
     checksum_set(record, SLOT_BYTES, 0);
 }
 
-static void test_a_seal_is_told_when_it_is_durable(void **state)
+TEST_WITH_FAULTS(test_a_seal_is_told_when_it_is_durable)
 {
     const char *path = path_of("settle");
-    struct tamis_writer *w;
-    (void)state;
     seal_that_fails(path, 500);
     for (unsigned long nth = 1; nth <= 2; nth++) {
         fail_once(CALL_FDATASYNC, nth, EIO);
-        assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+        writer_refused(path, EIO);
     }
     fail_never();
     unlink(path);
     seal_that_fails(path, 500);
     unreadable.at = commit_slot_offset(SLOT_A); /* read alone to be put into slot B */
     io_calls.pread = pread_but_there;
-    assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+    writer_refused(path, EIO);
     io_calls.pread = calls_before.pread;
     for (unsigned long nth = 1; nth <= 2; nth++) { /* the file, slot B */
         fail_once(CALL_PWRITE, nth, EIO);
-        assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+        writer_refused(path, EIO);
     }
     fail_never();
     unlink(path);
     seal_that_fails(path, 500);
     for (int again = 0; again < 2; again++) {
-        assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
-        assert_int_equal(faults[CALL_FDATASYNC].n, 2); /* the file, and slot B: once */
+        writer_refused(path, TAMIS_ERR_SEALED);
+        IS(faults[CALL_FDATASYNC].n, 2); /* the file, and slot B: once */
     }
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, 400), 0);
-    tamis_filter_close(f);
+    all_there(path, keys, 400);
     unlink(path);
 }
 
@@ -232,67 +222,58 @@ static ssize_t noting_pwrite(int fd, const void *buf, size_t n, off_t offset)
 
 /* A dead writer's bytes may be in the page cache only: they are written again, to the
  * last page of the filter, and then synced (R3, R4). */
-static void test_a_settled_seal_is_written_again(void **state)
+TEST_WITH_FAULTS(test_a_settled_seal_is_written_again)
 {
     const char *path = path_of("again");
-    struct tamis_writer *w;
-    size_t n, n_pages;
-    (void)state;
+    size_t n;
     seal_that_fails(path, 150 * 1000);
-    n_pages = commit_of(path).committed_bytes / PAGE_BYTES;
+    size_t n_pages = commit_of(path).committed_bytes / PAGE_BYTES;
     assert_true(n_pages > 50);
     file_poke(path, n_pages * PAGE_BYTES, keys, PAGE_BYTES); /* somebody else's */
-    uint8_t *before = file_read(path, &n);
+    FREED uint8_t *before = file_read(path, &n);
     fail_never();
     memset(rewritten, 0, sizeof rewritten);
     io_calls.pwrite = noting_pwrite;
-    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+    writer_refused(path, TAMIS_ERR_SEALED);
     for (size_t i = 0; i < n_pages; i++)
         assert_true(rewritten[i] || all_zero(before + i * PAGE_BYTES, PAGE_BYTES));
     assert_false(rewritten[n_pages]);
-    uint8_t *after = file_read(path, &n);
+    FREED uint8_t *after = file_read(path, &n);
     assert_memory_equal(after, before, 2 * PAGE_BYTES);
     assert_memory_equal(after + 3 * PAGE_BYTES, before + 3 * PAGE_BYTES,
                         n - 3 * PAGE_BYTES);
-    free(before);
-    free(after);
-    unlink(path);
+}
+
+/* The file of a seal that failed, for a test to change. */
+static uint8_t *failed_seal(const char *path, size_t *n)
+{
+    seal_that_fails(path, 500);
+    return file_read(path, n);
 }
 
 /* Bytes of the record that this version does not know are in both slots. */
-static void test_a_settled_seal_keeps_every_byte(void **state)
+TEST_WITH_FAULTS(test_a_settled_seal_keeps_every_byte)
 {
     const char *path = path_of("bytes");
-    const size_t unknown = offsetof(struct commit_disk, compat) + 7;
-    const size_t unused = STAGES_OFFSET + STAGE_BYTES - 1;
-    struct tamis_writer *w;
     size_t n;
-    (void)state;
-    seal_that_fails(path, 500);
-    uint8_t *file = file_read(path, &n);
-    poke_slot(file, SLOT_A, unknown, 0x80);
-    poke_slot(file, SLOT_A, unused, 0x66);
+    FREED uint8_t *file = failed_seal(path, &n);
+    poke_slot(file, SLOT_A, offsetof(struct commit_disk, compat) + 7, 0x80);
+    poke_slot(file, SLOT_A, STAGES_OFFSET + STAGE_BYTES - 1, 0x66); /* unused */
     file_write(path, file, n);
-    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
-    uint8_t *after = file_read(path, &n);
+    writer_refused(path, TAMIS_ERR_SEALED);
+    FREED uint8_t *after = file_read(path, &n);
     poke_slot(file, SLOT_A, offsetof(struct commit_disk, slot), SLOT_B);
     assert_memory_equal(after + commit_slot_offset(SLOT_B),
                         file + commit_slot_offset(SLOT_A), SLOT_BYTES);
-    free(after);
-    free(file);
-    unlink(path);
 }
 
 /* The seal is in slot B, and A is older, and good: both are the seal's afterwards. */
-static void test_a_seal_in_slot_b_is_mirrored(void **state)
+TEST_WITH_FAULTS(test_a_seal_in_slot_b_is_mirrored)
 {
     const char *path = path_of("in-b");
-    struct tamis_writer *w;
     uint8_t slot[SLOT_BYTES];
     size_t n;
-    (void)state;
-    seal_that_fails(path, 500);
-    uint8_t *file = file_read(path, &n);
+    FREED uint8_t *file = failed_seal(path, &n);
     uint8_t *a = file + commit_slot_offset(SLOT_A),
             *b = file + commit_slot_offset(SLOT_B);
     memcpy(slot, a, SLOT_BYTES);
@@ -301,43 +282,21 @@ static void test_a_seal_in_slot_b_is_mirrored(void **state)
     commit_renumber(a, SLOT_A);
     commit_renumber(b, SLOT_B);
     file_write(path, file, n);
-    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
-    uint8_t *after = file_read(path, &n);
+    writer_refused(path, TAMIS_ERR_SEALED);
+    FREED uint8_t *after = file_read(path, &n);
     assert_memory_equal(after + commit_slot_offset(SLOT_A), slot, SLOT_BYTES);
     assert_memory_equal(after + commit_slot_offset(SLOT_B), b, SLOT_BYTES);
-    free(after);
-    free(file);
-    unlink(path);
 }
 
-static void test_a_newer_seal_is_not_settled(void **state)
+TEST_WITH_FAULTS(test_a_newer_seal_is_not_settled)
 {
     const char *path = path_of("newer");
-    struct tamis_writer *w;
     size_t n;
-    (void)state;
-    seal_that_fails(path, 500);
-    uint8_t *file = file_read(path, &n);
+    FREED uint8_t *file = failed_seal(path, &n);
     poke_slot(file, SLOT_A, offsetof(struct commit_disk, ro_compat) + 7, 0x80);
     file_write(path, file, n);
-    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_VERSION);
+    writer_refused(path, TAMIS_ERR_VERSION);
     file_has(path, file, n);
-    free(file);
-    unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_failed_syncs_poison),
-        TEST_WITH_FAULTS(test_failed_writes_poison),
-        TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing),
-        TEST_WITH_FAULTS(test_floors_that_cannot_be_read),
-        TEST_WITH_FAULTS(test_a_seal_is_told_when_it_is_durable),
-        TEST_WITH_FAULTS(test_a_settled_seal_is_written_again),
-        TEST_WITH_FAULTS(test_a_settled_seal_keeps_every_byte),
-        TEST_WITH_FAULTS(test_a_seal_in_slot_b_is_mirrored),
-        TEST_WITH_FAULTS(test_a_newer_seal_is_not_settled),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -1,14 +1,11 @@
 /* A page that failed its check is condemned for good before it is filled (R8): whenever
  * the power fails meanwhile, its floors say what its bits no longer can. */
-#include "tests/support/support.h"
+#include "tests/support/one_file.h"
 #include "lib/writer/inside.h"
-
-#include <errno.h>
 
 enum { N = 1000 };
 
 static uint64_t keys[N], more[N];
-static char path[1024];
 static struct io_calls real;
 
 /* The state that the next calls find. */
@@ -26,8 +23,7 @@ static ssize_t our_pwrite(int fd, const void *buf, size_t n, off_t offset)
     if (n != SECTOR_BYTES)
         return real.pwrite(fd, buf, n, offset);
     assert_true(page_count(first_page()) < PAGE_BYTES * 8);
-    assert_int_equal(le16_get(((const struct floor_sector_disk *)buf)->floor[0]),
-                     FLOOR_DAMAGED);
+    IS(le16_get(((const struct floor_sector_disk *)buf)->floor[0]), FLOOR_DAMAGED);
     if (fail_write)
         return errno = EIO, -1;
     seen = SEEN_FLOORS;
@@ -53,8 +49,7 @@ static void open_damaged(void)
     unlink(path);
     w = create_writer(path, 0.01, 2, 3000);
     add_hashes(w, keys, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    commit_and_close(w, 1);
     file_poke(path, commit_of(path).stages[0].offset, damaged, sizeof damaged);
     w = open_writer(path);
     seen = SEEN_NOTHING;
@@ -76,53 +71,46 @@ static void give_calls_back(void)
     io_calls.fdatasync = real.fdatasync;
 }
 
-static void test_floors_are_durable_first(void **state)
+TEST(test_floors_are_durable_first)
 {
-    (void)state;
     open_damaged();
-    assert_int_equal(add_more(), 0);
-    assert_int_equal(seen, SEEN_SYNC);
-    assert_int_equal(page_count(first_page()), PAGE_BYTES * 8);
+    IS(add_more(), 0);
+    IS(seen, SEEN_SYNC);
+    IS(page_count(first_page()), PAGE_BYTES * 8);
     give_calls_back();
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    commit_and_close(w, 2);
 }
 
 /* The page stays as it is, the key is not added, and nobody is told that it was. */
 static void expect_the_end(void)
 {
-    assert_int_equal(add_more(), TAMIS_ERR_POISONED);
+    IS(add_more(), TAMIS_ERR_POISONED);
     assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
     give_calls_back();
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N), 0);
-    tamis_filter_close(f);
+    IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+    IS(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    all_there(path, keys, N);
 }
 
-static void test_floors_that_cannot_be_written(void **state)
+TEST(test_floors_that_cannot_be_written)
 {
-    (void)state;
     open_damaged();
     fail_write = true;
     expect_the_end();
     fail_write = false;
 }
 
-static void test_floors_that_cannot_be_synced(void **state)
+TEST(test_floors_that_cannot_be_synced)
 {
-    (void)state;
     open_damaged();
     fail_sync = true;
     expect_the_end();
 }
 
 /* A commit that comes upon the damage, or is at work when an add does. */
-static void test_a_commit_and_a_seal_hear_of_it(void **state)
+TEST(test_a_commit_and_a_seal_hear_of_it)
 {
-    (void)state;
     for (int seal = 0; seal < 2; seal++) {
         open_damaged();
         if (!seal)
@@ -131,29 +119,28 @@ static void test_a_commit_and_a_seal_hear_of_it(void **state)
         int err = seal ? tamis_writer_seal(w, 2, NULL, NULL)
                        : tamis_writer_commit(w, 2, NULL);
         assert_int_not_equal(err, 0);
-        assert_int_equal(seen, SEEN_SYNC);
+        IS(seen, SEEN_SYNC);
         give_calls_back();
         assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
-        assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
-        assert_int_equal(commit_of(path).watermark, 1);
-        assert_int_equal(commit_of(path).state, STATE_OPEN);
+        IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+        IS(commit_of(path).watermark, 1);
+        IS(commit_of(path).state, STATE_OPEN);
     }
 }
 
 /* The kernel tells a failure once, and it may be the filling thread that hears of it.
  */
-static void test_a_failed_sync_fails_for_all(void **state)
+TEST(test_a_failed_sync_fails_for_all)
 {
-    (void)state;
     open_damaged();
     seen = SEEN_FLOORS;
     fail_sync = true;
-    assert_int_equal(writer_sync(w), EIO);
+    IS(writer_sync(w), EIO);
     assert_false(fail_sync);
-    assert_int_equal(writer_sync(w), EIO);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), EIO);
+    IS(writer_sync(w), EIO);
+    IS(tamis_writer_commit(w, 2, NULL), EIO);
     give_calls_back();
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
 }
 
 static int set_up(void **state)
@@ -161,20 +148,7 @@ static int set_up(void **state)
     random_hashes(keys, N);
     random_hashes(more, N);
     real = io_calls;
-    if (test_dir_create(state))
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floors_are_durable_first),
-        cmocka_unit_test(test_floors_that_cannot_be_written),
-        cmocka_unit_test(test_floors_that_cannot_be_synced),
-        cmocka_unit_test(test_a_commit_and_a_seal_hear_of_it),
-        cmocka_unit_test(test_a_failed_sync_fails_for_all),
-    };
-    return cmocka_run_group_tests_name("fill", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -15,7 +15,7 @@ static size_t n_floors_below(void)
     struct identity id;
     size_t n, below = 0;
     uint8_t *file = file_read(path, &n);
-    assert_int_equal(identity_decode(file, n, &id).code, VERDICT_OK);
+    IS(identity_decode(file, n, &id).code, VERDICT_OK);
     for (size_t i = 0; i < c.n_stages; i++) {
         const struct stage_desc *d = &c.stages[i];
         for (uint64_t page = 0; page < d->length / PAGE_BYTES; page++) {
@@ -36,91 +36,82 @@ static size_t n_floors_below(void)
     return below;
 }
 
-static void test_a_commit_counts_every_sector(void **state)
+TEST_WITH_FAULTS(test_a_commit_counts_every_sector)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(CAPACITY);
+    WRITER w = fresh(CAPACITY);
     assert_true(commit_of(path).stages[0].length > 100 * PAGE_BYTES);
     for (uint64_t i = 0; i < 60; i++) {
         add_hashes(w, keys + 50 * i, 50); /* a few pages each time */
         assert_true(n_floors_below() > 0);
-        assert_int_equal(tamis_writer_commit(w, i, NULL), 0);
-        assert_int_equal(n_floors_below(), 0);
+        OK(tamis_writer_commit(w, i, NULL));
+        IS(n_floors_below(), 0);
     }
-    assert_int_equal(tamis_writer_commit(w, 60, NULL), 0);
-    assert_int_equal(n_floors_below(), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_commit(w, 60, NULL));
+    IS(n_floors_below(), 0);
 }
 
 /* A commit writes the sectors of floors whose pages took keys, and no others: a large
  * filter has thousands. */
-static void test_a_commit_writes_what_changed(void **state)
+TEST_WITH_FAULTS(test_a_commit_writes_what_changed)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(CAPACITY);
+    WRITER w = fresh(CAPACITY);
     assert_true(w->stages[0]->stage.n_pages > 3 * PAGES_PER_FLOOR_SECTOR);
     add_hashes(w, keys, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     faults[CALL_PWRITE].n = 0;
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    OK(tamis_writer_commit(w, 2, NULL));
     unsigned long n = 2; /* the slots */
-    assert_int_equal(faults[CALL_PWRITE].n, n);
+    IS(faults[CALL_PWRITE].n, n);
     for (uint64_t page = 0; page < w->stages[0]->stage.n_pages; page++) {
         stage_set_dirty(w->stages[0], page);
-        assert_int_equal(tamis_writer_commit(w, 3, NULL), 0);
-        assert_int_equal(faults[CALL_PWRITE].n, n += 3);
+        OK(tamis_writer_commit(w, 3, NULL));
+        IS(faults[CALL_PWRITE].n, n += 3);
     }
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
-static void test_of_every_stage(void **state)
+TEST_WITH_FAULTS(test_of_every_stage)
 {
-    (void)state;
     struct tamis_writer *w = fresh(200);
     for (uint64_t i = 0; i < 30; i++) {
         add_hashes(w, keys + 100 * i, 100);
-        assert_int_equal(tamis_writer_commit(w, i, NULL), 0);
-        assert_int_equal(n_floors_below(), 0);
+        OK(tamis_writer_commit(w, i, NULL));
+        IS(n_floors_below(), 0);
     }
     assert_true(commit_of(path).n_stages > 3);
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     w = open_writer(path); /* what it took over is what it goes on from */
     for (uint32_t k = 0; k < w->n_stages; k++) {
         const struct writer_stage *s = w->stages[k];
         for (uint64_t i = 0; i < s->stage.n_pages * SECTORS_PER_PAGE; i++)
-            assert_int_equal(s->floors[i],
-                             sector_count(s->stage.bits + i * SECTOR_BYTES));
+            IS(s->floors[i], sector_count(s->stage.bits + i * SECTOR_BYTES));
     }
     add_hashes(w, more, 100);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_floors_below(), 0);
+    OK(tamis_writer_close(w));
+    IS(n_floors_below(), 0);
 }
 
 /* Keys that a dead writer left uncommitted are counted by the next one's first commit,
  * which vouches for them (R3). */
-static void test_of_what_a_dead_writer_left(void **state)
+TEST_WITH_FAULTS(test_of_what_a_dead_writer_left)
 {
-    (void)state;
-    struct tamis_writer *w = fresh(CAPACITY);
+    WRITER w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     file_copy(path, path_of("dead"));
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(rename(path_of("dead"), path), 0);
+    OK(tamis_writer_close(w));
+    OK(rename(path_of("dead"), path));
     assert_true(n_floors_below() > 100);
     w = open_writer(path);
-    assert_int_equal(n_floors_below(), 0);
+    IS(n_floors_below(), 0);
     const struct stage *s = &w->stages[0]->stage;
     uint64_t n_bits = 0;
     for (uint64_t page = 0; page < s->n_pages; page++)
         n_bits += page_count(s->bits + page * PAGE_BYTES);
-    assert_int_equal(stage_bits_now(w->stages[0]), n_bits); /* R9 */
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(stage_bits_now(w->stages[0]), n_bits); /* R9 */
 }
 
 /* A commit that failed before its floors were written leaves them to the next. */
-static void test_marks_are_given_back(void **state)
+TEST_WITH_FAULTS(test_marks_are_given_back)
 {
-    (void)state;
     struct tamis_writer *w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     struct writer_stage *s = w->stages[0];
@@ -129,10 +120,10 @@ static void test_marks_are_given_back(void **state)
     for (uint64_t i = 0; i < n; i++)
         assert_true((marks[i] = s->dirty[i]) != 0);
     fail_once(CALL_FDATASYNC, 1, EIO);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), EIO);
+    IS(tamis_writer_commit(w, 1, NULL), EIO);
     for (uint64_t i = 0; i < n; i++)
         assert_true(s->dirty[i] == marks[i]);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
 }
 
 static void fail_a_commit(uint64_t first_capacity, const uint64_t *hashes, size_t n)
@@ -142,17 +133,16 @@ static void fail_a_commit(uint64_t first_capacity, const uint64_t *hashes, size_
     size_t before = n_floors_below();
     assert_true(before > 0);
     fail_once(CALL_PWRITE, 1, EIO);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), EIO);
-    assert_int_equal(n_floors_below(), before);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_commit(w, 1, NULL), EIO);
+    IS(n_floors_below(), before);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
 }
 
 /* After floors that could not be written no others are: neither those that lie further
  * on, nor the rest of more than are written at once. */
-static void test_no_floors_after_a_failed_write(void **state)
+TEST_WITH_FAULTS(test_no_floors_after_a_failed_write)
 {
     const uint64_t ends[] = {0, UINT64_MAX};
-    (void)state;
     fail_a_commit(CAPACITY, ends, 2);
     fail_a_commit(4 * 1000 * 1000, keys, N);
 }
@@ -168,26 +158,25 @@ static ssize_t watching_pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
     if (watched && n == SLOT_BYTES && offset < 3 * PAGE_BYTES) {
         n_slots++;
-        assert_int_equal(pthread_mutex_trylock(&watched->mutex), EBUSY);
+        IS(pthread_mutex_trylock(&watched->mutex), EBUSY);
     }
     if (watched && n == SECTOR_BYTES) {
         n_floor_sectors++;
-        assert_int_equal(pthread_mutex_trylock(&watched->floors_mutex), EBUSY);
+        IS(pthread_mutex_trylock(&watched->floors_mutex), EBUSY);
     }
     return real_pwrite(fd, buf, n, offset);
 }
 
 static void expect_free(struct tamis_writer *w)
 {
-    assert_int_equal(pthread_mutex_trylock(&w->mutex), 0);
-    assert_int_equal(pthread_mutex_trylock(&w->floors_mutex), 0);
+    OK(pthread_mutex_trylock(&w->mutex));
+    OK(pthread_mutex_trylock(&w->floors_mutex));
     pthread_mutex_unlock(&w->floors_mutex);
     pthread_mutex_unlock(&w->mutex);
 }
 
-static void test_writes_are_under_a_lock(void **state)
+TEST_WITH_FAULTS(test_writes_are_under_a_lock)
 {
-    (void)state;
     real_pwrite = io_calls.pwrite;
     io_calls.pwrite = watching_pwrite;
     watched = fresh(500);
@@ -196,33 +185,32 @@ static void test_writes_are_under_a_lock(void **state)
     expect_free(watched);
     assert_true(n_slots >= 2);
     n_slots = 0;
-    assert_int_equal(tamis_writer_commit(watched, 1, NULL), 0);
-    assert_int_equal(n_slots, 2);
+    OK(tamis_writer_commit(watched, 1, NULL));
+    IS(n_slots, 2);
     assert_true(n_floor_sectors > 0);
     expect_free(watched);
-    assert_int_equal(tamis_writer_commit(watched, 0, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_writer_commit(watched, 0, NULL), TAMIS_ERR_RANGE);
     expect_free(watched);
-    struct tamis_filter_info info;
-    assert_int_equal(tamis_writer_info(watched, &info), 0);
+    writer_info(watched);
     expect_free(watched);
     n_slots = 0;
-    assert_int_equal(tamis_writer_seal(watched, 0, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_writer_seal(watched, 0, NULL, NULL), TAMIS_ERR_RANGE);
     expect_free(watched);
-    assert_int_equal(tamis_writer_seal(watched, 2, NULL, NULL), 0);
-    assert_int_equal(n_slots, 2);
+    OK(tamis_writer_seal(watched, 2, NULL, NULL));
+    IS(n_slots, 2);
     expect_free(watched);
     struct tamis_writer *w = watched;
     watched = NULL;
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     io_calls.pwrite = real_pwrite;
 
     watched = fresh(500);
     n_slots = 0;
     w = watched;
     io_calls.pwrite = watching_pwrite;
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     watched = NULL;
-    assert_int_equal(n_slots, 2);
+    IS(n_slots, 2);
     io_calls.pwrite = real_pwrite;
 }
 
@@ -237,65 +225,41 @@ static void lose_first_sector(uint64_t page)
 
 /* A commit that finds a loss condemns the page: a key whose bits "are" all in it is not
  * one that an older stage has. */
-static void test_a_page_lost_in_session_is_not_believed(void **state)
+TEST_WITH_FAULTS(test_a_page_lost_in_session_is_not_believed)
 {
-    (void)state;
     struct tamis_writer *w = fresh(CAPACITY);
     add_hashes(w, keys, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     lose_first_sector(0);
     stage_set_dirty(w->stages[0], 0);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0); /* counts, finds it */
+    OK(tamis_writer_commit(w, 2, NULL)); /* counts, finds it */
     assert_true(stage_is_bad(&w->stages[0]->stage, 0));
     assert_false(stage_page_good(&w->stages[0]->stage, 0));
-    assert_int_equal(w->stages[0]->floors[0], FLOOR_DAMAGED);
-    assert_int_equal(w->stages[0]->floors[SECTORS_PER_PAGE - 1], FLOOR_DAMAGED);
+    IS(w->stages[0]->floors[0], FLOOR_DAMAGED);
+    IS(w->stages[0]->floors[SECTORS_PER_PAGE - 1], FLOOR_DAMAGED);
     assert_true(w->stages[0]->floors[SECTORS_PER_PAGE] != FLOOR_DAMAGED);
-    assert_int_equal(tamis_writer_close(w), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N), 0);
-    tamis_filter_close(f);
+    OK(tamis_writer_close(w));
+    all_there(path, keys, N);
 }
 
 /* All ones, from the first byte to the last, and none beyond. */
-static void test_a_page_is_filled_whole(void **state)
+TEST_WITH_FAULTS(test_a_page_is_filled_whole)
 {
     static uint8_t before[2 * PAGE_BYTES];
-    (void)state;
-    struct tamis_writer *w = fresh(CAPACITY);
+    WRITER w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     struct writer_stage *s = w->stages[0];
     const uint8_t *page = s->stage.bits + 7 * PAGE_BYTES;
     memcpy(before, page - PAGE_BYTES, PAGE_BYTES);
     memcpy(before + PAGE_BYTES, page + PAGE_BYTES, PAGE_BYTES);
     writer_condemn_page(w, s, 7);
-    assert_int_equal(page_count(page), PAGE_BYTES * 8);
+    IS(page_count(page), PAGE_BYTES * 8);
     assert_memory_equal(page - PAGE_BYTES, before, PAGE_BYTES);
     assert_memory_equal(page + PAGE_BYTES, before + PAGE_BYTES, PAGE_BYTES);
     writer_condemn_page(w, s, 7); /* nothing more to do */
     writer_condemn_page(w, s, s->stage.n_pages - 1);
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N);
-    random_hashes(more, N);
-    return one_file_create(state);
-}
+SET_UP(one_file_create, random_hashes(keys, N), random_hashes(more, N))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_a_commit_counts_every_sector),
-        TEST_WITH_FAULTS(test_a_commit_writes_what_changed),
-        TEST_WITH_FAULTS(test_of_every_stage),
-        TEST_WITH_FAULTS(test_of_what_a_dead_writer_left),
-        TEST_WITH_FAULTS(test_marks_are_given_back),
-        TEST_WITH_FAULTS(test_no_floors_after_a_failed_write),
-        TEST_WITH_FAULTS(test_writes_are_under_a_lock),
-        TEST_WITH_FAULTS(test_a_page_lost_in_session_is_not_believed),
-        TEST_WITH_FAULTS(test_a_page_is_filled_whole),
-    };
-    return cmocka_run_group_tests_name("floors", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

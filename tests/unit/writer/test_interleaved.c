@@ -28,7 +28,6 @@ static uint64_t memory[8];
 
 static void on_page(int n, siginfo_t *info, void *context)
 {
-    (void)n, (void)info, (void)context;
     if (mprotect(bits, N_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE) != 0)
         abort();
     do_meanwhile();
@@ -40,7 +39,6 @@ static int stage_begin(void **state)
                            .floors_offset = 16384,
                            .geometry = {BLOCKS_PER_PAGE, 1, 8}};
     struct identity id = {0};
-    (void)state;
     int fd = open(path_of("bits"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     memcpy(id.uuid, uuid, sizeof uuid);
     memset(memory, 0, sizeof memory);
@@ -58,10 +56,11 @@ static int stage_begin(void **state)
 
 static int stage_end(void **state)
 {
-    (void)state;
     map_drop(&map);
     return 0;
 }
+
+#define TEST_OF_STAGE(name) TEST_WITH(stage_begin, stage_end, name)
 
 /* Checks page 0, with `f` between the floors and the bits. */
 static bool check_with(void (*f)(void))
@@ -69,10 +68,10 @@ static bool check_with(void (*f)(void))
     const struct sigaction handler = {.sa_sigaction = on_page, .sa_flags = SA_SIGINFO};
     struct sigaction before; /* cmocka's */
     meanwhile = f;
-    assert_int_equal(mprotect(bits, N_PAGES * PAGE_BYTES, PROT_NONE), 0);
-    assert_int_equal(sigaction(SIGSEGV, &handler, &before), 0);
+    OK(mprotect(bits, N_PAGES * PAGE_BYTES, PROT_NONE));
+    OK(sigaction(SIGSEGV, &handler, &before));
     bool good = stage_check_page(&stage, 0);
-    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    OK(sigaction(SIGSEGV, &before, NULL));
     assert_null(meanwhile); /* it came there */
     return good;
 }
@@ -98,158 +97,46 @@ static void its_floors_are_torn(void)
     floors.floor[0] = le16_of(1);
 }
 
-static void test_a_page_that_is_good(void **state)
+/* Bits may have been added to it since another thread found it bad, and mask what it
+ * lost: bad it stays. Of torn floors nothing is known, so the next look may find the
+ * page good. */
+TEST(test_what_is_found_of_a_page)
 {
-    (void)state;
-    assert_true(check_with(nothing));
-    assert_false(stage_is_bad(&stage, 0));
-    assert_true(stage_check_page(&stage, 1));
-    assert_true(stage_all_good(&stage));
-}
-
-/* Bits may have been added to it since, and mask what it lost: bad it stays. */
-static void test_another_thread_finds_it_bad(void **state)
-{
-    (void)state;
-    assert_false(check_with(another_finds_it_bad));
-    assert_true(stage_is_bad(&stage, 0));
-    assert_int_not_equal(stage_page_state(&stage, 0), PAGE_GOOD);
-    assert_true(stage_check_page(&stage, 1));
-    assert_false(stage_all_good(&stage));
-    assert_false(stage_check_page(&stage, 0));
+    static const struct {
+        const char *name;
+        void (*meanwhile)(void);
+        bool is_good, is_bad; /* or neither */
+    } rows[] = {
+        {"nothing happens", nothing, true, false},
+        {"another finds it bad", another_finds_it_bad, false, true},
+        {"its writer condemns it", its_writer_condemns_it, false, true},
+        {"its floors are torn", its_floors_are_torn, false, false},
+    };
+    for (size_t i = 0; i < N_OF(rows); i++) {
+        OK(stage_begin(state));
+        bool good = check_with(rows[i].meanwhile);
+        if (good != rows[i].is_good || stage_is_bad(&stage, 0) != rows[i].is_bad)
+            fail_msg("%s", rows[i].name);
+        IS(stage_page_state(&stage, 0) == PAGE_GOOD, good);
+        if (!good && !rows[i].is_bad)
+            floors.floor[0] = le16_of(0);
+        IS(stage_check_page(&stage, 0), !rows[i].is_bad);
+        if (rows[i].meanwhile != its_writer_condemns_it) /* its floors say so of both */
+            assert_true(stage_check_page(&stage, 1));
+        IS(stage_all_good(&stage), !rows[i].is_bad);
+        OK(stage_end(state));
+    }
 }
 
 /* A page that was good, and was found bad by a writer: all pages have been good once,
  * and yet not all are. */
-static void test_all_were_good_once(void **state)
+TEST_OF_STAGE(test_all_were_good_once)
 {
-    (void)state;
     assert_true(check_with(nothing));
     stage_mark_bad(&stage, 0);
     assert_true(stage_check_page(&stage, 1));
     assert_false(stage_all_good(&stage));
     assert_false(stage_check_page(&stage, 0));
-}
-
-static void test_its_writer_condemns_it(void **state)
-{
-    (void)state;
-    assert_false(check_with(its_writer_condemns_it));
-    assert_true(stage_is_bad(&stage, 0));
-}
-
-/* Nothing is known of the page then, so the next look may find it good. */
-static void test_its_floors_are_torn(void **state)
-{
-    (void)state;
-    assert_false(check_with(its_floors_are_torn));
-    assert_false(stage_is_bad(&stage, 0));
-    floors.floor[0] = le16_of(0);
-    assert_true(stage_check_page(&stage, 0));
-}
-
-/* ---- a seal, and adds in flight ---- */
-
-static struct tamis_writer *writer;
-static unsigned n_yields, held;
-
-/* Called by a sealer that waits. */
-int sched_yield(void)
-{
-    if (!writer)
-        return 0;
-    n_yields++;
-    assert_int_equal(atomic_load(&writer->state), WRITER_SEALING);
-    if (n_yields == 3)
-        atomic_fetch_sub(&writer->in_flight[held].n, 1);
-    return 0;
-}
-
-static void seal_waits(const char *path, unsigned stripe)
-{
-    uint64_t key = 42;
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
-    add_hashes(w, &key, 1);
-    held = stripe;
-    atomic_fetch_add(&w->in_flight[held].n, 1);
-    n_yields = 0;
-    writer = w;
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    writer = NULL;
-    assert_int_equal(n_yields, 3);
-    assert_int_equal(tamis_writer_close(w), 0);
-}
-
-static void test_a_seal_waits_for_an_add(void **state)
-{
-    (void)state;
-    seal_waits(path_of("sealed"), N_STRIPES - 1);
-    seal_waits(path_of("sealed, shared"), SHARED_STRIPE);
-    seal_waits(path_of("sealed, the other"), SHARED_STRIPE + 1);
-}
-
-/* ---- pages that are lost between two steps of a writer ---- */
-
-static void test_a_seal_after_a_loss(void **state)
-{
-    uint64_t key = 42;
-    struct tamis_filter_info info;
-    (void)state;
-    struct tamis_writer *w = create_writer(path_of("lost"), 0.01, 2, 1000);
-    add_hashes(w, &key, 1);
-    atomic_store(&w->lost, true); /* as the guard does, in a thread that reads */
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), TAMIS_ERR_POISONED);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
-    struct tamis_filter *f = open_filter(path_of("lost"));
-    assert_int_equal(tamis_filter_info(f, &info), 0);
-    assert_false(info.sealed);
-    tamis_filter_close(f);
-}
-
-static char cut_path[1024];
-static uint64_t cut_at;
-
-static int cutting_fdatasync(int fd)
-{
-    (void)fd;
-    do_meanwhile();
-    return 0;
-}
-
-static void cut_the_file(void)
-{
-    cut(cut_path, cut_at);
-}
-
-/* Its pages were checked and counted (R3); then the file is cut short, while slot B is
- * mended. What the session's first commit finds is not the pages' any more: nobody may
- * be told that it is open, in words of a writer that was never theirs. */
-static void test_a_session_that_loses_pages_as_it_begins(void **state)
-{
-    uint64_t keys[200];
-    struct tamis_writer *w;
-    struct tamis_diag diag;
-    const char *live = path_of("live");
-    (void)state;
-    random_hashes(keys, 200);
-    snprintf(cut_path, sizeof cut_path, "%s", path_of("left"));
-    w = create_writer(live, 0.01, 2, 1000);
-    add_hashes(w, keys, 100);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    add_hashes(w, keys + 100, 100);
-    file_copy(live, cut_path); /* what a kill leaves */
-    assert_int_equal(tamis_writer_close(w), 0);
-
-    cut_at = commit_of(cut_path).stages[0].offset;
-    struct io_calls before = io_calls;
-    io_calls.fdatasync = cutting_fdatasync;
-    meanwhile = cut_the_file;
-    int rc = tamis_writer_open(cut_path, &w, &diag);
-    io_calls = before;
-    assert_null(meanwhile);
-    assert_int_equal(rc, EIO);
-    assert_int_equal(diag.code, EIO);
-    assert_null(w);
 }
 
 /* ---- a strict reader, and digests that change under it ---- */
@@ -292,13 +179,12 @@ static void its_digest_is_made_to_fit(void)
 }
 
 /* The digest in the copy that was checked counts. */
-static void test_a_digest_that_changes_once_checked(void **state)
+TEST_OF_STAGE(test_a_digest_that_changes_once_checked)
 {
     static uint64_t room[8];
     struct stage_desc d = {.length = N_PAGES * PAGE_BYTES,
                            .geometry = {BLOCKS_PER_PAGE, 1, 8}};
     struct identity id = {0};
-    (void)state;
     put_digest(0xff); /* the page has lost all its bits */
     d.root = page_digest(digests);
     stage_init(&stage, &d, true, &id, TAMIS_CHECK_STRICT, &map, bits, NULL, digests,
@@ -309,20 +195,100 @@ static void test_a_digest_that_changes_once_checked(void **state)
     assert_null(meanwhile); /* it came there */
 }
 
-#define TEST_OF_STAGE(f) cmocka_unit_test_setup_teardown(f, stage_begin, stage_end)
+/* ---- a seal, and adds in flight ---- */
 
-int main(void)
+static struct tamis_writer *writer;
+static unsigned n_yields, held;
+
+/* Called by a sealer that waits. */
+int sched_yield(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST_OF_STAGE(test_a_page_that_is_good),
-        TEST_OF_STAGE(test_another_thread_finds_it_bad),
-        TEST_OF_STAGE(test_all_were_good_once),
-        TEST_OF_STAGE(test_its_writer_condemns_it),
-        TEST_OF_STAGE(test_its_floors_are_torn),
-        TEST_OF_STAGE(test_a_digest_that_changes_once_checked),
-        cmocka_unit_test(test_a_seal_waits_for_an_add),
-        cmocka_unit_test(test_a_seal_after_a_loss),
-        TEST_WITH_GUARD(test_a_session_that_loses_pages_as_it_begins),
-    };
-    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+    if (!writer)
+        return 0;
+    n_yields++;
+    IS(atomic_load(&writer->state), WRITER_SEALING);
+    if (n_yields == 3)
+        atomic_fetch_sub(&writer->in_flight[held].n, 1);
+    return 0;
 }
+
+static void seal_waits(const char *path, unsigned stripe)
+{
+    uint64_t key = 42;
+    WRITER w = create_writer(path, 0.01, 2, 1000);
+    add_hashes(w, &key, 1);
+    held = stripe;
+    atomic_fetch_add(&w->in_flight[held].n, 1);
+    n_yields = 0;
+    writer = w;
+    OK(tamis_writer_seal(w, 1, NULL, NULL));
+    writer = NULL;
+    IS(n_yields, 3);
+}
+
+TEST(test_a_seal_waits_for_an_add)
+{
+    seal_waits(path_of("sealed"), N_STRIPES - 1);
+    seal_waits(path_of("sealed, shared"), SHARED_STRIPE);
+    seal_waits(path_of("sealed, the other"), SHARED_STRIPE + 1);
+}
+
+/* ---- pages that are lost between two steps of a writer ---- */
+
+TEST(test_a_seal_after_a_loss)
+{
+    uint64_t key = 42;
+    struct tamis_writer *w = create_writer(path_of("lost"), 0.01, 2, 1000);
+    add_hashes(w, &key, 1);
+    atomic_store(&w->lost, true); /* as the guard does, in a thread that reads */
+    IS(tamis_writer_seal(w, 1, NULL, NULL), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    FILTER f = open_filter(path_of("lost"));
+    assert_false(filter_info(f).sealed);
+}
+
+static char cut_path[1024];
+static uint64_t cut_at;
+
+static int cutting_fdatasync(int fd)
+{
+    do_meanwhile();
+    return 0;
+}
+
+static void cut_the_file(void)
+{
+    cut(cut_path, cut_at);
+}
+
+/* Its pages were checked and counted (R3); then the file is cut short, while slot B is
+ * mended. What the session's first commit finds is not the pages' any more: nobody may
+ * be told that it is open, in words of a writer that was never theirs. */
+TEST_WITH_GUARD(test_a_session_that_loses_pages_as_it_begins)
+{
+    uint64_t keys[200];
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    const char *live = path_of("live");
+    random_hashes(keys, 200);
+    snprintf(cut_path, sizeof cut_path, "%s", path_of("left"));
+    w = create_writer(live, 0.01, 2, 1000);
+    add_hashes(w, keys, 100);
+    OK(tamis_writer_commit(w, 1, NULL));
+    add_hashes(w, keys + 100, 100);
+    file_copy(live, cut_path); /* what a kill leaves */
+    OK(tamis_writer_close(w));
+
+    cut_at = commit_of(cut_path).stages[0].offset;
+    struct io_calls before = io_calls;
+    io_calls.fdatasync = cutting_fdatasync;
+    meanwhile = cut_the_file;
+    int rc = tamis_writer_open(cut_path, &w, &diag);
+    io_calls = before;
+    assert_null(meanwhile);
+    IS(rc, EIO);
+    IS(diag.code, EIO);
+    assert_null(w);
+}
+
+RUN_TESTS(test_dir_create, test_dir_remove)

@@ -4,8 +4,6 @@
  */
 #include "tests/unit/writer/held_support.h"
 
-#include <signal.h>
-
 static int try_to_add(uint64_t key)
 {
     return tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, &key, 1);
@@ -13,7 +11,7 @@ static int try_to_add(uint64_t key)
 
 static void take(void)
 {
-    assert_int_equal(tamis_writer_one_thread(writer), 0);
+    OK(tamis_writer_one_thread(writer));
 }
 
 /* ---- for the thread that is held ---- */
@@ -33,25 +31,21 @@ static void adds_many(void *from)
 
 static void commits(void *ctx)
 {
-    (void)ctx;
     result = tamis_writer_commit(writer, 5, NULL);
 }
 
 static void seals(void *ctx)
 {
-    (void)ctx;
     result = tamis_writer_seal(writer, 5, NULL, NULL);
 }
 
 static void grows(void *ctx)
 {
-    (void)ctx;
     result = writer_grow(writer);
 }
 
 static void takes(void *ctx)
 {
-    (void)ctx;
     result = tamis_writer_one_thread(writer);
 }
 
@@ -64,7 +58,6 @@ static struct {
 
 static void *take_add_commit(void *ctx)
 {
-    (void)ctx;
     owner.take = tamis_writer_one_thread(writer);
     atomic_store(&is_taken, true);
     owner.add = try_to_add(keys[N - 1]);
@@ -75,67 +68,64 @@ static void *take_add_commit(void *ctx)
 /* A thread is held at a place with the mutex, and another takes the writer. */
 static void take_amid(const char *place, void (*what)(void *))
 {
-    struct held t;
     pthread_t taker;
     for (uint64_t page = 0; page < writer->stages[0]->stage.n_pages; page++)
         stage_set_dirty(writer->stages[0], page); /* there is something to take */
     remember_block(0, keys[N - 1]);
     atomic_store(&is_taken, false);
     start(&t, place, 1, what, NULL);
-    assert_int_equal(pthread_create(&taker, NULL, take_add_commit, NULL), 0);
+    OK(pthread_create(&taker, NULL, take_add_commit, NULL));
     bool too_soon = false;
     for (int i = 0; i < 50 && !too_soon; i++) {
         usleep(4000);
         too_soon = atomic_load(&is_taken);
     }
     end(&t);
-    assert_int_equal(pthread_join(taker, NULL), 0);
+    OK(pthread_join(taker, NULL));
     assert_false(too_soon);
-    assert_int_equal(result, 0);
-    assert_int_equal(owner.take, 0);
+    IS(result, 0);
+    IS(owner.take, 0);
 }
 
 static void expect_the_owners_key(void)
 {
-    assert_int_equal(owner.add, 0);
-    assert_int_equal(owner.commit, 0);
-    assert_int_equal(tamis_writer_watermark(writer), 9);
+    IS(owner.add, 0);
+    IS(owner.commit, 0);
+    IS(tamis_writer_watermark(writer), 9);
     assert_false(is_absent(reader, keys[N - 1]));
-    assert_int_equal(count_absent(reader, keys, FIRST), 0);
+    IS(count_absent(reader, keys, FIRST), 0);
 }
 
-static void test_taken_amid_a_commit(void **state)
+TEST_WITH_PAIR(test_taken_amid_a_commit)
 {
     static const char *const places[] = {"commit: marks taken", "commit: pages counted",
                                          "commit: slot A written"};
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; i < N_OF(places); i++) {
         take_amid(places[i], commits);
         expect_the_owners_key();
         assert_false(loss_is_missed(0, keys[N - 1]));
         pair_close(state);
-        assert_int_equal(pair_open(state), 0);
+        IS(pair_open(state), 0);
     }
 }
 
-static void test_taken_amid_a_growth(void **state)
+TEST_WITH_PAIR(test_taken_amid_a_growth)
 {
-    (void)state;
     writer->stages[0]->n_full_bits = 0;
     take_amid("grow: record written", grows);
     expect_the_owners_key();
-    assert_int_equal(commit_of(path).n_stages, 2);
-    assert_int_equal(commit_of(path).n_settled, 1); /* it has no adds of others */
+    IS(commit_of(path).n_stages, 2);
+    IS(commit_of(path).n_settled, 1); /* it has no adds of others */
 }
 
-static void test_taken_amid_a_seal(void **state)
+TEST_WITH_PAIR(test_taken_amid_a_seal)
 {
-    (void)state;
     take_amid("seal: adds are told", seals);
-    assert_int_equal(owner.add, TAMIS_ERR_SEALED);
-    assert_int_equal(owner.commit, TAMIS_ERR_SEALED);
-    assert_int_equal(commit_of(path).state, STATE_SEALED);
+    IS(owner.add, TAMIS_ERR_SEALED);
+    IS(owner.commit, TAMIS_ERR_SEALED);
+    IS(commit_of(path).state, STATE_SEALED);
     assert_true(is_absent(reader, keys[N - 1]));
-    assert_int_equal(count_absent(reader, keys, FIRST), 0);
+    IS(count_absent(reader, keys, FIRST), 0);
 }
 
 /* ---- on the way to the mutex: the other is refused ---- */
@@ -143,91 +133,80 @@ static void test_taken_amid_a_seal(void **state)
 /* It changes nothing: it neither writes a record, nor grows a stage that is full. */
 static void refused_before(const char *place, void (*what)(void *))
 {
-    struct held t;
     uint64_t sequence = commit_of(path).sequence;
     start(&t, place, 1, what, NULL);
     take();
     writer->stages[0]->n_full_bits = 0;
     end(&t);
-    assert_int_equal(result, TAMIS_ERR_THREAD);
-    assert_int_equal(commit_of(path).sequence, sequence);
-    assert_int_equal(atomic_load(&writer->n_stages), 1);
+    IS(result, TAMIS_ERR_THREAD);
+    IS(commit_of(path).sequence, sequence);
+    IS(atomic_load(&writer->n_stages), 1);
     add(&keys[N - 1]); /* the owner grows it */
-    assert_int_equal(atomic_load(&writer->n_stages), 2);
+    IS(atomic_load(&writer->n_stages), 2);
     commit(9);
     assert_false(is_absent(reader, keys[N - 1]));
 }
 
-static void test_a_commit_that_has_begun(void **state)
+TEST_WITH_PAIR(test_a_commit_that_has_begun)
 {
-    (void)state;
     refused_before("commit: begun", commits);
 }
 
-static void test_a_seal_that_has_begun(void **state)
+TEST_WITH_PAIR(test_a_seal_that_has_begun)
 {
-    (void)state;
     refused_before("seal: begun", seals);
 }
 
 /* An add that filled the stage: the keys that are left are refused, too. */
-static void test_an_add_about_to_grow(void **state)
+TEST_WITH_PAIR(test_an_add_about_to_grow)
 {
-    struct held t;
-    (void)state;
     start(&t, "add: stage full", 1, adds_many, keys + FIRST);
     take();
     end(&t);
-    assert_int_equal(result, TAMIS_ERR_THREAD);
-    assert_int_equal(atomic_load(&writer->n_stages), 1);
+    IS(result, TAMIS_ERR_THREAD);
+    IS(atomic_load(&writer->n_stages), 1);
     add(&keys[N - 1]);
-    assert_int_equal(atomic_load(&writer->n_stages), 2);
+    IS(atomic_load(&writer->n_stages), 2);
 }
 
 /* ---- adds of others: one of the two sees the other ---- */
 
-static void test_an_add_not_announced_yet(void **state)
+TEST_WITH_PAIR(test_an_add_not_announced_yet)
 {
-    struct held t;
-    (void)state;
     start(&t, "add: begun", 1, adds, &keys[N - 1]);
     take();
     end(&t);
-    assert_int_equal(result, TAMIS_ERR_THREAD);
+    IS(result, TAMIS_ERR_THREAD);
     assert_true(is_absent(reader, keys[N - 1]));
 }
 
-static void test_an_add_in_flight(void **state)
+TEST_WITH_PAIR(test_an_add_in_flight)
 {
     static const char *const places[] = {"add: stage chosen", "add: page looked at",
                                          "add: bits set"};
-    struct held t;
-    (void)state;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; i < N_OF(places); i++) {
         start(&t, places[i], 1, adds, &keys[N - 1 - i]);
         int err = tamis_writer_one_thread(writer);
         end(&t);
-        assert_int_equal(err, TAMIS_ERR_BUSY);
-        assert_int_equal(result, 0);
+        IS(err, TAMIS_ERR_BUSY);
+        IS(result, 0);
         assert_null(atomic_load(&writer->owner)); /* it is still everybody's */
         assert_false(is_absent(reader, keys[N - 1 - i]));
     }
     take();
 }
 
-static void test_while_it_is_taken(void **state)
+TEST_WITH_PAIR(test_while_it_is_taken)
 {
-    struct held t;
-    (void)state;
     start(&t, "alone: owner is there", 1, takes, NULL);
-    assert_int_equal(tamis_writer_one_thread(writer), TAMIS_ERR_THREAD);
-    assert_int_equal(try_to_add(keys[N - 1]), TAMIS_ERR_THREAD);
-    assert_int_equal(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
-    assert_int_equal(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
+    IS(tamis_writer_one_thread(writer), TAMIS_ERR_THREAD);
+    IS(try_to_add(keys[N - 1]), TAMIS_ERR_THREAD);
+    IS(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
+    IS(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
     assert_true(is_absent(reader, keys[N - 1]));
     end(&t);
-    assert_int_equal(result, 0);
-    assert_int_equal(try_to_add(keys[N - 1]), TAMIS_ERR_THREAD);
+    IS(result, 0);
+    IS(try_to_add(keys[N - 1]), TAMIS_ERR_THREAD);
 }
 
 /* A signal handler of the taker's, before it is certain that nobody else adds: and
@@ -236,38 +215,35 @@ static atomic_int handlers_result;
 
 static void handler(int sig)
 {
-    (void)sig;
     if (atomic_load(&handlers_result) == -1)
         atomic_store(&handlers_result, try_to_add(keys[N - 1]));
 }
 
 /* Once is not enough: a thread sanitizer keeps a signal that comes just before the
  * thread waits, until it has waited. */
-static void until_handled(const struct held *t)
+static void until_handled(void)
 {
     enum { AGAIN_MS = 500 };
     for (int ms = 0; atomic_load(&handlers_result) == -1; ms++) {
         if (ms % AGAIN_MS == 0)
-            assert_int_equal(pthread_kill(t->thread, SIGUSR1), 0);
+            OK(pthread_kill(t.thread, SIGUSR1));
         usleep(1000);
     }
 }
 
-static void test_a_handler_while_it_is_taken(void **state)
+TEST_WITH_PAIR(test_a_handler_while_it_is_taken)
 {
-    struct held t;
-    (void)state;
     struct sigaction new = {.sa_handler = handler}, old;
-    assert_int_equal(sigaction(SIGUSR1, &new, &old), 0);
+    OK(sigaction(SIGUSR1, &new, &old));
     atomic_store(&handlers_result, -1);
     atomic_fetch_add(&writer->in_flight[0].n, 1);
     start(&t, "alone: owner is there", 1, takes, NULL);
-    until_handled(&t);
+    until_handled();
     end(&t);
     atomic_fetch_add(&writer->in_flight[0].n, 1);
-    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
-    assert_int_equal(atomic_load(&handlers_result), TAMIS_ERR_THREAD);
-    assert_int_equal(result, TAMIS_ERR_BUSY);
+    OK(sigaction(SIGUSR1, &old, NULL));
+    IS(atomic_load(&handlers_result), TAMIS_ERR_THREAD);
+    IS(result, TAMIS_ERR_BUSY);
     assert_true(is_absent(reader, keys[N - 1]));
     take();
 }
@@ -278,49 +254,29 @@ static int after_commit;
 
 static void take_add_commit_add(void *ctx)
 {
-    (void)ctx;
     take();
-    assert_int_equal(try_to_add(keys[N - 2]), 0);
-    assert_int_equal(atomic_load(&writer->plain), writer->fork_epoch + 1);
+    IS(try_to_add(keys[N - 2]), 0);
+    IS(atomic_load(&writer->plain), writer->fork_epoch + 1);
     result = tamis_writer_commit(writer, 5, NULL);
     after_commit = try_to_add(keys[N - 3]);
 }
 
-static void test_a_handler_amid_a_commit(void **state)
+TEST_WITH_PAIR(test_a_handler_amid_a_commit)
 {
-    struct held t;
-    (void)state;
     struct sigaction new = {.sa_handler = handler}, old;
-    assert_int_equal(sigaction(SIGUSR1, &new, &old), 0);
+    OK(sigaction(SIGUSR1, &new, &old));
     atomic_store(&handlers_result, -1);
     start(&t, "commit: marks taken", 1, take_add_commit_add, NULL);
-    until_handled(&t);
+    until_handled();
     unsigned plain = atomic_load(&writer->plain);
     fail_from_now(CALL_FDATASYNC, EIO);
     end(&t);
     fail_never();
-    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
-    assert_int_equal(atomic_load(&handlers_result), 0);
-    assert_int_equal(plain, NOT_PLAIN);
-    assert_int_equal(result, EIO);
-    assert_int_equal(after_commit, TAMIS_ERR_POISONED);
+    OK(sigaction(SIGUSR1, &old, NULL));
+    IS(atomic_load(&handlers_result), 0);
+    IS(plain, NOT_PLAIN);
+    IS(result, EIO);
+    IS(after_commit, TAMIS_ERR_POISONED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_PAIR(test_taken_amid_a_commit),
-        TEST_WITH_PAIR(test_taken_amid_a_growth),
-        TEST_WITH_PAIR(test_taken_amid_a_seal),
-        TEST_WITH_PAIR(test_a_commit_that_has_begun),
-        TEST_WITH_PAIR(test_a_seal_that_has_begun),
-        TEST_WITH_PAIR(test_an_add_about_to_grow),
-        TEST_WITH_PAIR(test_an_add_not_announced_yet),
-        TEST_WITH_PAIR(test_an_add_in_flight),
-        TEST_WITH_PAIR(test_while_it_is_taken),
-        TEST_WITH_PAIR(test_a_handler_while_it_is_taken),
-        TEST_WITH_PAIR(test_a_handler_amid_a_commit),
-    };
-    return cmocka_run_group_tests_name("interleavings: alone", tests, pair_set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(pair_set_up, test_dir_remove)

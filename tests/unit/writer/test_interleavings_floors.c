@@ -8,7 +8,6 @@
  * there is acknowledged. */
 static void found_before_noted(size_t n_at_once)
 {
-    struct held t;
     uint64_t batch[2] = {keys[N - 1], keys[N - 1]};
     commit(1); /* no mark is left */
     remember_block(0, keys[N - 1]);
@@ -21,24 +20,20 @@ static void found_before_noted(size_t n_at_once)
     assert_false(loss_is_missed(0, keys[N - 1]));
 }
 
-static void test_found_before_noted(void **state)
+TEST_WITH_PAIR(test_found_before_noted)
 {
-    (void)state;
     found_before_noted(1);
 }
 
-static void test_found_before_noted_in_a_batch(void **state)
+TEST_WITH_PAIR(test_found_before_noted_in_a_batch)
 {
-    (void)state;
     found_before_noted(2);
 }
 
 /* The same where growth has left the stage behind meanwhile, so that the other add
  * finds the key in an older stage. */
-static void test_found_in_an_older_stage(void **state)
+TEST_WITH_PAIR(test_found_in_an_older_stage)
 {
-    struct held t;
-    (void)state;
     commit(1);
     remember_block(0, keys[N - 1]);
     start(&t, "add: bits set", 1, add, &keys[N - 1]);
@@ -53,10 +48,8 @@ static void test_found_in_an_older_stage(void **state)
 
 /* A commit takes the marks of a page just before the bits are set: its own does not
  * cover them, and the next one does. */
-static void test_a_commit_just_before_the_bits(void **state)
+TEST_WITH_PAIR(test_a_commit_just_before_the_bits)
 {
-    struct held t;
-    (void)state;
     stage_set_dirty(
         writer->stages[0],
         geometry_block_offset(&writer->stages[0]->stage.geometry, 0, keys[N - 1]) /
@@ -71,17 +64,14 @@ static void test_a_commit_just_before_the_bits(void **state)
 
 static void commit_2(void *ctx)
 {
-    (void)ctx;
     commit(2);
 }
 
 /* An add while a commit takes the marks and counts: it leaves a mark of its own, which
  * the commit does not clear. */
-static void test_an_add_while_a_commit_counts(void **state)
+TEST_WITH_PAIR(test_an_add_while_a_commit_counts)
 {
     const char *places[] = {"commit: marks taken", "commit: pages counted"};
-    struct held t;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         for (uint64_t page = 0; page < writer->stages[0]->stage.n_pages; page++)
             stage_set_dirty(writer->stages[0], page);
@@ -104,16 +94,15 @@ static ssize_t counting_pwrite(int fd, const void *buf, size_t n, off_t offset)
     return real_pwrite(fd, buf, n, offset);
 }
 
-static void test_found_again_and_again(void **state)
+TEST_WITH_PAIR(test_found_again_and_again)
 {
-    (void)state;
     commit(1);
     real_pwrite = io_calls.pwrite;
     io_calls.pwrite = counting_pwrite;
     n_floors_written = 0;
     add_hashes(writer, keys, FIRST);
     commit(2);
-    assert_int_equal(n_floors_written, 0);
+    IS(n_floors_written, 0);
     add(&keys[N - 1]);
     commit(3);
     assert_true(n_floors_written > 0);
@@ -123,10 +112,9 @@ static void test_found_again_and_again(void **state)
 
 /* A page lost the bits of a key. Its writer finds that and fills the page; half-way the
  * page has as many bits as its floors say, and the key's are not among them. */
-static void test_a_reader_while_a_page_is_filled(void **state)
+TEST_WITH_PAIR(test_a_reader_while_a_page_is_filled)
 {
     struct held reads, fills;
-    (void)state;
     commit(1);
     const struct commit c = commit_of(path);
     /* A key whose block is the last one with bits, in one of the page's last words. */
@@ -152,22 +140,8 @@ static void test_a_reader_while_a_page_is_filled(void **state)
     assert_false(is_absent(reader, lost));
     end(&fills);
     assert_false(is_absent(reader, lost));
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     assert_false(is_absent(f, lost));
-    tamis_filter_close(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_PAIR(test_found_before_noted),
-        TEST_WITH_PAIR(test_found_before_noted_in_a_batch),
-        TEST_WITH_PAIR(test_found_in_an_older_stage),
-        TEST_WITH_PAIR(test_a_commit_just_before_the_bits),
-        TEST_WITH_PAIR(test_an_add_while_a_commit_counts),
-        TEST_WITH_PAIR(test_found_again_and_again),
-        TEST_WITH_PAIR(test_a_reader_while_a_page_is_filled),
-    };
-    return cmocka_run_group_tests_name("interleavings: floors", tests, pair_set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(pair_set_up, test_dir_remove)

@@ -1,16 +1,14 @@
 /* Interleavings that chance would take years to find, forced: growth, seals and readers
  * that look anew (SPEC.md R6, R10 and R11) while others add and probe. */
+#include "tests/support/filters.h"
 #include "tests/unit/writer/held_support.h"
-#include "lib/filter/view.h"
 
 /* ---- growth, and adds and probes in flight (R6, R10) ---- */
 
 /* A reader has looked at slot A; then the filter grows, and the key comes into the new
  * stage. That probe may miss the key, which came later; no probe after it may. */
-static void test_growth_after_the_look(void **state)
+TEST_WITH_PAIR(test_growth_after_the_look)
 {
-    struct held t;
-    (void)state;
     start(&t, "probe: view chosen", 1, probe_key, &keys[0]);
     struct view *before = atomic_load(&reader->view);
     grow();
@@ -25,35 +23,30 @@ static void test_growth_after_the_look(void **state)
 
 static void grow_by_adding(void *ctx)
 {
-    (void)ctx;
     grow();
 }
 
 /* The record names the new stage before any key goes there: keys that come meanwhile
  * go to the old one, and readers see both. */
-static void test_adds_before_a_stage_is_used(void **state)
+TEST_WITH_PAIR(test_adds_before_a_stage_is_used)
 {
-    struct held t;
-    (void)state;
     remember_block(0, keys[N - 1]);
     start(&t, "grow: record written", 1, grow_by_adding, NULL);
-    assert_int_equal(commit_of(path).n_stages, 2);
+    IS(commit_of(path).n_stages, 2);
     writer->stages[0]->n_full_bits =
         UINT64_MAX; /* else it would wait to grow it, too */
     add(&keys[N - 1]);
     assert_false(is_absent(reader, keys[N - 1]));
     end(&t);
     commit(1);
-    assert_int_equal(count_absent(reader, keys, FIRST), 0);
+    IS(count_absent(reader, keys, FIRST), 0);
     assert_false(is_absent(reader, keys[N - 1]));
     assert_false(loss_is_missed(0, keys[N - 1]));
 }
 
 /* An add that chose its stage before growth sets its bits afterwards. */
-static void test_growth_under_an_add(void **state)
+TEST_WITH_PAIR(test_growth_under_an_add)
 {
-    struct held t;
-    (void)state;
     remember_block(0, keys[N - 1]);
     start(&t, "add: stage chosen", 1, add, &keys[N - 1]);
     grow();
@@ -61,11 +54,11 @@ static void test_growth_under_an_add(void **state)
     commit(1);
     grow(); /* which would settle the first stage, were the add not in flight */
     commit(2);
-    assert_int_equal(commit_of(path).n_settled, 0);
+    IS(commit_of(path).n_settled, 0);
     end(&t);
     commit(3);
     commit(4);
-    assert_int_equal(commit_of(path).n_settled, 2);
+    IS(commit_of(path).n_settled, 2);
     struct tamis_filter *f = open_filter(path);
     assert_false(is_absent(f, keys[N - 1]));
     assert_false(is_absent(f, keys[N - 2]));
@@ -75,22 +68,19 @@ static void test_growth_under_an_add(void **state)
 
 static void fill_stage(void *ctx)
 {
-    (void)ctx;
     add_hashes(writer, keys + FIRST, 200);
 }
 
 /* Two threads find the stage full: it is followed by one. */
-static void test_two_growths(void **state)
+TEST_WITH_PAIR(test_two_growths)
 {
-    struct held t;
-    (void)state;
     start(&t, "add: stage full", 1, fill_stage, NULL);
-    assert_int_equal(writer_grow(writer), 0);
-    assert_int_equal(atomic_load(&writer->n_stages), 2);
+    IS(writer_grow(writer), 0);
+    IS(atomic_load(&writer->n_stages), 2);
     end(&t);
-    assert_int_equal(atomic_load(&writer->n_stages), 2);
+    IS(atomic_load(&writer->n_stages), 2);
     commit(1);
-    assert_int_equal(count_absent(reader, keys, FIRST + 200), 0);
+    IS(count_absent(reader, keys, FIRST + 200), 0);
 }
 
 /* ---- seal (R11) ---- */
@@ -99,80 +89,70 @@ static _Atomic bool is_sealed;
 
 static void seal(void *ctx)
 {
-    (void)ctx;
-    assert_int_equal(tamis_writer_seal(writer, 5, NULL, NULL), 0);
+    OK(tamis_writer_seal(writer, 5, NULL, NULL));
     atomic_store(&is_sealed, true);
 }
 
 /* The seal waits for an add that is in flight, and digests what it sets. */
-static void test_a_seal_under_an_add(void **state)
+TEST_WITH_PAIR(test_a_seal_under_an_add)
 {
     struct held adds, seals;
-    (void)state;
     atomic_store(&is_sealed, false);
     start(&adds, "add: page looked at", 1, add, &keys[N - 1]);
     start(&seals, "seal: adds are told", 1, seal, NULL);
-    assert_int_equal(tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag,
-                                             &keys[N - 2], 1),
-                     TAMIS_ERR_SEALED);
+    IS(tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, &keys[N - 2],
+                               1),
+       TAMIS_ERR_SEALED);
     let_go(&seals);
     usleep(20000);
     assert_false(atomic_load(&is_sealed));
     end(&adds);
-    assert_int_equal(pthread_join(seals.thread, NULL), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, FIRST), 0);
+    OK(pthread_join(seals.thread, NULL));
+    FILTER f = open_filter(path);
+    IS(count_absent(f, keys, FIRST), 0);
     assert_false(is_absent(f, keys[N - 1]));
-    struct tamis_verify report;
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    tamis_filter_close(f);
+    verified(f);
 }
 
 /* Slot A says sealed, slot B does not yet: a power cut may undo that, and a reader
  * watches on. */
-static void test_a_reader_amid_a_seal(void **state)
+TEST_WITH_PAIR(test_a_reader_amid_a_seal)
 {
-    struct held t;
-    (void)state;
     start(&t, "commit: slot A written", 1, seal, NULL);
-    assert_int_equal(count_absent(reader, keys, FIRST), 0);
+    IS(count_absent(reader, keys, FIRST), 0);
     assert_non_null(atomic_load(&reader->view)->live_sequence);
     end(&t);
-    assert_int_equal(count_absent(reader, keys, FIRST), 0);
+    IS(count_absent(reader, keys, FIRST), 0);
 }
 
 /* ---- threads that bring one view up to the file (R6) ---- */
 
 /* The header of a commit comes in parts after that of a later one. */
-static void test_two_refreshes(void **state)
+TEST_WITH_PAIR(test_two_refreshes)
 {
     struct tamis_key key = tamis_key_of_hash(reader->tag, keys[0]);
-    struct held t;
     enum tamis_reason why;
-    (void)state;
     commit(5);
     start(&t, "refresh: header judged", 1, probe_key, &keys[0]);
     t.at = "refresh: watermark raised";
     commit(9);
     filter_probe_from(reader, 9, 0, &key, &why);
-    assert_int_equal(why, TAMIS_HIT);
+    IS(why, TAMIS_HIT);
     let_go(&t);
     while (sem_wait(&t.there) != 0)
         ;
     filter_probe_from(reader, 9, 0, &key, &why);
-    assert_int_equal(why, TAMIS_HIT);
+    IS(why, TAMIS_HIT);
     filter_probe_from(reader, 10, 0, &key, &why);
-    assert_int_equal(why, TAMIS_BEHIND);
+    IS(why, TAMIS_BEHIND);
     end(&t);
     filter_probe_from(reader, 9, 0, &key, &why);
-    assert_int_equal(why, TAMIS_HIT);
+    IS(why, TAMIS_HIT);
 }
 
 /* A view of two stages, made before the filter grew to three, is not published. */
-static void test_an_overtaken_refresh(void **state)
+TEST_WITH_PAIR(test_an_overtaken_refresh)
 {
-    struct held t;
-    (void)state;
     grow();
     start(&t, "refresh: view made", 1, probe_key, &keys[0]);
     grow();
@@ -190,43 +170,22 @@ static void test_an_overtaken_refresh(void **state)
  * refuses, too. */
 static void refreshes_by_an_older_copy(bool watermark)
 {
-    struct held t;
-    enum tamis_reason why;
     grow();
     start(&t, "refresh: view made", 1, probe_key, &keys[0]);
     struct view *v = atomic_load(&reader->view);
     atomic_fetch_add(watermark ? &v->watermark : &v->sequence, 9);
     end(&t);
-    assert_int_equal(ask(reader, keys[N - 1], &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_UNREADABLE);
+    IS(why_of(reader, keys[N - 1]), TAMIS_UNREADABLE);
 }
 
-static void test_a_refresh_by_an_older_sequence(void **state)
+TEST_WITH_PAIR(test_a_refresh_by_an_older_sequence)
 {
-    (void)state;
     refreshes_by_an_older_copy(false);
 }
 
-static void test_a_refresh_by_an_older_watermark(void **state)
+TEST_WITH_PAIR(test_a_refresh_by_an_older_watermark)
 {
-    (void)state;
     refreshes_by_an_older_copy(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_PAIR(test_growth_after_the_look),
-        TEST_WITH_PAIR(test_adds_before_a_stage_is_used),
-        TEST_WITH_PAIR(test_growth_under_an_add),
-        TEST_WITH_PAIR(test_two_growths),
-        TEST_WITH_PAIR(test_a_seal_under_an_add),
-        TEST_WITH_PAIR(test_a_reader_amid_a_seal),
-        TEST_WITH_PAIR(test_two_refreshes),
-        TEST_WITH_PAIR(test_an_overtaken_refresh),
-        TEST_WITH_PAIR(test_a_refresh_by_an_older_sequence),
-        TEST_WITH_PAIR(test_a_refresh_by_an_older_watermark),
-    };
-    return cmocka_run_group_tests_name("interleavings: growth", tests, pair_set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(pair_set_up, test_dir_remove)

@@ -3,8 +3,7 @@
  * older copy then comes back in its place, which no probe may take for the file. */
 #include "tests/support/still_clock.h"
 #include "tests/unit/writer/held_support.h"
-#include "tests/support/reason.h"
-#include "lib/filter/view.h"
+#include "tests/support/filters.h"
 
 static bool quick(void)
 {
@@ -14,7 +13,7 @@ static bool quick(void)
 /* Every page is checked. */
 static void verify(void)
 {
-    assert_int_equal(tamis_filter_verify(reader, &(struct tamis_verify){0}, NULL), 0);
+    OK(tamis_filter_verify(reader, &(struct tamis_verify){0}, NULL));
 }
 
 static uint8_t *older;
@@ -34,15 +33,13 @@ static void put_back(void)
 static void expect_refusal(void)
 {
     assert_false(quick());
-    assert_int_equal(reason_of(reader, keys[N - 1]), TAMIS_UNREADABLE);
+    IS(why_of(reader, keys[N - 1]), TAMIS_UNREADABLE);
     assert_false(quick());
 }
 
 /* The thread that noted the later header has not offered the view again. */
-static void test_a_later_header_is_noted(void **state)
+TEST_WITH_PAIR(test_a_later_header_is_noted)
 {
-    struct held t;
-    (void)state;
     verify();
     assert_false(is_absent(reader, keys[0]));
     assert_true(quick());
@@ -56,10 +53,8 @@ static void test_a_later_header_is_noted(void **state)
 }
 
 /* The thread that offers the view judged it before the later header came. */
-static void test_a_later_header_amid_an_offer(void **state)
+TEST_WITH_PAIR(test_a_later_header_amid_an_offer)
 {
-    struct held t;
-    (void)state;
     verify();
     remember_file();
     quick_end(); /* else there is nothing to offer */
@@ -73,10 +68,8 @@ static void test_a_later_header_amid_an_offer(void **state)
 
 /* A view of two stages is offered as soon as it is published. Then its publisher
  * inherits from the view before that a later header was seen. */
-static void test_a_fresh_view_is_offered(void **state)
+TEST_WITH_PAIR(test_a_fresh_view_is_offered)
 {
-    struct held t;
-    (void)state;
     grow();
     start(&t, "refresh: view published", 1, probe_key, &keys[0]);
     struct view *v = atomic_load(&reader->view);
@@ -88,13 +81,4 @@ static void test_a_fresh_view_is_offered(void **state)
     expect_refusal();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_PAIR(test_a_later_header_is_noted),
-        TEST_WITH_PAIR(test_a_later_header_amid_an_offer),
-        TEST_WITH_PAIR(test_a_fresh_view_is_offered),
-    };
-    return cmocka_run_group_tests_name("interleavings: quick", tests, pair_set_up,
-                                       test_dir_remove);
-}
+RUN_TESTS(pair_set_up, test_dir_remove)

@@ -3,8 +3,6 @@
  * acknowledged is lost. */
 #include "tests/support/one_file.h"
 
-#include <setjmp.h>
-
 enum { FIRST = 1000, N = 6 * FIRST };
 
 static uint64_t keys[N];
@@ -25,22 +23,22 @@ static int syncing(int fd)
 
 static int set_up(void **state)
 {
-    (void)state;
     random_hashes(keys, N);
     writer = fresh(FIRST);
     add_hashes(writer, keys, FIRST / 2);
-    assert_int_equal(tamis_writer_commit(writer, 7, NULL), 0);
+    OK(tamis_writer_commit(writer, 7, NULL));
     io_calls.fdatasync = syncing;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     io_calls.fdatasync = fdatasync;
     in_sync = NULL;
     return 0;
 }
+
+#define TEST_WITH_ALARM(name) TEST_WITH(set_up, tear_down, name)
 
 static int add(size_t i)
 {
@@ -67,70 +65,55 @@ static bool growth_is_left(void)
 /* The half that was committed is there. */
 static void reopens(void)
 {
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, FIRST / 2), 0);
-    tamis_filter_close(f);
+    all_there(path, keys, FIRST / 2);
     writer = open_writer(path);
-    assert_int_equal(tamis_writer_watermark(writer), 7);
-    assert_int_equal(tamis_writer_close(writer), 0);
+    IS(tamis_writer_watermark(writer), 7);
+    OK(tamis_writer_close(writer));
 }
 
 static void refuses_and_closes(void)
 {
     struct tamis_filter_info info;
-    assert_int_equal(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
-    assert_int_equal(tamis_writer_info(writer, &info), TAMIS_ERR_THREAD);
-    assert_int_equal(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
-    assert_int_equal(tamis_writer_one_thread(writer), TAMIS_ERR_THREAD);
-    assert_int_equal(tamis_writer_close(writer), TAMIS_ERR_POISONED);
+    IS(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
+    IS(tamis_writer_info(writer, &info), TAMIS_ERR_THREAD);
+    IS(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
+    IS(tamis_writer_one_thread(writer), TAMIS_ERR_THREAD);
+    IS(tamis_writer_close(writer), TAMIS_ERR_POISONED);
     reopens();
 }
 
-static void test_a_jump_out_of_growth(void **state)
+TEST_WITH_ALARM(test_a_jump_out_of_growth)
 {
-    (void)state;
     assert_true(growth_is_left());
     for (size_t i = 0; i < N; i++) /* into the stage that is full */
-        assert_int_equal(add(i), 0);
+        IS(add(i), 0);
     refuses_and_closes();
 }
 
-static void test_a_jump_out_of_growth_of_a_lone_writer(void **state)
+TEST_WITH_ALARM(test_a_jump_out_of_growth_of_a_lone_writer)
 {
-    (void)state;
-    assert_int_equal(tamis_writer_one_thread(writer), 0);
+    OK(tamis_writer_one_thread(writer));
     assert_true(growth_is_left());
-    assert_int_equal(add(0), TAMIS_ERR_THREAD);
+    IS(add(0), TAMIS_ERR_THREAD);
     refuses_and_closes();
 }
 
 static void add_the_last(void)
 {
-    assert_int_equal(add(N - 1), 0);
+    IS(add(N - 1), 0);
 }
 
-static void test_a_handler_adds_during_growth(void **state)
+TEST_WITH_ALARM(test_a_handler_adds_during_growth)
 {
-    (void)state;
     in_sync = add_the_last;
     add_hashes(writer, keys, N - 1);
     assert_null(in_sync);
-    assert_int_equal(tamis_writer_commit(writer, 9, NULL), 0);
-    assert_int_equal(tamis_writer_close(writer), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys, N), 0);
-    tamis_filter_close(f);
+    commit_and_close(writer, 9);
+    all_there(path, keys, N);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_jump_out_of_growth),
-        TEST(test_a_jump_out_of_growth_of_a_lone_writer),
-        TEST(test_a_handler_adds_during_growth),
-    };
     alarm(20); /* a call that waits for itself waits for ever */
-    return cmocka_run_group_tests(tests, one_file_create, test_dir_remove);
+    return run_listed_tests(one_file_create, test_dir_remove);
 }

@@ -1,10 +1,7 @@
 /* No key is ever lost: long random sequences of everything that can happen to a
  * filter, against the exact list of keys, over the whole range of parameters, with
  * readers of every age open all the while. TAMIS_SEED=n repeats a run. */
-#include "tests/support/support.h"
-
-#include <math.h>
-#include <time.h>
+#include "tests/support/filters.h"
 
 enum {
     MAX_KEYS = 30000,
@@ -77,13 +74,13 @@ static void check_keys(struct world *t, struct reader *r, size_t from, size_t to
         size_t n = to - from < 256 ? to - from : 256;
         for (size_t i = 0; i < n; i++)
             hashes[i] = t->items[from + i].hash;
-        assert_int_equal(count_absent(r->f, hashes, n), 0);
+        IS(count_absent(r->f, hashes, n), 0);
         const struct item *one = &t->items[from + random_below(n)];
         struct tamis_key key =
             tamis_key_of(&t->domain, pool + one->offset, one->length);
         enum tamis_reason why;
-        assert_int_equal(tamis_filter_probe(r->f, &key, &why), TAMIS_MAYBE);
-        assert_int_equal(why, TAMIS_HIT);
+        IS(tamis_filter_probe(r->f, &key, &why), TAMIS_MAYBE);
+        IS(why, TAMIS_HIT);
         from += n;
     }
 }
@@ -112,8 +109,7 @@ static void check_use(struct world *t, struct tamis_filter *f)
 {
     enum { N = 2000 };
     uint64_t hashes[N];
-    struct tamis_filter_info info;
-    assert_int_equal(tamis_filter_info(f, &info), 0);
+    struct tamis_filter_info info = filter_info(f);
     random_hashes(hashes, N);
     double error = info.expected_error;
     if (!info.over_target)
@@ -147,8 +143,7 @@ static void step_add(struct world *t, size_t n)
         *k = t->n && random_below(10) == 0 ? t->items[random_below(t->n)] : new_item(t);
         hashes[i] = k->hash;
         if (n == 1)
-            assert_int_equal(tamis_writer_add_key(t->w, pool + k->offset, k->length),
-                             0);
+            OK(tamis_writer_add_key(t->w, pool + k->offset, k->length));
     }
     if (n > 1)
         add_hashes(t->w, hashes, n);
@@ -160,18 +155,18 @@ static void step_commit(struct world *t)
     if (!t->w)
         return;
     t->watermark += random_below(3);
-    assert_int_equal(tamis_writer_commit(t->w, t->watermark, NULL), 0);
+    OK(tamis_writer_commit(t->w, t->watermark, NULL));
     t->n_committed = t->n;
 }
 
 static void step_close_or_open(struct world *t)
 {
     if (t->w) {
-        assert_int_equal(tamis_writer_close(t->w), 0);
+        OK(tamis_writer_close(t->w));
         t->w = NULL;
     } else if (!t->sealed) {
         t->w = open_writer(t->path);
-        assert_int_equal(tamis_writer_watermark(t->w), t->watermark);
+        IS(tamis_writer_watermark(t->w), t->watermark);
     }
 }
 
@@ -198,12 +193,10 @@ static void step_reader(struct world *t)
 {
     struct reader *r = &t->readers[random_below(MAX_READERS)];
     if (r >= &t->readers[t->n_readers]) {
-        struct tamis_filter_options opt = {.size = sizeof opt,
-                                           .check = (enum tamis_check)random_below(4),
-                                           .domain = &t->domain};
         r = &t->readers[t->n_readers++];
         r->n_known = SIZE_MAX;
-        assert_int_equal(tamis_filter_open(t->path, &opt, &r->f, NULL), 0);
+        r->f = OPEN_AS(t->path, .check = (enum tamis_check)random_below(4),
+                       .domain = &t->domain);
     } else if (random_below(4) == 0) {
         tamis_filter_close(r->f);
         *r = t->readers[--t->n_readers];
@@ -215,8 +208,8 @@ static void step_seal(struct world *t)
     uint64_t n_damaged;
     if (!t->w)
         return;
-    assert_int_equal(tamis_writer_seal(t->w, t->watermark, &n_damaged, NULL), 0);
-    assert_int_equal(n_damaged, 0);
+    OK(tamis_writer_seal(t->w, t->watermark, &n_damaged, NULL));
+    IS(n_damaged, 0);
     t->n_committed = t->n;
     t->sealed = true;
     step_close_or_open(t);
@@ -232,23 +225,21 @@ static void step_build(struct world *t)
         .memory_limit = random_below(2) ? 4096 : 0,
         .spool_dir = test_dir,
     };
-    struct tamis_builder *b;
-    struct tamis_verify report;
     char path[1024];
     snprintf(path, sizeof path, "%s/built %u", test_dir, t->n_copies++);
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
+    struct tamis_builder *b = builder_made(&opt);
     for (size_t i = 0; i < t->n; i++) {
         const struct item *k = &t->items[i];
         int err = i % 3 ? tamis_builder_add_hashes(b, t->domain.tag, &k->hash, 1)
                         : tamis_builder_add_key(b, pool + k->offset, k->length);
-        assert_int_equal(err, 0);
+        IS(err, 0);
     }
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
+    OK(tamis_builder_finish_file(b, path, NULL));
     tamis_builder_free(b);
     struct reader built = {open_filter(path), SIZE_MAX};
     check_keys(t, &built, 0, t->n);
     check_use(t, built.f);
-    assert_int_equal(tamis_filter_verify(built.f, &report, NULL), 0);
+    verified(built.f);
     tamis_filter_close(built.f);
     unlink(path);
 }
@@ -271,7 +262,7 @@ static void begin(struct world *t)
         .size = sizeof opt, .growth = t->growth, .domain = &t->domain};
     snprintf(t->path, sizeof t->path, "%s/live %llu", test_dir,
              (unsigned long long)round_seed);
-    assert_int_equal(tamis_writer_create(t->path, &opt, &t->w, NULL), 0);
+    OK(tamis_writer_create(t->path, &opt, &t->w, NULL));
 }
 
 static void step(struct world *t)
@@ -304,11 +295,9 @@ static void step(struct world *t)
 static void finish(struct world *t)
 {
     struct tamis_filter *f = open_filter(t->path);
-    struct tamis_verify report;
     check_all(t);
     check_use(t, f);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    assert_int_equal(report.n_damaged, 0);
+    IS(verified(f).n_damaged, 0);
     tamis_filter_close(f);
     for (size_t i = 0; i < t->n_readers; i++)
         tamis_filter_close(t->readers[i].f);
@@ -317,12 +306,11 @@ static void finish(struct world *t)
     free(t->items);
 }
 
-static void test_no_key_is_ever_lost(void **state)
+TEST_WITH_FAULTS(test_no_key_is_ever_lost)
 {
     time_t end = time(NULL) + by_form(0, 4);
     size_t n_keys = 0;
     unsigned n;
-    (void)state;
     for (n = 0; n < LEAST_ROUNDS || time(NULL) < end; n++) {
         struct world t;
         random_state = round_seed = seed + n;
@@ -343,10 +331,4 @@ static void test_no_key_is_ever_lost(void **state)
            (unsigned long long)seed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_no_key_is_ever_lost),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

@@ -1,22 +1,20 @@
 /* Settling (SPEC.md R17): which stages of an open filter get digests and when, adds in
  * flight, and in which order digests and records become durable. */
+#include "tests/support/filters.h"
 #include "tests/unit/writer/settle_support.h"
 
-#include <pthread.h>
+#include <semaphore.h>
 
 /* ---- what is settled, and when ---- */
 
-static void test_a_commit_settles_what_was_left(void **state)
+TEST_WITH_FAULTS(test_a_commit_settles_what_was_left)
 {
-    (void)state;
     struct tamis_writer *w = grown();
-    struct tamis_filter_info info;
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     struct commit c = commit_of(path);
-    assert_int_equal(c.n_settled, STAGES - 1);
-    assert_int_equal(c.compat, COMMIT_COMPAT_SETTLED);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_int_equal(info.n_settled, STAGES - 1);
+    IS(c.n_settled, STAGES - 1);
+    IS(c.compat, COMMIT_COMPAT_SETTLED);
+    IS(writer_info(w).n_settled, STAGES - 1);
     for (uint32_t i = 0; i < STAGES; i++) {
         const struct stage_desc *d = &c.stages[i];
         assert_true(d->digests_offset == 0 && d->root == 0);
@@ -25,113 +23,99 @@ static void test_a_commit_settles_what_was_left(void **state)
                     (i < STAGES - 1 && d->length > PAGE_BYTES));
         assert_true(atomic_load(&w->stages[i]->drained) == (i < STAGES - 1));
     }
-    assert_int_equal(n_damaged(), 0);
-    assert_int_equal(n_absent(), 0);
+    IS(n_damaged(), 0);
+    IS(n_absent(), 0);
     uint64_t sequence = c.sequence;
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    OK(tamis_writer_commit(w, 2, NULL));
     c = commit_of(path);
-    assert_int_equal(c.sequence, sequence + 1);
-    assert_int_equal(c.n_settled, STAGES - 1);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(commit_of(path).n_settled, STAGES - 1);
+    IS(c.sequence, sequence + 1);
+    IS(c.n_settled, STAGES - 1);
+    OK(tamis_writer_close(w));
+    IS(commit_of(path).n_settled, STAGES - 1);
     /* And by its floors, as a reader without the feature reads it. */
     forget_digests();
-    assert_int_equal(n_damaged(), 0);
-    assert_int_equal(n_absent(), 0);
+    IS(n_damaged(), 0);
+    IS(n_absent(), 0);
 }
 
 /* Without a commit in between growth settles, too, but for the stage that it leaves;
  * and its record has both slots. */
-static void test_growth_settles_what_was_left_before(void **state)
+TEST_WITH_FAULTS(test_growth_settles_what_was_left_before)
 {
-    (void)state;
     struct tamis_writer *w = grown();
-    assert_int_equal(w->commit.n_settled, STAGES - 2);
+    IS(w->commit.n_settled, STAGES - 2);
     size_t n;
     uint8_t *file = file_read(path, &n);
     const size_t at = offsetof(struct commit_disk, n_settled);
-    assert_int_equal(file[PAGE_BYTES + at], STAGES - 2);
-    assert_int_equal(file[2 * PAGE_BYTES + at], STAGES - 2);
+    IS(file[PAGE_BYTES + at], STAGES - 2);
+    IS(file[2 * PAGE_BYTES + at], STAGES - 2);
     free(file);
-    assert_int_equal(tamis_writer_close(w), 0); /* a commit, too */
-    assert_int_equal(commit_of(path).n_settled, STAGES - 1);
-    assert_int_equal(n_absent(), 0);
+    OK(tamis_writer_close(w)); /* a commit, too */
+    IS(commit_of(path).n_settled, STAGES - 1);
+    IS(n_absent(), 0);
 }
 
 /* Stages of a writer that did not know how. */
-static void test_a_session_settles_at_its_start(void **state)
+TEST_WITH_FAULTS(test_a_session_settles_at_its_start)
 {
-    (void)state;
     make_settled();
     struct commit before = commit_of(path);
     forget_digests();
     struct tamis_writer *w = open_writer(path);
     struct commit c = commit_of(path);
-    assert_int_equal(c.n_settled, STAGES - 1);
+    IS(c.n_settled, STAGES - 1);
     for (size_t i = 0; i < STAGES - 1; i++) {
         assert_true(c.stages[i].settled_root == before.stages[i].settled_root);
         if (c.stages[i].settled_offset) /* never the same place */
             assert_true(c.stages[i].settled_offset >= before.committed_bytes);
     }
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_damaged(), 0);
-    assert_int_equal(n_absent(), 0);
+    OK(tamis_writer_close(w));
+    IS(n_damaged(), 0);
+    IS(n_absent(), 0);
 }
 
 /* Digests of digests. */
-static void test_a_stage_of_many_pages(void **state)
+TEST_WITH_FAULTS(test_a_stage_of_many_pages)
 {
     enum { LARGE = 2200 * 1000 };
-    (void)state;
-    uint64_t *many = malloc(2 * LARGE * sizeof *many);
+    FREED uint64_t *many = malloc(2 * LARGE * sizeof *many);
     assert_non_null(many);
     random_hashes(many, 2 * LARGE);
-    struct tamis_writer *w = fresh(LARGE);
+    WRITER w = fresh(LARGE);
     add_hashes(w, many, LARGE + LARGE / 8);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     struct commit c = commit_of(path);
-    assert_int_equal(c.n_settled, 1);
+    IS(c.n_settled, 1);
     assert_true(digests_bytes(c.stages[0].length / PAGE_BYTES) > 2 * PAGE_BYTES);
-    assert_int_equal(n_damaged(), 0);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, many, LARGE), 0);
-    tamis_filter_close(f);
+    IS(n_damaged(), 0);
+    all_there(path, many, LARGE);
     /* A page of level 1 fails, and with it those that it speaks of. */
     uint8_t byte = 0x5a;
     file_poke(path, c.stages[0].settled_offset + 100, &byte, 1);
-    assert_int_equal(n_damaged(), DIGESTS_PER_PAGE);
-    f = open_filter(path);
-    assert_int_equal(count_absent(f, many, LARGE), 0);
-    tamis_filter_close(f);
+    IS(n_damaged(), DIGESTS_PER_PAGE);
+    all_there(path, many, LARGE);
     uint64_t n_lost;
-    assert_int_equal(tamis_writer_seal(w, 1, &n_lost, NULL), 0);
-    assert_int_equal(n_lost, DIGESTS_PER_PAGE);
-    assert_int_equal(n_damaged(), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    free(many);
+    OK(tamis_writer_seal(w, 1, &n_lost, NULL));
+    IS(n_lost, DIGESTS_PER_PAGE);
+    IS(n_damaged(), 0);
 }
 
 /* ---- adds in flight ---- */
 
 static struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
     const struct kernel *kernel;
     uint64_t held; /* the hash whose add is held up */
-    bool there, go;
-} gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+    sem_t there, go;
+} gate;
 
 /* An add that has chosen its stage and has set nothing yet. */
 static uint32_t slow_block_add(uint8_t *block, uint32_t words, uint64_t h)
 {
-    pthread_mutex_lock(&gate.mutex);
     if (h == gate.held) {
-        gate.there = true;
-        pthread_cond_broadcast(&gate.cond);
-        while (!gate.go)
-            pthread_cond_wait(&gate.cond, &gate.mutex);
+        sem_post(&gate.there);
+        while (sem_wait(&gate.go) != 0)
+            ;
     }
-    pthread_mutex_unlock(&gate.mutex);
     return gate.kernel->block_add(block, words, h);
 }
 
@@ -152,68 +136,53 @@ static void hold_an_add(bool shared)
 {
     struct kernel slow;
     pthread_t thread;
-    struct tamis_writer *w = fresh(200);
+    WRITER w = fresh(200);
     gate.kernel = w->kernel;
     slow = *w->kernel;
     slow.block_add = slow_block_add;
     gate.held = random_u64();
-    gate.there = gate.go = false;
+    sem_init(&gate.there, 0, 0);
+    sem_init(&gate.go, 0, 0);
     w->kernel = &slow;
     if (shared)
         take_stripes(w);
-    assert_int_equal(pthread_create(&thread, NULL, add_held, w), 0);
-    pthread_mutex_lock(&gate.mutex);
-    while (!gate.there)
-        pthread_cond_wait(&gate.cond, &gate.mutex);
-    pthread_mutex_unlock(&gate.mutex);
+    OK(pthread_create(&thread, NULL, add_held, w));
+    while (sem_wait(&gate.there) != 0)
+        ;
     if (shared)
         take_stripes(w); /* and gives them back */
     for (size_t i = 0; i < 1000; i += 100) {
         add_hashes(w, keys + i, 100);
-        assert_int_equal(tamis_writer_commit(w, i, NULL), 0);
+        OK(tamis_writer_commit(w, i, NULL));
     }
     assert_true(atomic_load(&w->n_stages) > 2);
-    assert_int_equal(commit_of(path).n_settled, 0);
-    assert_int_equal(n_damaged(), 0);
-    pthread_mutex_lock(&gate.mutex);
-    gate.go = true;
-    pthread_cond_broadcast(&gate.cond);
-    pthread_mutex_unlock(&gate.mutex);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(tamis_writer_commit(w, 1000, NULL), 0);
-    assert_int_equal(commit_of(path).n_settled, atomic_load(&w->n_stages) - 1);
-    assert_int_equal(n_damaged(), 0);
-    struct tamis_filter *f = open_filter(path);
-    enum tamis_reason why;
-    assert_int_equal(ask(f, gate.held, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_HIT);
-    assert_int_equal(count_absent(f, keys, 1000), 0);
-    tamis_filter_close(f);
+    IS(commit_of(path).n_settled, 0);
+    IS(n_damaged(), 0);
+    sem_post(&gate.go);
+    OK(pthread_join(thread, NULL));
+    OK(tamis_writer_commit(w, 1000, NULL));
+    IS(commit_of(path).n_settled, atomic_load(&w->n_stages) - 1);
+    IS(n_damaged(), 0);
+    FILTER f = open_filter(path);
+    IS(why_of(f, gate.held), TAMIS_HIT);
+    IS(count_absent(f, keys, 1000), 0);
     w->kernel = gate.kernel;
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
-static void test_not_while_an_add_is_in_flight(void **state)
+TEST_WITH_FAULTS(test_not_while_an_add_is_in_flight)
 {
-    (void)state;
     hold_an_add(false);
-}
-
-static void test_nor_in_a_shared_stripe(void **state)
-{
-    (void)state;
-    hold_an_add(true);
+    hold_an_add(true); /* nor in a shared stripe */
 }
 
 /* A stripe that is never seen empty, but moves on; and a shared one, which empties.
  * Each of them is looked at, the first and the last, too. */
-static void test_a_busy_stripe_does_not_stop_it(void **state)
+TEST_WITH_FAULTS(test_a_busy_stripe_does_not_stop_it)
 {
     static const size_t stripes[] = {0, 3, N_STRIPES - 1, N_STRIPES,
                                      N_STRIPES + N_SHARED - 1};
-    (void)state;
-    for (size_t i = 0; i < sizeof stripes / sizeof stripes[0]; i++) {
-        struct tamis_writer *w = grown();
+    for (size_t i = 0; i < N_OF(stripes); i++) {
+        WRITER w = grown();
         _Atomic uint32_t *n = &w->in_flight[stripes[i]].n;
         bool shared = stripes[i] >= N_STRIPES;
         atomic_store(n, shared ? 2 : 7); /* adds of two threads */
@@ -221,14 +190,13 @@ static void test_a_busy_stripe_does_not_stop_it(void **state)
         for (int left = shared ? 2 : 1; left > 0; left--) {
             if (shared)
                 atomic_store(n, (uint32_t)left);
-            assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-            assert_int_equal(commit_of(path).n_settled, STAGES - 2);
+            OK(tamis_writer_commit(w, 1, NULL));
+            IS(commit_of(path).n_settled, STAGES - 2);
         }
         atomic_store(n, shared ? 0 : 9);
-        assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-        assert_int_equal(commit_of(path).n_settled, STAGES - 1);
+        OK(tamis_writer_commit(w, 2, NULL));
+        IS(commit_of(path).n_settled, STAGES - 1);
         atomic_store(n, shared ? 0 : 10);
-        assert_int_equal(tamis_writer_close(w), 0);
     }
 }
 
@@ -262,85 +230,66 @@ static int watched_fdatasync(int fd)
 
 /* The bits and digests of a stage are durable before any record names them, and both
  * records before the commit is acknowledged. */
-static void test_digests_before_their_record(void **state)
+TEST_WITH_FAULTS(test_digests_before_their_record)
 {
-    (void)state;
-    struct tamis_writer *w = grown();
+    WRITER w = grown();
     order.calls = io_calls;
     order.area_dirty = order.broken = false;
     order.n_syncs = 0;
     io_calls.pwrite = watched_pwrite;
     io_calls.fdatasync = watched_fdatasync;
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     io_calls = order.calls;
-    assert_int_equal(commit_of(path).n_settled, STAGES - 1);
+    IS(commit_of(path).n_settled, STAGES - 1);
     assert_true(commit_of(path).stages[STAGES - 2].settled_offset != 0);
     assert_false(order.broken);
-    assert_int_equal(order.n_syncs, 3); /* slot B, too (R2) */
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(order.n_syncs, 3); /* slot B, too (R2) */
 }
 
 /* No space for digests is no reason to fail a commit, and its record names nothing of
  * them: a reader refuses a record that does. */
-static void test_no_space_for_digests(void **state)
+TEST_WITH_FAULTS(test_no_space_for_digests)
 {
-    (void)state;
     struct tamis_writer *w = grown();
     uint64_t n_bytes;
-    assert_int_equal(io_size(w->guard.fd, &n_bytes), 0);
+    OK(io_size(w->guard.fd, &n_bytes));
     for (int i = 0; i < 3; i++) {
         uint64_t now;
         if (i == 0)
             fail_from_now(CALL_FALLOCATE, ENOSPC);
         else if (i == 1)
             fail_once(CALL_PWRITE, 1, ENOSPC); /* the digests come first */
-        assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+        OK(tamis_writer_commit(w, 1, NULL));
         fail_never();
-        assert_int_equal(commit_of(path).n_settled, STAGES - 2 + (i == 2));
-        assert_int_equal(io_size(w->guard.fd, &now), 0);
+        IS(commit_of(path).n_settled, STAGES - 2 + (i == 2));
+        OK(io_size(w->guard.fd, &now));
         assert_true((now == n_bytes) == (i < 2));
     }
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_absent(), 0);
+    OK(tamis_writer_close(w));
+    IS(n_absent(), 0);
 }
 
 /* A crash with the digests written and no record that names them: they are dead space.
  */
-static void test_a_crash_before_the_record(void **state)
+TEST_WITH_FAULTS(test_a_crash_before_the_record)
 {
-    (void)state;
     struct tamis_writer *w = grown();
     uint64_t n_bytes, now;
-    assert_int_equal(io_size(w->guard.fd, &n_bytes), 0);
+    OK(io_size(w->guard.fd, &n_bytes));
     fail_once(CALL_FDATASYNC, 1, EIO);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), EIO);
-    assert_int_equal(io_size(w->guard.fd, &now), 0);
+    IS(tamis_writer_commit(w, 1, NULL), EIO);
+    OK(io_size(w->guard.fd, &now));
     assert_true(now > n_bytes);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
-    assert_int_equal(commit_of(path).n_settled, STAGES - 2);
-    assert_int_equal(n_absent(), 0);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(commit_of(path).n_settled, STAGES - 2);
+    IS(n_absent(), 0);
     w = open_writer(path);
     struct commit c = commit_of(path);
-    assert_int_equal(c.n_settled, STAGES - 1);
+    IS(c.n_settled, STAGES - 1);
     assert_true(c.stages[STAGES - 2].settled_offset >= now);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_damaged(), 0);
-    assert_int_equal(n_absent(), 0);
+    OK(tamis_writer_close(w));
+    IS(n_damaged(), 0);
+    IS(n_absent(), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_a_commit_settles_what_was_left),
-        TEST_WITH_FAULTS(test_growth_settles_what_was_left_before),
-        TEST_WITH_FAULTS(test_a_session_settles_at_its_start),
-        TEST_WITH_FAULTS(test_a_stage_of_many_pages),
-        TEST_WITH_FAULTS(test_not_while_an_add_is_in_flight),
-        TEST_WITH_FAULTS(test_nor_in_a_shared_stripe),
-        TEST_WITH_FAULTS(test_a_busy_stripe_does_not_stop_it),
-        TEST_WITH_FAULTS(test_digests_before_their_record),
-        TEST_WITH_FAULTS(test_no_space_for_digests),
-        TEST_WITH_FAULTS(test_a_crash_before_the_record),
-    };
-    return cmocka_run_group_tests_name("settle", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -1,8 +1,7 @@
 /* Settled stages that are damaged (SPEC.md R17): what digests find that floors do not,
  * for readers and for the next writer. */
+#include "tests/support/filters.h"
 #include "tests/unit/writer/settle_support.h"
-
-#include <sys/mman.h>
 
 /* ---- damage ---- */
 
@@ -17,126 +16,115 @@ static void turn_sector(uint64_t at)
     free(file);
 }
 
-static void test_replaced_bits(void **state)
+TEST_WITH_FAULTS(test_replaced_bits)
 {
-    (void)state;
     for (uint32_t i = 0; i < STAGES - 1; i++) {
         make_settled();
-        struct commit c = commit_of(path);
-        turn_sector(c.stages[i].offset + SECTOR_BYTES);
-        assert_int_equal(n_damaged(), 1);
-        assert_int_equal(n_absent(), 0);
+        turn_sector(commit_of(path).stages[i].offset + SECTOR_BYTES);
+        IS(n_damaged(), 1);
+        IS(n_absent(), 0);
         forget_digests(); /* floors alone lose keys */
-        assert_int_equal(n_damaged(), 0);
+        IS(n_damaged(), 0);
         assert_true(n_absent() > 0);
     }
 }
 
 /* A sector with its floors, as both were at an earlier commit, under the newest slots.
  */
-static void test_put_back_with_its_floors(void **state)
+TEST_WITH_FAULTS(test_put_back_with_its_floors)
 {
-    (void)state;
     size_t n_old;
     struct tamis_writer *w = fresh(N);
     add_hashes(w, keys, N / 2);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     uint8_t *old = file_read(path, &n_old);
     add_hashes(w, keys + N / 2, N - N / 2);
     uint64_t more[N / 2];
     random_hashes(more, N / 2);
     add_hashes(w, more, N / 2);
-    assert_int_equal(atomic_load(&w->n_stages), 2);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(atomic_load(&w->n_stages), 2);
+    commit_and_close(w, 2);
     const struct stage_desc d = commit_of(path).stages[0];
     file_poke(path, d.offset, old + d.offset, SECTOR_BYTES);
     file_poke(path, d.floors_offset, old + d.floors_offset, SECTOR_BYTES);
     free(old);
-    assert_int_equal(n_damaged(), 1);
-    assert_int_equal(n_absent(), 0);
+    IS(n_damaged(), 1);
+    IS(n_absent(), 0);
     forget_digests();
-    assert_int_equal(n_damaged(), 0);
+    IS(n_damaged(), 0);
     assert_true(n_absent() > 0);
 }
 
 /* A page that lost bits before its stage was settled gets no digest that it has. */
-static void test_damage_is_not_digested(void **state)
+TEST_WITH_FAULTS(test_damage_is_not_digested)
 {
-    (void)state;
     uint8_t zeros[SECTOR_BYTES] = {0};
     for (int committed = 0; committed < 2; committed++) {
         struct tamis_writer *w = fresh(200);
         add_hashes(w, keys, 150);
-        assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+        OK(tamis_writer_commit(w, 1, NULL));
         if (committed) { /* full, and its floors are those of the newest bits */
             add_hashes(w, keys + 150, 100);
             pthread_mutex_lock(&w->mutex);
             settle_note(w);
             w->noted[5] = 1, w->in_flight[5].n = 1; /* not yet */
             pthread_mutex_unlock(&w->mutex);
-            assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-            assert_int_equal(commit_of(path).n_settled, 0);
+            OK(tamis_writer_commit(w, 2, NULL));
+            IS(commit_of(path).n_settled, 0);
             w->in_flight[5].n = 2;
         }
         file_poke(path, commit_of(path).stages[0].offset, zeros, sizeof zeros);
         add_hashes(w, keys + 250, 750);
-        assert_int_equal(tamis_writer_commit(w, 3, NULL), 0);
+        OK(tamis_writer_commit(w, 3, NULL));
         assert_true(commit_of(path).n_settled > 0);
         assert_true(n_damaged() > 0);
-        struct tamis_filter *f = open_filter(path);
-        assert_int_equal(count_absent(f, keys, 1000), 0);
+        FILTER f = open_filter(path);
+        IS(count_absent(f, keys, 1000), 0);
         tamis_filter_close(f);
-        assert_int_equal(tamis_writer_close(w), 0);
+        OK(tamis_writer_close(w));
         forget_digests();
         assert_true(n_damaged() > 0);
         f = open_filter(path);
-        assert_int_equal(count_absent(f, keys, 1000), 0);
-        tamis_filter_close(f);
+        IS(count_absent(f, keys, 1000), 0);
     }
 }
 
 /* A reader from before sees that there are digests now. */
-static void test_a_reader_notices(void **state)
+TEST_WITH_FAULTS(test_a_reader_notices)
 {
-    (void)state;
     make_settled();
     forget_digests();
     struct tamis_filter *f = open_filter(path);
-    struct tamis_writer *w = open_writer(path);
+    WRITER w = open_writer(path);
     turn_sector(commit_of(path).stages[STAGES - 2].offset);
-    assert_int_equal(count_absent(f, keys, N), 0);
+    IS(count_absent(f, keys, N), 0);
     tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
 }
 
 /* And keeps those that it knows when a writer without the feature takes them back. */
-static void test_a_reader_keeps_its_digests(void **state)
+TEST_WITH_FAULTS(test_a_reader_keeps_its_digests)
 {
-    (void)state;
     make_settled();
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     for (int i = 0; i < 200; i++) { /* so often that no reader could map anew */
         forget_digests();
-        assert_int_equal(count_absent(f, keys, 10), 0);
-        assert_int_equal(tamis_writer_close(open_writer(path)), 0);
-        assert_int_equal(count_absent(f, keys, 10), 0);
+        IS(count_absent(f, keys, 10), 0);
+        OK(tamis_writer_close(open_writer(path)));
+        IS(count_absent(f, keys, 10), 0);
     }
     forget_digests();
     turn_sector(commit_of(path).stages[STAGES - 2].offset);
     struct tamis_verify report;
     tamis_filter_verify(f, &report, NULL);
-    assert_int_equal(report.n_damaged, 1);
-    assert_int_equal(count_absent(f, keys, N), 0);
-    tamis_filter_close(f);
+    IS(report.n_damaged, 1);
+    IS(count_absent(f, keys, N), 0);
 }
 
 /* ---- writers of a damaged file ---- */
 
 /* Rotten floors of a settled stage are counted anew, but for pages that fail. */
-static void test_recovery_goes_by_digests(void **state)
+TEST_WITH_FAULTS(test_recovery_goes_by_digests)
 {
-    (void)state;
     for (uint8_t clean = 0; clean < 2; clean++) {
         make_settled();
         struct commit c = commit_of(path);
@@ -145,47 +133,45 @@ static void test_recovery_goes_by_digests(void **state)
         file_poke(path, c.stages[STAGES - 2].floors_offset, zeros, sizeof zeros);
         file_poke(path, c.stages[0].floors_offset, zeros, sizeof zeros);
         c.clean = clean;
-        put_slots(&c);
+        put_slots(path, &c);
         struct tamis_writer *w = open_writer(path);
-        assert_int_equal(tamis_writer_close(w), 0);
-        assert_int_equal(commit_of(path).n_settled, STAGES - 1);
-        assert_int_equal(n_damaged(), 1);
-        assert_int_equal(n_absent(), 0);
+        OK(tamis_writer_close(w));
+        IS(commit_of(path).n_settled, STAGES - 1);
+        IS(n_damaged(), 1);
+        IS(n_absent(), 0);
         forget_digests(); /* the floors say the same now */
-        assert_int_equal(n_damaged(), 1);
-        assert_int_equal(n_absent(), 0);
+        IS(n_damaged(), 1);
+        IS(n_absent(), 0);
     }
 }
 
-static void test_a_seal_goes_by_digests(void **state)
+TEST_WITH_FAULTS(test_a_seal_goes_by_digests)
 {
-    (void)state;
     for (int same_session = 0; same_session < 2; same_session++) {
         uint64_t n = 0;
         struct tamis_writer *w = NULL;
         if (same_session) {
             w = grown();
-            assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+            OK(tamis_writer_commit(w, 1, NULL));
         } else {
             make_settled();
         }
         turn_sector(commit_of(path).stages[STAGES - 2].offset);
         if (!same_session)
             w = open_writer(path);
-        assert_int_equal(tamis_writer_seal(w, 2, &n, NULL), 0);
-        assert_int_equal(n, 1);
-        assert_int_equal(tamis_writer_close(w), 0);
+        OK(tamis_writer_seal(w, 2, &n, NULL));
+        IS(n, 1);
+        OK(tamis_writer_close(w));
         struct commit c = commit_of(path);
         assert_true(c.state == STATE_SEALED && c.compat == 0 && c.n_settled == 0);
-        assert_int_equal(n_damaged(), 0);
-        assert_int_equal(n_absent(), 0);
+        IS(n_damaged(), 0);
+        IS(n_absent(), 0);
     }
 }
 
 /* A page that failed once stays bad, should it have its digest again. */
-static void test_a_seal_believes_no_page_that_failed(void **state)
+TEST_WITH_FAULTS(test_a_seal_believes_no_page_that_failed)
 {
-    (void)state;
     uint64_t n = 0;
     uint8_t page[PAGE_BYTES], zeros[PAGE_BYTES] = {0};
     make_settled();
@@ -195,44 +181,28 @@ static void test_a_seal_believes_no_page_that_failed(void **state)
     file_poke(path, at, zeros, sizeof zeros);
     assert_false(stage_page_good(&w->stages[STAGES - 2]->stage, 0));
     file_poke(path, at, page, sizeof page);
-    assert_int_equal(tamis_writer_seal(w, 2, &n, NULL), 0);
-    assert_int_equal(n, 1);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_absent(), 0);
+    OK(tamis_writer_seal(w, 2, &n, NULL));
+    IS(n, 1);
+    OK(tamis_writer_close(w));
+    IS(n_absent(), 0);
 }
 
 static void *no_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
-    (void)at, (void)n, (void)prot, (void)flags, (void)fd, (void)offset;
     return errno = ENODEV, MAP_FAILED;
 }
 
 /* A seal that cannot map the digests fails, and the file is as it was. */
-static void test_a_seal_without_the_digests(void **state)
+TEST_WITH_FAULTS(test_a_seal_without_the_digests)
 {
-    (void)state;
     make_settled();
     struct tamis_writer *w = open_writer(path);
     io_calls.mmap = no_mmap;
-    assert_int_equal(tamis_writer_seal(w, 2, NULL, NULL), ENODEV);
+    IS(tamis_writer_seal(w, 2, NULL, NULL), ENODEV);
     io_calls.mmap = mmap;
-    assert_int_equal(commit_of(path).state, STATE_OPEN);
+    IS(commit_of(path).state, STATE_OPEN);
     tamis_writer_close(w);
-    assert_int_equal(n_absent(), 0);
+    IS(n_absent(), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_replaced_bits),
-        TEST_WITH_FAULTS(test_put_back_with_its_floors),
-        TEST_WITH_FAULTS(test_damage_is_not_digested),
-        TEST_WITH_FAULTS(test_a_reader_notices),
-        TEST_WITH_FAULTS(test_a_reader_keeps_its_digests),
-        TEST_WITH_FAULTS(test_recovery_goes_by_digests),
-        TEST_WITH_FAULTS(test_a_seal_goes_by_digests),
-        TEST_WITH_FAULTS(test_a_seal_believes_no_page_that_failed),
-        TEST_WITH_FAULTS(test_a_seal_without_the_digests),
-    };
-    return cmocka_run_group_tests_name("settle damage", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

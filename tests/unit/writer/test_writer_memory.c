@@ -4,7 +4,6 @@
 #include "lib/writer/inside.h"
 
 #include <malloc.h>
-#include <sys/mman.h>
 
 enum { N = 4000 };
 
@@ -55,49 +54,76 @@ static void open_use_close(void)
         int err = tamis_writer_open(path, &w, NULL);
         io_calls.mmap = calls_before.mmap;
         if (!err)
-            assert_int_equal(tamis_writer_close(w), 0);
-        assert_int_equal(n_mappings(), 0);
+            OK(tamis_writer_close(w));
+        IS(n_mappings(), 0);
     }
     w = fresh(300);
     add_hashes(w, keys, N);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    OK(tamis_writer_commit(w, 1, NULL));
     fail_once(CALL_FDATASYNC, 1, EIO);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), EIO);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_commit(w, 1, NULL), EIO);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
     fail_never();
     w = fresh(50000);
     add_hashes(w, keys, N);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    seal_and_close(w, 1);
     w = fresh(500);
     fail_once(CALL_FDATASYNC, 2, EIO); /* a seal that the next writer settles */
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), EIO);
-    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_seal(w, 1, NULL, NULL), EIO);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
     fail_never();
-    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
-    assert_int_equal(faults[CALL_FDATASYNC].n, 2);
-    assert_int_equal(tamis_writer_close(fresh(300)), 0);
+    writer_refused(path, TAMIS_ERR_SEALED);
+    IS(faults[CALL_FDATASYNC].n, 2);
+    OK(tamis_writer_close(fresh(300)));
 }
 
-static void test_memory_is_given_back(void **state)
+/* Nothing is left of a writer that was closed, or could not be opened. */
+TEST_WITH_FAULTS(test_nothing_is_left)
 {
-    (void)state;
-    assert_int_equal(tamis_writer_close(fresh(300)), 0);
+    struct tamis_writer *w;
+    size_t n_fds = n_open_descriptors();
+    IS(n_mappings(), 0);
+    w = fresh(500);
+    add_hashes(w, keys, N);
+    assert_true(n_mappings() > 2);
+    OK(tamis_writer_close(w));
+    IS(n_mappings(), 0);
+    IS(n_open_descriptors(), n_fds);
+    for (unsigned long nth = 1; nth < 4; nth++) {
+        fail_once(CALL_FDATASYNC, nth, EIO);
+        int err = tamis_writer_open(path, &w, NULL);
+        fail_never();
+        if (!err)
+            OK(tamis_writer_close(w));
+        IS(n_mappings(), 0);
+        IS(n_open_descriptors(), n_fds);
+    }
+    /* The lock, too: even where a copy of the descriptor is left. */
+    w = open_writer(path);
+    FD copy = dup(w->guard.fd);
+    assert_true(copy >= 0);
+    OK(tamis_writer_close(w));
+    OK(tamis_writer_open(path, &w, NULL));
+    OK(tamis_writer_close(w));
+}
+
+TEST_WITH_FAULTS(test_memory_is_given_back)
+{
+    OK(tamis_writer_close(fresh(300)));
     for (int i = 0; i < 10; i++)
         open_use_close(); /* what is allocated once, and malloc()'s own caches */
     size_t before = allocated();
     for (int i = 0; i < 3; i++)
         open_use_close();
-    assert_int_equal(allocated(), before);
+    IS(allocated(), before);
 }
 
 /* Each array of a stage has room for all its pages, whatever their number. */
-static void test_room_for_every_page(void **state)
+TEST_WITH_FAULTS(test_room_for_every_page)
 {
-    (void)state;
     uint64_t n_pages = 0;
     for (uint64_t capacity = 1000; capacity < 2000 * 1000; capacity += capacity / 60) {
-        struct tamis_writer *w = fresh(capacity);
+        WRITER w = fresh(capacity);
         const struct writer_stage *s = w->stages[0];
         size_t words = (size_t)(s->stage.n_pages + 63) / 64;
         assert_true(malloc_usable_size(s->dirty) >= words * 8);
@@ -105,55 +131,10 @@ static void test_room_for_every_page(void **state)
         size_t pages = (size_t)(s->stage.n_pages + 31) / 32;
         assert_true(malloc_usable_size(s->stage.pages) >= pages * 8);
         n_pages = s->stage.n_pages;
-        assert_int_equal(tamis_writer_close(w), 0);
     }
     assert_true(n_pages > 500);
 }
 
-/* Nothing is left of a writer that was closed, or could not be opened. */
-static void test_nothing_is_left(void **state)
-{
-    struct tamis_writer *w;
-    (void)state;
-    size_t n_fds = n_open_descriptors();
-    assert_int_equal(n_mappings(), 0);
-    w = fresh(500);
-    add_hashes(w, keys, N);
-    assert_true(n_mappings() > 2);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(n_mappings(), 0);
-    assert_int_equal(n_open_descriptors(), n_fds);
-    for (unsigned long nth = 1; nth < 4; nth++) {
-        fail_once(CALL_FDATASYNC, nth, EIO);
-        int err = tamis_writer_open(path, &w, NULL);
-        fail_never();
-        if (!err)
-            assert_int_equal(tamis_writer_close(w), 0);
-        assert_int_equal(n_mappings(), 0);
-        assert_int_equal(n_open_descriptors(), n_fds);
-    }
-    /* The lock, too: even where a copy of the descriptor is left. */
-    w = open_writer(path);
-    int copy = dup(w->guard.fd);
-    assert_true(copy >= 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(tamis_writer_open(path, &w, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    close(copy);
-}
+SET_UP(one_file_create, random_hashes(keys, N))
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N);
-    return one_file_create(state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_WITH_FAULTS(test_nothing_is_left),
-        TEST_WITH_FAULTS(test_memory_is_given_back),
-        TEST_WITH_FAULTS(test_room_for_every_page),
-    };
-    return cmocka_run_group_tests_name("writer memory", tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

@@ -1,21 +1,15 @@
 /* Opening and creating for writing: options and their ranges, one writer at a time,
  * space for what is there (R5). */
-#include "tests/support/support.h"
-
-#include <math.h>
+#include "tests/support/filters.h"
 
 enum { N_KEYS = 50 * 1000 };
 static uint64_t keys[N_KEYS];
 
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 /* ---- options ---- */
 
-static void test_growth_is_checked(void **state)
+TEST(test_growth_is_checked)
 {
     static const struct tamis_growth bad[] = {
         {.error = 0.51},
@@ -33,12 +27,10 @@ static void test_growth_is_checked(void **state)
         {.first_capacity = ~0ULL}};
     struct tamis_writer *w;
     struct tamis_diag diag;
-    (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < N_OF(bad); i++) {
         struct tamis_writer_options opt = {.size = sizeof opt, .growth = bad[i]};
         w = (void *)1;
-        assert_int_equal(tamis_writer_create(path_of("bad"), &opt, &w, &diag),
-                         TAMIS_ERR_RANGE);
+        IS(tamis_writer_create(path_of("bad"), &opt, &w, &diag), TAMIS_ERR_RANGE);
         assert_null(w);
         assert_non_null(strstr(diag.what, "0.5..0.95"));
         assert_false(exists(path_of("bad")));
@@ -47,108 +39,91 @@ static void test_growth_is_checked(void **state)
         {0.5, 16, 0.5, 1}, {1e-8, 1.25, 0.95, 2}, {0, 0, 0, 0}};
     for (size_t i = 0; i < 3; i++) {
         struct tamis_writer_options opt = {.size = sizeof opt, .growth = edges[i]};
-        assert_int_equal(tamis_writer_create(path_of("edge"), &opt, &w, NULL), 0);
+        OK(tamis_writer_create(path_of("edge"), &opt, &w, NULL));
         add_hashes(w, keys, 100);
-        assert_int_equal(tamis_writer_close(w), 0);
-        struct tamis_filter *f = open_filter(path_of("edge"));
-        assert_int_equal(count_absent(f, keys, 100), 0);
-        tamis_filter_close(f);
+        OK(tamis_writer_close(w));
+        all_there(path_of("edge"), keys, 100);
         unlink(path_of("edge"));
     }
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-    struct tamis_filter_info info;
-    struct tamis_writer *w;
-    (void)state;
-    assert_int_equal(tamis_writer_create(path_of("defaults"), NULL, &w, NULL), 0);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
+    WRITER w = writer_made(path_of("defaults"), NULL);
+    struct tamis_filter_info info = writer_info(w);
     assert_true(info.growth.error == 0.01 && info.growth.factor == 1.9);
     assert_true(info.growth.tightening == 0.85);
-    assert_int_equal(info.growth.first_capacity, 50000);
-    assert_int_equal(info.name_bytes + info.binding_bytes, 0);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(info.growth.first_capacity, 50000);
+    IS(info.name_bytes + info.binding_bytes, 0);
 }
 
-static void test_names_and_places(void **state)
+TEST(test_names_and_places)
 {
     static const char name[8192] = "a name with a NUL in it";
-    const struct tamis_writer_options good = {.size = sizeof good};
     struct tamis_domain odd = {.hash_id = 2, .seed = 5, .tag = 1};
-    struct tamis_writer_options bad[6];
+    const size_t size = sizeof(struct tamis_writer_options);
+    const struct tamis_writer_options bad[] = {
+        {.size = size, .identity.name = "", .identity.name_bytes = 0},
+        {.size = size, .identity.name = name, .identity.name_bytes = 256},
+        {.size = size, .identity.name = name, .identity.name_bytes = 24},
+        {.size = size, .identity.binding = name, .identity.binding_bytes = 65},
+        {.size = size, .domain = &odd},
+        {.size = 1},
+    };
     struct tamis_writer *w;
-    (void)state;
-    for (size_t i = 0; i < 6; i++)
-        bad[i] = good;
-    bad[0].identity.name = "", bad[0].identity.name_bytes = 0;
-    bad[1].identity.name = name, bad[1].identity.name_bytes = 256;
-    bad[2].identity.name = name, bad[2].identity.name_bytes = 24;
-    bad[3].identity.binding = name, bad[3].identity.binding_bytes = 65;
-    bad[4].domain = &odd;
-    bad[5].size = 1;
-    for (size_t i = 0; i < 6; i++)
-        assert_int_equal(tamis_writer_create(path_of("bad"), &bad[i], &w, NULL),
-                         TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_writer_create(path_of("no/dir"), NULL, &w, NULL), ENOENT);
-    assert_int_equal(tamis_writer_create(test_dir, NULL, &w, NULL), TAMIS_ERR_EXISTS);
+    for (size_t i = 0; i < N_OF(bad); i++)
+        IS(tamis_writer_create(path_of("bad"), &bad[i], &w, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_writer_create(path_of("no/dir"), NULL, &w, NULL), ENOENT);
+    IS(tamis_writer_create(test_dir, NULL, &w, NULL), TAMIS_ERR_EXISTS);
     file_write(path_of("taken"), name, sizeof name);
     size_t n_files = count_files(test_dir);
-    assert_int_equal(tamis_writer_create(path_of("taken"), NULL, &w, NULL),
-                     TAMIS_ERR_EXISTS);
+    IS(tamis_writer_create(path_of("taken"), NULL, &w, NULL), TAMIS_ERR_EXISTS);
     assert_null(w);
-    assert_int_equal(count_files(test_dir), n_files);
+    IS(count_files(test_dir), n_files);
     /* Opening never creates, and takes nothing else for a filter. */
-    assert_int_equal(tamis_writer_open(path_of("none"), &w, NULL), ENOENT);
+    writer_refused(path_of("none"), ENOENT);
     assert_false(exists(path_of("none")));
-    assert_int_equal(tamis_writer_open(path_of("taken"), &w, NULL),
-                     TAMIS_ERR_NOT_TAMIS);
-    assert_int_equal(tamis_writer_open(test_dir, &w, NULL), EISDIR);
+    writer_refused(path_of("taken"), TAMIS_ERR_NOT_TAMIS);
+    writer_refused(test_dir, EISDIR);
 }
 
 /* Options just inside the limits, and a domain that is half right. */
-static void test_the_limits_of_options(void **state)
+TEST(test_the_limits_of_options)
 {
     static const uint8_t binding[64] = {1, 2, 3, [63] = 64};
     struct tamis_domain domain, half;
-    struct tamis_filter_info info;
-    struct tamis_writer *w;
-    (void)state;
     char name[255];
     memset(name, 'n', sizeof name);
-    assert_int_equal(tamis_domain_init(&domain, 1, 77), 0);
+    IS(tamis_domain_init(&domain, 1, 77), 0);
     struct tamis_writer_options opt = {.size = sizeof opt,
                                        .domain = &domain,
                                        .identity.name = name,
                                        .identity.name_bytes = sizeof name,
                                        .identity.binding = binding,
                                        .identity.binding_bytes = sizeof binding};
-    assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL), 0);
-    assert_int_equal(tamis_writer_domain(w).tag, domain.tag);
-    assert_int_equal(tamis_writer_close(w), 0);
+    struct tamis_writer *w = writer_made(path_of("limits"), &opt);
+    IS(tamis_writer_domain(w).tag, domain.tag);
+    OK(tamis_writer_close(w));
     w = open_writer(path_of("limits"));
-    assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_int_equal(info.binding_bytes, sizeof binding);
+    struct tamis_filter_info info = writer_info(w);
+    IS(info.binding_bytes, sizeof binding);
     assert_memory_equal(info.binding, binding, sizeof binding);
-    assert_int_equal(info.name_bytes, sizeof name);
-    assert_int_equal(tamis_writer_close(w), 0);
+    IS(info.name_bytes, sizeof name);
+    OK(tamis_writer_close(w));
     unlink(path_of("limits"));
     opt.domain = &half;
     half = domain, half.tag ^= 1; /* a known hash, not its tag */
-    assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL),
-                     TAMIS_ERR_RANGE);
+    IS(tamis_writer_create(path_of("limits"), &opt, &w, NULL), TAMIS_ERR_RANGE);
     half = domain, half.hash_id = 2, half.tag = hash_domain_tag(2, 77);
-    assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL),
-                     TAMIS_ERR_RANGE);
+    IS(tamis_writer_create(path_of("limits"), &opt, &w, NULL), TAMIS_ERR_RANGE);
     assert_false(exists(path_of("limits")));
 }
 
 /* A creation that any of its calls fails leaves nothing, and says which error it was.
  */
-static void test_a_creation_that_fails(void **state)
+TEST_WITH_FAULTS(test_a_creation_that_fails)
 {
     struct tamis_writer *w;
-    (void)state;
     size_t n_files = count_files(test_dir);
     for (int call = 0; call < N_CALLS; call++) {
         unsigned long nth = 0;
@@ -158,57 +133,84 @@ static void test_a_creation_that_fails(void **state)
             fail_once((enum call)call, ++nth, call == CALL_FALLOCATE ? ENOSPC : EIO);
             err = tamis_writer_create(path_of("failing"), NULL, &w, NULL);
             if (err) {
-                assert_int_equal(err, faults[call].error);
+                IS(err, faults[call].error);
                 assert_null(w);
                 if (exists(path_of("failing"))) { /* created, but not opened */
                     fail_never();
-                    assert_int_equal(
-                        tamis_writer_close(open_writer(path_of("failing"))), 0);
+                    OK(tamis_writer_close(open_writer(path_of("failing"))));
                     unlink(path_of("failing"));
                 }
-                assert_int_equal(count_files(test_dir), n_files);
+                IS(count_files(test_dir), n_files);
             }
         } while (err);
         assert_true(nth > 1); /* there was such a call */
         fail_never();
-        assert_int_equal(tamis_writer_close(w), 0);
+        OK(tamis_writer_close(w));
         unlink(path_of("failing"));
     }
 }
 
-/* A built filter is a sealed one. */
-static void test_built_filters_take_no_writer(void **state)
+/* ---- the required watermark ---- */
+
+/* A copy with holes: the space comes first, or an error before anything is written. */
+TEST_WITH_FAULTS(test_a_copy_with_holes)
 {
-    struct tamis_builder *b;
-    struct tamis_writer *w;
-    (void)state;
-    assert_int_equal(tamis_builder_create(NULL, &b, NULL), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path_of("built"), NULL), 0);
+    const char *path = path_of("holed");
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 10000);
+    struct tamis_diag diag;
+    struct stat st;
+    OK(tamis_writer_close(w));
+    struct commit c = commit_of(path);
+    FD fd = open(path, O_RDWR | O_CLOEXEC);
+    OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                 (off_t)c.stages[0].offset, (off_t)c.stages[0].length));
+    fail_never(); /* counts anew */
+    fail_from_now(CALL_FALLOCATE, ENOSPC);
+    IS(tamis_writer_open(path, &w, &diag), ENOSPC);
+    assert_non_null(strstr(diag.what, "space"));
+    IS(faults[CALL_PWRITE].n, 0);
+    IS(commit_of(path).sequence, c.sequence);
+    /* A file system that can't be asked is no reason to stop. */
+    fail_from_now(CALL_FALLOCATE, EOPNOTSUPP);
+    w = open_writer(path);
+    OK(tamis_writer_close(w));
+    OK(fstat(fd, &st));
+    assert_true((uint64_t)st.st_blocks * 512 < c.stages[0].length);
+    fail_never();
+    w = open_writer(path);
+    OK(fstat(fd, &st));
+    assert_true((uint64_t)st.st_blocks * 512 >= c.stages[0].length);
+    add_hashes(w, keys, 10000);
+    OK(tamis_writer_close(w));
+}
+
+/* A built filter is a sealed one. */
+TEST(test_built_filters_take_no_writer)
+{
+    struct tamis_builder *b = builder_made(NULL);
+    OK(tamis_builder_finish_file(b, path_of("built"), NULL));
     tamis_builder_free(b);
-    assert_int_equal(tamis_writer_open(path_of("built"), &w, NULL), TAMIS_ERR_SEALED);
+    writer_refused(path_of("built"), TAMIS_ERR_SEALED);
 }
 
 /* ---- one writer ---- */
 
-static void test_second_writer_is_told_who_holds_it(void **state)
+TEST(test_second_writer_is_told_who_holds_it)
 {
     struct tamis_writer *w = create_writer(path_of("busy"), 0.01, 2, 1000), *second;
     struct tamis_diag diag;
     char pid[32];
-    (void)state;
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     for (int i = 0; i < 2; i++) {
         second = (void *)1;
-        assert_int_equal(tamis_writer_open(path_of("busy"), &second, &diag),
-                         TAMIS_ERR_BUSY);
+        IS(tamis_writer_open(path_of("busy"), &second, &diag), TAMIS_ERR_BUSY);
         assert_null(second);
         assert_non_null(strstr(diag.what, pid));
         assert_non_null(strstr(diag.file, "busy"));
     }
     add_hashes(w, keys, 100); /* the first goes on */
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(tamis_writer_close(open_writer(path_of("busy"))), 0);
+    commit_and_close(w, 1);
+    OK(tamis_writer_close(open_writer(path_of("busy"))));
 }
 
 static int open_in_child(void *ctx)
@@ -218,65 +220,13 @@ static int open_in_child(void *ctx)
     return err == (*(int *)ctx) ? 0 : 1;
 }
 
-static void test_writers_of_two_processes(void **state)
+TEST(test_writers_of_two_processes)
 {
     struct tamis_writer *w = create_writer(path_of("other"), 0.01, 2, 1000);
-    (void)state;
     in_child(open_in_child, &(int){TAMIS_ERR_BUSY});
-    assert_int_equal(tamis_writer_close(w), 0);
+    OK(tamis_writer_close(w));
     in_child(open_in_child, &(int){0}); /* and it ends without closing */
-    assert_int_equal(tamis_writer_close(open_writer(path_of("other"))), 0);
+    OK(tamis_writer_close(open_writer(path_of("other"))));
 }
 
-/* ---- the required watermark ---- */
-
-/* A copy with holes: the space comes first, or an error before anything is written. */
-static void test_a_copy_with_holes(void **state)
-{
-    const char *path = path_of("holed");
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 10000);
-    struct tamis_diag diag;
-    struct stat st;
-    (void)state;
-    assert_int_equal(tamis_writer_close(w), 0);
-    struct commit c = commit_of(path);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                               (off_t)c.stages[0].offset, (off_t)c.stages[0].length),
-                     0);
-    fail_never(); /* counts anew */
-    fail_from_now(CALL_FALLOCATE, ENOSPC);
-    assert_int_equal(tamis_writer_open(path, &w, &diag), ENOSPC);
-    assert_non_null(strstr(diag.what, "space"));
-    assert_int_equal(faults[CALL_PWRITE].n, 0);
-    assert_int_equal(commit_of(path).sequence, c.sequence);
-    /* A file system that can't be asked is no reason to stop. */
-    fail_from_now(CALL_FALLOCATE, EOPNOTSUPP);
-    w = open_writer(path);
-    assert_int_equal(tamis_writer_close(w), 0);
-    assert_int_equal(fstat(fd, &st), 0);
-    assert_true((uint64_t)st.st_blocks * 512 < c.stages[0].length);
-    fail_never();
-    w = open_writer(path);
-    assert_int_equal(fstat(fd, &st), 0);
-    assert_true((uint64_t)st.st_blocks * 512 >= c.stages[0].length);
-    add_hashes(w, keys, 10000);
-    assert_int_equal(tamis_writer_close(w), 0);
-    close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growth_is_checked),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_names_and_places),
-        cmocka_unit_test(test_the_limits_of_options),
-        TEST_WITH_FAULTS(test_a_creation_that_fails),
-        TEST_WITH_FAULTS(test_a_copy_with_holes),
-        cmocka_unit_test(test_built_filters_take_no_writer),
-        cmocka_unit_test(test_second_writer_is_told_who_holds_it),
-        cmocka_unit_test(test_writers_of_two_processes),
-    };
-    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)

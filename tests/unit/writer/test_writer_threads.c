@@ -1,11 +1,7 @@
 /* One writer, many threads: adds, growth, commits, probes, facts, readers that come
  * and go, and a seal among them (R10). What returned is in, and is never ABSENT.
  * Runs under TSan too, which checks what luck may hide here. */
-#include "tests/support/support.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <time.h>
+#include "tests/support/filters.h"
 
 enum {
     N_ADDERS = 4,
@@ -47,9 +43,12 @@ static int tear_down(void **state)
     return test_dir_remove(state);
 }
 
+static pthread_t adders[N_ADDERS];
+
 static void begin(const char *name, uint64_t first_capacity)
 {
     snprintf(all.path, sizeof all.path, "%s", path_of(name));
+    unlink(all.path);
     all.w = create_writer(all.path, 0.01, 2, first_capacity);
     all.f = open_filter(all.path);
     atomic_store(&all.stop, false);
@@ -102,7 +101,6 @@ static void *adder(void *arg)
 
 static void *committer(void *arg)
 {
-    (void)arg;
     while (!atomic_load(&all.stop)) {
         uint64_t next_mark = atomic_load(&all.watermark) + 1;
         int err = tamis_writer_commit(all.w, next_mark, NULL);
@@ -145,11 +143,10 @@ static void *visitor(void *arg)
     while (!atomic_load(&all.stop)) {
         struct tamis_filter_options opt = {.size = sizeof opt,
                                            .check = (enum tamis_check)(next(&s) % 4)};
-        struct tamis_filter *f = NULL;
+        FILTER f = NULL;
         CHECK(tamis_filter_open(all.path, &opt, &f, NULL) == 0);
         for (int i = 0; f && i < 20; i++)
             probe_some(f, &s);
-        tamis_filter_close(f);
     }
     return NULL;
 }
@@ -159,7 +156,6 @@ static void *observer(void *arg)
 {
     uint64_t sequence = 0, watermark = 0;
     uint32_t n_stages = 0;
-    (void)arg;
     while (!atomic_load(&all.stop)) {
         struct tamis_filter_info info;
         struct tamis_stage_info stage;
@@ -178,105 +174,96 @@ static void *observer(void *arg)
     return NULL;
 }
 
-static void check_threads(void)
-{
-    if (atomic_load(&failed_line))
-        fail_msg("a thread's check failed in line %d", atomic_load(&failed_line));
-}
-
 static void expect_all_done(struct tamis_filter *f)
 {
     for (size_t i = 0; i < N_ADDERS; i++)
-        assert_int_equal(count_absent(f, keys + i * n_each, done_of(i)), 0);
+        IS(count_absent(f, keys + i * n_each, done_of(i)), 0);
+}
+
+static void start_adders(void)
+{
+    for (uintptr_t i = 0; i < N_ADDERS; i++)
+        OK(pthread_create(&adders[i], NULL, adder, (void *)i));
+}
+
+static void join_adders(void)
+{
+    for (size_t i = 0; i < N_ADDERS; i++)
+        pthread_join(adders[i], NULL);
+}
+
+/* All threads have ended; what they added is there. */
+static void end(void)
+{
+    if (atomic_load(&failed_line))
+        fail_msg("a thread's check failed in line %d", atomic_load(&failed_line));
+    expect_all_done(all.f);
+    tamis_filter_close(all.f);
+    OK(tamis_writer_close(all.w));
 }
 
 /* ---- the tests ---- */
 
-static void test_everything_at_once(void **state)
+TEST(test_everything_at_once)
 {
     void *(*const others[])(void *) = {committer, prober, prober, visitor, observer};
-    enum { N_OTHERS = sizeof others / sizeof others[0] };
-    pthread_t adders[N_ADDERS], rest[N_OTHERS];
-    struct tamis_verify report;
+    pthread_t rest[N_OF(others)];
     uint64_t n_damaged;
-    (void)state;
     begin("busy", 1000);
-    for (uintptr_t i = 0; i < N_ADDERS; i++)
-        assert_int_equal(pthread_create(&adders[i], NULL, adder, (void *)i), 0);
-    for (uintptr_t i = 0; i < N_OTHERS; i++)
-        assert_int_equal(pthread_create(&rest[i], NULL, others[i], (void *)i), 0);
+    start_adders();
+    for (uintptr_t i = 0; i < N_OF(others); i++)
+        OK(pthread_create(&rest[i], NULL, others[i], (void *)i));
     while (total_done() < n_keys / 2 && !atomic_load(&failed_line))
         sched_yield();
-    assert_int_equal(tamis_writer_seal(all.w, UINT64_MAX, &n_damaged, NULL), 0);
-    assert_int_equal(n_damaged, 0);
-    for (size_t i = 0; i < N_ADDERS; i++)
-        pthread_join(adders[i], NULL);
+    OK(tamis_writer_seal(all.w, UINT64_MAX, &n_damaged, NULL));
+    IS(n_damaged, 0);
+    join_adders();
     /* Some time for those who probe what is sealed now. */
     nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
     atomic_store(&all.stop, true);
-    for (size_t i = 0; i < N_OTHERS; i++)
+    for (size_t i = 0; i < N_OF(others); i++)
         pthread_join(rest[i], NULL);
-    check_threads();
     assert_true(total_done() >= n_keys / 2);
-    expect_all_done(all.f);
-    assert_int_equal(tamis_writer_close(all.w), 0);
-    struct tamis_filter *fresh = open_filter(all.path);
+    end();
+    FILTER fresh = open_filter(all.path);
     expect_all_done(fresh);
-    assert_int_equal(tamis_filter_verify(fresh, &report, NULL), 0);
-    tamis_filter_close(fresh);
-    tamis_filter_close(all.f);
+    verified(fresh);
     printf("%zu of %zu keys were in before the seal, after %llu commits\n",
            total_done(), n_keys, (unsigned long long)atomic_load(&all.watermark));
 }
 
 /* Growth from a stage of one key, by all threads at once. */
-static void test_growth_by_all(void **state)
+TEST(test_growth_by_all)
 {
-    pthread_t adders[N_ADDERS], prober_thread;
-    struct tamis_filter_info info;
-    (void)state;
+    pthread_t prober_thread;
     begin("growth", 1);
-    for (uintptr_t i = 0; i < N_ADDERS; i++)
-        assert_int_equal(pthread_create(&adders[i], NULL, adder, (void *)i), 0);
-    assert_int_equal(pthread_create(&prober_thread, NULL, prober, NULL), 0);
-    for (size_t i = 0; i < N_ADDERS; i++)
-        pthread_join(adders[i], NULL);
+    start_adders();
+    OK(pthread_create(&prober_thread, NULL, prober, NULL));
+    join_adders();
     atomic_store(&all.stop, true);
     pthread_join(prober_thread, NULL);
-    check_threads();
-    assert_int_equal(total_done(), n_keys);
-    expect_all_done(all.f);
-    assert_int_equal(tamis_writer_info(all.w, &info), 0);
+    IS(total_done(), n_keys);
+    struct tamis_filter_info info = writer_info(all.w);
     /* Nothing counted twice or not at all, but for keys that looked present. */
     assert_true(info.keys <= n_keys && info.keys >= n_keys / 100 * 99);
-    assert_int_equal(info.over_target, 0);
-    assert_int_equal(tamis_writer_close(all.w), 0);
-    tamis_filter_close(all.f);
+    IS(info.over_target, 0);
+    end();
 }
 
 /* Many seals, each among adds that are under way: one that returned 0 is in what was
  * digested, however its thread was held up. */
-static void test_seals_wait_for_adds_in_flight(void **state)
+TEST_WITH_FAULTS(test_seals_wait_for_adds_in_flight)
 {
     const unsigned n_rounds = by_form(60, 400);
-    (void)state;
     for (unsigned round = 0; round < n_rounds; round++) {
-        pthread_t adders[N_ADDERS];
-        struct tamis_verify report;
         begin("seals", 100000);
-        for (uintptr_t i = 0; i < N_ADDERS; i++)
-            assert_int_equal(pthread_create(&adders[i], NULL, adder, (void *)i), 0);
+        start_adders();
         while (total_done() < 500)
             sched_yield();
-        assert_int_equal(tamis_writer_seal(all.w, 1, NULL, NULL), 0);
-        for (size_t i = 0; i < N_ADDERS; i++)
-            pthread_join(adders[i], NULL);
-        check_threads();
-        expect_all_done(all.f);
-        assert_int_equal(tamis_filter_verify(all.f, &report, NULL), 0);
-        tamis_filter_close(all.f);
-        assert_int_equal(tamis_writer_close(all.w), 0);
-        unlink(all.path);
+        OK(tamis_writer_seal(all.w, 1, NULL, NULL));
+        join_adders();
+        verified(all.f);
+        end();
     }
 }
 
@@ -289,11 +276,10 @@ static void *old_prober(void *arg)
 {
     uint64_t s = (uintptr_t)arg + 300;
     while (!atomic_load(&all.stop)) {
-        struct tamis_filter *f = NULL;
+        FILTER f = NULL;
         CHECK(tamis_filter_open(all.path, NULL, &f, NULL) == 0);
         for (int i = 0; f && i < 100; i++)
             CHECK(ask(f, old_keys[next(&s) % N_OLD], NULL) == TAMIS_MAYBE);
-        tamis_filter_close(f);
     }
     return NULL;
 }
@@ -309,37 +295,29 @@ static void lose_a_sector_of_each_page(void)
                   zeros, sizeof zeros);
 }
 
-static void test_adds_to_damaged_pages(void **state)
+TEST_WITH_FAULTS(test_adds_to_damaged_pages)
 {
     const unsigned n_rounds = by_form(5, 50);
-    (void)state;
     random_hashes(old_keys, N_OLD);
     for (unsigned round = 0; round < n_rounds; round++) {
-        pthread_t adders[N_ADDERS], probers[2];
+        pthread_t probers[2];
         begin("lossy", 50000);
         add_hashes(all.w, old_keys, N_OLD);
-        assert_int_equal(tamis_writer_close(all.w), 0);
+        OK(tamis_writer_close(all.w));
         lose_a_sector_of_each_page();
         all.w = open_writer(all.path);
         for (uintptr_t i = 0; i < 2; i++)
-            assert_int_equal(pthread_create(&probers[i], NULL, old_prober, (void *)i),
-                             0);
-        for (uintptr_t i = 0; i < N_ADDERS; i++)
-            assert_int_equal(pthread_create(&adders[i], NULL, adder, (void *)i), 0);
+            OK(pthread_create(&probers[i], NULL, old_prober, (void *)i));
+        start_adders();
         while (total_done() < 20000)
             sched_yield();
-        assert_int_equal(tamis_writer_seal(all.w, 1, NULL, NULL), 0);
-        for (size_t i = 0; i < N_ADDERS; i++)
-            pthread_join(adders[i], NULL);
+        OK(tamis_writer_seal(all.w, 1, NULL, NULL));
+        join_adders();
         atomic_store(&all.stop, true);
         for (size_t i = 0; i < 2; i++)
             pthread_join(probers[i], NULL);
-        check_threads();
-        expect_all_done(all.f);
-        assert_int_equal(count_absent(all.f, old_keys, N_OLD), 0);
-        tamis_filter_close(all.f);
-        assert_int_equal(tamis_writer_close(all.w), 0);
-        unlink(all.path);
+        IS(count_absent(all.f, old_keys, N_OLD), 0);
+        end();
     }
 }
 
@@ -351,51 +329,31 @@ static void copy_live(const char *from, const char *to)
 {
     uint8_t header[HEADER_MAX_BYTES];
     size_t n;
-    int fd = open(from, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(pread(fd, header, sizeof header, 0), (ssize_t)sizeof header);
-    close(fd);
-    uint8_t *bytes = file_read(from, &n);
+    FD fd = open_to_read(from);
+    IS(pread(fd, header, sizeof header, 0), (ssize_t)sizeof header);
+    FREED uint8_t *bytes = file_read(from, &n);
     memcpy(bytes, header, sizeof header);
     file_write(to, bytes, n);
-    free(bytes);
 }
 
-static void test_commit_covers_what_returned(void **state)
+TEST(test_commit_covers_what_returned)
 {
-    pthread_t adders[N_ADDERS];
-    (void)state;
     begin("covered", 1000);
-    for (uintptr_t i = 0; i < N_ADDERS; i++)
-        assert_int_equal(pthread_create(&adders[i], NULL, adder, (void *)i), 0);
+    start_adders();
     for (uint64_t mark = 1; mark <= 5; mark++) {
         size_t done[N_ADDERS];
         for (size_t i = 0; i < N_ADDERS; i++)
             done[i] = done_of(i);
-        assert_int_equal(tamis_writer_commit(all.w, mark, NULL), 0);
+        OK(tamis_writer_commit(all.w, mark, NULL));
         copy_live(all.path, path_of("covered.copy"));
         struct tamis_writer *w = open_writer(path_of("covered.copy"));
         assert_true(tamis_writer_watermark(w) >= mark);
-        assert_int_equal(tamis_writer_close(w), 0);
-        struct tamis_filter *f = open_filter(path_of("covered.copy"));
+        OK(tamis_writer_close(w));
         for (size_t i = 0; i < N_ADDERS; i++)
-            assert_int_equal(count_absent(f, keys + i * n_each, done[i]), 0);
-        tamis_filter_close(f);
+            all_there(path_of("covered.copy"), keys + i * n_each, done[i]);
     }
-    for (size_t i = 0; i < N_ADDERS; i++)
-        pthread_join(adders[i], NULL);
-    check_threads();
-    assert_int_equal(tamis_writer_close(all.w), 0);
-    tamis_filter_close(all.f);
+    join_adders();
+    end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everything_at_once),
-        cmocka_unit_test(test_growth_by_all),
-        TEST_WITH_FAULTS(test_seals_wait_for_adds_in_flight),
-        TEST_WITH_FAULTS(test_adds_to_damaged_pages),
-        cmocka_unit_test(test_commit_covers_what_returned),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

@@ -1,0 +1,164 @@
+/* Copies the catalog's records without LMDB, so without a slot in its table of readers.
+ * No page of the newest transaction T changes while both meta pages stay as they are:
+ *
+ * - LMDB changes no page in place. It writes a new one, and the old one goes on the
+ * free list, with the number of the transaction that let it go.
+ * - T + 1 takes pages that were let go by T - 1 or before, whatever slots there are
+ *   (LMDB's mdb_find_oldest()). Neither T nor T - 1 has those. So a writer at work
+ *   spoils neither, nor does one that was killed. T + 2 would, but first T + 1 writes
+ *   its meta page.
+ * - That is the page of T - 1, and its number comes last. While it says T - 1, nobody
+ *   writes the other one, which is T's.
+ *
+ * A meta page that is read while it is written may be half of each. So the two are read
+ * twice more: then T's has been read once for certain between two looks at the other.
+ */
+#include "lib/store/catalog/file.h"
+#include "lib/store/catalog/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct copied {
+    size_t name_bytes, value_bytes;
+    uint8_t bytes[]; /* name, value */
+};
+/* In LMDB's order. A newer version may have others. */
+static const char *const databases[] = {"meta", "segments"};
+enum { META, SEGMENTS, OTHER };
+
+struct catalog_copy {
+    uint64_t txn;
+    unsigned at, met; /* the database that is walked; a bit for each */
+    size_t n[OTHER];
+    struct copied **all; /* of meta, then of segments */
+};
+
+static struct copied *add(struct catalog_copy *c, size_t n_bytes)
+{
+    size_t n = c->n[META] + c->n[SEGMENTS];
+    if ((n & (n - 1)) == 0) {
+        struct copied **more = realloc(c->all, (2 * n + 1) * sizeof(struct copied *));
+        if (!more)
+            return NULL;
+        c->all = more;
+    }
+    c->all[n] = malloc(sizeof(struct copied) + n_bytes);
+    c->n[c->at] += c->all[n] != NULL;
+    return c->all[n];
+}
+
+static bool copy_record(struct walk *w, const struct node *n, uint64_t first)
+{
+    struct catalog_copy *c = w->visitor->ctx;
+    bool is_long = c->at == SEGMENTS && n->data_bytes > RECORD_MAX_BYTES;
+    size_t value_bytes = is_long ? 0 : n->data_bytes;
+    struct copied *r = add(c, n->key_bytes + value_bytes);
+    if (!r) {
+        w->failed = ENOMEM;
+        return false;
+    }
+    r->name_bytes = n->key_bytes;
+    r->value_bytes = value_bytes;
+    memcpy(r->bytes, n->key, n->key_bytes);
+    uint8_t *value = r->bytes + n->key_bytes;
+    if (first)
+        return walk_read(w, value, value_bytes, first * w->page_bytes + PAGE_HEAD);
+    memcpy(value, n->data, value_bytes);
+    return true;
+}
+
+static bool copy_node(struct walk *w, const struct node *n, uint64_t first, bool named)
+{
+    struct catalog_copy *c = w->visitor->ctx;
+    if (named)
+        return c->at == OTHER || copy_record(w, n, first);
+    for (c->at = META; c->at < OTHER; c->at++)
+        if (walk_compare(n->key, n->key_bytes, databases[c->at],
+                         strlen(databases[c->at])) == 0)
+            break;
+    c->met |= 1U << c->at;
+    return true;
+}
+
+int catalog_copy_read(int fd, const char *path, struct catalog_copy **out,
+                      struct tamis_diag *diag)
+{
+    enum { TRIES = 100, STEP = 50000 }; /* nanoseconds: from 0 to 5 ms */
+    struct catalog_copy *c = NULL;
+    int rc = EAGAIN, before = io_hold_cancel();
+    for (int i = 0; i < TRIES && rc == EAGAIN; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = i * STEP}, NULL);
+        catalog_copy_free(c);
+        c = calloc(1, sizeof *c);
+        struct catalog_visitor v = {copy_node, c};
+        rc = c ? catalog_file_visit(fd, path, &v, &c->txn, diag)
+               : diag_errno(diag, ENOMEM, path, "reading the catalog");
+    }
+    io_let_cancel(before);
+    if (rc == EAGAIN)
+        rc = diag_fail(diag, TAMIS_ERR_BUSY, path,
+                       "no slot of LMDB, and each of %d tries to read without one met "
+                       "a commit: try again",
+                       TRIES);
+    if (!rc && (c->met & 3) != 3)
+        rc = diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
+                       "an LMDB file, but no catalog of tamis");
+    if (rc)
+        catalog_copy_free(c);
+    else
+        *out = c;
+    return rc;
+}
+
+void catalog_copy_free(struct catalog_copy *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->n[META] + c->n[SEGMENTS]; i++)
+        free(c->all[i]);
+    free(c->all);
+    free(c);
+}
+
+uint64_t catalog_copy_txn(const struct catalog_copy *c)
+{
+    return c->txn;
+}
+
+size_t catalog_copy_n(const struct catalog_copy *c, bool meta)
+{
+    return c->n[meta ? META : SEGMENTS];
+}
+
+void catalog_copy_at(const struct catalog_copy *c, bool meta, size_t index,
+                     const void **name, size_t *name_bytes, const uint8_t **value,
+                     size_t *value_bytes)
+{
+    const struct copied *r = c->all[index + (meta ? 0 : c->n[META])];
+    *name = r->bytes;
+    *name_bytes = r->name_bytes;
+    *value = r->bytes + r->name_bytes;
+    *value_bytes = r->value_bytes;
+}
+
+bool catalog_copy_get(const struct catalog_copy *c, bool meta, const void *name,
+                      size_t name_bytes, const uint8_t **value, size_t *value_bytes)
+{
+    size_t low = 0, high = catalog_copy_n(c, meta), n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const void *there;
+        catalog_copy_at(c, meta, middle, &there, &n, value, value_bytes);
+        int order = walk_compare(name, name_bytes, there, n);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return false;
+}

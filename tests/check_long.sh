@@ -1,0 +1,31 @@
+#!/bin/sh
+# Runs what neither tests/check.sh nor tests/check_all.sh has time for: every place and many more
+# random states for each way to hurt a store, and whether bugs are caught, planted and made by
+# machine. `make check-long` calls it, before an issue is called resolved: at most 100 minutes on
+# two cores. As root it also cuts the power of real file systems.
+cd "$(dirname "$0")/.." || exit 2
+set -u
+. tests/steps.sh
+begin build/check-long.log
+
+step "build with gcc, warnings are errors" build WERROR=-Werror all tests
+step "cancelled and stopped at every call" make stops
+step "power cuts, millions of states" make check-crash STATES="${STATES:-2000000}"
+step "kill -9, thousands" make check-kill
+step "rot, every bit and every length" make check-rot
+step "unit tests, the long forms, another time" make unit-long
+if [ "$(id -u)" -eq 0 ]; then
+    step "power cuts of real file systems" make check-powercut
+    step "disks that fail below real file systems" make check-errors
+    step "the SIGBUS guard on devices that fail" make check-devices
+else
+    printf '\n== not run, for they need root: check-powercut check-errors check-devices\n'
+fi
+step "other processors" make check-arch
+step "mutants that tests killed before" make check-mutants DRAWN=1
+step "mutants, 300 fresh ones" make check-mutants DRAW=300 SEED="$(git rev-parse HEAD)"
+step "planted bugs" make check-mutants KIND=planted
+step "planted bugs of the LevelDB bridge" make check-leveldb-planted
+step "planted bugs of the RocksDB bridge" make check-rocksdb-planted
+
+end

@@ -1,0 +1,181 @@
+/* The scenarios that are scripts. What fails in every run ("first") shows that the ways
+ * out of one failure survive another. */
+#include "tests/faults/run.h"
+
+/* One page a stage. */
+#define LONE_FEW  "lone f 40 2 .0001; "
+#define LONE_MANY "lone f 20000 2 .0001; " /* a seal has a tree of digests to write */
+#define WRITTEN   "fill f 15; commit f; fill f 15; commit f; "
+#define CLEAN     LONE_FEW WRITTEN "shut f; "
+#define PAGES     LONE_MANY WRITTEN "shut f; "
+#define SEALING   "writer f; fill f 40; commit f; fill f 10; seal f; seal f; shut f"
+/* A sector of the first stage is zeros, with keys in it. */
+#define DAMAGED CLEAN "sector f; "
+
+#define STORE                                                                          \
+    "init; begin; put a 0 20; bare b; grow g; end; add g 10; commit g; shut g; "
+#define READY STORE "close; now; "
+/* A sealed filter of this store that no record names, a file and a catalog that were
+ * never finished. */
+#define ORPHANS STORE "put o 100 5; stray o; litter 3; "
+#define DEAD    "past g; add g 80; commit g; kill g; " /* the catalog has not heard */
+#define REPAIR  "keep; close; now; repair "
+#define PACKABLE                                                                       \
+    "init; begin; put a 0 20; bare b; grow g; put s 101 150; put t 1000 1500; end; "   \
+    "add g 10; commit g; shut g; "
+#define PACKED PACKABLE "pack; close; now; "
+#define BACKED_UP                                                                      \
+    "init; begin; put a 0 20; bare b; grow g; put l 101 5; end; add g 90; commit g; "  \
+    "shut g; lose l; "
+
+/* With the least memory that there can be; or more, which is not to be had. */
+#define BUILD "build built 1 1100 1e-8 "
+
+const struct scenario scripted_scenarios[] = {
+    /* Builders. */
+    SCENARIO("build", BUILD "1"),
+    SCENARIO("build-old", BUILD "1", .old_system = true),
+    SCENARIO("build-many", "build built 1 900000 .01 67108864"),
+    SCENARIO("embed", "embed engine 1 1100 1e-8 1"),
+    SCENARIO("build-fails", BUILD "1", .first = "renameat2:1:EIO:ever"),
+    SCENARIO("build-starved", BUILD "1", .first = "realloc:1:ENOMEM:ever"),
+    SCENARIO("build-short", BUILD "65536", .first = "realloc:2:ENOMEM:ever",
+             .gets_around = true),
+    SCENARIO("build-eisdir", BUILD "1", .first = "open:1:EISDIR:once",
+             .gets_around = true),
+    SCENARIO("build-einval", BUILD "1", .first = "open:1:EINVAL:once",
+             .gets_around = true),
+    /* Writers of one file. */
+    SCENARIO("create", LONE_FEW WRITTEN "shut f"),
+    SCENARIO("create-old", LONE_FEW WRITTEN "shut f", .old_system = true),
+    SCENARIO("grow", CLEAN
+             "now; writer f; fill f 40; commit f; fill f 40; commit f; fill f 40; "
+             "commit f; fill f 40; commit f; shut f"),
+    SCENARIO("grow-old",
+             CLEAN
+             "now; writer f; fill f 40; commit f; fill f 40; commit f; fill f 40; "
+             "commit f; fill f 40; commit f; shut f",
+             .old_system = true),
+    SCENARIO("unclean",
+             LONE_FEW "fill f 30; commit f; fill f 30; commit f; fill f 20; kill f; "
+                      "now; writer f; replay f; commit f; shut f"),
+    /* Opened again by the process whose sync has failed. What the disk lost then, the
+     * crash explorer looks at. */
+    SCENARIO("twice",
+             PAGES "now; writer f; fill f 20; commit f; shut f; writer f; replay f; "
+                   "commit f; shut f"),
+    SCENARIO("seal", CLEAN "now; " SEALING),
+    /* Whatever fails on the way, no page that lost keys may become a good one. */
+    SCENARIO("damaged", DAMAGED "now; " SEALING),
+    /* At once, so that nobody has looked at the page before. */
+    SCENARIO("damaged-seal", DAMAGED "now; writer f; seal f; shut f"),
+    SCENARIO("busy", CLEAN "writer f; now; writer f"),
+    SCENARIO("create-fails", LONE_FEW WRITTEN "shut f", .first = "fsync:2:EIO:once"),
+    SCENARIO("grow-fails",
+             CLEAN
+             "now; writer f; fill f 40; commit f; fill f 40; commit f; fill f 40; "
+             "commit f; fill f 40; commit f; shut f",
+             .first = "fallocate:1:ENOSPC:once"),
+    SCENARIO("seal-tree", PAGES "now; " SEALING),
+    SCENARIO("seal-fails", PAGES "now; " SEALING, .first = "fallocate:1:ENOSPC:once"),
+    /* Stores that are created. */
+    SCENARIO("store-create", "now; init; now; put n 50 5"),
+    SCENARIO("store-old", "now; init; now; put n 50 5", .old_system = true),
+    SCENARIO("store-remains", "litter 2; now; init; now; put n 50 5"),
+    SCENARIO("store-again", "init; close; now; init"),
+    SCENARIO("store-fails", "now; init; now; put n 50 5",
+             .first = "renameat2:1:EIO:once"),
+    SCENARIO("store-unnamed", "now; init; now; put n 50 5",
+             .first = "fsync:2:EIO:once"),
+    /* A segment's writer, and a catalog that has yet to hear of it. */
+    SCENARIO("segment", READY "writer g; add g 50; commit g; seal g; shut g"),
+    SCENARIO("late-seal",
+             STORE "past g; add g 20; seal g; shut g; close; now; writer g"),
+    SCENARIO("late-growth",
+             STORE "past g; add g 80; commit g; shut g; close; now; writer g; "
+                   "shut g"),
+    SCENARIO("segment-fails", READY "writer g; add g 50; commit g; seal g; shut g",
+             .first = "mdb_txn_commit:2:EIO:once"),
+    /* Edits: all of it or nothing, and no file left that nothing names. */
+    SCENARIO("put", READY "begin; put s 101 15; bare t; end"),
+    SCENARIO("put-old", READY "begin; put s 101 15; bare t; end", .old_system = true),
+    SCENARIO("replace", READY "begin; replace a 200 12; grow h; drop b; end"),
+    SCENARIO("derive", READY "begin; union u a; fold a; end"),
+    SCENARIO("derive-empty",
+             "init; begin; put v 0 0; put w 0 0; end; close; now; join u v w"),
+    SCENARIO("retain", READY "begin; put s 101 5; retain a; end"),
+    SCENARIO("many",
+             READY "begin; bare n1; bare n2; bare n3; bare n4; bare n5; bare n6; bare "
+                   "n7; bare n8; bare n9; put x 50 3; retain x; end"),
+    SCENARIO("drop-busy", STORE "close; writer g; now; drop g"),
+    SCENARIO("attach", "init; bare y; build e 0 30; close; now; attach x e"),
+    SCENARIO("abort", READY "begin; put s 101 15; bare t; drop a; abort"),
+    SCENARIO("sweep", STORE "litter 13; close; now; begin; put s 101 15; bare t; end"),
+    SCENARIO("cold",
+             "now; lone l; shut l; init; begin; abort; count; now; begin; put s 101 "
+             "15; bare "
+             "t; end",
+             .cold = true),
+    SCENARIO("put-fails", READY "begin; put s 101 15; bare t; end",
+             .first = "mdb_txn_commit:2:EIO:once"),
+    SCENARIO("put-unsure", READY "begin; put s 101 15; bare t; end",
+             .first = "mdb_txn_commit:2:panic:once"),
+    SCENARIO("map-full", READY "begin; replace a 200 12; grow h; drop b; end",
+             .first = "mdb_put:1:MDB_MAP_FULL:once"),
+    SCENARIO("attach-fails", "init; bare y; build e 0 30; close; now; attach x e",
+             .first = "renameat2:1:EIO:once"),
+    /* Repair: finished, rebuilt, quarantined, swept, damaged, catalog. */
+    SCENARIO("repair-damage", ORPHANS "rot a 5600; " REPAIR "0 0 2 2 0 0"),
+    SCENARIO("repair-dead", STORE DEAD REPAIR "1 0 0 0 0 0"),
+    SCENARIO("repair-sealed", STORE "past g; seal g; shut g; " REPAIR "1 0 0 0 0 0"),
+    SCENARIO("repair-record", STORE "keep; spoil a; now; repair 0 1 0 0 0 0"),
+    SCENARIO("repair-lost",
+             STORE DEAD "rot a 5600; keep; catalog gone; now; repair 1 1 1 0 0 1"),
+    SCENARIO("repair-zeros", STORE "keep; catalog zero; now; repair 0 1 0 0 0 1"),
+    SCENARIO("repair-meta",
+             STORE DEAD "rot a 5600; keep; catalog meta; now; repair 1 1 1 0 0 1"),
+    SCENARIO("repair-filters", STORE "catalog nofilters; now; repair 0 1 0 0 2 0"),
+    /* The first has swept the catalog, the second reports the rest. */
+    SCENARIO("repair-again", ORPHANS "rot a 5600; " REPAIR "; repair 0 0 2 1 0 0",
+             .first = ">mdb_put:1:ENOMEM:once", .must_fail = true),
+    SCENARIO("repair-lost-again",
+             STORE DEAD "rot a 5600; keep; catalog gone; now; repair; repair 0 1 1 "
+                        "0 0 1",
+             .first = ">renameat2:1:EIO:once", .must_fail = true),
+    SCENARIO("repair-dry",
+             ORPHANS "rot a 5600; past g; kill g; keep; close; now; dry 1 0 2 2 0 "
+                     "0; now; repair 1 0 2 2 0 0"),
+    SCENARIO("repair-dry-lost", ORPHANS
+             "rot a 5600; past g; kill g; keep; catalog gone; now; dry 1 1 1 2 0 1; "
+             "now; repair 1 1 1 2 0 1"),
+    SCENARIO("confirm",
+             STORE DEAD "rot a 5600; keep; catalog gone; repair; now; confirm"),
+    SCENARIO("verify",
+             ORPHANS "keep; close; now; orphans 2; close; now; repair 0 0 1 2 0 0"),
+    /* Backups: left out, damaged. */
+    SCENARIO("backup-old", BACKED_UP "close; now; backup 1 0",
+             .first = ">renameat2:2:EINVAL:once"),
+    SCENARIO("backup-damage", BACKED_UP "rot a 5600; zero g; close; now; backup 1 2"),
+    SCENARIO("backup-writer",
+             BACKED_UP "close; now; add g 5; commit g; add g 5; backup 1 0; shut "
+                       "g"),
+    SCENARIO("backup-exists", BACKED_UP "inway; close; now; backup; now; backup 1 0"),
+    SCENARIO("backup-fails", BACKED_UP "close; now; backup 1 0",
+             .first = ">renameat2:2:EIO:once", .must_fail = true),
+    SCENARIO("backup-unnamed", BACKED_UP "close; now; backup 1 0",
+             .first = ">fsync:5:EIO:once", .must_fail = true),
+    /* Packs. */
+    SCENARIO("pack", PACKABLE "close; now; pack"),
+    SCENARIO("packer",
+             PACKABLE "close; now; begin; pput m 3000 40; pput n 3100 30; end"),
+    SCENARIO("pack-keep", PACKABLE "close; now; pack 1"),
+    SCENARIO("repack", PACKED "pack 0 1"),
+    SCENARIO("pack-auto",
+             PACKED "pack 0 2"), /* nothing is loose, and no pack is half dead */
+    SCENARIO("unpack", PACKED "unpack"),
+    SCENARIO("pack-drop", PACKED "begin; drop a; put n 3100 30; end"),
+    SCENARIO("pack-ask", PACKED "ask"),
+    SCENARIO("pack-lost", PACKABLE "pack; keep; catalog gone; now; repair"),
+    SCENARIO("pack-backup", PACKED "backup"),
+    {0},
+};

@@ -1,0 +1,226 @@
+/* What a process does that is to die: it checks what the dead have left, goes on as an
+ * engine that comes back, and plays on where the last one died. */
+#include "tests/kill/kill.h"
+#include "tests/steps/words.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- threads beside ---- */
+
+/* Their keys are no part of a log: bit 31, then the thread, then the position. */
+static struct {
+    pthread_t thread[N_ADDERS];
+    struct tamis_writer *w;
+    _Atomic bool stop;
+    _Atomic uint32_t n_running;
+    bool run;
+} adders;
+
+static uint32_t number_of_added(uint32_t adder, uint32_t position)
+{
+    return UINT32_C(1) << 31 | adder << 28 | position;
+}
+
+static void *add(void *arg)
+{
+    enum { MOST = 4000, PAUSE = 64 };
+    _Atomic uint32_t *added = arg;
+    uint8_t bytes[8];
+    for (uint32_t i = 0; i < MOST && !atomic_load(&adders.stop); i++) {
+        uint32_t number = number_of_added((uint32_t)(added - shared->added), *added);
+        struct tamis_key key = key_number(number, bytes);
+        int rc = tamis_writer_add_hashes(adders.w, key.tag, &key.hash, 1);
+        if (rc == TAMIS_ERR_SEALED)
+            break;
+        if (rc)
+            broken_steps("a thread adds: %s", tamis_strerror(rc));
+        atomic_fetch_add(added, 1);
+        shared->n_added++;
+        tick();
+        if (i % PAUSE == 0)
+            sched_yield();
+    }
+    atomic_fetch_sub(&adders.n_running, 1);
+    return NULL;
+}
+
+void await_adders(uint64_t n, uint64_t patience)
+{
+    uint64_t goal = shared->n_added + n;
+    while (patience-- && adders.n_running && shared->n_added < goal)
+        sched_yield();
+}
+
+static int unthread(void)
+{
+    atomic_store(&adders.stop, true);
+    for (size_t i = 0; i < N_ADDERS && adders.run; i++)
+        pthread_join(adders.thread[i], NULL);
+    adders.run = false;
+    return 0;
+}
+
+static int thread(struct player *p, const struct step *s)
+{
+    size_t i = number_of(p, first_object(p, s));
+    if (!p->writer[i] && run_writer(p, s) != 0)
+        return 1;
+    if (adders.run || !p->writer[i])
+        return 0;
+    adders.w = p->writer[i];
+    adders.run = true;
+    atomic_store(&adders.stop, false);
+    atomic_store(&adders.n_running, N_ADDERS);
+    atomic_store(&shared->threaded, (uint32_t)i + 1);
+    for (i = 0; i < N_ADDERS; i++)
+        if (pthread_create(&adders.thread[i], NULL, add, &shared->added[i]) != 0)
+            model_broken("no thread");
+    return 0;
+}
+
+static bool key_of_adder(const void *ctx, uint64_t i, struct tamis_key *out)
+{
+    static _Thread_local uint8_t bytes[8];
+    *out = key_number(number_of_added(*(const uint32_t *)ctx, (uint32_t)i), bytes);
+    return true;
+}
+
+void expect_added(struct player *p)
+{
+    uint32_t n[N_ADDERS], object = shared->threaded;
+    struct tamis_filter *f;
+    char path[2 * STEPS_PATH_BYTES];
+    if (!object)
+        return;
+    for (uint32_t i = 0; i < N_ADDERS; i++)
+        n[i] = shared->added[i];
+    path_of_object(p, &p->p->object[object - 1], path);
+    if (TRY(p, tamis_filter_open(path, NULL, &f, &p->diag)) != 0)
+        return;
+    for (uint32_t i = 0; i < N_ADDERS; i++)
+        expect_keys("beside", f, &(struct promised_keys){key_of_adder, &i, n[i]},
+                    false);
+    tamis_filter_close(f);
+}
+
+/* ---- playing ---- */
+
+static int own_word(struct player *p, const struct step *s)
+{
+    return strcmp(s->word->text, "thread") == 0     ? thread(p, s)
+           : strcmp(s->word->text, "unthread") == 0 ? unthread()
+                                                    : 0;
+}
+
+static void returned(struct player *p, int rc, int expected, const char *call)
+{
+    if (strstr(call, "edit_commit") || strstr(call, "finish_fd"))
+        atomic_store(&shared->is_settling, true);
+    if (rc != expected)
+        broken_steps("%s: %s: %s", call, tamis_strerror(rc),
+                     p->diag.code == NO_DIAG ? "" : p->diag.what);
+}
+
+/* Readers may count on what has been added. */
+static void event(struct player *p)
+{
+    for (size_t i = 0; i < p->p->n_objects; i++)
+        if (p->p->object[i].grows)
+            atomic_store(&shared->done[i], p->p->object[i].n_done);
+    atomic_store(&shared->is_settling, false);
+    tick();
+    await_adders(draw_below(&p->rng, 64), 50);
+}
+
+/* In the place of the one that died. */
+static struct player *come_to_life(const struct life *l)
+{
+    struct player *p = &shared->player, dead = *p;
+    *p = (struct player){.p = &shared->promises,
+                         .dir = l->dir,
+                         .rng = l->rng,
+                         .returned = returned,
+                         .event = event,
+                         .own = own_word,
+                         .at = dead.at};
+    memcpy(p->done, dead.done, sizeof p->done);
+    return p;
+}
+
+/* An edit is played from its beginning, threads and repairs as well. */
+static size_t resume_at(const struct life *l, size_t at)
+{
+    for (size_t i = at; i-- > 0;) {
+        const char *word = l->script.step[i].word->text;
+        if (strcmp(word, "begin") == 0 || strcmp(word, "thread") == 0 ||
+            strcmp(word, "repair") == 0) {
+            memset(&shared->player.done[i], 0, at - i);
+            return i;
+        }
+        if (strcmp(word, "end") == 0 || strcmp(word, "abort") == 0 ||
+            strcmp(word, "unthread") == 0)
+            break;
+    }
+    return at;
+}
+
+static void expect_all(struct player *p)
+{
+    struct look look = {.cache = true};
+    steps_expect_kept(p, &look);
+    steps_expect(p, &look);
+    steps_expect_copy(p, &look);
+    expect_added(p);
+}
+
+/* Not before a repair: what it must report is in the script. */
+static void go_on(const struct life *l, struct player *p)
+{
+    char text[SCRIPT_BYTES], name[NAME_BYTES];
+    struct script script;
+    uint64_t rng = l->rng;
+    if (p->p->n_kept)
+        return;
+    snprintf(name, sizeof name, "new%u", l->number);
+    steps_go_on(p->p, &rng, name, text);
+    if (!script_parse(text, &script))
+        model_broken(text);
+    struct player again = *p;
+    again.at = 0;
+    memset(again.done, 0, sizeof again.done);
+    play(&again, &script);
+    p->store = again.store;
+    memcpy(p->reader, again.reader, sizeof p->reader);
+}
+
+void live_prelude(const struct life *l)
+{
+    struct player *p = come_to_life(l);
+    play(p, &l->script);
+    player_end(p);
+}
+
+void live(const struct life *l, const struct death *d)
+{
+    /* What a creation or a first opening leaves that was cut, only a repair sweeps. */
+    shared->cut_opening |= l->number && !shared->player.store;
+    struct player *p = come_to_life(l);
+    expect_all(p);
+    trap_set(l, d);
+    if (l->number > 0)
+        go_on(l, p);
+    p->at = resume_at(l, p->at);
+    play(p, &l->script);
+    unthread();
+    trap_off();
+    expect_all(p);
+    p->lenient = shared->cut_opening;
+    /* A child has a copy of every lock until it first runs: then nobody sweeps. */
+    if (p->p->n_kept == 0 && !d->forks_at_tick)
+        steps_expect_swept(p);
+    player_end(p);
+}

@@ -1,0 +1,229 @@
+/* Plays the scripts of device errors, with words of their own:
+ *
+ *   break, heal     the disk is bad, or not
+ *   writeback FILE  somebody else's write-back meets the bad disk
+ *   unread NAME     a file or a segment that cannot be read, and can be again
+ *   expect          the checker (tests/steps/check.c)
+ *   clean NAME N, behind NAME, damaged NAME  what a reader says of the filter */
+#include "tests/powercut/errors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static struct note *note; /* the process's */
+
+/* Ends the half with that finding, unless so. */
+static void __attribute__((format(printf, 2, 3))) must(bool so, const char *format, ...)
+{
+    va_list args;
+    if (so)
+        return;
+    va_start(args, format);
+    vsnprintf(note->what, sizeof note->what, format, args);
+    va_end(args);
+    _exit(1);
+}
+
+_Noreturn void model_broken(const char *text)
+{
+    must(false, "%s", text);
+    _exit(1);
+}
+
+/* ---- the disk ---- */
+
+static void device_break(struct note *n)
+{
+    atomic_store(&n->device->fail_flushes, (n->bad & (BAD_FLUSHES | BAD_BOTH)) != 0);
+    atomic_store(&n->device->fail_writes, (n->bad & (BAD_WRITES | BAD_BOTH)) != 0);
+    atomic_store(&n->device->fail_reads, n->bad == BAD_READS);
+    atomic_store(&n->device->lose_writes, n->bad == BAD_LOSES);
+    atomic_store(&n->device->fail_nth, n->nth);
+    n->may_fail = true;
+}
+
+void device_heal(struct note *n)
+{
+    atomic_store(&n->device->fail_flushes, false);
+    atomic_store(&n->device->fail_writes, false);
+    atomic_store(&n->device->fail_reads, false);
+    atomic_store(&n->device->lose_writes, false);
+    atomic_store(&n->device->fail_nth, 0);
+}
+
+/* ---- calls that fail ---- */
+
+/* A writer that has stopped has stopped for good, whatever the disk does now. */
+static bool has_stopped(struct player *p, int rc, const char *call)
+{
+    if (!note->stopped || strncmp(call, "tamis_writer_", 13) != 0)
+        return false;
+    must(rc == TAMIS_ERR_POISONED || (rc == 0 && strstr(call, "add")),
+         "after a failure, %s: %s", call, tamis_strerror(rc));
+    for (size_t i = 0; i < MAX_OBJECTS; i++)
+        must(!p->writer[i] ||
+                 tamis_writer_watermark(p->writer[i]) == p->p->object[i].watermark,
+             "the watermark has moved");
+    if (strstr(call, "close"))
+        note->stopped = note->may_fail = false;
+    return true;
+}
+
+static void returned(struct player *p, int rc, int expected, const char *call)
+{
+    if (has_stopped(p, rc, call) || rc == expected)
+        return;
+    /* A writer that comes back may be told of an old error once, but not for ever. */
+    if (rc == EIO && strncmp(call, "opening", 7) == 0 && note->n_told++ == 0)
+        return;
+    must(note->may_fail, "%s: %s: %s", call, tamis_strerror(rc),
+         p->diag.code == NO_DIAG ? "" : p->diag.what);
+    note->failed = true;
+    note->stopped = strncmp(call, "tamis_writer_", 13) == 0 &&
+                    !strstr(call, "create") && !strstr(call, "close");
+    p->unsure = strncmp(call, "tamis_edit_commit", 17) == 0;
+}
+
+/* ---- the cache shows bits that the disk lost ---- */
+
+static void read_pages(const char *path, int flags, uint8_t *to, size_t n_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    must(fd >= 0 && pread(fd, to, n_bytes, 0) == (ssize_t)n_bytes, "reading: %s",
+         strerror(errno));
+    close(fd);
+}
+
+static void write_back(const char *path)
+{
+    enum { BYTES = 20480 }; /* the header and the first pages */
+    static _Alignas(4096) uint8_t cached[BYTES], on_disk[BYTES];
+    struct statfs fs;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    sync_file_range(fd, 0, 0,
+                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                        SYNC_FILE_RANGE_WAIT_AFTER);
+    device_heal(note);
+    must(atomic_load(&note->device->n_failed) > 0, "nothing was written back");
+    /* btrfs reads data that it has checksums of through the page cache only. */
+    if (fstatfs(fd, &fs) == 0 && fs.f_type != BTRFS_SUPER_MAGIC) {
+        read_pages(path, 0, cached, BYTES);
+        read_pages(path, O_DIRECT, on_disk, BYTES);
+        must(memcmp(cached, on_disk, BYTES) != 0, "the disk has what the cache has");
+    }
+    close(fd);
+}
+
+/* ---- reads that fail ---- */
+
+static struct tamis_key stranger(void)
+{
+    return tamis_key_of_hash(steps_domain().tag, 12345);
+}
+
+static void unread_file(const char *path)
+{
+    static _Alignas(4096) uint8_t page[4096];
+    struct tamis_filter *f;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Out of the page cache, so that the disk is asked. */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    device_break(note);
+    int err = tamis_filter_open_fd(fd, 0, 0, NULL, &f, NULL);
+    must(err == EIO && !f, "a filter that can't be read: %s", tamis_strerror(err));
+    device_heal(note);
+    must(pread(fd, page, sizeof page, 0) == sizeof page, "reading");
+    close(fd);
+}
+
+static void unread_segment(struct player *p, const char *name)
+{
+    struct tamis_snapshot *s = NULL;
+    struct tamis_key key = stranger();
+    enum tamis_reason why;
+    size_t index;
+    must(with_store(p) && tamis_snapshot_current(p->store, &s, NULL) == 0, "snapshot");
+    must(find_segment(s, name, &index), "find");
+    struct tamis_target t = tamis_snapshot_target(s, index);
+    device_break(note);
+    enum tamis_answer answer = tamis_snapshot_probe(s, &t, &key, &why);
+    device_heal(note);
+    must(answer == TAMIS_MAYBE && why == TAMIS_UNREADABLE,
+         "a segment that can't be read: %s", tamis_reason_name(why));
+    tamis_snapshot_release(s);
+    player_end(p);
+}
+
+/* ---- what a reader says ---- */
+
+static void ask_reader(struct player *p, const struct step *s, const char *path)
+{
+    const struct object *o = promised_object(p->p, s->name[0]);
+    bool behind = s->word->text[0] == 'b';
+    struct tamis_filter_options opt = {.size = sizeof opt,
+                                       .min_watermark = behind ? o->n_added + 1 : 0};
+    struct tamis_filter_info info;
+    struct tamis_key key = stranger();
+    struct tamis_filter *f;
+    enum tamis_reason why;
+    uint64_t n_damaged = 0;
+    uint8_t bytes[8];
+    must(tamis_filter_open(path, &opt, &f, NULL) == 0, "open");
+    must(tamis_filter_info(f, &info) == 0, "info");
+    /* R5: who needs more than is there gets MAYBE. */
+    must(!behind ||
+             (tamis_filter_probe(f, &key, &why) == TAMIS_MAYBE && why == TAMIS_BEHIND),
+         "a watermark that is not there is not missed");
+    must(s->word->text[0] != 'c' || (!info.sealed && info.clean == (s->number[0] > 0)),
+         "clean is %d, sealed %d", info.clean, info.sealed);
+    for (uint32_t i = 0; i < o->watermark && s->word->text[0] == 'd'; i++) {
+        key = key_number(o->keys.range[0].from + i, bytes);
+        must(tamis_filter_probe(f, &key, &why) == TAMIS_MAYBE, "key %u is ABSENT", i);
+        n_damaged += why == TAMIS_DAMAGED;
+    }
+    must(s->word->text[0] != 'd' || n_damaged, "nothing was found to be damaged");
+    tamis_filter_close(f);
+}
+
+/* ---- the words ---- */
+
+static int own_word(struct player *p, const struct step *s)
+{
+    const char *word = s->word->text;
+    struct look look = {.any_damage = note->bad == BAD_LOSES};
+    char path[2 * STEPS_PATH_BYTES];
+    path_in(p, s->n_names ? s->name[0] : "", path);
+    if (strcmp(word, "break") == 0)
+        device_break(note);
+    else if (strcmp(word, "heal") == 0)
+        device_heal(note);
+    else if (strcmp(word, "expect") == 0)
+        steps_expect(p, &look);
+    else if (strcmp(word, "writeback") == 0)
+        write_back(path);
+    else if (strcmp(word, "unread") != 0)
+        ask_reader(p, s, path);
+    else if (promised_object(p->p, s->name[0])->place == IN_STORE)
+        unread_segment(p, s->name[0]);
+    else
+        unread_file(path);
+    return 0;
+}
+
+void errors_play(struct note *n, const char *dir, const char *text, bool must_fail)
+{
+    static struct player p;
+    note = n;
+    n->failed = n->stopped = n->may_fail = false;
+    p = (struct player){
+        .p = &n->promises, .dir = dir, .returned = returned, .own = own_word};
+    play_text(&p, "%s", text);
+    must(n->failed || !must_fail, "what is not on the disk is acknowledged");
+    _exit(0);
+}

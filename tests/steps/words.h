@@ -1,0 +1,31 @@
+/* What the files of words share: words.c has the table, writers.c those of writers and
+ * of files that are the engine's. */
+#ifndef TAMIS_TESTS_STEPS_WORDS_H
+#define TAMIS_TESTS_STEPS_WORDS_H
+
+#include "tests/steps/steps.h"
+
+struct object *first_object(struct player *p, const struct step *s);
+size_t number_of(const struct player *p, const struct object *o);
+bool is_sealed(const struct object *o);
+/* FROM N; FIRST_CAPACITY FACTOR ERROR. */
+struct keyset numbers_of(const struct step *s);
+struct tamis_growth growth_of(const struct step *s);
+/* Each growing filter has a log of keys of its own. */
+struct keyset log_of(const struct player *p, const struct object *o);
+int fill_builder(struct player *p, struct tamis_builder *b, const struct keyset *keys);
+
+/* ---- writers.c ---- */
+int run_lone(struct player *p, const struct step *s);
+int run_writer(struct player *p, const struct step *s);
+int run_alone(struct player *p, const struct step *s);
+int run_replay(struct player *p, const struct step *s);
+int run_add(struct player *p, const struct step *s);
+int run_watch(struct player *p, const struct step *s);
+int run_commit(struct player *p, const struct step *s);
+int run_seal(struct player *p, const struct step *s);
+int run_shut(struct player *p, const struct step *s);
+int run_build(struct player *p, const struct step *s);
+int run_embed(struct player *p, const struct step *s);
+
+#endif

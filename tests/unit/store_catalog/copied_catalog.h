@@ -1,0 +1,168 @@
+/* A catalog made by LMDB itself, whose records tell their transaction, and copies of it
+ * made without LMDB. */
+#ifndef TAMIS_TESTS_COPIED_CATALOG_H
+#define TAMIS_TESTS_COPIED_CATALOG_H
+
+#include "lib/store/catalog/lmdb.h"
+#include "tests/support/store_support.h"
+
+enum { N_NAMES = 90 };
+
+static MDB_env *env;
+static int fd = -1;
+
+static const char *path(void)
+{
+    return path_of("catalog.lmdb");
+}
+
+/* ---- LMDB ---- */
+
+static MDB_env *open_env(const char *file, unsigned flags)
+{
+    MDB_env *e;
+    OK(mdb_env_create(&e));
+    OK(mdb_env_set_mapsize(e, (size_t)1 << 30));
+    OK(mdb_env_set_maxdbs(e, 4));
+    if (mdb_env_open(e, file, MDB_NOSUBDIR | MDB_NOTLS | MDB_NOSYNC | flags, 0666) == 0)
+        return e;
+    mdb_env_close(e);
+    return NULL;
+}
+
+/* dbi[0] is of segments, dbi[1] of meta. */
+static MDB_txn *begin(MDB_env *e, unsigned flags, MDB_dbi dbi[2])
+{
+    MDB_txn *t;
+    unsigned create = flags & MDB_RDONLY ? 0 : MDB_CREATE;
+    OK(mdb_txn_begin(e, NULL, flags, &t));
+    OK(mdb_dbi_open(t, "segments", create, &dbi[0]));
+    OK(mdb_dbi_open(t, "meta", create, &dbi[1]));
+    return t;
+}
+
+static void put(MDB_txn *t, MDB_dbi dbi, const char *name, const void *value, size_t n)
+{
+    MDB_val key = catalog_val(name, strlen(name)), data = catalog_val(value, n);
+    OK(mdb_put(t, dbi, &key, &data, 0));
+}
+
+static bool is_listed(uint64_t txn, unsigned i)
+{
+    return (i + txn) % 3 != 0;
+}
+
+/* A transaction whose records tell its number. */
+static uint64_t write_list(void)
+{
+    char name[8];
+    uint64_t value[30];
+    MDB_dbi dbi[2];
+    MDB_txn *t = begin(env, 0, dbi);
+    for (size_t i = 0; i < 30; i++)
+        value[i] = mdb_txn_id(t);
+    put(t, dbi[1], "store", value, sizeof value);
+    for (unsigned i = 0; i < N_NAMES; i++) {
+        snprintf(name, sizeof name, "n%03u", i);
+        MDB_val key = catalog_val(name, 4);
+        if (is_listed(value[0], i))
+            put(t, dbi[0], name, value, sizeof value);
+        else
+            mdb_del(t, dbi[0], &key, NULL);
+    }
+    OK(mdb_txn_commit(t));
+    return value[0];
+}
+
+static int new_catalog(void **state)
+{
+    unlink(path());
+    unlink(path_of("catalog.lmdb-lock"));
+    env = open_env(path(), 0);
+    fd = open(path(), O_RDONLY | O_CLOEXEC);
+    assert_true(env && fd >= 0);
+    for (int i = 0; i < 5; i++)
+        write_list();
+    return 0;
+}
+
+static int close_catalog(void **state)
+{
+    close(fd);
+    mdb_env_close(env);
+    return 0;
+}
+
+/* ---- what was copied ---- */
+
+static struct catalog_copy *copy(void)
+{
+    struct catalog_copy *c;
+    struct tamis_diag diag = {0};
+    int rc = catalog_copy_read(fd, path(), &c, &diag);
+    if (rc)
+        fail_msg("%d: %s", rc, diag.what);
+    return c;
+}
+
+/* The list of one transaction, the newest if `newest` is not 0. */
+static void check_list(struct catalog_copy *c, uint64_t newest)
+{
+    const void *name;
+    const uint8_t *value;
+    char wanted[8];
+    size_t n, n_name, at = 0;
+    uint64_t txn = catalog_copy_txn(c), number;
+    if (newest)
+        IS(txn, newest);
+    for (unsigned i = 0; i < N_NAMES; i++) {
+        snprintf(wanted, sizeof wanted, "n%03u", i);
+        bool listed = is_listed(txn, i);
+        assert_true(catalog_copy_get(c, false, wanted, 4, &value, &n) == listed);
+        if (!listed)
+            continue;
+        catalog_copy_at(c, false, at++, &name, &n_name, &value, &n);
+        assert_true(n_name == 4 && memcmp(name, wanted, 4) == 0 && n == 240);
+        memcpy(&number, value + n - 8, 8);
+        IS(number, txn);
+    }
+    IS(catalog_copy_n(c, false), at);
+    assert_true(catalog_copy_get(c, true, "store", 5, &value, &n));
+    memcpy(&number, value, 8);
+    IS(number, txn);
+    catalog_copy_free(c);
+}
+
+/* Is it what LMDB reads? */
+static void check_same(struct catalog_copy *c, MDB_env *e)
+{
+    MDB_dbi dbi[2];
+    MDB_txn *t = begin(e, MDB_RDONLY, dbi);
+    IS(catalog_copy_txn(c), mdb_txn_id(t));
+    for (int meta = 0; meta < 2; meta++) {
+        MDB_cursor *cursor;
+        MDB_val key, data;
+        const void *name;
+        const uint8_t *value;
+        size_t i = 0, n, n_name;
+        OK(mdb_cursor_open(t, dbi[meta], &cursor));
+        for (; mdb_cursor_get(cursor, &key, &data, MDB_NEXT) == 0; i++) {
+            size_t want = meta || data.mv_size <= RECORD_MAX_BYTES ? data.mv_size : 0;
+            assert_true(i < catalog_copy_n(c, meta));
+            catalog_copy_at(c, meta, i, &name, &n_name, &value, &n);
+            assert_true(n_name == key.mv_size &&
+                        memcmp(name, key.mv_data, n_name) == 0);
+            assert_true(n == want && memcmp(value, data.mv_data, n) == 0);
+            assert_true(catalog_copy_get(c, meta, name, n_name, &value, &n));
+            assert_true(n == want && memcmp(value, data.mv_data, n) == 0);
+        }
+        IS(catalog_copy_n(c, meta), i);
+        assert_false(catalog_copy_get(c, meta, "~none", 5, &value, &n));
+        assert_false(catalog_copy_get(c, meta, "", 0, &value, &n));
+        mdb_cursor_close(cursor);
+    }
+    mdb_txn_abort(t);
+    catalog_copy_free(c);
+}
+
+#endif
