@@ -494,6 +494,11 @@ void steps_expect_copy(struct player *p, const struct look *look)
     steps_expect_kept(&copy, look);
     for (size_t i = 0; i < promises.n_objects; i++) {
         struct object *o = &promises.object[i];
+        o->standing = THERE;
+        o->keys = o->copied.keys;
+        o->rank = o->copied.rank;
+        o->bare = o->copied.bare;
+        o->grows = o->copied.grows;
         o->watermark = o->in_backup - 1;
         o->stages = 0;
         o->seal = o->sealed ? COMING : o->seal;

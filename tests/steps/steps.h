@@ -101,6 +101,11 @@ struct object {
     enum standing seal;
     bool sealed;        /* found so, acknowledged or not */
     uint32_t in_backup; /* 1 + the watermark that a backup must have; 0: not in it */
+    struct { /* as it was when the backup began: it may be replaced afterwards */
+        struct keyset keys;
+        uint32_t rank;
+        bool bare, grows;
+    } copied;
     uint64_t lost_page;
     enum worth worth;
     bool forgotten; /* no file says that there is such a segment; its engine does */

@@ -637,6 +637,10 @@ static int run_backup(struct player *p, const struct step *s)
     for (size_t i = 0; i < p->p->n_objects && !want; i++) {
         struct object *o = &p->p->object[i];
         o->in_backup = o->standing == THERE ? 1 + o->watermark : 0;
+        o->copied.keys = o->keys;
+        o->copied.rank = o->rank;
+        o->copied.bare = o->bare;
+        o->copied.grows = o->grows;
     }
     if (!want)
         p->p->backup = COMING;
