@@ -70,7 +70,7 @@ help:
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
 	@echo "make check-layers check-symbols check-docs check-debug   the rooms, the exports, the READMEs, gdb"
-	@echo "make goldens    write the golden files anew into build/golden, to compare: those in tests are frozen."
+	@echo "make goldens    write the golden files anew into build/golden, to compare or to put into tests/golden."
 	@echo "                Packs, stores and their catalogs differ: packing and growth have changed since"
 	@echo "make compile_commands.json tags   for editors, in build/"
 	@echo "make format clean"
@@ -244,16 +244,16 @@ longest_first = $(filter $1,$(LONGEST)) $(filter-out $(LONGEST),$1)
 check-long: deps-test deps-powercut deps-devices deps-arch deps-mutants deps-check-leveldb deps-rocksdb
 	@tests/check_long.sh
 
-# Some tests hold what these write against the files that are frozen.
-GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions \
-    $B/tests/golden/make_packs $B/tests/golden/make_ribbons $B/tests/golden/make_lists
+# Some tests hold what these write against the files in tests/golden.
+GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_packs \
+    $B/tests/golden/make_ribbons $B/tests/golden/make_lists
 
 # All test programs of this build, built but not run.
 .PHONY: tests
 tests: $(TESTS) $(GOLDEN_MAKERS) $(TEST_PROGRAMS)
 
 .PHONY: unit unit-long unit-again unit-threads unit-kernel cli check-layers check-symbols check-docs check-debug goldens
-$B/tests/test_golden $B/tests/test_extensions: | $(GOLDEN_MAKERS)
+$B/tests/test_golden: | $(GOLDEN_MAKERS)
 unit: $(patsubst %,$B/tests/%,$(or $(TEST),$(call longest_first,$(notdir $(TESTS)))))
 	@tests/unit.sh $^
 
@@ -315,9 +315,8 @@ check-docs: all
 
 goldens: $(GOLDEN_MAKERS)
 	@rm -rf $B/golden
-	@mkdir -p $B/golden/extensions $B/golden/packs $B/golden/ribbons $B/golden/lists
+	@mkdir -p $B/golden/packs $B/golden/ribbons $B/golden/lists
 	$B/tests/golden/make_golden $B/golden
-	$B/tests/golden/make_extensions $B/golden/extensions
 	$B/tests/golden/make_packs $B/golden/packs
 	$B/tests/golden/make_ribbons $B/golden/ribbons
 	$B/tests/golden/make_lists $B/golden/lists

@@ -4,10 +4,9 @@
 #include "checksum.h"
 #include "integrity.h"
 #include "list.h"
+#include "magic.h"
 #include "pack.h"
 #include "ribbon.h"
-
-static const uint8_t MAGIC[8] = {0x89, 'T', 'C', 'R', '\r', '\n', 0x1a, '\n'};
 
 _Static_assert(sizeof(struct commit_disk) == COMMIT_HEAD_BYTES, "SPEC.md section 6");
 _Static_assert(COMMIT_HEAD_BYTES + MAX_STAGES * STAGE_BYTES + 8 == SLOT_BYTES,
@@ -45,7 +44,7 @@ void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
     struct commit_disk d;
     memset(&d, 0, sizeof d);
     memset(out, 0, commit_slot_bytes(slot));
-    memcpy(d.magic, MAGIC, sizeof d.magic);
+    memcpy(d.magic, MAGIC_COMMIT, sizeof d.magic);
     memcpy(d.uuid, c->uuid, sizeof d.uuid);
     d.sequence = le64_of(c->sequence);
     d.compat = le64_of(c->compat);
@@ -83,7 +82,7 @@ struct verdict commit_frame(const uint8_t *in, uint8_t slot, const struct identi
     size_t n_bytes = commit_slot_bytes(slot);
     memcpy(&d, in, sizeof d);
     *sequence = 0;
-    if (memcmp(d.magic, MAGIC, sizeof MAGIC) != 0)
+    if (!magic_is(d.magic, MAGIC_COMMIT))
         return AT(MAGIC, magic);
     if (!checksum_good(in, n_bytes, 0))
         return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n_bytes - 8, "checksum"};

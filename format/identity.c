@@ -2,10 +2,7 @@
 #include "identity.h"
 #include "checksum.h"
 #include "hash.h"
-
-/* As in PNG: a high byte catches 7-bit copies, CR LF and LF catch text-mode
- * copies, ^Z stops a listing on systems where that still matters. */
-static const uint8_t MAGIC[8] = {0x89, 'T', 'A', 'M', '\r', '\n', 0x1a, '\n'};
+#include "magic.h"
 
 _Static_assert(sizeof(struct identity_disk) == IDENTITY_BYTES, "SPEC.md section 5");
 
@@ -37,7 +34,7 @@ void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES])
 {
     struct identity_disk d;
     memset(&d, 0, sizeof d);
-    memcpy(d.magic, MAGIC, sizeof d.magic);
+    memcpy(d.magic, MAGIC_FILTER, sizeof d.magic);
     d.major = le16_of(id->major);
     d.minor = le16_of(id->minor);
     d.header_pages = le32_of(id->header_pages);
@@ -163,8 +160,6 @@ static struct verdict check_ranges(const struct identity_disk *d,
 
 static struct verdict decode(const struct identity_disk *d, struct identity *id)
 {
-    if (memcmp(d->magic, MAGIC, sizeof MAGIC) != 0)
-        return AT(MAGIC, magic);
     /* Before the checksum: another major version may keep it elsewhere. */
     if (le16_get(d->major) != FORMAT_MAJOR)
         return AT(VERSION, major);
@@ -181,8 +176,11 @@ struct verdict identity_decode(const uint8_t *in, size_t n_bytes, struct identit
     struct identity_disk d;
     memset(id, 0, sizeof *id);
     /* A short text file is no filter; a filter cut short is one that is damaged. */
-    if (n_bytes < sizeof d &&
-        (n_bytes < sizeof MAGIC || memcmp(in, MAGIC, sizeof MAGIC)))
+    if (n_bytes < MAGIC_BYTES)
+        return AT(MAGIC, magic);
+    if (magic_is_draft_file(in))
+        return AT(DRAFT, magic);
+    if (!magic_is(in, MAGIC_FILTER))
         return AT(MAGIC, magic);
     if (n_bytes < sizeof d)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "identity"};

@@ -2,8 +2,7 @@
  * order. */
 #include "pack.h"
 #include "checksum.h"
-
-static const uint8_t MAGIC[8] = {0x89, 'T', 'P', 'D', '\r', '\n', 0x1a, '\n'};
+#include "magic.h"
 
 _Static_assert(sizeof(struct band_disk) == BAND_BYTES, "SPEC.md section 17.1");
 _Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES, "SPEC.md section 17.2");
@@ -210,7 +209,7 @@ void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
                           .minor = le16_of(FORMAT_MINOR),
                           .n_columns = le32_of(n_columns),
                           .table_digest = le64_of(table_digest)};
-    memcpy(d.magic, MAGIC, sizeof d.magic);
+    memcpy(d.magic, MAGIC_DEAD, sizeof d.magic);
     memcpy(d.uuid, uuid, UUID_BYTES);
     memcpy(file, &d, sizeof d);
     checksum_set(file, dead_bytes(n_columns), 0);
@@ -226,7 +225,7 @@ struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
         return AT(SHORT, magic);
     memcpy(&d, in, sizeof d);
     uint32_t n = le32_get(d.n_columns);
-    if (memcmp(d.magic, MAGIC, sizeof MAGIC) != 0)
+    if (!magic_is(d.magic, MAGIC_DEAD))
         return AT(MAGIC, magic);
     if (le16_get(d.major) != FORMAT_MAJOR)
         return AT(VERSION, major);

@@ -3,9 +3,8 @@
 #include "record.h"
 #include "checksum.h"
 #include "hash.h"
+#include "magic.h"
 #include "pack.h"
-
-static const uint8_t MAGIC[8] = {0x89, 'T', 'S', 'T', '\r', '\n', 0x1a, '\n'};
 
 _Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");
 _Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES, "SPEC.md section 13");
@@ -14,7 +13,7 @@ void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
 {
     struct meta_disk d;
     memset(&d, 0, sizeof d);
-    memcpy(d.magic, MAGIC, sizeof d.magic);
+    memcpy(d.magic, MAGIC_STORE, sizeof d.magic);
     d.major = le16_of(m->major);
     d.minor = le16_of(m->minor);
     d.hash_id = le16_of(m->hash_id);
@@ -89,7 +88,9 @@ struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m)
     if (n_bytes < sizeof d)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "meta"};
     memcpy(&d, in, sizeof d);
-    if (memcmp(d.magic, MAGIC, sizeof MAGIC) != 0)
+    if (magic_is_draft_store(d.magic))
+        return AT(DRAFT, magic);
+    if (!magic_is(d.magic, MAGIC_STORE))
         return AT(MAGIC, magic);
     if (le16_get(d.major) != FORMAT_MAJOR)
         return AT(VERSION, major);

@@ -10,6 +10,7 @@ enum verdict_code {
     VERDICT_OK = 0,
     VERDICT_SHORT,    /* fewer bytes than the record, or than it says there are */
     VERDICT_MAGIC,    /* not this kind of record at all */
+    VERDICT_DRAFT,    /* of the first draft of the format */
     VERDICT_VERSION,  /* a major version that this code does not know */
     VERDICT_CHECKSUM, /* the bytes are not what was written */
     VERDICT_FLAGS,    /* an incompatible feature that this code does not know */
@@ -40,6 +41,8 @@ static inline const char *verdict_text(enum verdict_code code)
         return "shorter than it says";
     case VERDICT_MAGIC:
         return "not a tamis record (wrong magic)";
+    case VERDICT_DRAFT:
+        return "first draft of the format, make it anew";
     case VERDICT_VERSION:
         return "version that this tamis does not read";
     case VERDICT_CHECKSUM:

@@ -54,7 +54,7 @@ static bool growth_by_spec(const uint8_t *p)
 
 static bool identity_by_spec(const uint8_t *p, size_t n)
 {
-    if (n < 2048 || memcmp(p, "\x89TAM\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
+    if (n < 2048 || memcmp(p, "\x89TMF\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
         !sum_right(p, 2048))
         return false;
     bool features = get(p + 16, 8) || get(p + 24, 8);

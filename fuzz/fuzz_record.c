@@ -31,7 +31,7 @@ static bool real_within(const uint8_t *p, double low, double high)
 
 static bool meta_by_spec(const uint8_t *p, size_t n)
 {
-    if (n < 256 || memcmp(p, "\x89TST\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
+    if (n < 256 || memcmp(p, "\x89TMS\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
         get(p + 248, 8) != XXH3_64bits(p, 248))
         return false;
     /* All but FOR_PACKS, PACKS and LISTS. */

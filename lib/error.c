@@ -68,6 +68,7 @@ int verdict_error(enum verdict_code code)
         return 0;
     case VERDICT_MAGIC:
         return TAMIS_ERR_NOT_TAMIS;
+    case VERDICT_DRAFT:
     case VERDICT_VERSION:
     case VERDICT_FLAGS:
     case VERDICT_KIND:

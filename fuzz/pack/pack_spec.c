@@ -89,7 +89,7 @@ static bool dead_by_spec(const struct second *s, uint32_t column)
     size_t n = s->n_dead, columns = s->commit.stages[PACK_ROWS].n_columns;
     if (n != 48 + (columns + 7) / 8 + 8)
         return true;
-    return memcmp(p, "\x89TPD\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
+    return memcmp(p, "\x89TMD\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
            get(p + 12, 4) != columns || memcmp(p + 16, s->id.uuid, 16) != 0 ||
            get(p + 32, 8) != s->commit.table_digest ||
            get(p + n - 8, 8) != XXH3_64bits(p, n - 8) ||

@@ -1,12 +1,7 @@
 /* Writes the golden packs (SPEC.md 17): a store with packs of every sort, and two of
  * its packs by themselves, one of them with a page that has rotted. Beside each stands
  * its list of answers (answers.h); in that of a pack the first word is the column's
- * segment.
- *
- * The files are not those of tests/golden. Those were frozen before the packer found
- * bands by dynamic programming, and before it left filters as files that a pack would
- * make larger. The bands, the packs and the catalog differ. Readers must go on reading
- * the frozen files. */
+ * segment. */
 #include <sys/stat.h>
 
 #include "lib/filter/pack.h"

@@ -33,7 +33,6 @@ my @BRIEF = qw(crash-brief kill-brief rot-brief faults-brief stops-brief);
 # Programs and plugins that a test runs or loads; they are linked with the library, too.
 my %ALSO = (
     test_golden => [map { "build/tests/golden/make_$_" } qw(golden ribbons lists)],
-    test_extensions => ['build/tests/golden/make_extensions'],
     test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
 $ENV{TAMIS_TEST_LONG} //= 0;
 

@@ -241,7 +241,7 @@ static void count_more_pages(const char *path)
 
 int damage_catalog(struct player *p, const struct step *s)
 {
-    static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
+    static const uint8_t magic[] = {0x89, 'T', 'M', 'S'};
     const char *how = s->name[0];
     char path[2 * STEPS_PATH_BYTES], lock[2 * STEPS_PATH_BYTES];
     uint8_t garbage[2 * PAGE_BYTES] = {0};

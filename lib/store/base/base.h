@@ -61,6 +61,8 @@ struct filters_dir *filters_dir_hold(struct filters_dir *d);
 void filters_dir_release(struct filters_dir *d);
 
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
+/* Has the first draft of the format written this file, a filter or tombstones? */
+bool filter_file_is_draft(int dir, const char *name);
 /* Is this "<uuid>.tamis" and `rest`? */
 bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
 /* Is `rest` that of a temporary file? */

@@ -2,6 +2,7 @@
  * never the segment's name: names recur, UUIDs do not. */
 #include "lib/store/base/base.h"
 #include "format/identity.h"
+#include "format/magic.h"
 #include "lib/io/io.h"
 
 #include <dirent.h>
@@ -74,6 +75,18 @@ int filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES])
     char name[FILTER_NAME_BYTES];
     filter_file_name(uuid, name);
     return io_calls.unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+bool filter_file_is_draft(int dir, const char *name)
+{
+    uint8_t head[MAGIC_BYTES];
+    size_t got = 0;
+    int fd;
+    if (io_open_beneath(dir, name, O_RDONLY, &fd) != 0)
+        return false;
+    int rc = io_read(fd, head, sizeof head, 0, &got);
+    close(fd);
+    return !rc && got == sizeof head && magic_is_draft_file(head);
 }
 
 /* A random UUID, RFC 9562 version 4: so it is never all zeros, which means "none". */

@@ -172,6 +172,10 @@ int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
     if (rc)
         return rc;
     struct verdict v = meta_decode(value, n, m);
+    if (v.code == VERDICT_DRAFT)
+        return diag_fail(diag, TAMIS_ERR_VERSION, t->catalog->path,
+                         "a store of the first draft of the format: make it anew with "
+                         "'tamis init' and 'tamis build'; nothing in it is needed");
     return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
 }
 

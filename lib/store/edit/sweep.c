@@ -20,8 +20,9 @@ struct sweep {
     struct names packs; /* of packs: index + 1 of the next */
     struct used *used;
     size_t n_packs;
-    bool unsure; /* a record can't be read: it may name any file */
-    bool done;   /* nothing failed */
+    bool unsure;   /* a record can't be read: it may name any file */
+    bool any_gone; /* of the orphans */
+    bool done;     /* nothing failed */
 };
 
 /* The columns of a pack that records name. */
@@ -125,7 +126,10 @@ static bool bury_unused(const struct sweep *s)
     return done;
 }
 
-static bool unlink_orphans(const struct sweep *s)
+/* Calls fn for each orphan until it returns false, which is the result. */
+typedef bool orphan_fn(struct sweep *s, const char *name);
+
+static bool each_orphan(struct sweep *s, orphan_fn *fn)
 {
     int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -135,16 +139,33 @@ static bool unlink_orphans(const struct sweep *s)
         return false;
     }
     const struct dirent *e;
-    bool any = false, done = true;
-    while ((e = readdir(d))) {
-        if (!is_orphan(s, e->d_name))
-            continue;
-        bool gone = io_calls.unlinkat(s->dir, e->d_name, 0) == 0;
-        any |= gone;
-        done &= gone || errno == ENOENT || errno == EISDIR; /* no file of ours */
-    }
+    bool all = true;
+    while (all && (e = readdir(d)))
+        all = !is_orphan(s, e->d_name) || fn(s, e->d_name);
     closedir(d);
-    return (!any || io_sync_dir(s->dir) == 0) && done;
+    return all;
+}
+
+/* Files of the first draft are not ours to remove, nor anything beside them. */
+static bool is_no_draft(struct sweep *s, const char *name)
+{
+    return !filter_file_is_draft(s->dir, name);
+}
+
+static bool unlink_orphan(struct sweep *s, const char *name)
+{
+    bool gone = io_calls.unlinkat(s->dir, name, 0) == 0;
+    s->any_gone |= gone;
+    s->done &= gone || errno == ENOENT || errno == EISDIR; /* no file of ours */
+    return true;
+}
+
+static void unlink_orphans(struct sweep *s)
+{
+    s->any_gone = false;
+    s->done &= each_orphan(s, unlink_orphan);
+    if (s->any_gone)
+        s->done &= io_sync_dir(s->dir) == 0;
 }
 
 /* In a write transaction: no name can take effect meanwhile, of an edit or of another
@@ -154,9 +175,10 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct sweep *s = ctx;
     sweep_forget(s);
     int rc = catalog_each(t, note_live, s, diag);
-    if (!rc) {
-        bool buried = s->unsure || bury_unused(s);
-        s->done = unlink_orphans(s) && buried;
+    s->done = !rc && each_orphan(s, is_no_draft);
+    if (s->done) {
+        s->done = s->unsure || bury_unused(s);
+        unlink_orphans(s);
     }
     sweep_forget(s);
     return rc;

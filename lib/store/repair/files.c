@@ -3,6 +3,7 @@
  * files one is newer, but which of them the catalog meant nobody can tell (an edit that
  * was cut short leaves a newer one, a drop that was cut short an older one). */
 #include "lib/store/repair/inside.h"
+#include "format/magic.h"
 #include "lib/plan/plan.h"
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
@@ -26,7 +27,7 @@ static int same_store(const struct meta *a, const struct meta *b)
  * all agree. */
 struct look {
     struct meta meta;
-    bool any, differ, newer;
+    bool any, differ, newer, draft;
 };
 
 static void take_meta(struct look *l, const struct meta *m)
@@ -59,6 +60,7 @@ static void look_at_page(struct look *l, const uint8_t *page, size_t n_bytes,
         enum verdict_code code = meta_decode(n.data, n.data_bytes, &m).code;
         if (code == VERDICT_OK)
             take_meta(l, &m);
+        l->draft = l->draft || code == VERDICT_DRAFT;
         l->newer = l->newer || code == VERDICT_VERSION || code == VERDICT_FLAGS ||
                    (code == VERDICT_OK && m.ro_compat & ~META_RO_COMPAT_KNOWN);
     }
@@ -80,14 +82,13 @@ static int look_in_pages(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
 /* Anywhere: of this version, it has a magic and a checksum. */
 static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
 {
-    static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
     size_t got = n_bytes;
     int rc = 0;
     for (uint64_t at = 0; !rc && got == n_bytes; at += got - META_BYTES + 1) {
         rc = io_read(fd, chunk, n_bytes, at, &got);
         for (size_t i = 0; !rc && i + META_BYTES <= got; i++) {
             struct meta m;
-            if (memcmp(chunk + i, magic, sizeof magic) == 0 &&
+            if (magic_is(chunk + i, MAGIC_STORE) &&
                 meta_decode(chunk + i, META_BYTES, &m).code == VERDICT_OK &&
                 !(m.ro_compat & ~META_RO_COMPAT_KNOWN))
                 take_meta(l, &m);
@@ -227,6 +228,10 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
         return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
     bool found = left.any && !left.differ;
     m = left.meta;
+    if (left.draft)
+        return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
+                         "the catalog is damaged, and of the first draft of the "
+                         "format: make the store anew; nothing in it is needed");
     if (left.newer)
         return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
                          "the catalog is damaged, and has a feature that this tamis "

@@ -173,6 +173,9 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
 void repair_set_record(struct repair_segment *s, const struct record *record);
 int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
 int repair_list_files(struct repair *r, struct tamis_diag *diag);
+/* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
+int repair_refuse_draft(struct repair *r, int dir, const char *filters,
+                        struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* A record names this pack: marks its files. */
 void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);

@@ -177,6 +177,28 @@ static int add_file(struct repair *r, const char *name)
     return 0;
 }
 
+int repair_refuse_draft(struct repair *r, int dir, const char *filters,
+                        struct tamis_diag *diag)
+{
+    int fd = openat(dir, filters, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int rc = diag_errno(diag, errno, r->path, "listing filters/");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    const struct dirent *e;
+    bool draft = false;
+    while (!draft && (e = readdir(d)))
+        draft = filter_file_is_draft(fd, e->d_name);
+    closedir(d);
+    return draft ? diag_fail(diag, TAMIS_ERR_VERSION, r->path,
+                             "filters/ has files of the first draft of the format: "
+                             "make the store anew, elsewhere; nothing in it is needed")
+                 : 0;
+}
+
 int repair_list_files(struct repair *r, struct tamis_diag *diag)
 {
     int fd = openat(r->filters.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -249,6 +271,8 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
     /* Edits have files that nothing names yet, and hold filters/ shared as long. */
     int before = io_hold_cancel(); /* or filters/ would stay locked */
     rc = repair_lock_filters(&r, c->filters->fd, ".", diag);
+    if (!rc)
+        rc = repair_refuse_draft(&r, c->filters->fd, ".", diag);
     if (!rc)
         rc = repair_read_records(c, &r, diag);
     if (!rc)

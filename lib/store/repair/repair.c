@@ -188,6 +188,8 @@ static int repair(struct repair *r, struct tamis_diag *diag)
     rc = registry_check_lock_file(r->store_fd, r->path, diag); /* no lost catalog */
     if (!rc)
         rc = repair_make_filters(r, diag);
+    if (!rc)
+        rc = repair_refuse_draft(r, r->store_fd, "filters", diag);
     if (rc)
         return rc;
     rc = open_live(r, diag);

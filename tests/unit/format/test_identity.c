@@ -94,7 +94,7 @@ TEST(magic_and_places_are_fixed)
     uint8_t record[IDENTITY_BYTES];
     struct identity id = growing();
     identity_encode(&id, record);
-    assert_memory_equal(record, "\x89TAM\r\n\x1a\n", 8);
+    assert_memory_equal(record, "\x89TMF\r\n\x1a\n", 8);
     assert_memory_equal(record + 40, id.uuid, 16);
     assert_memory_equal(record + 56, id.store_uuid, 16);
     assert_memory_equal(record + 80, "\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);

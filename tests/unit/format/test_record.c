@@ -99,7 +99,7 @@ TEST(round_trips)
     meta_encode(&in, bytes);
     verdict_is(meta_decode(bytes, META_BYTES, &out), VERDICT_OK, 0, "");
     assert_memory_equal(&in, &out, sizeof in);
-    assert_memory_equal(bytes, "\x89TST\r\n\x1a\n", 8);
+    assert_memory_equal(bytes, "\x89TMS\r\n\x1a\n", 8);
 
     struct record all[4] = {a_record(), a_record(), a_record(), a_record()}, r;
     all[0].compat = UINT64_C(1) << 40;

@@ -58,14 +58,14 @@ static void lose_pages_of_meta(const char *store)
     snprintf(path, sizeof path, "%s/catalog.lmdb", path_of(store));
     FREED uint8_t *bytes = file_read(path, &n);
     for (size_t at = 0; at + PAGE_BYTES <= n; at += PAGE_BYTES)
-        if (memmem(bytes + at, PAGE_BYTES, "store\x89TST", 9))
+        if (memmem(bytes + at, PAGE_BYTES, "store\x89TMS", 9))
             file_poke(path, at, zeros, sizeof zeros);
 }
 
 /* A name, a binding, bounds of a range: what a user gave is no record of ours. */
 TEST_OF_SCENES(users_bytes_make_no_store_newer)
 {
-    static const char looks[] = "\x89TST\r\n\x1a\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+    static const char looks[] = "\x89TMS\r\n\x1a\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
     uint8_t first[META_BYTES];
     scene("names and bindings that look like records");
     steps(AGW);
