@@ -110,7 +110,7 @@ static void head_load(const struct commit_disk *d, struct commit *c)
     c->clean = d->clean;
     c->n_stages = d->n_stages;
     c->binding_bytes = d->binding_bytes;
-    c->n_settled = c->compat & COMMIT_COMPAT_SETTLED ? d->n_settled : 0;
+    c->n_settled = d->n_settled;
     memcpy(c->binding, d->binding, sizeof c->binding);
 }
 
@@ -118,7 +118,7 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
                                  uint8_t slot, const struct identity *id,
                                  uint64_t available_bytes)
 {
-    if (c->incompat & ~COMMIT_INCOMPAT_KNOWN)
+    if (c->incompat)
         return AT(FLAGS, incompat);
     if (c->sequence == 0)
         return AT(RANGE, sequence);
@@ -141,8 +141,6 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
         return AT(UNUSED, binding);
     if (c->n_settled && (c->state != STATE_OPEN || c->n_settled >= c->n_stages))
         return AT(RANGE, n_settled);
-    if (commit_unused_is_ours(c) && d->n_settled != c->n_settled)
-        return AT(UNUSED, n_settled);
     if (commit_unused_is_ours(c) && !all_zero(d->unused_a, sizeof d->unused_a))
         return AT(UNUSED, unused_a);
     if (commit_unused_is_ours(c) && !all_zero(d->unused_b, sizeof d->unused_b))
@@ -160,8 +158,7 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
     return VERDICT_GOOD;
 }
 
-/* Areas of the file: the header and up to three per stage, as no stage has both fields
- * for digests. */
+/* Areas of the file: the header and up to three per stage. */
 struct area {
     uint64_t begin, end;
     uint32_t descriptor; /* offset in the record of the stage that claims it */
@@ -195,9 +192,6 @@ static struct verdict check_areas(const struct commit *c, const struct identity 
         if (s->digests_offset)
             area_put(&areas[n++], s->digests_offset, digests_bytes(n_pages), i,
                      "stage.digests_offset");
-        if (s->settled_offset)
-            area_put(&areas[n++], s->settled_offset, digests_bytes(n_pages), i,
-                     "stage.settled_page");
     }
     for (size_t i = 0; i < n; i++) {
         if (areas[i].end > c->committed_bytes)

@@ -31,13 +31,6 @@ enum {
     CONTENT_FIRSTS = 4,
 };
 
-/* Some stages of an open filter are settled: they have digests (SPEC.md §7.2). */
-#define COMMIT_COMPAT_SETTLED  UINT64_C(1)
-
-#define COMMIT_COMPAT_KNOWN    COMMIT_COMPAT_SETTLED
-#define COMMIT_RO_COMPAT_KNOWN UINT64_C(0)
-#define COMMIT_INCOMPAT_KNOWN  UINT64_C(0)
-
 /* The record is a head, then stage descriptors, then zeros, and its checksum in
  * the last eight bytes of the slot. */
 struct commit_disk {
@@ -74,8 +67,7 @@ struct stage_disk {
     struct le64 digests_offset;
     struct le64 root;
     struct le16 layout;
-    uint8_t settled_page[6];
-    struct le64 settled_root;
+    uint8_t unused[14];
     /* From here on: the area of kind 1, Bloom. */
     struct le64 n_blocks;
     struct le64 bits_set;
@@ -91,10 +83,8 @@ struct stage_desc {
     uint64_t keys;
     double target_error;
     uint64_t floors_offset;  /* 0: none (sealed at birth) */
-    uint64_t digests_offset; /* 0: none (open, or a single page) */
-    uint64_t root;
-    uint64_t settled_offset; /* digests of a settled stage; 0: none, or a single page */
-    uint64_t settled_root;
+    uint64_t digests_offset; /* 0: none (open and not settled, or a single page) */
+    uint64_t root;           /* likewise */
     uint16_t layout;
     uint64_t bits_set; /* a hint for growth, never an argument for ABSENT (R9) */
     struct geometry geometry;
@@ -117,7 +107,7 @@ struct commit {
     uint64_t committed_bytes;
     uint64_t generation; /* grows with every change of the stage table or state */
     uint8_t slot, state, clean, n_stages, binding_bytes;
-    uint8_t n_settled; /* the first so many stages are settled; 0 without the bit */
+    uint8_t n_settled; /* open: the first so many stages have digests (SPEC.md §7.2) */
     uint8_t binding[BINDING_MAX_BYTES];
     uint64_t table_digest; /* of the descriptors as read; 0: not read from anywhere */
     struct stage_desc stages[MAX_STAGES];
@@ -135,12 +125,11 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES]);
 struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
                             const struct identity *id, struct commit *c);
 
-/* Does the record have no feature that this code does not know? Only then must bytes
- * be zero that it takes for unused. */
+/* Does the record have no feature that may be ignored? Only then must bytes be zero
+ * that this code takes for unused. */
 static inline bool commit_unused_is_ours(const struct commit *c)
 {
-    return !(c->compat & ~COMMIT_COMPAT_KNOWN) &&
-           !(c->ro_compat & ~COMMIT_RO_COMPAT_KNOWN);
+    return !c->compat && !c->ro_compat;
 }
 
 /* ==== commit.c ==== */
@@ -191,27 +180,6 @@ struct verdict commit_choose_slot(const uint8_t *header, const struct identity *
 static inline bool commit_has_digests(const struct commit *c, size_t i)
 {
     return c->state == STATE_SEALED || i < c->n_settled;
-}
-
-/* Stage i with digests_offset and root of the digests that guard it, if any do, be it
- * sealed or settled. */
-static inline struct stage_desc commit_stage(const struct commit *c, size_t i)
-{
-    struct stage_desc d = c->stages[i];
-    if (c->state == STATE_OPEN && i < c->n_settled) {
-        d.digests_offset = d.settled_offset;
-        d.root = d.settled_root;
-    }
-    return d;
-}
-
-/* Makes no stage settled. */
-static inline void commit_unsettle(struct commit *c)
-{
-    c->compat &= ~COMMIT_COMPAT_SETTLED;
-    c->n_settled = 0;
-    for (size_t i = 0; i < c->n_stages; i++)
-        c->stages[i].settled_offset = c->stages[i].settled_root = 0;
 }
 
 /* Digest of the whole stage table: what a catalog remembers of a sealed filter. */

@@ -166,7 +166,7 @@ static struct verdict decode(const struct identity_disk *d, struct identity *id)
     if (!checksum_good(d, sizeof *d, 0))
         return AT(CHECKSUM, checksum);
     load(d, id);
-    if (id->incompat & ~IDENTITY_INCOMPAT_KNOWN)
+    if (id->incompat)
         return AT(FLAGS, incompat);
     return check_ranges(d, id);
 }

@@ -7,7 +7,7 @@
 #include "verdict.h"
 
 enum {
-    FORMAT_MAJOR = 1, /* 0 was the draft; SPEC.md §10 */
+    FORMAT_MAJOR = 1,
     FORMAT_MINOR = 0,
     IDENTITY_BYTES = 2048,
     UUID_BYTES = 16,
@@ -19,12 +19,6 @@ enum {
     GROWTH_NONE = 0,      /* sealed at birth, or one stage */
     GROWTH_GEOMETRIC = 1, /* Almeida et al., section 4 */
 };
-
-/* Feature bits that this code knows. A bit outside them: compat is ignored,
- * ro_compat forbids writing, incompat makes the filter unreadable. */
-#define IDENTITY_COMPAT_KNOWN    UINT64_C(0)
-#define IDENTITY_RO_COMPAT_KNOWN UINT64_C(0)
-#define IDENTITY_INCOMPAT_KNOWN  UINT64_C(0)
 
 struct identity_disk {
     uint8_t magic[8];
@@ -55,6 +49,8 @@ struct identity_disk {
 struct identity {
     uint16_t major, minor;
     uint32_t header_pages; /* 1: sealed at birth; 3: two slots */
+    /* Features: of a bit that is set in compat nothing is known, and it is ignored;
+     * in ro_compat it forbids writing; with one in incompat nothing is read. */
     uint64_t compat, ro_compat, incompat;
     uint8_t uuid[UUID_BYTES];
     uint8_t store_uuid[UUID_BYTES]; /* zero: built for no store */
@@ -103,12 +99,11 @@ static inline uint64_t identity_header_bytes(const struct identity *id)
     return (uint64_t)id->header_pages * 4096;
 }
 
-/* Bits that may be ignored and that this code does not know: what it takes for unused
- * may then be used (SPEC.md 5.2). */
+/* Bits that may be ignored: what this code takes for unused may then be used (SPEC.md
+ * 5.2). */
 static inline bool identity_has_features(const struct identity *id)
 {
-    return (id->compat & ~IDENTITY_COMPAT_KNOWN) != 0 ||
-           (id->ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) != 0;
+    return id->compat || id->ro_compat;
 }
 
 void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES]);

@@ -1,4 +1,4 @@
-/* The bytes that files and records begin with. As PNG's do, they break when a file is
+/* The bytes that files and records begin with (SPEC.md §5, §6, §13.1, §17.5). As PNG's do, they break when a file is
  * copied as text: a byte above 127, both line ends, and the end of a text in DOS.
  *
  * The first draft of the format had other ones. Nothing reads what it wrote, and no

@@ -18,6 +18,7 @@ void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
     d.minor = le16_of(m->minor);
     d.hash_id = le16_of(m->hash_id);
     d.complete = m->complete;
+    d.for_packs = m->for_packs;
     d.compat = le64_of(m->compat);
     d.ro_compat = le64_of(m->ro_compat);
     d.incompat = le64_of(m->incompat);
@@ -38,6 +39,7 @@ static void meta_load(const struct meta_disk *d, struct meta *m)
     m->minor = le16_get(d->minor);
     m->hash_id = le16_get(d->hash_id);
     m->complete = d->complete;
+    m->for_packs = d->for_packs;
     m->compat = le64_get(d->compat);
     m->ro_compat = le64_get(d->ro_compat);
     m->incompat = le64_get(d->incompat);
@@ -54,12 +56,14 @@ static void meta_load(const struct meta_disk *d, struct meta *m)
 
 static struct verdict meta_check(const struct meta_disk *d, const struct meta *m)
 {
-    if (m->incompat & ~META_INCOMPAT_KNOWN)
+    if (m->incompat)
         return AT(FLAGS, incompat);
     if (!hash_id_known(m->hash_id))
         return AT(KIND, hash_id);
     if (m->complete > 1)
         return AT(RANGE, complete);
+    if (m->for_packs > 1)
+        return AT(RANGE, for_packs);
     if (all_zero(m->store_uuid, UUID_BYTES))
         return AT(RANGE, store_uuid);
     if (!(m->target_error >= ERROR_MIN && m->target_error <= ERROR_MAX))
@@ -72,12 +76,8 @@ static struct verdict meta_check(const struct meta_disk *d, const struct meta *m
         return AT(RANGE, tightening_ratio);
     if (m->first_capacity < 1 || m->first_capacity > FIRST_CAPACITY_MAX)
         return AT(RANGE, first_capacity);
-    if (!(m->compat & ~META_COMPAT_KNOWN) && !(m->ro_compat & ~META_RO_COMPAT_KNOWN)) {
-        if (d->unused_a)
-            return AT(UNUSED, unused_a);
-        if (!all_zero(d->unused_b, sizeof d->unused_b))
-            return AT(UNUSED, unused_b);
-    }
+    if (!m->compat && !m->ro_compat && !all_zero(d->unused, sizeof d->unused))
+        return AT(UNUSED, unused);
     return VERDICT_GOOD;
 }
 
@@ -113,7 +113,8 @@ size_t record_encode(const struct record *r, const void *name, size_t name_bytes
 {
     struct record_disk d;
     memset(&d, 0, sizeof d);
-    d.state = le16_of(r->state);
+    d.state = r->state;
+    d.kind = r->kind;
     d.has_range = r->has_range;
     d.binding_bytes = r->binding_bytes;
     d.first_bytes = le16_of(r->first_bytes);
@@ -152,7 +153,8 @@ size_t record_encode(const struct record *r, const void *name, size_t name_bytes
 
 static void record_load(const struct record_disk *d, struct record *r)
 {
-    r->state = le16_get(d->state);
+    r->state = d->state;
+    r->kind = d->kind;
     r->has_range = d->has_range;
     r->binding_bytes = d->binding_bytes;
     r->first_bytes = le16_get(d->first_bytes);
@@ -172,20 +174,12 @@ static void record_load(const struct record_disk *d, struct record *r)
     r->rank = le32_get(d->rank);
     r->created = le64_get(d->created);
     memcpy(r->binding, d->binding, sizeof r->binding);
-    /* Without their bits the bytes are not ours to read. */
-    memset(r->list_uuid, 0, sizeof r->list_uuid);
-    r->list_digest = 0;
-    if (record_listed(r)) {
-        memcpy(r->list_uuid, d->list_uuid, sizeof r->list_uuid);
-        r->list_digest = le64_get(d->list_digest);
-    }
-    memset(&r->place, 0, sizeof r->place);
-    if (!record_packed(r))
-        return;
     memcpy(r->place.uuid, d->place_uuid, sizeof r->place.uuid);
     r->place.digest = le64_get(d->place_digest);
     r->place.band = le32_get(d->band);
     r->place.column = le32_get(d->column);
+    memcpy(r->list_uuid, d->list_uuid, sizeof r->list_uuid);
+    r->list_digest = le64_get(d->list_digest);
 }
 
 #undef AT
@@ -202,54 +196,36 @@ static struct verdict record_check_range(const struct record *r)
     return VERDICT_GOOD;
 }
 
-static bool record_unused_is_ours(const struct record *r)
+static struct verdict record_check_place(const struct record *r)
 {
-    return !(r->compat & ~RECORD_COMPAT_KNOWN) &&
-           !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
-}
-
-static struct verdict record_check_place(const struct record_disk *d,
-                                         const struct record *r)
-{
-    if (record_packed(r)) {
-        if (r->state != RECORD_SEALED)
-            return AT(RANGE, ro_compat);
-        if (all_zero(r->place.uuid, UUID_BYTES))
-            return AT(RANGE, place_uuid);
-        if (r->place.band >= PACK_MAX_BANDS)
-            return AT(RANGE, band);
-        if (r->place.column >= PACK_MAX_COLUMNS)
-            return AT(RANGE, column);
-    } else if (record_unused_is_ours(r) &&
-               !all_zero(d->place_uuid, offsetof(struct record_disk, list_uuid) -
-                                            offsetof(struct record_disk, place_uuid))) {
-        return AT(UNUSED, place_uuid);
-    }
+    if (!record_packed(r))
+        return r->place.digest || r->place.band || r->place.column
+                   ? AT(UNUSED, place_digest)
+                   : VERDICT_GOOD;
+    if (r->state != RECORD_SEALED)
+        return AT(RANGE, place_uuid);
+    if (r->place.band >= PACK_MAX_BANDS)
+        return AT(RANGE, band);
+    if (r->place.column >= PACK_MAX_COLUMNS)
+        return AT(RANGE, column);
     return VERDICT_GOOD;
 }
 
-static struct verdict record_check_list(const struct record_disk *d,
-                                        const struct record *r)
+static struct verdict record_check_list(const struct record *r)
 {
-    if (record_listed(r)) {
-        if (r->state != RECORD_SEALED)
-            return AT(RANGE, ro_compat);
-        if (all_zero(r->list_uuid, UUID_BYTES))
-            return AT(RANGE, list_uuid);
-    } else if (record_unused_is_ours(r) &&
-               !all_zero(d->list_uuid,
-                         sizeof *d - offsetof(struct record_disk, list_uuid))) {
-        return AT(UNUSED, list_uuid);
-    }
-    return VERDICT_GOOD;
+    if (record_listed(r) && r->state != RECORD_SEALED)
+        return AT(RANGE, list_uuid);
+    return r->list_digest && !record_listed(r) ? AT(UNUSED, list_digest) : VERDICT_GOOD;
 }
 
 static struct verdict record_check(const struct record_disk *d, const struct record *r)
 {
-    if (r->incompat & ~RECORD_INCOMPAT_KNOWN)
+    if (r->incompat)
         return AT(FLAGS, incompat);
     if (r->state < RECORD_NO_FILTER || r->state > RECORD_SEALED)
         return AT(RANGE, state);
+    if (r->state == RECORD_NO_FILTER ? r->kind != 0 : !kind_is_single(r->kind))
+        return AT(KIND, kind);
     if (all_zero(r->uuid, UUID_BYTES) != (r->state == RECORD_NO_FILTER))
         return AT(RANGE, uuid);
     if (r->state != RECORD_NO_FILTER &&
@@ -261,9 +237,9 @@ static struct verdict record_check(const struct record_disk *d, const struct rec
         return AT(RANGE, binding_bytes);
     if (!all_zero(d->binding + r->binding_bytes, BINDING_MAX_BYTES - r->binding_bytes))
         return AT(UNUSED, binding);
-    struct verdict v = record_check_place(d, r);
+    struct verdict v = record_check_place(r);
     if (v.code == VERDICT_OK)
-        v = record_check_list(d, r);
+        v = record_check_list(r);
     return v.code == VERDICT_OK ? record_check_range(r) : v;
 }
 

@@ -15,24 +15,6 @@ enum {
     RECORD_SEALED = 3,
 };
 
-/* PACKED: the filter is a column of a pack (SPEC.md §17.4). KEPT: its own file is
- * there, too. LISTED: there is a list of the segment's hashes. */
-#define META_COMPAT_FOR_PACKS   UINT64_C(1)
-#define META_RO_COMPAT_PACKS    UINT64_C(1)
-#define META_RO_COMPAT_RIBBONS  (UINT64_C(1) << 1)
-#define META_RO_COMPAT_LISTS    (UINT64_C(1) << 3)
-#define RECORD_RO_COMPAT_PACKED UINT64_C(1)
-#define RECORD_RO_COMPAT_LISTED (UINT64_C(1) << 1)
-#define RECORD_COMPAT_KEPT      UINT64_C(1)
-
-#define META_COMPAT_KNOWN       META_COMPAT_FOR_PACKS
-#define META_RO_COMPAT_KNOWN                                                           \
-    (META_RO_COMPAT_PACKS | META_RO_COMPAT_RIBBONS | META_RO_COMPAT_LISTS)
-#define META_INCOMPAT_KNOWN    UINT64_C(0)
-#define RECORD_COMPAT_KNOWN    RECORD_COMPAT_KEPT
-#define RECORD_RO_COMPAT_KNOWN (RECORD_RO_COMPAT_PACKED | RECORD_RO_COMPAT_LISTED)
-#define RECORD_INCOMPAT_KNOWN  UINT64_C(0)
-
 /* Database `meta`, key "store". */
 struct meta_disk {
     uint8_t magic[8];
@@ -40,7 +22,7 @@ struct meta_disk {
     struct le16 minor;
     struct le16 hash_id;
     uint8_t complete;
-    uint8_t unused_a;
+    uint8_t for_packs;
     struct le64 compat;
     struct le64 ro_compat;
     struct le64 incompat;
@@ -51,13 +33,14 @@ struct meta_disk {
     struct le64 tightening_ratio;
     struct le64 first_capacity;
     struct le64 created;
-    uint8_t unused_b[144];
+    uint8_t unused[144];
     struct le64 checksum;
 };
 
 struct meta {
     uint16_t major, minor, hash_id;
-    uint8_t complete; /* 1: every segment of the engine is listed */
+    uint8_t complete;  /* 1: every segment of the engine is listed */
+    uint8_t for_packs; /* 1: new filters are sized for packs (SPEC.md §17.6) */
     uint64_t compat, ro_compat, incompat;
     uint8_t store_uuid[UUID_BYTES];
     uint64_t hash_seed;
@@ -70,7 +53,8 @@ struct meta {
  * the first and the last key, then the checksum, seeded with XXH3-64 of the name:
  * a record found under another name fails. */
 struct record_disk {
-    struct le16 state;
+    uint8_t state;
+    uint8_t kind;
     uint8_t has_range;
     uint8_t binding_bytes;
     struct le16 first_bytes;
@@ -108,7 +92,8 @@ struct pack_place {
 enum { PLACE_KEY_BYTES = UUID_BYTES + 8 }; /* uuid and digest: which pack */
 
 struct record {
-    uint16_t state; /* RECORD_* */
+    uint8_t state; /* RECORD_* */
+    uint8_t kind;  /* of the filter: KIND_*; 0: there is none */
     uint8_t has_range, binding_bytes;
     uint16_t first_bytes, last_bytes;
     uint64_t compat, ro_compat, incompat;
@@ -131,14 +116,16 @@ struct record {
     uint8_t last[RANGE_MAX_BYTES];  /* the greatest key, never cut */
 };
 
+/* Is the filter a column of a pack (SPEC.md §17.4)? */
 static inline bool record_packed(const struct record *r)
 {
-    return r->ro_compat & RECORD_RO_COMPAT_PACKED;
+    return !all_zero(r->place.uuid, UUID_BYTES);
 }
 
+/* Is there a list of the segment's hashes (SPEC.md §13.8)? */
 static inline bool record_listed(const struct record *r)
 {
-    return r->ro_compat & RECORD_RO_COMPAT_LISTED;
+    return !all_zero(r->list_uuid, UUID_BYTES);
 }
 
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);

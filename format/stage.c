@@ -12,10 +12,10 @@ const struct field stage_fields[] = {
     F(capacity, FIELD_UINT),       F(keys, FIELD_UINT),
     F(target_error, FIELD_F64),    F(floors_offset, FIELD_UINT),
     F(digests_offset, FIELD_UINT), F(root, FIELD_HEX),
-    F(layout, FIELD_UINT),         F(settled_page, FIELD_UINT),
-    F(settled_root, FIELD_HEX),    F(n_blocks, FIELD_UINT),
-    F(bits_set, FIELD_UINT),       F(lanes, FIELD_UINT),
-    F(words, FIELD_UINT),          F(kind_unused, FIELD_UNUSED),
+    F(layout, FIELD_UINT),         F(unused, FIELD_UNUSED),
+    F(n_blocks, FIELD_UINT),       F(bits_set, FIELD_UINT),
+    F(lanes, FIELD_UINT),          F(words, FIELD_UINT),
+    F(kind_unused, FIELD_UNUSED),
 };
 #undef F
 const size_t n_stage_fields = sizeof stage_fields / sizeof stage_fields[0];
@@ -33,9 +33,6 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
     d.digests_offset = le64_of(s->digests_offset);
     d.root = le64_of(s->root);
     d.layout = le16_of(s->layout);
-    struct le64 page = le64_of(s->settled_offset / PAGE_BYTES);
-    memcpy(d.settled_page, &page, sizeof d.settled_page);
-    d.settled_root = le64_of(s->settled_root);
     d.n_blocks = le64_of(s->geometry.n_blocks);
     d.bits_set = le64_of(s->bits_set);
     d.lanes = (uint8_t)s->geometry.lanes;
@@ -49,8 +46,7 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
     ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
                       "stage." #member})
 
-static void stage_load(const struct stage_disk *d, bool settled, bool own,
-                       struct stage_desc *s)
+static void stage_load(const struct stage_disk *d, bool own, struct stage_desc *s)
 {
     s->offset = le64_get(d->offset);
     s->length = le64_get(d->length);
@@ -61,12 +57,6 @@ static void stage_load(const struct stage_disk *d, bool settled, bool own,
     s->digests_offset = le64_get(d->digests_offset);
     s->root = le64_get(d->root);
     s->layout = le16_get(d->layout);
-    if (settled) { /* else the bytes are not ours to read */
-        struct le64 page = {{0}};
-        memcpy(&page, d->settled_page, sizeof d->settled_page);
-        s->settled_offset = le64_get(page) * PAGE_BYTES; /* 48 bits: it can't wrap */
-        s->settled_root = le64_get(d->settled_root);
-    }
     if (own) {
         area_load((const uint8_t *)d + AREA_OFFSET, s);
         return;
@@ -77,39 +67,22 @@ static void stage_load(const struct stage_disk *d, bool settled, bool own,
     s->geometry.words = d->words;
 }
 
-/* Integrity areas: an open stage has floors and no digests; a sealed stage of more
- * than one page has digests, and floors if it once was open; one sealed at birth never
- * had any. */
-static struct verdict check_integrity(const struct stage_desc *s,
+/* Integrity areas: an open stage has floors; a sealed or settled stage of more than one
+ * page has digests, and floors if it once was open; one sealed at birth never had any.
+ */
+static struct verdict check_integrity(const struct stage_desc *s, size_t i,
                                       const struct commit *c, uint8_t slot)
 {
     bool may_have_floors = slot != SLOT_BIRTH, needs_floors = c->state == STATE_OPEN;
+    bool digests = commit_has_digests(c, i);
     if (s->floors_offset % PAGE_BYTES != 0 ||
         (s->floors_offset ? !may_have_floors : needs_floors))
         return AT(RANGE, floors_offset);
-    if (s->digests_offset % PAGE_BYTES != 0)
+    if (s->digests_offset % PAGE_BYTES != 0 ||
+        (s->digests_offset != 0) != (digests && s->length > PAGE_BYTES))
         return AT(RANGE, digests_offset);
-    bool wants_digests = c->state == STATE_SEALED && s->length > PAGE_BYTES;
-    if ((s->digests_offset != 0) != wants_digests)
-        return AT(RANGE, digests_offset);
-    if (c->state == STATE_OPEN && s->root != 0)
+    if (!digests && s->root != 0)
         return AT(RANGE, root);
-    return VERDICT_GOOD;
-}
-
-/* Digests of a settled stage are asked for where those of a sealed one are. */
-static struct verdict check_settled(const struct stage_disk *d,
-                                    const struct stage_desc *s, const struct commit *c,
-                                    bool settled)
-{
-    if (settled)
-        return (s->settled_offset != 0) == (s->length > PAGE_BYTES)
-                   ? VERDICT_GOOD
-                   : AT(RANGE, settled_page);
-    if (commit_unused_is_ours(c) && !all_zero(d->settled_page, sizeof d->settled_page))
-        return AT(UNUSED, settled_page);
-    if (commit_unused_is_ours(c) && le64_get(d->settled_root) != 0)
-        return AT(UNUSED, settled_root);
     return VERDICT_GOOD;
 }
 
@@ -131,13 +104,15 @@ static struct verdict check_blocks(const struct stage_desc *s)
     return VERDICT_GOOD;
 }
 
-/* What is left of the bytes from 80 on. */
+/* What is left of the bytes from 66 on. */
 static struct verdict check_unused(const struct stage_disk *d,
                                    const struct stage_desc *s, const struct commit *c,
                                    bool own)
 {
     if (!commit_unused_is_ours(c))
         return VERDICT_GOOD;
+    if (!all_zero(d->unused, sizeof d->unused))
+        return AT(UNUSED, unused);
     if (own)
         return area_check_unused((const uint8_t *)d + AREA_OFFSET, s);
     return all_zero(d->kind_unused, sizeof d->kind_unused) ? VERDICT_GOOD
@@ -158,15 +133,13 @@ static struct verdict check_stage(const struct stage_disk *d, size_t i, uint8_t 
         return AT(RANGE, target_error);
     if (!own && s->bits_set > s->length * 8)
         return AT(RANGE, bits_set);
-    v = check_settled(d, s, c, i < c->n_settled);
-    if (v.code == VERDICT_OK)
-        v = check_unused(d, s, c, own);
-    return v.code == VERDICT_OK ? check_integrity(s, c, slot) : v;
+    v = check_unused(d, s, c, own);
+    return v.code == VERDICT_OK ? check_integrity(s, i, c, slot) : v;
 }
 
 struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
                             const struct identity *id, struct commit *c)
 {
-    stage_load(d, i < c->n_settled, area_is_own(id->kind, i, c), &c->stages[i]);
+    stage_load(d, area_is_own(id->kind, i, c), &c->stages[i]);
     return check_stage(d, i, slot, id->kind, c);
 }

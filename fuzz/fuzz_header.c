@@ -124,7 +124,8 @@ static bool pack_stage_by_spec(const uint8_t *p, size_t i, const uint8_t *rows,
            (features || zeros(p + 94, 34));
 }
 
-static bool stage_by_spec(const uint8_t *p, bool sealed, int slot, bool features)
+static bool stage_by_spec(const uint8_t *p, bool sealed, bool digested, int slot,
+                          bool features)
 {
     wide length = get(p + 8, 8);
     double error = real(p + 32);
@@ -132,7 +133,8 @@ static bool stage_by_spec(const uint8_t *p, bool sealed, int slot, bool features
     return get(p, 8) % 4096 == 0 && get(p, 8) != 0 && error > 0 && error <= 1 &&
            (features || zeros(p + 66, 14)) && floors % 4096 == 0 &&
            (slot != 2 || !floors) && (sealed || floors) && digests % 4096 == 0 &&
-           (digests != 0) == (sealed && length > 4096) && (sealed || !get(p + 56, 8));
+           (digests != 0) == (digested && length > 4096) &&
+           (digested || !get(p + 56, 8));
 }
 
 static size_t areas_of(const uint8_t *slot, size_t header_bytes, struct area *areas)
@@ -166,24 +168,16 @@ static bool areas_by_spec(const uint8_t *slot, size_t header_bytes)
     return true;
 }
 
-/* C9 and C10: SETTLED is the bit that is known. */
-static bool settled_by_spec(const uint8_t *p, bool features)
-{
-    if (p[32] & 1)
-        return p[93] < p[91] && (p[89] != 2 || p[93] == 0);
-    return features || p[93] == 0;
-}
-
 static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
 {
     const uint8_t *p = header + slot_at[slot];
-    bool features = get(p + 32, 8) & ~UINT64_C(1) || get(p + 40, 8);
+    bool features = get(p + 32, 8) || get(p + 40, 8);
     bool sealed = p[89] == 2;
     size_t most = slot == 2 ? 14 : 30, n = p[91], end = 248 + 128 * n;
     if (get(p + 48, 8) || !get(p + 24, 8) || !get(p + 80, 8) ||
         (p[89] != 1 && !sealed) || ((slot == 2 || !get(header + 76, 2)) && !sealed) ||
         p[90] > 1 || (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
-        !zeros(p + 96 + p[92], 64u - p[92]) || !settled_by_spec(p, features) ||
+        !zeros(p + 96 + p[92], 64u - p[92]) || (p[93] && (sealed || p[93] >= n)) ||
         (!features && (!zeros(p + 94, 2) || !zeros(p + 160, 88))) ||
         get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
         return false;
@@ -192,7 +186,7 @@ static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
         return false;
     for (size_t i = 0; i < n; i++) {
         const uint8_t *d = p + 248 + 128 * i;
-        if (!stage_by_spec(d, sealed, slot, features) ||
+        if (!stage_by_spec(d, sealed, sealed || i < p[93], slot, features) ||
             !(pack ? pack_stage_by_spec(d, i, p + 248, features)
                    : blocks_by_spec(d, features)))
             return false;

@@ -130,8 +130,8 @@ static void step_pack(uint8_t what, uint8_t arg)
                                                 TAMIS_REPACK_ALL, TAMIS_REPACK_AUTO};
     const struct object *o = promised_object(&promises, names[what / 16 % N_NAMES]);
     char pack[120];
-    snprintf(pack, sizeof pack, "pack%s %d %d %d", some(arg), arg >> 4 & 1,
-             (int)repacks[arg >> 5 & 3], arg >> 7);
+    snprintf(pack, sizeof pack, "pack%s %d %d", some(arg), (int)repacks[arg >> 5 & 3],
+             arg >> 7);
     switch (what % 8) {
     case 0:
     case 1: /* with whatever else the edit does */

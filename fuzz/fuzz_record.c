@@ -34,13 +34,12 @@ static bool meta_by_spec(const uint8_t *p, size_t n)
     if (n < 256 || memcmp(p, "\x89TMS\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
         get(p + 248, 8) != XXH3_64bits(p, 248))
         return false;
-    /* All but FOR_PACKS, PACKS and LISTS. */
-    bool features = get(p + 16, 8) & ~UINT64_C(1) || get(p + 24, 8) & ~UINT64_C(9);
-    return get(p + 32, 8) == 0 && get(p + 12, 2) == 1 && p[14] <= 1 &&
+    bool features = get(p + 16, 8) || get(p + 24, 8);
+    return get(p + 32, 8) == 0 && get(p + 12, 2) == 1 && p[14] <= 1 && p[15] <= 1 &&
            !zeros(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
            real_within(p + 72, 1.25, 16) && real_within(p + 80, 0.5, 0.95) &&
            get(p + 88, 8) >= 1 && get(p + 88, 8) <= UINT64_C(1) << 32 &&
-           (features || (p[15] == 0 && zeros(p + 104, 144)));
+           (features || zeros(p + 104, 144));
 }
 
 static bool in_order(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
@@ -57,16 +56,15 @@ static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
     uint64_t seed = XXH3_64bits(name, name_bytes);
     if (n < 248 || get(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
         return false;
-    uint64_t state = get(p, 2), first = get(p + 4, 2), last = get(p + 6, 2);
+    uint64_t state = p[0], first = get(p + 4, 2), last = get(p + 6, 2);
     uint64_t most = p[2] ? 1024 : 0;
-    /* But KEPT, PACKED and LISTED. */
-    bool features = get(p + 8, 8) & ~UINT64_C(1) || get(p + 16, 8) & ~UINT64_C(3);
-    bool packed = get(p + 16, 8) & 1, listed = get(p + 16, 8) & 2;
-    if (packed ? state != 3 || zeros(p + 184, 16) || get(p + 208, 4) >= 4096 ||
-                     get(p + 212, 4) >= 1048576
-               : !features && !zeros(p + 184, 32))
+    if (zeros(p + 184, 16)
+            ? !zeros(p + 200, 16)
+            : state != 3 || get(p + 208, 4) >= 4096 || get(p + 212, 4) >= 1048576)
         return false;
-    if (listed ? state != 3 || zeros(p + 216, 16) : !features && !zeros(p + 216, 24))
+    if (zeros(p + 216, 16) ? get(p + 232, 8) != 0 : state != 3)
+        return false;
+    if (state == 1 ? p[1] != 0 : p[1] != 1 && p[1] != 3)
         return false;
     return get(p + 24, 8) == 0 && state >= 1 && state <= 3 &&
            zeros(p + 32, 16) == (state == 1) &&
@@ -129,7 +127,7 @@ static size_t mutate_range(uint8_t *p, size_t n, size_t room, uint64_t *rng)
     size_t first = rng_below(rng, 3) ? rng_below(rng, 40) : 1023 + rng_below(rng, 3);
     size_t last = rng_below(rng, 3) ? rng_below(rng, 40) : 1023 + rng_below(rng, 3);
     struct record_disk *d = (struct record_disk *)(void *)p;
-    d->state = le16_of(RECORD_SEALED);
+    d->state = RECORD_SEALED;
     d->has_range = 1;
     d->first_bytes = le16_of((uint16_t)first);
     d->last_bytes = le16_of((uint16_t)last);

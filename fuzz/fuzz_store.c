@@ -228,8 +228,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 static void claim_column(struct record_disk *d, uint64_t *rng)
 {
     const struct pack_place *p = &packed_record[rng_below(rng, N_PACKED)].place;
-    d->state = le16_of(RECORD_SEALED);
-    d->ro_compat = le64_of(RECORD_RO_COMPAT_PACKED);
+    d->state = RECORD_SEALED;
+    d->kind = KIND_BLOOM;
     memcpy(d->place_uuid, p->uuid, UUID_BYTES);
     d->place_digest = le64_of(p->digest);
     d->band = le32_of(p->band + (uint32_t)(rng_below(rng, 4) == 0));

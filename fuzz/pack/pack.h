@@ -33,14 +33,13 @@ bool second_all_absent(const struct second *s, uint64_t hash);
 
 /* ==== pack_hurt.c ==== */
 
-enum { N_BASES = 3, MAX_COLUMNS = 72 };
+enum { N_BASES = 2, MAX_COLUMNS = 72 };
 /* What is made right after the changes. */
 enum { RIGHT_DIGESTS = 1, RIGHT_HEADER = 2, RIGHT_DEAD = 4, RIGHT_RECORDS = 8 };
 enum { ALL_RIGHT = 15 };
 
 struct base {
     uint32_t n, n_keys, at; /* segments; keys of each; their numbers begin here */
-    bool kept;              /* the segments have their own files, too */
     struct saved_store store;
     struct record records[MAX_COLUMNS];
     uint32_t column_at[MAX_COLUMNS]; /* of its entry in the pack */
@@ -52,7 +51,7 @@ const struct tamis_domain *pack_domain(void);
 struct tamis_key pack_key(const struct base *b, size_t segment, size_t i);
 const char *pack_segment(size_t i); /* its name */
 /* Packs all segments in an edit of its own. */
-int pack_segments(struct tamis_store *s, int keep, enum tamis_repack repack);
+int pack_segments(struct tamis_store *s, enum tamis_repack repack);
 
 /* As the input has made them. */
 struct hurt {

@@ -53,12 +53,11 @@ static void put_all(struct tamis_store *s, const struct base *b)
     MUST(tamis_edit_commit(e, NULL) == 0);
 }
 
-int pack_segments(struct tamis_store *s, int keep, enum tamis_repack repack)
+int pack_segments(struct tamis_store *s, enum tamis_repack repack)
 {
     struct tamis_snapshot *snap;
     struct tamis_edit *e;
-    struct tamis_pack_options opt = {
-        .size = sizeof opt, .keep = keep, .repack = repack};
+    struct tamis_pack_options opt = {.size = sizeof opt, .repack = repack};
     MUST(tamis_snapshot_current(s, &snap, NULL) == 0);
     MUST(tamis_edit_begin(s, NULL, &e, NULL) == 0);
     int rc = tamis_edit_pack(e, snap, NULL, 0, &opt, NULL, NULL);
@@ -88,18 +87,17 @@ static void note_columns(struct base *b)
     }
 }
 
-static void make_base(struct base *b, uint32_t n, uint32_t n_keys, bool kept)
+static void make_base(struct base *b, uint32_t n, uint32_t n_keys)
 {
     struct tamis_store *s;
     struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
     b->n = n;
     b->n_keys = n_keys;
     b->at = (uint32_t)(b - bases) * 10000;
-    b->kept = kept;
     MUST(tamis_store_create(store_path, &opt, NULL) == 0);
     MUST(tamis_store_open(store_path, NULL, &s, NULL) == 0);
     put_all(s, b);
-    MUST(pack_segments(s, kept, TAMIS_REPACK_NONE) == 0);
+    MUST(pack_segments(s, TAMIS_REPACK_NONE) == 0);
     tamis_store_close(s);
     for (size_t i = 0; i < n; i++)
         read_record(store_path, pack_segment(i), &b->records[i]);
@@ -118,9 +116,8 @@ static void make_bases(void)
     fuzz_calm_io();
     snprintf(store_path, sizeof store_path, "%s/store", fuzz_dir());
     MUST(tamis_domain_init(&domain, 1, 17) == 0);
-    make_base(&bases[0], 11, 60, false);
-    make_base(&bases[1], 70, 9, false); /* columns of two pages */
-    make_base(&bases[2], 5, 300, true);
+    make_base(&bases[0], 11, 60);
+    make_base(&bases[1], 70, 9); /* columns of two pages */
 }
 
 struct base *pack_base(size_t i)
@@ -215,8 +212,6 @@ static void change_record(const struct base *b, struct record *r, uint64_t *rng)
         r->place.column = (uint32_t)rng_below(rng, b->n + 2);
         break;
     default: /* a loose segment, as an older catalog would have it */
-        r->ro_compat &= ~RECORD_RO_COMPAT_PACKED;
-        r->compat &= ~RECORD_COMPAT_KEPT;
         memset(&r->place, 0, sizeof r->place);
         break;
     }

@@ -48,7 +48,7 @@ static bool bands_by_spec(const struct second *s)
 {
     wide rows = 0;
     uint64_t columns = 0, length = s->commit.stages[PACK_ROWS].length;
-    bool features = s->commit.compat & ~UINT64_C(1) || s->commit.ro_compat;
+    bool features = s->commit.compat || s->commit.ro_compat;
     for (uint32_t i = 0; i < n_bands(s); i++) {
         struct row_band b = band_at(s, i);
         const uint8_t *p =

@@ -124,8 +124,7 @@ bool header_sealed_for_good(const struct header *h)
 int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag)
 {
-    if (!(h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) &&
-        !(h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN))
+    if (!h->identity.ro_compat && !h->commit.ro_compat)
         return 0;
     return diag_fail(diag, TAMIS_ERR_VERSION, path,
                      "a feature of a newer tamis forbids this one to write");

@@ -139,7 +139,7 @@ static int scrub_span(struct scrub *s, uint64_t first, size_t n,
 static int scrub_stage(struct scrub *s, uint32_t n, struct tamis_verify *report)
 {
     int rc = 0;
-    s->d = commit_stage(&s->h->commit, n);
+    s->d = s->h->commit.stages[n];
     s->by_digests = commit_has_digests(&s->h->commit, n);
     uint64_t n_pages = s->d.length / PAGE_BYTES;
     digest_tree_of(n_pages, &s->tree);

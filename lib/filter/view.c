@@ -82,10 +82,8 @@ static size_t view_bytes(const struct filter_kind *kind, const struct commit *c,
     *of_kind = n = (n + 63) / 64 * 64;
     n += kind->memory(c);
     *bitmaps = n = (n + 63) / 64 * 64;
-    for (size_t i = 0; i < c->n_stages; i++) {
-        struct stage_desc d = commit_stage(c, i);
-        n += stage_memory(&d, commit_has_digests(c, i));
-    }
+    for (size_t i = 0; i < c->n_stages; i++)
+        n += stage_memory(&c->stages[i], commit_has_digests(c, i));
     return n;
 }
 
@@ -95,21 +93,21 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
     uint8_t *memory = (uint8_t *)v + bitmaps, *base = v->map.base;
     v->n_stages = c->n_stages;
     for (size_t i = 0; i < c->n_stages; i++) {
-        struct stage_desc d = commit_stage(c, i);
+        const struct stage_desc *d = &c->stages[i];
         bool digests = commit_has_digests(c, i);
-        stage_init(&v->stages[i], &d, digests, &f->identity, f->mode, &v->map,
-                   base + d.offset, digests ? NULL : base + d.floors_offset,
-                   d.digests_offset ? base + d.digests_offset : NULL, memory);
+        stage_init(&v->stages[i], d, digests, &f->identity, f->mode, &v->map,
+                   base + d->offset, digests ? NULL : base + d->floors_offset,
+                   d->digests_offset ? base + d->digests_offset : NULL, memory);
         v->stages[i].counts = f->counts;
-        memory += stage_memory(&d, digests);
+        memory += stage_memory(d, digests);
     }
 }
 
-/* The stage table without its counts and what is settled. Generations number tables,
- * but a table that was seen and never became durable may have had the same number. */
+/* The stage table without its counts. Generations number tables, but a table that was
+ * seen and never became durable may have had the same number. */
 static uint64_t table_shape(const struct commit *c)
 {
-    uint64_t shape[1 + 7 * MAX_STAGES] = {c->state};
+    uint64_t shape[1 + 7 * MAX_STAGES] = {(uint64_t)c->n_settled << 8 | c->state};
     for (size_t i = 0; i < c->n_stages; i++) {
         const struct stage_desc *d = &c->stages[i];
         const uint64_t of[7] = {d->offset,
@@ -124,12 +122,9 @@ static uint64_t table_shape(const struct commit *c)
     return XXH3_64bits(shape, (1 + 7 * (size_t)c->n_stages) * sizeof shape[0]);
 }
 
-/* A stage that was settled once never changes again: a record that no longer says so,
- * of a writer that does not know the feature (R17), takes back nothing. The digests
- * that the view has are still in the file, and still right. */
 bool view_shows(const struct view *v, const struct commit *c)
 {
-    return table_shape(c) == v->shape && c->n_settled <= v->n_settled;
+    return table_shape(c) == v->shape;
 }
 
 int view_create(struct tamis_filter *f, int fd, const struct header *h,
@@ -161,7 +156,6 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
         stage_set_plain(&v->stages[0]);
     v->generation = c->generation;
     v->shape = table_shape(c);
-    v->n_settled = c->n_settled;
     atomic_init(&v->sequence, c->sequence);
     atomic_init(&v->watermark, c->watermark);
     v->slot = no_slot;

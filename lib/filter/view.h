@@ -37,7 +37,7 @@ struct view {
      * any time, so believe two of them only if `seen` binds them. */
     _Atomic uint64_t seen;                /* slot_mark() of the slot and watermark */
     _Atomic uint64_t watermark, sequence; /* the highest found good */
-    uint32_t n_stages, n_settled;
+    uint32_t n_stages;
     struct plane
         *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */

@@ -81,11 +81,11 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         return diag_verdict(diag, v, w->catalog->path, 0);
     if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p))
         return 0;
-    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN) /* since the writer was opened */
+    if (r.ro_compat) /* since the writer was opened */
         return diag_fail(diag, TAMIS_ERR_VERSION, w->catalog->path,
                          "the segment has a feature that this tamis must not write");
     /* Bytes that we don't know are not kept, so nor are their bits. */
-    r.compat &= RECORD_COMPAT_KNOWN;
+    r.compat = 0;
     uint8_t bytes[RECORD_MAX_BYTES];
     n = record_encode(&r, w->name, w->name_bytes, bytes);
     return catalog_replace(t, w->name, w->name_bytes, bytes, n, diag);
@@ -266,8 +266,7 @@ static int check_state(const struct catalog *c, const struct wanted *w,
                        struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    if (w->record.state == RECORD_GROWING &&
-        !(w->record.ro_compat & ~RECORD_RO_COMPAT_KNOWN))
+    if (w->record.state == RECORD_GROWING && !w->record.ro_compat)
         return 0;
     name_text(text, w->name, w->name_bytes);
     if (w->record.state == RECORD_GROWING)

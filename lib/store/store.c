@@ -97,7 +97,7 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
 
 int tamis_store_for_packs(const struct tamis_store *store)
 {
-    return store && store->catalog->meta.compat & META_COMPAT_FOR_PACKS;
+    return store && store->catalog->meta.for_packs;
 }
 
 struct tamis_domain tamis_store_domain(const struct tamis_store *store)

@@ -48,11 +48,10 @@ struct tamis_builder_options {
     /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON. A ribbon takes a few per cent more than
      * log2(1/error) bits a key, where a Bloom filter takes 44% more; building it takes
      * about ten times as long, asking it up to three times. It is neither united nor
-     * packed: with for_packs it is ERR_RANGE. A reader or a writer of 1.0 refuses the
-     * file, and a store that has one (SPEC.md section 19). With hashes that are not
-     * evenly spread it is larger. If hashes are spooled, each portion of them that
-     * has room in memory reads the spool anew; those that pages bump, half a per cent
-     * of evenly spread ones, stay in memory beside the limit. */
+     * packed: with for_packs it is ERR_RANGE. With hashes that are not evenly spread it
+     * is larger. If hashes are spooled, each portion of them that has room in memory
+     * reads the spool anew; those that pages bump, half a per cent of evenly spread
+     * ones, stay in memory beside the limit. */
     uint64_t kind;
 };
 

@@ -24,8 +24,7 @@ struct tamis_segment_options {
     uint64_t check;
     uint64_t for_packs;
     uint64_t list_bits; /* the segment gets a list, too, in a file of its own */
-    /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON, whatever the store says of packs. A store
-     * that has a ribbon is not written by tamis 1.0. */
+    /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON, whatever the store says of packs. */
     uint64_t kind;
 };
 
@@ -97,10 +96,8 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
  * One key is asked of all segments of a pack in a few cache lines. Snapshots use packs
  * by themselves. */
 enum tamis_repack {
-    /* Segments that are in a pack stay there. If that pack cannot be used, their own
-     * files are taken. */
-    TAMIS_REPACK_NONE,
-    TAMIS_REPACK_ALL, /* they are taken, too */
+    TAMIS_REPACK_NONE, /* segments that are in a pack stay there */
+    TAMIS_REPACK_ALL,  /* they are taken, too */
     /* The library chooses: segments that are in no pack; packs with at most half of
      * their columns living; and, if there are three or more of them, the packs of the
      * new pack's size class or below. `segments` must be NULL. */
@@ -108,7 +105,6 @@ enum tamis_repack {
 };
 struct tamis_pack_options {
     size_t size;
-    int keep; /* the segments' own files; else the commit removes them */
     enum tamis_repack repack;
     /* Writes nothing: the report says what would be. Damage is looked for as it is when
      * the pack is written, so this reads each filter and each pack that is taken. */
@@ -117,7 +113,7 @@ struct tamis_pack_options {
      * at most 8 in all (0: 1). The caller's thread alone writes. The pack is the same
      * for any number. Of more than 16384 files with one thread. The others block all
      * signals but SIGBUS: its handler, if the program has one, must not jump out of
-     * them. Of this width because older callers may leave the bytes before it unset. */
+     * them. */
     uint64_t n_threads;
 };
 /* Why a segment is left as it was. */
@@ -138,8 +134,8 @@ struct tamis_pack_report {
      * commit stays as that process has it. */
     uint64_t n_packed;
     /* Left as they were: in a pack already, without a filter, still growing, of several
-     * stages, damaged or unreadable. The last count has those, too, whose pack is lost
-     * and that have no file of their own. */
+     * stages, damaged or unreadable. The last count has those, too, whose pack is lost.
+     */
     uint64_t n_packed_before, n_bare, n_growing, n_stages, n_unreadable;
     uint64_t n_bands, rows_bytes, file_bytes;
     uint8_t uuid[16];    /* of the pack; zeros if there is none */
@@ -164,9 +160,9 @@ struct tamis_pack_report {
  * report->n_packed is 0. The filters are folded where that keeps
  * their error. The pack takes effect at commit, for segments whose filter is still the
  * same then; others stay as they are. Columns that other packs had of these segments
- * are dead from then on, and a pack without a living column is removed: until then the
- * disk holds both. Snapshots that were taken before go on, if they have the files open
- * or `keep` is set; else they answer MAYBE/FILE_LOST for those
+ * are dead from then on, and a pack without a living column is removed, as are the
+ * segments' own files: until then the disk holds both. Snapshots that were taken before
+ * go on, if they have the files open; else they answer MAYBE/FILE_LOST for those
  * segments. Memory: 6 MiB a thread beside
  * the mappings, and 250 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
  * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
@@ -242,9 +238,7 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
  * key range stay, and so does the list. memory_limit, n_threads, check, for_packs and
  * kind of opt count. kind 0: a ribbon stays a ribbon, unless for_packs. If another edit
  * replaces, packs or unpacks the segment meanwhile, the commit fails with ERR_MISMATCH.
- * ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one. ERR_RANGE: kind and for_packs
- * are 0, the filter does not open, the segment is in no pack, and the store has or had
- * ribbons: the filter may have been one. A segment in a pack gets a Bloom filter.
+ * ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one.
  * ERR_DAMAGED: a page of the list fails its check. ERR_VERSION: the segment has a
  * feature of a newer version, which a new filter would lack. After a failure abort the
  * edit. */

@@ -22,10 +22,6 @@ const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept
 /* Says what mends something that was noted. */
 enum tamis_repair_mend {
     TAMIS_MEND_BUILDING = 0, /* the segment, from its keys */
-    /* A pack, whose segments have files of their own: tamis_edit_pack() with
-     * TAMIS_REPACK_ALL, and `keep` if they shall stay. */
-    TAMIS_MEND_PACKING,
-    TAMIS_MEND_UNPACKING, /* tamis_edit_unpack(): the segment's pack has the filter */
     /* A directory, a link or the like that has a name of tamis. It is no damage. You
      * remove it by hand. */
     TAMIS_MEND_REMOVING

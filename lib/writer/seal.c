@@ -105,7 +105,7 @@ static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_d
         c.committed_bytes = end;
     c.watermark = watermark;
     c.state = STATE_SEALED;
-    commit_unsettle(&c);
+    c.n_settled = 0;
     c.clean = 1;
     c.generation++;
     return writer_write_record(w, &c, true, diag);

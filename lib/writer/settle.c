@@ -111,8 +111,8 @@ static int settle_stage(struct tamis_writer *w, struct stage_desc *d,
         io_calls.ftruncate(w->guard.fd, (off_t)*end);
         return err;
     }
-    d->settled_root = root;
-    d->settled_offset = n ? *end : 0;
+    d->root = root;
+    d->digests_offset = n ? *end : 0;
     *end += n;
     return 0;
 }
@@ -124,8 +124,6 @@ bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
     while (c->n_settled < n &&
            settle_stage(w, &c->stages[c->n_settled], w->stages[c->n_settled], end) == 0)
         c->n_settled++;
-    if (c->n_settled)
-        c->compat |= COMMIT_COMPAT_SETTLED;
     return c->n_settled != before;
 }
 
@@ -133,21 +131,21 @@ bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
 
 int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out)
 {
-    struct stage_desc d = commit_stage(&w->commit, i);
+    const struct stage_desc *d = &w->commit.stages[i];
     struct writer_stage *s = w->stages[i];
     memset(out, 0, sizeof *out);
     int err = 0;
-    void *memory = calloc(1, stage_memory(&d, true));
+    void *memory = calloc(1, stage_memory(d, true));
     if (!memory)
         return ENOMEM;
-    if (d.digests_offset)
-        err = writer_map(w, d.digests_offset, digests_bytes(s->stage.n_pages), false,
+    if (d->digests_offset)
+        err = writer_map(w, d->digests_offset, digests_bytes(s->stage.n_pages), false,
                          &out->map);
     if (err) {
         free(memory);
         return err;
     }
-    stage_init(&out->stage, &d, true, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
+    stage_init(&out->stage, d, true, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
                s->stage.bits, NULL, out->map.base, memory);
     return 0;
 }

@@ -115,7 +115,7 @@ static int map_stage(struct tamis_writer *w, const struct stage_desc *d,
 int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t i,
                         bool fresh, struct writer_stage **out)
 {
-    const struct stage_desc desc = commit_stage(c, i), *d = &desc;
+    const struct stage_desc *d = &c->stages[i];
     bool by_digests = commit_has_digests(c, i);
     uint64_t n_pages = d->length / PAGE_BYTES;
     struct writer_stage *s = aligned_alloc(CACHE_LINE, sizeof *s);

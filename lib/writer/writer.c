@@ -189,7 +189,7 @@ static void take_header(struct tamis_writer *w, const struct header *h)
     w->identity = *id;
     w->commit = h->commit;
     /* A rewritten record keeps no bytes that we don't know, so nor their bits. */
-    w->commit.compat &= COMMIT_COMPAT_KNOWN;
+    w->commit.compat = 0;
     w->commit.table_digest = 0; /* of the bytes that were read, not of what comes */
     w->domain = (struct tamis_domain){id->hash_id, id->hash_seed,
                                       hash_domain_tag(id->hash_id, id->hash_seed)};

@@ -115,11 +115,7 @@ void image_stage(struct image *m, struct geometry g, unsigned n_keys)
 
 void image_settle(struct image *m)
 {
-    struct stage_desc *s = &m->c.stages[m->c.n_settled++], d = *s;
-    m->c.compat |= COMMIT_COMPAT_SETTLED;
-    image_digest(m, &d);
-    s->settled_offset = d.digests_offset;
-    s->settled_root = d.root;
+    image_digest(m, &m->c.stages[m->c.n_settled++]);
 }
 
 void image_finish(struct image *m)

@@ -60,9 +60,9 @@ static void put_tiny(struct tamis_edit *edit, unsigned i)
 
 /* Packs segments first, first + 1, ... of the snapshot's order, but those that would
  * grow. */
-static void pack_some(struct tamis_store *s, uint32_t first, uint32_t n, int keep)
+static void pack_some(struct tamis_store *s, uint32_t first, uint32_t n)
 {
-    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
+    struct tamis_pack_options opt = {.size = sizeof opt};
     struct tamis_pack_report report;
     struct tamis_snapshot *snap;
     struct tamis_edit *edit;
@@ -88,8 +88,8 @@ static void drop_one(struct tamis_store *s, const char *name)
     check(tamis_edit_commit(edit, &diag), &diag);
 }
 
-/* The first pack has 28 columns, two of them dead; the second keeps the files of its
- * six; the third has rows of 16 bytes. The others are loose. */
+/* The first pack has 27 columns, two of them dead; the second has six; the third has
+ * rows of 16 bytes. The others are loose. */
 static void make_store(void)
 {
     struct tamis_diag diag;
@@ -102,9 +102,9 @@ static void make_store(void)
         put_tiny(edit, i);
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
-    pack_some(s, 1, 28, 0); /* behind "bare" */
-    pack_some(s, 29, 6, 1);
-    pack_some(s, 41, N_TINY, 0);
+    pack_some(s, 1, 28); /* behind "bare" */
+    pack_some(s, 29, 6);
+    pack_some(s, 41, N_TINY);
     drop_one(s, "s04");
     drop_one(s, "s08");
     tamis_store_close(s);

@@ -35,7 +35,7 @@ const struct template templates[] = {
      "[end|abort]; [shut|kill] g"},
     {"packs", true, false,
      "init; put a 0 1..6; put b 10 1..900; put c 1000 1..6; [pack;|] now; open; begin; "
-     "pput d 2000 1..6; pput e 2010 1..6; [drop a;|] end; pack [0|0|1] 0..2; begin; "
+     "pput d 2000 1..6; pput e 2010 1..6; [drop a;|] end; pack 0..2; begin; "
      "replace b 3000 1..6; [union u c d|fold c|drop c]; end; pack 0 1; "
      "[unpack|unpack d|drop d]; put f 50 2; pack 0 2"},
     {"lists", true, false,

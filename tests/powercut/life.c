@@ -36,8 +36,8 @@
     "[" EDIT "|shut g; shut h; shut i; " EDIT "|build [p|q|r|s] 0..99999 1..2000; |"   \
     "embed [j|k] 0..99999 1..2000; |" LONE("l") "|" LONE("m") "|" LONE(                \
         "n") "|"                                                                       \
-             "pack [0|0|1] 0..2; |[pack|unpack]; |" SESSION("g") "|" SESSION(          \
-                 "h") "|" SESSION("i") "] "
+             "pack 0..2; |[pack|unpack]; |" SESSION("g") "|" SESSION("h") "|" SESSION( \
+                 "i") "] "
 
 static const char life[] = "grow " GROWING GROWTH "3..6*(" STEP ")[close|close|]";
 

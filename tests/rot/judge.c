@@ -80,7 +80,7 @@ bool page_fails(const struct file *f, uint32_t stage, uint64_t page)
 {
     const struct kind *k = f->kind;
     const uint8_t *filter = f->bytes + k->offset;
-    struct stage_desc s = commit_stage(&k->commit, stage);
+    struct stage_desc s = k->commit.stages[stage];
     return commit_has_digests(&k->commit, stage) ? digest_page_fails(f, &s, page)
                                                  : open_page_fails(k, filter, &s, page);
 }

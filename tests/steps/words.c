@@ -414,16 +414,15 @@ static size_t pick(const struct step *s, struct tamis_snapshot *of, bool packed,
     return n;
 }
 
-/* NAME... KEEP REPACK HELD DRY_RUN. No promise changes. */
+/* NAME... REPACK HELD DRY_RUN. No promise changes. */
 static int run_pack(struct player *p, const struct step *s)
 {
     struct tamis_pack_options opt = {.size = sizeof opt,
-                                     .keep = s->number[0] > 0,
-                                     .repack = (enum tamis_repack)s->number[1],
-                                     .dry_run = s->number[3] > 0};
+                                     .repack = (enum tamis_repack)s->number[0],
+                                     .dry_run = s->number[2] > 0};
     struct tamis_pack_report report;
     struct tamis_snapshot *now = snapshot_now(p);
-    struct tamis_snapshot *of = s->number[2] > 0 && p->held ? p->held : now;
+    struct tamis_snapshot *of = s->number[1] > 0 && p->held ? p->held : now;
     uint32_t picked[MAX_OBJECTS];
     if (!now)
         return 1;
@@ -748,7 +747,7 @@ const struct word words[] = {
     {"attach", 2, 0, false, true, run_attach},
     {"drop", 1, 0, false, true, run_drop},
     {"retain", 0, 0, true, true, run_retain},
-    {"pack", 0, 4, true, true, run_pack},
+    {"pack", 0, 3, true, true, run_pack},
     {"unpack", 0, 0, true, true, run_unpack},
     {"union", 2, 0, true, true, run_derive},
     {"join", 2, 0, true, true, run_derive},

@@ -49,7 +49,6 @@ HURT(layout_unknown, s->layout = 2)
 HURT(feature_unknown, c->incompat = UINT64_C(1) << 63)
 HURT(binding_255, c->binding_bytes = 255)
 HURT(settled_all, c->n_settled = c->n_stages)
-HURT(settled_elsewhere, s->settled_offset = s->offset)
 
 struct hostile {
     const char *name;
@@ -76,7 +75,6 @@ static const struct hostile cases[] = {
 #fn, fn, base, TAMIS_ERR_DAMAGED, "stage." #member, why,                       \
             STAGES_OFFSET + (stage)*STAGE_BYTES                                        \
     }
-    RANGE_OF(settled_elsewhere, GROWN, settled_page), /* one page needs none */
     RANGE_OF(blocks_2_58_length_wraps, GROWN, n_blocks),
     RANGE_OF(lanes_zero, GROWN, lanes),
     RANGE_OF(length_huge, BIRTH, length),
@@ -84,7 +82,7 @@ static const struct hostile cases[] = {
     RANGE_OF(error_nan, BIRTH, target_error),
     RANGE_OF(error_minus_zero, GROWN, target_error),
     RANGE_OF(bits_set_too_many, GROWN, bits_set),
-    RANGE_OF(digests_past_the_end, GROWN, digests_offset), /* open: has none */
+    RANGE_OF(digests_past_the_end, GROWN, digests_offset), /* one page needs none */
     RANGE_OF(stage_over_page_0, BIRTH, length),
     {"layout_unknown", layout_unknown, GROWN, TAMIS_ERR_VERSION, "stage.layout",
      "does not know", AT_STAGE(layout)},

@@ -63,9 +63,9 @@ static UNUSED struct tamis_pack_report pack_with(struct tamis_store *s,
     return report;
 }
 
-static UNUSED struct tamis_pack_report pack_all(struct tamis_store *s, bool keep)
+static UNUSED struct tamis_pack_report pack_all(struct tamis_store *s)
 {
-    return pack_with(s, (struct tamis_pack_options){.keep = keep});
+    return pack_with(s, (struct tamis_pack_options){.size = 0});
 }
 
 static UNUSED struct tamis_pack_report pack_again(struct tamis_store *s,
@@ -75,9 +75,9 @@ static UNUSED struct tamis_pack_report pack_again(struct tamis_store *s,
 }
 
 /* The first half in one pack, the others in another. */
-static UNUSED void pack_in_two(struct tamis_store *s, bool keep)
+static UNUSED void pack_in_two(struct tamis_store *s)
 {
-    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
+    struct tamis_pack_options opt = {.size = sizeof opt};
     struct tamis_pack_report report;
     struct tamis_snapshot *snap = snapshot_of(s);
     uint32_t half[MAX_SEGMENTS], n = (uint32_t)tamis_snapshot_n_segments(snap) / 2;
@@ -88,7 +88,7 @@ static UNUSED void pack_in_two(struct tamis_store *s, bool keep)
     IS(report.n_packed, n);
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
-    report = pack_all(s, keep);
+    report = pack_all(s);
     IS(report.n_packed_before, n);
 }
 

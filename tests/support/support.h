@@ -493,4 +493,12 @@ static size_t count_files(const char *path)
     return n;
 }
 
+/* Makes no stage settled. */
+static UNUSED void commit_unsettle(struct commit *c)
+{
+    for (size_t i = 0; i < c->n_settled; i++)
+        c->stages[i].digests_offset = c->stages[i].root = 0;
+    c->n_settled = 0;
+}
+
 #endif

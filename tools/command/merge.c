@@ -156,9 +156,6 @@ static int remake(void *merge)
     opt.for_packs = given(o, OPT_FOR_PACKS);
     err = tamis_edit_from_list(m->edit, m->snapshot, m->segments[0], o->growth.error,
                                &opt, &diag);
-    if (err == TAMIS_ERR_RANGE && opt.kind == 0)
-        return complain_error(err, &diag, o->args[0],
-                              "choose --kind ribbon or --kind bloom");
     return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;
 }
 

@@ -146,7 +146,6 @@ static int write_pack(void *packing)
     struct tamis_diag diag = {0};
     struct tamis_pack_options opt = {
         .size = sizeof(opt),
-        .keep = given(o, OPT_KEEP),
         .dry_run = given(o, OPT_DRY_RUN),
         .n_threads = o->jobs,
         .repack = given(o, OPT_AUTO)     ? TAMIS_REPACK_AUTO
@@ -203,15 +202,15 @@ static int pack(int argc, char **argv)
 
 const struct command cmd_pack = {
     .name = "pack",
-    .arguments = "STORE [SEGMENT...] [--auto] [--keep]",
+    .arguments = "STORE [SEGMENT...] [--auto]",
     .summary = "put many filters side by side in one file",
     .about =
         "Packs sealed filters, all or the named ones: then a key is asked of all of "
         "them in a few cache lines. Filters that grow, or have several stages, are "
         "left as they are; so are those that would be more than twice as large there: "
         "a row has a byte even for one filter, so pack eight or more of like size. The "
-        "filters' own files go, unless --keep is given; engines that mostly ask one "
-        "segment at a time should keep them.\n"
+        "filters' own files go; engines that mostly ask one segment at a time should "
+        "not pack.\n"
         "\n"
         "With --auto it packs what is loose, and rewrites packs that are half dead or "
         "small: run it after each change, or now and then. Until the new pack is "
@@ -219,12 +218,11 @@ const struct command cmd_pack = {
         "catalog takes some pages more.\n",
     .options = {OPTION(AUTO, NULL),
                 OPTION(REPACK, NULL),
-                OPTION(KEEP, NULL),
                 OPTION(DRY_RUN, NULL),
                 OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
-    .examples = "tamis pack store 000007.sst 000009.sst --keep\n"
+    .examples = "tamis pack store 000007.sst 000009.sst\n"
                 "tamis pack store --auto\n",
     .run = pack,
 };
@@ -287,8 +285,7 @@ static const char *unpack_advice(const struct packing *p)
         if (tamis_snapshot_pack_pages(p->snapshot, p->segments[i], &rows) == 0 &&
             rows.n_damaged > 0)
             return "others can be unpacked by their names; 'tamis pack --repack' saves "
-                   "all that are good, and takes the files of segments that kept "
-                   "theirs; build the rest anew from their keys";
+                   "all that are good; build the rest anew from their keys";
     return "'tamis pack --repack' writes a whole pack, which can be unpacked";
 }
 

@@ -19,8 +19,7 @@ struct repair {
     uint64_t n_damage;  /* findings that are damage, mended or not */
     uint64_t n_missing; /* of what is noted: it has no file */
     uint64_t n_packs;   /* of what is noted: packs */
-    uint64_t n_mended_by[3];
-    uint64_t n_strays; /* directories and the like that no record names */
+    uint64_t n_strays;  /* directories and the like that no record names */
     struct unread unread;
 };
 
@@ -32,7 +31,6 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
     if (f->damage && f->action == TAMIS_REPAIR_NOTED) {
         r->n_packs += f->name == NULL;
         r->n_missing += !stat_in(r->store, f->file, &st);
-        r->n_mended_by[f->mend]++;
     }
     r->n_strays += f->mend == TAMIS_MEND_REMOVING;
     r->n_damage += f->damage != 0;
@@ -155,20 +153,8 @@ static int confirm(const struct options *o)
 /* What mends the n findings. Of packs only some segments may need to be built. */
 static const char *mend(const struct repair *r, uint64_t n)
 {
-    const uint64_t *by = r->n_mended_by;
-
-    if (by[TAMIS_MEND_PACKING] == n)
-        return "the segments have files of their own, and 'tamis pack --repack --keep' "
-               "packs these anew";
-    if (by[TAMIS_MEND_UNPACKING] == n)
-        return "there in a pack still, so 'tamis unpack' or 'tamis pack --repack' "
-               "mends "
-               "that";
-    if (r->n_packs > by[TAMIS_MEND_PACKING])
+    if (r->n_packs > 0)
         return "'tamis verify' says which segments to build anew from the keys";
-    if (by[TAMIS_MEND_BUILDING] < n)
-        return "'tamis pack --repack' saves those that are in another file, too; build "
-               "the other segments anew from the keys";
     return n == 1 ? "build the segment anew from the keys"
                   : "build the segments anew from the keys";
 }

@@ -21,8 +21,8 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
 
 /* As in 'tamis verify': lost is damage, and elsewhere meanwhile is looked at there. */
 static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
-                    bool packed, const char *path, int err,
-                    const struct tamis_diag *diag, json_t *list)
+                    const char *path, int err, const struct tamis_diag *diag,
+                    json_t *list)
 {
     struct tamis_snapshot *fresh;
     size_t index;
@@ -39,10 +39,9 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
                            (struct tamis_name){s->name, s->name_bytes});
     else
         complain_error(err, diag, path,
-                       packed && (lost || err < 0) ? advice_packed
-                       : advice != NULL            ? advice
-                       : lost ? "build the segment anew from its keys"
-                              : advice_unread(err));
+                       advice != NULL ? advice
+                       : lost         ? "build the segment anew from its keys"
+                                      : advice_unread(err));
     tamis_snapshot_release(fresh);
     return status;
 }
@@ -62,10 +61,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     if (s.state != TAMIS_SEGMENT_BARE)
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
-        return unopened(store, &s,
-                        tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 &&
-                            has_own_file(&s),
-                        path, err, &diag, list);
+        return unopened(store, &s, path, err, &diag, list);
     allocated =
         is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
     if (list != NULL) {

@@ -24,7 +24,6 @@ struct verify {
     int status; /* the first that was not 0 */
     struct against against;
     struct checked_packs packs;
-    struct lost_packs lost_packs;
 };
 
 static bool with_keys(const struct options *o)
@@ -60,7 +59,6 @@ struct place {
     struct tamis_segment_info info;
     struct tamis_filter *filter; /* NULL: bare */
     bool column;                 /* then the filter is the pack */
-    bool spare;                  /* its own file is, and its column is whole */
     struct tamis_diag diag;
     struct opened_list its;
     bool gone; /* meanwhile */
@@ -129,9 +127,7 @@ static const char *advice_bad(const void *place, int err)
 {
     const struct place *p = place;
 
-    return p->spare ? advice_packed
-           : err == TAMIS_ERR_MISMATCH &&
-                   advice_from_list(p->snapshot, p->index) != NULL
+    return err == TAMIS_ERR_MISMATCH && advice_from_list(p->snapshot, p->index) != NULL
                ? "put its own file in its place, or 'tamis repair' makes it anew from "
                  "its "
                  "list"
@@ -177,26 +173,12 @@ static int report_gone(const struct verify *v, const struct place *p)
     return EXIT_NONE;
 }
 
-/* Of a segment that has a file of its own: probes ask the pack all the same. */
-static int verify_its_pack(struct verify *v, struct place *p)
-{
-    int status = EXIT_DONE;
-
-    if (p->column || p->info.state == TAMIS_SEGMENT_BARE || !has_own_file(&p->info))
-        return EXIT_DONE;
-    p->spare = verify_kept(&v->packs, p->snapshot, p->index, &status);
-    if (!add_lost_pack(&v->lost_packs, v->store, p->snapshot, p->index))
-        return status;
-    verify_lost_pack(&v->packs, p->snapshot, &v->lost_packs);
-    return v->lost_packs.status;
-}
-
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
     struct tamis_name name;
     char *path;
-    int err = find_filter(v, i, p), status, of_pack;
+    int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
 
     if (err != 0 && (p->info.name == NULL || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
@@ -208,7 +190,6 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         verify_line(v->list, name, "bare", "", NULL, NULL, NULL);
         return true;
     }
-    of_pack = verify_its_pack(v, p);
     path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
     status = err         ? report_unopened(v, p, path, err)
@@ -412,7 +393,6 @@ static int run(int argc, char **argv)
     progress_clear();
     finish(&v);
     free(v.packs.at);
-    free(v.lost_packs.uuids);
     tamis_snapshot_release(v.snapshot);
     tamis_store_close(v.store);
     return v.status;

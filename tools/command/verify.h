@@ -18,20 +18,12 @@ struct checked_packs {
 /* Was its own file made for this segment, or (NULL) its column? No reader asks. */
 bool made_for_segment(struct tamis_snapshot *snapshot, size_t index,
                       struct tamis_filter *own);
-/* Checks a segment that is a column of `pack` and nothing else, and prints its result.
+/* Checks a segment that is a column of `pack`, and prints its result.
  * With the first one of a damaged pack it prints what is damaged there, and sets
  * *of_pack to the status of that. Returns the segment's own: a damaged page costs the
  * segments that have rows in it, and no others. */
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path,
                   json_t *list, int *of_pack);
-/* The same for the pack of a segment that has a file of its own, too: prints nothing of
- * the segment. Returns whether all rows of its column are good. */
-bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                 size_t index, int *of_pack);
-/* Tells of the last of these packs, which does not answer for segments with files of
- * their own. */
-void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                      const struct lost_packs *lost);
 
 #endif

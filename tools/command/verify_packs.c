@@ -19,7 +19,6 @@ struct checked {
     struct tamis_diag diag;
     int err;
     size_t n_segments, n_affected;
-    size_t n_kept;   /* of those affected, or of a lost pack: with files of their own */
     size_t n_listed; /* of those affected: repair makes them anew from their lists */
 };
 
@@ -37,14 +36,7 @@ bool made_for_segment(struct tamis_snapshot *snapshot, size_t i,
            (f.name_bytes == s.name_bytes && memcmp(f.name, s.name, s.name_bytes) == 0);
 }
 
-static bool keeps_file(struct tamis_snapshot *snapshot, size_t i)
-{
-    struct tamis_segment_info s;
-
-    return tamis_snapshot_segment(snapshot, i, &s) == 0 && has_own_file(&s);
-}
-
-/* All segments for which the pack answers, those that keep their own files, too. */
+/* All segments for which the pack answers. */
 static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
 {
     size_t n = tamis_snapshot_n_segments(snapshot);
@@ -58,7 +50,6 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
             if (rows.n_damaged == 0)
                 continue;
             c->n_affected++;
-            c->n_kept += keeps_file(snapshot, i);
             c->n_listed += advice_from_list(snapshot, i) != NULL;
         }
 }
@@ -67,24 +58,10 @@ static void damage_text(const struct checked *c, char *text, size_t room)
 {
     int n;
 
-    if (c->pack == NULL) {
-        snprintf(
-            text, room,
-            "this pack, or the .dead file beside it, is missing or damaged: %zu of "
-            "its %zu segments have files of their own, and 'tamis pack --repack "
-            "--keep' packs these anew",
-            c->n_kept, c->n_segments);
-        return;
-    }
     n = snprintf(text, room, "%llu of its %llu pages damaged: ",
                  (unsigned long long)c->report.n_damaged,
                  (unsigned long long)c->report.n_pages);
-    if (c->n_affected > 0 && c->n_kept == c->n_affected)
-        snprintf(text + n, room - (size_t)n,
-                 "segments affected: %zu of %zu; all of these have files of their own, "
-                 "and 'tamis pack --repack --keep' packs them anew",
-                 c->n_affected, c->n_segments);
-    else if (c->n_affected == 0)
+    if (c->n_affected == 0)
         snprintf(text + n, room - (size_t)n,
                  "no answer of its %s depends on that; 'tamis pack --repack' writes a "
                  "whole pack",
@@ -128,29 +105,6 @@ static void print_damage(const struct checked_packs *packs, const struct checked
     json_put(packs->damaged, NULL, o);
 }
 
-void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                      const struct lost_packs *lost)
-{
-    const uint8_t *uuid = lost->uuids[lost->n - 1];
-    struct checked c = {.pack = NULL};
-    struct tamis_pack_place place;
-    char file[64], path[4200];
-
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
-        if (tamis_snapshot_pack(snapshot, i, NULL, &place) != 0 &&
-            memcmp(place.uuid, uuid, sizeof(place.uuid)) == 0) {
-            c.n_segments++;
-            c.n_kept += keeps_file(snapshot, i);
-        }
-    c.n_affected = c.n_segments;
-    pack_file_name(uuid, file);
-    snprintf(path, sizeof(path), "%s/%s", packs->store, file);
-    if (lost->status == EXIT_DAMAGE)
-        print_damage(packs, &c, path);
-    else
-        complain_error(lost->error, NULL, path, advice_unread(lost->error));
-}
-
 static const struct checked *check_pack(struct checked_packs *packs,
                                         struct tamis_snapshot *snapshot, size_t index,
                                         struct tamis_filter *pack, const char *path,
@@ -179,25 +133,6 @@ static const struct checked *check_pack(struct checked_packs *packs,
     return c;
 }
 
-bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                 size_t index, int *of_pack)
-{
-    const struct checked *c;
-    struct tamis_filter *pack;
-    struct tamis_pack_place place;
-    struct tamis_verify rows;
-    char file[64], path[4200];
-
-    if (tamis_snapshot_pack(snapshot, index, &pack, &place) != 0)
-        return false;
-    pack_file_name(place.uuid, file);
-    snprintf(path, sizeof(path), "%s/%s", packs->store, file);
-    c = check_pack(packs, snapshot, index, pack, path, of_pack);
-    return (c->err == 0 || c->report.n_damaged > 0) &&
-           tamis_snapshot_pack_pages(snapshot, index, &rows) == 0 &&
-           rows.n_damaged == 0;
-}
-
 /* NULL: nothing is wrong. */
 static const char *column_advice(struct tamis_snapshot *snapshot, size_t index,
                                  bool known, int err, const struct tamis_verify *rows)
@@ -208,8 +143,6 @@ static const char *column_advice(struct tamis_snapshot *snapshot, size_t index,
         return usual_advice(err);
     if (rows->n_damaged == 0)
         return NULL;
-    if (keeps_file(snapshot, index))
-        return "'tamis pack --repack --keep' packs it anew";
     advice = advice_from_list(snapshot, index);
     return advice != NULL ? advice : usual_advice(TAMIS_ERR_DAMAGED);
 }

@@ -111,8 +111,6 @@ X(PACK, "pack", 0, FLAG, given, NULL, NO_RANGE, \
   "with --each: into one pack, without a file for each") \
 X(KIND, "kind", 0, KIND, kind, "KIND", NO_RANGE, \
   "bloom, or ribbon: 30% smaller, slower; no pack or union") \
-X(KEEP, "keep", 0, FLAG, given, NULL, NO_RANGE, \
-  "keep the filters' own files beside the pack") \
 X(AUTO, "auto", 0, FLAG, given, NULL, NO_RANGE, \
   "choose: what is loose, packs half dead, small packs") \
 X(REPACK, "repack", 0, FLAG, given, NULL, NO_RANGE, \

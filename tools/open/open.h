@@ -84,12 +84,10 @@ struct pack {
 /* Those that answer for segments; packs_forget() frees the list. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
 void packs_forget(struct pack *packs, size_t n);
-/* Does its record name a filter's file that is the segment's alone? */
-bool has_own_file(const struct tamis_segment_info *s);
-/* Is the segment a column of a pack, without a file of its own? *place is its place. */
+/* Is the segment a column of a pack? *place is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
-/* Has its record a pack that does not answer, and no file of its own? */
+/* Has its record a pack that does not answer? */
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
 /* Packs that segments name, and that do not answer. */
 struct lost_packs {

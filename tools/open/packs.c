@@ -17,7 +17,8 @@ void pack_file_name(const uint8_t *uuid, char file[64])
     free(name);
 }
 
-bool has_own_file(const struct tamis_segment_info *s)
+/* Does its record name a file that is the segment's alone? */
+static bool has_own_file(const struct tamis_segment_info *s)
 {
     char file[64];
 
@@ -28,10 +29,7 @@ bool has_own_file(const struct tamis_segment_info *s)
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place)
 {
-    struct tamis_segment_info s;
-
-    return tamis_snapshot_pack(snapshot, i, NULL, place) == 0 &&
-           tamis_snapshot_segment(snapshot, i, &s) == 0 && !has_own_file(&s);
+    return tamis_snapshot_pack(snapshot, i, NULL, place) == 0;
 }
 
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)

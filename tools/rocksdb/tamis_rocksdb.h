@@ -73,8 +73,7 @@ struct RocksOptions {
     /* SSTs that RocksDB writes for this level or one below it get ribbons, which take
      * 70% of the size, and are slower to build and to ask. The deepest levels
      * have most of the data, and are written least. -1: no SST gets one. Ingested files
-     * and those of `tamis-rocksdb` get Bloom filters. tamis 1.0 does not write a store
-     * that has a ribbon. */
+     * and those of `tamis-rocksdb` get Bloom filters. */
     int ribbon_level = -1;
 };
 

@@ -28,8 +28,6 @@ const char *advice_memory(void)
                                      : "free some memory";
 }
 
-const char advice_packed[] = "its pack has the filter, and 'tamis unpack' or 'tamis "
-                             "pack --repack' writes it anew";
 const char advice_flipped[] = "test this machine's memory, then run it again";
 
 const char *usual_advice(int error)

@@ -32,7 +32,6 @@ int status_unread(int error);
 
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
-extern const char advice_packed[];  /* a filter whose own file is no good */
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
 const char *advice_list(int error); /* a segment's list that cannot be used */

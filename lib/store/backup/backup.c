@@ -52,8 +52,6 @@ static void tell(const struct backup *b, const struct backup_item *it,
 
 static void leave_pack(struct record *r)
 {
-    r->ro_compat &= ~RECORD_RO_COMPAT_PACKED;
-    r->compat &= ~RECORD_COMPAT_KEPT;
     r->place = (struct pack_place){.digest = 0};
 }
 
@@ -77,43 +75,38 @@ static int leave_list(struct backup *b, struct backup_item *list, int code,
     struct record r;
     tell_left(b, list, NULL, "its segment is without a list", code, what, more);
     backup_record(segment, &r);
-    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
+    if (r.ro_compat)
         return 0; /* not ours to change; its file is missing there */
     backup_unlist(&r);
-    r.compat &= RECORD_COMPAT_KNOWN;
+    r.compat = 0;
     return backup_set_record(segment, &r);
 }
 
-/* The copy's record of a segment whose filter is not in it: or whose pack has it. */
+/* The copy's record of a segment whose filter is not in it. */
 static int leave_out(struct backup *b, struct backup_item *it, int code,
                      const char *what, const char *more)
 {
     struct record r;
     const struct backup_pack *p = it->packed ? &b->packs[it->pack - 1] : NULL;
-    bool has_column = p && !p->failure;
     if (it->state == RECORD_OF_LIST)
         return leave_list(b, it, code, what, more);
-    bool has_list = !has_column && backup_has_its_list(b, it);
-    tell_left(b, it, has_column ? NULL : p,
-              has_column ? "its segment's pack has the filter"
-              : has_list ? "'tamis repair' makes it anew from its list"
-                         : "its segment is without a filter",
+    bool has_list = backup_has_its_list(b, it);
+    tell_left(b, it, p,
+              has_list ? "'tamis repair' makes it anew from its list"
+                       : "its segment is without a filter",
               code, what, more);
     backup_record(it, &r);
-    if (has_list || r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
+    if (has_list || r.ro_compat)
         return 0; /* not ours to change; its file is missing there */
-    if (has_column) {
-        r.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
-        return backup_set_record(it, &r);
-    }
     leave_pack(&r);
     backup_unlist(&r);
     r.state = RECORD_NO_FILTER;
+    r.kind = 0;
     memset(r.uuid, 0, sizeof r.uuid);
     r.table_digest = 0;
     r.has_range = 0;
     r.first_bytes = r.last_bytes = 0;
-    r.compat &= RECORD_COMPAT_KNOWN;
+    r.compat = 0;
     return backup_set_record(it, &r);
 }
 
@@ -236,10 +229,10 @@ struct moment {
 static int keep_meta(struct catalog_txn *t, struct backup *b, struct tamis_diag *diag)
 {
     int rc = catalog_meta(t, &b->meta, diag);
-    if (!rc && b->meta.ro_compat & ~META_RO_COMPAT_KNOWN)
+    if (!rc && b->meta.ro_compat)
         rc = diag_fail(diag, TAMIS_ERR_VERSION, b->catalog->path,
                        "the store has a feature that this tamis cannot copy");
-    b->meta.compat &= META_COMPAT_KNOWN;
+    b->meta.compat = 0;
     return rc;
 }
 
@@ -366,37 +359,13 @@ static int finish_item(struct backup *b, struct backup_item *it,
     return rc;
 }
 
-/* A pack that is not copied, of a segment whose own file is enough. */
-static int leave_its_pack(struct backup *b, struct backup_item *it,
-                          struct backup_pack *p)
-{
-    struct record r;
-    int code = p->failure;
-    const char *more, *what = why_unopened(&code, &more);
-    if (!p->told)
-        tell_left(b, it, p, "its segments have files of their own", code, what, more);
-    p->told = true;
-    backup_record(it, &r);
-    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
-        return 0; /* not ours to change; its pack is missing there */
-    leave_pack(&r);
-    r.compat &= RECORD_COMPAT_KNOWN;
-    return backup_set_record(it, &r);
-}
-
-/* A segment whose filter is in a pack, and perhaps in a file of its own, too. *own: is
- * that to be copied as any other? */
-static int finish_packed(struct backup *b, struct backup_item *it, bool *own,
+/* A segment whose filter is in a pack. */
+static int finish_packed(struct backup *b, struct backup_item *it,
                          struct tamis_diag *diag)
 {
     struct backup_pack *p = &b->packs[it->pack - 1];
-    int rc = 0;
-    *own = it->kept;
-    if (p->failure && it->kept) {
-        rc = leave_its_pack(b, it, p);
-    } else if (p->failure) {
-        rc = leave_unopened(b, it, p->failure);
-    } else if (!p->told) {
+    int rc = p->failure ? leave_unopened(b, it, p->failure) : 0;
+    if (!p->failure && !p->told) {
         p->told = true;
         count_pack(b, p);
     }
@@ -405,7 +374,6 @@ static int finish_packed(struct backup *b, struct backup_item *it, bool *own,
 
 static int copy_rest(struct backup *b, struct tamis_diag *diag)
 {
-    bool own = true;
     int rc = backup_copy_packs(b, diag);
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
@@ -417,9 +385,7 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
                  "its record is damaged: copied as it is, without its file");
             b->report->n_damaged++;
         } else if (it->packed) {
-            rc = finish_packed(b, it, &own, diag);
-            if (!rc && own)
-                rc = finish_item(b, it, diag);
+            rc = finish_packed(b, it, diag);
         } else if (backup_has_file(it)) {
             rc = finish_item(b, it, diag);
         }

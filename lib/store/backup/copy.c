@@ -137,14 +137,14 @@ static int allocate_stage(const struct copying *c, const struct stage_desc *d)
 /* They were written before the record that names them, and nobody writes them again. */
 static int copy_digests(struct copying *c, size_t stage)
 {
-    struct stage_desc d = commit_stage(&c->h->commit, stage);
-    uint64_t n = d.digests_offset ? digests_bytes(d.length / PAGE_BYTES) : 0;
+    const struct stage_desc *d = &c->h->commit.stages[stage];
+    uint64_t n = d->digests_offset ? digests_bytes(d->length / PAGE_BYTES) : 0;
     int rc = 0;
     for (uint64_t at = 0; at < n && !rc; at += SPAN_BYTES) {
         size_t some = n - at < SPAN_BYTES ? (size_t)(n - at) : SPAN_BYTES;
-        rc = read_all(c, c->span->pages, some, d.digests_offset + at);
+        rc = read_all(c, c->span->pages, some, d->digests_offset + at);
         if (!rc)
-            rc = io_write(c->to, c->span->pages, some, d.digests_offset + at);
+            rc = io_write(c->to, c->span->pages, some, d->digests_offset + at);
     }
     return rc;
 }

@@ -19,9 +19,8 @@ struct backup_item {
     uint16_t state; /* 0: its record is unreadable */
     int from;       /* its file, open; -1 */
     int failure;    /* of opening it */
-    bool packed;    /* a column of a pack: it has a file of its own only if `kept` */
-    bool kept;
-    uint32_t pack; /* which, + 1 */
+    bool packed;    /* a column of a pack: it has no file of its own */
+    uint32_t pack;  /* which, + 1 */
     struct backup_early *early;
 };
 
@@ -70,14 +69,12 @@ struct backup {
 
 static inline bool backup_has_file(const struct backup_item *it)
 {
-    return (it->state >= RECORD_SEALED && (!it->packed || it->kept)) ||
-           it->state == RECORD_GROWING;
+    return it->state >= RECORD_GROWING && !it->packed;
 }
 
 /* Without the list. */
 static inline void backup_unlist(struct record *r)
 {
-    r->ro_compat &= ~RECORD_RO_COMPAT_LISTED;
     memset(r->list_uuid, 0, UUID_BYTES);
     r->list_digest = 0;
 }

@@ -54,7 +54,6 @@ static int add_item(struct backup *b, const void *name, size_t name_bytes,
         .state = r->state,
         .from = -1,
         .packed = record_packed(r),
-        .kept = r->compat & RECORD_COMPAT_KEPT,
     };
     memcpy(it->uuid, r->uuid, UUID_BYTES);
     memcpy(it->name, name, name_bytes);
@@ -92,9 +91,8 @@ static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t
         if (rc)
             return rc;
     }
-    if (record_packed(&r) && !(r.compat & RECORD_COMPAT_KEPT))
-        return 0; /* no file of its own */
-    if (r.state != RECORD_SEALED || names_get(&b->by_uuid, r.uuid, UUID_BYTES))
+    if (r.state != RECORD_SEALED || record_packed(&r) ||
+        names_get(&b->by_uuid, r.uuid, UUID_BYTES))
         return 0;
     return add_item(b, name, name_bytes, value, value_bytes, &r);
 }
@@ -159,7 +157,6 @@ int backup_set_record(struct backup_item *it, const struct record *r)
     it->value_bytes = (uint32_t)n;
     it->state = r->state;
     it->packed = record_packed(r);
-    it->kept = r->compat & RECORD_COMPAT_KEPT;
     memcpy(it->uuid, r->uuid, UUID_BYTES);
     it->table_digest = r->table_digest;
     return 0;

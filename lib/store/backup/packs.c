@@ -1,6 +1,6 @@
 /* Packs of a backup: a pack and its tombstones are opened at the moment of the list,
- * and copied later. A pack that cannot be copied is left out: then the segments whose
- * own files are not there either are without a filter in the copy. */
+ * and copied later. A pack that cannot be copied is left out: then its segments are
+ * without a filter in the copy. */
 #include "lib/store/backup/inside.h"
 #include "format/pack.h"
 #include "lib/error.h"

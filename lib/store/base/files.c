@@ -265,6 +265,7 @@ struct record record_of_commit(const struct commit *c, double target_error,
 {
     struct record r = {
         .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
+        .kind = c->stages[0].layout == LAYOUT_RIBBON ? KIND_RIBBON : KIND_BLOOM,
         .binding_bytes = c->binding_bytes,
         .generation = c->generation,
         .file_bytes = c->committed_bytes,

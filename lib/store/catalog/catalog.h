@@ -25,11 +25,11 @@ struct catalog {
     struct MDB_env *env;
     unsigned meta_db, segments_db;
     atomic_bool read_only;
-    int fd;                           /* the catalog's file */
-    struct io_guarded_fd lock_file;   /* for gates, while env is open */
+    int fd;                         /* the catalog's file */
+    struct io_guarded_fd lock_file; /* for gates, while env is open */
     bool has_lock_file;
     atomic_bool lock_refused; /* it is not LMDB's: then it is no use to wait */
-    pthread_mutex_t gates[2];         /* one thread at a time has a gate's lock */
+    pthread_mutex_t gates[2]; /* one thread at a time has a gate's lock */
     /* Held for reading by every transaction, for writing while the map moves. */
     pthread_rwlock_t map_lock;
     bool unmapped; /* under map_lock: the map could not be moved, all fails now */
@@ -98,9 +98,6 @@ int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this
  * value. */
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
-/* Sets feature bits of the meta record, in the transaction of the first record that
- * needs them. */
-int catalog_note(struct catalog_txn *t, uint64_t ro_compat, struct tamis_diag *diag);
 /* The bytes, with those that this version does not know. */
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag);

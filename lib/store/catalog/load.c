@@ -201,7 +201,7 @@ int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
         rc = catalog_read(c, read_meta, &c->meta, diag);
     if (rc)
         return rc;
-    if (c->meta.ro_compat & ~META_RO_COMPAT_KNOWN)
+    if (c->meta.ro_compat)
         c->read_only = true;
     rc = tamis_domain_init(&c->domain, c->meta.hash_id, c->meta.hash_seed);
     if (rc)

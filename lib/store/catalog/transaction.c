@@ -40,7 +40,7 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
             diag, TAMIS_ERR_REPLACED, c->path,
             "the catalog of another store was copied over this one's while "
             "it is open");
-    if (!(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+    if (!m.ro_compat)
         return 0;
     return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
                      "the store has a feature that this tamis must not write");

@@ -205,18 +205,7 @@ int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag
         return rc;
     m.complete = complete;
     /* Bytes that we don't know are not kept, so nor are their bits. */
-    m.compat &= META_COMPAT_KNOWN;
-    return catalog_set_meta(t, &m, diag);
-}
-
-int catalog_note(struct catalog_txn *t, uint64_t ro_compat, struct tamis_diag *diag)
-{
-    struct meta m;
-    int rc = catalog_meta(t, &m, diag);
-    if (rc || !(ro_compat & ~m.ro_compat))
-        return rc;
-    m.ro_compat |= ro_compat;
-    m.compat &= META_COMPAT_KNOWN;
+    m.compat = 0;
     return catalog_set_meta(t, &m, diag);
 }
 

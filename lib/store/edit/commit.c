@@ -141,9 +141,6 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
                          op->value_bytes, diag);
     if (rc)
         return rc;
-    rc = op->listed ? catalog_note(t, META_RO_COMPAT_LISTS, diag) : 0;
-    if (rc)
-        return rc;
     return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
 }
 
@@ -276,10 +273,6 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     a->diag = diag;
     apply_reset(a);
-    /* Before its first ribbon is named: then no writer of 1.0 takes it for an orphan.
-     */
-    if (atomic_load(&e->has_ribbons))
-        rc = catalog_note(t, META_RO_COMPAT_RIBBONS, diag);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)

@@ -146,7 +146,6 @@ static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
                 .code != VERDICT_OK ||
         !record_listed(&was))
         return PUT_NEW;
-    r->ro_compat |= RECORD_RO_COMPAT_LISTED;
     memcpy(r->list_uuid, was.list_uuid, UUID_BYTES);
     r->list_digest = was.list_digest;
     return PUT_KEEPS_LIST;

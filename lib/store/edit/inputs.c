@@ -69,9 +69,8 @@ static int open_file(const struct packing *p, struct pack_input *o,
     const struct tamis_snapshot *s = p->snapshot;
     struct entry *e = s->entries[o->segment];
     struct tamis_verify pages;
-    int rc = entry_open(e, s->dir, &s->domain, &o->filter, diag);
-    if (rc == ENOENT && e->packed)
-        rc = packs_lost(s, o->segment, diag);
+    int rc = e->packed ? packs_lost(s, o->segment, diag)
+                       : entry_open(e, s->dir, &s->domain, &o->filter, diag);
     if (rc)
         return o->filter = NULL, rc;
     rc = filter_check_features(o->filter, diag);
@@ -256,21 +255,8 @@ bool input_is_damaged(struct packing *p, size_t i)
                               p->sources[i].geometry.n_blocks);
 }
 
-/* Is a page of its column damaged, and has it a file of its own to be taken instead? */
-static bool is_better_as_file(struct packing *p, const struct look *l)
-{
-    const struct record_disk *r = entry_record(p->snapshot->entries[l->index]);
-    const struct seat *seat = l->seat;
-    struct tamis_verify pages;
-    if (!(le64_get(r->compat) & RECORD_COMPAT_KEPT))
-        return false;
-    check_pack(p, seat);
-    pack_band_pages(seat->pack, seat->band, &pages);
-    return pages.n_damaged > 0;
-}
-
 /* Where to look, unless the report's counts say already why it is not packed. A segment
- * whose pack cannot be used is looked for in its own file. */
+ * whose pack cannot be used is left, as one whose file cannot be. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct entry *e = p->snapshot->entries[index];
@@ -285,9 +271,9 @@ static void where(struct packing *p, size_t index, struct look *l)
                                                    : TAMIS_LEFT_UNREADABLE);
     else if (l->seat && stays)
         input_left(p, index, TAMIS_LEFT_PACKED);
-    else if (le64_get(entry_record(e)->ro_compat) & ~RECORD_RO_COMPAT_KNOWN)
+    else if (le64_get(entry_record(e)->ro_compat))
         input_left(p, index, TAMIS_LEFT_NEWER);
-    else if (l->seat && !is_better_as_file(p, l))
+    else if (l->seat)
         l->at = AT_SEAT;
     else if (e->state == RECORD_NO_FILTER)
         input_left(p, index, TAMIS_LEFT_BARE);

@@ -31,7 +31,6 @@ struct placement {
 };
 struct edit_pack {
     struct pack_place place; /* uuid and digest */
-    bool keep;               /* the segments' own files */
     uint32_t n;
     struct placement placements[];
 };
@@ -69,7 +68,6 @@ struct tamis_edit {
     size_t n_retains, n_attached;
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
     struct balance balance;
-    atomic_bool has_ribbons; /* some filter that was put is one */
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* Would the segment exist after a commit now? ERR_EXISTS or ERR_NO_SEGMENT if not as in

@@ -70,39 +70,6 @@ static void say_page(const struct entry *e, const struct tamis_filter *list, int
 
 /* ---- a filter from the segment's own list ---- */
 
-static int read_meta(struct catalog_txn *t, void *meta, struct tamis_diag *diag)
-{
-    return catalog_meta(t, meta, diag);
-}
-
-/* The kind of the segment's filter, which the new one keeps. Only the filter's header
- * says it. Where that is lost it is a Bloom filter if it was packed, or if the store
- * never had a ribbon. */
-static int kind_now(const struct tamis_edit *edit, struct tamis_snapshot *s,
-                    size_t index, uint64_t *kind, struct tamis_diag *diag)
-{
-    char text[NAME_TEXT_BYTES];
-    const struct entry *e = s->entries[index];
-    struct tamis_stage_info first;
-    struct tamis_filter *filter;
-    struct meta meta;
-    int rc = tamis_snapshot_filter(s, index, &filter, NULL);
-    if (!rc && !tamis_filter_stage(filter, 0, &first)) {
-        *kind = first.lanes ? TAMIS_BLOOM : TAMIS_RIBBON;
-        return 0;
-    }
-    *kind = TAMIS_BLOOM;
-    if (e->packed)
-        return 0;
-    rc = catalog_read(edit->catalog, read_meta, &meta, diag);
-    if (rc || !(meta.ro_compat & META_RO_COMPAT_RIBBONS))
-        return rc;
-    return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                     "the filter of segment '%s' cannot be read, so nothing says "
-                     "whether it was a ribbon",
-                     name_text(text, e->bytes, e->name_bytes));
-}
-
 static struct tamis_segment_options
 options_of(const struct record *r, const struct tamis_segment_options *theirs)
 {
@@ -172,7 +139,7 @@ int edit_may_remake(const struct tamis_edit *e, const struct entry *segment,
                     struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    if (!(le64_get(entry_record(segment)->ro_compat) & ~RECORD_RO_COMPAT_KNOWN))
+    if (!le64_get(entry_record(segment)->ro_compat))
         return 0;
     return diag_fail(diag, TAMIS_ERR_VERSION, e->catalog->path,
                      "segment '%s' has a feature of a newer version, which a new "
@@ -201,8 +168,8 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
     struct entry *e = snapshot->entries[index];
     ours.size = sizeof ours;
     rc = edit_may_remake(edit, e, diag);
-    if (!rc && !ours.kind && !ours.for_packs) /* a ribbon is not packed */
-        rc = kind_now(edit, snapshot, index, &ours.kind, diag);
+    if (!ours.kind && !ours.for_packs) /* a ribbon is not packed */
+        ours.kind = entry_record(e)->kind;
     if (!rc)
         rc = from_list(edit, e, list, error, &ours, diag);
     say_page(e, list, rc, diag);

@@ -163,7 +163,6 @@ static struct edit_op *make_op(const struct packing *p, const struct pack_place 
     *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .pack = pack};
     memcpy(op->uuid, place->uuid, UUID_BYTES);
     pack->place = *place;
-    pack->keep = p->opt.keep;
     n_bytes = 0;
     for (size_t i = 0; i < p->n; i++)
         if (!p->gone[i])

@@ -277,7 +277,6 @@ static struct edit_op **make_ops(const struct tamis_packer *p,
     for (size_t i = 0; i < p->n && good; i++) {
         const struct pack_source *s = &p->sources[i];
         struct record r = record_at(p, i);
-        r.ro_compat |= RECORD_RO_COMPAT_PACKED;
         r.table_digest = pack_hashes_digest(p->hashes, (uint32_t)i);
         r.place = *pack;
         r.place.band = s->band;

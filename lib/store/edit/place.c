@@ -111,8 +111,7 @@ bool bury_columns(struct tamis_edit *e, struct buffer *columns)
 static bool is_packed_one(const struct record *r, const struct placement *p)
 {
     return r->state == RECORD_SEALED && r->table_digest == p->table_digest &&
-           memcmp(r->uuid, p->uuid, UUID_BYTES) == 0 &&
-           !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+           memcmp(r->uuid, p->uuid, UUID_BYTES) == 0 && !r->ro_compat;
 }
 
 static int place_record(struct catalog_txn *t, const struct edit_op *op,
@@ -135,17 +134,10 @@ static int place_record(struct catalog_txn *t, const struct edit_op *op,
         diag_clear(diag);
         return bury_later(columns, &place);
     }
-    if (record_packed(&r))
-        rc = bury_later(columns, &r.place);
-    else
-        rc = 0;
-    bool has_own = !record_packed(&r) || r.compat & RECORD_COMPAT_KEPT;
-    r.ro_compat |= RECORD_RO_COMPAT_PACKED;
-    r.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT; /* SPEC.md §5.2 */
-    r.compat |= pack->keep && has_own ? RECORD_COMPAT_KEPT : 0;
+    rc = record_packed(&r) ? bury_later(columns, &r.place)
+                           : buffer_add(files, r.uuid, UUID_BYTES);
+    r.compat = 0; /* SPEC.md §5.2 */
     r.place = place;
-    if (!rc && has_own && !pack->keep)
-        rc = buffer_add(files, r.uuid, UUID_BYTES);
     if (rc)
         return rc;
     n = record_encode(&r, name, p->name_bytes, bytes);
@@ -155,7 +147,7 @@ static int place_record(struct catalog_txn *t, const struct edit_op *op,
 int place_columns(struct catalog_txn *t, const struct edit_op *op,
                   struct buffer *columns, struct buffer *files, struct tamis_diag *diag)
 {
-    int rc = catalog_note(t, META_RO_COMPAT_PACKS, diag);
+    int rc = 0;
     for (uint32_t i = 0; i < op->pack->n && !rc; i++)
         rc = place_record(t, op, &op->pack->placements[i], columns, files, diag);
     return rc;

@@ -127,8 +127,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
         .check = ours.check,
-        .for_packs = ours.for_packs || (ours.kind != TAMIS_RIBBON &&
-                                        c->meta.compat & META_COMPAT_FOR_PACKS),
+        .for_packs = ours.for_packs || (ours.kind != TAMIS_RIBBON && c->meta.for_packs),
         .kind = ours.kind,
         .list_bits = ours.list_bits,
     };
@@ -165,7 +164,6 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
         builder_list_at(builder, r->list_uuid, edit->dir.fd, file, false, &list, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
-    r->ro_compat |= RECORD_RO_COMPAT_LISTED;
     r->list_digest = list.table_digest;
     return 0;
 }
@@ -198,14 +196,11 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    if (built.identity.kind == KIND_RIBBON)
-        atomic_store(&edit->has_ribbons, true);
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
                                        built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
     edit_record_range(&r, list ? list->range : builder_range(builder));
     if (list) {
-        r.ro_compat |= RECORD_RO_COMPAT_LISTED;
         memcpy(r.list_uuid, list->uuid, UUID_BYTES);
         r.list_digest = list->digest;
     } else {
@@ -346,8 +341,6 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
     rc = attach_copy(&a, &h, diag);
     if (rc)
         return rc;
-    if (h.identity.kind == KIND_RIBBON)
-        atomic_store(&edit->has_ribbons, true);
     struct record r = record_of_commit(&h.commit, h.identity.target_error,
                                        h.identity.created, ours.rank);
     if (ours.binding_bytes) {

@@ -79,7 +79,7 @@ static int note_live(void *ctx, const void *name, size_t name_bytes,
     int rc = record_packed(&r) ? note_column(s, &r.place, d->place_uuid) : 0;
     if (!rc && record_listed(&r))
         rc = names_set(&s->live, d->list_uuid, UUID_BYTES, 1);
-    if (rc || (record_packed(&r) && !(r.compat & RECORD_COMPAT_KEPT)))
+    if (rc || record_packed(&r))
         return rc;
     return names_set(&s->live, d->uuid, UUID_BYTES, 1);
 }

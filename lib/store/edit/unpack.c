@@ -70,7 +70,6 @@ static int write_filter(struct unpacking *u, const struct entry *e,
     now.has_range = r->has_range;
     now.first_bytes = r->first_bytes;
     now.last_bytes = r->last_bytes;
-    now.ro_compat = r->ro_compat & RECORD_RO_COMPAT_LISTED;
     memcpy(now.list_uuid, r->list_uuid, UUID_BYTES);
     now.list_digest = r->list_digest;
     memcpy(now.first, r->first, r->first_bytes);

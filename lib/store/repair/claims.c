@@ -14,18 +14,6 @@ static bool is_same_filter(const struct record *a, const struct record *b)
            a->table_digest == b->table_digest;
 }
 
-/* The file that a segment kept beside its column is the column's. Of two columns either
- * is right. */
-static void keep_both(struct repair_segment *s, const struct record *own,
-                      const struct record *column)
-{
-    struct record kept = *own;
-    kept.ro_compat = RECORD_RO_COMPAT_PACKED;
-    kept.compat = RECORD_COMPAT_KEPT;
-    kept.place = column->place;
-    repair_set_record(s, &kept);
-}
-
 static void claim_as_own(struct repair *r, struct repair_segment *s, size_t file)
 {
     s->own = file + 1;
@@ -73,10 +61,11 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
     s = &r->segments[number - 1];
     record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &before);
     if (!s->disputed && is_same_filter(&before, record)) {
+        /* An edit was killed between packing the segment and removing its file. */
+        if (whole && !s->own)
+            repair_set_record(s, record);
         if (whole)
             claim_as_own(r, s, file);
-        if (whole != !record_packed(&before))
-            keep_both(s, whole ? record : &before, whole ? &before : record);
         return 0;
     }
     if (record_packed(&before))
@@ -119,7 +108,6 @@ static int claim_column(void *ctx, const uint8_t *name, size_t name_bytes,
                         const struct record *record)
 {
     struct claiming *a = ctx;
-    a->r->meta.ro_compat |= META_RO_COMPAT_PACKS;
     return claim_name(a->r, a->names, a->file, name, name_bytes, record);
 }
 

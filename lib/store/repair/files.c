@@ -62,7 +62,7 @@ static void look_at_page(struct look *l, const uint8_t *page, size_t n_bytes,
             take_meta(l, &m);
         l->draft = l->draft || code == VERDICT_DRAFT;
         l->newer = l->newer || code == VERDICT_VERSION || code == VERDICT_FLAGS ||
-                   (code == VERDICT_OK && m.ro_compat & ~META_RO_COMPAT_KNOWN);
+                   (code == VERDICT_OK && m.ro_compat);
     }
 }
 
@@ -90,7 +90,7 @@ static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
             struct meta m;
             if (magic_is(chunk + i, MAGIC_STORE) &&
                 meta_decode(chunk + i, META_BYTES, &m).code == VERDICT_OK &&
-                !(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+                !m.ro_compat)
                 take_meta(l, &m);
         }
     }
@@ -268,8 +268,6 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
         claim_list(r, f, &j->h.identity);
         return 0;
     }
-    if (j->state == FILE_GOOD && j->h.identity.kind == KIND_RIBBON)
-        r->meta.ro_compat |= META_RO_COMPAT_RIBBONS;
     const struct identity *id = &j->h.identity;
     bool nameless = !j->has_identity || !id->name_bytes;
     struct repair_segment who = {.name = j->h.identity.name,

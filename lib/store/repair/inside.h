@@ -53,8 +53,8 @@ struct repair_file {
 /* A pack that records name, and how many of them. */
 struct repair_pack {
     struct pack_place place;
-    size_t n_segments, n_kept; /* kept: with good files of their own */
-    uint8_t *dead;             /* its tombstones; NULL: no column counts */
+    size_t n_segments;
+    uint8_t *dead; /* its tombstones; NULL: no column counts */
     uint32_t n_columns;
     int error;      /* what kept it from being read, as an errno or a public code */
     char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
@@ -98,10 +98,6 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Tells what is wrong with a pack, which is left as it is. */
 void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p);
-/* Notes damage of a file without which the filter is still there. */
-void repair_tell_mend(struct repair *r, enum tamis_repair_mend mend,
-                      const struct repair_segment *segment, const char *file,
-                      const char *what);
 /* Tells of a filter left as it is after an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
@@ -183,8 +179,6 @@ void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 void repair_name_list(struct repair *r, const struct record *record);
 /* Tombstones that no record names go where their pack goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
-/* Does a record name its filter's own file? */
-bool repair_record_names_own(const struct record *record);
 
 /* ==== records.c, files.c ==== */
 

@@ -254,9 +254,8 @@ static const char *left_unfinished(const struct repair *r,
 
 static bool may_be_written(const struct record *record, const struct header *h)
 {
-    return !(h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) &&
-           !(h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN) &&
-           !(record && record->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+    return !h->identity.ro_compat && !h->commit.ro_compat &&
+           !(record && record->ro_compat);
 }
 
 /* All that a dry run can see of it: the permission. */

@@ -135,11 +135,6 @@ void repair_settle_tombstones(struct repair *r, bool has_catalog)
     }
 }
 
-bool repair_record_names_own(const struct record *record)
-{
-    return !record_packed(record) || record->compat & RECORD_COMPAT_KEPT;
-}
-
 static int add_file(struct repair *r, const char *name)
 {
     struct repair_file f;
@@ -234,7 +229,7 @@ static void tell_orphans(struct repair *r)
             record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
         if (v.code != VERDICT_OK)
             r->unsure = true; /* may name any file */
-        struct repair_file *f = v.code == VERDICT_OK && repair_record_names_own(&record)
+        struct repair_file *f = v.code == VERDICT_OK && !record_packed(&record)
                                     ? repair_find_file(r, record.uuid)
                                     : NULL;
         if (f)

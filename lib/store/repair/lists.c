@@ -13,8 +13,7 @@
 static void drop_list(struct repair_segment *s, const struct record *record)
 {
     struct record without = *record;
-    without.ro_compat &= ~RECORD_RO_COMPAT_LISTED;
-    without.compat &= RECORD_COMPAT_KNOWN;
+    without.compat = 0;
     memset(without.list_uuid, 0, UUID_BYTES);
     without.list_digest = 0;
     repair_set_record(s, &without);
@@ -83,7 +82,7 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
     struct repair_file *f = repair_find_file(r, list.uuid);
     bool drop =
         ((j->state == FILE_BAD && f) || (j->state == FILE_MISSING && has_filter)) &&
-        !(record.ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+        !record.ro_compat;
     if (drop && j->state == FILE_BAD) {
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "its list: %s", j->what);
         f->aside = true;

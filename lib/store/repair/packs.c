@@ -108,7 +108,7 @@ int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
     if (!p)
         return rc;
     p->n_segments++;
-    if (!p->dead || repair_record_names_own(record))
+    if (!p->dead)
         return 0;
     filter_file_name(record->place.uuid, name);
     if (record->place.column >= p->n_columns)
@@ -157,7 +157,7 @@ static int list_column(void *ctx, uint32_t band, uint32_t column,
         return 0;
     struct record record = {
         .state = RECORD_SEALED,
-        .ro_compat = RECORD_RO_COMPAT_PACKED,
+        .kind = KIND_BLOOM,
         .binding_bytes = col->binding_bytes,
         .generation = col->generation,
         .table_digest = col->table_digest,

@@ -21,24 +21,16 @@ static void drop_filter(struct repair_segment *s, const struct record *record)
 {
     struct record bare = *record;
     bare.state = RECORD_NO_FILTER;
+    bare.kind = 0;
     memset(bare.uuid, 0, sizeof bare.uuid);
     bare.table_digest = 0;
     bare.has_range = 0;
     bare.first_bytes = bare.last_bytes = 0;
-    bare.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
-    bare.ro_compat &= ~RECORD_RO_COMPAT_KNOWN;
+    bare.compat = 0;
     bare.place = (struct pack_place){.digest = 0};
     memset(bare.list_uuid, 0, UUID_BYTES);
     bare.list_digest = 0;
     repair_set_record(s, &bare);
-}
-
-/* Its own file goes, and its column stays. */
-static void drop_kept(struct repair_segment *s, const struct record *record)
-{
-    struct record packed = *record;
-    packed.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
-    repair_set_record(s, &packed);
 }
 
 /* Without a catalog to write to, a writer could not tell it how far it had come. */
@@ -57,7 +49,7 @@ static void follow(struct repair_segment *s, const struct record *record,
     r.watermark = now.watermark;
     r.keys = now.keys;
     r.file_bytes = now.file_bytes;
-    r.compat &= RECORD_COMPAT_KNOWN;
+    r.compat = 0;
     repair_set_record(s, &r);
 }
 
@@ -86,10 +78,7 @@ static int set_filter_aside(struct repair *r, struct repair_segment *s,
         repair_tell(r, is_others(j) ? TAMIS_REPAIR_REBUILT : TAMIS_REPAIR_QUARANTINED,
                     s, name, "%s", j->what);
         repair_set_list_aside(r, s, record, list);
-        if (record_packed(record))
-            drop_kept(s, record);
-        else
-            drop_filter(s, record);
+        drop_filter(s, record);
         if (f)
             f->aside = !is_others(j);
     }
@@ -103,34 +92,28 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
 {
     char name[FILTER_NAME_BYTES];
     struct repair_pack *pack = NULL;
-    int rc = 0;
-    filter_file_name(record->uuid, name);
+    int rc;
     if (record_packed(record)) {
         repair_name_pack(r, record->place.uuid);
         rc = repair_look_at_pack(r, s, record, &pack, diag);
-    }
-    if (pack && repair_pack_has(pack, record))
-        j->state = FILE_GOOD;
-    if (rc || !repair_record_names_own(record))
+        if (pack && repair_pack_has(pack, record))
+            j->state = FILE_GOOD;
         return rc;
+    }
+    filter_file_name(record->uuid, name);
     rc = repair_judge(r, s, record, name, j, diag);
     if (rc)
         return rc;
     struct repair_file *f = repair_find_file(r, record->uuid);
     if (f)
         f->named |= !is_others(j);
-    if (pack)
-        pack->n_kept += j->state == FILE_GOOD && !j->what[0];
     if (!r->store && j->finished && j->state == FILE_GOOD &&
         record->state == RECORD_GROWING)
         follow(s, record, &j->h);
-    if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN))
+    if (j->state == FILE_BAD && !record->ro_compat)
         return set_filter_aside(r, s, record, name, j, diag);
     if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
         repair_tell_unread(r, s, name, j);
-    } else if (j->state == FILE_MISSING && pack && repair_pack_has(pack, record)) {
-        repair_tell_mend(r, TAMIS_MEND_UNPACKING, s, name,
-                         "the filter's file is missing; its pack has the filter");
     } else if (j->what[0] &&
                (j->state != FILE_GOOD || j->h.commit.state == STATE_OPEN)) {
         /* A missing file may come back: the record still knows which it is, and what

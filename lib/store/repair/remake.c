@@ -18,7 +18,6 @@ struct remake {
     struct repair *repair;
     uint64_t hashes[AT_ONCE], absent[AT_ONCE / 64];
     struct tamis_diag why;
-    uint64_t kind; /* of the new filter; 0: that of the old one */
     char what[320];
 };
 
@@ -53,19 +52,6 @@ static int count_lacking(struct remake *m, struct tamis_filter *list,
     return rc;
 }
 
-/* A filter that does not open says no kind, and the store may have ribbons. Packs have
- * none. */
-static const char *unknown_kind(struct remake *m, size_t index, bool opens)
-{
-    bool packed = tamis_snapshot_pack(m->repair->snapshot, index, NULL, NULL) !=
-                  TAMIS_ERR_NO_SEGMENT;
-    m->kind = opens ? 0 : TAMIS_BLOOM;
-    return opens || packed || !(m->repair->meta.ro_compat & META_RO_COMPAT_RIBBONS)
-               ? ""
-               : " as a Bloom filter, for its kind is unknown; if it was a ribbon, "
-                 "build it from its list with --kind ribbon";
-}
-
 /* Sets m->what if the filter has to be made anew. An error: it cannot be judged. */
 static int judge(struct remake *m, size_t index, struct tamis_filter *list)
 {
@@ -74,13 +60,11 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
     uint64_t n_hashes, n;
     m->what[0] = 0;
     int rc = tamis_snapshot_filter(m->repair->snapshot, index, &filter, &m->why);
-    bool opens = !rc;
-    if (opens)
+    if (!rc)
         rc = tamis_filter_verify(filter, &pages, &m->why);
-    const char *unknown = unknown_kind(m, index, opens);
     if (is_gone(rc)) {
-        snprintf(m->what, sizeof m->what, "%.120s: made anew from its list%s",
-                 m->why.what[0] ? m->why.what : tamis_strerror(rc), unknown);
+        snprintf(m->what, sizeof m->what, "%.120s: made anew from its list",
+                 m->why.what[0] ? m->why.what : tamis_strerror(rc));
         /* The list must be good to the end, also where nothing is made. */
         return tamis_filter_verify(list, &pages, &m->why);
     }
@@ -108,14 +92,13 @@ static int tell(struct remake *m, const struct tamis_segment_info *info)
 static int put_anew(struct remake *m, size_t index, double error,
                     struct tamis_diag *diag)
 {
-    const struct tamis_segment_options opt = {.size = sizeof opt, .kind = m->kind};
     struct tamis_edit *edit;
     const struct tamis_edit_options wait = {.size = sizeof wait,
                                             .timeout_ms = m->repair->opt.timeout_ms};
     int rc = tamis_edit_begin(m->repair->store, &wait, &edit, diag);
     if (rc)
         return rc;
-    rc = tamis_edit_from_list(edit, m->repair->snapshot, index, error, &opt, diag);
+    rc = tamis_edit_from_list(edit, m->repair->snapshot, index, error, NULL, diag);
     bool made = !rc;
     if (made)
         rc = tamis_edit_commit(edit, diag);

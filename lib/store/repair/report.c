@@ -102,29 +102,14 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
 void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p)
 {
     char text[sizeof p->what + 100];
-    bool all = !p->error && p->n_kept == p->n_segments;
-    snprintf(text, sizeof text, "the pack of %zu segment%s: %s%s", p->n_segments,
-             p->n_segments == 1 ? "" : "s", p->what,
-             all ? "; all of its segments have files of their own" : "");
+    snprintf(text, sizeof text, "the pack of %zu segment%s: %s", p->n_segments,
+             p->n_segments == 1 ? "" : "s", p->what);
     keep(r,
          (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
                                  .step = STEP_DECIDED,
                                  .damage = !p->error,
-                                 .mend = all ? TAMIS_MEND_PACKING : TAMIS_MEND_BUILDING,
                                  .error = p->error},
          NULL, file, text);
-}
-
-void repair_tell_mend(struct repair *r, enum tamis_repair_mend mend,
-                      const struct repair_segment *segment, const char *file,
-                      const char *what)
-{
-    keep(r,
-         (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
-                                 .step = STEP_DECIDED,
-                                 .damage = true,
-                                 .mend = mend},
-         segment, file, what);
 }
 
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,

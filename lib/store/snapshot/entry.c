@@ -275,9 +275,12 @@ static int open_file(struct entry *e, const struct filters_dir *dir,
 static int check_state(const struct entry *e, struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    if (e->state && e->state != RECORD_NO_FILTER)
+    if (e->state && e->state != RECORD_NO_FILTER && !e->packed)
         return 0;
     name_text(text, e->bytes, e->name_bytes);
+    if (e->packed)
+        return diag_fail(diag, ENOENT, NULL, "segment '%s' has no file of its own",
+                         text);
     if (e->state == RECORD_NO_FILTER)
         return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, NULL,
                          "segment '%s' is registered without a filter", text);

@@ -44,7 +44,7 @@ int tamis_snapshot_list(const struct tamis_snapshot *snapshot, size_t index,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
     const struct entry *e = snapshot->entries[index];
     const struct record_disk *r = e->state ? entry_record(e) : NULL;
-    if (r && le64_get(r->ro_compat) & RECORD_RO_COMPAT_LISTED)
+    if (r && !all_zero(r->list_uuid, UUID_BYTES))
         return open_list(snapshot, r, out, diag);
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, snapshot->dir->path,
                      "segment '%s' has no list of its hashes: build it with one",

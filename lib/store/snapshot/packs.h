@@ -120,8 +120,8 @@ void packs_begin(struct packs_turn *t, const struct packs *p, size_t base, size_
                  const uint64_t *hashes, size_t n_keys);
 void packs_next(struct packs_turn *t, uint64_t hits[PACK_WORDS], bool *damaged);
 
-/* unpacked.c: the filter of a segment that has a seat and no file of its own: a copy of
- * its column in memory, as entry_filter(). */
+/* unpacked.c: the filter of a segment that has a seat: a copy of its column in memory,
+ * as entry_filter(). */
 /* How many blocks its column has of its own. ERR_DAMAGED: the table of columns fails
  * its check. ERR_MISMATCH: it has another filter in this place. */
 int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,

@@ -20,11 +20,6 @@ struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
     return snapshot ? snapshot->domain : (struct tamis_domain){0};
 }
 
-static bool has_own_file(const struct entry *e)
-{
-    return !e->packed || le64_get(entry_record(e)->compat) & RECORD_COMPAT_KEPT;
-}
-
 static void info_of_record(const struct entry *e, struct tamis_segment_info *info)
 {
     const struct record_disk *r = entry_record(e);
@@ -44,7 +39,7 @@ static void info_of_record(const struct entry *e, struct tamis_segment_info *inf
     info->error = le64_get_f64(r->target_error);
     if (e->state != RECORD_NO_FILTER && !e->borrowed) {
         char name[FILTER_NAME_BYTES];
-        filter_file_name(has_own_file(e) ? r->uuid : r->place_uuid, name);
+        filter_file_name(e->packed ? r->place_uuid : r->uuid, name);
         snprintf(info->file, sizeof info->file, "filters/%s", name);
     }
 }
@@ -64,7 +59,7 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     if (e->state)
         info_of_record(e, info);
     const struct seat *seat = packs_seat(&snapshot->packs, index);
-    if (e->packed && !has_own_file(e))
+    if (e->packed)
         info->file_bytes = seat ? band_bytes(seat->band) / seat->band->n_columns : 0;
     return 0;
 }
@@ -126,10 +121,9 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
         *out = NULL;
     if (!out || !snapshot || index >= snapshot->n)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
-    if (packs_seat(&snapshot->packs, index) && !has_own_file(snapshot->entries[index]))
+    if (packs_seat(&snapshot->packs, index))
         return unpacked_filter(snapshot, index, out, diag);
-    /* No file of its own is to be looked for: it went when the segment was packed. */
-    if (!has_own_file(snapshot->entries[index]))
+    if (snapshot->entries[index]->packed)
         return packs_lost(snapshot, index, diag);
     return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
                         diag);

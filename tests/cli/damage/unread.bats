@@ -82,22 +82,6 @@ dead_writer() {
     ok tamis verify store
 }
 
-@test "a pack that this user may not read, of segments with files of their own" {
-    [ "$(id -u)" -eq 0 ] || skip "needs root"
-    make_store
-    tamis pack store --keep -q
-    chmod -R a+rwX . store
-    chmod 600 store/filters/*.dead
-    plain "Permission denied: run it as a user with permission" others tamis verify store
-    [ "$(cut -f 2 <<<"$output" | sort -u)" = ok ] || explain "ok"
-    fails 4 "0 filters unreadable, 0 lost, 1 pack unreadable" others tamis stat store
-    plain "Permission denied: run it as" others tamis stat store --prometheus
-    [ -z "$output" ] || explain "no metrics"
-    plain "Permission denied: run it as" others tamis repair store
-    chmod 644 store/filters/*.dead
-    ok tamis verify store
-}
-
 @test "damage is said even if other filters cannot be read" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     open_store

@@ -168,10 +168,9 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("pack", PACKABLE "close; now; pack"),
     SCENARIO("packer",
              PACKABLE "close; now; begin; pput m 3000 40; pput n 3100 30; end"),
-    SCENARIO("pack-keep", PACKABLE "close; now; pack 1"),
-    SCENARIO("repack", PACKED "pack 0 1"),
+    SCENARIO("repack", PACKED "pack 1"),
     SCENARIO("pack-auto",
-             PACKED "pack 0 2"), /* nothing is loose, and no pack is half dead */
+             PACKED "pack 2"), /* nothing is loose, and no pack is half dead */
     SCENARIO("unpack", PACKED "unpack"),
     SCENARIO("pack-drop", PACKED "begin; drop a; put n 3100 30; end"),
     SCENARIO("pack-ask", PACKED "ask"),

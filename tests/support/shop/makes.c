@@ -107,12 +107,11 @@ CHANGE(attach)
                              path_at(name_at(s, 2)), &opt, &shop.diag);
 }
 
-/* pack [keep=1] [dry=1] [how=ALL|AUTO] [NAME]... */
+/* pack [dry=1] [how=ALL|AUTO] [NAME]... */
 CHANGE(pack)
 {
     const char *how = option_of(s, "how");
     struct tamis_pack_options opt = {.size = sizeof opt,
-                                     .keep = (int)number_option(s, "keep"),
                                      .dry_run = (int)number_option(s, "dry"),
                                      .repack = how ? how[1] == 'L' ? TAMIS_REPACK_ALL
                                                                    : TAMIS_REPACK_AUTO
@@ -532,7 +531,7 @@ HARM(other_digest)
 /* The first half of all segments in one pack, the others in another. */
 MUST(pack_in_two)
 {
-    pack_in_two(opened(), number_option(s, "keep") != 0);
+    pack_in_two(opened());
 }
 
 /* call_dead NAME PACK: the tombstones of that pack. */

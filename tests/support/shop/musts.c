@@ -147,12 +147,6 @@ MUST(seen)
     IS(seen.n, number_at(s, 1));
 }
 
-/* bits N: the features of the store that forbid others to write. */
-HARM(bits)
-{
-    IS(meta_in(shop.dir).ro_compat, number_at(s, 1));
-}
-
 /* Another snapshot is the one that is held. */
 MUST(unchanged)
 {

@@ -91,8 +91,8 @@ static void change_table(void)
 {
     size_t from = commit_of(path).n_stages == 2 ? ends[0] : ends[1];
     IS(count_absent(reader, keys, from), 0);
-    struct view *v = atomic_load(&reader->view);
-    if (v->n_settled + 1 < v->n_stages)
+    struct commit c = commit_of(path);
+    if (c.n_settled + 1 < c.n_stages)
         OK(tamis_writer_commit(writer, 0, NULL));
     else
         add_up_to(from, from == ends[0] ? ends[1] : N);

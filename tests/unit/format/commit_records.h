@@ -100,10 +100,9 @@ static inline struct commit an_open(void)
 static inline struct commit a_settled(void)
 {
     struct commit c = an_open();
-    c.compat = COMMIT_COMPAT_SETTLED;
     c.n_settled = 1;
-    c.stages[0].settled_offset = 13 * 4096;
-    c.stages[0].settled_root = UINT64_C(0xfedcba0987654321);
+    c.stages[0].digests_offset = 13 * 4096;
+    c.stages[0].root = UINT64_C(0xfedcba0987654321);
     world.available = c.committed_bytes = 14 * 4096;
     return c;
 }

@@ -32,7 +32,7 @@ TEST(rules_of_the_head)
         R(binding_bytes, 255, RANGE),
         B(96 + 5, binding, 1, UNUSED),
         B(96 + 63, binding, 1, UNUSED),
-        R(n_settled, 1, UNUSED),
+        R(n_settled, 2, RANGE),
         B(94, unused_a, 1, UNUSED),
         B(95, unused_a, 1, UNUSED),
         B(160, unused_b, 1, UNUSED),
@@ -43,7 +43,7 @@ TEST(rules_of_the_head)
         R(committed_bytes, UINT64_C(1) << 63, SHORT),
     };
     hold(rules, N_OF(rules), an_open());
-    static const struct rule sealed[] = {R(clean, 0, RANGE)};
+    static const struct rule sealed[] = {R(clean, 0, RANGE), R(n_settled, 1, RANGE)};
     hold(sealed, N_OF(sealed), a_sealed());
     static const struct rule birth[] = {
         R(slot, SLOT_A, IDENTITY), R(state, STATE_OPEN, RANGE), R(clean, 0, RANGE),
@@ -69,10 +69,10 @@ TEST(rules_of_a_stage)
         S(i, target_error, UINT64_C(1) << 63, RANGE),                                  \
         S(i, target_error, F64_INF, RANGE), S(i, target_error, F64_ONE + 1, RANGE),    \
         S(i, bits_set, 6 * 32768 + 1, RANGE), S(i, bits_set, UINT64_MAX, RANGE),       \
-        S(i, settled_page, 1, UNUSED), S(i, settled_root, 1, UNUSED),                  \
-        S(i, kind_unused, 1, UNUSED), S(i, floors_offset, 0, RANGE),                   \
-        S(i, floors_offset, 20481, RANGE), S(i, digests_offset, 1, RANGE),             \
-        S(i, digests_offset, 4096, RANGE), S(i, root, 1, RANGE)
+        S(i, unused, 1, UNUSED), S(i, kind_unused, 1, UNUSED),                         \
+        S(i, floors_offset, 0, RANGE), S(i, floors_offset, 20481, RANGE),              \
+        S(i, digests_offset, 1, RANGE), S(i, digests_offset, 4096, RANGE),             \
+        S(i, root, 1, RANGE)
     static const struct rule rules[] = {RULES_OF(0), RULES_OF(1)};
     hold(rules, N_OF(rules), an_open());
 
@@ -89,50 +89,25 @@ TEST(rules_of_a_stage)
 
 TEST(rules_of_settled_stages)
 {
-    enum { COMPAT = offsetof(struct commit_disk, compat) };
     static const struct rule rules[] = {
         R(n_settled, 2, RANGE),
         R(n_settled, 255, RANGE),
-        {COMPAT, 8, 0, VERDICT_UNUSED, 93, "n_settled"},
-        B(94, unused_a, 1, UNUSED),
-        S(0, settled_page, 0, RANGE),
-        S(1, settled_page, 1, UNUSED),
-        S(1, settled_page, UINT64_C(1) << 47, UNUSED),
-        S(1, settled_root, UINT64_C(1) << 63, UNUSED),
+        S(0, unused, 1, UNUSED),
+        S(0, digests_offset, 0, RANGE),
+        S(0, digests_offset, 1, RANGE),
+        {93, 1, 0, VERDICT_RANGE, AT(0, digests_offset), "stage.digests_offset"},
+        S(1, digests_offset, 1, RANGE),
+        S(1, digests_offset, 4096, RANGE),
         S(1, root, 1, RANGE),
     };
     hold(rules, N_OF(rules), a_settled());
-    /* None settled, whatever the bit says; and no stage that is not there. */
-    static const struct rule unsettled[] = {R(n_settled, 0, UNUSED)};
-    struct commit c = a_settled();
-    uint8_t record[SLOT_BYTES];
-    commit_encode(&c, SLOT_A, record);
-    rule_apply(&unsettled[0], record);
-    verdict_is(reseal_decode(record), VERDICT_UNUSED, AT(0, settled_page),
-               "stage.settled_page");
-    c = an_open();
-    c.compat = COMMIT_COMPAT_SETTLED;
-    encoded_is(&c, VERDICT_OK, 0, "");
-    c = a_sealed();
-    c.compat = COMMIT_COMPAT_SETTLED;
-    c.n_settled = 1;
-    encoded_is(&c, VERDICT_RANGE, 93, "n_settled");
     /* A page needs no digests but its root. */
-    c = a_settled();
+    struct commit c = a_settled();
     c.stages[0].geometry.lanes = 1;
     c.stages[0].length = 4096;
-    encoded_is(&c, VERDICT_RANGE, AT(0, settled_page), "stage.settled_page");
-    c.stages[0].settled_offset = 0;
+    encoded_is(&c, VERDICT_RANGE, AT(0, digests_offset), "stage.digests_offset");
+    c.stages[0].digests_offset = 0;
     encoded_is(&c, VERDICT_OK, 0, "");
-    /* With a bit that is not known the bytes that settle nothing are another's. */
-    c = a_settled();
-    c.compat |= UINT64_C(1) << 9;
-    commit_encode(&c, SLOT_A, record);
-    record[AT(1, settled_page)] = record[AT(1, settled_root)] = record[94] = 9;
-    checksum_set(record, SLOT_BYTES, 0);
-    IS(decode(record, &c).code, VERDICT_OK);
-    assert_true(c.n_settled == 1 && c.stages[0].settled_offset == 13 * 4096);
-    assert_true(c.stages[1].settled_offset == 0 && c.stages[1].settled_root == 0);
 }
 
 /* Without a rule to grow by a record in slot A or B is sealed, floors or not. */
@@ -196,15 +171,13 @@ TEST(rules_of_areas)
         A(AT(1, digests_offset), 13 * 4096, OVERLAP, 1, "stage.digests_offset"),
     };
     hold_each(sealed, N_OF(sealed), a_sealed());
-#define P(value, code)                                                                 \
-    {                                                                                  \
-        AT(0, settled_page), 6, value, VERDICT_##code, STAGES_OFFSET,                  \
-            "stage.settled_page"                                                       \
-    }
     static const struct rule settled[] = {
-        P(14, SHORT),  P(UINT64_C(0xffffffffffff), SHORT),
-        P(2, OVERLAP), P(3, OVERLAP),
-        P(5, OVERLAP), A(AT(1, offset), 8 * 4096, OVERLAP, 1, "stage.offset"),
+        A(AT(0, digests_offset), 14 * 4096, SHORT, 0, "stage.digests_offset"),
+        A(AT(0, digests_offset), UINT64_MAX - 4095, SHORT, 0, "stage.digests_offset"),
+        A(AT(0, digests_offset), 2 * 4096, OVERLAP, 0, "stage.digests_offset"),
+        A(AT(0, digests_offset), 3 * 4096, OVERLAP, 0, "stage.digests_offset"),
+        A(AT(0, digests_offset), 5 * 4096, OVERLAP, 0, "stage.digests_offset"),
+        A(AT(1, offset), 8 * 4096, OVERLAP, 1, "stage.offset"),
     };
     hold_each(settled, N_OF(settled), a_settled());
     /* A sound but enormous stage in a small file: 2^32 blocks, 4 lanes. */

@@ -41,8 +41,7 @@ TEST_WITH(set_up, NULL, rules_of_descriptors)
         AREA(1, table_area_disk, used_bytes, 16, RANGE),
         AREA(1, table_area_disk, used_bytes, 25, RANGE),
         S(1, length, 8192, RANGE),
-        S(1, settled_page, 1, UNUSED),
-        S(1, settled_root, 1, UNUSED),
+        S(1, unused, 1, UNUSED),
         AREA_BYTE(1, table_area_disk, 33),
         S(1, digests_offset, 6 * 4096, RANGE),
     };

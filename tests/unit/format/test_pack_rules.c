@@ -68,8 +68,7 @@ TEST_OF_PACK(rules_of_descriptors)
         AREA(2, table_area_disk, used_bytes, 3 * 88 - 8, RANGE),
         AREA(2, table_area_disk, used_bytes, 3 * 88 + 4, RANGE),
         AREA(2, table_area_disk, used_bytes, 3 * 400 + 8, RANGE),
-        S(2, settled_page, 1, UNUSED),
-        S(2, settled_root, 1, UNUSED),
+        S(2, unused, 1, UNUSED),
         AREA_BYTE(2, table_area_disk, 33),
         S(2, digests_offset, 7 * 4096, RANGE),
     };

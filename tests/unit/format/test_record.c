@@ -30,6 +30,7 @@ static struct record a_record(void)
 {
     struct record r = {
         .state = RECORD_SEALED,
+        .kind = KIND_BLOOM,
         .has_range = 1,
         .binding_bytes = 4,
         .first_bytes = 3,
@@ -142,12 +143,12 @@ TEST(rules_of_meta)
         M(hash_id, 2, KIND),
         M(complete, 2, RANGE),
         M(complete, 255, RANGE),
+        M(for_packs, 2, RANGE),
         M(store_uuid, 0, RANGE),
         ERRORS_OUTSIDE(M),
         GROWTH_OUTSIDE(M),
-        M(unused_a, 1, UNUSED),
-        MB(104, unused_b, 1, UNUSED),
-        MB(247, unused_b, 0x80, UNUSED),
+        MB(104, unused, 1, UNUSED),
+        MB(247, unused, 0x80, UNUSED),
     };
     uint8_t bytes[META_BYTES];
     struct meta m = a_meta();
@@ -155,7 +156,7 @@ TEST(rules_of_meta)
     rules_hold(rules, N_OF(rules), bytes, sizeof bytes, meta_reseal);
 
     static const struct rule inside[] = {LIMITS_INSIDE(M), M(complete, 0, OK),
-                                         M(hash_seed, 0, OK)};
+                                         M(for_packs, 1, OK), M(hash_seed, 0, OK)};
     rules_hold(inside, N_OF(inside), bytes, sizeof bytes, meta_reseal);
 }
 
@@ -182,7 +183,11 @@ TEST(rules_of_a_record)
         R(incompat, UINT64_C(1) << 63, FLAGS),
         R(state, 0, RANGE),
         R(state, 4, RANGE),
-        R(state, 0xffff, RANGE),
+        R(state, 0xff, RANGE),
+        R(kind, 0, KIND),
+        R(kind, KIND_PACK, KIND),
+        R(kind, 4, KIND),
+        R(kind, KIND_LIST, KIND),
         R(uuid, 0, RANGE),
         R(target_error, F64_NAN, RANGE),
         R(target_error, F64_ZERO, RANGE),
@@ -193,10 +198,10 @@ TEST(rules_of_a_record)
         R(binding_bytes, 255, RANGE),
         B(120 + 4, binding, 1, UNUSED),
         B(120 + 63, binding, 1, UNUSED),
-        B(184, place_uuid, 1, UNUSED),
-        B(215, place_uuid, 1, UNUSED),
-        B(216, list_uuid, 1, UNUSED),
-        B(239, list_uuid, 0x80, UNUSED),
+        R(place_digest, 1, UNUSED),
+        {208, 4, 1, VERDICT_UNUSED, 200, "place_digest"}, /* band */
+        {212, 4, 1, VERDICT_UNUSED, 200, "place_digest"}, /* column */
+        R(list_digest, 1, UNUSED),
         R(has_range, 2, RANGE),
         R(has_range, 255, RANGE),
         R(first_bytes, 1025, RANGE),
@@ -209,7 +214,7 @@ TEST(rules_of_a_record)
 
     static const struct rule inside[] = {
         R(target_error, F64_ERROR_MIN, OK), R(target_error, F64_ONE_HALF, OK),
-        R(min_stages, 30, OK), R(binding_bytes, 64, OK)};
+        R(min_stages, 30, OK), R(binding_bytes, 64, OK), R(kind, KIND_RIBBON, OK)};
     hold(inside, N_OF(inside), &r);
 
     /* Fields that a state forbids. */
@@ -221,7 +226,8 @@ TEST(rules_of_a_record)
     memset(r.first, 0, sizeof r.first);
     memset(r.last, 0, sizeof r.last);
     hold(growing, N_OF(growing), &r);
-    static const struct rule bare[] = {R(uuid, 1, RANGE), R(has_range, 1, RANGE)};
+    static const struct rule bare[] = {R(kind, KIND_BLOOM, KIND), R(uuid, 1, RANGE),
+                                       R(has_range, 1, RANGE)};
     r = (struct record){.state = RECORD_NO_FILTER};
     hold(bare, N_OF(bare), &r);
 }
@@ -230,26 +236,20 @@ TEST(rules_of_a_record)
 TEST(rules_of_a_place)
 {
     static const struct rule rules[] = {
-        R(state, RECORD_GROWING, RANGE),
-        R(place_uuid, 0, RANGE),
+        {184, 16, 0, VERDICT_UNUSED, 200, "place_digest"},
+        {0, 1, RECORD_GROWING, VERDICT_RANGE, 184, "place_uuid"},
         R(band, 4096, RANGE),
         R(band, UINT32_MAX, RANGE),
         R(column, 1 << 20, RANGE),
         R(column, UINT32_MAX, RANGE),
-        B(216, list_uuid, 1, UNUSED),
+        R(list_digest, 1, UNUSED),
     };
     static const struct rule inside[] = {
-        R(band, 4095, OK), R(column, (1 << 20) - 1, OK), R(place_digest, 0, OK),
-        R(compat, RECORD_COMPAT_KEPT, OK)};
+        R(band, 4095, OK), R(column, (1 << 20) - 1, OK), R(place_digest, 0, OK)};
     struct record r = a_record();
-    r.ro_compat = RECORD_RO_COMPAT_PACKED;
     r.place =
         (struct pack_place){.uuid = "a pack", .digest = 5, .band = 6, .column = 7};
-    struct rule state_rule = rules[0];
-    state_rule.offset = offsetof(struct record_disk, ro_compat);
-    state_rule.field = "ro_compat";
-    hold(&state_rule, 1, &r);
-    hold(rules + 1, N_OF(rules) - 1, &r);
+    hold(rules, N_OF(rules), &r);
     hold(inside, N_OF(inside), &r);
 }
 
@@ -257,28 +257,16 @@ TEST(rules_of_a_place)
 TEST(rules_of_a_list)
 {
     static const struct rule rules[] = {
-        B(184, place_uuid, 1, UNUSED),
-        B(215, place_uuid, 1, UNUSED),
-        R(list_uuid, 0, RANGE),
+        R(place_digest, 1, UNUSED),
+        {216, 16, 0, VERDICT_UNUSED, 232, "list_digest"},
+        {0, 1, RECORD_GROWING, VERDICT_RANGE, 216, "list_uuid"},
     };
-    static const struct rule inside[] = {R(list_digest, 0, OK),
-                                         R(compat, RECORD_COMPAT_KEPT, OK)};
-    static const struct rule growing = {0,  2,          RECORD_GROWING, VERDICT_RANGE,
-                                        16, "ro_compat"};
-    uint8_t bytes[RECORD_MAX_BYTES];
-    struct record r = a_record(), out;
-    r.ro_compat = RECORD_RO_COMPAT_LISTED;
+    static const struct rule inside[] = {R(list_digest, 0, OK)};
+    struct record r = a_record();
     memcpy(r.list_uuid, "a list", 6);
     r.list_digest = 8;
     hold(rules, N_OF(rules), &r);
     hold(inside, N_OF(inside), &r);
-    hold(&growing, 1, &r);
-    /* No byte of a later version is read. */
-    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-    put_le(bytes + 16, 8, UINT64_C(1) << 33);
-    verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
-    record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out);
-    assert_true(all_zero(out.list_uuid, UUID_BYTES) && out.list_digest == 0);
 }
 
 TEST(lengths_must_agree)
@@ -364,12 +352,11 @@ TEST(features_may_use_unused_bytes)
         struct meta m = a_meta();
         *(word ? &m.ro_compat : &m.compat) = UINT64_MAX;
         meta_encode(&m, bytes);
-        bytes[15] = bytes[200] = 1;
+        bytes[200] = 1;
         verdict_is(meta_reseal(bytes), VERDICT_OK, 0, "");
         struct record r = a_record();
         *(word ? &r.ro_compat : &r.compat) = UINT64_C(1) << 33;
         record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
-        bytes[184] = bytes[239] = 1;
         verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
         bytes[120 + 10] = 1;
         verdict_is(record_reseal(bytes), VERDICT_UNUSED, 120, "binding");

@@ -17,7 +17,7 @@ TEST(rules_of_descriptors)
         AREA(0, ribbon_area_disk, n_long_pages, 4, RANGE),
         AREA_BYTE(0, ribbon_area_disk, 37),
         S(1, layout, 1, KIND),
-        S(1, settled_page, 1, UNUSED),
+        S(1, unused, 1, UNUSED),
         S(2, layout, 3, KIND),
         S(2, n_blocks, 63, RANGE),
         S(2, kind_unused, 1, UNUSED),

@@ -10,7 +10,7 @@ static bool verdict_exists(const char *name)
 {
     static const char *const names[] = {"SHORT",    "MAGIC",  "VERSION", "CHECKSUM",
                                         "FLAGS",    "UNUSED", "RANGE",   "OVERLAP",
-                                        "IDENTITY", "KIND"};
+                                        "IDENTITY", "KIND", "DRAFT"};
     IS(N_OF(names), VERDICT_KIND);
     for (size_t i = 0; i < N_OF(names); i++)
         if (strcmp(name, names[i]) == 0)
@@ -48,7 +48,7 @@ TEST(rules_name_what_exists)
             }
         }
     }
-    IS(n_rules, 20 + 4 + 14 + 15 + 14 + 22 + 3 + 8 + 8 + 2 + 2);
+    IS(n_rules, 20 + 4 + 13 + 13 + 14 + 21 + 3 + 8 + 8 + 2 + 2);
 }
 
 /* A letter for each record, and numbers that go on from table to table: I1, I2, ... */

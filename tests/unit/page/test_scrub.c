@@ -196,7 +196,7 @@ static uint64_t checked_bytes(const char *path)
     struct header h = header_of(path);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < h.commit.n_stages; i++) {
-        struct stage_desc d = commit_stage(&h.commit, i);
+        struct stage_desc d = h.commit.stages[i];
         sum += d.length + (commit_has_digests(&h.commit, i)
                                ? digests_bytes(d.length / PAGE_BYTES)
                                : floors_bytes(d.length / PAGE_BYTES));

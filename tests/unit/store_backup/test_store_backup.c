@@ -103,7 +103,7 @@ static int make_strange_meta(struct catalog_txn *t, void *ctx, struct tamis_diag
     OK(catalog_meta_value(t, &value, &n, diag));
     IS(n, META_BYTES);
     memcpy(bytes, value, n);
-    strange(bytes, n, *(const size_t *)ctx, offsetof(struct meta_disk, unused_b), 0);
+    strange(bytes, n, *(const size_t *)ctx, offsetof(struct meta_disk, unused), 0);
     return catalog_set_meta_value(t, bytes, n, diag);
 }
 
@@ -115,7 +115,7 @@ static int make_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
     OK(catalog_get(t, "a", 1, &value, &strange_bytes, diag));
     memcpy(strange_record, value, strange_bytes);
     strange(strange_record, strange_bytes, offsetof(struct record_disk, ro_compat),
-            offsetof(struct record_disk, list_uuid), XXH3_64bits("a", 1));
+            offsetof(struct record_disk, created), XXH3_64bits("a", 1));
     return catalog_replace(t, "a", 1, strange_record, strange_bytes, diag);
 }
 
@@ -125,7 +125,7 @@ static int look_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
     struct meta m;
     size_t n;
     OK(catalog_meta_value(t, &value, &n, diag));
-    assert_true(value[offsetof(struct meta_disk, unused_b)] == 0);
+    assert_true(value[offsetof(struct meta_disk, unused)] == 0);
     OK(catalog_meta(t, &m, diag));
     assert_true(m.compat == 0);
     OK(catalog_get(t, "a", 1, &value, &n, diag));

@@ -215,7 +215,6 @@ static int mark_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag
     OK(catalog_get(t, "g", 1, &value, &n, diag));
     memcpy(bytes, value, n);
     bytes[offsetof(struct record_disk, ro_compat)] |= 32;
-    bytes[offsetof(struct record_disk, list_uuid)] = 77;
     checksum_set(bytes, n, XXH3_64bits("g", 1));
     return catalog_replace(t, "g", 1, bytes, n, diag);
 }
@@ -225,7 +224,7 @@ static int look_at_mark(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
     const uint8_t *value;
     size_t n;
     OK(catalog_get(t, "g", 1, &value, &n, diag));
-    IS(value[offsetof(struct record_disk, list_uuid)], 77);
+    IS(value[offsetof(struct record_disk, ro_compat)], 32);
     return 0;
 }
 

@@ -156,7 +156,6 @@ static void do_pack(void)
     static const enum tamis_repack repacks[] = {TAMIS_REPACK_NONE, TAMIS_REPACK_ALL,
                                                 TAMIS_REPACK_AUTO};
     struct tamis_pack_options opt = {.size = sizeof opt,
-                                     .keep = random_below(4) == 0,
                                      .n_threads = (unsigned)random_below(3),
                                      .repack = repacks[random_below(3)]};
     struct tamis_pack_report report;

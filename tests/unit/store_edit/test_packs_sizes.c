@@ -81,7 +81,7 @@ TEST_IN_DIR(repeated_blocks_count_once)
     drop_segment(s, "ts1"), drop_segment(s, "ts2");
     /* Their bits are folded to what differs when they are packed: six of them are no
      * larger than the eight sources. */
-    struct tamis_pack_report packed = pack_all(s, false);
+    struct tamis_pack_report packed = pack_all(s);
     IS(packed.n_packed, 6);
     assert_true(packed.file_bytes <= of_eight);
     for (uint64_t k = 0; k < KEYS; k += 7)

@@ -243,7 +243,7 @@ static void do_pack(struct world *w)
     uint8_t own[N_NAMES] = {0};
     uint32_t picked[N_NAMES];
     struct tamis_domain d = tamis_store_domain(w->store);
-    struct tamis_pack_options opt = {.size = sizeof opt, .keep = random_below(4) == 0};
+    struct tamis_pack_options opt = {.size = sizeof opt};
     struct tamis_snapshot *snap = snapshot_of(w->store);
     struct tamis_edit *e = edit_new(w->store);
     size_t n = pick(snap, false, picked);

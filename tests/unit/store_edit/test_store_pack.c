@@ -55,7 +55,7 @@ TEST_IN_DIR(packed_segments_answer)
         struct tamis_store *s = store_of("s", n, 900);
         check_keys_of(s, n < 70 ? n : 5, TAMIS_HIT);
         struct tamis_snapshot *before = snapshot_of(s);
-        struct tamis_pack_report report = pack_all(s, false);
+        struct tamis_pack_report report = pack_all(s);
         IS(report.n_packed, n);
         IS(n_filter_files("s"), 2); /* the pack and its tombstones */
         check_keys_of(s, n, TAMIS_HIT);
@@ -90,7 +90,7 @@ TEST_IN_DIR(the_first_columns_are_dead)
     STORE s = store_new("s");
     for (unsigned i = 0; i < N; i++)
         put_segment(s, name_of(i), i * 1000, 50);
-    pack_all(s, false);
+    pack_all(s);
     drop_segment(s, name_of(0)); /* the first two by name */
     drop_segment(s, name_of(1));
     SNAPSHOT snap = snapshot_of(s);
@@ -126,7 +126,7 @@ TEST_IN_DIR(what_cannot_be_packed_is_left)
     OK(tamis_writer_close(w));
     for (size_t i = 0; i < 6; i++)
         hurt(s, others[i].name, others[i].kind);
-    struct tamis_pack_report report = pack_all(s, false);
+    struct tamis_pack_report report = pack_all(s);
     IS(report.n_packed, 80);
     assert_true(report.n_growing == 1 && report.n_stages == 1 && report.n_bare == 1);
     IS(report.n_unreadable, 3);
@@ -143,7 +143,7 @@ TEST_IN_DIR(what_cannot_be_packed_is_left)
     }
     tamis_snapshot_release(snap);
     check_keys_of(s, 80, TAMIS_HIT);
-    report = pack_all(s, false); /* again: nothing is left to pack */
+    report = pack_all(s); /* again: nothing is left to pack */
     assert_true(report.n_packed == 0 && report.n_packed_before == 80);
 }
 
@@ -162,10 +162,8 @@ TEST_OF_SCENES(tombstones)
     static const char *const harm[] = {"lose dead", "flip dead 50", "cut dead 40",
                                        "cut dead 1000000"};
     for (int how = 0; how < 4; how++)
-        for (int keep = 0; keep < 2; keep++)
-            play("without tombstones no column counts",
-                 "many 20 300; pack keep=%d; %s; every 20 %s", keep, harm[how],
-                 keep ? "HIT" : "FILE_LOST");
+        play("without tombstones no column counts",
+             "many 20 300; pack; %s; every 20 FILE_LOST", harm[how]);
     scene("a pack without columns goes");
     steps("many 9 300; pack");
     for (unsigned i = 0; i < 9; i++)
@@ -204,7 +202,7 @@ TEST_OF_SCENES(segments_replaced_meanwhile)
 TEST_IN_DIR(damaged_packs_lose_nothing)
 {
     struct tamis_store *s = store_of("s", 60, 400);
-    struct tamis_pack_report report = pack_all(s, false);
+    struct tamis_pack_report report = pack_all(s);
     tamis_store_close(s);
     char pack[900];
     snprintf(pack, sizeof pack, "%.*s.tamis", (int)strlen(dead_file()) - 5,

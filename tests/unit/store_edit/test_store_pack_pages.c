@@ -13,7 +13,7 @@ TEST_IN_DIR(damaged_pages_have_their_segments)
     struct tamis_filter *pack;
     struct tamis_verify all, own;
     STORE s = store_of("s", N, 1500);
-    pack_all(s, false);
+    pack_all(s);
     file_copy(pack_file(), path_of("good"));
     struct commit c = commit_of(pack_file());
     uint64_t first = c.stages[PACK_ROWS].offset;

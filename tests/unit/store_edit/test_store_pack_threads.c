@@ -172,7 +172,7 @@ TEST_WITH_GUARD(lost_beneath_all_threads)
 TEST(the_same_pack_again)
 {
     struct tamis_store *s = store_of("s", N, FEW_KEYS);
-    pack_in_two(s, false);
+    pack_in_two(s);
     IS(same_with_threads(s, TAMIS_REPACK_ALL).n_repacked, N);
     tamis_store_close(s);
     remove_tree("s");
@@ -197,34 +197,11 @@ TEST(damaged_inputs)
     IS(report.n_packed, N - 5);
     IS(report.n_unreadable, 5);
     /* Pages of rows: found while the new pack is written. */
-    pack_all(s, false);
+    pack_all(s);
     for (uint64_t page = 1; page < 400; page += 130)
         zero_page(pack_file(), page);
     report = same_with_threads(s, TAMIS_REPACK_ALL);
     assert_true(report.n_unreadable > 5 && report.n_packed > 0);
-    tamis_store_close(s);
-    remove_tree("s");
-}
-
-/* ---- a thread that is cancelled ---- */
-
-/* A caller of before has no such field, and its padding says nothing. */
-TEST(an_older_caller)
-{
-    struct tamis_pack_options opt;
-    struct tamis_pack_report report;
-    struct tamis_store *s = store_of("s", 3, 100);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_edit *e = edit_new(s);
-    memset(&opt, 0xff, sizeof opt);
-    opt.size = offsetof(struct tamis_pack_options, n_threads);
-    IS(opt.size, 24);
-    opt.keep = opt.dry_run = 0;
-    opt.repack = TAMIS_REPACK_NONE;
-    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
-    IS(report.n_packed, 3);
-    tamis_edit_abort(e);
-    tamis_snapshot_release(snap);
     tamis_store_close(s);
     remove_tree("s");
 }

@@ -157,7 +157,7 @@ TEST_IN_DIR(a_store_for_packs_builds_for_them)
         IS(tamis_store_for_packs(s), for_packs);
         OK(tamis_store_confirm(s, NULL, NULL));
         put_segment(s, "a", 1, 500);
-        struct tamis_pack_report report = pack_all(s, false);
+        struct tamis_pack_report report = pack_all(s);
         IS(report.n_packed, 1);
         put_segment(s, "b", 1, 5000);
         OK(tamis_store_backup(s, path_of("t"), NULL, NULL, NULL));

@@ -57,7 +57,7 @@ TEST_OF_SCENES(columns_answer_alike_in_another_pack)
           "why loose 8000100 HIT; close; every 120 HIT"); /* with some that are loose */
     scene("from a pack whose table is lost: with all blocks of their band");
     steps("many 60 2000");
-    struct tamis_pack_report report = pack_all(shop.store, false);
+    struct tamis_pack_report report = pack_all(shop.store);
     FREED uint8_t *packed = ask_many(shop.store, &n);
     steps("zero pack %d; pack how=ALL; is packed=60",
           (int)(report.file_bytes / PAGE_BYTES - 2));
@@ -65,44 +65,25 @@ TEST_OF_SCENES(columns_answer_alike_in_another_pack)
     steps("every 60 HIT");
 }
 
-TEST_OF_SCENES(own_files_are_kept_where_they_are)
-{
-    /* What has gone is not kept: without its pack a segment has no filter. */
-    scene("own files");
-    steps("many 20 300; pack keep=1; files 22; pack keep=1 how=ALL; files 22; pack "
-          "how=ALL;"
-          "files 2; pack keep=1 how=ALL; files 2; every 20 HIT; close; same s0 pack");
-}
-
-/* Columns with a bad page stay where they are, unless their segments keep their own
- * files: then they are made of those anew. */
+/* Columns with a bad page stay where they are. */
 TEST_OF_SCENES(damaged_columns)
 {
-    for (int keep = 0; keep < 2; keep++) {
-        scene(keep ? "with kept files" : "without");
-        steps("many 60 400");
-        struct tamis_pack_report report = pack_all(shop.store, keep);
-        steps("zero pack %d", 1 + (int)random_below(report.rows_bytes / PAGE_BYTES));
-        struct tamis_store *s = opened();
-        struct tamis_pack_report dry =
-            PACK(s, .repack = TAMIS_REPACK_ALL, .dry_run = 1, .keep = keep);
-        report = PACK(s, .repack = TAMIS_REPACK_ALL, .keep = keep);
-        assert_true(dry.n_packed == report.n_packed &&
-                    dry.n_unreadable == report.n_unreadable);
-        IS(report.n_packed + report.n_unreadable, 60);
-        if (keep) {
-            assert_true(report.n_unreadable == 0 && report.n_repacked < 60);
-            steps("files 62; every 60 HIT; pack how=ALL; is packed=60 repacked=60");
-            continue;
-        }
-        assert_true(report.n_unreadable > 0 && report.n_repacked == report.n_packed &&
-                    dry.n_repacked == report.n_packed);
-        IS(n_filter_files("s"), report.n_packed ? 4 : 2);
-        for (unsigned i = 0; i < 60; i++)
-            for (unsigned k = 0; k < n_keys[i]; k++)
-                assert_int_not_equal(reason_of(s, name_of(i), i * 1000 + k),
-                                     ABSENT_HERE);
-    }
+    scene("damaged columns");
+    steps("many 60 400");
+    struct tamis_pack_report report = pack_all(shop.store);
+    steps("zero pack %d", 1 + (int)random_below(report.rows_bytes / PAGE_BYTES));
+    struct tamis_store *s = opened();
+    struct tamis_pack_report dry = PACK(s, .repack = TAMIS_REPACK_ALL, .dry_run = 1);
+    report = PACK(s, .repack = TAMIS_REPACK_ALL);
+    assert_true(dry.n_packed == report.n_packed &&
+                dry.n_unreadable == report.n_unreadable);
+    IS(report.n_packed + report.n_unreadable, 60);
+    assert_true(report.n_unreadable > 0 && report.n_repacked == report.n_packed &&
+                dry.n_repacked == report.n_packed);
+    IS(n_filter_files("s"), report.n_packed ? 4 : 2);
+    for (unsigned i = 0; i < 60; i++)
+        for (unsigned k = 0; k < n_keys[i]; k++)
+            assert_int_not_equal(reason_of(s, name_of(i), i * 1000 + k), ABSENT_HERE);
 }
 
 /* Pages that probes have found good, and that rot later: nothing is made of them that
@@ -113,7 +94,7 @@ TEST_OF_SCENES(rot_is_not_written_anew)
     for (int i = 0; i < 3; i++) {
         scene("rot");
         steps("many 8 1000");
-        struct tamis_pack_report report = pack_all(shop.store, false);
+        struct tamis_pack_report report = pack_all(shop.store);
         steps("every 8 HIT; live zero pack 1 %d",
               (int)(report.rows_bytes / PAGE_BYTES));
         for (unsigned k = 0; i < 2 && k < 8; k++)
@@ -197,7 +178,7 @@ TEST_IN_DIR(packs_of_new_segments_are_merged)
     STORE s = store_new("s");
     for (unsigned i = 0; i < PACKS; i++) {
         put_segment(s, name_of(i), i * 1000, KEYS);
-        IS(PACK(s, .keep = 0).n_packed, 1);
+        IS(pack_all(s).n_packed, 1);
         IS(n_packs(), i / 4 + i % 4 + 1);
         struct tamis_pack_report report = PACK(s, .repack = TAMIS_REPACK_AUTO);
         if (i % 4 != 3)
@@ -273,7 +254,7 @@ TEST_IN_DIR(room_is_asked_for_first)
     tamis_edit_abort(e);
     tamis_snapshot_release(snap);
     n_free++;
-    report = PACK(s, .keep = 0);
+    report = pack_all(s);
     n_free = 0;
     struct stat st = stat_of(pack_file());
     assert_true(report.file_bytes == n_bytes && (uint64_t)st.st_size == n_bytes);

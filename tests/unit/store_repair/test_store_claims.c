@@ -3,17 +3,17 @@
  * their filters, and what is said to be set aside is. */
 #include "tests/support/shop/shop.h"
 
-/* Its own file and columns of two packs: all of them are the same filter. The sweep of
+/* Columns of two packs, and its own file: all of them are the same filter. The sweep of
  * an edit takes what nothing names. */
 TEST_OF_SCENES(one_filter_in_three_files)
 {
-    for (int keep = 0; keep < 2; keep++)
+    for (int own = 0; own < 2; own++)
         play("one filter in three files",
-             "many 3 300; pack keep=%d; call dead1 dead; copy dead1 =dead;"
-             "pack how=ALL keep=%d s0; copy =dead dead1; lose catalog; repair; confirm;"
-             "is anew=1 quarantined=0; aside 0; each 0 3 HIT; put another 8000000 10;"
-             "each 0 3 HIT; hash s0 7777777 ABSENT",
-             keep, keep);
+             "many 3 300; call own s0; copy own =own; pack; call dead1 dead;"
+             "copy dead1 =dead; pack how=ALL s0; copy =dead dead1; %s; lose catalog;"
+             "repair; confirm; is anew=1 quarantined=0; aside 0; each 0 3 HIT;"
+             "put another 8000000 10; each 0 3 HIT; hash s0 7777777 ABSENT",
+             own ? "copy =own own" : "close");
 }
 
 /* Segment 0 three times anew: in the pack of all, in a pack of its own, and in a file.

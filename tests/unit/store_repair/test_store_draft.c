@@ -14,8 +14,8 @@ TEST(a_filter_says_so)
         uint8_t bytes[3 * PAGE_BYTES] = DRAFT_FILTER;
         struct tamis_filter *f;
         struct tamis_diag diag;
-        file_write(path_of("old"), bytes, sizes[i]);
-        IS(tamis_filter_open(path_of("old"), NULL, &f, &diag), TAMIS_ERR_VERSION);
+        file_write(path_of("file"), bytes, sizes[i]);
+        IS(tamis_filter_open(path_of("file"), NULL, &f, &diag), TAMIS_ERR_VERSION);
         assert_string_equal(diag.what,
                             "magic: first draft of the format, make it anew");
     }

@@ -27,36 +27,27 @@ TEST_OF_SCENES(unconfirmed_packs_prove_nothing)
 
 TEST_OF_SCENES(backups_and_repairs)
 {
-    /* How a pack is hurt; without it, a segment has its own file or none. */
     static const char *const harm[] = {"lose pack", "zero pack 0", "lose dead",
                                        "cut pack 5000"};
-    for (int keep = 0; keep < 2; keep++) {
-        play("what was dropped stays dropped in the copy, too",
-             "many 40 400; pack keep=%d; drop s39; put loose 8000000 100; call dead "
-             "dead;"
-             "backup copy; is left=0 damaged=0 segments=40 files=%d; use copy; every "
-             "39 HIT;"
-             "same dead =copy/filters/{dead}",
-             keep, keep ? 41 : 2);
-        for (int how = 0; how < 4; how++)
-            play(harm[how],
-                 "many 12 300; pack keep=%d; %s; backup copy; is left=%d; use copy;"
-                 "every 12 %s",
-                 keep, harm[how], keep ? 1 : 12, keep ? "HIT" : "NO_FILTER");
-        /* One bad page is told, and left where it is. A kept file that rots goes. */
-        play("repair leaves packs",
-             "many 20 300; pack keep=%d; orphans; is orphans=0; repair;"
-             "is quarantined=0 swept=0 anew=0; every 20 HIT; call own s3; zero pack 1;"
-             "repair; is quarantined=0; there pack; %s; none_lost 20",
-             keep, keep ? "zero own 1; repair; is quarantined=1" : "close");
-        play("a lost catalog is made of the columns that live",
-             "many 30 300; pack keep=%d; drop s29; put loose 8000000 100; lose catalog;"
-             "repair; is anew=1 quarantined=0; segments 30; confirm;"
-             "why s29 29000 UNKNOWN_SEGMENT; why loose 8000001 HIT; drop s28; close;"
-             "every 28 HIT",
-             keep);
-    }
+    play("what was dropped stays dropped in the copy, too",
+         "many 40 400; pack; drop s39; put loose 8000000 100; call dead dead;"
+         "backup copy; is left=0 damaged=0 segments=40 files=2; use copy;"
+         "every 39 HIT; same dead =copy/filters/{dead}");
+    for (int how = 0; how < 4; how++)
+        play(harm[how],
+             "many 12 300; pack; %s; backup copy; is left=12; use copy;"
+             "every 12 NO_FILTER",
+             harm[how]);
     static const struct scene_row rows[] = {
+        /* One bad page is told, and left where it is. */
+        {"repair leaves packs", "many 20 300; pack; orphans; is orphans=0",
+         "repair; is quarantined=0 swept=0 anew=0; every 20 HIT; zero pack 1",
+         "repair; is quarantined=0; there pack; none_lost 20"},
+        {"a lost catalog is made of the columns that live",
+         "many 30 300; pack; drop s29; put loose 8000000 100", "lose catalog",
+         "repair; is anew=1 quarantined=0; segments 30; confirm;"
+         "why s29 29000 UNKNOWN_SEGMENT; why loose 8000001 HIT; drop s28; close;"
+         "every 28 HIT"},
         {"a damaged page is copied as it is", "many 12 300; pack", "zero pack 2",
          "backup copy; is damaged=1 left=0; use copy; none_lost 12"},
         /* Nobody knows which columns live: no segment is called absent. */
@@ -81,53 +72,50 @@ static void all_are_there(struct tamis_store *s, unsigned n)
 
 TEST_IN_DIR(unpacked_filters_answer_alike)
 {
-    for (int keep = 0; keep < 2; keep++) {
-        struct tamis_store *s = store_of("s", 30, 500);
-        pack_all(s, keep);
-        struct tamis_snapshot *packed = snapshot_of(s), *now;
-        struct tamis_edit *e = edit_new(s);
-        uint32_t half[15];
-        for (uint32_t i = 0; i < 15; i++)
-            half[i] = 2 * i;
-        OK(tamis_edit_unpack(e, packed, half, 15, NULL));
-        OK(tamis_edit_commit(e, NULL));
-        now = snapshot_of(s);
-        for (uint32_t i = 0; i < 30; i++)
-            IS(tamis_snapshot_pack(now, i, NULL, NULL),
-               i % 2 ? 0 : TAMIS_ERR_NO_SEGMENT);
-        for (unsigned k = 0; k < 2000; k++) {
-            uint8_t was[30], is[30];
-            struct tamis_key key = key_in(s, random_u64() % 100000);
-            key.bytes = NULL;
-            tamis_snapshot_probe_all(packed, &key, NULL, was);
-            tamis_snapshot_probe_all(now, &key, NULL, is);
-            assert_memory_equal(was, is, 30);
-        }
-        for (uint32_t i = 0; i < 30; i++) {
-            struct tamis_segment_info a = segment_at(packed, i);
-            struct tamis_segment_info b = segment_at(now, i);
-            IS(a.rank, b.rank);
-            IS(a.watermark, b.watermark);
-            IS(a.keys, b.keys);
-            IS(a.binding_bytes, b.binding_bytes);
-            assert_memory_equal(a.binding, b.binding, a.binding_bytes);
-            IS(a.first_key_bytes, b.first_key_bytes);
-        }
-        /* The rest, too: then the pack goes. */
-        e = edit_new(s);
-        for (uint32_t i = 0; i < 15; i++)
-            half[i] = 2 * i + 1;
-        OK(tamis_edit_unpack(e, now, half, 15, NULL));
-        OK(tamis_edit_commit(e, NULL));
-        IS(n_filter_files("s"), 30);
-        tamis_snapshot_release(packed);
-        tamis_snapshot_release(now);
-        tamis_store_close(s);
-        s = store_open("s");
-        all_are_there(s, 30);
-        tamis_store_close(s);
-        remove_tree("s");
+    struct tamis_store *s = store_of("s", 30, 500);
+    pack_all(s);
+    struct tamis_snapshot *packed = snapshot_of(s), *now;
+    struct tamis_edit *e = edit_new(s);
+    uint32_t half[15];
+    for (uint32_t i = 0; i < 15; i++)
+        half[i] = 2 * i;
+    OK(tamis_edit_unpack(e, packed, half, 15, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    now = snapshot_of(s);
+    for (uint32_t i = 0; i < 30; i++)
+        IS(tamis_snapshot_pack(now, i, NULL, NULL), i % 2 ? 0 : TAMIS_ERR_NO_SEGMENT);
+    for (unsigned k = 0; k < 2000; k++) {
+        uint8_t was[30], is[30];
+        struct tamis_key key = key_in(s, random_u64() % 100000);
+        key.bytes = NULL;
+        tamis_snapshot_probe_all(packed, &key, NULL, was);
+        tamis_snapshot_probe_all(now, &key, NULL, is);
+        assert_memory_equal(was, is, 30);
     }
+    for (uint32_t i = 0; i < 30; i++) {
+        struct tamis_segment_info a = segment_at(packed, i);
+        struct tamis_segment_info b = segment_at(now, i);
+        IS(a.rank, b.rank);
+        IS(a.watermark, b.watermark);
+        IS(a.keys, b.keys);
+        IS(a.binding_bytes, b.binding_bytes);
+        assert_memory_equal(a.binding, b.binding, a.binding_bytes);
+        IS(a.first_key_bytes, b.first_key_bytes);
+    }
+    /* The rest, too: then the pack goes. */
+    e = edit_new(s);
+    for (uint32_t i = 0; i < 15; i++)
+        half[i] = 2 * i + 1;
+    OK(tamis_edit_unpack(e, now, half, 15, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    IS(n_filter_files("s"), 30);
+    tamis_snapshot_release(packed);
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+    s = store_open("s");
+    all_are_there(s, 30);
+    tamis_store_close(s);
+    remove_tree("s");
 }
 
 /* Not even where a copy of the column was made before: without tombstones nobody can

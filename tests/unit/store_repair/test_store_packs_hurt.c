@@ -39,14 +39,13 @@ static const struct {
 };
 enum { N_HURTS = sizeof hurts / sizeof hurts[0] };
 
-static void store_in_two(int how, bool keep)
+static void store_in_two(int how)
 {
     scene(hurts[how].name);
-    steps(
-        "many 3 300; pack; copy pack =strange; anew; many %d 300; pack_in_two keep=%d;"
-        "put loose 8000000 100; copy loose =filter; call d dead; move d =hidden;"
-        "copy pack =another; move =hidden d; %s",
-        SEGMENTS, keep, hurts[how].harm);
+    steps("many 3 300; pack; copy pack =strange; anew; many %d 300; pack_in_two;"
+          "put loose 8000000 100; copy loose =filter; call d dead; move d =hidden;"
+          "copy pack =another; move =hidden d; %s",
+          SEGMENTS, hurts[how].harm);
 }
 
 /* No segment is ABSENT of a key of its own; returns how many say HIT. */
@@ -64,28 +63,25 @@ static unsigned none_is_lost(void)
 
 TEST_OF_SCENES(nothing_is_lost)
 {
-    for (int keep = 0; keep < 2; keep++)
-        for (int how = 0; how < N_HURTS; how++) {
-            store_in_two(how, keep);
-            unsigned n = none_is_lost();
-            assert_true(keep ? n == SEGMENTS : n > 0);
-            assert_true(keep || (n == SEGMENTS) == (how == 0));
-            steps("own_uuid; backup copy; is left=%u; use copy",
-                  keep ? how != 0 : SEGMENTS - n); /* the pack */
-            IS(none_is_lost(), n);
-            steps("use s; repair; is anew=0; %s", how ? "says the pack of " : "close");
-            IS(none_is_lost(), n);
-            steps("lose catalog; repair uuid=own; is anew=1"); /* and once more */
-            assert_true(none_is_lost() <= SEGMENTS);
-            steps("settled");
-        }
+    for (int how = 0; how < N_HURTS; how++) {
+        store_in_two(how);
+        unsigned n = none_is_lost();
+        assert_true(n > 0 && (n == SEGMENTS) == (how == 0));
+        steps("own_uuid; backup copy; is left=%u; use copy", SEGMENTS - n);
+        IS(none_is_lost(), n);
+        steps("use s; repair; is anew=0; %s", how ? "says the pack of " : "close");
+        IS(none_is_lost(), n);
+        steps("lose catalog; repair uuid=own; is anew=1"); /* and once more */
+        assert_true(none_is_lost() <= SEGMENTS);
+        steps("settled");
+    }
 }
 
 /* Segments of the pack that is hurt say why; the others answer. */
 TEST_OF_SCENES(segments_have_the_reason_of_their_pack)
 {
     for (int how = 1; how < N_HURTS; how++) {
-        store_in_two(how, false);
+        store_in_two(how);
         SNAPSHOT snap = snapshot_of(opened());
         unsigned n_hurt = 0;
         for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
@@ -149,41 +145,39 @@ static void rest_answers(unsigned from, unsigned but)
 /* A record that gives its segment a place that is not there, or is another's. */
 TEST_OF_SCENES(a_place_that_is_not_there)
 {
-    for (int how = 0; how < 6; how++)
-        for (int keep = 0; keep < 2; keep++) {
-            scene("places");
-            steps("many %d 3000", SEGMENTS);
-            struct tamis_pack_report report = pack_all(shop.store, keep);
-            assert_true(report.n_bands > 1);
-            struct record r = record_in(shop.store, "s0"), other = r;
-            unsigned elsewhere = 0;
-            while (other.place.band == r.place.band)
-                other = record_in(shop.store, name_of(++elsewhere));
-            if (how == 0)
-                r.place.band = (uint32_t)report.n_bands;
-            else if (how == 1)
-                r.place.column = SEGMENTS;
-            else if (how == 2)
-                r.place.band = other.place.band; /* that column is not in it */
-            else if (how == 3)
-                r.place.column = other.place.column;
-            else
-                r.place.digest = how == 4 ? r.place.digest ^ 1 : 0;
-            put_record("s0", &r, 0);
-            enum tamis_reason why = reason_of(opened(), "s0", 0);
-            IS(why, keep && how < 5 ? TAMIS_HIT : how < 5 ? TAMIS_FILE_LOST : why);
-            assert_int_not_equal(why, ABSENT_HERE);
-            /* That one's column has two names then, though one of them is wrong. */
-            rest_answers(1, how == 3 ? elsewhere : 0);
-            if (how == 3)
-                steps("why s%u %u %s", elsewhere, elsewhere * 1000,
-                      keep ? "HIT" : "FILE_LOST");
-            SNAPSHOT snap = snapshot_of(shop.store);
-            struct tamis_edit *e = edit_new(shop.store);
-            uint32_t one = index_named(snap, "s0");
-            assert_int_not_equal(tamis_edit_unpack(e, snap, &one, 1, NULL), 0);
-            tamis_edit_abort(e);
-        }
+    for (int how = 0; how < 6; how++) {
+        scene("places");
+        steps("many %d 3000", SEGMENTS);
+        struct tamis_pack_report report = pack_all(shop.store);
+        assert_true(report.n_bands > 1);
+        struct record r = record_in(shop.store, "s0"), other = r;
+        unsigned elsewhere = 0;
+        while (other.place.band == r.place.band)
+            other = record_in(shop.store, name_of(++elsewhere));
+        if (how == 0)
+            r.place.band = (uint32_t)report.n_bands;
+        else if (how == 1)
+            r.place.column = SEGMENTS;
+        else if (how == 2)
+            r.place.band = other.place.band; /* that column is not in it */
+        else if (how == 3)
+            r.place.column = other.place.column;
+        else
+            r.place.digest = how == 4 ? r.place.digest ^ 1 : 0;
+        put_record("s0", &r, 0);
+        enum tamis_reason why = reason_of(opened(), "s0", 0);
+        IS(why, how < 5 ? TAMIS_FILE_LOST : why);
+        assert_int_not_equal(why, ABSENT_HERE);
+        /* That one's column has two names then, though one of them is wrong. */
+        rest_answers(1, how == 3 ? elsewhere : 0);
+        if (how == 3)
+            steps("why s%u %u FILE_LOST", elsewhere, elsewhere * 1000);
+        SNAPSHOT snap = snapshot_of(shop.store);
+        struct tamis_edit *e = edit_new(shop.store);
+        uint32_t one = index_named(snap, "s0");
+        assert_int_not_equal(tamis_edit_unpack(e, snap, &one, 1, NULL), 0);
+        tamis_edit_abort(e);
+    }
 }
 
 /* Nobody can tell whose a column is that two records have. */

@@ -24,17 +24,10 @@ TEST_OF_SCENES(filters_from_lists)
         {"bad and cut lists are no source", TWO_LISTS,
          "zero a.list 1; lose a; put cut 0 500 list=50; lose cut",
          "repair dry; is rebuilt=0; repair; is rebuilt=0; hash a 1 FILE_LOST"},
-        /* Nothing says what a lost filter was. */
-        {"a damaged ribbon comes back as one", TWO_LISTS,
-         "lose b; repair; is rebuilt=1; says_not kind is unknown;" /* no ribbon was here
-                                                                    */
+        {"a damaged or lost ribbon comes back as one", TWO_LISTS,
          "put r 0 20000 kind=ribbon list=64; zero r 1; zero a 1",
-         "repair; is rebuilt=2; says_not kind is unknown; file r layout=ribbon;"
-         "file a layout=bloom; lose r; repair dry; is rebuilt=1;"
-         "says if it was a ribbon, build it from its list with --kind ribbon; repair;"
-         "is rebuilt=1; says if it was a ribbon, build it from its list with --kind "
-         "ribbon;"
-         "file r layout=bloom"},
+         "repair; is rebuilt=2; file r layout=ribbon; file a layout=bloom; lose r;"
+         "repair; is rebuilt=1; file r layout=ribbon"},
         /* A file that an older catalog does not name may be wanted: the edit that makes
          * a filter anew does not sweep it. */
         {"what nothing names is kept", TWO_LISTS,

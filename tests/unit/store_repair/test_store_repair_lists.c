@@ -42,7 +42,7 @@ TEST_OF_SCENES(lists_that_are_bad_or_missing)
          "HIT"},
         {"backups have lists", two_lists, "backup b",
          "is segments=3 files=5 damaged=0 left=0; call was a.list; use b; segments 3;"
-         "same was a.list; listed a b;" ALL_HIT "bits 8; repair; is seen=0"},
+         "same was a.list; listed a b;" ALL_HIT "repair; is seen=0"},
         {"backups leave lost lists; repair can make a filter anew there", two_lists,
          "lose a.list b; backup b",
          "is segments=3 left=2; says its segment is without a list there; use b; "

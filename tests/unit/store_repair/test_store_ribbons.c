@@ -1,6 +1,5 @@
 /* Segments with ribbon filters: beside others in every probe, attached, left out of
- * packs, refused by the algebra, backed up, and listed by a repair; and the bit of the
- * meta record that keeps writers of 1.0 away. */
+ * packs, refused by the algebra, backed up, and listed by a repair. */
 #include "tests/support/shop/shop.h"
 
 enum { N = 3000 };
@@ -41,7 +40,7 @@ static void check_abc(struct tamis_store *s)
 static void scene_of_abc(const char *name)
 {
     scene(name);
-    steps("put a 0 3000; put c 6000 3000; bits 0; put b 3000 3000 kind=ribbon; bits 2");
+    steps("put a 0 3000; put c 6000 3000; put b 3000 3000 kind=ribbon");
 }
 
 TEST_OF_SCENES(ribbons)
@@ -51,7 +50,6 @@ TEST_OF_SCENES(ribbons)
     check_abc(shop.store); /* all pages are good by now */
     steps("close");
     check_abc(opened());
-    steps("drop b"); /* the bit may stay */
     scene_of_abc("a damaged one says so");
     steps("zero b 1; hits b 0 9000 DAMAGED");
     scene_of_abc("they are left out of packs");
@@ -61,10 +59,10 @@ TEST_OF_SCENES(ribbons)
     scene_of_abc("attached and backed up");
     steps("copy b =b.tamis; drop b; attach b =b.tamis");
     check_abc(shop.store);
-    steps("backup copy; use copy; bits 2");
+    steps("backup copy; use copy");
     check_abc(opened());
     scene_of_abc("a repair lists them");
-    steps("lose catalog; repair; bits 2; has a 0 3000; has b 3000 3000; confirm");
+    steps("lose catalog; repair; has a 0 3000; has b 3000 3000; confirm");
     check_abc(shop.store);
 }
 

@@ -19,7 +19,7 @@ TEST_OF_SCENES(other_kinds_are_no_filter)
                       v = record_in(shop.store, "v");
         memcpy(v.uuid, pack ? of.place.uuid : of.list_uuid, UUID_BYTES);
         v.table_digest = pack ? of.place.digest : of.list_digest;
-        v.ro_compat = v.list_digest = v.watermark = 0;
+        v.list_digest = v.watermark = 0;
         memset(v.list_uuid, 0, UUID_BYTES);
         put_record("v", &v, 0);
         steps("fails MISMATCH filter v; told no segment's filter; hits v 9000 300 "

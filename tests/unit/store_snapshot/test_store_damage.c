@@ -74,7 +74,7 @@ static int mark_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     OK(catalog_meta_value(t, &value, &n, diag));
     memcpy(bytes, value, n);
     bytes[offsetof(struct meta_disk, compat)] |= 32;
-    bytes[offsetof(struct meta_disk, unused_b)] = 77;
+    bytes[offsetof(struct meta_disk, unused)] = 77;
     checksum_set(bytes, n, 0);
     return catalog_set_meta_value(t, bytes, n, diag);
 }

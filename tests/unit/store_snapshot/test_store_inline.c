@@ -69,7 +69,7 @@ TEST_IN_DIR(loose_segments_are_quick_and_packed_ones_right)
     STORE s = store_of("s", SEGMENTS, 900);
     SNAPSHOT snap = snapshot_of(s);
     IS(same_as_call(s, snap), SEGMENTS);
-    pack_all(s, false);
+    pack_all(s);
     SNAPSHOT packed = snapshot_of(s);
     IS(same_as_call(s, packed), 0);
     IS(same_as_call(s, snap), SEGMENTS); /* as from before */

@@ -142,10 +142,10 @@ TEST_IN_DIR(a_filter_that_is_there_twice)
 }
 
 /* Segments "a" to "l" in a pack, and "z" after it. */
-static struct tamis_store *a_pack_and_a_file(int keep)
+static struct tamis_store *a_pack_and_a_file(void)
 {
     struct tamis_store *s = store_new("s");
-    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
+    struct tamis_pack_options opt = {.size = sizeof opt};
     struct tamis_pack_report r;
     struct tamis_edit *e = edit_new(s);
     for (unsigned i = 0; i < 12; i++) {
@@ -166,7 +166,7 @@ TEST_IN_DIR(a_pack_without_a_target)
 {
     struct tamis_prepare_report r;
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
-    STORE s = a_pack_and_a_file(0);
+    STORE s = a_pack_and_a_file();
     SNAPSHOT snap = snapshot_of(s);
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 13 && r.lock_error == 0);
@@ -190,42 +190,6 @@ TEST_IN_DIR(a_pack_without_a_target)
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     IS(r.locked_bytes, of_pack);
     IS(locked_now(), of_pack);
-}
-
-static void pack_path(struct tamis_snapshot *snap, char path[4096])
-{
-    struct tamis_pack_place place;
-    OK(tamis_snapshot_pack(snap, 0, NULL, &place));
-    snprintf(path, 4096, "%s/", path_of("s/filters"));
-    for (size_t i = 0; i < sizeof place.uuid; i++)
-        snprintf(path + strlen(path), 3, "%02x", place.uuid[i]);
-    strcat(path, ".tamis");
-}
-
-/* While a pack was missing, its segments' own files were locked in its place. */
-TEST_IN_DIR(a_pack_that_comes_back)
-{
-    struct tamis_prepare_report r;
-    struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
-    char path[4096], away[4096];
-    STORE s = a_pack_and_a_file(1);
-    SNAPSHOT snap = snapshot_of(s);
-    pack_path(snap, path);
-    snprintf(away, sizeof away, "%s", path_of("away"));
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-    OK(rename(path, away));
-    s = store_open("s");
-    snap = snapshot_of(s);
-    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    IS(locked_now(), 13 * mapped());
-    OK(rename(away, path));
-    put_ranked(s, "y", 10);
-    SNAPSHOT fresh = snapshot_of(s);
-    OK(tamis_snapshot_prepare(fresh, &opt, &r, NULL));
-    IS(locked_now(), r.locked_bytes);
-    IS(locked_of(fresh, 0), 0);
-    IS(locked_of(fresh, 12), FILTER_BYTES);
 }
 
 /* ---- limits ---- */

@@ -73,6 +73,7 @@ static void spoil(unsigned set)
     if (set & 1U << BARE) {
         memset(r.uuid, 0, sizeof r.uuid);
         r.state = RECORD_NO_FILTER;
+        r.kind = 0;
         r.has_range = 0;
         r.first_bytes = r.last_bytes = 0;
     }

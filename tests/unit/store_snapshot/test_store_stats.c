@@ -256,7 +256,7 @@ static void ask_many_keys(struct world *w)
 /* Packs what can be packed, and damages a page of rows, or none. */
 static void pack_it(struct world *w, bool damaged)
 {
-    assert_true(pack_all(w->store, false).n_packed >= 80);
+    assert_true(pack_all(w->store).n_packed >= 80);
     tamis_store_close(w->store);
     if (damaged)
         zero_page(pack_file(), 1);

@@ -26,7 +26,7 @@ static UNUSED void make_settled(void)
     IS(commit_of(path).n_settled, STAGES - 1);
 }
 
-/* The record as a writer leaves it that does not know the feature. */
+/* The record as before any stage was settled. */
 static UNUSED void forget_digests(void)
 {
     struct commit c = commit_of(path);

@@ -13,13 +13,11 @@ TEST_WITH_FAULTS(test_a_commit_settles_what_was_left)
     OK(tamis_writer_commit(w, 1, NULL));
     struct commit c = commit_of(path);
     IS(c.n_settled, STAGES - 1);
-    IS(c.compat, COMMIT_COMPAT_SETTLED);
     IS(writer_info(w).n_settled, STAGES - 1);
     for (uint32_t i = 0; i < STAGES; i++) {
         const struct stage_desc *d = &c.stages[i];
-        assert_true(d->digests_offset == 0 && d->root == 0);
-        assert_true((d->settled_root != 0) == (i < STAGES - 1));
-        assert_true((d->settled_offset != 0) ==
+        assert_true((d->root != 0) == (i < STAGES - 1));
+        assert_true((d->digests_offset != 0) ==
                     (i < STAGES - 1 && d->length > PAGE_BYTES));
         assert_true(atomic_load(&w->stages[i]->drained) == (i < STAGES - 1));
     }
@@ -32,7 +30,7 @@ TEST_WITH_FAULTS(test_a_commit_settles_what_was_left)
     IS(c.n_settled, STAGES - 1);
     OK(tamis_writer_close(w));
     IS(commit_of(path).n_settled, STAGES - 1);
-    /* And by its floors, as a reader without the feature reads it. */
+    /* And by its floors. */
     forget_digests();
     IS(n_damaged(), 0);
     IS(n_absent(), 0);
@@ -55,7 +53,7 @@ TEST_WITH_FAULTS(test_growth_settles_what_was_left_before)
     IS(n_absent(), 0);
 }
 
-/* Stages of a writer that did not know how. */
+/* Stages that no commit has settled yet. */
 TEST_WITH_FAULTS(test_a_session_settles_at_its_start)
 {
     make_settled();
@@ -65,9 +63,9 @@ TEST_WITH_FAULTS(test_a_session_settles_at_its_start)
     struct commit c = commit_of(path);
     IS(c.n_settled, STAGES - 1);
     for (size_t i = 0; i < STAGES - 1; i++) {
-        assert_true(c.stages[i].settled_root == before.stages[i].settled_root);
-        if (c.stages[i].settled_offset) /* never the same place */
-            assert_true(c.stages[i].settled_offset >= before.committed_bytes);
+        assert_true(c.stages[i].root == before.stages[i].root);
+        if (c.stages[i].digests_offset) /* never the same place */
+            assert_true(c.stages[i].digests_offset >= before.committed_bytes);
     }
     OK(tamis_writer_close(w));
     IS(n_damaged(), 0);
@@ -91,7 +89,7 @@ TEST_WITH_FAULTS(test_a_stage_of_many_pages)
     all_there(path, many, LARGE);
     /* A page of level 1 fails, and with it those that it speaks of. */
     uint8_t byte = 0x5a;
-    file_poke(path, c.stages[0].settled_offset + 100, &byte, 1);
+    file_poke(path, c.stages[0].digests_offset + 100, &byte, 1);
     IS(n_damaged(), DIGESTS_PER_PAGE);
     all_there(path, many, LARGE);
     uint64_t n_lost;
@@ -241,7 +239,7 @@ TEST_WITH_FAULTS(test_digests_before_their_record)
     OK(tamis_writer_commit(w, 1, NULL));
     io_calls = order.calls;
     IS(commit_of(path).n_settled, STAGES - 1);
-    assert_true(commit_of(path).stages[STAGES - 2].settled_offset != 0);
+    assert_true(commit_of(path).stages[STAGES - 2].digests_offset != 0);
     assert_false(order.broken);
     IS(order.n_syncs, 3); /* slot B, too (R2) */
 }
@@ -286,7 +284,7 @@ TEST_WITH_FAULTS(test_a_crash_before_the_record)
     w = open_writer(path);
     struct commit c = commit_of(path);
     IS(c.n_settled, STAGES - 1);
-    assert_true(c.stages[STAGES - 2].settled_offset >= now);
+    assert_true(c.stages[STAGES - 2].digests_offset >= now);
     OK(tamis_writer_close(w));
     IS(n_damaged(), 0);
     IS(n_absent(), 0);

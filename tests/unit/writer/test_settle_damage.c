@@ -101,25 +101,6 @@ TEST_WITH_FAULTS(test_a_reader_notices)
     tamis_filter_close(f);
 }
 
-/* And keeps those that it knows when a writer without the feature takes them back. */
-TEST_WITH_FAULTS(test_a_reader_keeps_its_digests)
-{
-    make_settled();
-    FILTER f = open_filter(path);
-    for (int i = 0; i < 200; i++) { /* so often that no reader could map anew */
-        forget_digests();
-        IS(count_absent(f, keys, 10), 0);
-        OK(tamis_writer_close(open_writer(path)));
-        IS(count_absent(f, keys, 10), 0);
-    }
-    forget_digests();
-    turn_sector(commit_of(path).stages[STAGES - 2].offset);
-    struct tamis_verify report;
-    tamis_filter_verify(f, &report, NULL);
-    IS(report.n_damaged, 1);
-    IS(count_absent(f, keys, N), 0);
-}
-
 /* ---- writers of a damaged file ---- */
 
 /* Rotten floors of a settled stage are counted anew, but for pages that fail. */
@@ -163,7 +144,7 @@ TEST_WITH_FAULTS(test_a_seal_goes_by_digests)
         IS(n, 1);
         OK(tamis_writer_close(w));
         struct commit c = commit_of(path);
-        assert_true(c.state == STATE_SEALED && c.compat == 0 && c.n_settled == 0);
+        assert_true(c.state == STATE_SEALED && c.n_settled == 0);
         IS(n_damaged(), 0);
         IS(n_absent(), 0);
     }
