@@ -259,8 +259,8 @@ static UNUSED struct commit commit_of(const char *path)
     return c;
 }
 
-/* Moves the stage of a filter that was sealed at birth to 2 MiB, behind a hole: earlier
- * writers of format 1.0 placed large stages so, and their files must be read. */
+/* Moves the stage of a filter that was sealed at birth to 2 MiB, behind a hole: no rule
+ * says that areas lie close together (SPEC.md §6). */
 static UNUSED void open_a_hole(const char *path)
 {
     size_t n;

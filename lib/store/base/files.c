@@ -170,7 +170,7 @@ int dir_is_empty(int dir, const char *name)
 
 enum { COPY_BYTES = 256 * 1024 };
 
-/* Holes stay holes: earlier writers began large stages at multiples of 2 MiB. */
+/* Holes stay holes. */
 static int copy_bytes(int from, int to, uint64_t n_bytes, uint8_t *buffer,
                       bool *unreadable)
 {

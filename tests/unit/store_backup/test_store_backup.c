@@ -53,7 +53,7 @@ TEST_IN_DIR(growing_filters_have_their_space)
     assert_true((uint64_t)st.st_blocks * 512 < used + 1024 * 1024);
 }
 
-/* Files of earlier writers have holes before large stages, and so have their copies. */
+/* Files with holes before large stages have copies with holes. */
 TEST_IN_DIR(holes_stay_holes)
 {
     enum { HOLE = 1024 * 1024 };
