@@ -10,7 +10,7 @@ static bool verdict_exists(const char *name)
 {
     static const char *const names[] = {"SHORT",    "MAGIC",  "VERSION", "CHECKSUM",
                                         "FLAGS",    "UNUSED", "RANGE",   "OVERLAP",
-                                        "IDENTITY", "KIND", "DRAFT"};
+                                        "IDENTITY", "KIND",   "DRAFT"};
     IS(N_OF(names), VERDICT_KIND);
     for (size_t i = 0; i < N_OF(names); i++)
         if (strcmp(name, names[i]) == 0)

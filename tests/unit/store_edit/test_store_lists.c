@@ -15,7 +15,8 @@ TEST_OF_SCENES(lists_and_their_segments)
 {
     static const struct scene_row rows[] = {
         {"the first list", "put plain 0 100", LISTED("a", "100", "200"),
-         "listed a; unlisted plain; files 3; hits a 100 200; file a clean=1; there a.list"},
+         "listed a; unlisted plain; files 3; hits a 100 200; file a clean=1; there "
+         "a.list"},
         /* Swept is what no record names, and not a list. */
         {"the sweep leaves lists", LISTED("a", "0", "200"),
          "text filters/00000000000000000000000000000001.tamis x; begin; abort",
