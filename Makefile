@@ -259,9 +259,8 @@ unit: $(patsubst %,$B/tests/%,$(or $(TEST),$(call longest_first,$(notdir $(TESTS
 
 # Programs that do more with TAMIS_TEST_LONG=1.
 LONG_TESTS := test_blocks test_error_rates test_estimate test_list_pages test_pack \
-              test_packs_alike test_plan_store test_process_killed test_property \
-              test_property_store test_sealed_damage test_store_copy test_store_pack \
-              test_store_wide test_writer_threads
+              test_packs_alike test_plan_store test_property test_sealed_damage \
+              test_store_copy test_store_pack test_store_wide test_writer_threads
 unit-long: $(LONG_TESTS:%=$B/tests/%)
 	@TAMIS_TEST_LONG=1 tests/unit.sh $^
 
@@ -273,7 +272,7 @@ unit-again: $(patsubst %,$B/tests/%,$(call longest_first,$(filter-out $(STATISTI
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
-            test_process test_process_killed test_store_backup_meanwhile \
+            test_process test_store_backup_meanwhile \
             test_store_prepare test_partition test_builder_check test_pack_threads \
             test_store_pack_threads test_store_many_at_once test_store_stats_threads \
             test_never_waits \
