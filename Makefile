@@ -150,6 +150,7 @@ $B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
 $B/tests/support/inline/avx512.o: BASE += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2
 endif
 $B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: $(INLINE_OBJ)
+$B/tests/test_property: $(call obj,$(wildcard tests/steps/*.c tests/model/*.c))
 define unit_test
 $B/tests/$(notdir $1): $B/$1.o $2 | deps-test
 	$$(call say,LD,$$@)
