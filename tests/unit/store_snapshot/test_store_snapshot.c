@@ -62,41 +62,6 @@ TEST_OF_SCENES(find_compares_bindings)
          "find bare binding=; why bare 5000 NO_FILTER; fails NO_SEGMENT filter bare");
 }
 
-TEST_IN_DIR(lists_and_batches)
-{
-    uint64_t absent[2], hashes[70];
-    uint8_t reasons[5];
-    enum tamis_reason why;
-    STORE s = store_new("s");
-    put_segment(s, "a", 0, 10);
-    put_segment(s, "b", 10, 10);
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_target t[4] = {{0}};
-    tamis_snapshot_find(snap, "a", 1, NULL, 0, 0, &t[0]);
-    tamis_snapshot_find(snap, "b", 1, NULL, 0, 0, &t[1]);
-    tamis_snapshot_find(snap, "c", 1, NULL, 0, 0, &t[2]);
-    struct tamis_key in = key_in(s, 13), out = key_in(s, 99);
-    memset(absent, 0xff, sizeof absent);
-    IS(tamis_snapshot_probe_list(snap, t, 4, &in, absent, reasons), TAMIS_MAYBE);
-    IS(absent[0], 1);
-    assert_true(reasons[0] == ABSENT_HERE && reasons[1] == TAMIS_HIT);
-    assert_true(reasons[2] == TAMIS_UNKNOWN_SEGMENT && reasons[3] == reasons[2]);
-    IS(tamis_snapshot_probe_list(snap, t, 2, &out, NULL, NULL), TAMIS_ABSENT);
-    IS(tamis_snapshot_probe_list(snap, t, 3, &out, absent, NULL), TAMIS_MAYBE);
-    IS(absent[0], 3);
-    IS(tamis_snapshot_probe_list(snap, t, 0, &out, NULL, NULL), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe_all(snap, &out, absent, reasons), TAMIS_ABSENT);
-    IS(tamis_snapshot_probe_all(snap, &in, absent, reasons), TAMIS_MAYBE);
-    for (uint64_t i = 0; i < 70; i++)
-        hashes[i] = key_in(s, i).hash;
-    memset(absent, 0xff, sizeof absent);
-    IS(tamis_snapshot_probe_batch(snap, &t[1], in.tag, hashes, 70, absent, &why), 60);
-    assert_true(absent[0] == ~(UINT64_C(0x3ff) << 10) && absent[1] == 0x3f);
-    IS(tamis_snapshot_probe_batch(snap, &t[1], in.tag + 1, hashes, 70, absent, &why),
-       0);
-    assert_true(absent[0] == 0 && absent[1] == 0 && why == TAMIS_MISMATCH);
-}
-
 TEST_IN_DIR(nothing_is_maybe)
 {
     struct tamis_target none = {0};

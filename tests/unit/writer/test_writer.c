@@ -111,29 +111,6 @@ TEST_WITH_FAULTS(test_number_of_flushes)
 
 /* ---- growth ---- */
 
-TEST(test_a_reader_follows_growth)
-{
-    struct tamis_writer *w = create_writer(path_of("growing"), 0.001, 1.5, 1000);
-    FILTER f = open_filter(path_of("growing"));
-    struct tamis_filter_info info;
-    size_t n = 0;
-    for (uint32_t n_stages = 2; n_stages <= 9; n_stages++) {
-        n = add_until(w, n, n_stages);
-        add_hashes(w, &keys[n], 1); /* into the new stage */
-        IS(ask(f, keys[n], NULL), TAMIS_MAYBE);
-        IS(count_absent(f, keys, n), 0);
-        OK(tamis_filter_info(f, &info));
-        IS(info.n_stages, n_stages);
-        if (n_stages % 3 == 0)
-            OK(tamis_writer_commit(w, n, NULL));
-    }
-    IS(count_absent(f, keys, n), 0);
-    assert_true(count_absent(f, keys + N_KEYS - 50000, 50000) > 49900);
-    IS(writer_info(w).over_target, 0);
-    OK(tamis_writer_close(w));
-    IS(count_absent(f, keys, n), 0);
-}
-
 static unsigned long n_reads;
 static ssize_t counted_pread(int fd, void *buf, size_t n, off_t offset)
 {
