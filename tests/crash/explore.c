@@ -13,14 +13,9 @@
 #include "tests/crash/check.h"
 #include "tests/crash/choose.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -191,7 +186,7 @@ static void run_script(const char *text, const char *dir, uint64_t seed, unsigne
     recording = NULL;
     player_end(&r->player);
     record_end(r);
-    tree_clear(own);
+    tree_remove(own);
 }
 
 static void run_workload(unsigned number, unsigned round, const char *dir)
@@ -246,10 +241,7 @@ static void make_tally(uint64_t n_states)
     while (n < n_states * 2 + (1 << 20))
         n *= 2;
     size_t bytes = sizeof *x.tally + (size_t)n * sizeof x.tally->slots[0];
-    x.tally =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (x.tally == MAP_FAILED)
-        abort();
+    x.tally = memory_shared(bytes);
     x.tally->mask = n - 1;
     script_said = x.tally->said;
 }
@@ -278,10 +270,9 @@ static int run_jobs(const char *dir, const char *only, long only_round)
     for (x.job = 0; x.job < x.n_jobs; x.job++) {
         char own[RUN_PATH_BYTES];
         snprintf(own, sizeof own, "%.200s/job%u", dir, x.job);
-        if (mkdir(own, 0700) != 0 || (pid[x.job] = fork()) < 0)
+        if (mkdir(own, 0700) != 0)
             abort();
-        if (pid[x.job] == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if ((pid[x.job] = process_start(0)) == 0) {
             run_job(own, only, only_round);
             _exit(0);
         }
@@ -307,52 +298,31 @@ static int run_jobs(const char *dir, const char *only, long only_round)
 /* ---- a failure, made smaller ---- */
 
 struct again {
-    const char *dir;
+    char dir[RUN_PATH_BYTES];
     unsigned round;
-    char said[SAID_BYTES];
 };
 
-/* Runs it alone, in silence: does it fail in the same way? */
-static bool fails(const struct script *s, void *ctx)
+static void run_again(const char *text, void *ctx)
 {
     const struct again *a = ctx;
-    char text[SCRIPT_BYTES];
-    int status = 0;
-    script_print(s, text);
+    tree_remove(a->dir);
+    if (mkdir(a->dir, 0700) != 0)
+        abort();
     x.tally->failed = false;
-    x.tally->said[0] = 0;
     memset(x.tally->slots, 0, (x.tally->mask + 1) * sizeof x.tally->slots[0]);
-    pid_t child = fork();
-    if (child == 0) {
-        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        dup2(nowhere, STDERR_FILENO);
-        alarm(30);
-        x.job = 0;
-        x.n_jobs = 1;
-        record_install();
-        run_script(text, a->dir, mix64(run_seed, a->round), a->round);
-        _exit(0);
-    }
-    waitpid(child, &status, 0);
-    tree_clear(a->dir);
-    mkdir(a->dir, 0700);
-    return status && strcmp(x.tally->said, a->said) == 0 &&
-           !(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+    x.job = 0;
+    x.n_jobs = 1;
+    record_install();
+    run_script(text, a->dir, mix64(run_seed, a->round), a->round);
 }
 
 static void print_again(const char *program, const char *dir, const struct at_work *job)
 {
-    static struct script s;
-    char text[SCRIPT_BYTES], own[RUN_PATH_BYTES];
-    struct again a = {.dir = own, .round = job->round};
-    snprintf(own, sizeof own, "%.200s/small", dir);
-    memcpy(a.said, x.tally->said, sizeof a.said);
-    mkdir(own, 0700);
-    if (!script_parse(job->script, &s))
-        return;
-    if (fails(&s, &a))
-        script_shrink(&s, fails, &a);
-    script_print(&s, text);
+    char text[SCRIPT_BYTES];
+    struct again a = {.round = job->round};
+    snprintf(a.dir, sizeof a.dir, "%.200s/small", dir);
+    memcpy(text, job->script, sizeof text);
+    script_shrink(text, run_again, &a);
     fprintf(stderr,
             "  again: %s --states %llu --seed %llu --round %u --jobs 1 --script '%s'\n",
             program, (unsigned long long)run_states, (unsigned long long)run_seed,
@@ -378,56 +348,34 @@ static void report(double seconds, bool bad)
     puts(bad ? "FAILED" : "0 lost");
 }
 
-static int usage(void)
-{
-    fputs("usage: explore [--states N] [--seed S] [--jobs J] [--workload NAME] "
-          "[--round R] [--script TEXT]\n",
-          stderr);
-    return 2;
-}
-
 int main(int argc, char **argv)
 {
-    const char *only = NULL, *tmp = getenv("TMPDIR");
-    long only_round = -1, n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    char dir[RUN_PATH_BYTES];
+    const char *only = NULL;
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t round = UINT64_MAX, jobs = n_cores < 1 ? 1 : (uint64_t)n_cores;
+    char dir[ROOT_BYTES];
+    const struct known_option known[] = {
+        {"states", .number = &run_states},
+        {"seed", .number = &run_seed},
+        {"jobs", .number = &jobs},
+        {"workload", .text = &only},
+        {"round", .number = &round},
+        {"script", .text = &x.script},
+        {0},
+    };
     run_states = 200000;
-    x.n_jobs = n_cores < 1 ? 1 : n_cores > MAX_JOBS ? MAX_JOBS : (unsigned)n_cores;
     run_seed = 1;
-    for (int i = 1; i + 1 < argc || i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!value)
-            return usage();
-        if (strcmp(argv[i], "--states") == 0)
-            run_states = strtoull(value, NULL, 10);
-        else if (strcmp(argv[i], "--seed") == 0)
-            run_seed = strtoull(value, NULL, 10);
-        else if (strcmp(argv[i], "--jobs") == 0)
-            x.n_jobs = (unsigned)strtoul(value, NULL, 10);
-        else if (strcmp(argv[i], "--workload") == 0)
-            only = value;
-        else if (strcmp(argv[i], "--script") == 0)
-            x.script = value;
-        else if (strcmp(argv[i], "--round") == 0)
-            only_round = strtol(value, NULL, 10);
-        else
-            return usage();
-    }
-    if (x.n_jobs < 1 || x.n_jobs > MAX_JOBS)
-        return usage();
-    snprintf(dir, sizeof dir, "%.150s/tamis-crash.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm"
-             : tmp                         ? tmp
-                                           : "/tmp");
-    if (!mkdtemp(dir))
-        return perror(dir), 2;
+    if (!options_read(argc, argv, known))
+        return 2;
+    x.n_jobs = jobs < MAX_JOBS ? (unsigned)jobs : MAX_JOBS;
+    tree_root(dir, "crash");
     set_budgets(run_states);
     make_tally(run_states);
     double began = now();
-    int bad = run_jobs(dir, only, only_round);
+    int bad = run_jobs(dir, only, round == UINT64_MAX ? -1 : (long)round);
     if (bad >= 0)
         print_again(argv[0], dir, &x.tally->at_work[bad]);
-    tree_clear(dir);
+    tree_remove(dir);
     report(now() - began, bad >= 0);
     return bad >= 0;
 }

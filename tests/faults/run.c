@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -106,18 +105,6 @@ void expect_names(const char *dir, const char *const *names)
     CHECK(found == n, "%s: %zu names, not %zu", dir, found, n);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-void remove_dir(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* ---- what must be as before ---- */
 
 static unsigned count_descriptors(void)
@@ -149,7 +136,7 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
 {
     struct run r = {.plan = plan};
     snprintf(r.dir, sizeof r.dir, "%s", dir);
-    remove_dir(dir);
+    tree_remove(dir);
     CHECK(mkdir(dir, 0700) == 0, "mkdir %s: %s", dir, strerror(errno));
     struct plan first;
     const char *text = s->first ? s->first + (s->first[0] == '>') : NULL;

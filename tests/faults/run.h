@@ -63,7 +63,7 @@ bool goes_on(struct run *r);
 enum { MAX_SCENARIOS = 128 };
 extern const struct scenario *scenarios[MAX_SCENARIOS];
 extern size_t n_scenarios;
-extern char root[PATH_BYTES]; /* a directory for them */
+extern char root[ROOT_BYTES]; /* a directory for them */
 extern long jobs;
 extern bool brief;
 int stops_main(const char *only);
@@ -95,7 +95,6 @@ const char *in_dir(const struct run *r, const char *name);
 /* Is this all that the directory holds, dots apart? Names end with a NULL. */
 void expect_names(const char *dir, const char *const *names);
 bool is_there(const char *path);
-void remove_dir(const char *path);
 
 /* Keys may be MAYBE for DAMAGED too: the scenario has damaged a page, or a writer found
  * the file shorter than its floors and has condemned their pages. */

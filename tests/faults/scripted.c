@@ -86,18 +86,10 @@ static bool is_unsure(const struct player *p)
            strstr(p->diag.what, "no catalog now");
 }
 
-static bool has_writer_open(const struct player *p)
-{
-    for (size_t i = 0; i < MAX_OBJECTS; i++)
-        if (p->writer[i])
-            return true;
-    return false;
-}
-
 static void may_fail(struct player *p, int rc, int expected, const char *call)
 {
     struct run *r = running;
-    if (!has_writer_open(p) && !strstr(call, "tamis_writer_close"))
+    if (!has_writer(p) && !strstr(call, "tamis_writer_close"))
         syncs.at_open = syncs.before;
     expect_poisoned(p, rc, call);
     syncs.before = tally.syncs_failed;

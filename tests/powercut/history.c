@@ -5,10 +5,7 @@
 
 struct history *history_create(uint64_t seed)
 {
-    struct history *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (h == MAP_FAILED)
-        host_fail("no memory");
+    struct history *h = memory_shared(sizeof *h);
     h->seed = seed;
     h->rng.state = mix64(seed, 1);
     h->n_moments = 1; /* nothing is promised of an empty disk */

@@ -9,6 +9,7 @@
  *   words.c     the words of the language: edits, packs, repair, questions
  *   writers.c   words of writers and of the engine's own files
  *   damage.c    words that hurt: files that rot, go, or are too many
+ *   harness.c   files, processes and options of programs that break something
  *   check.c     holds what is there against the promises; what an engine does next
  *
  * Promises are plain memory without pointers: they may be shared by processes, copied
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #include "tests/model/model.h"
+#include "tests/steps/harness.h"
 #include "tests/support/internals.h"
 
 /* splitmix64 (Steele, Lea, Flood 2014); the state is the seed. */
@@ -58,10 +60,9 @@ void script_draw(const char *template, uint64_t *rng, char text[SCRIPT_BYTES]);
 enum { SAID_BYTES = 100 };
 extern char *script_said; /* the harness's memory, or NULL */
 void script_failed(const char *text);
-/* Makes it smaller while `fails` still says yes, for about a minute: without a step,
- * with smaller numbers.
- */
-void script_shrink(struct script *s, bool (*fails)(const struct script *, void *ctx),
+/* Makes it smaller while `run`, in a process of its own and in silence, still fails and
+ * says the same, for about a minute: without a step, with smaller numbers. */
+void script_shrink(char text[SCRIPT_BYTES], void (*run)(const char *text, void *ctx),
                    void *ctx);
 
 /* ---- promises ---- */
@@ -214,6 +215,7 @@ int tried(struct player *p, int rc, int expected, const char *call);
 void happened(struct player *p); /* an event */
 /* Opens the store if it is not open. */
 bool with_store(struct player *p);
+bool has_writer(const struct player *p); /* that is open */
 /* In the run's directory: of a lone file, or of a segment's. */
 void path_of_object(struct player *p, const struct object *o,
                     char path[2 * STEPS_PATH_BYTES]);

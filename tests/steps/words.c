@@ -608,7 +608,7 @@ static int run_orphans(struct player *p, const struct step *s)
     return rc;
 }
 
-static bool has_writer(const struct player *p)
+bool has_writer(const struct player *p)
 {
     for (size_t i = 0; i < MAX_OBJECTS; i++)
         if (p->writer[i])
@@ -792,6 +792,17 @@ const struct word words[] = {
     {"writeback", 1, 0, false, false, NULL},
     {"unread", 1, 0, false, false, NULL},
     {"expect", 0, 0, false, false, NULL},
+    {"badpage", 1, 1, false, false, NULL},
+    {"reader", 1, 1, false, false, NULL},
+    {"full", 0, 1, false, false, NULL},
+    {"space", 0, 0, false, false, NULL},
+    {"dig", 1, 0, false, false, NULL},
+    {"share", 1, 0, false, false, NULL},
+    {"same", 1, 0, false, false, NULL},
+    {"guard", 0, 0, false, false, NULL},
+    {"killed", 0, 0, false, false, NULL},
+    {"survived", 0, 0, false, false, NULL},
+    {"command", 1, 1, false, false, NULL},
     {"clean", 1, 1, false, false, NULL},
     {"behind", 1, 0, false, false, NULL},
     {"damaged", 1, 0, false, false, NULL},

@@ -68,7 +68,6 @@ void calls_seed(uint64_t seed); /* of what is drawn while nothing is recorded */
 void tree_note(struct run *r, bool durable);
 /* After what LMDB has written was looked at. */
 void tree_settle(struct disk_file *f);
-void tree_clear(const char *path);
 /* The state, as files and directories. */
 void tree_put(const struct disk_state *s, const char *path);
 

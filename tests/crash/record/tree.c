@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,18 +77,6 @@ void tree_settle(struct disk_file *f)
 
 /* ---- writing ---- */
 
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-void tree_clear(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 struct putting {
     const struct disk_state *state;
     char first[DISK_MAX_FILES][TREE_PATH_BYTES]; /* name of a file */
@@ -138,6 +125,6 @@ void tree_put(const struct disk_state *s, const char *path)
     static struct putting p;
     memset(&p, 0, sizeof p);
     p.state = s;
-    tree_clear(path);
+    tree_remove(path);
     put_dir(&p, DISK_ROOT, path);
 }
