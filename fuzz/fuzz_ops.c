@@ -238,7 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     player_end(&player);
     char path[2 * STEPS_PATH_BYTES];
     path_in_store(&player, "", path);
-    fuzz_remove(path);
+    tree_remove(path);
     files_end();
     return 0;
 }
@@ -248,11 +248,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 {
     uint64_t rng = seed;
     n &= ~(size_t)1;
-    if (rng_below(&rng, 2) || n + 2 > max)
+    if (draw_below(&rng, 2) || n + 2 > max)
         return LLVMFuzzerMutate(data, n, max);
-    size_t at = rng_below(&rng, n / 2 + 1) * 2;
+    size_t at = draw_below(&rng, n / 2 + 1) * 2;
     memmove(data + at + 2, data + at, n - at);
-    data[at] = (uint8_t)rng_below(&rng, 192);
-    data[at + 1] = (uint8_t)rng_u64(&rng);
+    data[at] = (uint8_t)draw_below(&rng, 192);
+    data[at + 1] = (uint8_t)draw(&rng);
     return n + 2;
 }

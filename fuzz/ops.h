@@ -6,7 +6,6 @@
 #define TAMIS_FUZZ_OPS_H
 
 #include "fuzz/fuzz.h"
-#include "tests/steps/steps.h"
 
 /* ==== fuzz_ops.c ==== */
 

@@ -125,7 +125,7 @@ static void damage(uint8_t what, uint8_t arg)
         struct saved_file *f = &now.files[1 + (arg + i) % (now.n - 1)];
         if (grows(f->name) || !f->n)
             continue;
-        size_t at = rng_below(&rng, f->n), n = what & 8 ? 1 : PAGE_BYTES;
+        size_t at = draw_below(&rng, f->n), n = what & 8 ? 1 : PAGE_BYTES;
         if (n > 1)
             at -= at % PAGE_BYTES;
         for (size_t k = at; k < f->n && k < at + n; k++)

@@ -4,30 +4,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- files ---- */
-
-void read_whole_file(const char *path, uint8_t **bytes, size_t *n)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    MUST(fd >= 0 && fstat(fd, &st) == 0);
-    *n = (size_t)st.st_size;
-    *bytes = malloc(*n + 1);
-    MUST(*bytes && pread(fd, *bytes, *n, 0) == (ssize_t)*n);
-    close(fd);
-}
-
-void write_whole_file(const char *path, const void *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    MUST(fd >= 0 && pwrite(fd, bytes, n, 0) == (ssize_t)n);
-    close(fd);
-}
 
 static void save_file(struct saved_store *s, const char *store, const char *name)
 {
@@ -36,7 +17,7 @@ static void save_file(struct saved_store *s, const char *store, const char *name
     struct saved_file *f = &s->files[s->n++];
     snprintf(f->name, sizeof f->name, "%s", name);
     snprintf(path, sizeof path, "%s/%s", store, name);
-    read_whole_file(path, &f->bytes, &f->n);
+    f->bytes = file_bytes(path, &f->n);
 }
 
 void save_store(struct saved_store *s, const char *store)
@@ -65,7 +46,7 @@ void put_back_file(const struct saved_file *f, const char *store)
 {
     char path[700];
     snprintf(path, sizeof path, "%s/%s", store, f->name);
-    write_whole_file(path, f->bytes, f->n);
+    file_put(path, f->bytes, f->n);
 }
 
 void put_back_store(const struct saved_store *s, const char *store)
