@@ -241,7 +241,7 @@ LONGEST := test_packs_alike test_store_wide test_list_pages test_error_rates tes
            store/meanwhile input/keys damage/signals
 longest_first = $(filter $1,$(LONGEST)) $(filter-out $(LONGEST),$1)
 
-check-long: deps-test deps-powercut deps-devices deps-arch deps-mutants deps-check-leveldb deps-rocksdb
+check-long: deps-test deps-powercut deps-arch deps-mutants deps-check-leveldb deps-rocksdb
 	@tests/check_long.sh
 
 # Some tests hold what these write against the files that are frozen.

@@ -14,8 +14,9 @@ enum bad {
     BAD_READS = 8,
     BAD_LOSES = 16, /* says that it has written, and has not */
     BAD_ONE = 32,   /* one request fails: its nth from then on */
-    N_BAD = 64,
-    SURE = 64, /* with any but BAD_ONE a call must fail */
+    BAD_FULL = 64,  /* it is full */
+    N_BAD = 128,
+    SURE = 128, /* with any but BAD_ONE a call must fail */
     BAD_SYNCS = BAD_FLUSHES | BAD_WRITES | BAD_BOTH | SURE,
 };
 
@@ -27,12 +28,13 @@ struct note {
     bool may_fail; /* from a break on, until a writer that has stopped is closed */
     bool failed, stopped;
     unsigned n_told; /* old errors of which a writer that comes back was told */
+    uint64_t hash;   /* of a file that must not change */
     struct promises promises;
     char what[400];
 };
 
 struct error_test {
-    const char *name, *not_on; /* a file system */
+    const char *name, *on; /* file systems; NULL: all that have a disk */
     unsigned bad;
     const char *before;
     const char *again; /* by another process, before the disk is unmounted; or NULL */

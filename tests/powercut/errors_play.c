@@ -3,20 +3,35 @@
  *   break, heal     the disk is bad, or not
  *   writeback FILE  somebody else's write-back meets the bad disk
  *   unread NAME     a file or a segment that cannot be read, and can be again
+ *   badpage NAME N  page N of a file cannot be read; N over 1000: of its digests or
+ * floors reader NAME N   N pages of it (0: all) are bad for a reader, until the disk is
+ * healed full N, space   no block is free, so that calls may fail (1); some are again
+ *   dig NAME, share NAME  its first stage is a hole; its blocks are a copy's, too
+ *   same NAME       it is as it was when this was said before
+ *   guard           the guard against SIGBUS
+ *   killed ... survived   what is between is death by SIGBUS, for it stands there alone
+ *   command NAME N  `tamis file verify` ends with that status
  *   expect          the checker (tests/steps/check.c)
  *   clean NAME N, behind NAME, damaged NAME  what a reader says of the filter */
 #include "tests/powercut/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct note *note; /* the process's */
+static struct script script;
 
 /* Ends the half with that finding, unless so. */
 static void __attribute__((format(printf, 2, 3))) must(bool so, const char *format, ...)
@@ -160,6 +175,160 @@ static void unread_segment(struct player *p, const char *name)
     player_end(p);
 }
 
+/* ---- single pages that cannot be read, through mappings ---- */
+
+static struct stage_desc first_stage(const char *path)
+{
+    struct identity id;
+    struct commit c;
+    struct slot_health health;
+    size_t n;
+    uint8_t *bytes = file_bytes(path, &n);
+    must(identity_decode(bytes, n, &id).code == VERDICT_OK &&
+             commit_choose_slot(bytes, &id, n, &c, &health).code == VERDICT_OK,
+         "no header");
+    free(bytes);
+    return c.stages[0];
+}
+
+/* The page cache has all of the file but that page. */
+static void bad_page(const char *path, uint64_t page)
+{
+    struct stage_desc s = first_stage(path);
+    uint64_t tree = s.digests_offset ? s.digests_offset : s.floors_offset;
+    uint64_t bad = page > 1000 ? tree : s.offset + page * PAGE_BYTES;
+    static uint8_t bytes[PAGE_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    must(fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
+             posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0,
+         "emptying the cache");
+    for (uint64_t at = 0; at == bad || pread(fd, bytes, PAGE_BYTES, (off_t)at) > 0;)
+        at += PAGE_BYTES;
+    device_break(note);
+    close(fd);
+}
+
+static uint64_t n_absent(struct tamis_filter *f, uint32_t from, uint32_t n)
+{
+    uint8_t bytes[8];
+    uint64_t absent = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct tamis_key key = key_number(from + i, bytes);
+        absent += tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT;
+    }
+    return absent;
+}
+
+static uint32_t n_promised(const struct object *o)
+{
+    return o->grows ? o->watermark : keyset_size(&o->keys);
+}
+
+/* Nothing is lost, most others are told. A page that was found bad stays bad. */
+static void read_bad(const struct object *o, const char *path, uint64_t n_bad)
+{
+    enum { STRANGERS = 1000, FROM = 50000000 };
+    uint32_t from = o->keys.range[0].from, n = n_promised(o);
+    struct tamis_verify report;
+    struct tamis_filter *f;
+    must(tamis_filter_open(path, NULL, &f, NULL) == 0, "open");
+    must(n_absent(f, from, n) == 0, "a key is ABSENT");
+    must(n_bad != 1 || n_absent(f, FROM, STRANGERS) > STRANGERS / 2, "all is MAYBE");
+    for (int healed = 0; healed < 2; healed++) {
+        must(tamis_filter_verify(f, &report, NULL) == TAMIS_ERR_DAMAGED, "verify");
+        must(report.n_damaged == (n_bad ? n_bad : report.n_pages), "%llu pages are bad",
+             (unsigned long long)report.n_damaged);
+        device_heal(note);
+        must(n_absent(f, from, n) == 0, "a key is ABSENT when the disk has healed");
+    }
+    tamis_filter_close(f);
+}
+
+/* ---- disks without space ---- */
+
+static const char *beside(const struct player *p, const char *name)
+{
+    static char path[2 * STEPS_PATH_BYTES];
+    path_in(p, name, path);
+    return path;
+}
+
+static void fill_up(const struct player *p)
+{
+    off_t at = 0;
+    int fd = open(beside(p, "filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    for (off_t n = 1 << 26; n >= 512; n /= 2)
+        while (fallocate(fd, 0, at, n) == 0)
+            at += n;
+    must(errno == ENOSPC, "filling up: %s", strerror(errno));
+    fsync(fd); /* which may give something back */
+    while (pwrite(fd, &fd, sizeof fd, at) > 0 && fdatasync(fd) == 0)
+        at += PAGE_BYTES;
+    close(fd);
+}
+
+static void make_space(const struct player *p)
+{
+    must(unlink(beside(p, "filler")) == 0, "making space");
+    sync();
+    note->may_fail = false;
+}
+
+/* As after a copy by a program that leaves out zeros. */
+static void dig(const char *path)
+{
+    struct stage_desc s = first_stage(path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    must(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)s.offset,
+                   (off_t)s.length) == 0 &&
+             fsync(fd) == 0,
+         "no hole");
+    close(fd);
+}
+
+/* Whatever is stored now needs a block of its own. */
+static void share(const struct player *p, const char *path)
+{
+    int from = open(path, O_RDONLY | O_CLOEXEC);
+    int to = open(beside(p, "twin"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    must(ioctl(to, FICLONE, from) == 0 && fsync(to) == 0, "no blocks are shared");
+    close(from);
+    close(to);
+}
+
+static void expect_same(const char *path)
+{
+    uint64_t now = steps_file_hash(path);
+    must(!note->hash || note->hash == now, "the file has changed");
+    note->hash = note->hash ? 0 : now;
+}
+
+/* The child plays on, the parent behind "survived". */
+static void be_killed(struct player *p)
+{
+    const struct rlimit none = {0, 0};
+    pid_t pid = process_start(0);
+    if (pid == 0) {
+        signal(SIGBUS, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &none);
+        return;
+    }
+    int status = process_end(pid);
+    must(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS, "no SIGBUS: %d", status);
+    while (strcmp(script.step[p->at].word->text, "survived") != 0)
+        p->at++;
+}
+
+static void command(const char *path, double wanted)
+{
+    char line[3 * STEPS_PATH_BYTES];
+    snprintf(line, sizeof line, "'%s/tamis' file verify '%s' >/dev/null 2>&1",
+             TAMIS_BUILD_DIR, path);
+    int status = system(line);
+    must(WIFEXITED(status) && WEXITSTATUS(status) == (int)wanted, "verify: %#x",
+         status);
+}
+
 /* ---- what a reader says ---- */
 
 static void ask_reader(struct player *p, const struct step *s, const char *path)
@@ -182,7 +351,7 @@ static void ask_reader(struct player *p, const struct step *s, const char *path)
          "a watermark that is not there is not missed");
     must(s->word->text[0] != 'c' || (!info.sealed && info.clean == (s->number[0] > 0)),
          "clean is %d, sealed %d", info.clean, info.sealed);
-    for (uint32_t i = 0; i < o->watermark && s->word->text[0] == 'd'; i++) {
+    for (uint32_t i = 0; i < n_promised(o); i++) {
         key = key_number(o->keys.range[0].from + i, bytes);
         must(tamis_filter_probe(f, &key, &why) == TAMIS_MAYBE, "key %u is ABSENT", i);
         n_damaged += why == TAMIS_DAMAGED;
@@ -197,8 +366,9 @@ static int own_word(struct player *p, const struct step *s)
 {
     const char *word = s->word->text;
     struct look look = {.any_damage = note->bad == BAD_LOSES};
+    const struct object *o = promised_object(p->p, s->n_names ? s->name[0] : "none");
     char path[2 * STEPS_PATH_BYTES];
-    path_in(p, s->n_names ? s->name[0] : "", path);
+    path_in(p, o->name, path);
     if (strcmp(word, "break") == 0)
         device_break(note);
     else if (strcmp(word, "heal") == 0)
@@ -207,12 +377,34 @@ static int own_word(struct player *p, const struct step *s)
         steps_expect(p, &look);
     else if (strcmp(word, "writeback") == 0)
         write_back(path);
-    else if (strcmp(word, "unread") != 0)
-        ask_reader(p, s, path);
-    else if (promised_object(p->p, s->name[0])->place == IN_STORE)
+    else if (strcmp(word, "unread") == 0 && o->place == IN_STORE)
         unread_segment(p, s->name[0]);
-    else
+    else if (strcmp(word, "unread") == 0)
         unread_file(path);
+    else if (strcmp(word, "badpage") == 0)
+        bad_page(path, (uint64_t)s->number[0]);
+    else if (strcmp(word, "reader") == 0)
+        read_bad(o, path, (uint64_t)s->number[0]);
+    else if (strcmp(word, "full") == 0)
+        fill_up(p), note->may_fail = s->number[0] > 0;
+    else if (strcmp(word, "space") == 0)
+        make_space(p);
+    else if (strcmp(word, "dig") == 0)
+        dig(path);
+    else if (strcmp(word, "share") == 0)
+        share(p, path);
+    else if (strcmp(word, "same") == 0)
+        expect_same(path);
+    else if (strcmp(word, "guard") == 0)
+        must(tamis_guard_install(NULL) == 0, "no guard");
+    else if (strcmp(word, "killed") == 0)
+        be_killed(p);
+    else if (strcmp(word, "survived") == 0)
+        must(false, "no SIGBUS");
+    else if (strcmp(word, "command") == 0)
+        command(path, s->number[0]);
+    else
+        ask_reader(p, s, path);
     return 0;
 }
 
@@ -223,7 +415,8 @@ void errors_play(struct note *n, const char *dir, const char *text, bool must_fa
     n->failed = n->stopped = n->may_fail = false;
     p = (struct player){
         .p = &n->promises, .dir = dir, .returned = returned, .own = own_word};
-    play_text(&p, "%s", text);
+    must(script_parse(text, &script), "no script");
+    play(&p, &script);
     must(n->failed || !must_fail, "what is not on the disk is acknowledged");
     _exit(0);
 }

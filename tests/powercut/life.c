@@ -194,11 +194,11 @@ int life_run(struct history *h, const char *dir)
 {
     struct rng rng = {rng_next(&h->rng)};
     int rc = 0;
-    pid_t disturber = host_fork();
+    pid_t disturber = process_start(0);
     if (disturber == 0)
         disturb(rng, dir);
     for (uint64_t n = 3 + rng_below(&h->rng, 3); n > 0 && !rc; n--) {
-        pid_t pid = host_fork();
+        pid_t pid = process_start(0);
         if (pid == 0)
             live(h, dir);
         rc = host_wait(pid);
@@ -215,7 +215,7 @@ int life_resume(struct history *h, const struct history *before, uint64_t cut,
 {
     h->now = history_at(before, cut)->promises;
     h->first_unsynced = h->n_unsynced = before->n_unsynced;
-    pid_t pid = host_fork();
+    pid_t pid = process_start(0);
     if (pid == 0) {
         struct player p;
         struct look look = {0};

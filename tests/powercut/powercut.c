@@ -3,11 +3,9 @@
  * cut would have left it is mounted, and held against what had been acknowledged. */
 #include "tests/powercut/runs.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,10 +54,7 @@ static bool run_fs(const struct host_fs *fs, const char *dir)
     double began = now();
     snprintf(t.dir, sizeof t.dir, "%s", dir);
     snprintf(t.mount, sizeof t.mount, "%s/mount", dir);
-    t.finding = mmap(NULL, sizeof *t.finding, PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (t.finding == MAP_FAILED)
-        host_fail("no memory");
+    t.finding = memory_shared(sizeof *t.finding);
     host_mkfs(fs, dir, &fresh.made);
     while (t.images.n < wanted.n_states) {
         run_and_cut(&t, from.made.bytes ? &from : &fresh, &next);
@@ -99,22 +94,10 @@ static int run(const char *dir)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"fs", required_argument, NULL, 'f'},
-                                            {"states", required_argument, NULL, 'n'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"per-run", required_argument, NULL, 'r'},
-                                            {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 'f')
-            wanted.fs = strcmp(optarg, "all") ? optarg : NULL;
-        else if (c == 'n')
-            wanted.n_states = strtoull(optarg, NULL, 10);
-        else if (c == 's')
-            wanted.seed = strtoull(optarg, NULL, 10);
-        else if (c == 'r')
-            wanted.per_run = strtoull(optarg, NULL, 10);
-        else
-            return 2;
-    }
-    return host_run(run);
+    const struct known_option known[] = {{"fs", .text = &wanted.fs},
+                                         {"states", .number = &wanted.n_states},
+                                         {"seed", .number = &wanted.seed},
+                                         {"per-run", .number = &wanted.per_run},
+                                         {0}};
+    return options_read(argc, argv, known) ? host_run(run) : 2;
 }

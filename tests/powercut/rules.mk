@@ -16,9 +16,9 @@ $B/tests/powercut/powercut: $(POWERCUT_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
 
 check-powercut: STATES := $(if $(filter command line environment,$(origin STATES)),$(STATES),5000)
 check-powercut: $B/tests/powercut/powercut
-	@$< --fs $(or $(FS),all) --states $(STATES) --seed $(SEED)
+	@$< $(if $(FS),--fs $(FS)) --states $(STATES) --seed $(SEED)
 
-#help make check-errors    a disk that answers EIO, or loses what it was given (root; seconds)
+#help make check-errors    a disk that answers EIO, loses what it was given, or is full (root; FS=ext4)
 ERRORS_OBJ := $(patsubst %,$B/tests/powercut/%.o,errors errors_play) \
     $B/tests/model/model.o $(call obj,$(wildcard tests/steps/*.c))
 $(ERRORS_OBJ): | deps-powercut
@@ -27,5 +27,5 @@ $B/tests/powercut/errors: $(ERRORS_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lfuse3
 
 .PHONY: check-errors
-check-errors: $B/tests/powercut/errors
-	@$< --fs $(or $(FS),all)
+check-errors: $B/tests/powercut/errors $B/tamis
+	@$< $(if $(FS),--fs $(FS))

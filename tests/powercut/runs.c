@@ -130,7 +130,7 @@ static void check(struct tally *t, const struct history *h, struct replay *r,
         return;
     }
     memset(t->finding, 0, sizeof *t->finding);
-    pid_t pid = host_fork();
+    pid_t pid = process_start(0);
     if (pid == 0)
         check_run(h, cut, t->mount, r->image_hash >> 40 & 1, t->finding);
     int status = host_wait(pid);
