@@ -41,24 +41,10 @@ const char *memory_path(void);
 
 /* ==== stores.c: stores as bytes ==== */
 
-enum { MAX_SAVED = 128 };
-struct saved_file {
-    char name[64]; /* within the store */
-    uint8_t *bytes;
-    size_t n;
-};
-struct saved_store {
-    struct saved_file files[MAX_SAVED];
-    size_t n;
-};
-/* Keeps the catalog and all files in filters/ of a store that nobody has open. */
-void save_store(struct saved_store *s, const char *store);
-void forget_store(struct saved_store *s);
-/* Other files that are there stay. */
-void put_back_store(const struct saved_store *s, const char *store);
-void put_back_file(const struct saved_file *f, const char *store);
+/* Keeps the files of a store that nobody has open, but for locks. */
+void save_store(struct saved_tree *s, const char *store);
 /* The first file with this in its name, or NULL. */
-struct saved_file *saved_named(struct saved_store *s, const char *part);
+const struct saved_file *saved_named(const struct saved_tree *s, const char *part);
 
 /* A name of the catalog and its value. */
 struct item {

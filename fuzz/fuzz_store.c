@@ -10,7 +10,7 @@
 
 enum { N_KEYS = 200, MAX_ITEMS = 16, N_PACKED = 3 };
 
-static struct saved_store saved;
+static struct saved_tree saved;
 static char store_path[2 * STEPS_PATH_BYTES];
 static uint8_t good_uuid[UUID_BYTES];
 static const char *const packed[N_PACKED] = {"p0", "p1", "p2"};
@@ -195,7 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         make_template();
     fuzz_restart();
     size_t n_items = parse(data, n, items);
-    put_back_store(&saved, store_path);
+    tree_put_back(&saved, store_path);
     write_records(store_path, items, n_items);
     bool good = !is_named(items, n_items, "good");
 

@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
-static struct saved_store then, now;
+static struct saved_tree then, now;
 static struct promises promised_then;
 
 /* What the files are while nobody has them open. */
-static const char *close_for_files(struct saved_store *to)
+static const char *close_for_files(struct saved_tree *to)
 {
     static char path[2 * STEPS_PATH_BYTES];
     steps_expect_held(&player);
@@ -23,11 +23,11 @@ static void close_store(void)
     player.store = NULL;
 }
 
-static void put_back_catalog(struct saved_store *from, const char *store)
+static void put_back_catalog(const struct saved_tree *from, const char *store)
 {
     char lock[2 * STEPS_PATH_BYTES];
     path_in_store(&player, "catalog.lmdb-lock", lock);
-    put_back_file(saved_named(from, "catalog.lmdb"), store);
+    file_put_back(saved_named(from, "catalog.lmdb"), store);
     unlink(lock);
 }
 
@@ -74,7 +74,7 @@ static void old_packs(bool tombstones, bool sweep)
         const struct saved_file *f = &then.files[i];
         bool is_there = saved_named(&now, f->name) != NULL;
         if (tombstones ? is_there && strstr(f->name, ".dead") : !is_there)
-            put_back_file(f, store);
+            file_put_back(f, store);
     }
     play_text(&player, "open");
     check_now();
@@ -88,7 +88,7 @@ static void old_packs(bool tombstones, bool sweep)
         if (!saved_named(&now, then.files[i].name))
             unlink(path);
     }
-    put_back_store(&now, store);
+    tree_put_back(&now, store);
     play_text(&player, "open");
 }
 
@@ -122,8 +122,8 @@ static void damage(uint8_t what, uint8_t arg)
     const char *store = close_for_files(&now);
     play_text(&player, "open");
     for (size_t i = 1; i < now.n; i++) {
-        struct saved_file *f = &now.files[1 + (arg + i) % (now.n - 1)];
-        if (grows(f->name) || !f->n)
+        struct saved_file *f = &now.files[(arg + i) % now.n];
+        if (strncmp(f->name, "filters/", 8) != 0 || grows(f->name) || !f->n)
             continue;
         size_t at = draw_below(&rng, f->n), n = what & 8 ? 1 : PAGE_BYTES;
         if (n > 1)
@@ -131,7 +131,7 @@ static void damage(uint8_t what, uint8_t arg)
         for (size_t k = at; k < f->n && k < at + n; k++)
             f->bytes[k] = n > 1 ? 0 : (uint8_t)(f->bytes[k] ^ (1 + arg % 255));
         close_store();
-        put_back_file(f, store);
+        file_put_back(f, store);
         note_hurt();
         play_text(&player, "open");
         break;
@@ -165,6 +165,6 @@ void step_files(uint8_t what, uint8_t arg)
 
 void files_end(void)
 {
-    forget_store(&then);
-    forget_store(&now);
+    tree_forget(&then);
+    tree_forget(&now);
 }

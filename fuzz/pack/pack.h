@@ -41,7 +41,7 @@ enum { ALL_RIGHT = 15 };
 struct base {
     uint32_t n, n_keys, at; /* segments; keys of each; their numbers begin here */
     bool kept;              /* the segments have their own files, too */
-    struct saved_store store;
+    struct saved_tree store;
     struct record records[MAX_COLUMNS];
     uint32_t column_at[MAX_COLUMNS]; /* of its entry in the pack */
     struct second good;

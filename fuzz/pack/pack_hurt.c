@@ -331,7 +331,7 @@ const char *hurt_write(const struct hurt *h)
     struct item items[MAX_COLUMNS];
     char path[700];
     struct base *b = h->base;
-    put_back_store(&b->store, store_path);
+    tree_put_back(&b->store, store_path);
     snprintf(pack, sizeof pack, "%s/%s", store_path, pack_of(b)->name);
     file_put(pack, h->pack, h->n_pack);
     snprintf(path, sizeof path, "%s/%s", store_path,

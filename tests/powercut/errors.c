@@ -47,7 +47,8 @@ struct bench {
 /* What was not committed is not there; the next attempt, with space, succeeds. Without
  * the guard it is death, and no more than that. */
 #define WRITE_ON_FULL(spoil)                                                           \
-    "guard; writer f; " spoil " f; full 1; fill f 40000; fill f 1; commit f; shut f; " \
+    "guard 1; writer f; " spoil                                                        \
+    " f; full 1; fill f 40000; fill f 1; commit f; shut f; "                           \
     "clean f 0; space; writer f; replay f; commit f; shut f; expect"
 #define KILLED_ON_FULL(spoil)                                                          \
     "killed; writer f; " spoil " f; full 1; fill f 40000; survived; space; writer f; " \
@@ -86,10 +87,10 @@ static const struct error_test tests[] = {
      NULL, "expect; put c 400 100; expect"},
     {"reads", NULL, BAD_READS, "init; put a 0 100; build f 0 1000; unread f; expect",
      NULL, "unread a; expect"},
-    {"a sealed page", NULL, BAD_READS, "guard; build f 0 40000 .01; " UNREADABLE, NULL,
-     "command f 0; expect"},
+    {"a sealed page", NULL, BAD_READS, "guard 1; build f 0 40000 .01; " UNREADABLE,
+     NULL, "command f 0; expect"},
     /* Ones meet the floors of the page: it must not pass for that. */
-    {"an open page", NULL, BAD_READS, "guard; " HALF UNREADABLE, NULL, "expect"},
+    {"an open page", NULL, BAD_READS, "guard 1; " HALF UNREADABLE, NULL, "expect"},
     {"a page, no guard", NULL, BAD_READS,
      "build f 0 40000 .01; badpage f 3; command f 3; killed; damaged f; survived; "
      "heal; "
@@ -98,7 +99,8 @@ static const struct error_test tests[] = {
     /* A writer that was closed in order looks at a page when it adds to it. After that
      * unclean end every page must be looked at: the next one can't start. */
     {"a page, a writer", NULL, BAD_READS | SURE,
-     "guard; lone f 40000 2 .01; fill f 1000; commit f; shut f; badpage f 3; writer f; "
+     "guard 1; lone f 40000 2 .01; fill f 1000; commit f; shut f; badpage f 3; writer "
+     "f; "
      "fill f 5000; commit f; seal f; shut f; writer f; reader f 1",
      NULL, "writer f; fill f 100; commit f; shut f; expect; clean f 1"},
     {"a holed copy, full", "tmpfs ext4 xfs", BAD_FULL | SURE,

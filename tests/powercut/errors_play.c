@@ -8,7 +8,6 @@
  * healed full N, space   no block is free, so that calls may fail (1); some are again
  *   dig NAME, share NAME  its first stage is a hole; its blocks are a copy's, too
  *   same NAME       it is as it was when this was said before
- *   guard           the guard against SIGBUS
  *   killed ... survived   what is between is death by SIGBUS, for it stands there alone
  *   command NAME N  `tamis file verify` ends with that status
  *   expect          the checker (tests/steps/check.c)
@@ -395,8 +394,6 @@ static int own_word(struct player *p, const struct step *s)
         share(p, path);
     else if (strcmp(word, "same") == 0)
         expect_same(path);
-    else if (strcmp(word, "guard") == 0)
-        must(tamis_guard_install(NULL) == 0, "no guard");
     else if (strcmp(word, "killed") == 0)
         be_killed(p);
     else if (strcmp(word, "survived") == 0)

@@ -63,6 +63,21 @@ static struct promised_filter promised_of(const struct object *o, struct keyset 
     };
 }
 
+void steps_expect_keys(const struct object *o, struct tamis_filter *f, bool any_damage)
+{
+    struct look look = {.cache = true};
+    struct keyset k = o->keys;
+    struct promised_keys keys = promised_keys_of(&k, o, &look);
+    IN_LIB_VOID(expect_keys(o->name, f, &keys, any_damage || o->worth != GOOD));
+}
+
+void steps_expect_readers(struct player *p, bool any_damage)
+{
+    for (size_t i = 0; i < p->p->n_objects; i++)
+        if (p->reader[i])
+            steps_expect_keys(&p->p->object[i], p->reader[i], any_damage);
+}
+
 void steps_ask(struct player *p, struct tamis_snapshot *s,
                const struct promises *promises)
 {

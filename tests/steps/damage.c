@@ -1,5 +1,5 @@
 /* Files that rot, go, or are too many; catalogs that are lost. */
-#include "tests/steps/damage.h"
+#include "tests/steps/words.h"
 
 #include <dirent.h>
 #include <stdio.h>

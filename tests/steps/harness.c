@@ -60,6 +60,55 @@ void tree_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static struct saved_tree *saving;
+static size_t saving_from; /* of the paths, the tree's own */
+
+static int save_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)ftw;
+    must(saving->n < MAX_SAVED, "a tree of too many files");
+    if (strlen(path) <= saving_from)
+        return 0;
+    struct saved_file *f = &saving->files[saving->n++];
+    *f = (struct saved_file){.mode = st->st_mode & 07777};
+    snprintf(f->name, sizeof f->name, "%s", path + saving_from + 1);
+    if (flag == FTW_F)
+        f->bytes = file_bytes(path, &f->n);
+    return 0;
+}
+
+void tree_save(struct saved_tree *t, const char *path)
+{
+    tree_forget(t);
+    saving = t;
+    saving_from = strlen(path);
+    must(nftw(path, save_one, 16, FTW_PHYS) == 0, path);
+}
+
+void tree_forget(struct saved_tree *t)
+{
+    while (t->n)
+        free(t->files[--t->n].bytes);
+}
+
+void file_put_back(const struct saved_file *f, const char *path)
+{
+    char one[1024];
+    snprintf(one, sizeof one, "%s/%s", path, f->name);
+    if (f->bytes)
+        file_put(one, f->bytes, f->n);
+    else
+        must(mkdir(one, f->mode) == 0 || errno == EEXIST, one);
+    must(chmod(one, f->mode) == 0, one);
+}
+
+void tree_put_back(const struct saved_tree *t, const char *path)
+{
+    must(mkdir(path, 0700) == 0 || errno == EEXIST, path);
+    for (size_t i = 0; i < t->n; i++)
+        file_put_back(&t->files[i], path);
+}
+
 void tree_root(char path[ROOT_BYTES], const char *name)
 {
     const char *tmp = getenv("TMPDIR");

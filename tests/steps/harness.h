@@ -1,6 +1,6 @@
 /* What programs that break something share: files as bytes, a directory that goes when
- * the program does, memory and processes, options. Whatever fails here is the test's own
- * fault, and ends the process. */
+ * the program does, memory and processes, options. Whatever fails here is the test's
+ * own fault, and ends the process. */
 #ifndef TAMIS_TESTS_HARNESS_H
 #define TAMIS_TESTS_HARNESS_H
 
@@ -17,6 +17,25 @@ void tree_remove(const char *path);
 /* A new directory, in memory if it can be; NAME is the program's. */
 enum { ROOT_BYTES = 200 };
 void tree_root(char path[ROOT_BYTES], const char *name);
+
+/* A tree of files, kept in memory and put back. */
+struct saved_file {
+    char name[100]; /* within it */
+    uint8_t *bytes; /* NULL: a directory */
+    size_t n;
+    mode_t mode;
+};
+enum { MAX_SAVED = 128 };
+struct saved_tree {
+    struct saved_file files[MAX_SAVED];
+    size_t n;
+};
+/* What it had before is forgotten. */
+void tree_save(struct saved_tree *t, const char *path);
+void tree_forget(struct saved_tree *t);
+/* Other files that are there stay. */
+void tree_put_back(const struct saved_tree *t, const char *path);
+void file_put_back(const struct saved_file *f, const char *path);
 
 /* Zeros, for all processes that are forked later. */
 void *memory_shared(size_t n);

@@ -8,6 +8,7 @@
  *               what was acknowledged
  *   words.c     the words of the language: edits, packs, repair, questions
  *   writers.c   words of writers and of the engine's own files
+ *   asks.c      words that ask, and of single files
  *   damage.c    words that hurt: files that rot, go, or are too many
  *   harness.c   files, processes and options of programs that break something
  *   check.c     holds what is there against the promises; what an engine does next
@@ -252,6 +253,9 @@ size_t steps_expect(struct player *p, const struct look *look);
 /* No key of these promises is ABSENT, for whatever reason. */
 void steps_ask(struct player *p, struct tamis_snapshot *s,
                const struct promises *promises);
+/* A filter has the keys that were added to the object; so have readers that look on. */
+void steps_expect_keys(const struct object *o, struct tamis_filter *f, bool any_damage);
+void steps_expect_readers(struct player *p, bool any_damage);
 /* The held snapshot loses no key. */
 void steps_expect_held(struct player *p);
 /* After an edit: files that nothing names are gone. */

@@ -1,8 +1,6 @@
 /* The words: what each of them calls, and what it promises. A word that makes no sense
  * where it stands must be refused by the library in the way that tamis.h names, or does
  * nothing, so any script may be played. */
-#include "tests/steps/steps.h"
-#include "tests/steps/damage.h"
 #include "tests/steps/words.h"
 
 #include <stdarg.h>
@@ -105,7 +103,7 @@ static int run_confirm(struct player *p, const struct step *s)
     return rc;
 }
 
-static struct tamis_snapshot *snapshot_now(struct player *p)
+struct tamis_snapshot *snapshot_now(struct player *p)
 {
     struct tamis_snapshot *s = NULL;
     if (with_store(p) && TRY(p, tamis_snapshot_current(p->store, &s, &p->diag)) != 0)
@@ -165,7 +163,7 @@ uint32_t keyset_at(const struct keyset *k, uint32_t i)
 }
 
 /* What does not fit is not promised. */
-static void keyset_join(struct keyset *to, const struct keyset *from)
+void keyset_join(struct keyset *to, const struct keyset *from)
 {
     for (size_t i = 0; i < from->n_ranges && to->n_ranges < MAX_RANGES; i++)
         to->range[to->n_ranges++] = from->range[i];
@@ -778,7 +776,31 @@ const struct word words[] = {
     {"count", 0, 0, false, false, run_count},
     {"hold", 0, 0, false, false, run_hold},
     {"look", 0, 1, false, false, run_look},
-    DAMAGE_WORDS,
+    {"read", 1, 1, false, false, run_read},
+    {"see", 1, 0, false, false, run_see},
+    {"unlock", 1, 0, false, false, run_unlock},
+    {"warm", 1, 0, false, false, run_warm},
+    {"unite", 3, 0, false, false, run_derive_file},
+    {"common", 2, 0, false, false, run_derive_file},
+    {"shrink", 2, 0, false, false, run_derive_file},
+    {"compare", 1, 0, false, false, run_compare},
+    {"info", 0, 0, false, false, run_info},
+    {"prepare", 0, 0, false, false, run_prepare},
+    {"guard", 0, 1, false, false, run_guard},
+    {"plan", 0, 1, false, false, run_plan},
+    {"rot", 1, 1, false, false, damage_file},    /* a bit of its first page */
+    {"zero", 1, 0, false, false, damage_file},   /* that page */
+    {"sector", 1, 0, false, false, damage_file}, /* one with bits in it */
+    {"lose", 1, 0, false, false, damage_file},   /* the file */
+    {"spoil", 1, 0, false, false, damage_file},  /* its record */
+    {"twice", 1, 2, false, false, damage_twice}, /* FROM N: an older file, too */
+    {"stray", 1, 2, false, false, damage_twice}, /* the same, of no segment */
+    /* gone, zeros, noise, cut, meta, short; or nofilters */
+    {"catalog", 1, 0, false, false, damage_catalog},
+    {"litter", 0, 1, false, false, damage_litter}, /* unfinished files */
+    {"aside", 1, 0, false, false, damage_litter},  /* in the way in quarantine/ */
+    {"inway", 0, 0, false, false, damage_in_way},
+    {"keep", 0, 0, false, false, damage_keep},
     /* The crash explorer's own. */
     {"failsync", 0, 1, false, false, NULL},
     {"diesync", 0, 1, false, false, NULL},
@@ -786,6 +808,9 @@ const struct word words[] = {
     {"thread", 1, 0, false, false, NULL},
     {"unthread", 0, 0, false, false, NULL},
     {"losesector", 1, 0, false, false, NULL},
+    /* Those of faults: what is between is done by another process, as it were. */
+    {"others", 0, 0, false, false, NULL},
+    {"ours", 0, 0, false, false, NULL},
     /* Those of device errors. */
     {"break", 0, 0, false, false, NULL},
     {"heal", 0, 0, false, false, NULL},
@@ -799,7 +824,6 @@ const struct word words[] = {
     {"dig", 1, 0, false, false, NULL},
     {"share", 1, 0, false, false, NULL},
     {"same", 1, 0, false, false, NULL},
-    {"guard", 0, 0, false, false, NULL},
     {"killed", 0, 0, false, false, NULL},
     {"survived", 0, 0, false, false, NULL},
     {"command", 1, 1, false, false, NULL},

@@ -198,21 +198,12 @@ int run_add(struct player *p, const struct step *s)
     return rc;
 }
 
-static bool key_of_log(const void *ctx, uint64_t i, struct tamis_key *out)
-{
-    static uint8_t bytes[8];
-    const struct object *o = ctx;
-    *out = key_number(o->keys.range[0].from + (uint32_t)i, bytes);
-    return true;
-}
-
 /* Readers that look on see what was added. */
 static void expect_seen(struct player *p, const struct object *o)
 {
-    size_t i = number_of(p, o);
-    struct promised_keys keys = {key_of_log, o, o->n_done};
-    if (p->reader[i])
-        expect_keys("a reader that looks on", p->reader[i], &keys, o->lost_page != 0);
+    struct tamis_filter *f = p->reader[number_of(p, o)];
+    if (f)
+        steps_expect_keys(o, f, o->lost_page != 0);
 }
 
 int run_watch(struct player *p, const struct step *s)
@@ -220,7 +211,7 @@ int run_watch(struct player *p, const struct step *s)
     struct object *o = first_object(p, s);
     size_t i = number_of(p, o);
     char path[2 * STEPS_PATH_BYTES];
-    if (p->reader[i] || o->standing != THERE || !o->grows)
+    if (p->reader[i] || o->standing != THERE || o->place == EMBEDDED || o->bare)
         return 0;
     path_of_object(p, o, path);
     int rc = TRY(p, tamis_filter_open(path, NULL, &p->reader[i], &p->diag));
