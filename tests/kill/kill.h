@@ -5,8 +5,8 @@
  * half done of theirs, is in the way of those that go on.
  *
  *   cases.c     the templates of the scripts
- *   life.c      what a process does that is to die: checks, plays, adds from threads
- *   witness.c   a process that lives on beside, with all open since before the deaths
+ *   life.c      what a process does that is to die: checks, plays, adds from threads;
+ *               and one that lives on beside, with all open since before the deaths
  *   trap.c      kills at the n-th call; a child that was forked there outlives it
  *   kill.c      options, processes, counts */
 #ifndef TAMIS_TESTS_KILL_H
@@ -66,7 +66,6 @@ void await_adders(uint64_t n, uint64_t patience);
 /* Nothing that an adder has added is ABSENT. */
 void expect_added(struct player *p);
 
-/* ---- witness.c ---- */
 /* Whenever a byte comes, it looks at everything and answers by one. */
 void witness(const struct life *l, int asked);
 

@@ -2,8 +2,8 @@
 
 # Not among TEST_PROGRAMS: `make check` needs neither root nor FUSE.
 POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk/disk.o
-POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut runs life history check replay) \
-    $B/tests/model/model.o $(call obj,$(wildcard tests/steps/*.c))
+POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut life check replay) \
+    $(call obj,$(wildcard tests/steps/*.c))
 
 .PHONY: deps-powercut check-powercut
 deps-powercut: | deps-build
@@ -19,8 +19,8 @@ check-powercut: $B/tests/powercut/powercut
 	@$< $(if $(FS),--fs $(FS)) --states $(STATES) --seed $(SEED)
 
 #help make check-errors    a disk that answers EIO, loses what it was given, or is full (root; FS=ext4)
-ERRORS_OBJ := $(patsubst %,$B/tests/powercut/%.o,errors errors_play) \
-    $B/tests/model/model.o $(call obj,$(wildcard tests/steps/*.c))
+ERRORS_OBJ := $B/tests/powercut/errors.o \
+    $(call obj,$(wildcard tests/steps/*.c))
 $(ERRORS_OBJ): | deps-powercut
 $B/tests/powercut/errors: $(ERRORS_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
 	$(call say,LD,$@)

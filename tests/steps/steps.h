@@ -11,6 +11,7 @@
  *   asks.c      words that ask, and of single files
  *   damage.c    words that hurt: files that rot, go, or are too many
  *   harness.c   files, processes and options of programs that break something
+ *   model.c     holds a filter, a segment against them
  *   check.c     holds what is there against the promises; what an engine does next
  *
  * Promises are plain memory without pointers: they may be shared by processes, copied
@@ -20,7 +21,7 @@
 
 #include <string.h>
 
-#include "tests/model/model.h"
+#include "lib/tamis.h"
 #include "tests/steps/harness.h"
 #include "tests/support/internals.h"
 
@@ -67,6 +68,19 @@ void script_shrink(char text[SCRIPT_BYTES], void (*run)(const char *text, void *
                    void *ctx);
 
 /* ---- promises ---- */
+
+/* The standing of an object that an edit or a call makes, removes or replaces. */
+enum standing { NOT_THERE, COMING, THERE, GOING, CHANGING };
+
+/* A log of keys, of which the first n are in; key() is false for one that is not. */
+struct promised_keys {
+    bool (*key)(const void *ctx, uint64_t i, struct tamis_key *out);
+    const void *ctx;
+    uint64_t n;
+};
+
+enum { MODEL_EDITS = 1024 };
+enum outcome { EDIT_UNKNOWN, EDIT_UNDONE, EDIT_DONE };
 
 enum { MAX_OBJECTS = 64, MAX_RANGES = 6, MAX_KEPT = 24 };
 
@@ -240,13 +254,49 @@ struct word {
 };
 extern const struct word words[];
 
-/* ---- check.c ---- */
+/* ---- model.c ---- */
+
+/* The harness's: says what is broken, and ends the process. */
+_Noreturn void model_broken(const char *text);
+
+/* Counts of this process: 0 lost of 0 would mean nothing. */
+extern struct model_counts {
+    uint64_t n_asked, n_strangers, n_absent; /* absent: of the strangers */
+} model_counts;
 
 struct look {
     bool cache;       /* the page cache lives: all that was added is there */
     bool rotten_slot; /* one slot may be stale */
     bool any_damage;  /* keys may be MAYBE for DAMAGED */
 };
+/* `who` names the filter in messages. */
+void expect_keys(const char *who, struct tamis_filter *f,
+                 const struct promised_keys *keys, bool any_damage);
+void steps_expect_filter(const char *who, struct tamis_filter *f,
+                         const struct object *o, const struct look *look);
+/* k: a copy of the object's keys, to be changed. */
+struct promised_keys promised_keys_of(struct keyset *k, const struct object *o,
+                                      const struct look *look);
+/* As engines ask: the segment alone, and all of them. Every answer is MAYBE for this
+ * reason; TAMIS_NO_REASON: for any. */
+void expect_keys_of_segment(const char *who, struct tamis_snapshot *snapshot,
+                            size_t index, const struct promised_keys *keys,
+                            enum tamis_reason expected);
+/* The watermark that a writer reports: none acknowledged is lost, none is invented. */
+void steps_expect_watermark(const char *who, uint64_t watermark, const struct object *o,
+                            bool rotten_slot);
+/* Each segment is listed or not, as it stands; of an edit under way all took effect or
+ * nothing (outcome, by its number); what is listed keeps its promises. Returns how many
+ * files the listed ones have. */
+size_t expect_segments(struct tamis_snapshot *snapshot, const struct promises *p,
+                       const struct look *look, enum outcome outcome[MODEL_EDITS]);
+/* Files that listed segments have: their own, packs, tombstones, lists. */
+size_t count_listed_files(struct tamis_snapshot *snapshot);
+/* Files in a store's filters/. */
+size_t count_filter_files(const char *store);
+
+/* ---- check.c ---- */
+
 /* Whole files; then promises are settled by what is found. Returns how many files the
  * store's list names. The player has the store open, or has none. */
 size_t steps_expect(struct player *p, const struct look *look);

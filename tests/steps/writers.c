@@ -62,8 +62,7 @@ int run_lone(struct player *p, const struct step *s)
 static void expect_resumed(struct player *p, struct object *o, size_t i)
 {
     uint64_t watermark = tamis_writer_watermark(p->writer[i]);
-    struct promised_filter promised = {.watermark = o->watermark, .asked = o->asked};
-    expect_watermark("the writer", watermark, &promised);
+    steps_expect_watermark("the writer", watermark, o, false);
     o->watermark = (uint32_t)watermark; /* it has been opened anew: it is durable */
 }
 
