@@ -705,10 +705,11 @@ static int run_count(struct player *p, const struct step *s)
 static int run_hold(struct player *p, const struct step *s)
 {
     (void)s;
+    struct tamis_snapshot *now = snapshot_now(p);
     steps_expect_held(p);
     if (p->held)
-        release(p->held);
-    p->held = snapshot_now(p);
+        release(p->held); /* the last one that has its files, perhaps */
+    p->held = now;
     if (!p->promised_then)
         p->promised_then = malloc(sizeof *p->promised_then);
     if (!p->promised_then)
