@@ -14,8 +14,6 @@
 
 #include "tests/steps/steps.h"
 
-enum { N_ADDERS = 2 };
-
 struct template
 {
     const char *name;
@@ -39,8 +37,6 @@ struct shared {
     struct promises promises;
     struct player player;               /* `at` and `done` are for the next process */
     _Atomic uint32_t done[MAX_OBJECTS]; /* of a growing filter's log: adds returned */
-    _Atomic uint32_t added[N_ADDERS];   /* the same of threads beside */
-    _Atomic uint32_t threaded;          /* 1 + the object to which they have added */
     bool cut_opening;                   /* one has died before the store was open */
     _Atomic bool is_settling; /* an edit has returned, promises have not changed */
     _Atomic uint64_t n_calls, n_ticks; /* of this process; ticks: adds as well */
@@ -63,8 +59,6 @@ void live_prelude(const struct life *l);
 void live(const struct life *l, const struct death *d);
 /* While other threads add n keys, if there are any: no longer than they do. */
 void await_adders(uint64_t n, uint64_t patience);
-/* Nothing that an adder has added is ABSENT. */
-void expect_added(struct player *p);
 
 /* Whenever a byte comes, it looks at everything and answers by one. */
 void witness(const struct life *l, int asked);

@@ -13,110 +13,20 @@
 
 /* ---- threads beside ---- */
 
-/* Their keys are no part of a log: bit 31, then the thread, then the position. */
-static struct {
-    pthread_t thread[N_ADDERS];
-    struct tamis_writer *w;
-    _Atomic bool stop;
-    _Atomic uint32_t n_running;
-    bool run;
-} adders;
-
-static uint32_t number_of_added(uint32_t adder, uint32_t position)
+static void has_added(void)
 {
-    return UINT32_C(1) << 31 | adder << 28 | position;
-}
-
-static void *add(void *arg)
-{
-    enum { MOST = 4000, PAUSE = 64 };
-    _Atomic uint32_t *added = arg;
-    uint8_t bytes[8];
-    for (uint32_t i = 0; i < MOST && !atomic_load(&adders.stop); i++) {
-        uint32_t number = number_of_added((uint32_t)(added - shared->added), *added);
-        struct tamis_key key = key_number(number, bytes);
-        int rc = tamis_writer_add_hashes(adders.w, key.tag, &key.hash, 1);
-        if (rc == TAMIS_ERR_SEALED)
-            break;
-        if (rc)
-            broken_steps("a thread adds: %s", tamis_strerror(rc));
-        atomic_fetch_add(added, 1);
-        shared->n_added++;
-        tick();
-        if (i % PAUSE == 0)
-            sched_yield();
-    }
-    atomic_fetch_sub(&adders.n_running, 1);
-    return NULL;
+    shared->n_added++;
+    tick();
 }
 
 void await_adders(uint64_t n, uint64_t patience)
 {
     uint64_t goal = shared->n_added + n;
-    while (patience-- && adders.n_running && shared->n_added < goal)
+    while (patience-- && helpers_running && shared->n_added < goal)
         sched_yield();
 }
 
-static int unthread(void)
-{
-    atomic_store(&adders.stop, true);
-    for (size_t i = 0; i < N_ADDERS && adders.run; i++)
-        pthread_join(adders.thread[i], NULL);
-    adders.run = false;
-    return 0;
-}
-
-static int thread(struct player *p, const struct step *s)
-{
-    size_t i = number_of(p, first_object(p, s));
-    if (!p->writer[i] && run_writer(p, s) != 0)
-        return 1;
-    if (adders.run || !p->writer[i])
-        return 0;
-    adders.w = p->writer[i];
-    adders.run = true;
-    atomic_store(&adders.stop, false);
-    atomic_store(&adders.n_running, N_ADDERS);
-    atomic_store(&shared->threaded, (uint32_t)i + 1);
-    for (i = 0; i < N_ADDERS; i++)
-        if (pthread_create(&adders.thread[i], NULL, add, &shared->added[i]) != 0)
-            model_broken("no thread");
-    return 0;
-}
-
-static bool key_of_adder(const void *ctx, uint64_t i, struct tamis_key *out)
-{
-    static _Thread_local uint8_t bytes[8];
-    *out = key_number(number_of_added(*(const uint32_t *)ctx, (uint32_t)i), bytes);
-    return true;
-}
-
-void expect_added(struct player *p)
-{
-    uint32_t n[N_ADDERS], object = shared->threaded;
-    struct tamis_filter *f;
-    char path[2 * STEPS_PATH_BYTES];
-    if (!object)
-        return;
-    for (uint32_t i = 0; i < N_ADDERS; i++)
-        n[i] = shared->added[i];
-    path_of_object(p, &p->p->object[object - 1], path);
-    if (TRY(p, tamis_filter_open(path, NULL, &f, &p->diag)) != 0)
-        return;
-    for (uint32_t i = 0; i < N_ADDERS; i++)
-        expect_keys("beside", f, &(struct promised_keys){key_of_adder, &i, n[i]},
-                    false);
-    tamis_filter_close(f);
-}
-
 /* ---- playing ---- */
-
-static int own_word(struct player *p, const struct step *s)
-{
-    return strcmp(s->word->text, "thread") == 0     ? thread(p, s)
-           : strcmp(s->word->text, "unthread") == 0 ? unthread()
-                                                    : 0;
-}
 
 static void returned(struct player *p, int rc, int expected, const char *call)
 {
@@ -147,9 +57,10 @@ static struct player *come_to_life(const struct life *l)
                          .rng = l->rng,
                          .returned = returned,
                          .event = event,
-                         .own = own_word,
+                         .own = helpers_word,
                          .at = dead.at};
     memcpy(p->done, dead.done, sizeof p->done);
+    helper_has_added = has_added;
     return p;
 }
 
@@ -176,7 +87,6 @@ static void expect_all(struct player *p)
     steps_expect_kept(p, &look);
     steps_expect(p, &look);
     steps_expect_copy(p, &look);
-    expect_added(p);
 }
 
 /* Not before a repair: what it must report is in the script. */
@@ -217,7 +127,7 @@ void live(const struct life *l, const struct death *d)
         go_on(l, p);
     p->at = resume_at(l, p->at);
     play(p, &l->script);
-    unthread();
+    helpers_stop();
     trap_off();
     expect_all(p);
     p->lenient = shared->cut_opening;
@@ -277,7 +187,6 @@ static void look(struct player *p)
     if (p->store && TRY(p, tamis_edit_begin(p->store, NULL, &e, &p->diag)) == 0)
         TRY(p, tamis_edit_commit(e, &p->diag));
     steps_expect(p, &look);
-    expect_added(p);
 }
 
 void witness(const struct life *l, int asked)

@@ -91,9 +91,10 @@ void player_begin(struct player *p, struct promises *promises, const char *dir)
     p->p = promises;
     p->dir = dir;
     p->returned = returned;
-    /* The second thread adds again what was not committed. */
+    /* Threads beside add again what was not committed. */
     for (size_t i = 0; i < promises->n_objects; i++)
-        promises->object[i].n_helping = promises->object[i].n_helped;
+        memcpy(promises->object[i].n_helping, promises->object[i].n_helped,
+               sizeof promises->object[i].n_helping);
     player = p;
 }
 

@@ -37,10 +37,16 @@ struct promised_keys promised_keys_of(struct keyset *k, const struct object *o,
     return keys;
 }
 
+struct second {
+    const struct object *object;
+    uint32_t helper;
+};
+
 static bool key_of_second(const void *ctx, uint64_t i, struct tamis_key *out)
 {
     static _Thread_local uint8_t bytes[8];
-    *out = key_of_helper(ctx, (uint32_t)i, bytes);
+    const struct second *s = ctx;
+    *out = key_of_helper(s->object, s->helper, (uint32_t)i, bytes);
     return true;
 }
 
@@ -211,11 +217,15 @@ void steps_expect_filter(const char *who, struct tamis_filter *f,
 {
     struct keyset k = o->keys;
     struct promised_keys keys = promised_keys_of(&k, o, look);
-    struct promised_keys more = {key_of_second, o, o->grows ? o->n_helped : 0};
     bool damaged = is_damaged(o, look) || o->lost_page;
     bool sealed = !o->grows || expect_growing(who, f, o, look, &keys);
+    const uint32_t *n_more = look->cache ? o->n_helping : o->n_helped;
     expect_keys(who, f, &keys, damaged);
-    expect_keys(who, f, &more, damaged);
+    for (uint32_t i = 0; i < HELPERS && o->grows; i++) {
+        const struct second second = {o, i};
+        const struct promised_keys more = {key_of_second, &second, n_more[i]};
+        expect_keys(who, f, &more, damaged);
+    }
     expect_whole(who, f, o, look, sealed);
     if (!damaged)
         expect_strangers(who, f, STRANGERS);

@@ -8,6 +8,7 @@
  *               what was acknowledged
  *   words.c     the words of the language: edits, packs, repair, questions
  *   writers.c   words of writers and of the engine's own files
+ *   threads.c   threads that add meanwhile
  *   asks.c      words that ask, and of single files
  *   damage.c    words that hurt: files that rot, go, or are too many
  *   harness.c   files, processes and options of programs that break something
@@ -19,6 +20,7 @@
 #ifndef TAMIS_TESTS_STEPS_H
 #define TAMIS_TESTS_STEPS_H
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "lib/tamis.h"
@@ -84,7 +86,9 @@ enum outcome { EDIT_UNKNOWN, EDIT_UNDONE, EDIT_DONE };
 
 enum { MAX_OBJECTS = 64, MAX_RANGES = 6, MAX_KEPT = 24 };
 
-/* Keys are numbers. */
+/* Keys are numbers. Threads beside have logs of their own, behind that of the filter.
+ */
+enum { HELPERS = 2, HELPER_KEYS = 30000, HELPER_MOST = 4900 };
 struct keyset {
     struct {
         uint32_t from, n;
@@ -111,9 +115,8 @@ struct object {
     /* A growing filter's keys are a log, of which so many were added. */
     uint32_t n_added, n_done, watermark, asked,
         stages; /* n_done: their adds returned */
-    /* Of a second thread, from HELPER_KEYS on: adds that returned; acknowledged ones.
-     */
-    uint32_t n_helping, n_helped;
+    /* Of threads beside: adds that returned; acknowledged ones. */
+    uint32_t n_helping[HELPERS], n_helped[HELPERS];
     enum standing seal;
     bool sealed;        /* found so, acknowledged or not */
     uint32_t in_backup; /* 1 + the watermark that a backup must have; 0: not in it */
@@ -156,8 +159,8 @@ void promises_lose_catalog(struct promises *p);
 const char *name_in_store(const char *name);
 #define NAME_OF(o) name_in_store((o)->name), strlen(name_in_store((o)->name))
 struct tamis_key key_number(uint32_t number, uint8_t bytes[8]);
-enum { HELPER_KEYS = 30000 };
-struct tamis_key key_of_helper(const struct object *o, uint32_t i, uint8_t bytes[8]);
+struct tamis_key key_of_helper(const struct object *o, uint32_t helper, uint32_t i,
+                               uint8_t bytes[8]);
 struct tamis_domain steps_domain(void);
 
 /* ---- play.c ---- */
@@ -209,6 +212,14 @@ __attribute__((format(printf, 2, 3))) void play_text(struct player *p,
                                                      const char *format, ...);
 /* Closes what is open, as an engine that ends; or as one that was killed. */
 void player_end(struct player *p);
+
+/* ---- threads.c ---- */
+/* Plays "thread NAME", whose threads add while the player goes on, or "unthread". */
+int helpers_word(struct player *p, const struct step *s);
+void helpers_stop(void);
+extern atomic_uint helpers_running;
+extern uint32_t helpers_most;          /* adds of each, about */
+extern void (*helper_has_added)(void); /* the harness's, or NULL */
 
 /* Inside of calls of the library: for faults, which strike only there. */
 extern _Thread_local int in_lib;

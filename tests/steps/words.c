@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void broken_steps(const char *format, ...)
@@ -208,7 +209,8 @@ static void note_put(struct player *p, struct object *o, const struct keyset *ke
     o->grows = grows;
     o->keys = *keys;
     o->n_added = o->n_done = o->watermark = o->asked = o->stages = 0;
-    o->n_helping = o->n_helped = 0;
+    memset(o->n_helping, 0, sizeof o->n_helping);
+    memset(o->n_helped, 0, sizeof o->n_helped);
     o->seal = NOT_THERE;
     o->sealed = false;
     o->worth = GOOD;

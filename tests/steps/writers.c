@@ -227,11 +227,13 @@ int run_commit(struct player *p, const struct step *s)
         return !is_sealed(o);
     uint32_t watermark = o->n_done;
     o->asked = watermark > o->asked ? watermark : o->asked;
-    uint32_t n_helped = __atomic_load_n(&o->n_helping, __ATOMIC_SEQ_CST);
+    uint32_t n_helped[HELPERS];
+    for (size_t i = 0; i < HELPERS; i++)
+        n_helped[i] = __atomic_load_n(&o->n_helping[i], __ATOMIC_SEQ_CST);
     int rc = TRY(p, tamis_writer_commit(w, watermark, &p->diag));
     if (rc == 0) {
         o->watermark = watermark;
-        o->n_helped = n_helped;
+        memcpy(o->n_helped, n_helped, sizeof n_helped);
         expect_fresh_stages(p, number_of(p, o));
     }
     expect_seen(p, o);
@@ -254,7 +256,7 @@ int run_seal(struct player *p, const struct step *s)
         if (!p->lenient && o->worth == GOOD && n_damaged != (o->lost_page != 0))
             broken_steps("sealed, %llu pages damaged", (unsigned long long)n_damaged);
         o->watermark = watermark;
-        o->n_helped = o->n_helping;
+        memcpy(o->n_helped, o->n_helping, sizeof o->n_helped);
         o->seal = THERE;
         o->sealed = true;
         expect_fresh_stages(p, number_of(p, o));
