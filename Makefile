@@ -141,7 +141,7 @@ $B/tests/unit/%.o $B/tests/support/shop/%.o: BASE := $(subst -O2,-Og,$(BASE))
 $(TEST_SRC:%.c=$B/%.o) $(call obj,$(wildcard tests/support/shop/*.c)): | deps-test
 $B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 # A call within one object cannot be wrapped.
-OF_OBJECTS := test_builder_check test_builder_check_hashes
+OF_OBJECTS := test_builder_check
 $(OF_OBJECTS:%=$B/tests/%): TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
 # Loops over inline probes, for each processor that a caller's compiler may be told.
 INLINE_OBJ := $(patsubst %,$B/tests/support/inline/%.o,plain avx2 avx512)
@@ -150,6 +150,7 @@ $B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
 $B/tests/support/inline/avx512.o: BASE += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2
 endif
 $B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: $(INLINE_OBJ)
+$B/tests/test_property: $(call obj,$(wildcard tests/steps/*.c tests/model/*.c))
 define unit_test
 $B/tests/$(notdir $1): $B/$1.o $2 | deps-test
 	$$(call say,LD,$$@)
@@ -237,11 +238,11 @@ check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-ch
 # The longest first, so that none is left alone at the end.
 LONGEST := test_packs_alike test_store_wide test_list_pages test_error_rates test_open test_pack \
            test_store_few test_builder_check test_plan_store test_writer_threads test_sealed_damage \
-           store/replace output/picture store/pack_refused size/plan_store store/grow output/json \
+           output/picture store/pack_refused size/plan_store store/grow output/json \
            store/meanwhile input/keys damage/signals
 longest_first = $(filter $1,$(LONGEST)) $(filter-out $(LONGEST),$1)
 
-check-long: deps-test deps-powercut deps-devices deps-arch deps-mutants deps-check-leveldb deps-rocksdb
+check-long: deps-test deps-powercut deps-arch deps-mutants deps-check-leveldb deps-rocksdb
 	@tests/check_long.sh
 
 # Some tests hold what these write against the files in tests/golden.
@@ -259,9 +260,8 @@ unit: $(patsubst %,$B/tests/%,$(or $(TEST),$(call longest_first,$(notdir $(TESTS
 
 # Programs that do more with TAMIS_TEST_LONG=1.
 LONG_TESTS := test_blocks test_error_rates test_estimate test_list_pages test_pack \
-              test_packs_alike test_plan_store test_process_killed test_property \
-              test_property_store test_sealed_damage test_store_copy test_store_pack \
-              test_store_wide test_writer_threads
+              test_packs_alike test_plan_store test_property test_sealed_damage \
+              test_store_copy test_store_pack test_store_wide test_writer_threads
 unit-long: $(LONG_TESTS:%=$B/tests/%)
 	@TAMIS_TEST_LONG=1 tests/unit.sh $^
 
@@ -273,22 +273,21 @@ unit-again: $(patsubst %,$B/tests/%,$(call longest_first,$(filter-out $(STATISTI
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
-            test_process test_process_killed test_store_backup_meanwhile \
+            test_process test_store_backup_meanwhile \
             test_store_prepare test_partition test_builder_check test_pack_threads \
             test_store_pack_threads test_store_many_at_once test_store_stats_threads \
-            test_never_waits \
-            test_interrupted_probes test_settle test_store_replaced test_store_names \
-            test_store_looks test_builder_check_hashes test_interleavings_floors \
+            test_never_waits test_settle test_store_replaced test_store_names \
+            test_store_looks test_interleavings_floors \
             test_interleavings_growth test_interleavings_alone test_interleavings_quick \
             test_alone test_store_balance
 unit-threads: $(patsubst %,$B/tests/%,$(call longest_first,$(THREADED)))
 	@tests/unit.sh $^
 
 # Tests that probe and add, for a kernel that this machine would not choose: KERNEL=name.
-PROBING := test_batch test_builder test_builder_keys test_builder_check \
-           test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
-           test_refresh test_writer_threads test_store_many test_blocks test_packs_alike \
-           test_packs_lanes test_store_few test_alone test_quick
+PROBING := test_batch test_builder test_builder_check test_partition \
+           test_sealed_damage test_open_damage test_refresh test_writer_threads \
+           test_store_many test_blocks test_packs_alike test_packs_lanes test_store_few \
+           test_alone test_quick
 unit-kernel: $(patsubst %,$B/tests/%,$(call longest_first,$(PROBING)))
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

@@ -4,7 +4,6 @@
 #include "checksum.h"
 #include "integrity.h"
 #include "list.h"
-#include "magic.h"
 #include "pack.h"
 #include "ribbon.h"
 

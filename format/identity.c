@@ -2,7 +2,6 @@
 #include "identity.h"
 #include "checksum.h"
 #include "hash.h"
-#include "magic.h"
 
 _Static_assert(sizeof(struct identity_disk) == IDENTITY_BYTES, "SPEC.md section 5");
 

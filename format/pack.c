@@ -2,7 +2,6 @@
  * order. */
 #include "pack.h"
 #include "checksum.h"
-#include "magic.h"
 
 _Static_assert(sizeof(struct band_disk) == BAND_BYTES, "SPEC.md section 17.1");
 _Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES, "SPEC.md section 17.2");

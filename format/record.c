@@ -3,7 +3,6 @@
 #include "record.h"
 #include "checksum.h"
 #include "hash.h"
-#include "magic.h"
 #include "pack.h"
 
 _Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");

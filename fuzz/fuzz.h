@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/model/model.h"
-#include "tests/support/internals.h"
+#include "tests/steps/steps.h"
 #include "tests/unit/format/spec_fields.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -28,18 +27,6 @@ _Noreturn void fuzz_broken(const char *file, int line, const char *condition);
 
 /* ==== support.c ==== */
 
-/* splitmix64; the state is the seed. */
-uint64_t rng_u64(uint64_t *state);
-uint64_t rng_below(uint64_t *state, uint64_t n);
-
-/* An input, read from the front; zeros once it is used up. */
-struct input {
-    const uint8_t *p;
-    size_t n;
-};
-uint8_t input_u8(struct input *in);
-uint64_t input_u64(struct input *in);
-
 /* From now on syncs do nothing, no file grows beyond FUZZ_MAX_FILE, and names, UUIDs
  * and times are the same in every run after fuzz_restart(). */
 #define FUZZ_MAX_FILE (UINT64_C(8) << 20)
@@ -47,9 +34,6 @@ void fuzz_calm_io(void);
 void fuzz_restart(void);
 /* A directory of this process in memory, removed at exit. */
 const char *fuzz_dir(void);
-/* Removes everything in a directory, and the directory. */
-void fuzz_remove(const char *path);
-
 /* A file in memory that holds these bytes; the same descriptor each time, and its path,
  * for calls that open files themselves. */
 int memory_file(const void *bytes, size_t n);
@@ -57,27 +41,10 @@ const char *memory_path(void);
 
 /* ==== stores.c: stores as bytes ==== */
 
-void read_whole_file(const char *path, uint8_t **bytes, size_t *n);
-void write_whole_file(const char *path, const void *bytes, size_t n);
-
-enum { MAX_SAVED = 128 };
-struct saved_file {
-    char name[64]; /* within the store */
-    uint8_t *bytes;
-    size_t n;
-};
-struct saved_store {
-    struct saved_file files[MAX_SAVED];
-    size_t n;
-};
-/* Keeps the catalog and all files in filters/ of a store that nobody has open. */
-void save_store(struct saved_store *s, const char *store);
-void forget_store(struct saved_store *s);
-/* Other files that are there stay. */
-void put_back_store(const struct saved_store *s, const char *store);
-void put_back_file(const struct saved_file *f, const char *store);
+/* Keeps the files of a store that nobody has open, but for locks. */
+void save_store(struct saved_tree *s, const char *store);
 /* The first file with this in its name, or NULL. */
-struct saved_file *saved_named(struct saved_store *s, const char *part);
+const struct saved_file *saved_named(const struct saved_tree *s, const char *part);
 
 /* A name of the catalog and its value. */
 struct item {
@@ -86,6 +53,13 @@ struct item {
 };
 void write_records(const char *store, const struct item *items, size_t n);
 void read_record(const char *store, const char *name, struct record *out);
+
+/* ==== second readers of SPEC.md ==== */
+
+__extension__ typedef unsigned __int128 wide;
+/* n bytes, the lowest first; as a double. */
+uint64_t get_number(const uint8_t *p, size_t n);
+double get_real(const uint8_t *p);
 
 /* ==== mutate.c: hostile values, and checksums that let them pass ==== */
 

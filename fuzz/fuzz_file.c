@@ -51,7 +51,7 @@ static void check_answers(struct tamis_filter *f, uint64_t *rng)
     size_t n_absent = 0;
     tag = tamis_filter_domain(f).tag;
     for (size_t i = 0; i < N_HASHES; i++)
-        hashes[i] = i < 8 ? (i % 2 ? UINT64_MAX : 0) >> (i * 7) : rng_u64(rng);
+        hashes[i] = i < 8 ? (i % 2 ? UINT64_MAX : 0) >> (i * 7) : draw(rng);
     for (int k = 0; k < 2; k++)
         n_absent = tamis_filter_probe_batch(f, tag, hashes, N_HASHES, absent[k], NULL);
     MUST(memcmp(absent[0], absent[1], sizeof absent[0]) == 0);
@@ -125,7 +125,7 @@ static void write_it(bool seal, uint64_t *rng)
     if (err)
         return;
     for (size_t i = 0; i < 200; i++)
-        hashes[i] = rng_u64(rng);
+        hashes[i] = draw(rng);
     MUST(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, 200) == 0);
     MUST(still_there(hashes, 200));
     MUST(tamis_writer_info(w, &info) == 0);
@@ -196,20 +196,20 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
     uint64_t rng = seed;
     if (n < CONTROL + IDENTITY_BYTES)
         return LLVMFuzzerMutate(data, n, max);
-    if (rng_below(&rng, 3) == 0)
-        data[rng_below(&rng, CONTROL)] = (uint8_t)rng_u64(&rng);
+    if (draw_below(&rng, 3) == 0)
+        data[draw_below(&rng, CONTROL)] = (uint8_t)draw(&rng);
     uint8_t *file = data + CONTROL;
     size_t n_file = n - CONTROL;
-    switch (rng_below(&rng, 8)) {
+    switch (draw_below(&rng, 8)) {
     case 0: /* one page, or what is left of it */
         if (n_file > PAGE_BYTES) {
-            uint64_t page = rng_below(&rng, n_file / PAGE_BYTES);
+            uint64_t page = draw_below(&rng, n_file / PAGE_BYTES);
             LLVMFuzzerMutate(file + page * PAGE_BYTES, PAGE_BYTES, PAGE_BYTES);
         }
         break;
     case 1: /* cut, or grown by zeros */
-        n_file = rng_below(&rng, 2) ? rng_below(&rng, n_file + 1) & ~(size_t)511
-                                    : n_file + PAGE_BYTES;
+        n_file = draw_below(&rng, 2) ? draw_below(&rng, n_file + 1) & ~(size_t)511
+                                     : n_file + PAGE_BYTES;
         if (n_file > max - CONTROL)
             n_file = max - CONTROL;
         if (n_file + CONTROL > n)
@@ -220,11 +220,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
         break;
     }
     if (n_file >= IDENTITY_BYTES) {
-        if (rng_below(&rng, 4))
+        if (draw_below(&rng, 4))
             reseal_floors(file, n_file);
-        if (rng_below(&rng, 4))
+        if (draw_below(&rng, 4))
             reseal_digests(file, n_file);
-        if (rng_below(&rng, 16))
+        if (draw_below(&rng, 16))
             reseal_header(file, n_file);
     }
     return CONTROL + n_file;

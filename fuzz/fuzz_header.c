@@ -9,64 +9,40 @@
 
 #include <xxhash.h>
 
-__extension__ typedef unsigned __int128 wide;
-
-static uint64_t get(const uint8_t *p, int n)
-{
-    uint64_t v = 0;
-    while (n-- > 0)
-        v = v << 8 | p[n];
-    return v;
-}
-
-static double real(const uint8_t *p)
-{
-    uint64_t bits = get(p, 8);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-static bool zeros(const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (p[i])
-            return false;
-    return true;
-}
-
 static bool sum_right(const uint8_t *p, size_t n)
 {
-    return get(p + n - 8, 8) == XXH3_64bits(p, n - 8);
+    return get_number(p + n - 8, 8) == XXH3_64bits(p, n - 8);
 }
 
 /* ---- §8.1, in no order ---- */
 
 static bool growth_by_spec(const uint8_t *p)
 {
-    uint64_t rule = get(p + 76, 2), pages = get(p + 12, 4), n0 = get(p + 112, 8);
-    double s = real(p + 96), r = real(p + 104);
+    uint64_t rule = get_number(p + 76, 2), pages = get_number(p + 12, 4),
+             n0 = get_number(p + 112, 8);
+    double s = get_real(p + 96), r = get_real(p + 104);
     if (rule == 0)
-        return (pages == 1 || pages == 3) && zeros(p + 96, 24);
+        return (pages == 1 || pages == 3) && all_zero(p + 96, 24);
     return rule == 1 && pages == 3 && s >= 1.25 && s <= 16 && r >= 0.5 && r <= 0.95 &&
            n0 >= 1 && n0 <= UINT64_C(1) << 32;
 }
 
 static bool identity_by_spec(const uint8_t *p, size_t n)
 {
-    if (n < 2048 || memcmp(p, "\x89TMF\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
-        !sum_right(p, 2048))
+    if (n < 2048 || memcmp(p, "\x89TMF\r\n\x1a\n", 8) != 0 ||
+        get_number(p + 8, 2) != 1 || !sum_right(p, 2048))
         return false;
-    bool features = get(p + 16, 8) || get(p + 24, 8);
-    size_t name = (size_t)get(p + 78, 2);
-    double error = real(p + 88);
-    bool pack = get(p + 72, 2) == 2;
-    if (pack && (get(p + 12, 4) != 1 || get(p + 76, 2) != 0 || name != 0))
+    bool features = get_number(p + 16, 8) || get_number(p + 24, 8);
+    size_t name = (size_t)get_number(p + 78, 2);
+    double error = get_real(p + 88);
+    bool pack = get_number(p + 72, 2) == 2;
+    if (pack && (get_number(p + 12, 4) != 1 || get_number(p + 76, 2) != 0 || name != 0))
         return false;
-    return get(p + 32, 8) == 0 && !zeros(p + 40, 16) && (pack || get(p + 72, 2) == 1) &&
-           get(p + 74, 2) == 1 && error >= 1e-8 && error <= 0.5 && name <= 255 &&
-           !memchr(p + 128, 0, name) && zeros(p + 128 + name, 256 - name) &&
-           (features || zeros(p + 384, 512 + 1144)) && growth_by_spec(p);
+    return get_number(p + 32, 8) == 0 && !all_zero(p + 40, 16) &&
+           (pack || get_number(p + 72, 2) == 1) && get_number(p + 74, 2) == 1 &&
+           error >= 1e-8 && error <= 0.5 && name <= 255 && !memchr(p + 128, 0, name) &&
+           all_zero(p + 128 + name, 256 - name) &&
+           (features || all_zero(p + 384, 512 + 1144)) && growth_by_spec(p);
 }
 
 /* ---- §8.2, §8.3 ---- */
@@ -100,41 +76,41 @@ static wide digests_by_spec(wide pages)
 
 static bool blocks_by_spec(const uint8_t *p, bool features)
 {
-    wide n_blocks = get(p + 80, 8), length = get(p + 8, 8);
-    return get(p + 64, 2) == 1 && n_blocks >= 64 && n_blocks <= (wide)1 << 32 &&
+    wide n_blocks = get_number(p + 80, 8), length = get_number(p + 8, 8);
+    return get_number(p + 64, 2) == 1 && n_blocks >= 64 && n_blocks <= (wide)1 << 32 &&
            n_blocks % 64 == 0 && p[96] >= 1 && p[96] <= 4 && p[97] >= 1 && p[97] <= 8 &&
-           length == p[96] * n_blocks * 64 && get(p + 88, 8) <= 8 * length &&
-           (features || zeros(p + 98, 30));
+           length == p[96] * n_blocks * 64 && get_number(p + 88, 8) <= 8 * length &&
+           (features || all_zero(p + 98, 30));
 }
 
 /* §17.3: descriptor i of a pack, whose first one is `rows`. */
 static bool pack_stage_by_spec(const uint8_t *p, size_t i, const uint8_t *rows,
                                bool features)
 {
-    uint64_t bands = get(rows + 80, 4), columns = get(rows + 84, 4);
-    uint64_t length = get(p + 8, 8), used = get(p + 80, 8),
+    uint64_t bands = get_number(rows + 80, 4), columns = get_number(rows + 84, 4);
+    uint64_t length = get_number(p + 8, 8), used = get_number(p + 80, 8),
              n = i == 1 ? bands : columns;
     if (i == 0)
-        return get(p + 64, 2) == 2 && bands >= 1 && bands <= 4096 && columns >= bands &&
-               columns <= 1048576 && length != 0 && length % 4096 == 0 &&
-               (features || zeros(p + 88, 40));
-    return get(p + 64, 2) == 6 && get(p + 92, 2) == i && get(p + 88, 4) == n &&
-           used % 8 == 0 && used >= n * (i == 1 ? 32 : 88) &&
-           used <= n * (i == 1 ? 32 : 400) && length == (used + 4095) / 4096 * 4096 &&
-           (features || zeros(p + 94, 34));
+        return get_number(p + 64, 2) == 2 && bands >= 1 && bands <= 4096 &&
+               columns >= bands && columns <= 1048576 && length != 0 &&
+               length % 4096 == 0 && (features || all_zero(p + 88, 40));
+    return get_number(p + 64, 2) == 6 && get_number(p + 92, 2) == i &&
+           get_number(p + 88, 4) == n && used % 8 == 0 &&
+           used >= n * (i == 1 ? 32 : 88) && used <= n * (i == 1 ? 32 : 400) &&
+           length == (used + 4095) / 4096 * 4096 && (features || all_zero(p + 94, 34));
 }
 
 static bool stage_by_spec(const uint8_t *p, bool sealed, bool digested, int slot,
                           bool features)
 {
-    wide length = get(p + 8, 8);
-    double error = real(p + 32);
-    uint64_t floors = get(p + 40, 8), digests = get(p + 48, 8);
-    return get(p, 8) % 4096 == 0 && get(p, 8) != 0 && error > 0 && error <= 1 &&
-           (features || zeros(p + 66, 14)) && floors % 4096 == 0 &&
+    wide length = get_number(p + 8, 8);
+    double error = get_real(p + 32);
+    uint64_t floors = get_number(p + 40, 8), digests = get_number(p + 48, 8);
+    return get_number(p, 8) % 4096 == 0 && get_number(p, 8) != 0 && error > 0 &&
+           error <= 1 && (features || all_zero(p + 66, 14)) && floors % 4096 == 0 &&
            (slot != 2 || !floors) && (sealed || floors) && digests % 4096 == 0 &&
            (digests != 0) == (digested && length > 4096) &&
-           (digested || !get(p + 56, 8));
+           (digested || !get_number(p + 56, 8));
 }
 
 static size_t areas_of(const uint8_t *slot, size_t header_bytes, struct area *areas)
@@ -143,8 +119,9 @@ static size_t areas_of(const uint8_t *slot, size_t header_bytes, struct area *ar
     areas[n++] = (struct area){0, header_bytes};
     for (size_t i = 0; i < slot[91]; i++) {
         const uint8_t *p = slot + 248 + 128 * i;
-        wide at = get(p, 8), length = get(p + 8, 8), pages = length / 4096;
-        wide floors = get(p + 40, 8), digests = get(p + 48, 8);
+        wide at = get_number(p, 8), length = get_number(p + 8, 8),
+             pages = length / 4096;
+        wide floors = get_number(p + 40, 8), digests = get_number(p + 48, 8);
         areas[n++] = (struct area){at, at + length};
         if (floors)
             areas[n++] = (struct area){floors, floors + floors_by_spec(pages)};
@@ -159,7 +136,7 @@ static bool areas_by_spec(const uint8_t *slot, size_t header_bytes)
     struct area areas[1 + 3 * 30];
     size_t n = areas_of(slot, header_bytes, areas);
     for (size_t i = 0; i < n; i++) {
-        if (areas[i].end > get(slot + 72, 8))
+        if (areas[i].end > get_number(slot + 72, 8))
             return false;
         for (size_t k = 0; k < i; k++)
             if (!(areas[i].end <= areas[k].begin || areas[k].end <= areas[i].begin))
@@ -171,17 +148,18 @@ static bool areas_by_spec(const uint8_t *slot, size_t header_bytes)
 static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
 {
     const uint8_t *p = header + slot_at[slot];
-    bool features = get(p + 32, 8) || get(p + 40, 8);
+    bool features = get_number(p + 32, 8) || get_number(p + 40, 8);
     bool sealed = p[89] == 2;
     size_t most = slot == 2 ? 14 : 30, n = p[91], end = 248 + 128 * n;
-    if (get(p + 48, 8) || !get(p + 24, 8) || !get(p + 80, 8) ||
-        (p[89] != 1 && !sealed) || ((slot == 2 || !get(header + 76, 2)) && !sealed) ||
-        p[90] > 1 || (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
-        !zeros(p + 96 + p[92], 64u - p[92]) || (p[93] && (sealed || p[93] >= n)) ||
-        (!features && (!zeros(p + 94, 2) || !zeros(p + 160, 88))) ||
-        get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
+    if (get_number(p + 48, 8) || !get_number(p + 24, 8) || !get_number(p + 80, 8) ||
+        (p[89] != 1 && !sealed) ||
+        ((slot == 2 || !get_number(header + 76, 2)) && !sealed) || p[90] > 1 ||
+        (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
+        !all_zero(p + 96 + p[92], 64u - p[92]) || (p[93] && (sealed || p[93] >= n)) ||
+        (!features && (!all_zero(p + 94, 2) || !all_zero(p + 160, 88))) ||
+        get_number(p + 72, 8) % 4096 || get_number(p + 72, 8) > available)
         return false;
-    bool pack = get(header + 72, 2) == 2;
+    bool pack = get_number(header + 72, 2) == 2;
     if (pack && n != 3)
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -191,21 +169,21 @@ static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
                    : blocks_by_spec(d, features)))
             return false;
     }
-    return zeros(p + end, slot_bytes[slot] - 8 - end) &&
+    return all_zero(p + end, slot_bytes[slot] - 8 - end) &&
            areas_by_spec(p, slot == 2 ? 4096 : 12288);
 }
 
 /* The slot that counts, or -1. */
 static int choice_by_spec(const uint8_t *header)
 {
-    if (get(header + 12, 4) == 1)
+    if (get_number(header + 12, 4) == 1)
         return whole_by_spec(header, 2) ? 2 : -1;
     bool a = whole_by_spec(header, 0), b = whole_by_spec(header, 1);
-    bool features = get(header + 16, 8) || get(header + 24, 8);
-    if ((!features && !zeros(header + 2048, 2048)) || (!a && !b))
+    bool features = get_number(header + 16, 8) || get_number(header + 24, 8);
+    if ((!features && !all_zero(header + 2048, 2048)) || (!a && !b))
         return -1;
     if (a && b)
-        return get(header + 8192 + 24, 8) > get(header + 4096 + 24, 8);
+        return get_number(header + 8192 + 24, 8) > get_number(header + 4096 + 24, 8);
     return a ? 0 : 1;
 }
 
@@ -247,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct slot_health health;
     if (n < 4)
         return 0;
-    uint64_t available = get(data, 4) * PAGE_BYTES;
+    uint64_t available = get_number(data, 4) * PAGE_BYTES;
     n = n - 4 < sizeof header ? n - 4 : sizeof header;
     memcpy(header, data + 4, n);
 
@@ -255,7 +233,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     MUST((v.code == VERDICT_OK) == identity_by_spec(header, n));
     if (v.code != VERDICT_OK) {
         check_verdict(v);
-        MUST(zeros((const uint8_t *)&id, sizeof id));
+        MUST(all_zero(&id, sizeof id));
         return 0;
     }
     check_identity(header, &id);
@@ -275,11 +253,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
 {
     uint64_t rng = seed;
-    if (n < 4 + IDENTITY_BYTES || rng_below(&rng, 8) == 0)
+    if (n < 4 + IDENTITY_BYTES || draw_below(&rng, 8) == 0)
         n = LLVMFuzzerMutate(data, n, max);
     else
         mutate_header(data + 4, n - 4, &rng);
-    if (n > 4 && rng_below(&rng, 16))
+    if (n > 4 && draw_below(&rng, 16))
         reseal_header(data + 4, n - 4);
     return n;
 }

@@ -160,8 +160,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 {
     uint64_t rng = seed;
     static const uint8_t marks[] = {'\n', 0, 0xFE, 'a', 'F', '0', 'g', '\r', 4, 0xFF};
-    if (rng_below(&rng, 2) || n < 3)
+    if (draw_below(&rng, 2) || n < 3)
         return LLVMFuzzerMutate(data, n, max);
-    data[2 + rng_below(&rng, n - 2)] = marks[rng_below(&rng, sizeof marks)];
+    data[2 + draw_below(&rng, n - 2)] = marks[draw_below(&rng, sizeof marks)];
     return n;
 }

@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (valid && p.n)
             check_found(page, &q, plain, list_max(hash_bits));
         for (uint64_t i = 0, rng = n; i < 64 && !valid; i++) {
-            uint64_t value = rng_u64(&rng) >> (64 - hash_bits);
+            uint64_t value = draw(&rng) >> (64 - hash_bits);
             check_one(page, &q, value,
                       kernel_list(kernel_at(0))->find(page, &q, value));
         }
@@ -97,10 +97,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 {
     static const uint8_t hurts[] = {0, 1, 7, 8, 9, 15, 16, 17, 62, 63, 64, 127, 255};
     uint64_t rng = seed;
-    if (n < 1 + sizeof(struct list_page_disk) || rng_below(&rng, 2))
+    if (n < 1 + sizeof(struct list_page_disk) || draw_below(&rng, 2))
         return LLVMFuzzerMutate(data, n, max);
-    size_t at = rng_below(&rng, 1 + sizeof(struct list_page_disk));
-    data[at] = rng_below(&rng, 2) ? hurts[rng_below(&rng, sizeof hurts)]
-                                  : (uint8_t)rng_u64(&rng);
+    size_t at = draw_below(&rng, 1 + sizeof(struct list_page_disk));
+    data[at] = draw_below(&rng, 2) ? hurts[draw_below(&rng, sizeof hurts)]
+                                   : (uint8_t)draw(&rng);
     return n;
 }

@@ -4,14 +4,15 @@
  * what is listed is what was put.
  *
  * Input: pairs of bytes, what to do and with what. */
-#include "fuzz/ops.h"
+#include "fuzz/fuzz.h"
 
 #include <stdarg.h>
+#include <unistd.h>
 
 enum { N_NAMES = 4, MOST_STEPS = 48 };
 
-struct player player;
-bool is_hurt;
+static struct player player;
+static bool is_hurt; /* a file was damaged: answers may be MAYBE for any reason */
 static struct promises promises;
 
 static const char *const names[N_NAMES] = {"a", "x/../y", "with\x01odd", "~n"};
@@ -35,6 +36,8 @@ static struct player *beside(void)
     return &p;
 }
 
+static void check_now(void);
+
 /* FUZZ_STEPS: the input in words. */
 static __attribute__((format(printf, 2, 3))) void run_in(struct player *p,
                                                          const char *format, ...)
@@ -51,7 +54,7 @@ static __attribute__((format(printf, 2, 3))) void run_in(struct player *p,
         check_now();
 }
 
-void check_now(void)
+static void check_now(void)
 {
     struct look look = {.cache = true, .any_damage = is_hurt};
     uint8_t bytes[8];
@@ -66,6 +69,174 @@ void check_now(void)
     MUST(tamis_snapshot_n_segments(s) ||
          tamis_snapshot_probe_all(s, &key, NULL, NULL) == TAMIS_MAYBE);
     tamis_snapshot_release(s);
+}
+
+/* ---- files put back over newer ones, and damaged ---- */
+
+static struct saved_tree then, now;
+static struct promises promised_then;
+
+/* What the files are while nobody has them open. */
+static const char *close_for_files(struct saved_tree *to)
+{
+    static char path[2 * STEPS_PATH_BYTES];
+    steps_expect_held(&player);
+    player_end(&player);
+    path_in_store(&player, "", path);
+    save_store(to, path);
+    return path;
+}
+
+static void close_store(void)
+{
+    tamis_store_close(player.store);
+    player.store = NULL;
+}
+
+static void put_back_catalog(const struct saved_tree *from, const char *store)
+{
+    char lock[2 * STEPS_PATH_BYTES];
+    path_in_store(&player, "catalog.lmdb-lock", lock);
+    file_put_back(saved_named(from, "catalog.lmdb"), store);
+    unlink(lock);
+}
+
+/* What this list does not have it cannot speak of. */
+static void ask_listed(struct tamis_snapshot *s, const struct promises *p)
+{
+    static struct promises listed;
+    size_t index;
+    listed = *p;
+    for (size_t i = 0; i < listed.n_objects; i++)
+        if (!find_segment(s, listed.object[i].name, &index))
+            listed.object[i].standing = NOT_THERE;
+    steps_ask(&player, s, &listed);
+}
+
+/* An older list over the files of today: no segment that it has lacks a key of then or
+ * of now. */
+static void old_catalog(void)
+{
+    struct tamis_snapshot *s;
+    if (!then.n)
+        return;
+    const char *store = close_for_files(&now);
+    put_back_catalog(&then, store);
+    play_text(&player, "open");
+    MUST(tamis_snapshot_current(player.store, &s, NULL) == 0);
+    ask_listed(s, &promised_then);
+    ask_listed(s, player.p);
+    tamis_snapshot_release(s);
+    close_store();
+    put_back_catalog(&now, store);
+    play_text(&player, "open");
+    check_now();
+}
+
+/* Packs and tombstones that have gone come back under their names, or old tombstones
+ * over the newer ones. But not for long: with an old catalog they would be the store of
+ * then, whole (SPEC.md 7.3, catalog put back). */
+static void old_packs(bool tombstones, bool sweep)
+{
+    char path[2 * STEPS_PATH_BYTES];
+    const char *store = close_for_files(&now);
+    for (size_t i = 0; i < then.n; i++) {
+        const struct saved_file *f = &then.files[i];
+        bool is_there = saved_named(&now, f->name) != NULL;
+        if (tombstones ? is_there && strstr(f->name, ".dead") : !is_there)
+            file_put_back(f, store);
+    }
+    play_text(&player, "open");
+    check_now();
+    if (tombstones && sweep) { /* as after a writer that died before it set them */
+        play_text(&player, "begin; abort");
+        return;
+    }
+    close_store();
+    for (size_t i = 0; i < then.n; i++) {
+        path_in_store(&player, then.files[i].name, path);
+        if (!saved_named(&now, then.files[i].name))
+            unlink(path);
+    }
+    tree_put_back(&now, store);
+    play_text(&player, "open");
+}
+
+/* ---- damage ---- */
+
+/* Bits of an open stage may be replaced unseen (SPEC.md 7.3): its file is left. */
+static bool grows(const char *name)
+{
+    struct tamis_snapshot *s;
+    struct tamis_segment_info info;
+    bool found = false;
+    MUST(tamis_snapshot_current(player.store, &s, NULL) == 0);
+    for (size_t i = 0; i < tamis_snapshot_n_segments(s); i++) {
+        MUST(tamis_snapshot_segment(s, i, &info) == 0);
+        found |= info.state == TAMIS_SEGMENT_GROWING && strcmp(info.file, name) == 0;
+    }
+    tamis_snapshot_release(s);
+    return found;
+}
+
+/* From now on any segment may be hurt: as if one that is never there were. */
+static void note_hurt(void)
+{
+    is_hurt = true;
+    promised_object(player.p, "hurt")->worth = ROTTEN;
+}
+
+static void damage(uint8_t what, uint8_t arg)
+{
+    uint64_t rng = arg;
+    const char *store = close_for_files(&now);
+    play_text(&player, "open");
+    for (size_t i = 1; i < now.n; i++) {
+        struct saved_file *f = &now.files[(arg + i) % now.n];
+        if (strncmp(f->name, "filters/", 8) != 0 || grows(f->name) || !f->n)
+            continue;
+        size_t at = draw_below(&rng, f->n), n = what & 8 ? 1 : PAGE_BYTES;
+        if (n > 1)
+            at -= at % PAGE_BYTES;
+        for (size_t k = at; k < f->n && k < at + n; k++)
+            f->bytes[k] = n > 1 ? 0 : (uint8_t)(f->bytes[k] ^ (1 + arg % 255));
+        close_store();
+        file_put_back(f, store);
+        note_hurt();
+        play_text(&player, "open");
+        break;
+    }
+    check_now();
+}
+
+static void step_files(uint8_t what, uint8_t arg)
+{
+    switch (what % 8) {
+    case 0:
+    case 1:
+        close_for_files(&then);
+        promised_then = *player.p;
+        play_text(&player, "open");
+        break;
+    case 2:
+    case 3:
+    case 4:
+        old_catalog();
+        break;
+    case 5:
+    case 6:
+        old_packs(what % 8 == 6, what & 8);
+        break;
+    default:
+        damage(what, arg);
+        break;
+    }
+}
+
+static void files_end(void)
+{
+    tree_forget(&then);
+    tree_forget(&now);
 }
 
 /* ---- steps ---- */
@@ -115,12 +286,12 @@ static void expect_refused(size_t i, bool sealed)
 static void reopen(void)
 {
     struct tamis_snapshot *held = player.held;
-    struct promises *then = player.promised_then;
+    struct promises *promised = player.promised_then;
     player.held = NULL;
     player.promised_then = NULL;
     player_end(&player);
     player.held = held;
-    player.promised_then = then;
+    player.promised_then = promised;
     run_in(&player, "open");
 }
 
@@ -238,7 +409,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     player_end(&player);
     char path[2 * STEPS_PATH_BYTES];
     path_in_store(&player, "", path);
-    fuzz_remove(path);
+    tree_remove(path);
     files_end();
     return 0;
 }
@@ -248,11 +419,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 {
     uint64_t rng = seed;
     n &= ~(size_t)1;
-    if (rng_below(&rng, 2) || n + 2 > max)
+    if (draw_below(&rng, 2) || n + 2 > max)
         return LLVMFuzzerMutate(data, n, max);
-    size_t at = rng_below(&rng, n / 2 + 1) * 2;
+    size_t at = draw_below(&rng, n / 2 + 1) * 2;
     memmove(data + at + 2, data + at, n - at);
-    data[at] = (uint8_t)rng_below(&rng, 192);
-    data[at + 1] = (uint8_t)rng_u64(&rng);
+    data[at] = (uint8_t)draw_below(&rng, 192);
+    data[at + 1] = (uint8_t)draw(&rng);
     return n + 2;
 }

@@ -108,7 +108,7 @@ static void ask_all(struct tamis_store *store, uint64_t *rng)
             expect_keys_of_segment(pack_segment(i), s, i, &keys, TAMIS_NO_REASON);
     }
     for (size_t k = 0; k < N_STRANGERS; k++) {
-        struct tamis_key key = tamis_key_of_hash(pack_domain()->tag, rng_u64(rng));
+        struct tamis_key key = tamis_key_of_hash(pack_domain()->tag, draw(rng));
         ask(s, &key, SIZE_MAX);
     }
     tamis_snapshot_release(s);
@@ -132,7 +132,7 @@ static int open_file(const char *path, enum tamis_check mode, uint64_t *rng)
         return rc;
     uint64_t tag = tamis_filter_domain(f).tag;
     for (size_t i = 0; i < N_STRANGERS + (size_t)N_OWN; i++) {
-        uint64_t hash = i < N_OWN ? pack_key(hurt.base, i, 0).hash : rng_u64(rng);
+        uint64_t hash = i < N_OWN ? pack_key(hurt.base, i, 0).hash : draw(rng);
         struct tamis_key key = tamis_key_of_hash(tag, hash);
         enum tamis_reason why;
         bool is_absent = tamis_filter_probe(f, &key, &why) == TAMIS_ABSENT;
@@ -242,7 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         read_file(path, todo / 32 % 4, &rng);
     work(&store, todo, &rng);
     tamis_store_close(store);
-    fuzz_remove(pack_store_path());
+    tree_remove(pack_store_path());
     return 0;
 }
 
@@ -250,20 +250,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
 {
     uint64_t rng = seed;
-    if (n < CONTROL || n + CHANGE_BYTES > max || rng_below(&rng, 3) == 0)
+    if (n < CONTROL || n + CHANGE_BYTES > max || draw_below(&rng, 3) == 0)
         return LLVMFuzzerMutate(data, n, max);
-    if (rng_below(&rng, 2))
-        data[1] = rng_below(&rng, 4) ? ALL_RIGHT : (uint8_t)rng_u64(&rng);
-    if (rng_below(&rng, 3) == 0)
-        data[2] = (uint8_t)rng_u64(&rng);
+    if (draw_below(&rng, 2))
+        data[1] = draw_below(&rng, 4) ? ALL_RIGHT : (uint8_t)draw(&rng);
+    if (draw_below(&rng, 3) == 0)
+        data[2] = (uint8_t)draw(&rng);
     size_t n_changes = (n - CONTROL) / CHANGE_BYTES;
     n = CONTROL + n_changes * CHANGE_BYTES;
-    if (n_changes == 0 || rng_below(&rng, 2))
+    if (n_changes == 0 || draw_below(&rng, 2))
         n_changes++, n += CHANGE_BYTES;
-    uint8_t *change = data + CONTROL + rng_below(&rng, n_changes) * CHANGE_BYTES;
+    uint8_t *change = data + CONTROL + draw_below(&rng, n_changes) * CHANGE_BYTES;
     if (n_changes * CHANGE_BYTES + CONTROL == n)
-        change = rng_below(&rng, 2) ? change : data + n - CHANGE_BYTES;
+        change = draw_below(&rng, 2) ? change : data + n - CHANGE_BYTES;
     for (size_t i = 0; i < CHANGE_BYTES; i++)
-        change[i] = (uint8_t)rng_u64(&rng);
+        change[i] = (uint8_t)draw(&rng);
     return n;
 }

@@ -5,41 +5,22 @@
 #include "fuzz/fuzz.h"
 #include "format/checksum.h"
 
-static uint64_t get(const uint8_t *p, int n)
-{
-    uint64_t v = 0;
-    while (n-- > 0)
-        v = v << 8 | p[n];
-    return v;
-}
-
-static bool zeros(const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (p[i])
-            return false;
-    return true;
-}
-
 static bool real_within(const uint8_t *p, double low, double high)
 {
-    uint64_t bits = get(p, 8);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v >= low && v <= high;
+    return get_real(p) >= low && get_real(p) <= high;
 }
 
 static bool meta_by_spec(const uint8_t *p, size_t n)
 {
-    if (n < 256 || memcmp(p, "\x89TMS\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
-        get(p + 248, 8) != XXH3_64bits(p, 248))
+    if (n < 256 || memcmp(p, "\x89TMS\r\n\x1a\n", 8) != 0 ||
+        get_number(p + 8, 2) != 1 || get_number(p + 248, 8) != XXH3_64bits(p, 248))
         return false;
-    bool features = get(p + 16, 8) || get(p + 24, 8);
-    return get(p + 32, 8) == 0 && get(p + 12, 2) == 1 && p[14] <= 1 && p[15] <= 1 &&
-           !zeros(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
+    bool features = get_number(p + 16, 8) || get_number(p + 24, 8);
+    return get_number(p + 32, 8) == 0 && get_number(p + 12, 2) == 1 && p[14] <= 1 &&
+           p[15] <= 1 && !all_zero(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
            real_within(p + 72, 1.25, 16) && real_within(p + 80, 0.5, 0.95) &&
-           get(p + 88, 8) >= 1 && get(p + 88, 8) <= UINT64_C(1) << 32 &&
-           (features || zeros(p + 104, 144));
+           get_number(p + 88, 8) >= 1 && get_number(p + 88, 8) <= UINT64_C(1) << 32 &&
+           (features || all_zero(p + 104, 144));
 }
 
 static bool in_order(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
@@ -54,24 +35,24 @@ static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
                            size_t name_bytes)
 {
     uint64_t seed = XXH3_64bits(name, name_bytes);
-    if (n < 248 || get(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
+    if (n < 248 || get_number(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
         return false;
-    uint64_t state = p[0], first = get(p + 4, 2), last = get(p + 6, 2);
+    uint64_t state = p[0], first = get_number(p + 4, 2), last = get_number(p + 6, 2);
     uint64_t most = p[2] ? 1024 : 0;
-    if (zeros(p + 184, 16)
-            ? !zeros(p + 200, 16)
-            : state != 3 || get(p + 208, 4) >= 4096 || get(p + 212, 4) >= 1048576)
+    if (all_zero(p + 184, 16) ? !all_zero(p + 200, 16)
+                              : state != 3 || get_number(p + 208, 4) >= 4096 ||
+                                    get_number(p + 212, 4) >= 1048576)
         return false;
-    if (zeros(p + 216, 16) ? get(p + 232, 8) != 0 : state != 3)
+    if (all_zero(p + 216, 16) ? get_number(p + 232, 8) != 0 : state != 3)
         return false;
     if (state == 1 ? p[1] != 0 : p[1] != 1 && p[1] != 3)
         return false;
-    return get(p + 24, 8) == 0 && state >= 1 && state <= 3 &&
-           zeros(p + 32, 16) == (state == 1) &&
-           (state == 1 || real_within(p + 80, 1e-8, 0.5)) && get(p + 104, 4) <= 30 &&
-           p[3] <= 64 && zeros(p + 120 + p[3], 64u - p[3]) && p[2] <= 1 &&
-           (!p[2] || state == 3) && first <= most && last <= most &&
-           n == 248 + first + last &&
+    return get_number(p + 24, 8) == 0 && state >= 1 && state <= 3 &&
+           all_zero(p + 32, 16) == (state == 1) &&
+           (state == 1 || real_within(p + 80, 1e-8, 0.5)) &&
+           get_number(p + 104, 4) <= 30 && p[3] <= 64 &&
+           all_zero(p + 120 + p[3], 64u - p[3]) && p[2] <= 1 && (!p[2] || state == 3) &&
+           first <= most && last <= most && n == 248 + first + last &&
            in_order(p + 240, (size_t)first, p + 240 + first, (size_t)last);
 }
 
@@ -81,7 +62,7 @@ static void check_meta(const uint8_t *p, size_t n)
     uint8_t again[META_BYTES];
     struct verdict v = meta_decode(p, n, &m);
     MUST((v.code == VERDICT_OK) == meta_by_spec(p, n));
-    MUST(v.code == VERDICT_OK || (v.field[0] && zeros((const uint8_t *)&m, sizeof m)));
+    MUST(v.code == VERDICT_OK || (v.field[0] && all_zero(&m, sizeof m)));
     if (v.code != VERDICT_OK || m.compat || m.ro_compat)
         return;
     meta_encode(&m, again);
@@ -95,7 +76,7 @@ static void check_record(const uint8_t *p, size_t n, const uint8_t *name,
     uint8_t again[RECORD_MAX_BYTES];
     struct verdict v = record_decode(p, n, name, name_bytes, &r);
     MUST((v.code == VERDICT_OK) == record_by_spec(p, n, name, name_bytes));
-    MUST(v.code == VERDICT_OK || (v.field[0] && zeros((const uint8_t *)&r, sizeof r)));
+    MUST(v.code == VERDICT_OK || (v.field[0] && all_zero(&r, sizeof r)));
     if (v.code != VERDICT_OK || r.compat || r.ro_compat)
         return;
     MUST(record_encode(&r, name, name_bytes, again) == n);
@@ -124,14 +105,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 /* A range's keys grow or shrink, and their lengths with them or not. */
 static size_t mutate_range(uint8_t *p, size_t n, size_t room, uint64_t *rng)
 {
-    size_t first = rng_below(rng, 3) ? rng_below(rng, 40) : 1023 + rng_below(rng, 3);
-    size_t last = rng_below(rng, 3) ? rng_below(rng, 40) : 1023 + rng_below(rng, 3);
+    size_t first = draw_below(rng, 3) ? draw_below(rng, 40) : 1023 + draw_below(rng, 3);
+    size_t last = draw_below(rng, 3) ? draw_below(rng, 40) : 1023 + draw_below(rng, 3);
     struct record_disk *d = (struct record_disk *)(void *)p;
     d->state = RECORD_SEALED;
     d->has_range = 1;
     d->first_bytes = le16_of((uint16_t)first);
     d->last_bytes = le16_of((uint16_t)last);
-    size_t want = RECORD_HEAD_BYTES + first + last + 8 + (rng_below(rng, 8) == 0);
+    size_t want = RECORD_HEAD_BYTES + first + last + 8 + (draw_below(rng, 8) == 0);
     if (want > room)
         return n;
     if (want > n)
@@ -144,19 +125,19 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
     uint64_t rng = seed;
     bool meta = n && data[0] == 'm';
     size_t at = n ? record_at(data, n) : 0;
-    if (n - at < RECORD_HEAD_BYTES + 8 || rng_below(&rng, 8) == 0) {
+    if (n - at < RECORD_HEAD_BYTES + 8 || draw_below(&rng, 8) == 0) {
         n = LLVMFuzzerMutate(data, n, max);
         at = n ? record_at(data, n) : 0;
         meta = n && data[0] == 'm';
     } else if (meta) {
         if (n - at >= META_BYTES)
             mutate_record(data + at, meta_fields, n_meta_fields, &rng);
-    } else if (rng_below(&rng, 4) == 0) {
+    } else if (draw_below(&rng, 4) == 0) {
         n = at + mutate_range(data + at, n - at, max - at, &rng);
     } else {
         mutate_record(data + at, record_fields, n_record_fields, &rng);
     }
-    if (n - at >= 8 && rng_below(&rng, 16)) {
+    if (n - at >= 8 && draw_below(&rng, 16)) {
         if (meta && n - at >= META_BYTES)
             checksum_set(data + at, META_BYTES, 0);
         else if (!meta)

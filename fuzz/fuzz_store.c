@@ -7,11 +7,10 @@
  * template holds "good" (sealed) and "open" (growing). */
 #include "fuzz/fuzz.h"
 #include "format/checksum.h"
-#include "tests/steps/steps.h"
 
 enum { N_KEYS = 200, MAX_ITEMS = 16, N_PACKED = 3 };
 
-static struct saved_store saved;
+static struct saved_tree saved;
 static char store_path[2 * STEPS_PATH_BYTES];
 static uint8_t good_uuid[UUID_BYTES];
 static const char *const packed[N_PACKED] = {"p0", "p1", "p2"};
@@ -35,7 +34,7 @@ static void make_template(void)
     for (size_t i = 0; i < N_PACKED; i++)
         read_record(store_path, packed[i], &packed_record[i]);
     save_store(&saved, store_path);
-    fuzz_remove(store_path);
+    tree_remove(store_path);
 }
 
 /* ---- the records ---- */
@@ -196,7 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         make_template();
     fuzz_restart();
     size_t n_items = parse(data, n, items);
-    put_back_store(&saved, store_path);
+    tree_put_back(&saved, store_path);
     write_records(store_path, items, n_items);
     bool good = !is_named(items, n_items, "good");
 
@@ -221,18 +220,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         check_good(store, "good", true, false);
     }
     tamis_store_close(store);
-    fuzz_remove(store_path);
+    tree_remove(store_path);
     return 0;
 }
 
 static void claim_column(struct record_disk *d, uint64_t *rng)
 {
-    const struct pack_place *p = &packed_record[rng_below(rng, N_PACKED)].place;
+    const struct pack_place *p = &packed_record[draw_below(rng, N_PACKED)].place;
     d->state = RECORD_SEALED;
     d->kind = KIND_BLOOM;
     memcpy(d->place_uuid, p->uuid, UUID_BYTES);
     d->place_digest = le64_of(p->digest);
-    d->band = le32_of(p->band + (uint32_t)(rng_below(rng, 4) == 0));
+    d->band = le32_of(p->band + (uint32_t)(draw_below(rng, 4) == 0));
     d->column = le32_of(p->column);
 }
 
@@ -242,19 +241,19 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
     struct item items[MAX_ITEMS];
     uint64_t rng = seed;
     size_t k = parse(data, n, items);
-    if (!k || rng_below(&rng, 6) == 0)
+    if (!k || draw_below(&rng, 6) == 0)
         return LLVMFuzzerMutate(data, n, max);
-    const struct item *i = &items[rng_below(&rng, k)];
+    const struct item *i = &items[draw_below(&rng, k)];
     uint8_t *name = data + (i->name - data), *value = data + (i->value - data);
-    if (i->value_bytes < RECORD_HEAD_BYTES + 8 || rng_below(&rng, 8) == 0)
-        name[rng_below(&rng, i->name_bytes)] = odd[rng_below(&rng, sizeof odd)];
-    else if (rng_below(&rng, 8) == 0)
+    if (i->value_bytes < RECORD_HEAD_BYTES + 8 || draw_below(&rng, 8) == 0)
+        name[draw_below(&rng, i->name_bytes)] = odd[draw_below(&rng, sizeof odd)];
+    else if (draw_below(&rng, 8) == 0)
         memcpy(value + offsetof(struct record_disk, uuid), good_uuid, UUID_BYTES);
-    else if (rng_below(&rng, 6) == 0)
+    else if (draw_below(&rng, 6) == 0)
         claim_column((struct record_disk *)(void *)value, &rng);
     else
         mutate_record(value, record_fields, n_record_fields, &rng);
-    if (i->value_bytes >= 8 && rng_below(&rng, 16))
+    if (i->value_bytes >= 8 && draw_below(&rng, 16))
         checksum_set(value, i->value_bytes, XXH3_64bits(name, i->name_bytes));
     return n;
 }

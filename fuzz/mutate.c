@@ -7,49 +7,47 @@
 
 static uint64_t hostile_number(uint64_t was, uint64_t *rng)
 {
-    static const uint64_t values[] = {
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-        8,
-        9,
-        13,
-        14,
-        15,
-        30,
-        31,
-        63,
-        64,
-        65,
-        127,
-        128,
-        255,
-        256,
-        2048,
-        4095,
-        4096,
-        4097,
-        8192,
-        12288,
-        16384,
-        65535,
-        1 << 20,
-        UINT32_MAX,
-        UINT64_C(1) << 32,
-        (UINT64_C(1) << 32) + 64,
-        UINT64_C(1) << 58,
-        UINT64_C(1) << 60,
-        UINT64_C(1) << 63,
-        (UINT64_C(1) << 63) - 4096,
-        UINT64_MAX,
-        UINT64_MAX - 1,
-        UINT64_MAX - 4095,
-        INT64_MAX,
-    };
-    switch (rng_below(rng, 8)) {
+    static const uint64_t values[] = {0,
+                                      1,
+                                      2,
+                                      3,
+                                      4,
+                                      5,
+                                      8,
+                                      9,
+                                      13,
+                                      14,
+                                      15,
+                                      30,
+                                      31,
+                                      63,
+                                      64,
+                                      65,
+                                      127,
+                                      128,
+                                      255,
+                                      256,
+                                      2048,
+                                      4095,
+                                      4096,
+                                      4097,
+                                      8192,
+                                      12288,
+                                      16384,
+                                      65535,
+                                      1 << 20,
+                                      UINT32_MAX,
+                                      UINT64_C(1) << 32,
+                                      (UINT64_C(1) << 32) + 64,
+                                      UINT64_C(1) << 58,
+                                      UINT64_C(1) << 60,
+                                      UINT64_C(1) << 63,
+                                      (UINT64_C(1) << 63) - 4096,
+                                      UINT64_MAX,
+                                      UINT64_MAX - 1,
+                                      UINT64_MAX - 4095,
+                                      INT64_MAX};
+    switch (draw_below(rng, 8)) {
     case 0:
         return was + 1;
     case 1:
@@ -59,9 +57,9 @@ static uint64_t hostile_number(uint64_t was, uint64_t *rng)
     case 3:
         return was - PAGE_BYTES;
     case 4:
-        return was ^ UINT64_C(1) << rng_below(rng, 64);
+        return was ^ UINT64_C(1) << draw_below(rng, 64);
     default:
-        return values[rng_below(rng, sizeof values / sizeof values[0])];
+        return values[draw_below(rng, sizeof values / sizeof values[0])];
     }
 }
 
@@ -76,9 +74,9 @@ static uint64_t hostile_real(uint64_t *rng)
         UINT64_C(0x7ff0000000000001),
     };
     uint64_t bits;
-    if (rng_below(rng, 2))
-        return odd[rng_below(rng, sizeof odd / sizeof odd[0])];
-    memcpy(&bits, &values[rng_below(rng, sizeof values / sizeof values[0])], 8);
+    if (draw_below(rng, 2))
+        return odd[draw_below(rng, sizeof odd / sizeof odd[0])];
+    memcpy(&bits, &values[draw_below(rng, sizeof values / sizeof values[0])], 8);
     return bits;
 }
 
@@ -86,14 +84,6 @@ static void put_number(uint8_t *p, size_t n, uint64_t v)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (uint8_t)(v >> (8 * i));
-}
-
-static uint64_t get_number(const uint8_t *p, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    return v;
 }
 
 void mutate_field(uint8_t *record, const struct field *f, uint64_t *rng)
@@ -109,7 +99,7 @@ void mutate_field(uint8_t *record, const struct field *f, uint64_t *rng)
         put_number(p, 8, hostile_real(rng));
         return;
     case FIELD_UUID:
-        if (rng_below(rng, 2)) {
+        if (draw_below(rng, 2)) {
             memset(p, 0, f->n_bytes);
             return;
         }
@@ -118,12 +108,12 @@ void mutate_field(uint8_t *record, const struct field *f, uint64_t *rng)
     case FIELD_UNUSED:
         break;
     }
-    p[rng_below(rng, f->n_bytes)] = (uint8_t)hostile_number(0, rng);
+    p[draw_below(rng, f->n_bytes)] = (uint8_t)hostile_number(0, rng);
 }
 
 void mutate_record(uint8_t *record, const struct field *fields, size_t n, uint64_t *rng)
 {
-    mutate_field(record, &fields[rng_below(rng, n)], rng);
+    mutate_field(record, &fields[draw_below(rng, n)], rng);
 }
 
 /* ---- headers ---- */
@@ -161,9 +151,9 @@ static void mutate_table(uint8_t *slot, uint8_t number, uint64_t *rng)
 {
     struct commit_disk *head = (struct commit_disk *)(void *)slot;
     size_t n = stages_in(slot, number);
-    struct stage_disk *s = stage_at(slot, rng_below(rng, n ? n : 1));
-    uint64_t pages = rng_below(rng, 24);
-    switch (rng_below(rng, 7)) {
+    struct stage_disk *s = stage_at(slot, draw_below(rng, n ? n : 1));
+    uint64_t pages = draw_below(rng, 24);
+    switch (draw_below(rng, 7)) {
     case 0:
         s->offset = le64_of(pages * PAGE_BYTES);
         break;
@@ -174,9 +164,9 @@ static void mutate_table(uint8_t *slot, uint8_t number, uint64_t *rng)
         s->digests_offset = le64_of(pages * PAGE_BYTES);
         break;
     case 3:
-        s->n_blocks = le64_of((rng_below(rng, 6) + 1) * BLOCKS_PER_PAGE);
-        s->lanes = (uint8_t)(rng_below(rng, MAX_LANES) + 1);
-        s->words = (uint8_t)(rng_below(rng, MAX_WORDS) + 1);
+        s->n_blocks = le64_of((draw_below(rng, 6) + 1) * BLOCKS_PER_PAGE);
+        s->lanes = (uint8_t)(draw_below(rng, MAX_LANES) + 1);
+        s->words = (uint8_t)(draw_below(rng, MAX_WORDS) + 1);
         s->length = le64_of(s->lanes * le64_get(s->n_blocks) * BLOCK_BYTES);
         break;
     case 4:
@@ -201,19 +191,19 @@ void mutate_header(uint8_t *file, size_t n, uint64_t *rng)
 {
     uint8_t slots[2];
     size_t n_slots = slots_of(file, n, slots);
-    for (uint64_t times = rng_below(rng, 3) + 1; times > 0; times--) {
-        uint64_t where = rng_below(rng, 8);
+    for (uint64_t times = draw_below(rng, 3) + 1; times > 0; times--) {
+        uint64_t where = draw_below(rng, 8);
         if (where == 0 && n >= IDENTITY_BYTES)
             mutate_record(file, identity_fields, n_identity_fields, rng);
         if (where == 0 || !n_slots)
             continue;
-        uint8_t number = slots[rng_below(rng, n_slots)];
+        uint8_t number = slots[draw_below(rng, n_slots)];
         uint8_t *slot = file + commit_slot_offset(number);
         if (where < 3)
             mutate_record(slot, commit_fields, n_commit_fields, rng);
         else if (where < 6)
             mutate_record(
-                (uint8_t *)stage_at(slot, rng_below(rng, stages_in(slot, number))),
+                (uint8_t *)stage_at(slot, draw_below(rng, stages_in(slot, number))),
                 stage_fields, n_stage_fields, rng);
         else
             mutate_table(slot, number, rng);

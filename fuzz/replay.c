@@ -31,29 +31,29 @@ static unsigned long n_files, n_mutants;
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max)
 {
     static uint64_t rng = 7;
-    switch (rng_below(&rng, 4)) {
+    switch (draw_below(&rng, 4)) {
     case 0:
         if (n < max) {
-            size_t at = rng_below(&rng, n + 1);
+            size_t at = draw_below(&rng, n + 1);
             memmove(data + at + 1, data + at, n - at);
-            data[at] = (uint8_t)rng_u64(&rng);
+            data[at] = (uint8_t)draw(&rng);
             return n + 1;
         }
         break;
     case 1:
         if (n > 1) {
-            size_t at = rng_below(&rng, n);
+            size_t at = draw_below(&rng, n);
             memmove(data + at, data + at + 1, n - at - 1);
             return n - 1;
         }
         break;
     case 2:
         if (n)
-            data[rng_below(&rng, n)] ^= (uint8_t)(1 << rng_below(&rng, 8));
+            data[draw_below(&rng, n)] ^= (uint8_t)(1 << draw_below(&rng, 8));
         break;
     default:
         if (n)
-            data[rng_below(&rng, n)] = (uint8_t)rng_u64(&rng);
+            data[draw_below(&rng, n)] = (uint8_t)draw(&rng);
         break;
     }
     return n;

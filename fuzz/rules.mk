@@ -2,8 +2,8 @@
 #help make fuzz TIME=60 [TARGET=name]   each fuzz target with libFuzzer (clang) for so many seconds
 #help make fuzz-minimize TARGET=name    merge what a search has found into the corpus
 
-FUZZ_TARGETS := header record file rot keys ops store pack list
-FUZZ_SHARED  := $(call obj,fuzz/support.c fuzz/stores.c fuzz/mutate.c tests/model/model.c)
+FUZZ_TARGETS := header record file keys ops store pack list
+FUZZ_SHARED  := $(call obj,fuzz/support.c fuzz/stores.c fuzz/mutate.c $(wildcard tests/steps/*.c))
 FUZZ_REPLAY  := $(FUZZ_TARGETS:%=$B/fuzz/replay_%)
 TEST_PROGRAMS += $(FUZZ_REPLAY)
 
@@ -13,10 +13,6 @@ FUZZ_TOOLS := $(call obj,tools/input/keys.c tools/input/fifo.c) $(TALK_OBJ)
 $B/fuzz/fuzz_keys.o: INC_fuzz += $(INC_tools)
 # What a target has beside its own file.
 FUZZ_OF_pack := $(call obj,fuzz/pack/pack_hurt.c fuzz/pack/pack_spec.c)
-FUZZ_STEPS   := $(call obj,$(wildcard tests/steps/*.c))
-FUZZ_OF_ops  := $(call obj,fuzz/ops_files.c) $(FUZZ_STEPS)
-FUZZ_OF_rot  := $(FUZZ_STEPS)
-FUZZ_OF_store := $(FUZZ_STEPS)
 FUZZ_OF_keys := $(FUZZ_TOOLS)
 fuzz_objects = $B/fuzz/fuzz_$(1).o $(FUZZ_OF_$(1)) $(FUZZ_SHARED) $(LIB_OBJ)
 fuzz_libs = $(LIBS) $(if $(filter keys,$(1)),-Wl$(,)--wrap=read -ljansson)

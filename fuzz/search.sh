@@ -16,7 +16,7 @@ for target in "$@"; do
     list) max=4097 ;;
     record) max=2560 ;;
     file) max=73728 ;;
-    rot | pack) max=256 ;;
+    pack) max=256 ;;
     ops | keys) max=512 ;;
     store) max=8192 ;;
     esac

@@ -2,83 +2,20 @@
  * put into a catalog that no store has open. */
 #include "fuzz/fuzz.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <lmdb.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- files ---- */
 
-void read_whole_file(const char *path, uint8_t **bytes, size_t *n)
+void save_store(struct saved_tree *s, const char *store)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    MUST(fd >= 0 && fstat(fd, &st) == 0);
-    *n = (size_t)st.st_size;
-    *bytes = malloc(*n + 1);
-    MUST(*bytes && pread(fd, *bytes, *n, 0) == (ssize_t)*n);
-    close(fd);
+    char lock[400];
+    snprintf(lock, sizeof lock, "%s/catalog.lmdb-lock", store);
+    unlink(lock);
+    tree_save(s, store);
 }
 
-void write_whole_file(const char *path, const void *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    MUST(fd >= 0 && pwrite(fd, bytes, n, 0) == (ssize_t)n);
-    close(fd);
-}
-
-static void save_file(struct saved_store *s, const char *store, const char *name)
-{
-    char path[700];
-    MUST(s->n < MAX_SAVED);
-    struct saved_file *f = &s->files[s->n++];
-    snprintf(f->name, sizeof f->name, "%s", name);
-    snprintf(path, sizeof path, "%s/%s", store, name);
-    read_whole_file(path, &f->bytes, &f->n);
-}
-
-void save_store(struct saved_store *s, const char *store)
-{
-    char path[400], name[300];
-    forget_store(s);
-    save_file(s, store, "catalog.lmdb");
-    snprintf(path, sizeof path, "%s/filters", store);
-    DIR *d = opendir(path);
-    MUST(d);
-    for (const struct dirent *e; (e = readdir(d));) {
-        snprintf(name, sizeof name, "filters/%s", e->d_name);
-        if (e->d_name[0] != '.')
-            save_file(s, store, name);
-    }
-    closedir(d);
-}
-
-void forget_store(struct saved_store *s)
-{
-    while (s->n)
-        free(s->files[--s->n].bytes);
-}
-
-void put_back_file(const struct saved_file *f, const char *store)
-{
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s", store, f->name);
-    write_whole_file(path, f->bytes, f->n);
-}
-
-void put_back_store(const struct saved_store *s, const char *store)
-{
-    char path[700];
-    snprintf(path, sizeof path, "%s/filters", store);
-    MUST(mkdir(store, 0777) == 0 || errno == EEXIST);
-    MUST(mkdir(path, 0777) == 0 || errno == EEXIST);
-    for (size_t i = 0; i < s->n; i++)
-        put_back_file(&s->files[i], store);
-}
-
-struct saved_file *saved_named(struct saved_store *s, const char *part)
+const struct saved_file *saved_named(const struct saved_tree *s, const char *part)
 {
     for (size_t i = 0; i < s->n; i++)
         if (strstr(s->files[i].name, part))

@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void fuzz_broken(const char *file, int line, const char *condition)
@@ -22,32 +20,19 @@ _Noreturn void model_broken(const char *text)
 
 /* ---- numbers ---- */
 
-uint64_t rng_u64(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-uint64_t rng_below(uint64_t *state, uint64_t n)
-{
-    return n ? rng_u64(state) % n : 0;
-}
-
-uint8_t input_u8(struct input *in)
-{
-    if (in->n == 0)
-        return 0;
-    in->n--;
-    return *in->p++;
-}
-
-uint64_t input_u64(struct input *in)
+uint64_t get_number(const uint8_t *p, size_t n)
 {
     uint64_t v = 0;
-    for (int i = 0; i < 8; i++)
-        v |= (uint64_t)input_u8(in) << (8 * i);
+    while (n-- > 0)
+        v = v << 8 | p[n];
+    return v;
+}
+
+double get_real(const uint8_t *p)
+{
+    uint64_t bits = get_number(p, 8);
+    double v;
+    memcpy(&v, &bits, sizeof v);
     return v;
 }
 
@@ -83,7 +68,7 @@ static void known_random(void *buf, size_t n)
 {
     uint8_t *p = buf;
     for (size_t i = 0; i < n; i++)
-        p[i] = (uint8_t)rng_u64(&random_state);
+        p[i] = (uint8_t)draw(&random_state);
 }
 
 static uint64_t known_now(void)
@@ -110,34 +95,17 @@ void fuzz_calm_io(void)
 
 /* ---- files ---- */
 
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-void fuzz_remove(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static char dir[256];
+static char dir[ROOT_BYTES];
 
 static void remove_dir(void)
 {
-    fuzz_remove(dir);
+    tree_remove(dir);
 }
 
 const char *fuzz_dir(void)
 {
     if (!dir[0]) {
-        const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-        snprintf(dir, sizeof dir, "%s/tamis-fuzz.XXXXXX", tmp);
-        if (!mkdtemp(dir)) {
-            perror(dir);
-            exit(2);
-        }
+        tree_root(dir, "fuzz");
         atexit(remove_dir);
     }
     return dir;

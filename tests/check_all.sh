@@ -21,7 +21,7 @@ step "unit tests, the long forms" make unit-long
 step "unit tests, AVX2 kernel" make unit-kernel KERNEL=avx2
 step "unit tests, scalar kernel" make unit-kernel KERNEL=scalar
 # check-long has millions of states.
-step "power cuts" make check-crash STATES=80000
+step "power cuts" make check-crash STATES=40000
 step "kill -9" make kill
 step "rot" make rot
 step "every call fails" make faults

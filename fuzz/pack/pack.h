@@ -40,7 +40,7 @@ enum { ALL_RIGHT = 15 };
 
 struct base {
     uint32_t n, n_keys, at; /* segments; keys of each; their numbers begin here */
-    struct saved_store store;
+    struct saved_tree store;
     struct record records[MAX_COLUMNS];
     uint32_t column_at[MAX_COLUMNS]; /* of its entry in the pack */
     struct second good;

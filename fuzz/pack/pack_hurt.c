@@ -102,7 +102,7 @@ static void make_base(struct base *b, uint32_t n, uint32_t n_keys)
     for (size_t i = 0; i < n; i++)
         read_record(store_path, pack_segment(i), &b->records[i]);
     save_store(&b->store, store_path);
-    fuzz_remove(store_path);
+    tree_remove(store_path);
     const struct saved_file *pack = pack_of(b), *dead = saved_named(&b->store, ".dead");
     MUST(pack && pack->n <= sizeof((struct hurt *)0)->pack / 2 &&
          dead->n <= sizeof((struct hurt *)0)->dead / 2);
@@ -152,7 +152,7 @@ void hurt_begin(struct hurt *h, struct base *b)
 static void change_field(struct hurt *h, uint64_t at, const struct field *fields,
                          size_t n, uint64_t *rng)
 {
-    const struct field *f = &fields[rng_below(rng, n)];
+    const struct field *f = &fields[draw_below(rng, n)];
     if (at + f->offset + f->n_bytes <= h->n_pack)
         mutate_field(h->pack + at, f, rng);
 }
@@ -182,12 +182,12 @@ static void reshape_band(struct hurt *h, uint64_t at, uint64_t *rng)
         return;
     memcpy(&d, h->pack + at, sizeof d);
     uint64_t all = d.lanes * le64_get(d.n_blocks);
-    uint8_t lanes = (uint8_t)(1 + rng_below(rng, MAX_LANES));
+    uint8_t lanes = (uint8_t)(1 + draw_below(rng, MAX_LANES));
     if (all % lanes == 0) {
         d.lanes = lanes;
         d.n_blocks = le64_of(all / lanes);
     }
-    d.words = (uint8_t)(1 + rng_below(rng, MAX_WORDS));
+    d.words = (uint8_t)(1 + draw_below(rng, MAX_WORDS));
     memcpy(h->pack + at, &d, sizeof d);
 }
 
@@ -195,21 +195,21 @@ static void change_record(const struct base *b, struct record *r, uint64_t *rng)
 {
     if (!record_packed(r))
         return;
-    switch (rng_below(rng, 6)) {
+    switch (draw_below(rng, 6)) {
     case 0:
-        r->place.uuid[rng_below(rng, UUID_BYTES)] ^= 1;
+        r->place.uuid[draw_below(rng, UUID_BYTES)] ^= 1;
         break;
     case 1:
-        r->place.digest = rng_below(rng, 2) ? 0 : r->place.digest ^ 1;
+        r->place.digest = draw_below(rng, 2) ? 0 : r->place.digest ^ 1;
         break;
     case 2:
-        r->place.band = (uint32_t)rng_below(rng, 4);
+        r->place.band = (uint32_t)draw_below(rng, 4);
         break;
     case 3: /* a column of another segment */
-        r->place = b->records[rng_below(rng, b->n)].place;
+        r->place = b->records[draw_below(rng, b->n)].place;
         break;
     case 4:
-        r->place.column = (uint32_t)rng_below(rng, b->n + 2);
+        r->place.column = (uint32_t)draw_below(rng, b->n + 2);
         break;
     default: /* a loose segment, as an older catalog would have it */
         memset(&r->place, 0, sizeof r->place);
@@ -219,27 +219,27 @@ static void change_record(const struct base *b, struct record *r, uint64_t *rng)
 
 static void change_length(struct hurt *h, size_t where, uint64_t *rng)
 {
-    if (rng_below(rng, 2))
-        h->n_pack = rng_below(rng, h->n_pack + 1);
+    if (draw_below(rng, 2))
+        h->n_pack = draw_below(rng, h->n_pack + 1);
     else if (h->n_pack + PAGE_BYTES * (where % 4) <= sizeof h->pack)
         h->n_pack += PAGE_BYTES * (where % 4);
-    if (rng_below(rng, 4) == 0)
-        h->n_dead = rng_below(rng, 2) ? 0 : rng_below(rng, sizeof h->dead);
+    if (draw_below(rng, 4) == 0)
+        h->n_dead = draw_below(rng, 2) ? 0 : draw_below(rng, sizeof h->dead);
 }
 
 /* Bytes without regard to fields: anywhere, or a page put in another's place. */
 static void change_bytes(struct hurt *h, size_t where, uint64_t *rng)
 {
-    size_t at = (size_t)rng_below(rng, h->n_pack + 1), pages = h->n_pack / PAGE_BYTES;
+    size_t at = (size_t)draw_below(rng, h->n_pack + 1), pages = h->n_pack / PAGE_BYTES;
     if (where % 8 == 0 && pages > 1)
         memmove(h->pack + PAGE_BYTES * (1 + at % (pages - 1)),
-                h->pack + PAGE_BYTES * rng_below(rng, pages), PAGE_BYTES);
+                h->pack + PAGE_BYTES * draw_below(rng, pages), PAGE_BYTES);
     else if (where % 8 == 1)
         memset(h->pack + at, 0, h->n_pack - at < 4096 ? h->n_pack - at : 4096);
     else if (where % 8 == 2 && h->n_dead)
-        h->dead[rng_below(rng, h->n_dead)] ^= (uint8_t)rng_u64(rng);
+        h->dead[draw_below(rng, h->n_dead)] ^= (uint8_t)draw(rng);
     else if (at < h->n_pack)
-        h->pack[at] = (uint8_t)rng_u64(rng);
+        h->pack[at] = (uint8_t)draw(rng);
 }
 
 void hurt_change(struct hurt *h, uint8_t what, size_t where, uint64_t seed)
@@ -326,12 +326,12 @@ const char *hurt_write(const struct hurt *h)
     struct item items[MAX_COLUMNS];
     char path[700];
     struct base *b = h->base;
-    put_back_store(&b->store, store_path);
+    tree_put_back(&b->store, store_path);
     snprintf(pack, sizeof pack, "%s/%s", store_path, pack_of(b)->name);
-    write_whole_file(pack, h->pack, h->n_pack);
+    file_put(pack, h->pack, h->n_pack);
     snprintf(path, sizeof path, "%s/%s", store_path,
              saved_named(&b->store, ".dead")->name);
-    write_whole_file(path, h->dead, h->n_dead);
+    file_put(path, h->dead, h->n_dead);
     if (!h->n_dead)
         unlink(path);
     for (size_t i = 0; i < b->n; i++) {

@@ -4,16 +4,6 @@
 
 #include <xxhash.h>
 
-__extension__ typedef unsigned __int128 wide;
-
-static uint64_t get(const uint8_t *p, int n)
-{
-    uint64_t v = 0;
-    while (n-- > 0)
-        v = v << 8 | p[n];
-    return v;
-}
-
 struct row_band {
     uint64_t rows_offset, n_blocks;
     uint32_t n_columns, first_column, row_bytes, lanes, words;
@@ -22,11 +12,11 @@ struct row_band {
 static struct row_band band_at(const struct second *s, uint32_t i)
 {
     const uint8_t *p = s->pack + s->commit.stages[PACK_BANDS].offset + (uint64_t)32 * i;
-    return (struct row_band){get(p, 8),
-                             get(p + 8, 8),
-                             (uint32_t)get(p + 16, 4),
-                             (uint32_t)get(p + 20, 4),
-                             (uint32_t)get(p + 24, 2),
+    return (struct row_band){get_number(p, 8),
+                             get_number(p + 8, 8),
+                             (uint32_t)get_number(p + 16, 4),
+                             (uint32_t)get_number(p + 20, 4),
+                             (uint32_t)get_number(p + 24, 2),
                              p[26],
                              p[27]};
 }
@@ -57,7 +47,7 @@ static bool bands_by_spec(const struct second *s)
             b.lanes > 4 || b.words < 1 || b.words > 8 ||
             !row_bytes_by_spec(b.row_bytes) || b.n_columns < 1 ||
             b.n_columns > 8 * b.row_bytes || b.first_column != columns ||
-            b.rows_offset != rows || (!features && get(p + 28, 4)))
+            b.rows_offset != rows || (!features && get_number(p + 28, 4)))
             return false;
         columns += b.n_columns;
         rows += (wide)b.lanes * b.n_blocks * 512 * b.row_bytes;
@@ -89,10 +79,10 @@ static bool dead_by_spec(const struct second *s, uint32_t column)
     size_t n = s->n_dead, columns = s->commit.stages[PACK_ROWS].n_columns;
     if (n != 48 + (columns + 7) / 8 + 8)
         return true;
-    return memcmp(p, "\x89TMD\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
-           get(p + 12, 4) != columns || memcmp(p + 16, s->id.uuid, 16) != 0 ||
-           get(p + 32, 8) != s->commit.table_digest ||
-           get(p + n - 8, 8) != XXH3_64bits(p, n - 8) ||
+    return memcmp(p, "\x89TMD\r\n\x1a\n", 8) != 0 || get_number(p + 8, 2) != 1 ||
+           get_number(p + 12, 4) != columns || memcmp(p + 16, s->id.uuid, 16) != 0 ||
+           get_number(p + 32, 8) != s->commit.table_digest ||
+           get_number(p + n - 8, 8) != XXH3_64bits(p, n - 8) ||
            (p[48 + column / 8] >> column % 8 & 1);
 }
 

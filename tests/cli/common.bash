@@ -81,6 +81,23 @@ make_store() {
     printf 'c\nd\n' | "$TAMIS" build store two
 }
 
+# lists N: the store has so many segments.
+lists() {
+    ok tamis ls store && [ "${#lines[@]}" -eq "$1" ] || explain "$1 segments"
+}
+
+# holds N [FILES]: as lists, and so many files of filters, or as many.
+holds() {
+    lists "$1" && [ "$(ls -A store/filters | wc -l)" -eq "${2:-$1}" ] || explain "$* files"
+}
+
+# ends_with STATUS PID: a process in the background ends so.
+ends_with() {
+    status=0
+    wait "$2" || status=$?
+    [ "$status" -eq "$1" ] || explain "$1"
+}
+
 # build_of NAME=LAST or NAME=FIRST..LAST... [OPTION...]: key files of these numbers, and in the
 # store, which is made if it is not there, a segment of each.
 build_of() {

@@ -32,14 +32,6 @@ static void returned(struct player *p, int rc, int expected, const char *call)
     run_fail(r, "%s: %s (%s)", call, tamis_strerror(rc), p->diag.what);
 }
 
-static bool has_writer(const struct player *p)
-{
-    for (size_t i = 0; i < MAX_OBJECTS; i++)
-        if (p->writer[i])
-            return true;
-    return false;
-}
-
 static void event(struct player *p)
 {
     struct run *r = p->ctx;

@@ -11,20 +11,210 @@
  * by their random numbers and follow each other until N states were seen. Jobs share
  * the states of each run by their hashes. */
 #include "tests/crash/check.h"
-#include "tests/crash/choose.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The cost that one level of cuts may have at one event. */
+struct budget {
+    uint64_t exhaustive; /* so many combinations are all tried */
+    unsigned n_random;
+    unsigned deep; /* one state in so many is recorded and cut again */
+};
+
+/* ---- the states of an event to look at: every combination while there are few, else
+ * those most likely to hurt, and random ones ---- */
+
+static void consider(struct run *r);
+/* The item that decides for this one; itself for nearly all. */
+static uint16_t leader[DISK_MAX_ITEMS];
+
+/* LMDB writes whole pages: a page of a catalog that is not synced is there, or not. Its
+ * meta pages, the first two, may be torn like everything else. */
+static void find_leaders(const struct run *r)
+{
+    enum { META_SECTORS = 2 * PAGE_BYTES / SECTOR_BYTES };
+    for (size_t i = 0; i < r->items.n; i++) {
+        const struct disk_item *item = &r->items.item[i], *before = item - 1;
+        bool same_page =
+            i && item->kind == DISK_SECTOR && r->disk.files[item->file].lmdb &&
+            item->sector >= META_SECTORS && before->kind == DISK_SECTOR &&
+            before->file == item->file &&
+            before->sector / SECTORS_PER_PAGE == item->sector / SECTORS_PER_PAGE;
+        leader[i] = same_page ? leader[i - 1] : (uint16_t)i;
+    }
+}
+
+static void consider_one(struct run *r)
+{
+    for (size_t i = 0; i < r->items.n; i++)
+        if (leader[i] != i)
+            r->state.choice[i] = r->state.choice[leader[i]]
+                                     ? (uint8_t)(r->items.item[i].n_choices - 1)
+                                     : 0;
+    consider(r);
+}
+
+static void every_combination(struct run *r)
+{
+    uint8_t *choice = r->state.choice;
+    size_t n = r->items.n, i;
+    memset(choice, 0, n);
+    do {
+        consider_one(r);
+        for (i = 0; i < n; i++) {
+            if (leader[i] != i)
+                continue;
+            if (++choice[i] < r->items.item[i].n_choices)
+                break;
+            choice[i] = 0;
+        }
+    } while (i < n);
+}
+
+enum area {
+    AREA_IDENTITY,
+    AREA_A,
+    AREA_B,
+    AREA_FLOORS,
+    AREA_OTHER,
+    AREA_BITS,
+    N_AREAS
+};
+
+/* The use of a sector, by the newest header that the file has had. */
+static enum area area_of(const struct disk_file *f, const struct commit *c, size_t at)
+{
+    (void)f;
+    if (at < 3 * (size_t)PAGE_BYTES)
+        return at < PAGE_BYTES ? AREA_IDENTITY : at < 2 * PAGE_BYTES ? AREA_A : AREA_B;
+    for (size_t i = 0; i < c->n_stages; i++) {
+        const struct stage_desc *d = &c->stages[i];
+        if (at >= d->offset && at < d->offset + d->length)
+            return AREA_BITS;
+        if (at >= d->floors_offset &&
+            at < d->floors_offset + floors_bytes(d->length / PAGE_BYTES))
+            return AREA_FLOORS;
+    }
+    return AREA_OTHER;
+}
+
+static void find_areas(const struct run *r, uint8_t *areas)
+{
+    struct commit c[DISK_MAX_FILES];
+    memset(c, 0, sizeof c);
+    for (size_t i = 0; i < r->disk.n_files; i++) {
+        const struct disk_file *f = &r->disk.files[i];
+        struct identity id;
+        struct slot_health health;
+        if (identity_decode(f->live, (size_t)f->live_bytes, &id).code == VERDICT_OK &&
+            f->live_bytes >= identity_header_bytes(&id))
+            commit_choose_slot(f->live, &id, f->live_bytes, &c[i], &health);
+    }
+    for (size_t i = 0; i < r->items.n; i++) {
+        const struct disk_item *item = &r->items.item[i];
+        areas[i] = N_AREAS;
+        if (item->kind == DISK_SECTOR)
+            areas[i] = (uint8_t)area_of(&r->disk.files[item->file], &c[item->file],
+                                        (size_t)item->sector * SECTOR_BYTES);
+    }
+}
+
+static uint8_t newest(const struct disk_item *item)
+{
+    return (uint8_t)(item->n_choices - 1);
+}
+
+/* Names and lengths as they were, or as they are. */
+static void set_rest(struct run *r, bool new)
+{
+    for (size_t i = 0; i < r->items.n; i++)
+        if (r->items.item[i].kind != DISK_SECTOR)
+            r->state.choice[i] = new ? newest(&r->items.item[i]) : 0;
+}
+
+/* Only the slots, all but the floors, and so on. */
+static void whole_areas(struct run *r)
+{
+    uint8_t areas[DISK_MAX_ITEMS];
+    find_areas(r, areas);
+    for (unsigned mask = 0; mask < 1U << N_AREAS; mask++) {
+        for (size_t i = 0; i < r->items.n; i++)
+            r->state.choice[i] = mask >> areas[i] & 1 ? newest(&r->items.item[i]) : 0;
+        set_rest(r, true);
+        consider_one(r);
+        if (mask % 8 == 7) {
+            set_rest(r, false);
+            consider_one(r);
+        }
+    }
+}
+
+/* Each alone, and all but each: some of them where there are many. */
+static void single_ones(struct run *r)
+{
+    const struct disk_items *items = &r->items;
+    struct rng rng = {mix64(r->rng.state, r->event)};
+    for (size_t n = 0; n < items->n && n < 64; n++) {
+        size_t i = items->n <= 64 ? n : (size_t)rng_below(&rng, items->n);
+        for (size_t k = 0; k < items->n; k++)
+            r->state.choice[k] = 0;
+        set_rest(r, true);
+        r->state.choice[i] = newest(&items->item[i]);
+        consider_one(r);
+        for (size_t k = 0; k < items->n; k++)
+            r->state.choice[k] = newest(&items->item[k]);
+        r->state.choice[i] = 0;
+        consider_one(r);
+    }
+}
+
+static void random_ones(struct run *r, unsigned n)
+{
+    struct rng rng = {mix64(r->rng.state, r->event)};
+    while (n-- > 0) {
+        static const uint64_t density[] = {1, 4, 7};
+        uint64_t of_eight = density[rng_below(&rng, 3)];
+        for (size_t i = 0; i < r->items.n; i++) {
+            const struct disk_item *item = &r->items.item[i];
+            r->state.choice[i] = 0;
+            if (item->kind != DISK_SECTOR)
+                r->state.choice[i] = (uint8_t)rng_below(&rng, item->n_choices);
+            else if (rng_below(&rng, 8) < of_eight)
+                r->state.choice[i] =
+                    (uint8_t)(1 + rng_below(&rng, item->n_choices - 1U));
+        }
+        consider_one(r);
+    }
+}
+
+static void choose_states(struct run *r, const struct budget *b)
+{
+    /* Not from the run's numbers: how much is explored must not change the run. */
+    struct rng rng = {mix64(r->rng.state, r->event)};
+    uint64_t n = 1;
+    disk_items(&r->disk, &rng, &r->items);
+    r->state.disk = &r->disk;
+    r->state.items = &r->items;
+    find_leaders(r);
+    for (size_t i = 0; i < r->items.n && n <= b->exhaustive; i++)
+        if (leader[i] == i)
+            n *= r->items.item[i].n_choices;
+    if (n <= b->exhaustive) {
+        every_combination(r);
+        return;
+    }
+    if (r->level == 0) {
+        whole_areas(r);
+        single_ones(r);
+    }
+    random_ones(r, b->n_random);
+}
 
 enum { MAX_WORKLOADS = 32, MAX_JOBS = 64 };
 
@@ -150,7 +340,7 @@ static void consider(struct run *r)
 
 static void explore(struct run *r)
 {
-    choose_states(r, &x.budget[r->level], consider);
+    choose_states(r, &x.budget[r->level]);
 }
 
 /* ---- rounds ---- */
@@ -191,7 +381,7 @@ static void run_script(const char *text, const char *dir, uint64_t seed, unsigne
     recording = NULL;
     player_end(&r->player);
     record_end(r);
-    tree_clear(own);
+    tree_remove(own);
 }
 
 static void run_workload(unsigned number, unsigned round, const char *dir)
@@ -246,10 +436,7 @@ static void make_tally(uint64_t n_states)
     while (n < n_states * 2 + (1 << 20))
         n *= 2;
     size_t bytes = sizeof *x.tally + (size_t)n * sizeof x.tally->slots[0];
-    x.tally =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (x.tally == MAP_FAILED)
-        abort();
+    x.tally = memory_shared(bytes);
     x.tally->mask = n - 1;
     script_said = x.tally->said;
 }
@@ -278,10 +465,9 @@ static int run_jobs(const char *dir, const char *only, long only_round)
     for (x.job = 0; x.job < x.n_jobs; x.job++) {
         char own[RUN_PATH_BYTES];
         snprintf(own, sizeof own, "%.200s/job%u", dir, x.job);
-        if (mkdir(own, 0700) != 0 || (pid[x.job] = fork()) < 0)
+        if (mkdir(own, 0700) != 0)
             abort();
-        if (pid[x.job] == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if ((pid[x.job] = process_start(0)) == 0) {
             run_job(own, only, only_round);
             _exit(0);
         }
@@ -307,52 +493,31 @@ static int run_jobs(const char *dir, const char *only, long only_round)
 /* ---- a failure, made smaller ---- */
 
 struct again {
-    const char *dir;
+    char dir[RUN_PATH_BYTES];
     unsigned round;
-    char said[SAID_BYTES];
 };
 
-/* Runs it alone, in silence: does it fail in the same way? */
-static bool fails(const struct script *s, void *ctx)
+static void run_again(const char *text, void *ctx)
 {
     const struct again *a = ctx;
-    char text[SCRIPT_BYTES];
-    int status = 0;
-    script_print(s, text);
+    tree_remove(a->dir);
+    if (mkdir(a->dir, 0700) != 0)
+        abort();
     x.tally->failed = false;
-    x.tally->said[0] = 0;
     memset(x.tally->slots, 0, (x.tally->mask + 1) * sizeof x.tally->slots[0]);
-    pid_t child = fork();
-    if (child == 0) {
-        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        dup2(nowhere, STDERR_FILENO);
-        alarm(30);
-        x.job = 0;
-        x.n_jobs = 1;
-        record_install();
-        run_script(text, a->dir, mix64(run_seed, a->round), a->round);
-        _exit(0);
-    }
-    waitpid(child, &status, 0);
-    tree_clear(a->dir);
-    mkdir(a->dir, 0700);
-    return status && strcmp(x.tally->said, a->said) == 0 &&
-           !(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+    x.job = 0;
+    x.n_jobs = 1;
+    record_install();
+    run_script(text, a->dir, mix64(run_seed, a->round), a->round);
 }
 
 static void print_again(const char *program, const char *dir, const struct at_work *job)
 {
-    static struct script s;
-    char text[SCRIPT_BYTES], own[RUN_PATH_BYTES];
-    struct again a = {.dir = own, .round = job->round};
-    snprintf(own, sizeof own, "%.200s/small", dir);
-    memcpy(a.said, x.tally->said, sizeof a.said);
-    mkdir(own, 0700);
-    if (!script_parse(job->script, &s))
-        return;
-    if (fails(&s, &a))
-        script_shrink(&s, fails, &a);
-    script_print(&s, text);
+    char text[SCRIPT_BYTES];
+    struct again a = {.round = job->round};
+    snprintf(a.dir, sizeof a.dir, "%.200s/small", dir);
+    memcpy(text, job->script, sizeof text);
+    script_shrink(text, run_again, &a);
     fprintf(stderr,
             "  again: %s --states %llu --seed %llu --round %u --jobs 1 --script '%s'\n",
             program, (unsigned long long)run_states, (unsigned long long)run_seed,
@@ -378,56 +543,34 @@ static void report(double seconds, bool bad)
     puts(bad ? "FAILED" : "0 lost");
 }
 
-static int usage(void)
-{
-    fputs("usage: explore [--states N] [--seed S] [--jobs J] [--workload NAME] "
-          "[--round R] [--script TEXT]\n",
-          stderr);
-    return 2;
-}
-
 int main(int argc, char **argv)
 {
-    const char *only = NULL, *tmp = getenv("TMPDIR");
-    long only_round = -1, n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    char dir[RUN_PATH_BYTES];
+    const char *only = NULL;
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t round = UINT64_MAX, jobs = n_cores < 1 ? 1 : (uint64_t)n_cores;
+    char dir[ROOT_BYTES];
+    const struct known_option known[] = {
+        {"states", .number = &run_states},
+        {"seed", .number = &run_seed},
+        {"jobs", .number = &jobs},
+        {"workload", .text = &only},
+        {"round", .number = &round},
+        {"script", .text = &x.script},
+        {0},
+    };
     run_states = 200000;
-    x.n_jobs = n_cores < 1 ? 1 : n_cores > MAX_JOBS ? MAX_JOBS : (unsigned)n_cores;
     run_seed = 1;
-    for (int i = 1; i + 1 < argc || i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!value)
-            return usage();
-        if (strcmp(argv[i], "--states") == 0)
-            run_states = strtoull(value, NULL, 10);
-        else if (strcmp(argv[i], "--seed") == 0)
-            run_seed = strtoull(value, NULL, 10);
-        else if (strcmp(argv[i], "--jobs") == 0)
-            x.n_jobs = (unsigned)strtoul(value, NULL, 10);
-        else if (strcmp(argv[i], "--workload") == 0)
-            only = value;
-        else if (strcmp(argv[i], "--script") == 0)
-            x.script = value;
-        else if (strcmp(argv[i], "--round") == 0)
-            only_round = strtol(value, NULL, 10);
-        else
-            return usage();
-    }
-    if (x.n_jobs < 1 || x.n_jobs > MAX_JOBS)
-        return usage();
-    snprintf(dir, sizeof dir, "%.150s/tamis-crash.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm"
-             : tmp                         ? tmp
-                                           : "/tmp");
-    if (!mkdtemp(dir))
-        return perror(dir), 2;
+    if (!options_read(argc, argv, known))
+        return 2;
+    x.n_jobs = jobs < MAX_JOBS ? (unsigned)jobs : MAX_JOBS;
+    tree_root(dir, "crash");
     set_budgets(run_states);
     make_tally(run_states);
     double began = now();
-    int bad = run_jobs(dir, only, only_round);
+    int bad = run_jobs(dir, only, round == UINT64_MAX ? -1 : (long)round);
     if (bad >= 0)
         print_again(argv[0], dir, &x.tally->at_work[bad]);
-    tree_clear(dir);
+    tree_remove(dir);
     report(now() - began, bad >= 0);
     return bad >= 0;
 }

@@ -1,7 +1,7 @@
 #help make crash      200,000 disk states that a power cut could leave, and what becomes of them
 #help make check-crash STATES=N SEED=S   the same, 10 million by default
 
-CRASH_OBJ := $(call obj,$(wildcard tests/crash/*.c tests/crash/*/*.c tests/steps/*.c tests/model/*.c))
+CRASH_OBJ := $(call obj,$(wildcard tests/crash/*.c tests/crash/*/*.c tests/steps/*.c))
 TEST_PROGRAMS += $B/tests/crash/explore
 $B/tests/crash/explore: $(CRASH_OBJ) $(LIB_OBJ)
 	$(call say,LD,$@)

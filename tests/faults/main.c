@@ -1,7 +1,7 @@
 /* Every call fails: each scenario is run once to count its calls, then again for each
  * call, each of its occurrences and each way in which it can fail, once and for ever.
  *
- *     faults [--dir DIR] [--jobs N] [--only SCENARIO[:CALL:NTH:FAULT:once|ever]]
+ *     faults [--jobs N] [--only SCENARIO[:CALL:NTH:FAULT:once|ever]]
  *
  * --only takes patterns: 'repair*:pread:*'. --script stands in for the one scenario's.
  * A scenario runs in a process of its own; when a run crashes, hangs or finds something
@@ -9,16 +9,14 @@
  * on in a new process. */
 #include "tests/faults/run.h"
 
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <getopt.h>
+#include <limits.h>
+#include <malloc.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 120 };
@@ -37,8 +35,8 @@ static struct shared {
 
 const struct scenario *scenarios[MAX_SCENARIOS];
 size_t n_scenarios;
-static const char *only = "", *base = "/dev/shm", *only_script, *program;
-char root[PATH_BYTES];
+static const char *only = "", *only_script, *program;
+char root[ROOT_BYTES];
 long jobs;
 bool brief;        /* one fault a call, once, and not of all calls */
 static bool stops; /* the other way: stops.c */
@@ -64,13 +62,13 @@ static void run_one(struct walk *w, const struct plan *plan)
         run_scenario(w->scenario, plan, w->dir);
         return;
     }
-    int status = 0;
-    pid_t child = fork();
+    pid_t child = process_start(HANG_SECONDS);
     if (child == 0) {
         run_scenario(w->scenario, plan, w->dir);
         exit(0);
     }
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+    int status = process_end(child);
+    if (status)
         fail_run("the process of this run ended with status %d", status);
 }
 
@@ -119,18 +117,17 @@ static void all_points(struct walk *w)
 {
     static struct tally counted;
     strcpy(w->progress->point, "(no fault)");
+    script_said = NULL; /* no smaller script is one that fails without a fault */
     if (w->scenario->cold) {
         /* Counted in a child, so that this process stays cold. */
-        struct tally *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        pid_t child = fork();
+        struct tally *t = memory_shared(sizeof *t);
+        pid_t child = process_start(0);
         if (child == 0) {
             run_scenario(w->scenario, NULL, w->dir);
             *t = tally;
             exit(0);
         }
-        int status;
-        if (waitpid(child, &status, 0) != child || status != 0)
+        if (process_end(child) != 0)
             fail_run("it fails without a fault");
         counted = *t;
     } else {
@@ -138,6 +135,7 @@ static void all_points(struct walk *w)
         run_scenario(w->scenario, NULL, w->dir);
         counted = tally;
     }
+    script_said = shared->said;
     bool after = w->scenario->first && w->scenario->first[0] == '>';
     for (enum call call = 0; call < CALL_space; call++) {
         const struct fault *f = call_types[call].faults;
@@ -155,7 +153,6 @@ static void all_points(struct walk *w)
 static void run_scenario_process(size_t index)
 {
     struct walk w = {scenarios[index], &shared->of[index], 0, ""};
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     snprintf(w.dir, sizeof w.dir, "%.400s/%s", root, w.scenario->name);
     all_points(&w);
     exit(0);
@@ -177,66 +174,51 @@ static void report_broken(struct progress *p, int status)
 struct again {
     struct scenario scenario;
     char points[POINT_BYTES]; /* the same fault, at any of its calls */
-    char said[SAID_BYTES];
 };
 
-/* In silence: does it fail in the same way, at one of these points? */
-static bool fails(const struct script *s, void *ctx)
+static void run_again(const char *text, void *ctx)
 {
     struct again *a = ctx;
-    char text[SCRIPT_BYTES];
-    int status;
+    struct walk w = {&a->scenario, &shared->smaller, 0, ""};
     memset(&shared->smaller, 0, sizeof shared->smaller);
-    memset(shared->said, 0, sizeof shared->said);
-    script_print(s, text);
-    pid_t child = fork();
-    if (child == 0) {
-        struct walk w = {&a->scenario, &shared->smaller, 0, ""};
-        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-        only = a->points;
-        a->scenario.script = text;
-        snprintf(w.dir, sizeof w.dir, "%.400s/%s", root, a->scenario.name);
-        all_points(&w);
-        exit(0);
-    }
-    return waitpid(child, &status, 0) == child && status != 0 &&
-           strcmp(shared->smaller.point, "(no fault)") != 0 &&
-           strcmp(shared->said, a->said) == 0;
+    only = a->points;
+    a->scenario.script = text;
+    snprintf(w.dir, sizeof w.dir, "%.400s/%s", root, a->scenario.name);
+    all_points(&w);
 }
 
 static void print_again(const struct scenario *s, const char *point)
 {
-    static struct script script;
     struct again a = {.scenario = *s};
     char text[SCRIPT_BYTES] = "", call[POINT_BYTES], rest[POINT_BYTES];
-    memcpy(a.said, shared->said, sizeof a.said);
     snprintf(a.points, sizeof a.points, "%s", point);
-    if (s->script && script_parse(s->script, &script) &&
-        sscanf(point, "%*[^:]:%[^:]:%*u:%s", call, rest) == 2) {
+    if (s->script && sscanf(point, "%*[^:]:%[^:]:%*u:%s", call, rest) == 2) {
         snprintf(a.points, sizeof a.points, "%s:%.40s:*:%.40s", s->name, call, rest);
-        if (fails(&script, &a))
-            script_shrink(&script, fails, &a);
-        script_print(&script, text);
+        snprintf(text, sizeof text, "%s", s->script);
+        script_shrink(text, run_again, &a);
     }
     fprintf(stderr, "  again: %s --only '%s'%s%s%s\n", program, a.points,
             *text ? " --script '" : "", text, *text ? "'" : "");
 }
 
-static void run_job(void)
+/* On one processor, where it can be: there it need not tell others of each page that it
+ * unmaps. */
+static void run_job(long job)
 {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)job % CPU_SETSIZE, &one);
+    sched_setaffinity(0, sizeof one, &one);
     for (;;) {
         size_t i = atomic_fetch_add(&shared->next_scenario, 1);
         if (i >= n_scenarios)
             exit(0);
         struct progress *p = &shared->of[i];
         while (p->broken < MAX_BROKEN) {
-            int status;
-            fflush(stdout);
-            pid_t child = fork();
+            pid_t child = process_start(0);
             if (child == 0)
                 run_scenario_process(i);
-            if (child < 0 || waitpid(child, &status, 0) != child)
-                abort();
+            int status = process_end(child);
             if (status == 0)
                 break;
             report_broken(p, status);
@@ -302,70 +284,38 @@ static int summarize(void)
     return broken || !n ? 1 : 0;
 }
 
-static void usage(void)
-{
-    fprintf(stderr, "usage: faults [--stops] [--brief] [--dir DIR] [--jobs N] "
-                    "[--only SCENARIO[:CALL:NTH:FAULT:once|ever]] [--script TEXT]\n");
-    exit(2);
-}
-
-static void options(int argc, char **argv)
-{
-    static const struct option known[] = {
-        {"brief", no_argument, NULL, 'b'},
-        {"dir", required_argument, NULL, 'd'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"stops", no_argument, NULL, 's'},
-        {"only", required_argument, NULL, 'o'},
-        {"script", required_argument, NULL, 't'},
-        {0},
-    };
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) >= 0;)
-        if (c == 'b')
-            brief = true;
-        else if (c == 's')
-            stops = true;
-        else if (c == 'd')
-            base = optarg;
-        else if (c == 'j')
-            jobs = atol(optarg);
-        else if (c == 'o')
-            only = optarg;
-        else if (c == 't')
-            only_script = optarg;
-        else
-            usage();
-}
-
 int main(int argc, char **argv)
 {
-    jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t n_jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    const struct known_option known[] = {
+        {"brief", .flag = &brief},        {"stops", .flag = &stops},
+        {"jobs", .number = &n_jobs},      {"only", .text = &only},
+        {"script", .text = &only_script}, {0},
+    };
     program = argv[0];
-    options(argc, argv);
-    collect(filter_scenarios);
-    collect(derive_scenarios);
-    collect(store_scenarios);
+    if (!options_read(argc, argv, known))
+        return 2;
+    jobs = (long)n_jobs;
     collect(scripted_scenarios);
     if (stops) {
         collect(rest_scenarios);
         jobs *= 3; /* most of their time they wait */
     }
     if (!n_scenarios || jobs < 1)
-        usage();
-    snprintf(root, sizeof root, "%.400s/tamis-faults.XXXXXX",
-             access(base, W_OK) == 0 ? base : "/tmp");
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !mkdtemp(root))
         return 2;
+    /* Memory that was given back serves the next run, without a fault a page. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    tree_root(root, "faults");
+    shared = memory_shared(sizeof *shared);
     script_said = shared->said;
     fflush(stdout);
     int rc = stops ? stops_main(only) : 0;
     for (long j = 0; j < jobs && !stops; j++)
         if (fork() == 0)
-            run_job();
+            run_job(j);
     while (wait(NULL) > 0)
         ;
-    remove_dir(root);
+    tree_remove(root);
     return stops ? rc : summarize();
 }

@@ -1,8 +1,8 @@
 #help make faults     every call that can fail fails, at its 1st, 2nd, ... occurrence; ONLY=point reruns one
 #help make stops      threads are cancelled and processes stopped at every call that may block
 
-FAULTS_OBJ := $(call obj,$(wildcard tests/faults/*.c tests/faults/*/*.c tests/model/*.c) tests/steps/damage.c)
-FAULTS_WRAP := $(shell awk '$$2 == "fail" || $$2 == "pair" || $$2 == "seen:" { print "-Wl,--wrap=" $$1 }' tests/faults/calls.txt)
+FAULTS_OBJ := $(call obj,$(wildcard tests/faults/*.c tests/faults/*/*.c) tests/steps/damage.c tests/steps/harness.c tests/steps/model.c tests/steps/threads.c)
+FAULTS_WRAP := $(addprefix -Wl$(,)--wrap=,$(shell tests/faults/calls.sh --wrapped))
 TEST_PROGRAMS += $B/tests/faults/faults
 
 # Public functions as macros, which note which one a thread is in.

@@ -1,10 +1,8 @@
 /* One run: begin, faults, check, and nothing left behind. */
 #include "tests/faults/run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -69,61 +67,13 @@ const char *in_dir(const struct run *r, const char *name)
     return p;
 }
 
-bool is_there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static size_t n_names(const char *const *names)
-{
-    size_t n = 0;
-    while (names[n])
-        n++;
-    return n;
-}
-
-static size_t count_names(const char *dir, const char *const *names)
-{
-    DIR *d = opendir(dir);
-    size_t n = n_names(names), found = 0;
-    CHECK(d, "%s: no such directory", dir);
-    for (const struct dirent *e; (e = readdir(d));) {
-        size_t i = 0;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        while (i < n && strcmp(names[i], e->d_name) != 0)
-            i++;
-        CHECK(i < n, "left behind: %s/%s", dir, e->d_name);
-        found++;
-    }
-    closedir(d);
-    return found;
-}
-
-void expect_names(const char *dir, const char *const *names)
-{
-    size_t found = count_names(dir, names), n = n_names(names);
-    CHECK(found == n, "%s: %zu names, not %zu", dir, found, n);
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-void remove_dir(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* ---- what must be as before ---- */
 
 static unsigned count_descriptors(void)
 {
+    enum { MOST = 48 };
     unsigned n = 0;
-    for (int fd = 0; fd < 100; fd++)
+    for (int fd = 0; fd < MOST; fd++)
         n += fcntl(fd, F_GETFD) >= 0;
     return n;
 }
@@ -149,7 +99,7 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
 {
     struct run r = {.plan = plan};
     snprintf(r.dir, sizeof r.dir, "%s", dir);
-    remove_dir(dir);
+    tree_remove(dir);
     CHECK(mkdir(dir, 0700) == 0, "mkdir %s: %s", dir, strerror(errno));
     struct plan first;
     const char *text = s->first ? s->first + (s->first[0] == '>') : NULL;
@@ -179,55 +129,7 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
         tally = counted; /* the counts of the body alone, for the driver */
 }
 
-/* ---- keys ---- */
-
-uint64_t hash_of(uint64_t i)
-{
-    uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-void hashes_of(uint64_t from, uint64_t n, uint64_t *hashes)
-{
-    for (uint64_t i = 0; i < n; i++)
-        hashes[i] = hash_of(from + i);
-}
-
-static bool number(const void *ctx, uint64_t i, struct tamis_key *out)
-{
-    *out = tamis_key_of_hash(*(const uint64_t *)ctx, hash_of(i));
-    return true;
-}
-
 _Noreturn void model_broken(const char *text)
 {
     fail_run("lost: %s", text);
-}
-
-void expect_numbers(struct tamis_filter *f, uint64_t n)
-{
-    uint64_t tag = tamis_filter_domain(f).tag;
-    struct promised_keys keys = {number, &tag, n};
-    IN_LIB_VOID(expect_keys("the filter", f, &keys, damage_expected));
-}
-
-void expect_none_absent(struct tamis_filter *f, uint64_t n)
-{
-    uint64_t tag = tamis_filter_domain(f).tag;
-    struct promised_keys keys = {number, &tag, n};
-    IN_LIB_VOID(expect_keys("the filter", f, &keys, true));
-}
-
-void expect_file(struct run *r, const char *path, uint64_t n)
-{
-    struct tamis_filter *f;
-    MUST(r, tamis_filter_open(path, NULL, &f, &r->diag));
-    uint64_t tag = tamis_filter_domain(f).tag;
-    struct promised_filter p = {.keys = {number, &tag, n},
-                                .rotten_slot = true, /* a fault may leave one behind */
-                                .any_damage = damage_expected};
-    IN_LIB_VOID(expect_filter(path, f, &p));
-    IN_LIB_VOID(tamis_filter_close(f));
 }

@@ -41,8 +41,7 @@ struct scenario {
     bool gets_around; /* what fails in every run is no reason to fail */
     bool must_fail;   /* it is one for the first step of the body */
 };
-extern const struct scenario filter_scenarios[], derive_scenarios[], store_scenarios[],
-    scripted_scenarios[], rest_scenarios[];
+extern const struct scenario scripted_scenarios[], rest_scenarios[];
 
 /* ---- scripted.c ---- */
 extern struct player the_player; /* of the run */
@@ -54,16 +53,20 @@ extern struct player the_player; /* of the run */
 void script_prepare(struct run *r, const struct scenario *s);
 void script_body(struct run *r);
 void script_check(struct run *r);
-/* After a fault, once it is gone: does the store that the body has left open still
- * work, without being opened anew? It must, but for the few faults that LMDB, or our
- * knowledge of what may be written, does not survive. */
-bool goes_on(struct run *r);
+/* Up to the next step of this word, which is not played. */
+void script_skip(struct player *p, const char *word);
+/* ---- own.c ---- */
+/* "others" and "ours". */
+int own_word(struct player *p, const struct step *s);
+/* A commit whose process died before it told the others. */
+void killed_prepare(struct run *r);
+void killed_check(struct run *r);
 
 /* ---- all runs (main.c), and the other way to make them (stops.c) ---- */
 enum { MAX_SCENARIOS = 128 };
 extern const struct scenario *scenarios[MAX_SCENARIOS];
 extern size_t n_scenarios;
-extern char root[PATH_BYTES]; /* a directory for them */
+extern char root[ROOT_BYTES]; /* a directory for them */
 extern long jobs;
 extern bool brief;
 int stops_main(const char *only);
@@ -92,23 +95,8 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
 
 /* A path in the run's directory; several may be in use at once. */
 const char *in_dir(const struct run *r, const char *name);
-/* Is this all that the directory holds, dots apart? Names end with a NULL. */
-void expect_names(const char *dir, const char *const *names);
-bool is_there(const char *path);
-void remove_dir(const char *path);
-
 /* Keys may be MAYBE for DAMAGED too: the scenario has damaged a page, or a writer found
  * the file shorter than its floors and has condemned their pages. */
 extern bool damage_expected;
-
-/* ---- keys: numbers, by their hashes ---- */
-uint64_t hash_of(uint64_t i);
-void hashes_of(uint64_t from, uint64_t n, uint64_t *hashes);
-/* Keys 0 .. n - 1 are there, with the reason HIT. */
-void expect_numbers(struct tamis_filter *f, uint64_t n);
-/* None of them is ABSENT, whatever the reason. */
-void expect_none_absent(struct tamis_filter *f, uint64_t n);
-/* The file opens, has these keys, and each of its pages is good. */
-void expect_file(struct run *r, const char *path, uint64_t n);
 
 #endif

@@ -6,4 +6,5 @@
 #include "tests/steps/play.c"
 #include "tests/steps/words.c"
 #include "tests/steps/writers.c"
+#include "tests/steps/asks.c"
 #include "tests/steps/check.c"

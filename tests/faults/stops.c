@@ -13,8 +13,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,20 +63,15 @@ static void hangs(int signal)
 /* A process that ends with this one. */
 static pid_t start_process(void)
 {
-    pid_t child = fork();
-    CHECK(child >= 0, "no process");
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid_t child = process_start(HANG_SECONDS);
+    if (child == 0)
         signal(SIGALRM, hangs);
-        alarm(HANG_SECONDS);
-    }
     return child;
 }
 
 static bool ended_well(pid_t child)
 {
-    int status;
-    return waitpid(child, &status, 0) == child && status == 0;
+    return process_end(child) == 0;
 }
 
 /* ---- the others ---- */
@@ -284,7 +277,7 @@ static void run_watched(const struct scenario *s, const char *dir, struct watch 
 {
     struct plan first;
     const char *text = s->first ? s->first + (s->first[0] == '>') : NULL;
-    remove_dir(dir);
+    tree_remove(dir);
     CHECK(mkdir(dir, 0700) == 0, "mkdir %s: %s", dir, strerror(errno));
     CHECK(!text || plan_parse(text, &first), "no such fault: %s", text);
     the.scenario = s;
@@ -499,9 +492,7 @@ static bool table_fits(void)
 
 int stops_main(const char *only)
 {
-    common = mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(common != MAP_FAILED, "no memory");
+    common = memory_shared(sizeof *common);
     in_parallel((uint32_t)n_scenarios, count_scenario);
     for (uint32_t i = 0; i < n_scenarios; i++)
         note_calls(&common->of[i]);

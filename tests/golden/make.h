@@ -76,6 +76,38 @@ static inline void write_keys(struct tamis_writer *w, unsigned first, unsigned n
         tamis_writer_add_key(w, key, golden_key(key, "key", i));
 }
 
+/* A sealed filter of some kind, or a list. */
+static inline void make_sealed(const char *name, unsigned n_keys,
+                               struct tamis_builder_options o)
+{
+    struct tamis_domain domain;
+    struct tamis_builder *b;
+    struct tamis_diag diag;
+    tamis_domain_init(&domain, 1, SEED);
+    o.size = sizeof o;
+    o.domain = &domain;
+    o.identity.name = "golden";
+    o.identity.name_bytes = 6;
+    o.watermark = 12;
+    unlink(at(name));
+    check(tamis_builder_create(&o, &b, &diag), &diag);
+    build_keys(b, 0, n_keys);
+    check(o.list_bits ? tamis_builder_finish_list(b, at(name), &diag)
+                      : tamis_builder_finish_file(b, at(name), &diag),
+          &diag);
+    tamis_builder_free(b);
+}
+
+/* A page of zeros in the place of one. */
+static inline void rot(const char *name, unsigned page)
+{
+    static const uint8_t zeros[PAGE_BYTES];
+    int fd = open(at(name), O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || io_write(fd, zeros, sizeof zeros, (uint64_t)page * PAGE_BYTES) != 0)
+        exit(1);
+    close(fd);
+}
+
 #ifndef GOLDEN_WITHOUT_STORE
 /* A store without segments, in the place of one that is there. */
 static inline struct tamis_store *new_store(const char *name)

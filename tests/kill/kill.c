@@ -6,14 +6,12 @@
  * which have the numbers behind those of the calls. */
 #include "tests/kill/kill.h"
 
-#include <ftw.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,7 +23,7 @@ struct shared *shared;
 static uint64_t seed = 1, n_cycles = 300, every = 12, only_case = UINT64_MAX, only_life;
 static uint64_t n_killed, n_at_calls, n_lives, n_cases, n_asked, n_added, n_forked;
 static const char *program;
-static char root[STEPS_PATH_BYTES / 2];
+static char root[ROOT_BYTES];
 static struct {
     uint64_t number, life;
 } now;
@@ -55,34 +53,12 @@ static void fail(const char *what, int status)
     exit(1);
 }
 
-/* Goes on in the new process only, where it returns 0. */
-static pid_t start(void)
-{
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid < 0)
-        abort();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(HANG_SECONDS);
-    }
-    return pid;
-}
-
-static int end_of(pid_t pid)
-{
-    int status;
-    if (waitpid(pid, &status, 0) != pid)
-        abort();
-    return status;
-}
-
 /* True: it was killed, and not while it noted what an edit had come to. */
 static bool live_and_die(const struct life *l, const struct death *d)
 {
     int status = 0;
     shared->n_calls = shared->n_ticks = 0;
-    pid_t pid = start();
+    pid_t pid = process_start(HANG_SECONDS);
     if (pid == 0) {
         live(l, d);
         _exit(0);
@@ -95,7 +71,7 @@ static bool live_and_die(const struct life *l, const struct death *d)
     if (d->at_tick && !ended)
         kill(pid, SIGKILL);
     if (!ended)
-        status = end_of(pid);
+        status = process_end(pid);
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (status && !killed)
         fail("a process", status);
@@ -109,7 +85,7 @@ static void await_witness(void)
 {
     char byte;
     if (read(beside.ask, &byte, 1) != 1)
-        fail("the witness", end_of(beside.pid));
+        fail("the witness", process_end(beside.pid));
 }
 
 static void start_witness(const struct life *l)
@@ -117,7 +93,7 @@ static void start_witness(const struct life *l)
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
         abort();
-    beside.pid = start();
+    beside.pid = process_start(HANG_SECONDS);
     if (beside.pid == 0) {
         close(ends[0]);
         close(l->hold[1]);
@@ -138,20 +114,13 @@ static void ask_witness(void)
 static void end_witness(void)
 {
     close(beside.ask);
-    int status = end_of(beside.pid);
+    int status = process_end(beside.pid);
     beside.pid = 0;
     if (status)
         fail("the witness", status);
 }
 
 /* ---- one life after the other ---- */
-
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
 
 /* At a call, or at any moment; so do those that come after it, or they live. */
 static struct death draw_death(struct life *l, uint64_t n_calls, uint64_t n_ticks,
@@ -183,12 +152,12 @@ static void play_life(const struct life *first, uint64_t n_calls, uint64_t n_tic
     l.rng = seed + (now.number << 32) + now.life;
     if (mkdir(l.dir, 0700) != 0 || pipe(l.hold) != 0)
         abort();
-    pid_t pid = start();
+    pid_t pid = process_start(HANG_SECONDS);
     if (pid == 0) {
         live_prelude(&l);
         _exit(0);
     }
-    int status = end_of(pid);
+    int status = process_end(pid);
     if (status)
         fail("the beginning", status);
     bool watched = shared->promises.store == THERE || l.template->is_asked;
@@ -209,7 +178,7 @@ static void play_life(const struct life *first, uint64_t n_calls, uint64_t n_tic
         ask_witness();
     if (watched)
         end_witness();
-    nftw(l.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    tree_remove(l.dir);
     n_lives++;
     n_asked += shared->n_asked;
     n_added += shared->n_added;
@@ -243,26 +212,7 @@ static void play_case(void)
 
 static void remove_all(void)
 {
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static bool read_options(int argc, char **argv)
-{
-    for (int i = 1; i + 1 < argc; i += 2) {
-        char *rest;
-        uint64_t v = strtoull(argv[i + 1], &rest, 10);
-        uint64_t *to = strcmp(argv[i], "--cycles") == 0  ? &n_cycles
-                       : strcmp(argv[i], "--every") == 0 ? &every
-                       : strcmp(argv[i], "--seed") == 0  ? &seed
-                       : strcmp(argv[i], "--only") == 0  ? &only_case
-                                                         : NULL;
-        if (!to || (to == &every && v == 0))
-            return false;
-        *to = v;
-        if (to == &only_case && *rest == ':')
-            only_life = strtoull(rest + 1, NULL, 10);
-    }
-    return argc % 2 == 1;
+    tree_remove(root);
 }
 
 /* Of nothing nothing is lost: each part of the test had its turn. */
@@ -282,24 +232,19 @@ static bool report(void)
 
 int main(int argc, char **argv)
 {
-    const char *tmp = getenv("TMPDIR");
+    const char *only = "";
+    const struct known_option known[] = {{"cycles", .number = &n_cycles},
+                                         {"every", .number = &every},
+                                         {"seed", .number = &seed},
+                                         {"only", .text = &only},
+                                         {0}};
     program = argv[0];
-    if (!read_options(argc, argv)) {
-        fputs("usage: kill [--cycles N] [--every E] [--seed S] [--only CASE:N]\n",
-              stderr);
+    if (!options_read(argc, argv, known) || every == 0)
         return 2;
-    }
+    sscanf(only, "%" SCNu64 ":%" SCNu64, &only_case, &only_life);
     signal(SIGPIPE, SIG_IGN);
-    snprintf(root, sizeof root, "%.150s/tamis-kill.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm"
-             : tmp                         ? tmp
-                                           : "/tmp");
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !mkdtemp(root)) {
-        perror("kill");
-        return 2;
-    }
+    tree_root(root, "kill");
+    shared = memory_shared(sizeof *shared);
     atexit(remove_all);
     now.number = only_case != UINT64_MAX ? only_case : 0;
     do {

@@ -5,16 +5,14 @@
  * half done of theirs, is in the way of those that go on.
  *
  *   cases.c     the templates of the scripts
- *   life.c      what a process does that is to die: checks, plays, adds from threads
- *   witness.c   a process that lives on beside, with all open since before the deaths
+ *   life.c      what a process does that is to die: checks, plays, adds from threads;
+ *               and one that lives on beside, with all open since before the deaths
  *   trap.c      kills at the n-th call; a child that was forked there outlives it
  *   kill.c      options, processes, counts */
 #ifndef TAMIS_TESTS_KILL_H
 #define TAMIS_TESTS_KILL_H
 
 #include "tests/steps/steps.h"
-
-enum { N_ADDERS = 2 };
 
 struct template
 {
@@ -39,8 +37,6 @@ struct shared {
     struct promises promises;
     struct player player;               /* `at` and `done` are for the next process */
     _Atomic uint32_t done[MAX_OBJECTS]; /* of a growing filter's log: adds returned */
-    _Atomic uint32_t added[N_ADDERS];   /* the same of threads beside */
-    _Atomic uint32_t threaded;          /* 1 + the object to which they have added */
     bool cut_opening;                   /* one has died before the store was open */
     _Atomic bool is_settling; /* an edit has returned, promises have not changed */
     _Atomic uint64_t n_calls, n_ticks; /* of this process; ticks: adds as well */
@@ -63,10 +59,7 @@ void live_prelude(const struct life *l);
 void live(const struct life *l, const struct death *d);
 /* While other threads add n keys, if there are any: no longer than they do. */
 void await_adders(uint64_t n, uint64_t patience);
-/* Nothing that an adder has added is ABSENT. */
-void expect_added(struct player *p);
 
-/* ---- witness.c ---- */
 /* Whenever a byte comes, it looks at everything and answers by one. */
 void witness(const struct life *l, int asked);
 

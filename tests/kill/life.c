@@ -3,118 +3,30 @@
 #include "tests/kill/kill.h"
 #include "tests/steps/words.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- threads beside ---- */
 
-/* Their keys are no part of a log: bit 31, then the thread, then the position. */
-static struct {
-    pthread_t thread[N_ADDERS];
-    struct tamis_writer *w;
-    _Atomic bool stop;
-    _Atomic uint32_t n_running;
-    bool run;
-} adders;
-
-static uint32_t number_of_added(uint32_t adder, uint32_t position)
+static void has_added(void)
 {
-    return UINT32_C(1) << 31 | adder << 28 | position;
-}
-
-static void *add(void *arg)
-{
-    enum { MOST = 4000, PAUSE = 64 };
-    _Atomic uint32_t *added = arg;
-    uint8_t bytes[8];
-    for (uint32_t i = 0; i < MOST && !atomic_load(&adders.stop); i++) {
-        uint32_t number = number_of_added((uint32_t)(added - shared->added), *added);
-        struct tamis_key key = key_number(number, bytes);
-        int rc = tamis_writer_add_hashes(adders.w, key.tag, &key.hash, 1);
-        if (rc == TAMIS_ERR_SEALED)
-            break;
-        if (rc)
-            broken_steps("a thread adds: %s", tamis_strerror(rc));
-        atomic_fetch_add(added, 1);
-        shared->n_added++;
-        tick();
-        if (i % PAUSE == 0)
-            sched_yield();
-    }
-    atomic_fetch_sub(&adders.n_running, 1);
-    return NULL;
+    shared->n_added++;
+    tick();
 }
 
 void await_adders(uint64_t n, uint64_t patience)
 {
     uint64_t goal = shared->n_added + n;
-    while (patience-- && adders.n_running && shared->n_added < goal)
+    while (patience-- && helpers_running && shared->n_added < goal)
         sched_yield();
 }
 
-static int unthread(void)
-{
-    atomic_store(&adders.stop, true);
-    for (size_t i = 0; i < N_ADDERS && adders.run; i++)
-        pthread_join(adders.thread[i], NULL);
-    adders.run = false;
-    return 0;
-}
-
-static int thread(struct player *p, const struct step *s)
-{
-    size_t i = number_of(p, first_object(p, s));
-    if (!p->writer[i] && run_writer(p, s) != 0)
-        return 1;
-    if (adders.run || !p->writer[i])
-        return 0;
-    adders.w = p->writer[i];
-    adders.run = true;
-    atomic_store(&adders.stop, false);
-    atomic_store(&adders.n_running, N_ADDERS);
-    atomic_store(&shared->threaded, (uint32_t)i + 1);
-    for (i = 0; i < N_ADDERS; i++)
-        if (pthread_create(&adders.thread[i], NULL, add, &shared->added[i]) != 0)
-            model_broken("no thread");
-    return 0;
-}
-
-static bool key_of_adder(const void *ctx, uint64_t i, struct tamis_key *out)
-{
-    static _Thread_local uint8_t bytes[8];
-    *out = key_number(number_of_added(*(const uint32_t *)ctx, (uint32_t)i), bytes);
-    return true;
-}
-
-void expect_added(struct player *p)
-{
-    uint32_t n[N_ADDERS], object = shared->threaded;
-    struct tamis_filter *f;
-    char path[2 * STEPS_PATH_BYTES];
-    if (!object)
-        return;
-    for (uint32_t i = 0; i < N_ADDERS; i++)
-        n[i] = shared->added[i];
-    path_of_object(p, &p->p->object[object - 1], path);
-    if (TRY(p, tamis_filter_open(path, NULL, &f, &p->diag)) != 0)
-        return;
-    for (uint32_t i = 0; i < N_ADDERS; i++)
-        expect_keys("beside", f, &(struct promised_keys){key_of_adder, &i, n[i]},
-                    false);
-    tamis_filter_close(f);
-}
-
 /* ---- playing ---- */
-
-static int own_word(struct player *p, const struct step *s)
-{
-    return strcmp(s->word->text, "thread") == 0     ? thread(p, s)
-           : strcmp(s->word->text, "unthread") == 0 ? unthread()
-                                                    : 0;
-}
 
 static void returned(struct player *p, int rc, int expected, const char *call)
 {
@@ -145,9 +57,10 @@ static struct player *come_to_life(const struct life *l)
                          .rng = l->rng,
                          .returned = returned,
                          .event = event,
-                         .own = own_word,
+                         .own = helpers_word,
                          .at = dead.at};
     memcpy(p->done, dead.done, sizeof p->done);
+    helper_has_added = has_added;
     return p;
 }
 
@@ -174,7 +87,6 @@ static void expect_all(struct player *p)
     steps_expect_kept(p, &look);
     steps_expect(p, &look);
     steps_expect_copy(p, &look);
-    expect_added(p);
 }
 
 /* Not before a repair: what it must report is in the script. */
@@ -215,7 +127,7 @@ void live(const struct life *l, const struct death *d)
         go_on(l, p);
     p->at = resume_at(l, p->at);
     play(p, &l->script);
-    unthread();
+    helpers_stop();
     trap_off();
     expect_all(p);
     p->lenient = shared->cut_opening;
@@ -223,4 +135,78 @@ void live(const struct life *l, const struct death *d)
     if (p->p->n_kept == 0 && !d->forks_at_tick)
         steps_expect_swept(p);
     player_end(p);
+}
+
+/* ---- a process that lives on beside those that die, and has opened its store and
+ * filters before: locks of the dead are taken over, and what they have added is seen
+ * through mappings that are older than they ---- */
+
+/* The last keys of the log, and some of the others. */
+static void ask_log(struct player *p, const struct object *o, uint32_t n,
+                    struct tamis_filter *f, struct tamis_snapshot *s)
+{
+    struct tamis_target t = {0};
+    uint8_t bytes[8];
+    if (s && tamis_snapshot_find(s, o->name, strlen(o->name), NULL, 0, 0, &t) != 0)
+        broken_steps("segment %s is not listed beside", o->name);
+    for (uint32_t i = 0; i < 16 && i < n; i++) {
+        uint32_t at = i % 2 ? (uint32_t)draw_below(&p->rng, n) : n - 1 - i;
+        struct tamis_key key = key_number(o->keys.range[0].from + at, bytes);
+        if (tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT ||
+            (s && tamis_snapshot_probe(s, &t, &key, NULL) == TAMIS_ABSENT))
+            broken_steps("key %u of %u of %s is ABSENT beside", at, n, o->name);
+        shared->n_asked++;
+    }
+}
+
+/* What had been added before the snapshot was taken is there. */
+static void ask_growing(struct player *p, size_t i)
+{
+    const struct object *o = &p->p->object[i];
+    uint32_t n = shared->done[i];
+    struct tamis_snapshot *s = NULL;
+    char path[2 * STEPS_PATH_BYTES];
+    if (n == 0 || strcmp(o->name, "g") != 0)
+        return;
+    if (!p->reader[i]) {
+        path_of_object(p, o, path);
+        TRY(p, tamis_filter_open(path, NULL, &p->reader[i], &p->diag));
+    }
+    if (p->store)
+        TRY(p, tamis_snapshot_current(p->store, &s, &p->diag));
+    ask_log(p, o, n, p->reader[i], s);
+    tamis_snapshot_release(s);
+}
+
+/* Locks of the dead are no longer held. LMDB tells readers of an edit whose process
+ * died right behind its last write only when somebody has locked for the next. */
+static void look(struct player *p)
+{
+    struct tamis_edit *e;
+    struct look look = {.cache = true};
+    if (p->store && TRY(p, tamis_edit_begin(p->store, NULL, &e, &p->diag)) == 0)
+        TRY(p, tamis_edit_commit(e, &p->diag));
+    steps_expect(p, &look);
+}
+
+void witness(const struct life *l, int asked)
+{
+    struct player p = {.p = &shared->promises, .dir = l->dir, .rng = l->rng};
+    struct pollfd wait = {.fd = asked, .events = POLLIN};
+    int pause = !l->template->is_asked ? -1 : l->rng % 8 ? 1 : 0; /* ms */
+    char byte = 0;
+    with_store(&p);
+    if (write(asked, &byte, 1) != 1)
+        abort();
+    for (;;) {
+        while (poll(&wait, 1, pause) == 0)
+            for (size_t i = 0; i < MAX_OBJECTS; i++)
+                ask_growing(&p, i);
+        if (read(asked, &byte, 1) != 1)
+            break;
+        look(&p);
+        if (write(asked, &byte, 1) != 1)
+            abort();
+    }
+    player_end(&p);
 }

@@ -3,7 +3,6 @@
  * where LevelDB's own policy shows that the damage reaches who reads. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../support/unit/unit.h"
+#include "../support/unit/dir.h"
 
 #include "tamis_leveldb.h"
 
@@ -70,31 +69,6 @@ static void watch_nothing(void *ctx)
 
 /* ---- a database ---- */
 
-static char dir[256], path[300];
-
-static int remove_one(const char *name, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    return remove(name);
-}
-
-static int make_dir(void **state)
-{
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/tamis-leveldb.XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(dir))
-        return -1;
-    snprintf(path, sizeof path, "%s/db", dir);
-    return 0;
-}
-
-static int remove_dir(void **state)
-{
-    return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-#define TEST_IN_DIR(name) TEST_WITH(make_dir, remove_dir, name)
-
 struct db {
     leveldb_t *db;
     leveldb_options_t *options;
@@ -120,7 +94,7 @@ static struct db open_db(leveldb_filterpolicy_t *policy)
     leveldb_options_set_compression(d.options, leveldb_no_compression); /* see below */
     if (policy)
         leveldb_options_set_filter_policy(d.options, policy);
-    d.db = leveldb_open(d.options, path, &error);
+    d.db = leveldb_open(d.options, path_of("db"), &error);
     good(error);
     return d;
 }
@@ -193,8 +167,6 @@ static size_t count_lost(struct db *d)
     return n_lost;
 }
 
-/* ---- tests ---- */
-
 TEST_IN_DIR(a_database_loses_nothing)
 {
     struct seen seen = {.state = tamis_leveldb_state_new(0.01, 0)};
@@ -259,12 +231,12 @@ static size_t change_tables(table_fn *fn, void *ctx)
     size_t n_tables = 0;
     char name[600];
     struct dirent *e;
-    DIR *list = opendir(path);
+    DIR *list = opendir(path_of("db"));
     assert_non_null(list);
     while ((e = readdir(list)) != NULL) {
         if (!strstr(e->d_name, ".ldb"))
             continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        snprintf(name, sizeof name, "%s/%s", path_of("db"), e->d_name);
         FILE *f = fopen(name, "r+b");
         assert_non_null(f);
         char *bytes = malloc(8 << 20);

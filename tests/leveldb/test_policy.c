@@ -118,26 +118,6 @@ TEST(no_key_is_lost)
     }
 }
 
-TEST(errors_are_within_their_target)
-{
-    static const int n_keys[] = {0, 1, 10, 35, 53, 54, 100, 146, 300, 1200};
-    for (size_t k = 0; k < N_OF(n_keys); k++) {
-        uint64_t n_asked = 0, n_hits = 0;
-        for (int set = 0; set < 60; set++) {
-            size_t n_bytes;
-            new_keys();
-            uint8_t *filter = filter_of(n_keys[k], &n_bytes);
-            for (int i = 0; i < 4000; i++, n_asked++) {
-                uint64_t key[3] = {random_u64(), random_u64(), random_u64()};
-                n_hits += may_match(key, sizeof key, filter, n_bytes);
-            }
-            free(filter);
-        }
-        printf("%4d keys: error %.5f\n", n_keys[k], (double)n_hits / (double)n_asked);
-        assert_true((double)n_hits / (double)n_asked < 0.0105);
-    }
-}
-
 TEST(versions_of_a_key_count_once)
 {
     const char *same[200];
@@ -197,8 +177,6 @@ TEST(seeds_have_their_own_names)
     assert_null(tamis_leveldb_state_new(-1, 0));
     assert_null(tamis_leveldb_policy(1e-9, 0));
 }
-
-/* ---- damage ---- */
 
 static void flip(uint8_t *bytes, size_t bit)
 {

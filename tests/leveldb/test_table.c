@@ -1,32 +1,25 @@
 /* The reader of tables and of the MANIFEST under damage: whatever byte is changed and
  * wherever a file is cut, it gives the keys that were there, or refuses. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "../support/unit/unit.h"
+#include "../support/unit/dir.h"
 #include <leveldb/c.h>
 
 #include "database.h"
 
 enum { N_KEYS = 150, MOST = 1 << 16 };
 
-static char dir[256], manifest[300], table_path[300];
+static char manifest[1100], table_path[1100];
 static struct ldb_list list;
 static uint8_t table[MOST], damaged[MOST];
 static size_t n_table;
 
-static int remove_one(const char *name, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    return remove(name);
-}
-
 static int teardown(void **state)
 {
     ldb_list_free(&list);
-    return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return test_dir_remove(state);
 }
 
 static size_t read_file(const char *path, uint8_t *to)
@@ -55,7 +48,7 @@ static void make_database(void)
     leveldb_options_set_create_if_missing(options, 1);
     leveldb_options_set_block_size(options, 512);
     for (int round = 0; round < 3 && !error; round++) {
-        leveldb_t *db = leveldb_open(options, dir, &error);
+        leveldb_t *db = leveldb_open(options, test_dir, &error);
         for (int i = 0; i < N_KEYS && round < 2 && !error; i++) {
             snprintf(key, sizeof key, "k%03d", i);
             if (round == 0)
@@ -74,25 +67,20 @@ static void make_database(void)
 
 static int setup(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
     char why[LDB_WHY_BYTES], name[200];
-    snprintf(dir, sizeof dir, "%s/tamis-table.XXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(dir));
+    OK(test_dir_create(state));
     make_database();
-    IS(ldb_list_read(dir, &list, why), LDB_GOOD);
+    IS(ldb_list_read(test_dir, &list, why), LDB_GOOD);
     IS(list.n, 2); /* of the puts, and of the deletions */
-    snprintf(manifest, sizeof manifest, "%s/CURRENT", dir);
-    size_t n = read_file(manifest, damaged);
+    size_t n = read_file(path_of("CURRENT"), damaged);
     snprintf(name, sizeof name, "%.*s", (int)n - 1, (char *)damaged);
-    snprintf(manifest, sizeof manifest, "%s/%.30s", dir, name);
-    snprintf(table_path, sizeof table_path, "%s/%06u.ldb", dir,
+    snprintf(manifest, sizeof manifest, "%s/%.30s", test_dir, name);
+    snprintf(table_path, sizeof table_path, "%s/%06u.ldb", test_dir,
              (unsigned)list.tables[0].number);
     n_table = read_file(table_path, table);
     IS(n_table, list.tables[0].n_bytes);
     return 0;
 }
-
-/* ---- tables ---- */
 
 struct got {
     uint64_t n_keys;
@@ -166,8 +154,6 @@ TEST(ranges_and_callbacks_are_heeded)
     assert_non_null(strstr(why, "MANIFEST"));
 }
 
-/* ---- the MANIFEST ---- */
-
 /* As it was, or an earlier state of it, as LevelDB takes a record that was not written
  * to its end; or refused. */
 static enum ldb_result read_damaged(const uint8_t *bytes, size_t n)
@@ -175,7 +161,7 @@ static enum ldb_result read_damaged(const uint8_t *bytes, size_t n)
     struct ldb_list l;
     char why[LDB_WHY_BYTES];
     write_file(manifest, bytes, n);
-    enum ldb_result r = ldb_list_read(dir, &l, why);
+    enum ldb_result r = ldb_list_read(test_dir, &l, why);
     if (r != LDB_GOOD)
         assert_true(r == LDB_DAMAGED && why[0]);
     for (size_t i = 0; i < l.n; i++)

@@ -74,10 +74,11 @@ sub tree_new {
     for (split /\n/, `$make -n -B $what 2>/dev/null`) {
         $t->{commands}{$1} = $_ if m{^\S*(?:cc|clang|gcc)\S* .* -o (build/\S+)} && !/; *then/;
     }
-    # The command gets the objects for the archive of them, so that a change reaches it.
-    if ($t->{commands}{'build/tamis'}) {
-        my ($objects) = $t->{commands}{'build/libtamis.part.o'} =~ / -o \S+ (.*)/;
-        $t->{commands}{'build/tamis'} =~ s/build\/libtamis\.a/$objects/;
+    # Programs get the objects for the library made of them, so that a change reaches them.
+    my %of = map { $_ => $t->{commands}{$_} =~ / -o \S+ (.*)/ } grep { m{^build/whole/} } keys %{ $t->{commands} };
+    for (grep { !$of{$_} } keys %{ $t->{commands} }) {
+        $t->{commands}{$_} =~ s{build/libtamis\.a}{build/whole/store.o};
+        $t->{commands}{$_} =~ s{(build/whole/\S+)}{$of{$1}}g;
     }
     for my $d (split /\n/, `cd '$root' && find build -name '*.d'`) {
         my $text = slurp("$root/$d");

@@ -25,25 +25,6 @@ static bool rounds_to(double x, double printed)
     return fabs(x - printed) <= 0.005;
 }
 
-static void check_table1(void)
-{
-    static const struct {
-        double error;
-        uint32_t k;
-        uint64_t m, n;
-    } rows[] = {{1e-3, 10, 26214, 18232},
-                {1e-4, 14, 18724, 13674},
-                {1e-5, 17, 15420, 10939},
-                {1e-6, 20, 13107, 9116}};
-    for (size_t i = 0; i < 4; i++) {
-        struct tamis_classic c;
-        int err = tamis_plan_classic(32768, rows[i].error, &c);
-        ok(!err && c.k == rows[i].k && c.m == rows[i].m && c.n == rows[i].n,
-           "table 1, P %g: k %u, m %llu, n %llu", rows[i].error, c.k,
-           (unsigned long long)c.m, (unsigned long long)c.n);
-    }
-}
-
 /* Section 4: 255 slices of 128 bits, half full, and what s = 1 takes for as many. */
 static void check_figure1(void)
 {
@@ -192,7 +173,6 @@ static void check_kinds(void)
 
 int paper_check(void)
 {
-    check_table1();
     check_figure1();
     check_figures2_3();
     check_figures4_to_6();

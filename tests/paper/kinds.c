@@ -22,14 +22,6 @@ struct subject {
     double bits;
 };
 
-static void must(int err, const char *what)
-{
-    if (err == 0)
-        return;
-    fprintf(stderr, "paper: %s: %s\n", what, tamis_strerror(err));
-    exit(3);
-}
-
 static double now(void)
 {
     struct timespec t;

@@ -17,14 +17,6 @@ enum { BATCH = 4096, PROBE_BATCHES = 16 };
 const struct tamis_growth measured_growths[2] = {{0.01, 2, 0.85, 2200},
                                                  {0.05, 1.5, 0.5, 8300}};
 
-static void must(int err, const char *what)
-{
-    if (err == 0)
-        return;
-    fprintf(stderr, "paper: %s: %s\n", what, tamis_strerror(err));
-    exit(3);
-}
-
 /* Keys are numbers, each used once: those that are added even, those asked for odd. */
 static void hash_numbers(const struct tamis_domain *d, uint64_t *next, uint64_t *hashes,
                          size_t n)

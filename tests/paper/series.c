@@ -156,6 +156,12 @@ void best_tightenings(enum layout layout, struct tamis_growth growth,
     }
 }
 
+void must(int err, const char *what)
+{
+    if (err != 0)
+        die(what, tamis_strerror(err));
+}
+
 FILE *csv_create(const char *dir, const char *name, const char *heading)
 {
     char path[4096];

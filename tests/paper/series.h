@@ -59,6 +59,8 @@ void best_tightenings(enum layout layout, struct tamis_growth growth,
                       const struct tightening_range *range, struct optimum *out,
                       size_t n);
 
+/* Ends the program unless the call succeeded. */
+void must(int err, const char *what);
 /* A CSV file in a directory, with its heading; exits if there is none to be had. */
 FILE *csv_create(const char *dir, const char *name, const char *heading);
 void csv_close(FILE *f);

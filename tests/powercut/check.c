@@ -1,12 +1,50 @@
-/* Readers first, then an engine that comes back, then readers again. */
+/* Moments of a run, and what is held against them: readers first, then an engine that
+ * comes back, then readers again. */
 #include "tests/powercut/history.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+struct history *history_create(uint64_t seed)
+{
+    struct history *h = memory_shared(sizeof *h);
+    h->seed = seed;
+    h->rng.state = mix64(seed, 1);
+    h->n_moments = 1; /* nothing is promised of an empty disk */
+    return h;
+}
+
+void history_free(struct history *h)
+{
+    munmap(h, sizeof *h);
+}
+
+/* Of moments between which nothing has reached the disk, the last is enough. */
+void history_note(struct history *h)
+{
+    uint64_t at = atomic_load(&h->device->n_entries);
+    if (h->moment[h->n_moments - 1].at != at)
+        h->n_moments++;
+    if (h->n_moments > MAX_MOMENTS)
+        host_fail("too many moments");
+    struct moment *m = &h->moment[h->n_moments - 1];
+    m->at = at;
+    m->n_unsynced = h->n_unsynced;
+    m->promises = h->now;
+}
+
+const struct moment *history_at(const struct history *h, uint64_t cut)
+{
+    size_t n = 1;
+    while (n < h->n_moments && h->moment[n].at <= cut)
+        n++;
+    return &h->moment[n - 1];
+}
 
 struct finding *finding;
 static struct player *player; /* the process's */
@@ -53,9 +91,10 @@ void player_begin(struct player *p, struct promises *promises, const char *dir)
     p->p = promises;
     p->dir = dir;
     p->returned = returned;
-    /* The second thread adds again what was not committed. */
+    /* Threads beside add again what was not committed. */
     for (size_t i = 0; i < promises->n_objects; i++)
-        promises->object[i].n_helping = promises->object[i].n_helped;
+        memcpy(promises->object[i].n_helping, promises->object[i].n_helped,
+               sizeof promises->object[i].n_helping);
     player = p;
 }
 

@@ -198,7 +198,7 @@ void device_serve(struct device *d, const char *dir)
     struct fuse_session *se = fuse_session_new(&args, &ops, sizeof ops, NULL);
     if (!se || fuse_session_mount(se, dir) != 0)
         host_fail("cannot mount a FUSE file system at %s", dir);
-    pid_t pid = host_fork();
+    pid_t pid = process_start(0);
     if (pid == 0) {
         signal(SIGINT, SIG_IGN);
         fuse_set_log_func(say_nothing);
@@ -220,21 +220,12 @@ void device_stop(struct device *d, const char *dir)
 
 /* ---- shared memory ---- */
 
-static void *shared(uint64_t n)
-{
-    void *p = mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        host_fail("no memory for %llu bytes", (unsigned long long)n);
-    return p;
-}
-
 struct device *device_create(const struct host_made *made)
 {
-    struct device *d = shared(sizeof *d);
+    struct device *d = memory_shared(sizeof *d);
     d->n_bytes = made->n_pages * HOST_PAGE;
-    d->bytes = shared(d->n_bytes);
-    d->data = shared(DEVICE_MAX_DATA);
+    d->bytes = memory_shared(d->n_bytes);
+    d->data = memory_shared(DEVICE_MAX_DATA);
     for (size_t p = 0; p < made->n_pages; p++)
         if (made->used[p])
             memcpy(d->bytes + p * HOST_PAGE, made->bytes + p * HOST_PAGE, HOST_PAGE);

@@ -14,7 +14,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -34,23 +33,9 @@ void host_fail(const char *format, ...)
 
 /* ---- processes ---- */
 
-pid_t host_fork(void)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0)
-        host_fail("fork");
-    if (pid == 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return pid;
-}
-
 int host_wait(pid_t pid)
 {
-    int status;
-    while (waitpid(pid, &status, 0) != pid)
-        if (errno != EINTR)
-            host_fail("waitpid");
+    int status = process_end(pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -71,7 +56,7 @@ int host_run(int (*fn)(const char *dir))
         host_fail("mkdtemp");
     if (unshare(CLONE_NEWPID) != 0)
         host_fail("unshare");
-    runner = host_fork();
+    runner = process_start(0);
     if (runner == 0) {
         if (unshare(CLONE_NEWNS) != 0 ||
             mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||

@@ -5,9 +5,7 @@
 #ifndef TAMIS_TESTS_POWERCUT_HOST_H
 #define TAMIS_TESTS_POWERCUT_HOST_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "tests/steps/harness.h"
 
 enum { HOST_PATH_BYTES = 256, HOST_PAGE = 4096 };
 
@@ -15,8 +13,6 @@ enum { HOST_PATH_BYTES = 256, HOST_PAGE = 4096 };
 int host_run(int (*fn)(const char *dir));
 
 _Noreturn void host_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A process that does not outlive us. */
-pid_t host_fork(void);
 /* Its exit status, or 128 + the signal that ended it. */
 int host_wait(pid_t pid);
 

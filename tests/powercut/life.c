@@ -4,8 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,50 +39,6 @@
 
 static const char life[] = "grow " GROWING GROWTH "3..6*(" STEP ")[close|close|]";
 
-/* ---- a second thread, that adds ---- */
-
-static struct helper {
-    pthread_t thread;
-    struct tamis_writer *w;
-    struct object *object;
-    uint32_t most;
-    atomic_bool works, stop;
-} helper;
-
-static void *help(void *arg)
-{
-    struct object *o = arg;
-    uint8_t bytes[8];
-    for (uint32_t i = o->n_helping; i < helper.most && !atomic_load(&helper.stop);) {
-        struct tamis_key key = key_of_helper(o, i, bytes);
-        if (tamis_writer_add_hashes(helper.w, key.tag, &key.hash, 1) != 0)
-            host_fail("the second thread cannot add");
-        __atomic_store_n(&o->n_helping, ++i, __ATOMIC_SEQ_CST);
-        sched_yield();
-    }
-    return NULL;
-}
-
-static int own_word(struct player *p, const struct step *s)
-{
-    if (helper.works) {
-        atomic_store(&helper.stop, true);
-        pthread_join(helper.thread, NULL);
-        helper.works = false;
-    }
-    if (strcmp(s->word->text, "thread") != 0)
-        return 0;
-    struct object *o = promised_object(p->p, s->name[0]);
-    helper = (struct helper){.w = p->writer[o - p->p->object], .object = o};
-    if (!helper.w || o->sealed || o->n_helping > 9000)
-        return 0;
-    helper.most = o->n_helping + 1 + (uint32_t)draw_below(&p->rng, 120);
-    if (pthread_create(&helper.thread, NULL, help, o) != 0)
-        host_fail("no thread");
-    helper.works = true;
-    return 0;
-}
-
 /* ---- one process of the engine ---- */
 
 static void note(struct player *p)
@@ -112,7 +66,8 @@ static void live(struct history *h, const char *dir)
     struct player p;
     char drawn[SCRIPT_BYTES], *text = h->script[h->n_lives++];
     player_begin(&p, &h->now, dir);
-    p.own = own_word;
+    p.own = helpers_word;
+    helpers_most = 120;
     p.calling = p.event = note;
     p.ctx = h;
     p.rng = rng_next(&h->rng);
@@ -194,11 +149,11 @@ int life_run(struct history *h, const char *dir)
 {
     struct rng rng = {rng_next(&h->rng)};
     int rc = 0;
-    pid_t disturber = host_fork();
+    pid_t disturber = process_start(0);
     if (disturber == 0)
         disturb(rng, dir);
     for (uint64_t n = 3 + rng_below(&h->rng, 3); n > 0 && !rc; n--) {
-        pid_t pid = host_fork();
+        pid_t pid = process_start(0);
         if (pid == 0)
             live(h, dir);
         rc = host_wait(pid);
@@ -215,7 +170,7 @@ int life_resume(struct history *h, const struct history *before, uint64_t cut,
 {
     h->now = history_at(before, cut)->promises;
     h->first_unsynced = h->n_unsynced = before->n_unsynced;
-    pid_t pid = host_fork();
+    pid_t pid = process_start(0);
     if (pid == 0) {
         struct player p;
         struct look look = {0};

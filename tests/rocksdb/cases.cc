@@ -230,13 +230,10 @@ namespace
 int KindOf(const std::string &name)
 {
     enum { KIND_AT = 72 };
-    tamis_store *store;
-    tamis_snapshot *opened;
     tamis_segment_info info;
     unsigned char bytes[KIND_AT + 1] = {};
-    EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
-    EXPECT(tamis_snapshot_current(store, &opened, nullptr) == 0, "no snapshot");
-    tamis::Snapshot now(opened, tamis::Free());
+    tamis::Store store = OpenStore();
+    tamis::Snapshot now = tamis::Now(store.get(), nullptr);
     EXPECT(tamis::Find(now, name, &info) != SIZE_MAX, "%s is not listed", name.c_str());
     std::string path = StorePath() + "/filters/";
     for (unsigned char byte : info.uuid) {
@@ -248,8 +245,6 @@ int KindOf(const std::string &name)
     EXPECT(file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes, "%s",
            path.c_str());
     fclose(file);
-    now.reset();
-    tamis_store_close(store);
     return bytes[KIND_AT];
 }
 

@@ -21,15 +21,12 @@ struct View {
 
 View Open()
 {
-    tamis_store *store;
     tamis_diag diag = {};
     View v;
-    int err = tamis_store_open(StorePath().c_str(), NULL, &store, &diag);
-    EXPECT(err == 0, "%s: %s", StorePath().c_str(), tamis::Words(err, diag).c_str());
-    v.store.reset(store);
-    v.now = tamis::Now(store, &diag);
+    v.store = OpenStore();
+    v.now = tamis::Now(v.store.get(), &diag);
     EXPECT(v.now, "%s: %s", StorePath().c_str(), diag.what);
-    v.domain = tamis_store_domain(store);
+    v.domain = tamis_store_domain(v.store.get());
     return v;
 }
 
@@ -89,6 +86,15 @@ void CheckVersions(const View &v, Engine *engine, rocksdb::ColumnFamilyHandle *f
 }
 
 } // namespace
+
+tamis::Store OpenStore()
+{
+    tamis_store *store;
+    tamis_diag diag = {};
+    int err = tamis_store_open(StorePath().c_str(), NULL, &store, &diag);
+    EXPECT(err == 0, "%s: %s", StorePath().c_str(), tamis::Words(err, diag).c_str());
+    return tamis::Store(store);
+}
 
 std::string TagOf(rocksdb::DB *db)
 {

@@ -63,6 +63,18 @@ rocksdb::Options QuietOptions()
     return options;
 }
 
+std::vector<rocksdb::ColumnFamilyDescriptor> Families(const rocksdb::Options &options)
+{
+    return {{rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
+}
+
+void CompactAll(Engine *engine, size_t family)
+{
+    rocksdb::CompactRangeOptions opt;
+    opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    OK(engine->db->CompactRange(opt, engine->Family(family), nullptr, nullptr));
+}
+
 void OpenEngine(Engine *engine, rocksdb::Options options, StepFn step, bool reconcile,
                 int ribbon_level)
 {
@@ -75,9 +87,8 @@ void OpenEngine(Engine *engine, rocksdb::Options options, StepFn step, bool reco
     };
     engine->filters = tamis::RocksFilters::Open(ours);
     engine->filters->Use(&options).PermitUncheckedError();
-    const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-        {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
-    OK(rocksdb::DB::Open(options, DbPath(), families, &engine->families, &engine->db));
+    OK(rocksdb::DB::Open(options, DbPath(), Families(options), &engine->families,
+                         &engine->db));
     if (reconcile)
         OK(engine->filters->Reconcile(engine->db, &engine->families));
 }

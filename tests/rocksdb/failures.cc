@@ -35,16 +35,12 @@ CASE(WithoutTheShim, "a time without the shim")
     }
     {
         Engine engine;
-        const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-            {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
-        OK(rocksdb::DB::Open(options, DbPath(), families, &engine.families,
+        OK(rocksdb::DB::Open(options, DbPath(), Families(options), &engine.families,
                              &engine.db));
         OK(engine.db->Put(rocksdb::WriteOptions(), "first", "w"));
         OK(engine.db->Put(rocksdb::WriteOptions(), "second", "v"));
         Flush(&engine);
-        rocksdb::CompactRangeOptions opt;
-        opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-        OK(engine.db->CompactRange(opt, nullptr, nullptr));
+        CompactAll(&engine);
     }
     /* A name that recurs, with the filter of another file. */
     Engine engine;
@@ -54,15 +50,13 @@ CASE(WithoutTheShim, "a time without the shim")
     EXPECT(live.size() == 1 && live.begin()->first != old.name, "it was compacted");
     tamis::Segment segment = live.begin()->second.segment;
     {
-        tamis_store *store;
-        EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
-        tamis::Store owner(store);
+        tamis::Store store = OpenStore();
         tamis::Builder builder;
         tamis::Change change;
         struct tamis_store_info info;
-        EXPECT(tamis_store_info(store, &info, nullptr) == 0 &&
+        EXPECT(tamis_store_info(store.get(), &info, nullptr) == 0 &&
                    tamis::NewBuilder(info, 0, TAMIS_BLOOM, &builder, nullptr) == 0 &&
-                   change.Begin(store, TagOf(plain.db), tamis::May::kThis) == 0 &&
+                   change.Begin(store.get(), TagOf(plain.db), tamis::May::kThis) == 0 &&
                    change.Put({segment.name, old.binding}, builder.get()) == 0 &&
                    change.Commit() == 0,
                "the store cannot be changed");
@@ -164,9 +158,7 @@ CASE(TwoDatabases, "two databases, one store")
     engine.Close();
     engine.filters = filters;
     engine.complaints.clear();
-    const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-        {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
-    OK(rocksdb::DB::Open(options, DbPath() + "/", families, &engine.families,
+    OK(rocksdb::DB::Open(options, DbPath() + "/", Families(options), &engine.families,
                          &engine.db));
     OK(engine.filters->Reconcile(engine.db, &engine.families));
     EXPECT(engine.complaints.empty(), "%s", engine.complaints.c_str());
@@ -179,20 +171,20 @@ CASE(RestoredMeanwhile, "restored while the shim stays")
     rocksdb::Options options = QuietOptions();
     const std::string backup = settings.dir + "/backup",
                       empty = settings.dir + "/empty";
-    const std::vector<rocksdb::ColumnFamilyDescriptor> plain = {
-        {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
-    auto write = [&](Engine *engine,
-                     const std::vector<rocksdb::ColumnFamilyDescriptor> &d,
-                     const char *key) {
-        OK(rocksdb::DB::Open(options, DbPath(), d, &engine->families, &engine->db));
+    auto open = [&](Engine *engine) {
+        OK(rocksdb::DB::Open(options, DbPath(), Families(options), &engine->families,
+                             &engine->db));
+    };
+    auto write = [&](Engine *engine, const char *key) {
+        open(engine);
         OK(engine->db->Put(rocksdb::WriteOptions(), engine->Family(1), key, "v"));
         OK(engine->db->Flush(rocksdb::FlushOptions(), engine->Family(1)));
     };
     Engine engine;
-    OK(rocksdb::DB::Open(options, DbPath(), plain, &engine.families, &engine.db));
+    open(&engine);
     engine.Close();
     fs::copy(DbPath(), empty, fs::copy_options::recursive);
-    write(&engine, plain, "restored");
+    write(&engine, "restored");
     engine.Close();
     fs::rename(DbPath(), backup);
     fs::rename(empty, DbPath());
@@ -200,14 +192,12 @@ CASE(RestoredMeanwhile, "restored while the shim stays")
     ours.store = StorePath();
     auto filters = tamis::RocksFilters::Open(ours);
     OK(filters->Use(&options));
-    const std::vector<rocksdb::ColumnFamilyDescriptor> watched = {
-        {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
-    write(&engine, watched, "gone");
+    write(&engine, "gone");
     std::vector<std::string> listed = Listed();
     engine.Close();
     fs::remove_all(DbPath());
     fs::copy(backup, DbPath(), fs::copy_options::recursive);
-    OK(rocksdb::DB::Open(options, DbPath(), watched, &engine.families, &engine.db));
+    open(&engine);
     /* Nobody tells which files belong to the other family. */
     OK(filters->Reconcile(engine.db));
     std::vector<rocksdb::LiveFileMetaData> files;

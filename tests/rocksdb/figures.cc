@@ -46,11 +46,9 @@ void Fill(Engine *engine, uint64_t n)
 /* Runs in a process that maps the store and knows the keys alone. */
 void AskTheStore(int to)
 {
-    tamis_store *store;
-    EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
-    tamis::Store owner(store);
-    tamis::Snapshot now = tamis::Now(store, nullptr);
-    tamis_domain domain = tamis_store_domain(store);
+    tamis::Store store = OpenStore();
+    tamis::Snapshot now = tamis::Now(store.get(), nullptr);
+    tamis_domain domain = tamis_store_domain(store.get());
     uint64_t candidates = 0;
     for (uint64_t i = 0; i < N_ABSENT; i++) {
         std::string key = KeyOf(i, false);

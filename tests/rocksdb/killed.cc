@@ -119,9 +119,7 @@ void Write(uint64_t seed, const std::string &step, int n)
 void CheckAsLeft()
 {
     Engine engine;
-    const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-        {rocksdb::kDefaultColumnFamilyName, SmallOptions()}, {"other", SmallOptions()}};
-    OK(rocksdb::DB::OpenForReadOnly(SmallOptions(), DbPath(), families,
+    OK(rocksdb::DB::OpenForReadOnly(SmallOptions(), DbPath(), Families(SmallOptions()),
                                     &engine.families, &engine.db));
     CheckStore(&engine, Extra::kAllowed);
 }

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rocksdb/utilities/checkpoint.h>
@@ -29,13 +28,6 @@ void MakeDatabase(const std::string &path, const std::vector<std::string> &prefi
     OpenPlain(&engine, path);
     for (const std::string &prefix : prefixes)
         WriteSome(&engine, prefix);
-}
-
-tamis::Store OpenStore()
-{
-    tamis_store *store;
-    EXPECT(tamis_store_open(StorePath().c_str(), NULL, &store, nullptr) == 0, "no store");
-    return tamis::Store(store);
 }
 
 /* Names, bindings and filters; and which files there are. */
@@ -120,14 +112,6 @@ const std::string Both(const std::string &options, const std::string &db)
     return options + " " + StorePath() + " " + db;
 }
 
-uint64_t Orphans()
-{
-    uint64_t n;
-    EXPECT(tamis_store_orphans(OpenStore().get(), nullptr, nullptr, &n, nullptr) == 0,
-           "orphans are not counted");
-    return n;
-}
-
 } // namespace
 
 CASE(AnotherDatabase, "mirror: another database")
@@ -209,9 +193,7 @@ CASE(DryRun, "mirror: a dry run writes nothing")
     {
         Engine engine;
         OpenPlain(&engine);
-        rocksdb::CompactRangeOptions opt;
-        opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-        OK(engine.db->CompactRange(opt, engine.Family(0), nullptr, nullptr));
+        CompactAll(&engine);
     }
     const std::string before = State();
     std::string said;
@@ -283,9 +265,7 @@ CASE(TheShimRefuses, "mirror: the shim refuses")
         WriteSome(&engine, "b");
         EXPECT(!engine.filters->Reconcile(engine.db, &engine.families).ok(),
                "it reconciled");
-        rocksdb::CompactRangeOptions opt;
-        opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-        OK(engine.db->CompactRange(opt, nullptr, nullptr));
+        CompactAll(&engine);
         EXPECT(Passes(&engine, "nothing"), "a table is skipped");
         EXPECT(engine.complaints.find("it mirrors another RocksDB database") !=
                    std::string::npos,
@@ -371,36 +351,4 @@ CASE(Checkpoints, "mirror: checkpoints")
     ExpectTool(0, "0 built, 2 kept, 0 without a filter, 2 dropped",
                Both("--force", one));
     EXPECT(Listed().size() == 2, "%zu segments", Listed().size());
-}
-
-/* The next run removes the files of a killed run. */
-CASE(KilledOffline, "mirror: killed offline")
-{
-    MakeStore();
-    MakeDatabase(DbPath(), {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"});
-    uint64_t left = 0;
-    for (int i = 0; i < 60 && !left; i++) {
-        pid_t pid = fork();
-        EXPECT(pid >= 0, "no process");
-        if (pid == 0) {
-            execl(settings.tool.c_str(), "tamis-rocksdb", StorePath().c_str(),
-                  DbPath().c_str(), nullptr);
-            _exit(127);
-        }
-        for (int j = 0; j < 100000 && fs::is_empty(StorePath() + "/filters"); j++)
-            usleep(10);
-        kill(pid, SIGKILL);
-        int status;
-        EXPECT(waitpid(pid, &status, 0) == pid, "no child");
-        EXPECT(Listed().empty() || WIFEXITED(status) || Listed().size() == 20,
-               "half an edit");
-        left = Orphans();
-        if (!left) {
-            fs::remove_all(StorePath());
-            MakeStore();
-        }
-    }
-    EXPECT(left > 0, "it was never killed in the middle");
-    ExpectTool(0, "20 built");
-    EXPECT(Orphans() == 0, "%d files that nothing names", int(Orphans()));
 }

@@ -43,9 +43,8 @@ void MakeStore()
 void OpenPlain(Engine *engine, const std::string &path)
 {
     rocksdb::Options options = QuietOptions();
-    const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-        {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
-    OK(rocksdb::DB::Open(options, path, families, &engine->families, &engine->db));
+    OK(rocksdb::DB::Open(options, path, Families(options), &engine->families,
+                         &engine->db));
 }
 
 void WriteSome(Engine *engine, const std::string &prefix)
@@ -103,9 +102,7 @@ CASE(OfflineBuild, "offline")
         CheckStore(&engine, Extra::kForbidden);
         OK(engine.db->DeleteRange(rocksdb::WriteOptions(), engine.Family(0), "c", "d"));
         OK(engine.db->Flush(rocksdb::FlushOptions()));
-        rocksdb::CompactRangeOptions opt;
-        opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-        OK(engine.db->CompactRange(opt, engine.Family(1), nullptr, nullptr));
+        CompactAll(&engine, 1);
     }
     /* Two of the other family have become one; a range deletion is a filter less. */
     ExpectTool(0, "1 built, 2 kept, 1 without a filter, 2 dropped");

@@ -80,6 +80,10 @@ rocksdb::Options SmallOptions();
 rocksdb::Options QuietOptions();
 std::string DbPath();
 std::string StorePath();
+/* "default" and "other". */
+std::vector<rocksdb::ColumnFamilyDescriptor> Families(const rocksdb::Options &options);
+/* All of the family becomes one SST, also if it is one. */
+void CompactAll(Engine *engine, size_t family = 0);
 using StepFn = std::function<void(const char *)>;
 /* Opens it with two column families, "default" and "other", the shim, and reconciles.
  */
@@ -110,6 +114,7 @@ tamis_answer Ask(const tamis::Segment &segment, const std::string &key,
                  tamis_reason *why);
 void ExpectReason(const tamis::Segment &segment, const std::string &key,
                   tamis_reason expected);
+tamis::Store OpenStore();
 /* The names in the store. */
 std::vector<std::string> Listed();
 /* The one live file. */

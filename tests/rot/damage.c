@@ -1,6 +1,6 @@
 /* A file that is damaged, looked at, and made as it was again; and the damages: every
  * bit of what is not bits of a stage, every sector, every length, slots and copies, and
- * two at once at random. */
+ * some at once at random. */
 #include "tests/rot/rot.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ const char *const part_names[N_PARTS] = {
     [LENGTHS] = "lengths",
     [SLOTS] = "slots and floors misplaced",
     [WHOLE] = "whole files",
-    [TWO] = "two at once",
+    [TWO] = "two or more at once",
 };
 
 /* ---- a file ---- */
@@ -106,6 +106,23 @@ static void replace(struct file *f, const struct image *by)
     differs(f, 0, f->kind->now.n);
 }
 
+/* The first level of digests made to fit the pages as they are; the root is not. */
+static void mend_digests(struct file *f)
+{
+    const struct kind *k = f->kind;
+    for (size_t i = 0; i < k->commit.n_stages; i++) {
+        const struct stage_desc *s = &k->commit.stages[i];
+        uint64_t at = k->offset + s->offset, n_pages = s->length / PAGE_BYTES;
+        for (uint64_t p = 0; s->digests_offset && p < n_pages; p++) {
+            if (at + (p + 1) * PAGE_BYTES > f->n)
+                break;
+            struct le64 d = le64_of(page_digest(f->bytes + at + p * PAGE_BYTES));
+            put(f, k->offset + s->digests_offset + p * DIGEST_BYTES,
+                (const uint8_t *)&d, sizeof d);
+        }
+    }
+}
+
 static void do_one(struct file *f, const struct damage *d)
 {
     uint8_t bytes[SLOT_BYTES];
@@ -125,6 +142,8 @@ static void do_one(struct file *f, const struct damage *d)
         set_length(f, (size_t)d->n);
     } else if (d->what == REPLACE) {
         replace(f, d->from);
+    } else if (d->what == MEND) {
+        mend_digests(f);
     }
 }
 
@@ -136,9 +155,10 @@ void damage_do(struct file *f, const struct damages *d)
 
 const char *damage_say(const struct damages *all)
 {
-    static const char *const names[] = {"flipped", "filled",    "noise",
-                                        "copied",  "cut short", "replaced"};
-    static char text[400];
+    static const char *const names[] = {"flipped",       "filled",    "noise",
+                                        "copied",        "cut short", "replaced",
+                                        "digests mended"};
+    static char text[700];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", part_names[all->part]);
     for (size_t i = 0; i < all->n; i++) {
         const struct damage *d = &all->of[i];
@@ -332,7 +352,7 @@ struct damage damage_random(const struct kind *k, uint64_t near)
     uint64_t at = somewhere(k, near), sector = at / SECTOR_BYTES * SECTOR_BYTES,
              page = at / PAGE_BYTES * PAGE_BYTES, n = k->now.n;
     struct damage d = {.at = sector, .n = SECTOR_BYTES, .from_at = sector};
-    switch (random_below(12)) {
+    switch (random_below(13)) {
     case 0:
         d.what = FILL;
         d.value = random_below(2) ? 0xff : 0;
@@ -361,6 +381,8 @@ struct damage damage_random(const struct kind *k, uint64_t near)
         return (struct damage){.what = CUT,
                                .n = random_below(8) ? n - random_below(n / 4 + 1)
                                                     : random_below(n)};
+    case 7:
+        return (struct damage){.what = MEND, .at = at};
     default:
         return (struct damage){
             .what = FLIP, .at = at, .n = 1, .value = (uint8_t)random_below(8)};
@@ -374,8 +396,10 @@ static void try_pairs(const struct kind *k)
         if (!trial())
             continue;
         struct damages d = {.n = 2, .part = TWO};
-        d.of[0] = damage_random(k, 0);
-        d.of[1] = damage_random(k, d.of[0].at);
+        if (random_below(4) == 0)
+            d.n += random_below(MOST_AT_ONCE - 1);
+        for (size_t n = 0; n < d.n; n++)
+            d.of[n] = damage_random(k, n ? d.of[0].at : 0);
         readers_try(list.f, &d);
     }
 }

@@ -2,8 +2,6 @@
  * at earlier commits, and what a catalog would know of them. */
 #include "tests/rot/rot.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { KEYS_ASKED = 6000 };
@@ -42,13 +40,7 @@ const char *kind_name(size_t i)
 struct image image_read(const char *path)
 {
     struct image m;
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    CHECK(fd >= 0 && fstat(fd, &st) == 0);
-    m.n = (size_t)st.st_size;
-    m.bytes = malloc(m.n + 1);
-    CHECK(m.bytes && pread(fd, m.bytes, m.n, 0) == (ssize_t)m.n);
-    close(fd);
+    m.bytes = file_bytes(path, &m.n);
     return m;
 }
 

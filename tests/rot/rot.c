@@ -1,9 +1,9 @@
 /* Damages files of every kind, one process a kind, and prints what came of it. */
 #include "tests/rot/rot.h"
 
-#include <ftw.h>
+#include <inttypes.h>
 #include <stdarg.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ bool trial(void)
 void lost(const char *format, ...)
 {
     va_list ap;
-    char text[700];
+    char text[1000];
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
@@ -128,9 +128,7 @@ static bool run_all(const char *root)
         if (i <= N_KINDS && only != UINT64_MAX && job != only) {
             i++;
         } else if (i <= N_KINDS && running < (uint64_t)room) {
-            pid_t child = fork();
-            CHECK(child >= 0);
-            if (child == 0) {
+            if (process_start(0) == 0) {
                 run_job(root, job);
                 exit(0);
             }
@@ -226,51 +224,21 @@ static bool report(bool good)
     return good;
 }
 
-/* ---- options ---- */
-
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-static bool read_options(int argc, char **argv)
-{
-    for (int i = 1; i + 1 < argc; i += 2) {
-        char *rest;
-        uint64_t v = strtoull(argv[i + 1], &rest, 10);
-        uint64_t *to = strcmp(argv[i], "--every") == 0  ? &every
-                       : strcmp(argv[i], "--seed") == 0 ? &seed
-                       : strcmp(argv[i], "--only") == 0 ? &only
-                                                        : NULL;
-        if (!to || (to == &every && v == 0))
-            return false;
-        *to = v;
-        if (to == &only && *rest == ':')
-            only_trial = strtoull(rest + 1, NULL, 10);
-    }
-    return argc % 2 == 1;
-}
-
 int main(int argc, char **argv)
 {
-    char root[400];
-    const char *tmp = getenv("TMPDIR");
+    char root[ROOT_BYTES];
+    const char *again = "";
+    const struct known_option known[] = {{"every", .number = &every},
+                                         {"seed", .number = &seed},
+                                         {"only", .text = &again},
+                                         {0}};
     program = argv[0];
-    if (!read_options(argc, argv)) {
-        fputs("usage: rot [--every N] [--seed S] [--only JOB[:TRIAL]]\n", stderr);
+    if (!options_read(argc, argv, known) || every == 0)
         return 2;
-    }
-    snprintf(root, sizeof root, "%.300s/tamis-rot.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm"
-             : tmp                         ? tmp
-                                           : "/tmp");
-    CHECK(mkdtemp(root));
-    tallies = mmap(NULL, (N_KINDS + 1) * sizeof *tallies, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(tallies != MAP_FAILED);
+    sscanf(again, "%" SCNu64 ":%" SCNu64, &only, &only_trial);
+    tree_root(root, "rot");
+    tallies = memory_shared((N_KINDS + 1) * sizeof *tallies);
     bool good = run_all(root);
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    tree_remove(root);
     return report(good) ? 0 : 1;
 }

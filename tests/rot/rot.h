@@ -3,7 +3,7 @@
  *
  *   kinds.c    makes the files by scripts of steps, with the keys that are in them
  *   damage.c   a file that can be damaged and be as it was again; lists of damages:
- *              bits, sectors, lengths, slots, copies, two at once
+ *              bits, sectors, lengths, slots, copies, some at once
  *   judge.c    what SPEC.md section 7 says of a page, worked out anew; was an ABSENT
  *              one of the exceptions that it names?
  *   readers.c  readers of every mode, from before and after the damage
@@ -106,15 +106,15 @@ void file_look(struct file *f); /* somebody else has written */
 void file_mend(struct file *f); /* as kind->now */
 
 struct damage {
-    enum { FLIP, FILL, NOISE, COPY, CUT, REPLACE } what;
+    enum { FLIP, FILL, NOISE, COPY, CUT, REPLACE, MEND } what; /* MEND: digests */
     uint64_t at, n; /* bytes of the file; CUT: n is the length that is left */
     uint8_t value;  /* bit number; byte */
     const struct image *from;
     uint64_t from_at;
 };
-/* At most two at once. */
+enum { MOST_AT_ONCE = 6 };
 struct damages {
-    struct damage of[2];
+    struct damage of[MOST_AT_ONCE];
     size_t n;
     enum part part;
 };

@@ -1,7 +1,7 @@
 #help make rot        files of every kind damaged in every way, a sample; no key is lost
 #help make check-rot SEED=S     the same with every bit and every length, some minutes
 
-ROT_OBJ := $(call obj,$(wildcard tests/rot/*.c tests/steps/*.c tests/model/*.c))
+ROT_OBJ := $(call obj,$(wildcard tests/rot/*.c tests/steps/*.c))
 TEST_PROGRAMS += $B/tests/rot/rot
 $B/tests/rot/rot: $(ROT_OBJ) $(LIB_OBJ)
 	$(call say,LD,$@)

@@ -14,53 +14,19 @@
 
 /* ---- keys ---- */
 
-/* Every other one by hash alone. */
-static bool key_of_set(const void *ctx, uint64_t i, struct tamis_key *out)
+void steps_expect_keys(const struct object *o, struct tamis_filter *f, bool any_damage)
 {
-    static _Thread_local uint8_t bytes[8];
-    uint32_t number = keyset_at(ctx, (uint32_t)i);
-    *out = key_number(number, bytes);
-    if (number % 2)
-        out->bytes = NULL;
-    return true;
+    struct look look = {.cache = true};
+    struct keyset k = o->keys;
+    struct promised_keys keys = promised_keys_of(&k, o, &look);
+    IN_LIB_VOID(expect_keys(o->name, f, &keys, any_damage || o->worth != GOOD));
 }
 
-/* A growing filter's log has no end, so that a watermark beyond it can be asked for. */
-static struct promised_keys promised_keys_of(struct keyset *k, const struct object *o,
-                                             const struct look *look)
+void steps_expect_readers(struct player *p, bool any_damage)
 {
-    struct promised_keys keys = {key_of_set, k, 0};
-    if (!o->grows) {
-        keys.n = keyset_size(k);
-        return keys;
-    }
-    keys.n = look->cache ? o->n_done : o->watermark;
-    k->range[0].n = o->asked > o->n_added ? o->asked : o->n_added;
-    return keys;
-}
-
-static bool key_of_second(const void *ctx, uint64_t i, struct tamis_key *out)
-{
-    static _Thread_local uint8_t bytes[8];
-    *out = key_of_helper(ctx, (uint32_t)i, bytes);
-    return true;
-}
-
-static struct promised_filter promised_of(const struct object *o, struct keyset *k,
-                                          const struct look *look)
-{
-    return (struct promised_filter){
-        .keys = promised_keys_of(k, o, look),
-        .more = {key_of_second, o, o->grows ? o->n_helped : 0},
-        .grows = o->grows,
-        .watermark = o->watermark,
-        .asked = o->asked,
-        .stages = o->stages,
-        .seal = o->seal,
-        .rotten_slot = look->rotten_slot,
-        .any_damage = look->any_damage || o->worth != GOOD,
-        .lost_page = o->lost_page,
-    };
+    for (size_t i = 0; i < p->p->n_objects; i++)
+        if (p->reader[i])
+            steps_expect_keys(&p->p->object[i], p->reader[i], any_damage);
 }
 
 void steps_ask(struct player *p, struct tamis_snapshot *s,
@@ -132,41 +98,13 @@ static size_t expect_whole_store(struct promises *p, struct tamis_snapshot *s,
                                  const struct look *look)
 {
     enum outcome outcome[MODEL_EDITS] = {EDIT_UNKNOWN};
-    struct promised_segment *promised = calloc(MAX_OBJECTS, sizeof *promised);
-    struct keyset(*keys)[2] = calloc(MAX_OBJECTS, sizeof *keys);
-    size_t n = 0;
-    if (!promised || !keys)
-        abort();
-    for (size_t i = 0; i < p->n_objects; i++) {
-        const struct object *o = &p->object[i];
-        struct object next = {.keys = o->next};
-        if (o->place != IN_STORE)
-            continue;
-        keys[n][0] = o->keys;
-        keys[n][1] = o->next;
-        promised[n] = (struct promised_segment){
-            .standing = o->standing,
-            .edit = o->edit,
-            .rank = o->rank,
-            .bare = o->bare,
-            .next_bare = o->next_bare,
-            .filter = promised_of(o, &keys[n][0], look),
-            .next = promised_of(&next, &keys[n][1], look),
-        };
-        snprintf(promised[n].name, sizeof promised[n].name, "%s",
-                 name_in_store(o->name));
-        n++;
-    }
-    size_t n_files = IN_LIB(expect_segments(s, promised, n, outcome));
+    size_t n_files = IN_LIB(expect_segments(s, p, look, outcome)), n_there = 0;
     settle_segments(p, s, outcome, look);
-    size_t n_there = 0;
     for (size_t i = 0; i < p->n_objects; i++)
         n_there += p->object[i].place == IN_STORE && p->object[i].standing == THERE;
     if (n_there != tamis_snapshot_n_segments(s))
         broken_steps("%zu segments are listed, not %zu", tamis_snapshot_n_segments(s),
                      n_there);
-    free(promised);
-    free(keys);
     return n_files;
 }
 
@@ -195,7 +133,7 @@ static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot 
     struct tamis_segment_info info;
     struct tamis_filter *f = NULL;
     struct keyset k = o->keys;
-    struct promised_filter promised = promised_of(o, &k, look);
+    struct promised_keys keys = promised_keys_of(&k, o, look);
     struct tamis_key key;
     size_t index;
     bool listed = find_segment(s, o->name, &index);
@@ -203,25 +141,25 @@ static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot 
     if (!listed && !o->forgotten && !aside && (o->worth != SPOILT || p->repaired))
         broken_steps("segment %s is not listed", o->name);
     bool asked = !listed && (p->lost || !o->forgotten);
-    for (uint64_t i = 0; i < promised.keys.n && asked; i += i < 4 ? 1 : 50)
-        if (key_of_set(&k, i, &key) &&
+    for (uint64_t i = 0; i < keys.n && asked; i += i < 4 ? 1 : 50)
+        if (keys.key(&k, i, &key) &&
             IN_LIB(tamis_snapshot_probe_all(s, &key, NULL, NULL)) == TAMIS_ABSENT)
             broken_steps("key %llu of segment %s is ABSENT everywhere",
                          (unsigned long long)i, o->name);
     if (!listed)
         return;
-    IN_LIB_VOID(
-        expect_keys_of_segment(o->name, s, index, &promised.keys, TAMIS_NO_REASON));
+    IN_LIB_VOID(expect_keys_of_segment(o->name, s, index, &keys, TAMIS_NO_REASON));
     /* The filter itself: a list that is not confirmed answers nothing of it. */
     int rc = IN_LIB(tamis_snapshot_filter(s, index, &f, NULL));
     bool good = has_filter(p, o) && !look->any_damage;
     if (rc && good)
         broken_steps("segment %s has lost its good filter", o->name);
-    promised.any_damage = !good;
+    struct object as_good = *o;
+    as_good.worth = GOOD;
     if (!rc && good)
-        IN_LIB_VOID(expect_filter(o->name, f, &promised));
+        IN_LIB_VOID(steps_expect_filter(o->name, f, &as_good, look));
     else if (!rc)
-        IN_LIB_VOID(expect_keys(o->name, f, &promised.keys, true));
+        IN_LIB_VOID(expect_keys(o->name, f, &keys, true));
     IN_LIB(tamis_snapshot_segment(s, index, &info));
     if (p->repaired && o->worth == ROTTEN && info.state == TAMIS_SEGMENT_SEALED)
         broken_steps("segment %s still has its rotten filter", o->name);
@@ -230,6 +168,12 @@ static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot 
 static size_t expect_hurt_store(struct player *p, struct tamis_snapshot *s,
                                 const struct look *look)
 {
+    size_t index;
+    /* An edit under way took effect if what it puts has its name. */
+    for (size_t i = 0; i < p->p->n_objects; i++)
+        if (p->p->object[i].place == IN_STORE && p->p->object[i].standing == COMING)
+            promises_settle(p->p, p->p->object[i].edit,
+                            find_segment(s, p->p->object[i].name, &index));
     for (size_t i = 0; i < p->p->n_objects; i++)
         if (p->p->object[i].place == IN_STORE && p->p->object[i].standing == THERE)
             expect_hurt_segment(p->p, s, &p->p->object[i], look);
@@ -267,11 +211,9 @@ static struct tamis_filter *open_file(struct player *p, const char *path,
 static void expect_lone(struct player *p, struct object *o, const char *path,
                         const struct look *look)
 {
-    struct keyset k = o->keys;
-    struct promised_filter promised = promised_of(o, &k, look);
     struct tamis_filter_info info;
     struct tamis_filter *f = open_file(p, path, TAMIS_CHECK_LAZY);
-    IN_LIB_VOID(expect_filter(o->name, f, &promised));
+    IN_LIB_VOID(steps_expect_filter(o->name, f, o, look));
     if (o->grows && IN_LIB(tamis_filter_info(f, &info)) == 0)
         note_grown(o, &info, look);
     IN_LIB_VOID(tamis_filter_close(f));
@@ -280,7 +222,9 @@ static void expect_lone(struct player *p, struct object *o, const char *path,
         return;
     /* A reader that remembers no page as good finds the same. */
     f = open_file(p, path, TAMIS_CHECK_STRICT);
-    IN_LIB_VOID(expect_keys(o->name, f, &promised.keys, true));
+    struct keyset k = o->keys;
+    struct promised_keys keys = promised_keys_of(&k, o, look);
+    IN_LIB_VOID(expect_keys(o->name, f, &keys, true));
     IN_LIB_VOID(tamis_filter_close(f));
 }
 
@@ -293,7 +237,6 @@ static void expect_embedded(struct player *p, const struct object *o, const char
     for (uint32_t i = 0; i <= (o->standing == CHANGING); i++) {
         char binding[16];
         struct object one = {.keys = i ? o->next : o->keys};
-        struct promised_filter promised = promised_of(&one, &one.keys, &look);
         struct tamis_filter *f;
         snprintf(binding, sizeof binding, "%u", o->rank + i);
         struct tamis_filter_options opt = {.size = sizeof opt,
@@ -304,7 +247,7 @@ static void expect_embedded(struct player *p, const struct object *o, const char
             broken_steps("the embedded filter does not open: %s", p->diag.what);
         if (rc)
             continue;
-        IN_LIB_VOID(expect_filter(binding, f, &promised));
+        IN_LIB_VOID(steps_expect_filter(binding, f, &one, &look));
         IN_LIB_VOID(tamis_filter_close(f));
     }
     close(fd);
@@ -403,16 +346,12 @@ void steps_expect_swept(struct player *p)
 
 uint64_t steps_file_hash(const char *path)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0)
+    size_t n;
+    if (access(path, F_OK) != 0)
         return 0;
-    uint8_t *bytes = malloc((size_t)st.st_size + 1);
-    if (!bytes || pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
-        abort();
-    uint64_t hash = XXH3_64bits(bytes, (size_t)st.st_size) | 1;
+    uint8_t *bytes = file_bytes(path, &n);
+    uint64_t hash = XXH3_64bits(bytes, n) | 1;
     free(bytes);
-    close(fd);
     return hash;
 }
 

@@ -1,9 +1,7 @@
 /* Files that rot, go, or are too many; catalogs that are lost. */
-#include "tests/steps/damage.h"
+#include "tests/steps/words.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,42 +15,16 @@ static void must(bool ok)
         abort(); /* the test's own call */
 }
 
-static void poke(const char *path, off_t at, const void *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    must(fd >= 0 && pwrite(fd, bytes, n, at) == (ssize_t)n);
-    close(fd);
-}
-
-static uint8_t *read_all(const char *path, size_t *n)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    must(fd >= 0 && fstat(fd, &st) == 0);
-    uint8_t *bytes = malloc((size_t)st.st_size + 1);
-    must(bytes && pread(fd, bytes, (size_t)st.st_size, 0) == st.st_size);
-    close(fd);
-    *n = (size_t)st.st_size;
-    return bytes;
-}
-
-static void put_file(const char *path, const void *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    must(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
-    close(fd);
-}
-
 /* ---- the file of an object ---- */
 
-static off_t first_page(const char *path)
+static uint64_t first_page(const char *path)
 {
     struct tamis_stage_info stage = {0};
     struct tamis_filter *f;
     must(tamis_filter_open(path, NULL, &f, NULL) == 0);
     must(tamis_filter_stage(f, 0, &stage) == 0);
     tamis_filter_close(f);
-    return (off_t)stage.offset;
+    return stage.offset;
 }
 
 /* Changes what lies behind each place of the catalog that has this: pages that are no
@@ -60,10 +32,10 @@ static off_t first_page(const char *path)
 static void spoil_catalog(const char *path, const void *what, size_t n, size_t behind)
 {
     size_t n_bytes, found = 0;
-    uint8_t *bytes = read_all(path, &n_bytes);
+    uint8_t *bytes = file_bytes(path, &n_bytes);
     const uint8_t *at = bytes, *end = bytes + n_bytes;
     for (; (at = memmem(at, (size_t)(end - at), what, n)) != NULL; at += n, found++)
-        poke(path, at - bytes + (off_t)behind, "damage", 6);
+        file_poke(path, (uint64_t)(at - bytes) + behind, "damage", 6);
     must(found > 0);
     free(bytes);
 }
@@ -82,16 +54,16 @@ static void spoil_record(const struct player *p, const char *path)
 }
 
 /* The first sector of the page that has bits. */
-static off_t sector_with_bits(const char *path, off_t page)
+static uint64_t sector_with_bits(const char *path, uint64_t page)
 {
     static const uint8_t zeros[SECTOR_BYTES];
     size_t n;
-    uint8_t *bytes = read_all(path, &n);
+    uint8_t *bytes = file_bytes(path, &n);
     size_t at = (size_t)page;
     while (at < n && memcmp(bytes + at, zeros, sizeof zeros) == 0)
         at += sizeof zeros;
     free(bytes);
-    return (off_t)at;
+    return at;
 }
 
 int damage_file(struct player *p, const struct step *s)
@@ -114,17 +86,17 @@ int damage_file(struct player *p, const struct step *s)
         unlink(path);
         return 0;
     }
-    off_t at = first_page(path);
+    uint64_t at = first_page(path);
     if (word[0] == 'z')
-        poke(path, at, zeros, PAGE_BYTES);
+        file_poke(path, at, zeros, PAGE_BYTES);
     else if (word[0] == 's')
-        poke(path, sector_with_bits(path, at), zeros, SECTOR_BYTES);
+        file_poke(path, sector_with_bits(path, at), zeros, SECTOR_BYTES);
     else {
         size_t n;
-        uint8_t *bytes = read_all(path, &n);
-        at += (off_t)s->number[0] / 8 % PAGE_BYTES;
+        uint8_t *bytes = file_bytes(path, &n);
+        at += (uint64_t)s->number[0] / 8 % PAGE_BYTES;
         uint8_t changed = bytes[at] ^ (uint8_t)(1U << (unsigned)s->number[0] % 8);
-        poke(path, at, &changed, 1);
+        file_poke(path, at, &changed, 1);
         free(bytes);
     }
     return 0;
@@ -149,22 +121,17 @@ int damage_twice(struct player *p, const struct step *s)
 {
     struct object *o = promised_object(p->p, s->name[0]);
     bool stray = s->word->text[0] == 's';
-    char path[2 * STEPS_PATH_BYTES], text[SCRIPT_BYTES];
-    struct script script;
+    char path[2 * STEPS_PATH_BYTES];
     size_t n;
     if (o->standing != THERE || o->bare)
         return 0;
     path_of_object(p, o, path);
-    uint8_t *bytes = read_all(path, &n);
-    snprintf(text, sizeof text, stray ? "drop %s" : "replace %s %u %u", o->name,
-             (unsigned)s->number[0], (unsigned)s->number[1]);
-    must(script_parse(text, &script));
-    struct player again = *p;
-    again.at = 0;
-    memset(again.done, 0, sizeof again.done);
-    play(&again, &script);
-    p->store = again.store;
-    put_file(path, bytes, n);
+    uint8_t *bytes = file_bytes(path, &n);
+    if (stray)
+        play_text(p, "drop %s", o->name);
+    else
+        play_text(p, "replace %s %.0f %.0f", o->name, s->number[0], s->number[1]);
+    file_put(path, bytes, n);
     free(bytes);
     if (!stray)
         o->worth = TWICE;
@@ -188,17 +155,17 @@ int damage_litter(struct player *p, const struct step *s)
         for (unsigned i = 0; i < 4; i++) {
             path_in_store(p, names[i], path);
             if ((unsigned)s->number[0] >> i & 1)
-                put_file(path, "unfinished", i < 2 ? 10 : 0);
+                file_put(path, "unfinished", i < 2 ? 10 : 0);
         }
         return 0;
     }
     path_in_store(p, "quarantine", path);
     mkdir(path, 0700);
     path_in_store(p, "quarantine/catalog.lmdb", path);
-    put_file(path, "another", 7);
+    file_put(path, "another", 7);
     path_of_object(p, promised_object(p->p, s->name[0]), from);
     snprintf(path, sizeof path, "%s/store/quarantine%s", p->dir, strrchr(from, '/'));
-    put_file(path, "another", 7);
+    file_put(path, "another", 7);
     return 0;
 }
 
@@ -215,26 +182,19 @@ int damage_in_way(struct player *p, const struct step *s)
 
 /* ---- the catalog ---- */
 
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
 /* LMDB's file may end before the last page that it ever counted. */
 static void count_more_pages(const char *path)
 {
     enum { LAST_PAGE_AT = 136, META_BYTES_APART = 4096 };
     size_t n;
-    uint8_t *bytes = read_all(path, &n);
+    uint8_t *bytes = file_bytes(path, &n);
     for (size_t at = LAST_PAGE_AT; at < (size_t)2 * META_BYTES_APART;
          at += META_BYTES_APART) {
         uint64_t last;
         memcpy(&last, bytes + at, sizeof last);
         must(last < 1000);
         last += 3;
-        poke(path, (off_t)at, &last, sizeof last);
+        file_poke(path, at, &last, sizeof last);
     }
     free(bytes);
 }
@@ -259,7 +219,7 @@ int damage_catalog(struct player *p, const struct step *s)
         count_more_pages(path);
     } else if (strcmp(how, "nofilters") == 0) {
         path_in_store(p, "filters", path);
-        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        tree_remove(path);
         for (size_t i = 0; i < p->p->n_objects; i++)
             p->p->object[i].worth = GONE;
         p->p->closed = true;
@@ -267,7 +227,7 @@ int damage_catalog(struct player *p, const struct step *s)
     } else {
         for (size_t i = 0; i < sizeof garbage && how[0] != 'z'; i++)
             garbage[i] = (uint8_t)draw(&p->rng);
-        poke(path, 0, garbage, sizeof garbage);
+        file_poke(path, 0, garbage, sizeof garbage);
         must(how[0] != 'c' || truncate(path, sizeof garbage) == 0);
     }
     if (p->p->lost)

@@ -109,9 +109,10 @@ struct tamis_key key_number(uint32_t number, uint8_t bytes[8])
         .hash = hash_key(d.seed, bytes, 8), .tag = d.tag, .bytes = bytes, .n_bytes = 8};
 }
 
-struct tamis_key key_of_helper(const struct object *o, uint32_t i, uint8_t bytes[8])
+struct tamis_key key_of_helper(const struct object *o, uint32_t helper, uint32_t i,
+                               uint8_t bytes[8])
 {
-    return key_number(o->keys.range[0].from + HELPER_KEYS + i, bytes);
+    return key_number(o->keys.range[0].from + HELPER_KEYS + 5000 * helper + i, bytes);
 }
 
 /* ---- edits ---- */

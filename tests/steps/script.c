@@ -2,10 +2,13 @@
 #include "tests/steps/steps.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t draw(uint64_t *state)
 {
@@ -17,7 +20,7 @@ uint64_t draw(uint64_t *state)
 
 uint64_t draw_below(uint64_t *state, uint64_t n)
 {
-    return draw(state) % n;
+    return n ? draw(state) % n : 0;
 }
 
 /* ---- text to steps, and back ---- */
@@ -188,10 +191,42 @@ void script_failed(const char *text)
     script_said[n] = 0;
 }
 
-static time_t deadline;
+static struct {
+    void (*run)(const char *text, void *ctx);
+    void *ctx;
+    char said[SAID_BYTES];
+    time_t deadline;
+} shrinking;
 
-static bool without_one(struct script *s, bool (*fails)(const struct script *, void *),
-                        void *ctx)
+/* In a process of its own, in silence: in the same way? */
+static bool fails(const struct script *s)
+{
+    enum { HANG_SECONDS = 30 };
+    char text[SCRIPT_BYTES];
+    if (time(NULL) >= shrinking.deadline)
+        return false;
+    script_print(s, text);
+    script_said[0] = 0;
+    pid_t child = process_start(HANG_SECONDS);
+    if (child == 0) {
+        process_silent();
+        shrinking.run(text, shrinking.ctx);
+        _exit(0);
+    }
+    int status = process_end(child);
+    return status && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) &&
+           strcmp(script_said, shrinking.said) == 0;
+}
+
+static bool take_if_fails(struct script *s, const struct script *less)
+{
+    if (!fails(less))
+        return false;
+    *s = *less;
+    return true;
+}
+
+static bool without_one(struct script *s)
 {
     bool smaller = false;
     for (size_t i = s->n; i-- > 0;) {
@@ -199,16 +234,12 @@ static bool without_one(struct script *s, bool (*fails)(const struct script *, v
         memmove(&less.step[i], &less.step[i + 1],
                 (less.n - i - 1) * sizeof less.step[0]);
         less.n--;
-        if (time(NULL) < deadline && fails(&less, ctx)) {
-            *s = less;
-            smaller = true;
-        }
+        smaller |= take_if_fails(s, &less);
     }
     return smaller;
 }
 
-static bool halve(struct script *s, bool (*fails)(const struct script *, void *),
-                  void *ctx)
+static bool halve(struct script *s)
 {
     bool smaller = false;
     for (size_t i = 0; i < s->n; i++)
@@ -216,20 +247,24 @@ static bool halve(struct script *s, bool (*fails)(const struct script *, void *)
             struct script less = *s;
             uint64_t n = (uint64_t)less.step[i].number[k];
             less.step[i].number[k] = (double)(n / 2);
-            if (n && (double)n >= s->step[i].number[k] && time(NULL) < deadline &&
-                fails(&less, ctx)) {
-                *s = less;
-                smaller = true;
-            }
+            if (n && (double)n >= s->step[i].number[k])
+                smaller |= take_if_fails(s, &less);
         }
     return smaller;
 }
 
-void script_shrink(struct script *s, bool (*fails)(const struct script *, void *),
+void script_shrink(char text[SCRIPT_BYTES], void (*run)(const char *text, void *ctx),
                    void *ctx)
 {
     enum { SECONDS = 60 };
-    deadline = time(NULL) + SECONDS;
-    while (without_one(s, fails, ctx) || halve(s, fails, ctx))
+    static struct script s;
+    shrinking.run = run;
+    shrinking.ctx = ctx;
+    shrinking.deadline = time(NULL) + SECONDS;
+    memcpy(shrinking.said, script_said, sizeof shrinking.said);
+    if (!script_parse(text, &s))
+        return;
+    while (fails(&s) && (without_one(&s) || halve(&s)))
         ;
+    script_print(&s, text);
 }

@@ -8,7 +8,11 @@
  *               what was acknowledged
  *   words.c     the words of the language: edits, packs, repair, questions
  *   writers.c   words of writers and of the engine's own files
+ *   threads.c   threads that add meanwhile
+ *   asks.c      words that ask, and of single files
  *   damage.c    words that hurt: files that rot, go, or are too many
+ *   harness.c   files, processes and options of programs that break something
+ *   model.c     holds a filter, a segment against them
  *   check.c     holds what is there against the promises; what an engine does next
  *
  * Promises are plain memory without pointers: they may be shared by processes, copied
@@ -16,9 +20,11 @@
 #ifndef TAMIS_TESTS_STEPS_H
 #define TAMIS_TESTS_STEPS_H
 
+#include <stdatomic.h>
 #include <string.h>
 
-#include "tests/model/model.h"
+#include "lib/tamis.h"
+#include "tests/steps/harness.h"
 #include "tests/support/internals.h"
 
 /* splitmix64 (Steele, Lea, Flood 2014); the state is the seed. */
@@ -58,17 +64,31 @@ void script_draw(const char *template, uint64_t *rng, char text[SCRIPT_BYTES]);
 enum { SAID_BYTES = 100 };
 extern char *script_said; /* the harness's memory, or NULL */
 void script_failed(const char *text);
-/* Makes it smaller while `fails` still says yes, for about a minute: without a step,
- * with smaller numbers.
- */
-void script_shrink(struct script *s, bool (*fails)(const struct script *, void *ctx),
+/* Makes it smaller while `run`, in a process of its own and in silence, still fails and
+ * says the same, for about a minute: without a step, with smaller numbers. */
+void script_shrink(char text[SCRIPT_BYTES], void (*run)(const char *text, void *ctx),
                    void *ctx);
 
 /* ---- promises ---- */
 
+/* The standing of an object that an edit or a call makes, removes or replaces. */
+enum standing { NOT_THERE, COMING, THERE, GOING, CHANGING };
+
+/* A log of keys, of which the first n are in; key() is false for one that is not. */
+struct promised_keys {
+    bool (*key)(const void *ctx, uint64_t i, struct tamis_key *out);
+    const void *ctx;
+    uint64_t n;
+};
+
+enum { MODEL_EDITS = 1024 };
+enum outcome { EDIT_UNKNOWN, EDIT_UNDONE, EDIT_DONE };
+
 enum { MAX_OBJECTS = 64, MAX_RANGES = 6, MAX_KEPT = 24 };
 
-/* Keys are numbers. */
+/* Keys are numbers. Threads beside have logs of their own, behind that of the filter.
+ */
+enum { HELPERS = 2, HELPER_KEYS = 30000, HELPER_MOST = 4900 };
 struct keyset {
     struct {
         uint32_t from, n;
@@ -95,9 +115,8 @@ struct object {
     /* A growing filter's keys are a log, of which so many were added. */
     uint32_t n_added, n_done, watermark, asked,
         stages; /* n_done: their adds returned */
-    /* Of a second thread, from HELPER_KEYS on: adds that returned; acknowledged ones.
-     */
-    uint32_t n_helping, n_helped;
+    /* Of threads beside: adds that returned; acknowledged ones. */
+    uint32_t n_helping[HELPERS], n_helped[HELPERS];
     enum standing seal;
     bool sealed;        /* found so, acknowledged or not */
     uint32_t in_backup; /* 1 + the watermark that a backup must have; 0: not in it */
@@ -140,8 +159,8 @@ void promises_lose_catalog(struct promises *p);
 const char *name_in_store(const char *name);
 #define NAME_OF(o) name_in_store((o)->name), strlen(name_in_store((o)->name))
 struct tamis_key key_number(uint32_t number, uint8_t bytes[8]);
-enum { HELPER_KEYS = 30000 };
-struct tamis_key key_of_helper(const struct object *o, uint32_t i, uint8_t bytes[8]);
+struct tamis_key key_of_helper(const struct object *o, uint32_t helper, uint32_t i,
+                               uint8_t bytes[8]);
 struct tamis_domain steps_domain(void);
 
 /* ---- play.c ---- */
@@ -194,6 +213,14 @@ __attribute__((format(printf, 2, 3))) void play_text(struct player *p,
 /* Closes what is open, as an engine that ends; or as one that was killed. */
 void player_end(struct player *p);
 
+/* ---- threads.c ---- */
+/* Plays "thread NAME", whose threads add while the player goes on, or "unthread". */
+int helpers_word(struct player *p, const struct step *s);
+void helpers_stop(void);
+extern atomic_uint helpers_running;
+extern uint32_t helpers_most;          /* adds of each, about */
+extern void (*helper_has_added)(void); /* the harness's, or NULL */
+
 /* Inside of calls of the library: for faults, which strike only there. */
 extern _Thread_local int in_lib;
 extern bool in_new_catalog; /* whose map cannot be full */
@@ -214,6 +241,7 @@ int tried(struct player *p, int rc, int expected, const char *call);
 void happened(struct player *p); /* an event */
 /* Opens the store if it is not open. */
 bool with_store(struct player *p);
+bool has_writer(const struct player *p); /* that is open */
 /* In the run's directory: of a lone file, or of a segment's. */
 void path_of_object(struct player *p, const struct object *o,
                     char path[2 * STEPS_PATH_BYTES]);
@@ -237,19 +265,58 @@ struct word {
 };
 extern const struct word words[];
 
-/* ---- check.c ---- */
+/* ---- model.c ---- */
+
+/* The harness's: says what is broken, and ends the process. */
+_Noreturn void model_broken(const char *text);
+
+/* Counts of this process: 0 lost of 0 would mean nothing. */
+extern struct model_counts {
+    uint64_t n_asked, n_strangers, n_absent; /* absent: of the strangers */
+} model_counts;
 
 struct look {
     bool cache;       /* the page cache lives: all that was added is there */
     bool rotten_slot; /* one slot may be stale */
     bool any_damage;  /* keys may be MAYBE for DAMAGED */
 };
+/* `who` names the filter in messages. */
+void expect_keys(const char *who, struct tamis_filter *f,
+                 const struct promised_keys *keys, bool any_damage);
+void steps_expect_filter(const char *who, struct tamis_filter *f,
+                         const struct object *o, const struct look *look);
+/* k: a copy of the object's keys, to be changed. */
+struct promised_keys promised_keys_of(struct keyset *k, const struct object *o,
+                                      const struct look *look);
+/* As engines ask: the segment alone, and all of them. Every answer is MAYBE for this
+ * reason; TAMIS_NO_REASON: for any. */
+void expect_keys_of_segment(const char *who, struct tamis_snapshot *snapshot,
+                            size_t index, const struct promised_keys *keys,
+                            enum tamis_reason expected);
+/* The watermark that a writer reports: none acknowledged is lost, none is invented. */
+void steps_expect_watermark(const char *who, uint64_t watermark, const struct object *o,
+                            bool rotten_slot);
+/* Each segment is listed or not, as it stands; of an edit under way all took effect or
+ * nothing (outcome, by its number); what is listed keeps its promises. Returns how many
+ * files the listed ones have. */
+size_t expect_segments(struct tamis_snapshot *snapshot, const struct promises *p,
+                       const struct look *look, enum outcome outcome[MODEL_EDITS]);
+/* Files that listed segments have: their own, packs, tombstones, lists. */
+size_t count_listed_files(struct tamis_snapshot *snapshot);
+/* Files in a store's filters/. */
+size_t count_filter_files(const char *store);
+
+/* ---- check.c ---- */
+
 /* Whole files; then promises are settled by what is found. Returns how many files the
  * store's list names. The player has the store open, or has none. */
 size_t steps_expect(struct player *p, const struct look *look);
 /* No key of these promises is ABSENT, for whatever reason. */
 void steps_ask(struct player *p, struct tamis_snapshot *s,
                const struct promises *promises);
+/* A filter has the keys that were added to the object; so have readers that look on. */
+void steps_expect_keys(const struct object *o, struct tamis_filter *f, bool any_damage);
+void steps_expect_readers(struct player *p, bool any_damage);
 /* The held snapshot loses no key. */
 void steps_expect_held(struct player *p);
 /* After an edit: files that nothing names are gone. */

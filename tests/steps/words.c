@@ -1,13 +1,12 @@
 /* The words: what each of them calls, and what it promises. A word that makes no sense
  * where it stands must be refused by the library in the way that tamis.h names, or does
  * nothing, so any script may be played. */
-#include "tests/steps/steps.h"
-#include "tests/steps/damage.h"
 #include "tests/steps/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void broken_steps(const char *format, ...)
@@ -105,7 +104,7 @@ static int run_confirm(struct player *p, const struct step *s)
     return rc;
 }
 
-static struct tamis_snapshot *snapshot_now(struct player *p)
+struct tamis_snapshot *snapshot_now(struct player *p)
 {
     struct tamis_snapshot *s = NULL;
     if (with_store(p) && TRY(p, tamis_snapshot_current(p->store, &s, &p->diag)) != 0)
@@ -165,7 +164,7 @@ uint32_t keyset_at(const struct keyset *k, uint32_t i)
 }
 
 /* What does not fit is not promised. */
-static void keyset_join(struct keyset *to, const struct keyset *from)
+void keyset_join(struct keyset *to, const struct keyset *from)
 {
     for (size_t i = 0; i < from->n_ranges && to->n_ranges < MAX_RANGES; i++)
         to->range[to->n_ranges++] = from->range[i];
@@ -210,7 +209,8 @@ static void note_put(struct player *p, struct object *o, const struct keyset *ke
     o->grows = grows;
     o->keys = *keys;
     o->n_added = o->n_done = o->watermark = o->asked = o->stages = 0;
-    o->n_helping = o->n_helped = 0;
+    memset(o->n_helping, 0, sizeof o->n_helping);
+    memset(o->n_helped, 0, sizeof o->n_helped);
     o->seal = NOT_THERE;
     o->sealed = false;
     o->worth = GOOD;
@@ -607,64 +607,12 @@ static int run_orphans(struct player *p, const struct step *s)
     return rc;
 }
 
-static bool has_writer(const struct player *p)
+bool has_writer(const struct player *p)
 {
     for (size_t i = 0; i < MAX_OBJECTS; i++)
         if (p->writer[i])
             return true;
     return false;
-}
-
-static void told(void *ctx, const struct tamis_repair_finding *f)
-{
-    (void)f;
-    ++*(uint64_t *)ctx;
-}
-
-/* LEFT DAMAGED: what it must report. */
-static int run_backup(struct player *p, const struct step *s)
-{
-    char path[2 * STEPS_PATH_BYTES];
-    uint64_t n_told = 0;
-    struct tamis_backup_options opt = {
-        .size = sizeof opt, .found = told, .ctx = &n_told};
-    struct tamis_backup_report *r = &p->backup;
-    if (!with_store(p))
-        return 1;
-    path_in(p, "copy", path);
-    int want = p->p->backup == THERE || p->p->in_way ? TAMIS_ERR_EXISTS : 0;
-    for (size_t i = 0; i < p->p->n_objects && !want; i++) {
-        struct object *o = &p->p->object[i];
-        o->in_backup = o->standing == THERE ? 1 + o->watermark : 0;
-        o->copied.keys = o->keys;
-        o->copied.rank = o->rank;
-        o->copied.bare = o->bare;
-        o->copied.grows = o->grows;
-    }
-    if (!want)
-        p->p->backup = COMING;
-    char store[2 * STEPS_PATH_BYTES];
-    path_in_store(p, "", store);
-    uint64_t tree = has_writer(p) ? 0 : steps_tree_hash(store);
-    in_new_catalog = true;
-    int rc = TRY_FOR(p, want, tamis_store_backup(p->store, path, &opt, r, &p->diag));
-    in_new_catalog = false;
-    if (tree && steps_tree_hash(store) != tree)
-        model_broken("a backup has changed the store");
-    if (p->p->in_way && rmdir(path) != 0)
-        model_broken("what was in the way has changed");
-    p->p->in_way = false;
-    if (rc)
-        return rc != want;
-    p->p->backup = THERE;
-    if (s->n_numbers && !p->misread &&
-        ((double)r->n_left != s->number[0] || (double)r->n_damaged != s->number[1]))
-        broken_steps("%llu damaged, %llu left out", (unsigned long long)r->n_damaged,
-                     (unsigned long long)r->n_left);
-    if (n_told < r->n_left + r->n_damaged)
-        model_broken("not all that is missing was told");
-    happened(p);
-    return 0;
 }
 
 static int run_ask(struct player *p, const struct step *s)
@@ -706,10 +654,11 @@ static int run_count(struct player *p, const struct step *s)
 static int run_hold(struct player *p, const struct step *s)
 {
     (void)s;
+    struct tamis_snapshot *now = snapshot_now(p);
     steps_expect_held(p);
     if (p->held)
-        release(p->held);
-    p->held = snapshot_now(p);
+        release(p->held); /* the last one that has its files, perhaps */
+    p->held = now;
     if (!p->promised_then)
         p->promised_then = malloc(sizeof *p->promised_then);
     if (!p->promised_then)
@@ -777,7 +726,31 @@ const struct word words[] = {
     {"count", 0, 0, false, false, run_count},
     {"hold", 0, 0, false, false, run_hold},
     {"look", 0, 1, false, false, run_look},
-    DAMAGE_WORDS,
+    {"read", 1, 1, false, false, run_read},
+    {"see", 1, 0, false, false, run_see},
+    {"unlock", 1, 0, false, false, run_unlock},
+    {"warm", 1, 0, false, false, run_warm},
+    {"unite", 3, 0, false, false, run_derive_file},
+    {"common", 2, 0, false, false, run_derive_file},
+    {"shrink", 2, 0, false, false, run_derive_file},
+    {"compare", 1, 0, false, false, run_compare},
+    {"info", 0, 0, false, false, run_info},
+    {"prepare", 0, 0, false, false, run_prepare},
+    {"guard", 0, 1, false, false, run_guard},
+    {"plan", 0, 1, false, false, run_plan},
+    {"rot", 1, 1, false, false, damage_file},    /* a bit of its first page */
+    {"zero", 1, 0, false, false, damage_file},   /* that page */
+    {"sector", 1, 0, false, false, damage_file}, /* one with bits in it */
+    {"lose", 1, 0, false, false, damage_file},   /* the file */
+    {"spoil", 1, 0, false, false, damage_file},  /* its record */
+    {"twice", 1, 2, false, false, damage_twice}, /* FROM N: an older file, too */
+    {"stray", 1, 2, false, false, damage_twice}, /* the same, of no segment */
+    /* gone, zeros, noise, cut, meta, short; or nofilters */
+    {"catalog", 1, 0, false, false, damage_catalog},
+    {"litter", 0, 1, false, false, damage_litter}, /* unfinished files */
+    {"aside", 1, 0, false, false, damage_litter},  /* in the way in quarantine/ */
+    {"inway", 0, 0, false, false, damage_in_way},
+    {"keep", 0, 0, false, false, damage_keep},
     /* The crash explorer's own. */
     {"failsync", 0, 1, false, false, NULL},
     {"diesync", 0, 1, false, false, NULL},
@@ -785,12 +758,25 @@ const struct word words[] = {
     {"thread", 1, 0, false, false, NULL},
     {"unthread", 0, 0, false, false, NULL},
     {"losesector", 1, 0, false, false, NULL},
+    /* Those of faults: what is between is done by another process, as it were. */
+    {"others", 0, 0, false, false, NULL},
+    {"ours", 0, 0, false, false, NULL},
     /* Those of device errors. */
     {"break", 0, 0, false, false, NULL},
     {"heal", 0, 0, false, false, NULL},
     {"writeback", 1, 0, false, false, NULL},
     {"unread", 1, 0, false, false, NULL},
     {"expect", 0, 0, false, false, NULL},
+    {"badpage", 1, 1, false, false, NULL},
+    {"reader", 1, 1, false, false, NULL},
+    {"full", 0, 1, false, false, NULL},
+    {"space", 0, 0, false, false, NULL},
+    {"dig", 1, 0, false, false, NULL},
+    {"share", 1, 0, false, false, NULL},
+    {"same", 1, 0, false, false, NULL},
+    {"killed", 0, 0, false, false, NULL},
+    {"survived", 0, 0, false, false, NULL},
+    {"command", 1, 1, false, false, NULL},
     {"clean", 1, 1, false, false, NULL},
     {"behind", 1, 0, false, false, NULL},
     {"damaged", 1, 0, false, false, NULL},

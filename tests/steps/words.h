@@ -1,5 +1,4 @@
-/* What the files of words share: words.c has the table, writers.c those of writers and
- * of files that are the engine's. */
+/* What the files of words share; words.c has the table. */
 #ifndef TAMIS_TESTS_STEPS_WORDS_H
 #define TAMIS_TESTS_STEPS_WORDS_H
 
@@ -14,6 +13,30 @@ struct tamis_growth growth_of(const struct step *s);
 /* Each growing filter has a log of keys of its own. */
 struct keyset log_of(const struct player *p, const struct object *o);
 int fill_builder(struct player *p, struct tamis_builder *b, const struct keyset *keys);
+
+struct tamis_snapshot *snapshot_now(struct player *p);
+void keyset_join(struct keyset *to, const struct keyset *from);
+
+/* ---- asks.c ---- */
+int run_read(struct player *p, const struct step *s);
+int run_see(struct player *p, const struct step *s);
+int run_unlock(struct player *p, const struct step *s);
+int run_warm(struct player *p, const struct step *s);
+int run_derive_file(struct player *p, const struct step *s);
+int run_compare(struct player *p, const struct step *s);
+int run_info(struct player *p, const struct step *s);
+int run_prepare(struct player *p, const struct step *s);
+int run_guard(struct player *p, const struct step *s);
+int run_plan(struct player *p, const struct step *s);
+int run_backup(struct player *p, const struct step *s);
+
+/* ---- damage.c ---- */
+int damage_file(struct player *p, const struct step *s);
+int damage_twice(struct player *p, const struct step *s);
+int damage_catalog(struct player *p, const struct step *s);
+int damage_litter(struct player *p, const struct step *s);
+int damage_in_way(struct player *p, const struct step *s);
+int damage_keep(struct player *p, const struct step *s);
 
 /* ---- writers.c ---- */
 int run_lone(struct player *p, const struct step *s);

@@ -62,8 +62,7 @@ int run_lone(struct player *p, const struct step *s)
 static void expect_resumed(struct player *p, struct object *o, size_t i)
 {
     uint64_t watermark = tamis_writer_watermark(p->writer[i]);
-    struct promised_filter promised = {.watermark = o->watermark, .asked = o->asked};
-    expect_watermark("the writer", watermark, &promised);
+    steps_expect_watermark("the writer", watermark, o, false);
     o->watermark = (uint32_t)watermark; /* it has been opened anew: it is durable */
 }
 
@@ -198,21 +197,12 @@ int run_add(struct player *p, const struct step *s)
     return rc;
 }
 
-static bool key_of_log(const void *ctx, uint64_t i, struct tamis_key *out)
-{
-    static uint8_t bytes[8];
-    const struct object *o = ctx;
-    *out = key_number(o->keys.range[0].from + (uint32_t)i, bytes);
-    return true;
-}
-
 /* Readers that look on see what was added. */
 static void expect_seen(struct player *p, const struct object *o)
 {
-    size_t i = number_of(p, o);
-    struct promised_keys keys = {key_of_log, o, o->n_done};
-    if (p->reader[i])
-        expect_keys("a reader that looks on", p->reader[i], &keys, o->lost_page != 0);
+    struct tamis_filter *f = p->reader[number_of(p, o)];
+    if (f)
+        steps_expect_keys(o, f, o->lost_page != 0);
 }
 
 int run_watch(struct player *p, const struct step *s)
@@ -220,7 +210,7 @@ int run_watch(struct player *p, const struct step *s)
     struct object *o = first_object(p, s);
     size_t i = number_of(p, o);
     char path[2 * STEPS_PATH_BYTES];
-    if (p->reader[i] || o->standing != THERE || !o->grows)
+    if (p->reader[i] || o->standing != THERE || o->place == EMBEDDED || o->bare)
         return 0;
     path_of_object(p, o, path);
     int rc = TRY(p, tamis_filter_open(path, NULL, &p->reader[i], &p->diag));
@@ -237,11 +227,13 @@ int run_commit(struct player *p, const struct step *s)
         return !is_sealed(o);
     uint32_t watermark = o->n_done;
     o->asked = watermark > o->asked ? watermark : o->asked;
-    uint32_t n_helped = __atomic_load_n(&o->n_helping, __ATOMIC_SEQ_CST);
+    uint32_t n_helped[HELPERS];
+    for (size_t i = 0; i < HELPERS; i++)
+        n_helped[i] = __atomic_load_n(&o->n_helping[i], __ATOMIC_SEQ_CST);
     int rc = TRY(p, tamis_writer_commit(w, watermark, &p->diag));
     if (rc == 0) {
         o->watermark = watermark;
-        o->n_helped = n_helped;
+        memcpy(o->n_helped, n_helped, sizeof n_helped);
         expect_fresh_stages(p, number_of(p, o));
     }
     expect_seen(p, o);
@@ -264,7 +256,7 @@ int run_seal(struct player *p, const struct step *s)
         if (!p->lenient && o->worth == GOOD && n_damaged != (o->lost_page != 0))
             broken_steps("sealed, %llu pages damaged", (unsigned long long)n_damaged);
         o->watermark = watermark;
-        o->n_helped = o->n_helping;
+        memcpy(o->n_helped, o->n_helping, sizeof o->n_helped);
         o->seal = THERE;
         o->sealed = true;
         expect_fresh_stages(p, number_of(p, o));

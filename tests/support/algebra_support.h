@@ -64,11 +64,7 @@ static UNUSED const char *build(const char *name, const uint64_t *hashes, size_t
                                 double error)
 {
     const char *path = path_of(name);
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &domain, .error = error, .watermark = WATERMARK};
-    BUILDER b = builder_made(&opt);
-    OK(tamis_builder_add_hashes(b, domain.tag, hashes, n));
-    OK(tamis_builder_finish_file(b, path, NULL));
+    BUILD(path, hashes, n, .domain = &domain, .error = error, .watermark = WATERMARK);
     return path;
 }
 
@@ -82,13 +78,10 @@ static UNUSED struct tamis_filter *grown(const char *name, const uint64_t *hashe
                                          size_t n)
 {
     const char *path = path_of(name);
-    struct tamis_writer_options opt = {.size = sizeof opt,
-                                       .growth = {.factor = 2, .first_capacity = 1000},
-                                       .domain = &domain};
-    struct tamis_writer *w = writer_made(path, &opt);
+    struct tamis_writer *w = WRITER_AS(
+        path, .growth = {.factor = 2, .first_capacity = 1000}, .domain = &domain);
     add_hashes(w, hashes, n);
-    OK(tamis_writer_seal(w, WATERMARK, NULL, NULL));
-    OK(tamis_writer_close(w));
+    seal_and_close(w, WATERMARK);
     return opened_file(path);
 }
 
@@ -140,6 +133,8 @@ static bool asks_no_report; /* nor a diagnosis */
 static UNUSED int derive_to(struct tamis_filter *const *f, size_t n,
                             struct tamis_derivation what, const char *out)
 {
+    if (out)
+        unlink(place(out));
     return tamis_filter_derive(f, n, &what, place(out), NULL,
                                asks_no_report ? NULL : &derived,
                                asks_no_report ? NULL : &derive_diag);

@@ -21,6 +21,14 @@ static UNUSED struct tamis_domain domain_of(uint64_t seed)
 
 /* ---- made ---- */
 
+/* BUILDER_AS(.error = 0.01), WRITER_AS(path, .domain = &d): with these options. */
+#define BUILDER_AS(...)                                                                \
+    builder_made(&(struct tamis_builder_options){                                      \
+        .size = sizeof(struct tamis_builder_options), __VA_ARGS__})
+#define WRITER_AS(path, ...)                                                           \
+    writer_made(path, &(struct tamis_writer_options){                                  \
+                          .size = sizeof(struct tamis_writer_options), __VA_ARGS__})
+
 static UNUSED void build_as(const char *path, const uint64_t *hashes, size_t n,
                             const struct tamis_builder_options *opt)
 {

@@ -19,17 +19,9 @@ int munlock(const void *at, size_t n)
     return (int)syscall(SYS_munlock, at, n);
 }
 
-/* By the kernel's own books, in bytes. */
 static UNUSED uint64_t locked_now(void)
 {
-    unsigned long long kib = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    assert_non_null(status);
-    while (fgets(line, sizeof line, status))
-        sscanf(line, "VmLck: %llu kB", &kib);
-    fclose(status);
-    return kib * 1024;
+    return status_bytes("VmLck");
 }
 
 /* For children: as someone who may not lock more than the limit says, as root may. */

@@ -85,8 +85,14 @@ static UNUSED void forget_pack(struct tamis_filter *f)
     forget_sources();
 }
 
-/* Writes the pack of all sources; the name is free. */
-static UNUSED int write_sources(const char *name, pack_blocks_fn *blocks,
+static UNUSED void plan_sources(void)
+{
+    pack_plan_free(&plan);
+    IS(bands_choose(sources, n_sources, &plan), 0);
+}
+
+/* Writes the pack that is planned. */
+static UNUSED int write_planned(const char *name, pack_blocks_fn *blocks,
                                 uint64_t *digest, uint64_t *n_bytes,
                                 struct tamis_diag *diag)
 {
@@ -102,20 +108,19 @@ static UNUSED int write_sources(const char *name, pack_blocks_fn *blocks,
                            .domain = some_domain};
     io_calls.random(uuid, sizeof uuid);
     memset(gone_sources, 0, sizeof gone_sources);
-    pack_plan_free(&plan);
-    IS(bands_choose(sources, n_sources, &plan), 0);
+    unlink(path_of(name));
     FD dir = open(test_dir, O_RDONLY | O_DIRECTORY);
     assert_true(dir >= 0);
     return pack_write(&job, dir, name, digest, n_bytes, diag);
 }
 
 /* The same, opened. */
-static UNUSED struct tamis_filter *pack_sources(const char *name,
+static UNUSED struct tamis_filter *pack_planned(const char *name,
                                                 const struct tamis_filter_options *opt)
 {
     uint64_t digest = 0, n_bytes = 0;
     struct tamis_diag diag = {0};
-    if (write_sources(name, some_blocks, &digest, &n_bytes, &diag) != 0)
+    if (write_planned(name, some_blocks, &digest, &n_bytes, &diag) != 0)
         fail_msg("%s", diag.what);
     struct tamis_filter *f = NULL;
     if (tamis_filter_open(path_of(name), opt, &f, &diag) != 0)
@@ -123,6 +128,13 @@ static UNUSED struct tamis_filter *pack_sources(const char *name,
     struct tamis_filter_info info = filter_info(f);
     assert_true(info.table_digest == digest && info.file_bytes == n_bytes);
     return f;
+}
+
+static UNUSED struct tamis_filter *pack_sources(const char *name,
+                                                const struct tamis_filter_options *opt)
+{
+    plan_sources();
+    return pack_planned(name, opt);
 }
 
 /* Has source i, folded as in the pack, all bits of the key? By blocks of its own. */

@@ -125,20 +125,34 @@ static inline void rules_hold(const struct rule *rules, size_t n, const uint8_t 
     }
 }
 
-/* One bit flipped in a record that begins with a magic and a version and ends with its
- * checksum. decode() does not mend the checksum. */
-static inline void flips_show(uint8_t *record, size_t n_bytes, rule_decoder *decode)
+#define NO_BIT SIZE_MAX
+
+/* for (size_t bit = NO_BIT; flip_next(b, n, &bit);): while the body runs one bit is
+ * another one, each in turn. */
+static inline bool flip_next(void *bytes, size_t n_bytes, size_t *bit)
 {
-    for (size_t bit = 0; bit < n_bytes * 8; bit++) {
-        record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+    uint8_t *b = bytes;
+    if (*bit != NO_BIT)
+        b[*bit / 8] ^= (uint8_t)(1U << *bit % 8);
+    if (++*bit == n_bytes * 8)
+        return false;
+    b[*bit / 8] ^= (uint8_t)(1U << *bit % 8);
+    return true;
+}
+
+/* A record that begins with a magic, maybe with a version behind it, and ends with its
+ * checksum, which decode() does not mend. */
+static inline void flips_show(uint8_t *record, size_t n_bytes, size_t n_version_bytes,
+                              rule_decoder *decode)
+{
+    for (size_t bit = NO_BIT; flip_next(record, n_bytes, &bit);) {
         struct verdict v = decode(record);
         if (bit / 8 < 8)
             verdict_is(v, VERDICT_MAGIC, 0, "magic");
-        else if (bit / 8 < 10)
+        else if (bit / 8 < 8 + n_version_bytes)
             verdict_is(v, VERDICT_VERSION, 8, "major");
         else
             verdict_is(v, VERDICT_CHECKSUM, n_bytes - 8, "checksum");
-        record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
     }
 }
 

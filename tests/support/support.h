@@ -5,7 +5,6 @@
 #define TAMIS_TESTS_SUPPORT_H
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,47 +24,19 @@
 #include "internals.h"
 #include "unit/unit.h"
 #include "unit/closed.h"
+#include "unit/dir.h"
 
-/* One for all objects of a program. */
-#define SHARED __attribute__((weak))
-
-/* ---- a directory, removed at exit ---- */
-
-SHARED char test_dir[512];
-
-static int remove_one(const char *path, const struct stat *st, int flag,
-                      struct FTW *ftw)
-{
-    return remove(path);
-}
-
-static UNUSED int test_dir_remove(void **state)
-{
-    return nftw(test_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static UNUSED int test_dir_create(void **state)
-{
-    const char *tmp = getenv("TMPDIR");
-    snprintf(test_dir, sizeof test_dir, "%s/tamis-test.XXXXXX", tmp ? tmp : "/tmp");
-    return mkdtemp(test_dir) ? 0 : -1;
-}
-
-#define TEST_IN_DIR(name) TEST_WITH(test_dir_create, test_dir_remove, name)
-
-/* A path in the test's directory: the same pointer for the same path, as long as a test
- * has no more than these. */
-static UNUSED const char *path_of(const char *name)
-{
-    static char paths[256][1024];
-    static unsigned next;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", test_dir, name);
-    for (unsigned i = 0; i < N_OF(paths); i++)
-        if (strcmp(paths[i], path) == 0)
-            return paths[i];
-    return memcpy(paths[next++ % N_OF(paths)], path, sizeof path);
-}
+/* Is this built with a sanitizer? It keeps what was freed, and takes more for each. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
 
 /* What is in the test's directory, with all that it has. */
 static UNUSED void remove_tree(const char *name)
@@ -309,6 +280,21 @@ static UNUSED void in_child(int (*fn)(void *), void *ctx)
     IS(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     IS(WEXITSTATUS(status), 0);
+}
+
+/* Bytes in the kernel's own books of this process: of "VmRSS", "VmLck", ... */
+static UNUSED uint64_t status_bytes(const char *field)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    size_t n = strlen(field);
+    FILE *f = fopen("/proc/self/status", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, field, n) == 0)
+            sscanf(line + n, ": %llu", &kib);
+    fclose(f);
+    return kib << 10;
 }
 
 /* ---- mounts, which end with the process that asks for them ---- */

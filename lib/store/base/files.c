@@ -2,7 +2,6 @@
  * never the segment's name: names recur, UUIDs do not. */
 #include "lib/store/base/base.h"
 #include "format/identity.h"
-#include "format/magic.h"
 #include "lib/io/io.h"
 
 #include <dirent.h>

@@ -3,7 +3,6 @@
  * files one is newer, but which of them the catalog meant nobody can tell (an edit that
  * was cut short leaves a newer one, a drop that was cut short an older one). */
 #include "lib/store/repair/inside.h"
-#include "format/magic.h"
 #include "lib/plan/plan.h"
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"

@@ -175,10 +175,10 @@ static int add_file(struct repair *r, const char *name)
 int repair_refuse_draft(struct repair *r, int dir, const char *filters,
                         struct tamis_diag *diag)
 {
-    int fd = openat(dir, filters, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(dir, filters, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
-        int rc = diag_errno(diag, errno, r->path, "listing filters/");
+        int rc = diag_errno(diag, errno, r->path, "filters/");
         if (fd >= 0)
             close(fd);
         return rc;

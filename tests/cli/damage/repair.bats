@@ -23,6 +23,9 @@ tree() {
     fails 3 "damage was found$" tamis repair store --dry-run
     prints $'^quarantined\tone\tfilters/[0-9a-f]{32}.tamis\t1 of 1 pages fail'
     prints 'would be: 0 finished, 0 rebuilt, 1 quarantined, 0 swept; 2 segments'
+    fails 3 "damage was found$" tamis repair store --dry-run --json
+    [ "$(jq -c '[.dry_run, .quarantined, .catalog_rebuilt, .complete, .failed, .findings[].segment]' <<<"$output")" = \
+        '[true,1,false,true,false,"one"]' ]
     tree store | cmp - before
     fails 3 "damage was found, and dealt with" tamis repair store
     prints $'^quarantined\tone\t'
@@ -125,23 +128,7 @@ tree() {
     gives "nothing to do: 3 segments" tamis repair store
 }
 
-@test "filters of two stores: which is it?" {
-    make_store
-    tamis init other
-    echo x | tamis build other one
-    uuid=$(tamis stat store --json | sed -n 's/.*"uuid": "\(.*\)".*/\1/p')
-    cp other/filters/* store/filters
-    rm store/catalog.lmdb
-    fails 3 "filters are of several stores.*--uuid" tamis repair store
-    fails 2 "32 hex digits" tamis repair store --uuid 12
-    fails 3 "damage was found, and" tamis repair store --uuid "$uuid"
-    prints $'quarantined\tone\t.*another '
-    prints '; 2 segments'
-    ok tamis repair store --confirm
-    tells $'a\tone\tHIT' tamis probe store a
-}
-
-@test "--uuid of another store" {
+@test "filters of two stores: --uuid says which it is" {
     make_store
     tamis init other
     echo x | tamis build other one
@@ -157,6 +144,13 @@ tree() {
     cp other/filters/* store/filters
     fails 3 "no filter is of store $wrong: these are of ($uuid|$third) and others: " tamis repair store --uuid $wrong
     [ ! -e store/catalog.lmdb ]
+    fails 3 "filters are of several stores.*--uuid" tamis repair store
+    fails 2 "32 hex digits" tamis repair store --uuid 12
+    fails 3 "damage was found, and" tamis repair store --uuid "$uuid"
+    prints $'quarantined\tone\t.*another '
+    prints '; 2 segments'
+    ok tamis repair store --confirm
+    tells $'a\tone\tHIT' tamis probe store a
 }
 
 @test "nothing to repair, nothing to rebuild from" {
@@ -171,19 +165,6 @@ tree() {
     fails 3 "not a directory" tamis repair file
     fails 2 "too few" tamis repair
     fails 2 "confirm does nothing else" tamis repair store --confirm --dry-run
-}
-
-@test "--json" {
-    make_store
-    flip "$(filter_of one)" 5000
-    fails 3 "damage was found$" tamis repair store --dry-run --json
-    prints '"action": "quarantined"'
-    prints '"segment": "one"'
-    prints '"dry_run": true'
-    prints '"quarantined": 1'
-    prints '"catalog_rebuilt": false'
-    prints '"complete": true'
-    prints '"failed": false'
 }
 
 @test "--json of a repair that fails says what was done, and nothing that it does not know" {

@@ -131,6 +131,7 @@ dead_writer() {
         fails 3 "put the file itself in its place" timeout 60 tamis verify store
         prints $'^one\tunreadable\t'
         ! [[ $stderr =~ "Invalid argument" ]] || explain "$make"
+        tells $'a\tone\tUNREADABLE' timeout 60 tamis probe store a
         fails 3 "left alone: not a regular file: put the file itself" timeout 60 tamis repair store
         ! [[ $stderr =~ damage ]] || explain "no word of damage: $make"
         rm -d "$file"

@@ -9,8 +9,7 @@ mended() {
     fails "$at" "$what.*: 'tamis repair STORE' makes its" tamis build store x /dev/null
     fails 3 "damage was found, and dealt with" tamis repair store
     ok tamis repair store --confirm
-    ok tamis ls store
-    [ "${#lines[@]}" -eq 2 ]
+    lists 2
 }
 
 @test "a catalog that cannot be used: repair it" {
@@ -208,6 +207,8 @@ has_open() {
     seq 200000 >k
     fails 4 "File too large: raise the limit of file sizes .ulimit -f.$" \
         bash -c 'ulimit -f 50; tamis build store big k'
+    fails 4 "d/f.tamis: .*File too large: raise the limit" bash -c 'mkdir d; ulimit -f 4; tamis file build d/f.tamis k'
+    [ "$(ls -A d store/filters | wc -l)" -eq 5 ]
     # With ASan no process starts within such a limit.
     grep -q __asan_init "$TAMIS" || fails 4 "Cannot allocate memory: raise the limit of memory .ulimit -v.$" \
         bash -c 'ulimit -v 60000; tamis build store big k'

@@ -12,26 +12,11 @@ n_keys() {
         sed -n 's/.*"value": \([0-9]*\).*/\1/p' | head -1
 }
 
-@test "a last line without newline is a key" {
-    printf 'a\nlast' >k
+@test "a last line without newline is a key, and an empty line the empty key" {
+    printf 'a\n\nlast' >k
     built k
-    tells $'^a\tf.tamis\tHIT\nlast\tf.tamis\tHIT$' tamis file probe f.tamis a last
-    tells "checked 2 keys in 1 segment: 0 lost" tamis file verify f.tamis --against k
-}
-
-@test "an empty list makes a filter that is never MAYBE" {
-    built /dev/null --empty
-    seq 10000 >absent
-    tells "maybe_pairs +0" tamis file probe f.tamis --keys absent --count
-    prints "absent_keys +10000"
-    exits 10 tamis file probe --quiet f.tamis ""
-    ok tamis file verify f.tamis
-}
-
-@test "an empty line is the empty key" {
-    printf 'a\n\nb\n' >k
-    built k
-    tells $'^\tf.tamis\tHIT\na\tf.tamis\tHIT$' tamis file probe f.tamis "" a
+    tells $'^\tf.tamis\tHIT\na\tf.tamis\tHIT\nlast\tf.tamis\tHIT$' tamis file probe f.tamis "" a last
+    tells "checked 3 keys in 1 segment: 0 lost" tamis file verify f.tamis --against k
 }
 
 @test "-0: keys end with NUL and may hold newlines" {
@@ -60,26 +45,12 @@ n_keys() {
     [ "${#lines[@]}" -eq 2 ]
 }
 
-@test "the forms agree about the same keys" {
-    seq 5000 >lines
-    tr '\n' '\0' <lines >nul
-    od -An -v -tx1 -w1 lines | tr -d ' \n' | sed 's/0a/\n/g' >hex
-    built lines
-    for form in "-0 --keys nul" "--hex --keys hex" "--keys lines"; do
-        tells "maybe_pairs +5000" tamis file probe f.tamis $form --count
-    done
-}
-
-# Lines of 0..299 bytes, more of them than a buffer holds.
-lines_of_any_length() {
+@test "no key is lost between two reads, nor between two pieces" {
+    # Lines of 0..299 bytes, more of them than a buffer holds.
     awk 'BEGIN { srand(5); for (i = 0; i < 20000; i++) {
         n = i % 3 ? int(rand() * 300) : int(rand() * 12); s = i;
         while (length(s) < n) s = s "." int(rand() * 1e9);
         print n ? substr(s, 1, n) : "" } }' >lines
-}
-
-@test "no key is lost between two reads, nor between two pieces" {
-    lines_of_any_length
     tr '\n' '\0' <lines >nul
     built lines --seed 0000000000000001 --fpr 1e-6
     tells "checked 20000 keys in 1 segment: 0 lost" tamis file verify f.tamis --against lines
@@ -102,22 +73,6 @@ lines_of_any_length() {
         tells "maybe_pairs +1" tamis file probe f.tamis --keys <(tail -n 1 part) --count
     done
     [ "$n" -eq "$(uniq lines | grep -c '')" ]
-}
-
-@test "-j: the same filter by any number of threads" {
-    seq 600000 >k
-    for j in 1 2 5 256; do
-        rm -f g.tamis
-        ok tamis file build g.tamis k -j $j --seed 0000000000000001
-        [ $j -gt 1 ] || mv g.tamis f.tamis
-        [ $j -eq 1 ] || cmp -i 4096 f.tamis g.tamis
-    done
-    tells "0 lost" tamis file verify f.tamis --against k
-    ok tamis init store
-    split -n l/3 k part.
-    ok tamis build store --each -j 8 part.*
-    tells "checked 600000 keys in 3 segments: 0 lost" tamis verify store --against-each part.*
-    fails 2 "--jobs is 1..256" tamis file build h.tamis k -j 0
 }
 
 @test "-j: no more threads than that, however many segments" {
@@ -191,8 +146,7 @@ lines_of_any_length() {
     make_store
     fails 4 "standard input: it is closed" bash -c 'tamis build store s <&-'
     fails 4 "standard input: it is closed" bash -c 'tamis grow store s - <&-'
-    ok tamis ls store
-    [ "${#lines[@]}" -eq 2 ]
+    lists 2
 }
 
 @test "a key list that is missing, a directory, or not readable" {
@@ -240,9 +194,7 @@ lines_of_any_length() {
             pid=$!
             soon waits_with $pid ff || explain "$command: a list that is open"
             kill -$signal $pid
-            code=0
-            wait $pid || code=$?
-            [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$command: $signal"
+            ends_with $((128 + $(kill -l $signal))) $pid || explain "$command: $signal"
             ! grep 'Interrupted system call' err || explain "$command: no word of it"
         done
     done
@@ -271,9 +223,7 @@ lines_of_any_length() {
     tamis build store none ff 2>err 3>&- &
     soon waits_with $! ff
     : >ff
-    code=0
-    wait $! || code=$?
-    [ "$code" -eq 2 ]
+    ends_with 2 $!
     grep "ff: no key is in this list" err
     exec 6< <(seq 77)
     wait $!

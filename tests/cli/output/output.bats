@@ -7,15 +7,21 @@ teardown() {
     done
 }
 
-@test "a full disk under standard output" {
+@test "a standard output that is closed, or on a full disk" {
     make_store
     make_file
     for c in help --version "help probe" "ls store" "ls store --json" "stat store" \
         "verify store" "probe store a" "probe store a --json" "probe store --keys keys" \
         "file show f.tamis" "file show f.tamis --json" "file probe f.tamis 1" \
         "file verify f.tamis" "plan --keys 5 --fpr 0.1" "plan --growth --json"; do
-        fails 4 "standard output: writing failed" bash -c "tamis $c >/dev/full"
+        for to in '>/dev/full' '>&-'; do
+            fails 4 "standard output: writing failed" bash -c "tamis $c $to"
+        done
     done
+    # A command that prints nothing needs no output.
+    ok bash -c 'echo x | tamis build store three >&-'
+    exits 10 bash -c 'tamis probe store -q nope >&-'
+    ok tamis verify store
 }
 
 # Work that is done is reported as done, even if the report is lost.
@@ -48,17 +54,6 @@ teardown() {
     seq 5000 | tamis build store bad
     flip "$(filter_of bad)" 5000
     fails 4 "$lost" bash -c 'tamis repair store >/dev/full'
-    ok tamis verify store
-}
-
-@test "standard output closed" {
-    make_store
-    for c in help "ls store" "probe store a" "stat store --json"; do
-        fails 4 "standard output: writing failed" bash -c "tamis $c >&-"
-    done
-    # A command that prints nothing needs no output.
-    ok bash -c 'echo x | tamis build store three >&-'
-    exits 10 bash -c 'tamis probe store -q nope >&-'
     ok tamis verify store
 }
 

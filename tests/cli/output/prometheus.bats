@@ -103,9 +103,7 @@ lacks() {
     metrics store
     has 'tamis_segments{store="store",state="sealed"} 0'
     lacks tamis_segment_
-    make_more() { seq "$2" | tamis build store "$1"; }
-    make_more one 10
-    make_more two 20
+    build_of one=10 two=20
     metrics store two
     has 'tamis_segment_keys{store="store",segment="two"} 20'
     lacks 'segment="one"'
@@ -158,27 +156,6 @@ lacks() {
     rm "$file" && mkfifo "$file"
     fails 3 "0 filters unreadable, 1 lost" tamis stat store smashed --prometheus
     has 'tamis_segment_readable{store="store",segment="smashed"} 0'
-}
-
-@test "a filter that this process may not open: no metrics" {
-    tamis init store
-    seq 10 | tamis build store one
-    [ "$(id -u)" -eq 0 ] || skip "needs root"
-    chmod -R a+rwX . store
-    chmod 600 "$(filter_of one)"
-    fails 4 "Permission denied" unprivileged tamis stat store --prometheus
-    [ -z "$output" ]
-}
-
-@test "a filter with more keys than it was made for is over its target" {
-    tamis init store
-    seq 53000 >keys # the first stage is for 50000
-    run bash -c 'ulimit -f 200; tamis grow store g keys' # and there is no room
-    metrics store
-    has 'tamis_segment_over_target{store="store",segment="g"} 0'
-    run bash -c 'ulimit -f 200; seq 70000 200000 | tamis grow store g'
-    metrics store
-    has 'tamis_segment_over_target{store="store",segment="g"} 1'
 }
 
 @test "what does not go with it" {

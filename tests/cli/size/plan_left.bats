@@ -38,10 +38,8 @@ make_full() {
 }
 
 @test "remove says that the list goes, too" {
-    seq 20000 >keys
-    tamis init store
-    tamis build -q store listed keys --list
-    tamis build -q store plain keys
+    build_of listed=20000 --list
+    tamis build -q store plain listed
     ok tamis plan store --bytes 0 --apply
     prints '^remove   listed, and its list goes, too: tamis build store listed --bare --replaces listed'$'\n'
     prints $'\n''remove   plain: tamis build store plain --bare --replaces plain'$'\n'

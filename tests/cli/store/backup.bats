@@ -45,36 +45,6 @@ load ../common
     ok tamis backup store/ ./store.2/
 }
 
-has_begun() {
-    ls -d copy.*.tmp/filters
-}
-
-# Findings that nobody reads hold a backup up.
-@test "ended by a signal it leaves nothing" {
-    ok tamis init store
-    mkdir lists
-    for i in $(seq 900); do : >lists/$i; done
-    ok tamis build store --each lists/* --empty
-    rm store/filters/*
-    mkfifo out
-    for signal in INT TERM HUP; do
-        env --default-signal=INT,TERM,HUP tamis backup store copy >out &
-        exec 5<out
-        soon has_begun
-        soon waits_with $! out # the pipe is full
-        kill -$signal $!
-        cat <&5 >/dev/null
-        code=0
-        wait $! || code=$?
-        exec 5<&-
-        [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$signal, got $code"
-        [ -z "$(ls -d copy* 2>/dev/null)" ]
-    done
-    run bash -c 'tamis backup store copy >/dev/full'
-    [ "$status" -ne 0 ]
-    [ "$(tamis ls copy | wc -l)" -eq 900 ]
-}
-
 @test "damage is told, and is damage in the copy" {
     make_store
     flip "$(filter_of one)" 5000
@@ -103,9 +73,7 @@ has_begun() {
 }
 
 @test "a finding of a list says that it is the list" {
-    tamis init store
-    seq 5000 >keys
-    tamis build store s keys --list -q
+    build_of s=5000 --list
     list=$(list_of s)
     flip "$list" 9000
     fails 3 "copied, but 1 file is damaged in it" tamis backup store copy

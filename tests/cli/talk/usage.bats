@@ -3,18 +3,6 @@ load ../common
 
 commands="init build attach grow seal drop probe ls stat verify plan"
 
-@test "help lists every command" {
-    ok tamis help
-    for c in $commands union intersect fold compare; do
-        prints "tamis $c "
-    done
-    ok tamis help file
-    for c in build show probe verify union intersect fold contains equal compare estimate; do
-        prints "tamis file $c "
-    done
-    ok tamis --help
-}
-
 @test "no command: usage on stderr, status 2" {
     exits 2 tamis
     [ -z "$output" ]
@@ -117,6 +105,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "--bind is 1..64 bytes" tamis build store s --bind "$(printf %0130d 0)"
     fails 2 "--offset is a multiple of 4096" tamis file show f --offset 5
     fails 2 "--watermark is 0..18446744073709551615" tamis grow s t --watermark -1
+    fails 2 "--jobs is 1..256" tamis file build f /dev/null -j 0
     [ ! -e store ]
 }
 
@@ -143,8 +132,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     done
     ok tamis build store "${long:1}" /dev/null --empty
     ok tamis build store x /dev/null --empty
-    ok tamis ls store
-    [ "${#lines[@]}" -eq 2 ]
+    lists 2
 }
 
 @test "options that exclude each other" {
@@ -198,6 +186,5 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     mkdir d && echo a | tee one >d/one
     fails 2 "verify: one and d/one are both for segment 'one': check one at a time" \
         tamis verify store --against-each one two d/one
-    ok tamis ls store
-    [ "${#lines[@]}" -eq 2 ]
+    lists 2
 }

@@ -62,22 +62,20 @@ bool record_dir(struct run *r, int fd, int *dir);
 /* ---- calls.c ---- */
 void calls_seed(uint64_t seed); /* of what is drawn while nothing is recorded */
 
-/* ---- tree.c ---- */
+/* ---- trees of directories ---- */
 /* Names of the run's tree that are not known yet (mkdir and open are no calls that are
  * recorded). durable: it all was there before. */
 void tree_note(struct run *r, bool durable);
 /* After what LMDB has written was looked at. */
 void tree_settle(struct disk_file *f);
-void tree_clear(const char *path);
 /* The state, as files and directories. */
 void tree_put(const struct disk_state *s, const char *path);
 
-/* ---- touch.c ---- */
+/* ---- stores that change nothing ---- */
 void touch_install(void);
 void touch_watch(void *at, size_t n_bytes, off_t offset, struct disk_file *f);
 void touch_take(void); /* pages stored to since are dirty */
 
-/* ---- helper.c ---- */
 /* A second thread, which adds a key now and then while a call of the first is at a
  * system call: in lock step, so that all is repeatable. */
 void helper_start(struct run *r, size_t object);

@@ -18,6 +18,14 @@ static struct tamis_inline value;
 static struct tamis_verify pages;
 static struct tamis_filter *f;
 
+static void hashes_of(uint64_t from, size_t n, uint64_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t state = from + i;
+        to[i] = draw(&state);
+    }
+}
+
 static void take_keys(struct tamis_domain domain)
 {
     hashes_of(0, N_KEYS, hashes);

@@ -15,6 +15,7 @@
 #define STORE                                                                          \
     "init; begin; put a 0 20; bare b; grow g; end; add g 10; commit g; shut g; "
 #define READY STORE "close; now; "
+#define ASK   "open; info; count; ask; prepare; ask; close"
 /* A sealed filter of this store that no record names, a file and a catalog that were
  * never finished. */
 #define ORPHANS STORE "put o 100 5; stray o; litter 3; "
@@ -32,6 +33,31 @@
 #define BUILD "build built 1 1100 1e-8 "
 
 const struct scenario scripted_scenarios[] = {
+    /* Readers of one file: of one that grows meanwhile, they must notice, or say MAYBE;
+     * of one so large that reading ahead pays. */
+    SCENARIO("reader",
+             CLEAN "now; watch f; see f; others; writer f; fill f 120; commit f; "
+                   "ours; see f; others; shut f; ours; unlock f; see f"),
+    SCENARIO("ask", CLEAN "build built 1 150 .0001; now; read built 1; read built 2; "
+                          "read f 1; read f 3"),
+    SCENARIO("large",
+             "build big 1 250000 1e-8; now; watch big; see big; warm big; see big",
+             .cold = true),
+    SCENARIO("guard", "now; guard", .cold = true),
+    SCENARIO("plan-store", "now; plan 300000; plan .5"),
+    /* Filters made from filters. */
+    SCENARIO("derive-files",
+             "build old 1 800 1e-8; build all 1 1500 1e-8; now; unite u old "
+             "all; common c old; shrink s all; compare old"),
+    /* Stores that are opened, asked, and followed while others commit. */
+    SCENARIO("store-open", READY ASK),
+    /* LMDB's file may end before the last page that it ever counted; then its trees are
+     * walked. */
+    SCENARIO("store-short", STORE "catalog short; now; " ASK),
+    SCENARIO("store-follow",
+             READY "open; hold; others; put n 50 8; add g 80; commit g; "
+                   "shut g; ours; hold"),
+    SCENARIO("killed", READY ASK, .prepare = killed_prepare, .check = killed_check),
     /* Builders. */
     SCENARIO("build", BUILD "1"),
     SCENARIO("build-old", BUILD "1", .old_system = true),

@@ -121,7 +121,7 @@ bool plan_parse(const char *text, struct plan *plan)
 
 size_t space_for(size_t n)
 {
-    if (!in_lib)
+    if (!in_lib || now.paused)
         return n;
     uint64_t before = tally.bytes;
     if (n && tally.n_marks < MAX_MARKS)

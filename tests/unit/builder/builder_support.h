@@ -41,15 +41,9 @@ static UNUSED void assert_same_file(const char *a, const char *b)
 static UNUSED struct tamis_builder *
 threaded_builder_of(double error, size_t n, uint32_t n_threads, uint64_t memory_limit)
 {
-    struct tamis_builder_options opt = {
-        .size = sizeof opt,
-        .domain = &domain,
-        .error = error,
-        .memory_limit = memory_limit,
-        .spool_dir = test_dir,
-        .n_threads = n_threads,
-    };
-    struct tamis_builder *b = builder_made(&opt);
+    struct tamis_builder *b =
+        BUILDER_AS(.domain = &domain, .error = error, .memory_limit = memory_limit,
+                   .spool_dir = test_dir, .n_threads = n_threads);
     OK(tamis_builder_add_hashes(b, domain.tag, keys, n));
     IS(tamis_builder_n_keys(b), n);
     return b;
@@ -65,9 +59,19 @@ static UNUSED struct tamis_builder *new_builder(double error, uint64_t memory_li
     return threaded_builder_of(error, 0, 0, memory_limit);
 }
 
+/* A thread is cancelled as it writes. */
+static UNUSED void cancelled_while_writing(void *(*fn)(void *), void *ctx)
+{
+    io_calls.pwrite = cancelling_pwrite;
+    void *result = run_in_thread(fn, ctx);
+    io_calls.pwrite = pwrite;
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+}
+
 static UNUSED void finish(struct tamis_builder *b, const char *path)
 {
     struct tamis_diag diag;
+    unlink(path);
     if (tamis_builder_finish_file(b, path, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
     tamis_builder_free(b);

@@ -1,39 +1,6 @@
-/* The builder: the same bits however the keys came in, no byte more than promised, and
- * a spool that fails or lies makes no filter. */
+/* The builder: the same bits however the keys came in, its counts, refusals and notes
+ * about keys; and a spool that fails or lies makes no filter. */
 #include "tests/unit/builder/builder_support.h"
-
-static void build(const char *path, double error, uint64_t memory_limit, size_t n)
-{
-    finish(threaded_builder_of(error, n, 0, memory_limit), path);
-}
-
-/* ---- space ---- */
-
-TEST(test_bits_per_key)
-{
-    static const struct {
-        double error, most;
-    } cases[] = {
-        {0.1, 5.0}, {0.01, 10.15}, {0.001, 14.95}, {1e-4, 20.25}, {1e-6, 30.4}};
-    for (size_t i = 0; i < N_OF(cases); i++) {
-        const char *path = path_of("space");
-        build(path, cases[i].error, 0, N_KEYS);
-        double bits = (double)(stat_of(path).st_blocks * 512 - PAGE_BYTES) * 8 / N_KEYS;
-        printf("%g: %.3f bits per key, all but a page (at most %g)\n", cases[i].error,
-               bits, cases[i].most);
-        assert_true(bits <= cases[i].most);
-        all_there(path, keys, N_KEYS);
-        unlink(path);
-    }
-}
-
-TEST(test_small_filter_is_8_kib)
-{
-    build(path_of("small"), 0.01, 0, 1000);
-    struct stat st = stat_of(path_of("small"));
-    assert_true(st.st_size <= 8192);
-    assert_true(st.st_blocks * 512 <= 8192);
-}
 
 TEST(test_empty_filter_says_maybe_never)
 {
@@ -44,20 +11,6 @@ TEST(test_empty_filter_says_maybe_never)
     IS(info.keys, 0);
     IS(info.sealed, 1);
     IS(info.growing_kind, 0);
-}
-
-/* ---- the same bits whatever the way ---- */
-
-TEST_WITH(repeatable, faults_off, test_spooled_is_the_same_as_in_memory)
-{
-    enum { N = 100 * 1000 };
-    size_t n_files = count_files(test_dir);
-    build(path_of("memory"), 0.001, 0, N);
-    faults[CALL_PWRITE].n = 0;
-    build(path_of("spooled"), 0.001, 4096, N);
-    assert_true(faults[CALL_PWRITE].n > N / 512); /* it did spool */
-    assert_same_file(path_of("memory"), path_of("spooled"));
-    IS(count_files(test_dir), n_files + 2);
 }
 
 TEST_WITH(repeatable, faults_off, test_keys_and_hashes_give_the_same_bits)
@@ -72,30 +25,6 @@ TEST_WITH(repeatable, faults_off, test_keys_and_hashes_give_the_same_bits)
     finish(by_key, path_of("by key"));
     finish(by_hash, path_of("by hash"));
     assert_same_file(path_of("by key"), path_of("by hash"));
-}
-
-TEST(test_keys_of_any_length)
-{
-    static const size_t lengths[] = {0,   1,   2,   3,   8,    16,   17,    128,
-                                     129, 240, 241, 255, 1024, 4096, 65535, 65536};
-    enum { N = N_OF(lengths) };
-    FREED uint8_t *bytes = malloc(65536);
-    struct tamis_builder *b = new_builder(1e-6, 0);
-    assert_non_null(bytes);
-    for (size_t i = 0; i < 65536; i++)
-        bytes[i] = (uint8_t)random_u64();
-    for (size_t i = 0; i < N; i++)
-        OK(tamis_builder_add_key(b, bytes, lengths[i]));
-    IS(tamis_builder_n_keys(b), N);
-    finish(b, path_of("lengths"));
-    FILTER f = open_filter(path_of("lengths"));
-    for (size_t i = 0; i < N; i++) {
-        struct tamis_key key = tamis_key_of(&domain, bytes, lengths[i]);
-        IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
-        /* A NULL key of no bytes is the empty key. */
-        key = tamis_key_of(&domain, NULL, 0);
-        IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
-    }
 }
 
 TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
@@ -126,8 +55,6 @@ TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
     assert_same_file(path_of("one by one"), path_of("by the batch"));
 }
 
-/* ---- a spool that fails ---- */
-
 TEST_WITH_FAULTS(test_spool_failures_stick)
 {
     size_t n_files = count_files(test_dir);
@@ -142,9 +69,7 @@ TEST_WITH_FAULTS(test_spool_failures_stick)
     IS(diag.os_errno, ENOSPC);
     tamis_builder_free(b);
 
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .memory_limit = 4096, .spool_dir = path_of("nowhere")};
-    OK(tamis_builder_create(&opt, &b, NULL));
+    b = BUILDER_AS(.memory_limit = 4096, .spool_dir = path_of("nowhere"));
     uint64_t tag = tamis_builder_domain(b).tag;
     IS(tamis_builder_add_hashes(b, tag, keys, 10000), ENOENT);
     tamis_builder_free(b);
@@ -214,6 +139,199 @@ TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter)
     tamis_builder_free(b);
     io_calls.pread = pread;
     all_there(path_of("lied"), keys, 20000);
+}
+
+TEST(test_hashes_alone_in_a_batch)
+{
+    struct tamis_key batch[] = {tamis_key_of(&domain, "k", 1),
+                                tamis_key_of_hash(domain.tag, keys[0]),
+                                tamis_key_of_hash(domain.tag + 1, keys[1])};
+    struct tamis_builder *b = new_builder(1e-8, 0);
+    /* Taken for the empty key it would be lost. */
+    OK(tamis_builder_add_keys(b, batch, 2));
+    IS(tamis_builder_n_keys(b), 2);
+    assert_false(builder_range(b)->known);
+    IS(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
+    IS(tamis_builder_n_keys(b), 2);
+    batch[2] = (struct tamis_key){0}; /* nobody's hash, and not the empty key */
+    IS(tamis_builder_add_keys(b, batch + 2, 1), TAMIS_ERR_MISMATCH);
+    batch[2] = tamis_key_of(&domain, NULL, 0);
+    OK(tamis_builder_add_keys(b, batch + 2, 1));
+    finish(b, path_of("alone"));
+    FILTER f = open_filter(path_of("alone"));
+    for (size_t i = 0; i < 3; i++)
+        IS(tamis_filter_probe(f, &batch[i], NULL), TAMIS_MAYBE);
+}
+
+TEST(test_foreign_hashes_are_refused)
+{
+    BUILDER b = new_builder(0.01, 0);
+    struct tamis_domain other = domain_of(0x5eee);
+    IS(tamis_builder_add_hashes(b, other.tag, keys, 10), TAMIS_ERR_MISMATCH);
+    IS(tamis_builder_add_hashes(b, 0, keys, 10), TAMIS_ERR_MISMATCH);
+    IS(tamis_builder_add_hashes(b, domain.tag, NULL, 10), TAMIS_ERR_RANGE);
+    OK(tamis_builder_add_hashes(b, domain.tag, NULL, 0));
+    IS(tamis_builder_n_keys(b), 0);
+    /* Refused, not failed. */
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, 10));
+    IS(tamis_builder_n_keys(b), 10);
+}
+
+TEST(test_duplicates_in_a_run_count_once)
+{
+    BUILDER b = new_builder(0.01, 0);
+    const uint64_t mixed[] = {7, 7, 8, 7};
+    for (int i = 0; i < 100; i++)
+        OK(tamis_builder_add_key(b, "same", 4));
+    IS(tamis_builder_n_keys(b), 1);
+    OK(tamis_builder_add_hashes(b, domain.tag, mixed, 4));
+    IS(tamis_builder_n_keys(b), 4); /* same, 7, 8, 7 */
+    tamis_builder_free(b);
+    /* A hash of 0 as the first is not taken for a repetition. */
+    b = new_builder(0.01, 0);
+    OK(tamis_builder_add_hashes(b, domain.tag, &(uint64_t){0}, 1));
+    IS(tamis_builder_n_keys(b), 1);
+}
+
+TEST(test_options_are_checked)
+{
+    static const char name[300] = "a name with a NUL in it";
+    struct tamis_domain odd = {.hash_id = 1, .seed = 5, .tag = 1};
+    const size_t size = sizeof(struct tamis_builder_options);
+    const struct tamis_builder_options bad[] = {
+        {.size = size, .error = -0.01},
+        {.size = size, .error = 9.9e-9},
+        {.size = size, .error = 0.5000001},
+        {.size = size, .error = 1},
+        {.size = size, .error = NAN},
+        {.size = size, .error = INFINITY},
+        {.size = size, .identity.name = "", .identity.name_bytes = 0},
+        {.size = size, .identity.name = name, .identity.name_bytes = 256},
+        {.size = size, .identity.name = name, .identity.name_bytes = 24},
+        {.size = size, .identity.binding = name, .identity.binding_bytes = 65},
+        {.size = size, .domain = &odd},
+        {.size = 0},
+        {.size = 3},
+    };
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        struct tamis_builder *b = (void *)1;
+        struct tamis_diag diag;
+        IS(tamis_builder_create(&bad[i], &b, &diag), TAMIS_ERR_RANGE);
+        assert_null(b);
+        IS(diag.code, TAMIS_ERR_RANGE);
+        assert_true(strlen(diag.what) > 10);
+    }
+    for (int i = 0; i < 2; i++) {
+        BUILDER b = builder_made(
+            &(struct tamis_builder_options){.size = size, .error = i ? 1e-8 : 0.5});
+    }
+}
+
+TEST(test_option_structs_of_another_size)
+{
+    struct {
+        struct tamis_builder_options known;
+        uint64_t newer;
+    } opt = {.known = {.size = sizeof opt}};
+    BUILDER b = builder_made(&opt.known);
+    tamis_builder_free(b);
+    opt.newer = 1; /* asks for something that this library does not know */
+    IS(tamis_builder_create(&opt.known, &b, NULL), TAMIS_ERR_RANGE);
+    /* An older caller knew size, domain and error only: the rest is not looked at. */
+    opt.known = (struct tamis_builder_options){
+        .size = offsetof(struct tamis_builder_options, identity),
+        .error = 0.25,
+        .identity.name = "",
+    };
+    OK(tamis_builder_create(&opt.known, &b, NULL));
+    tamis_builder_free(b);
+    OK(tamis_builder_create(NULL, &b, NULL));
+}
+
+static void expect_range(struct tamis_builder *b, const void *first, size_t n_first,
+                         const void *last, size_t n_last)
+{
+    const struct key_range *r = builder_range(b);
+    assert_true(r->known);
+    IS(r->first_bytes, n_first);
+    IS(r->last_bytes, n_last);
+    assert_memory_equal(r->first, first, n_first);
+    assert_memory_equal(r->last, last, n_last);
+}
+
+static int compare_keys(const struct tamis_key *a, const struct tamis_key *b)
+{
+    size_t n = a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes;
+    int order = memcmp(a->bytes, b->bytes, n);
+    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+}
+
+TEST(test_key_range)
+{
+    BUILDER b = new_builder(0.01, 0);
+    OK(tamis_builder_add_key(b, "m", 1));
+    expect_range(b, "m", 1, "m", 1);
+    /* Bytes are unsigned, and a prefix comes before what it starts. */
+    OK(tamis_builder_add_key(b, "m\0", 2));
+    expect_range(b, "m", 1, "m\0", 2);
+    OK(tamis_builder_add_key(b, "\xff", 1));
+    OK(tamis_builder_add_key(b, "ab", 2));
+    OK(tamis_builder_add_key(b, "a", 1));
+    OK(tamis_builder_add_key(b, "\x80", 1));
+    expect_range(b, "a", 1, "\xff", 1);
+    OK(tamis_builder_add_key(b, NULL, 0));
+    expect_range(b, "", 0, "\xff", 1);
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, 0));
+    assert_true(builder_range(b)->known); /* no hash was added */
+    OK(tamis_builder_add_hashes(b, domain.tag, keys, 1));
+    assert_false(builder_range(b)->known);
+    OK(tamis_builder_add_key(b, "zz", 2));
+    assert_false(builder_range(b)->known); /* once unknown, for ever */
+}
+
+/* Against a plain search, in batches, of keys that are alike: few letters, NULs, and
+ * common beginnings of more than the eight bytes that are compared first. */
+TEST(test_key_range_of_many)
+{
+    static uint8_t bytes[600][16];
+    static struct tamis_key batch[600];
+    for (int round = 0; round < 300; round++) {
+        BUILDER b = new_builder(0.01, 0);
+        struct tamis_key low = {0}, high = {0};
+        size_t n = 1 + (size_t)random_below(600), same = (size_t)random_below(13);
+        for (size_t i = 0; i < n; i++) {
+            for (size_t k = 0; k < 16; k++)
+                bytes[i][k] =
+                    k < same ? (uint8_t)0x78 : (uint8_t)(random_below(3) * 127);
+            batch[i] = (struct tamis_key){bytes[i], random_below(17), 0, 0};
+            if (i == 0 || compare_keys(&batch[i], &low) < 0)
+                low = batch[i];
+            if (i == 0 || compare_keys(&batch[i], &high) > 0)
+                high = batch[i];
+        }
+        for (size_t done = 0, some; done < n; done += some) {
+            some = 1 + (size_t)random_below(n - done);
+            OK(tamis_builder_add_keys(b, batch + done, some));
+        }
+        expect_range(b, low.bytes, low.n_bytes, high.bytes, high.n_bytes);
+    }
+}
+
+TEST(test_key_range_of_long_keys)
+{
+    BUILDER b = new_builder(0.01, 0);
+    static uint8_t longest[1024], too_long[1025];
+    memset(longest, 'x', sizeof longest);
+    memset(too_long, 'a', sizeof too_long);
+    OK(tamis_builder_add_key(b, longest, sizeof longest));
+    expect_range(b, longest, 1024, longest, 1024);
+    /* A first key may be cut: what is left of it still comes before all keys. */
+    OK(tamis_builder_add_key(b, too_long, sizeof too_long));
+    expect_range(b, too_long, 1024, longest, 1024);
+    /* A last key may not: a key between the cut one and the whole would be lost. */
+    memset(too_long, 'y', sizeof too_long);
+    OK(tamis_builder_add_key(b, too_long, sizeof too_long));
+    assert_false(builder_range(b)->known);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

@@ -4,33 +4,7 @@
 
 #include "lib/builder/inside.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0 /* they keep what was freed */
-#endif
-
 enum { MIB = 1 << 20, SLACK = 5 * MIB }; /* huge pages, a thread's buffers */
-
-/* Bytes of this process that are in memory: now, or at most since reset_peak(). */
-static uint64_t memory(const char *field)
-{
-    char line[256];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    size_t n = strlen(field);
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, n) == 0)
-            sscanf(line + n, ": %llu", &kib);
-    if (f)
-        fclose(f);
-    return kib << 10;
-}
 
 static bool reset_peak(void)
 {
@@ -75,11 +49,11 @@ static int build_one(void *ctx)
     most = most < c->limit ? c->limit : most;
     if (tamis_builder_create(&opt, &b, NULL) != 0 || !reset_peak())
         return 2;
-    uint64_t before = memory("VmRSS");
+    uint64_t before = status_bytes("VmRSS");
     add_many(b, c->n_keys);
     if (tamis_builder_finish_file(b, path_of("measured"), NULL) != 0)
         return 3;
-    uint64_t taken = memory("VmHWM") - before;
+    uint64_t taken = status_bytes("VmHWM") - before; /* at most since reset_peak() */
     unsigned long n_bits = (unsigned long)(plan.bits_bytes / (4 << 20)) + 3;
     bool spooled = faults[CALL_PWRITE].n > n_bits;
     printf("limit %llu MiB, filter %.1f MiB, hashes %.1f MiB: %.1f MiB taken%s\n",
@@ -112,20 +86,13 @@ TEST(test_hashes_and_filter_within_the_limit)
         {MIB, 2 << 20, 1e-4, 1, true, 0}, /* a filter of 5 MiB */
         {MIB, 2 << 20, 1e-4, 2, true, 1},
         {4096, 1 << 20, 0.01, 1, true, 0},
+        {1, 500, 0.01, 1, false, 0},    /* a page of hashes may stay, */
+        {4096, 500, 1e-8, 1, false, 0}, /* however large their filter */
     };
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct build c = cases[i];
         in_child(build_one, &c);
     }
-}
-
-/* A page of hashes may stay, however large their filter. */
-TEST(test_few_keys_are_never_spooled)
-{
-    struct build c = {1, 500, 0.01, 1, false, 0};
-    in_child(build_one, &c);
-    c = (struct build){4096, 500, 1e-8, 1, false, 0};
-    in_child(build_one, &c);
 }
 
 RUN_TESTS(test_dir_create, test_dir_remove)

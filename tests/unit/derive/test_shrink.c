@@ -16,7 +16,6 @@ TEST_WITH_KEYS(test_shrink)
         last = derived.file_bytes;
         check_present(out, keys[0], N);
         assert_true(measured_error(out) < error * 1.1 + 0.0005);
-        remove(place(out));
     }
     assert_true(last < commit_of(path_of("a")).committed_bytes / 2);
 }
@@ -74,7 +73,6 @@ TEST_WITH_KEYS(test_shrink_all_stages)
         check_present(out, keys[0], N);
         if (error > 0.04 && error < 0.05)
             assert_true(last < first * 2 / 3);
-        remove(place(out));
     }
     assert_true(last < first / 3);
 }
@@ -111,9 +109,7 @@ TEST_WITH_KEYS(test_least_fold)
         assert_true(least > 0.001 && least < 0.1);
         IS(shrink(f[i], least * 0.999999, out), 0);
         below = derived.file_bytes;
-        remove(place(out));
         IS(shrink(f[i], least, out), 0);
-        remove(place(out));
         assert_true(derived.file_bytes < below);
     }
 }

@@ -7,21 +7,7 @@ static uint64_t keys[N_KEYS];
 
 SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
-/* ---- what a reader expects ---- */
-
 static const uint8_t store_uuid[UUID_BYTES] = {9, 8, 7};
-
-static void expect_open(const char *path, const struct tamis_filter_options *opt,
-                        int code)
-{
-    FILTER f = (void *)1;
-    struct tamis_diag diag;
-    IS(tamis_filter_open(path, opt, &f, &diag), code);
-    if (code) {
-        assert_null(f);
-        assert_true(diag.code == code && diag.what[0] && diag.file[0]);
-    }
-}
 
 TEST(test_expectations)
 {
@@ -66,14 +52,15 @@ TEST(test_expectations)
     bad[7].min_sequence++;
     bad[8].min_stages++;
     bad[9].table_digest = 1; /* it was sealed once, the catalog says */
-    expect_open(path, &good, 0);
-    for (size_t i = 0; i < 10; i++)
-        expect_open(path, &bad[i], TAMIS_ERR_MISMATCH);
-
+    tamis_filter_close(open_as(path, &good));
+    for (size_t i = 0; i < 10; i++) {
+        struct tamis_diag diag = reader_refused(path, &bad[i], TAMIS_ERR_MISMATCH);
+        assert_true(diag.what[0] && diag.file[0]);
+    }
     OK(tamis_writer_close(w));
     struct tamis_filter_options odd = good;
     odd.check = 4;
-    expect_open(path, &odd, TAMIS_ERR_RANGE);
+    reader_refused(path, &odd, TAMIS_ERR_RANGE);
 }
 
 TEST(test_expectations_of_a_sealed_filter)
@@ -86,12 +73,10 @@ TEST(test_expectations_of_a_sealed_filter)
     struct tamis_filter_info info = writer_info(w);
     OK(tamis_writer_close(w));
     opt.table_digest = info.table_digest;
-    expect_open(path, &opt, 0);
+    tamis_filter_close(open_as(path, &opt));
     opt.table_digest++;
-    expect_open(path, &opt, TAMIS_ERR_MISMATCH);
+    reader_refused(path, &opt, TAMIS_ERR_MISMATCH);
 }
-
-/* ---- the required watermark ---- */
 
 static void expect_behind(struct tamis_filter *f)
 {
@@ -109,19 +94,11 @@ static void expect_behind(struct tamis_filter *f)
 TEST(test_behind_for_ever)
 {
     const char *path = path_of("behind for ever");
-    struct tamis_builder_options built = {.size = sizeof built, .watermark = 9};
-    struct tamis_filter_options opt = {
-        .size = sizeof opt, .min_watermark = 10, .check = TAMIS_CHECK_NONE};
-    FILTER f;
-    struct tamis_builder *b = builder_made(&built);
-    OK(tamis_builder_finish_file(b, path, NULL));
-    tamis_builder_free(b);
-    OK(tamis_filter_open(path, &opt, &f, NULL));
+    BUILD(path, keys, 0, .watermark = 9);
+    FILTER f = OPEN_AS(path, .min_watermark = 10, .check = TAMIS_CHECK_NONE),
+           good = OPEN_AS(path, .min_watermark = 9, .check = TAMIS_CHECK_NONE);
     expect_behind(f);
-    tamis_filter_close(f);
-    opt.min_watermark = 9;
-    OK(tamis_filter_open(path, &opt, &f, NULL));
-    IS(ask(f, keys[0], NULL), TAMIS_ABSENT);
+    IS(ask(good, keys[0], NULL), TAMIS_ABSENT);
 }
 
 TEST(test_behind_until_the_writer_catches_up)
@@ -148,8 +125,8 @@ TEST(test_behind_until_the_writer_catches_up)
 
 TEST(test_foreign_keys_are_maybe)
 {
-    struct tamis_writer *w = create_writer(path_of("foreign"), 0.01, 2, 1000);
-    struct tamis_filter *f = open_filter(path_of("foreign"));
+    WRITER w = create_writer(path_of("foreign"), 0.01, 2, 1000);
+    FILTER f = open_filter(path_of("foreign"));
     struct tamis_key key = {NULL, 0, 5, 0};
     enum tamis_reason why;
     uint64_t absent[2] = {~UINT64_C(0), ~UINT64_C(0)};
@@ -159,8 +136,6 @@ TEST(test_foreign_keys_are_maybe)
     assert_true(why == TAMIS_MISMATCH && absent[0] == 0 && absent[1] == 0);
     IS(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
     IS(tamis_filter_probe(f, NULL, &why), TAMIS_MAYBE);
-    tamis_filter_close(f);
-    OK(tamis_writer_close(w));
     tamis_filter_close(NULL);
     OK(tamis_writer_close(NULL));
     tamis_builder_free(NULL);

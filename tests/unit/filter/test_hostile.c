@@ -31,32 +31,6 @@ static int tear_down(void **state)
     return test_dir_remove(state);
 }
 
-/* ---- checking ---- */
-
-/* Kilobytes that this process ever had in memory at once. */
-static long peak_kilobytes(void)
-{
-    struct rusage usage;
-    IS(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
-}
-
-/* Kilobytes of its own that it has in memory now. Pages of a file that it maps are the
- * page cache's: how many come with the one that is asked for, the kernel decides. */
-static long own_kilobytes(void)
-{
-    char line[128];
-    long n = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    assert_non_null(f);
-    while (n < 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, "RssAnon:", 8) == 0)
-            n = strtol(line + 8, NULL, 10);
-    fclose(f);
-    assert_true(n > 0);
-    return n;
-}
-
 static void ignore_field(void *ctx, const struct tamis_field *field)
 {
     ++*(int *)ctx;
@@ -144,7 +118,7 @@ static void make_case(const struct hostile *h, bool only_a)
 
 TEST(every_case_has_its_verdict)
 {
-    long before = peak_kilobytes();
+    uint64_t before = status_bytes("VmHWM");
     for (size_t i = 0; i < N_OF(cases); i++) {
         const struct hostile *h = &cases[i];
         uint8_t slot = h->base == BIRTH ? SLOT_BIRTH : SLOT_A;
@@ -155,10 +129,8 @@ TEST(every_case_has_its_verdict)
             expect_refused(h, commit_slot_offset(slot) + h->at);
         }
     }
-    assert_true(peak_kilobytes() - before < 16 * 1024);
+    assert_true(status_bytes("VmHWM") - before < 16 << 20);
 }
-
-/* ---- identities ---- */
 
 static const struct hostile_identity {
     const char *field, *why;
@@ -196,15 +168,15 @@ TEST(every_identity_has_its_verdict)
     }
 }
 
-/* ---- what cannot be refused ---- */
-
 /* A file that has the size it claims, and nothing in it: a stage of 2^32 blocks and
  * four lanes, 1 TiB, all of it a hole. */
 TEST(a_tebibyte_of_holes_takes_no_memory)
 {
     struct tamis_diag diag;
     struct tamis_filter *f;
-    long before = own_kilobytes();
+    /* Its own memory. Pages of a file that it maps are the page cache's: how many come
+     * with the one that is asked for, the kernel decides. */
+    uint64_t before = status_bytes("RssAnon");
     struct commit c = good_record(false);
     commit_unsettle(&c);
     c.n_stages = 1;
@@ -227,7 +199,7 @@ TEST(a_tebibyte_of_holes_takes_no_memory)
      * too, and some Linux kernels count pages that were only read as memory. */
     for (size_t i = 0; i < N_KEYS; i += 3)
         IS(why_of(f, keys[i]), TAMIS_DAMAGED);
-    assert_true(own_kilobytes() - before < 64 * 1024);
+    assert_true(status_bytes("RssAnon") < before + (64 << 20));
     tamis_filter_close(f);
 }
 

@@ -21,15 +21,9 @@ static void grow(const char *to)
     grow_to(to, 300, keys, N_KEYS, 1);
 }
 
-/* ---- no regular file, or not ours ---- */
-
 static void expect_reader(const char *file, int code, const char *words)
 {
-    struct tamis_filter *f;
-    struct tamis_diag diag;
-    IS(tamis_filter_open(file, NULL, &f, &diag), code);
-    assert_null(f);
-    IS(diag.code, code);
+    struct tamis_diag diag = reader_refused(file, NULL, code);
     assert_string_equal(diag.file, file);
     if (!strstr(diag.what, words))
         fail_msg("%s: '%s' does not say '%s'", file, diag.what, words);
@@ -37,11 +31,8 @@ static void expect_reader(const char *file, int code, const char *words)
 
 static void expect(const char *file, int code, const char *words)
 {
-    struct tamis_writer *w;
-    struct tamis_diag diag;
     expect_reader(file, code, words);
-    IS(tamis_writer_open(file, &w, &diag), code);
-    assert_null(w);
+    struct tamis_diag diag = writer_refused(file, code);
     assert_string_equal(diag.file, file);
 }
 
@@ -79,25 +70,19 @@ TEST(what_is_no_regular_file_is_refused)
  * lock. */
 TEST(links_lead_to_the_file)
 {
-    struct tamis_writer *other;
-    struct tamis_diag diag;
     grow(path);
     OK(link(path, path_of("hard")));
     OK(symlink("filter", path_of("soft")));
-    struct tamis_writer *w = open_writer(path);
-    IS(tamis_writer_open(path_of("hard"), &other, &diag), TAMIS_ERR_BUSY);
-    IS(tamis_writer_open(path_of("soft"), &other, &diag), TAMIS_ERR_BUSY);
-    struct tamis_filter *hard = open_filter(path_of("hard"));
-    struct tamis_filter *soft = open_filter(path_of("soft"));
+    WRITER w = open_writer(path);
+    writer_refused(path_of("hard"), TAMIS_ERR_BUSY);
+    writer_refused(path_of("soft"), TAMIS_ERR_BUSY);
+    FILTER hard = open_filter(path_of("hard")), soft = open_filter(path_of("soft"));
     uint64_t more[500];
     random_hashes(more, 500);
     add_hashes(w, more, 500);
     IS(count_absent(hard, more, 500), 0);
     IS(count_absent(soft, more, 500), 0);
     IS(count_absent(hard, keys, N_KEYS), 0);
-    OK(tamis_writer_close(w));
-    tamis_filter_close(hard);
-    tamis_filter_close(soft);
     unlink(path_of("hard"));
     unlink(path_of("soft"));
 }
@@ -132,8 +117,6 @@ TEST(files_of_another_owner)
     OK(chmod(path, 0644));
     expect_reader("/etc/passwd", TAMIS_ERR_NOT_TAMIS, "magic");
 }
-
-/* ---- a file that changes ---- */
 
 enum { ROUNDS = 1500, ASKED = 64 };
 
@@ -245,16 +228,6 @@ TEST(damaged_between_check_and_use)
     race_of(grow, damage_and_mend, TAMIS_CHECK_STRICT);
 }
 
-static long kilobytes_mapped(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    assert_non_null(f);
-    IS(fscanf(f, "%ld", &pages), 1);
-    fclose(f);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* Each change of the stage table costs a reader a new mapping, and the old one must
  * stay for threads that use it. A filter has 30 stages in its life; a file with a new
  * table at every look is not a filter's. */
@@ -264,7 +237,7 @@ TEST(a_table_that_never_rests_takes_no_memory)
     struct commit c = commit_of(path);
     FILTER f = open_filter(path);
     IS(count_absent(f, keys, N_KEYS), 0);
-    long before = kilobytes_mapped();
+    uint64_t before = status_bytes("VmSize");
     enum tamis_reason why = TAMIS_HIT;
     for (int i = 0; i < 5000; i++) {
         c.sequence++;
@@ -273,7 +246,7 @@ TEST(a_table_that_never_rests_takes_no_memory)
         IS(ask(f, keys[i % N_KEYS], &why), TAMIS_MAYBE);
     }
     IS(why, TAMIS_UNREADABLE);
-    assert_true(kilobytes_mapped() - before < 64 * 1024);
+    assert_true(status_bytes("VmSize") < before + (64 << 20));
     IS(atomic_load(&f->view)->n_older, 127);
     tamis_filter_close(f);
     /* A reader that opens it now finds a filter. */

@@ -19,6 +19,17 @@ static void build(double error, uint64_t watermark)
     BUILD(path, keys, KEYS, .domain = &domain, .error = error, .watermark = watermark);
 }
 
+/* All of it is checked. */
+static struct tamis_filter *checked(void)
+{
+    build(0.01, 0);
+    struct tamis_filter *f = open_filter(path);
+    IS(count_absent(f, keys, KEYS), 0);
+    return f;
+}
+
+#define INLINE CLOSED_BY(tamis_inline_release, struct tamis_inline)
+
 static struct tamis_inline value_of(struct tamis_filter *f)
 {
     struct tamis_inline v;
@@ -49,8 +60,6 @@ static enum tamis_reason reason(const struct tamis_inline *v, uint64_t tag, uint
     IS(answer == TAMIS_ABSENT, why == TAMIS_NO_REASON);
     return why;
 }
-
-/* ---- the same bits, the same answers ---- */
 
 /* Bits of any geometry, at an odd address: half of them set, so that keys go on to
  * later lanes. */
@@ -110,7 +119,7 @@ static void few_as_call(const struct inline_loops *loops, const struct tamis_inl
 
 static void same_as_call(struct tamis_filter *f, const uint64_t *hashes, size_t n)
 {
-    struct tamis_inline v = value_of(f);
+    INLINE v = value_of(f);
     assert_true(tamis_inline_is_quick(&v, domain.tag));
     for (size_t k = 0; inline_loops_at(k); k++) {
         uint64_t absent[ASKED / 64], by_call[ASKED / 64];
@@ -119,7 +128,6 @@ static void same_as_call(struct tamis_filter *f, const uint64_t *hashes, size_t 
         assert_memory_equal(absent, by_call, (n + 63) / 64 * sizeof absent[0]);
         few_as_call(inline_loops_at(k), &v, f, hashes);
     }
-    tamis_inline_release(&v);
 }
 
 TEST(a_filter_answers_as_the_call)
@@ -157,13 +165,11 @@ TEST(keys_are_hashed_as_by_the_call)
     assert_true(empty.hash == tamis_key_of(&domain, NULL, 0).hash);
 }
 
-/* ---- when it is quick ---- */
-
 TEST(a_value_is_quick_once_all_is_checked)
 {
     build(0.01, 0);
     FILTER f = open_filter(path);
-    struct tamis_inline v = value_of(f);
+    INLINE v = value_of(f);
     size_t n_slow = 0;
     assert_false(tamis_inline_is_quick(&v, domain.tag));
     for (size_t i = 0; i < KEYS; i++) {
@@ -172,7 +178,6 @@ TEST(a_value_is_quick_once_all_is_checked)
     }
     assert_true(n_slow > 0);
     assert_true(tamis_inline_is_quick(&v, domain.tag));
-    tamis_inline_release(&v);
 }
 
 /* A damaged page is found by the call that checks it: the value is never quick. */
@@ -181,7 +186,7 @@ TEST(a_bad_page_is_never_quick)
     build(0.01, 0);
     FILTER f = open_filter(path);
     flip(path, stage_at(f, 0).offset + PAGE_BYTES + 1);
-    struct tamis_inline v = value_of(f);
+    INLINE v = value_of(f);
     size_t n_damaged = 0;
     for (size_t i = 0; i < KEYS; i++) {
         enum tamis_reason why = reason(&v, domain.tag, keys[i]);
@@ -190,16 +195,14 @@ TEST(a_bad_page_is_never_quick)
     }
     assert_true(n_damaged > 0);
     assert_false(tamis_inline_is_quick(&v, domain.tag));
-    tamis_inline_release(&v);
 }
 
 /* A page that rots later is found by a scrub, and turns all values off. */
 TEST(a_scrub_turns_values_off)
 {
-    build(0.01, 0);
-    FILTER f = open_filter(path);
-    IS(count_absent(f, keys, KEYS), 0);
-    struct tamis_inline v = value_of(f), copy = v;
+    FILTER f = checked();
+    INLINE v = value_of(f);
+    struct tamis_inline copy = v;
     assert_true(tamis_inline_is_quick(&copy, domain.tag));
     uint64_t at = v.geometry.n_blocks / 2 * BLOCK_BYTES;
     struct tamis_stage_info s = stage_at(f, 0);
@@ -212,77 +215,52 @@ TEST(a_scrub_turns_values_off)
         assert_int_not_equal(reason(&v, domain.tag, keys[i]), TAMIS_NO_REASON);
         assert_int_not_equal(reason(&copy, domain.tag, keys[i]), TAMIS_NO_REASON);
     }
-    tamis_inline_release(&v);
 }
 
 TEST(strict_and_behind_are_never_quick)
 {
     build(0.01, 10);
-    FILTER f = OPEN_AS(path, .check = TAMIS_CHECK_STRICT);
+    FILTER f = OPEN_AS(path, .check = TAMIS_CHECK_STRICT),
+           behind = OPEN_AS(path, .min_watermark = 11);
     IS(count_absent(f, keys, KEYS), 0);
-    struct tamis_inline v = value_of(f);
+    INLINE v = value_of(f), late = value_of(behind);
     assert_false(tamis_inline_is_quick(&v, domain.tag));
     IS(reason(&v, domain.tag, keys[0]), TAMIS_HIT);
-    tamis_inline_release(&v);
-    tamis_filter_close(f);
-
-    f = OPEN_AS(path, .min_watermark = 11);
-    v = value_of(f);
     for (size_t i = 0; i < ASKED; i++)
-        IS(reason(&v, domain.tag, others[i]), TAMIS_BEHIND);
-    tamis_inline_release(&v);
+        IS(reason(&late, domain.tag, others[i]), TAMIS_BEHIND);
 }
 
-/* A value of a growing filter sees every add, growth and seal; one that is got after
- * the seal may be quick. */
+/* A value of a growing filter sees every add, growth and seal. One that is got after
+ * the seal is quick, if the filter has one stage. */
 TEST(growing_filters_are_asked_by_the_call)
 {
-    struct tamis_writer *w = fresh(1000);
-    FILTER f = open_filter(path);
-    struct tamis_inline v = value_of(f);
-    uint64_t tag = tamis_filter_domain(f).tag;
-    for (size_t i = 0; i < 5000; i++) {
-        add_hashes(w, &keys[i], 1);
-        IS(reason(&v, tag, keys[i]), TAMIS_HIT);
+    for (int one_stage = 0; one_stage < 2; one_stage++) {
+        size_t n = one_stage ? KEYS : 5000;
+        struct tamis_writer *w = fresh(one_stage ? KEYS : 1000);
+        FILTER f = open_filter(path);
+        uint64_t tag = tamis_filter_domain(f).tag;
+        INLINE before = value_of(f);
+        for (size_t i = 0; i < n; i++) {
+            add_hashes(w, &keys[i], 1);
+            IS(reason(&before, tag, keys[i]), TAMIS_HIT);
+        }
+        seal_and_close(w, 1);
+        for (size_t i = 0; i < n; i++)
+            IS(reason(&before, tag, keys[i]), TAMIS_HIT);
+        INLINE v = value_of(f);
+        for (size_t i = 0; i < n; i++)
+            IS(reason(&v, tag, keys[i]), TAMIS_HIT);
+        IS(tamis_inline_is_quick(&v, tag), one_stage);
+        assert_false(tamis_inline_is_quick(&before, tag));
     }
-    OK(tamis_writer_seal(w, 1, NULL, NULL));
-    tamis_writer_close(w);
-    for (size_t i = 0; i < 5000; i++)
-        IS(reason(&v, tag, keys[i]), TAMIS_HIT);
-    assert_false(tamis_inline_is_quick(&v, tag)); /* several stages */
-    tamis_inline_release(&v);
 }
-
-TEST(one_stage_that_was_sealed_is_quick)
-{
-    struct tamis_writer *w = fresh(KEYS);
-    FILTER f = open_filter(path);
-    uint64_t tag = tamis_filter_domain(f).tag;
-    struct tamis_inline before = value_of(f);
-    add_hashes(w, keys, KEYS);
-    OK(tamis_writer_seal(w, 1, NULL, NULL));
-    tamis_writer_close(w);
-    for (size_t i = 0; i < KEYS; i++)
-        IS(reason(&before, tag, keys[i]), TAMIS_HIT);
-    struct tamis_inline v = value_of(f);
-    for (size_t i = 0; i < KEYS; i++)
-        IS(reason(&v, tag, keys[i]), TAMIS_HIT);
-    assert_true(tamis_inline_is_quick(&v, tag));
-    assert_false(tamis_inline_is_quick(&before, tag)); /* it was got of an open one */
-    tamis_inline_release(&v);
-    tamis_inline_release(&before);
-}
-
-/* ---- bad input, and the end ---- */
 
 TEST(foreign_keys_and_bad_arguments)
 {
     struct tamis_inline v, same;
     enum tamis_reason why;
     struct tamis_key key = tamis_key_of_hash(domain.tag, keys[0]);
-    build(0.01, 0);
-    FILTER f = open_filter(path);
-    IS(count_absent(f, keys, KEYS), 0);
+    FILTER f = checked();
     v = value_of(f);
     IS(reason(&v, domain.tag + 1, others[0]), TAMIS_MISMATCH);
     IS(reason(&v, 0, others[0]), TAMIS_MISMATCH);
@@ -320,9 +298,7 @@ static int ask_in_child(void *ctx)
 /* The bits stay mapped as long as a value holds them. */
 TEST(a_closed_filter_is_unreadable)
 {
-    build(0.01, 0);
-    struct tamis_filter *f = open_filter(path);
-    IS(count_absent(f, keys, KEYS), 0);
+    struct tamis_filter *f = checked();
     struct tamis_inline v = value_of(f), other = value_of(f);
     in_child(ask_in_child, &v);
     tamis_filter_close(f);
@@ -335,8 +311,6 @@ TEST(a_closed_filter_is_unreadable)
     IS(reason(&other, domain.tag, others[0]), TAMIS_UNREADABLE);
     tamis_inline_release(&other);
 }
-
-/* ---- out of a probe by siglongjmp() ---- */
 
 static sigjmp_buf out;
 

@@ -1,5 +1,5 @@
 /* The table of kinds (lib/filter/kind.h): each kind that the format lets pass has a
- * whole row, every other is refused at open, and a filter is asked by its row alone. */
+ * whole row, and a filter is asked by its row alone. */
 #include "tests/support/filters.h"
 #include "tests/support/algebra_support.h"
 
@@ -28,29 +28,6 @@ TEST(test_each_known_kind_has_a_whole_row)
     IS(n, 4);
     assert_ptr_equal(kind_find(KIND_BLOOM), &kind_bloom);
 }
-
-TEST(test_unknown_kinds_are_refused)
-{
-    const uint16_t unknown[] = {0, 4, 6, 9, 256, UINT16_MAX};
-    some_filter();
-    for (size_t i = 0; i < N_OF(unknown); i++) {
-        struct identity id = identity_of(path_of("some"));
-        struct tamis_diag diag;
-        struct tamis_filter *f;
-        id.kind = unknown[i];
-        file_copy(path_of("some"), path_of("other"));
-        put_identity(path_of("other"), &id);
-        int err = tamis_filter_open(path_of("other"), NULL, &f, &diag);
-        IS(err, TAMIS_ERR_VERSION);
-        assert_null(f);
-        assert_string_equal(diag.what, "kind: kind, layout, hash or growth rule this "
-                                       "tamis does not know");
-        IS(diag.offset, offsetof(struct identity_disk, kind));
-        IS(reason_of_error(err), TAMIS_UNREADABLE);
-    }
-}
-
-/* ---- a kind that is made up ---- */
 
 static unsigned n_prefetched;
 
@@ -97,15 +74,6 @@ static void become(struct tamis_filter *f, const struct filter_kind *k)
     f->probe = k->probe;
     f->probe_many = k->probe_many;
     f->prefetch = k->prefetch;
-}
-
-TEST(test_the_row_of_its_kind_is_taken)
-{
-    struct tamis_filter *f = some_filter();
-    assert_ptr_equal(f->kind, &kind_bloom);
-    assert_ptr_equal(f->probe, kind_bloom.probe);
-    assert_ptr_equal(f->probe_many, kind_bloom.probe_many);
-    assert_ptr_equal(f->prefetch, kind_bloom.prefetch);
 }
 
 /* Not even with all pages good is there a way past its row. */

@@ -14,10 +14,9 @@ static void build_small(const char *path, double error)
 
 static void write_small(const char *path)
 {
-    struct tamis_writer_options o = {
-        .size = sizeof o, .domain = &domain, .growth = {.first_capacity = 200}};
     unlink(path);
-    struct tamis_writer *w = writer_made(path, &o);
+    struct tamis_writer *w =
+        WRITER_AS(path, .domain = &domain, .growth = {.first_capacity = 200});
     add_hashes(w, keys, N_KEYS);
     commit_and_close(w, 7);
 }
@@ -35,8 +34,6 @@ static int open_and_ask(const char *path, int *err)
     tamis_filter_close(f);
     return (int)n_absent;
 }
-
-/* ---- size ---- */
 
 static size_t resident_pages(const char *path, uint64_t *n_bytes)
 {
@@ -126,8 +123,6 @@ TEST(test_first_answer_reads_few_pages)
     }
 }
 
-/* ---- the shortest way ---- */
-
 /* Answers are the same by each way, so only the view tells which one it takes. */
 static bool is_plain(struct tamis_filter *f)
 {
@@ -155,8 +150,6 @@ TEST(test_good_pages_are_asked_by_the_shortest_way)
                 IS(is_plain(f), may && mode != TAMIS_CHECK_STRICT);
             }
 }
-
-/* ---- not a filter ---- */
 
 /* Other things in its place are for test_hostile_files. */
 TEST(test_things_that_are_no_filter)
@@ -192,70 +185,6 @@ TEST(test_every_truncation)
         file_write(cut, bytes, n);
         IS(open_and_ask(cut, &err), 0);
         IS(err, 0);
-    }
-}
-
-TEST(test_header_flips)
-{
-    for (int growing = 0; growing < 2; growing++) {
-        const char *path = path_of("whole"), *bad = path_of("flipped");
-        size_t n, opened = 0, header = growing ? 3 * PAGE_BYTES : PAGE_BYTES;
-        int err;
-        growing ? write_small(path) : build_small(path, 0.01);
-        FREED uint8_t *bytes = file_read(path, &n);
-        file_write(bad, bytes, n);
-        for (size_t at = 0; at < header; at++) {
-            uint8_t flipped = bytes[at] ^ (uint8_t)(1U << random_below(8));
-            file_poke(bad, at, &flipped, 1);
-            IS(open_and_ask(bad, &err), 0);
-            opened += err == 0;
-            file_poke(bad, at, &bytes[at], 1);
-        }
-        /* One slot of two may rot; nothing else may. */
-        IS(opened, growing ? 2 * PAGE_BYTES : 0);
-    }
-}
-
-/* ---- versions and features ---- */
-
-static void reseal(const char *path, size_t at, uint64_t value, size_t n_bytes)
-{
-    size_t n;
-    FREED uint8_t *bytes = file_read(path, &n);
-    memcpy(bytes + at, &value, n_bytes);
-    size_t record = at < IDENTITY_BYTES ? 0 : IDENTITY_BYTES;
-    struct le64 sum = le64_of(XXH3_64bits_withSeed(bytes + record, 2040, 0));
-    memcpy(bytes + record + 2040, &sum, sizeof sum);
-    file_write(path, bytes, n);
-}
-
-TEST(test_versions_and_features)
-{
-    static const struct {
-        size_t at;
-        uint64_t value;
-        size_t n_bytes;
-        int err;
-    } cases[] = {
-        {8, FORMAT_MAJOR + 1, 2, TAMIS_ERR_VERSION},
-        {10, FORMAT_MINOR + 7, 2, 0},
-        {offsetof(struct identity_disk, compat), UINT64_C(1) << 63, 8, 0},
-        {offsetof(struct identity_disk, ro_compat), 2, 8, 0},
-        {offsetof(struct identity_disk, incompat), 1, 8, TAMIS_ERR_VERSION},
-        {offsetof(struct identity_disk, kind), 9, 2, TAMIS_ERR_VERSION},
-        {offsetof(struct identity_disk, hash_id), 2, 2, TAMIS_ERR_VERSION},
-        {IDENTITY_BYTES + offsetof(struct commit_disk, compat), 1, 8, 0},
-        {IDENTITY_BYTES + offsetof(struct commit_disk, incompat), 4, 8,
-         TAMIS_ERR_VERSION},
-        {IDENTITY_BYTES + STAGES_OFFSET + offsetof(struct stage_disk, layout), 2, 2,
-         TAMIS_ERR_VERSION},
-    };
-    for (size_t i = 0; i < N_OF(cases); i++) {
-        int err;
-        build_small(path_of("v"), 0.01);
-        reseal(path_of("v"), cases[i].at, cases[i].value, cases[i].n_bytes);
-        IS(open_and_ask(path_of("v"), &err), 0);
-        IS(err, cases[i].err);
     }
 }
 

@@ -8,6 +8,24 @@ static uint64_t keys[N_KEYS];
 
 SET_UP(one_file_create, random_hashes(keys, N_KEYS))
 
+/* The writer closes it, or dies. */
+static void end_session(struct tamis_writer *w, bool clean)
+{
+    if (!clean)
+        file_copy(path, path_of("dead"));
+    OK(tamis_writer_close(w));
+    if (!clean)
+        OK(rename(path_of("dead"), path));
+}
+
+/* A session that is closed. */
+static void add_and_close(const uint64_t *hashes, size_t n, uint64_t watermark)
+{
+    struct tamis_writer *w = open_writer(path);
+    add_hashes(w, hashes, n);
+    commit_and_close(w, watermark);
+}
+
 /* One stage, a quarter full and committed, closed by its writer or not. */
 static void make(bool clean)
 {
@@ -15,11 +33,7 @@ static void make(bool clean)
     struct tamis_writer *w = create_writer(path, 0.01, 2, 20000);
     add_hashes(w, keys, N_OLD);
     OK(tamis_writer_commit(w, 1, NULL));
-    if (!clean)
-        file_copy(path, path_of("dead"));
-    OK(tamis_writer_close(w));
-    if (!clean)
-        OK(rename(path_of("dead"), path));
+    end_session(w, clean);
 }
 
 static void zero_sector(uint32_t stage, uint64_t page, uint64_t sector)
@@ -58,11 +72,9 @@ static size_t count_reason(struct tamis_filter *f, enum tamis_reason reason, siz
 static void expect_damage_seen(void)
 {
     FILTER f = open_filter(path);
-    struct tamis_verify report;
     IS(count_absent(f, keys, N_OLD), 0);
     assert_true(count_reason(f, TAMIS_DAMAGED, N_OLD) > 0);
-    IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
-    assert_true(report.n_damaged >= 1);
+    assert_true(damage_of(f).n_damaged >= 1);
 }
 
 static void seal_and_check(uint64_t n_damaged_least, size_t n)
@@ -80,33 +92,26 @@ static void seal_and_check(uint64_t n_damaged_least, size_t n)
     IS(count_reason(f, TAMIS_HIT, n), n);
 }
 
-/* ---- found ---- */
-
 TEST_WITH_FAULTS(test_every_sector_is_checked)
 {
     make(true);
     uint64_t n_pages = n_pages_of(0);
     size_t n;
-    uint8_t *whole = file_read(path, &n);
+    FREED uint8_t *whole = file_read(path, &n);
     for (uint64_t page = 0; page < n_pages; page++) {
         for (uint64_t sector = 0; sector < SECTORS_PER_PAGE; sector++) {
-            struct tamis_verify report;
             zero_sector(0, page, sector);
             expect_damage_seen();
-            struct tamis_filter *f = open_filter(path);
-            tamis_filter_verify(f, &report, NULL);
+            FILTER f = open_filter(path);
+            struct tamis_verify report = damage_of(f);
             IS(report.n_damaged, 1);
             IS(report.first_damaged,
                commit_of(path).stages[0].offset + page * PAGE_BYTES);
-            tamis_filter_close(f);
             file_write(path, whole, n);
         }
     }
-    free(whole);
     expect_present(NULL, N_OLD);
 }
-
-/* ---- and not masked ---- */
 
 /* The writer adds many keys to every page that lost bits; what it does then. */
 enum ending { CLOSE, COMMIT_AND_DIE, DIE };
@@ -126,11 +131,7 @@ static void damage_and_go_on(bool clean, enum ending ending)
     }
     if (ending == COMMIT_AND_DIE)
         OK(tamis_writer_commit(w, 2, NULL));
-    if (ending != CLOSE)
-        file_copy(path, path_of("dead"));
-    OK(tamis_writer_close(w));
-    if (ending != CLOSE)
-        OK(rename(path_of("dead"), path));
+    end_session(w, ending == CLOSE);
     expect_present(before, N_KEYS);
 }
 
@@ -140,10 +141,8 @@ TEST_WITH_FAULTS(test_new_bits_mask_no_loss)
         for (enum ending ending = CLOSE; ending <= DIE; ending++) {
             damage_and_go_on(clean, ending);
             /* Another session: what it finds is still not believed. */
-            struct tamis_writer *w = open_writer(path);
             expect_present(NULL, N_KEYS);
-            add_hashes(w, keys, N_KEYS);
-            commit_and_close(w, 3);
+            add_and_close(keys, N_KEYS, 3);
             seal_and_check((n_pages_of(0) + 1) / 2, N_KEYS);
         }
     }
@@ -168,7 +167,7 @@ TEST_WITH_FAULTS(test_floors_tell_before_bits_change)
     size_t n;
     make(true);
     zero_sector(0, 0, 5);
-    uint8_t *bytes = file_read(path, &n);
+    FREED uint8_t *bytes = file_read(path, &n);
     uint64_t at = commit_of(path).stages[0].offset;
     WRITER w = open_writer(path);
     io_calls.pwrite = watch_floors;
@@ -176,11 +175,9 @@ TEST_WITH_FAULTS(test_floors_tell_before_bits_change)
     add_hashes(w, keys + N_OLD, 100);
     IS(n_told, 1); /* once, not for every key */
     assert_memory_equal(page_then, bytes + at, PAGE_BYTES);
-    free(bytes);
-    bytes = file_read(path, &n);
+    FREED uint8_t *now = file_read(path, &n);
     for (size_t i = 0; i < PAGE_BYTES; i++)
-        IS(bytes[at + i], 0xff);
-    free(bytes);
+        IS(now[at + i], 0xff);
     expect_damage_seen(); /* the floors say so, whatever the bits */
 }
 
@@ -205,9 +202,7 @@ TEST_WITH_FAULTS(test_damage_over_and_over)
     IS(n_pages_of(0), 1);
     fail_from_now(CALL_FALLOCATE, ENOSPC); /* all of it stays in that page */
     for (int round = 0; round < 30; round++) {
-        w = open_writer(path);
-        add_hashes(w, keys, 1900);
-        commit_and_close(w, (uint64_t)round);
+        add_and_close(keys, 1900, (uint64_t)round);
         expect_present(NULL, 1900);
         for (uint64_t sector = 0; sector < SECTORS_PER_PAGE; sector++)
             zero_sector(0, 0, sector);
@@ -227,16 +222,12 @@ TEST_WITH_FAULTS(test_counts_are_only_hints)
     expect_present(NULL, N_OLD); /* no keys, it says */
     for (uint64_t i = 2; i < 4; i++) {
         fail_from_now(CALL_FALLOCATE, ENOSPC);
-        struct tamis_writer *w = open_writer(path);
-        add_hashes(w, keys + N_OLD * (i - 1), N_OLD);
-        commit_and_close(w, i);
+        add_and_close(keys + N_OLD * (i - 1), N_OLD, i);
         expect_present(NULL, N_OLD * i);
     }
     fail_never();
     seal_and_check(0, N_OLD * 3);
 }
-
-/* ---- damaged floors ---- */
 
 TEST_WITH_FAULTS(test_damaged_floors)
 {
@@ -246,9 +237,8 @@ TEST_WITH_FAULTS(test_damaged_floors)
         uint64_t at = commit_of(path).stages[0].floors_offset;
         if (how > 0) { /* one bit: lower the floor of page 0 */
             size_t n;
-            uint8_t *bytes = file_read(path, &n);
+            FREED uint8_t *bytes = file_read(path, &n);
             memcpy(sector, bytes + at, sizeof sector);
-            free(bytes);
             sector[1] ^= 1;
         }
         file_poke(path, at, sector, sizeof sector);
@@ -287,8 +277,6 @@ TEST_WITH_FAULTS(test_new_floors_vouch_for_nothing_unseen)
     }
 }
 
-/* ---- older stages ---- */
-
 /* Keys of a damaged page in an older stage are not "there already": they are added
  * again, to the newest stage, and so survive the page. */
 TEST_WITH_FAULTS(test_writer_skips_no_key_of_a_damaged_page)
@@ -299,22 +287,18 @@ TEST_WITH_FAULTS(test_writer_skips_no_key_of_a_damaged_page)
     OK(tamis_writer_close(w));
     IS(commit_of(path).n_stages, 2);
     size_t n;
-    uint8_t *whole = file_read(path, &n);
+    FREED uint8_t *whole = file_read(path, &n);
     struct commit c = commit_of(path);
 
     zero_sector(0, 1, 2);
-    w = open_writer(path);
-    add_hashes(w, keys, 3000);
-    commit_and_close(w, 2);
-    struct tamis_filter *f = open_filter(path);
+    add_and_close(keys, 3000, 2);
+    FILTER f = open_filter(path);
     size_t n_damaged = count_reason(f, TAMIS_DAMAGED, 3000);
     IS(n_damaged, 0); /* each has a healthy place now */
     IS(count_reason(f, TAMIS_HIT, 3000), 3000);
-    tamis_filter_close(f);
 
     /* The same without damage adds nothing: it is the damage that made it. */
     file_write(path, whole, n);
-    free(whole);
     w = open_writer(path);
     add_hashes(w, keys, 3000);
     IS(writer_info(w).keys, c.keys);

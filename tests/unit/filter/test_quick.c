@@ -11,20 +11,20 @@ static bool quick(struct tamis_filter *f)
     return view_was_offered(view_of(f), f->tag);
 }
 
-/* Every page is checked, and a probe has found nothing. */
-static void make_quick(struct tamis_filter *f)
+/* Every page is checked, and a probe has found nothing. Returns a hash that it lacks.
+ */
+static uint64_t make_quick(struct tamis_filter *f)
 {
     OK(tamis_filter_verify(f, &(struct tamis_verify){0}, NULL));
     IS(ask(f, keys[0], NULL), TAMIS_MAYBE);
     assert_true(quick(f));
+    return absent_key(f);
 }
 
 static void commit(uint64_t watermark)
 {
     OK(tamis_writer_commit(writer, watermark, NULL));
 }
-
-/* ---- what makes it quick ---- */
 
 TEST_WITH_PAIR(all_pages_must_be_checked)
 {
@@ -91,15 +91,12 @@ TEST_WITH_PAIR(answers_are_the_same)
 
 TEST_WITH_PAIR(a_foreign_key_is_a_mismatch)
 {
-    make_quick(reader);
     enum tamis_reason why;
-    struct tamis_key key = tamis_key_of_hash(reader->tag + 1, absent_key(reader));
+    struct tamis_key key = tamis_key_of_hash(reader->tag + 1, make_quick(reader));
     IS(tamis_filter_probe(reader, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_MISMATCH);
     assert_true(quick(reader));
 }
-
-/* ---- what ends it ---- */
 
 /* A key in a new stage is found by the first probe after its add. */
 TEST_WITH_PAIR(growth)
@@ -127,8 +124,7 @@ TEST_WITH_PAIR(a_watermark_that_is_missing)
 {
     commit(7);
     FILTER f = OPEN_AS(path, .min_watermark = 7);
-    make_quick(f);
-    uint64_t absent = absent_key(f);
+    uint64_t absent = make_quick(f);
     struct tamis_key key = tamis_key_of_hash(f->tag, absent);
     enum tamis_reason why;
     IS(filter_probe_from(f, 8, 0, &key, &why), TAMIS_MAYBE);
@@ -140,14 +136,12 @@ TEST_WITH_PAIR(a_watermark_that_is_missing)
 TEST_WITH_PAIR(an_older_copy)
 {
     size_t n;
-    uint8_t *older = file_read(path, &n);
-    make_quick(reader);
-    uint64_t absent = absent_key(reader);
+    FREED uint8_t *older = file_read(path, &n);
+    uint64_t absent = make_quick(reader);
     add_hashes(writer, keys + FIRST, 10);
     commit(7);
     IS(why_of(reader, absent), TAMIS_NO_REASON);
     file_poke(path, 0, older, n);
-    free(older);
     assert_false(quick(reader));
     assert_int_not_equal(why_of(reader, absent), TAMIS_NO_REASON);
     assert_false(quick(reader));
@@ -157,27 +151,20 @@ TEST_WITH_PAIR(an_older_copy)
 TEST_WITH_PAIR(either_end_of_the_slot)
 {
     for (int end = 0; end < 2; end++) {
-        uint8_t byte;
-        make_quick(reader);
-        uint64_t absent = absent_key(reader),
+        uint64_t absent = make_quick(reader),
                  at = commit_slot_offset(SLOT_A) +
                       (end ? SLOT_CHECKSUM_AT : SLOT_SEQUENCE_AT);
-        size_t n;
-        uint8_t *bytes = file_read(path, &n);
-        byte = bytes[at] ^ 1;
-        file_poke(path, at, &byte, 1);
+        flip(path, at);
         assert_false(quick(reader));
         why_of(reader, absent); /* by slot B, which is as good */
-        file_poke(path, at, &bytes[at], 1);
-        free(bytes);
+        flip(path, at);
         commit(7 + (uint64_t)end);
     }
 }
 
 TEST_WITH_PAIR(a_bad_page)
 {
-    make_quick(reader);
-    uint64_t absent = absent_key(reader);
+    uint64_t absent = make_quick(reader);
     struct view *v = view_of(reader);
     uint64_t page =
         geometry_block_offset(&v->stages[0].geometry, 0, absent) / PAGE_BYTES;
@@ -198,8 +185,7 @@ static void replace_file(void)
 /* Within a second, by a clock that is not read at every probe. */
 TEST_WITH_PAIR(a_copy_that_takes_the_name)
 {
-    make_quick(reader);
-    uint64_t absent = absent_key(reader);
+    uint64_t absent = make_quick(reader);
     replace_file();
     for (int i = 0; i < 16; i++) {
         nanoseconds += 62000000;
@@ -215,9 +201,8 @@ TEST_WITH_PAIR(a_copy_that_takes_the_name)
 TEST_WITH_PAIR(a_look_that_finds_a_copy)
 {
     FILTER other = open_filter(path);
-    make_quick(reader);
     make_quick(other);
-    uint64_t absent = absent_key(reader), words[2];
+    uint64_t absent = make_quick(reader), words[2];
     enum tamis_reason why;
     replace_file();
     nanoseconds += 600000000; /* a look is due */
@@ -234,16 +219,13 @@ TEST_WITH_PAIR(a_look_that_finds_a_copy)
 /* The thread whose turn it was to look has not come back. */
 TEST_WITH_PAIR(a_look_that_is_old)
 {
-    make_quick(reader);
-    uint64_t absent = absent_key(reader);
+    uint64_t absent = make_quick(reader);
     nanoseconds += 900000000;
     atomic_store(&reader->named->looks.look_after, look_clock() + LOOK_VALID / 2);
     quick_end();
     IS(why_of(reader, absent), TAMIS_NO_REASON); /* it is valid */
     assert_false(quick(reader));
 }
-
-/* ---- the clock ---- */
 
 /* Keys of another domain count. If they did not, a thread could ask two billion of them
  * without reading the clock, and more would make its count a high one. */
@@ -275,8 +257,7 @@ TEST_WITH_PAIR(foreign_keys_count)
 TEST_WITH_PAIR(calls_with_all_looks_do_not)
 {
     commit(7);
-    make_quick(reader);
-    struct tamis_key key = tamis_key_of_hash(reader->tag, absent_key(reader));
+    struct tamis_key key = tamis_key_of_hash(reader->tag, make_quick(reader));
     uint64_t words[2];
     enum tamis_reason why;
     quick_left = QUICK_PROBES;
@@ -296,8 +277,7 @@ TEST_WITH_PAIR(calls_with_all_looks_do_not)
 /* A thread that asks seldom reads the clock each time. */
 TEST_WITH_PAIR(the_clock_of_a_slow_thread)
 {
-    make_quick(reader);
-    uint64_t absent = absent_key(reader);
+    uint64_t absent = make_quick(reader);
     for (int i = 0; i <= QUICK_PROBES; i++)
         ask(reader, absent, NULL);
     for (int i = 0; i <= QUICK_PROBES; i++) {

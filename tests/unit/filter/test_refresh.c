@@ -57,56 +57,52 @@ TEST_WITH_PATH(test_another_filter_in_its_place)
     make(path, N);
     FILTER f = open_filter(path);
     uint64_t absent = absent_key(f);
-    size_t n;
-    uint8_t *before = file_read(path, &n);
+    file_copy(path, path_of("old"));
     overwrite(path_of("other"));
     IS(why_of(f, absent), TAMIS_MISMATCH);
     IS(count_absent(f, keys, N), 0);
-    file_poke(path, 0, before, n); /* ours again; and it answers when that is news */
-    free(before);
+    overwrite(path_of("old")); /* ours again; and it answers when that is news */
     IS(count_absent(f, keys, N), 0);
     OK(tamis_writer_close(open_writer(path)));
     IS(why_of(f, absent), TAMIS_NO_REASON);
     IS(count_absent(f, keys, N), 0);
 }
 
-/* A filter with all keys, and a copy of it as it was with a hundred. */
-static void make_with_older_copy(void)
+/* A filter with more keys, and a copy of it as it was with a hundred. */
+static void make_with_older_copy(size_t n, uint64_t watermark)
 {
+    unlink(path);
     make(path, 100);
     file_copy(path, path_of("old"));
-    WRITER w = open_writer(path);
-    add_hashes(w, keys + 100, N - 100);
+    struct tamis_writer *w = open_writer(path);
+    add_hashes(w, keys + 100, n - 100);
+    commit_and_close(w, watermark);
 }
 
-static void expect_older_copy_unreadable(void)
+/* A writer goes on with the copy until its sequence is ahead. */
+static void go_on_with_copy(bool marks)
 {
-    FILTER f = open_filter(path);
-    uint64_t absent = absent_key(f);
-    overwrite(path_of("old"));
-    IS(why_of(f, absent), TAMIS_UNREADABLE);
-    IS(count_absent(f, keys, N), 0);
+    uint64_t sequence = commit_of(path).sequence;
+    WRITER w = open_writer(path_of("old"));
+    for (uint64_t i = 0; i <= sequence; i++)
+        OK(tamis_writer_commit(w, marks ? i : 0, NULL));
+    assert_true(commit_of(path_of("old")).sequence > sequence);
 }
 
+/* Also one that a writer went on with elsewhere: its table is behind. */
 TEST_WITH_PATH(test_an_older_copy_in_its_place)
 {
-    make_with_older_copy();
-    expect_older_copy_unreadable();
-}
-
-/* One that a writer went on with elsewhere: its sequence is ahead, its table is not. */
-TEST_WITH_PATH(test_an_older_copy_that_went_on)
-{
-    make_with_older_copy();
-    uint64_t sequence = commit_of(path).sequence,
-             generation = commit_of(path).generation;
-    struct tamis_writer *w = open_writer(path_of("old"));
-    for (uint64_t mark = 1; mark <= sequence; mark++)
-        OK(tamis_writer_commit(w, mark, NULL));
-    OK(tamis_writer_close(w));
-    assert_true(commit_of(path_of("old")).sequence > sequence);
-    assert_true(commit_of(path_of("old")).generation < generation);
-    expect_older_copy_unreadable();
+    for (int goes_on = 0; goes_on < 2; goes_on++) {
+        make_with_older_copy(N, 0);
+        if (goes_on)
+            go_on_with_copy(true);
+        assert_true(commit_of(path_of("old")).generation < commit_of(path).generation);
+        FILTER f = open_filter(path);
+        uint64_t absent = absent_key(f);
+        overwrite(path_of("old"));
+        IS(why_of(f, absent), TAMIS_UNREADABLE);
+        IS(count_absent(f, keys, N), 0);
+    }
 }
 
 /* The same with one table all along, so that only the watermark tells. One that leaves
@@ -114,19 +110,10 @@ TEST_WITH_PATH(test_an_older_copy_that_went_on)
 TEST_WITH_PATH(test_an_older_copy_that_was_recovered)
 {
     for (uint64_t mark = 0; mark < 8; mark += 7) {
-        unlink(path);
-        make(path, 100);
-        file_copy(path, path_of("old"));
-        struct tamis_writer *w = open_writer(path);
-        add_hashes(w, keys + 100, 100);
-        commit_and_close(w, mark);
+        make_with_older_copy(200, mark);
         FILTER f = open_filter(path);
-        uint64_t absent = absent_key(f), sequence = commit_of(path).sequence;
-        w = open_writer(path_of("old"));
-        for (uint64_t i = 0; i <= sequence; i++)
-            OK(tamis_writer_commit(w, 0, NULL));
-        OK(tamis_writer_close(w));
-        assert_true(commit_of(path_of("old")).sequence > sequence);
+        uint64_t absent = absent_key(f);
+        go_on_with_copy(false);
         assert_true(commit_of(path_of("old")).generation == commit_of(path).generation);
         overwrite(path_of("old"));
         if (mark) {
@@ -148,7 +135,7 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
     add_hashes(w, keys + 100, 100);
     OK(tamis_writer_commit(w, MARK - 4, NULL));
     size_t n;
-    uint8_t *before = file_read(path, &n);
+    FREED uint8_t *before = file_read(path, &n);
     FILTER f = open_filter(path);
     uint64_t absent = absent_key(f);
     add_hashes(w, keys + 200, 100);
@@ -159,7 +146,6 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
     IS(why_of(f, absent), TAMIS_NO_REASON); /* it saw that */
     tamis_writer_close(w);
     file_poke(path, PAGE_BYTES, before + PAGE_BYTES, SLOT_BYTES); /* the page is gone */
-    free(before);
     w = open_writer(path);
     IS(tamis_writer_watermark(w), MARK - 4);
     IS(why_of(f, absent), TAMIS_UNREADABLE);
@@ -261,8 +247,6 @@ TEST_WITH_PATH(test_opened_or_used_while_slot_a_is_written)
     follows_a_slot_seen_half(open_reader);
     follows_a_slot_seen_half(use_reader);
 }
-
-/* ---- what hooks are told ---- */
 
 static int hook_result;
 static unsigned n_told, n_closed, n_syncs_told;

@@ -1,9 +1,73 @@
-/* Residency of a filter: counting, warming, and obstacles: old kernels, pages that
- * cannot be had. */
+/* How much of a filter is in memory: counting, warming, obstacles (old kernels, pages
+ * that cannot be had), and locking as much as the budget and the limit allow. */
 #include "tests/support/filters.h"
-#include "tests/unit/filter/residency_support.h"
+#include "tests/support/guard_support.h"
+#include "tests/support/locked.h"
 
-/* ---- counting ---- */
+enum { N_KEYS = 500000, N_ASKED = 2000 };
+
+static uint64_t keys[N_KEYS];
+static size_t page; /* of the machine's */
+
+static const char *build(const char *name, size_t n, double error)
+{
+    const char *path = path_of(name);
+    BUILD(path, keys, n, .error = error);
+    return path;
+}
+
+/* Has some 3 MiB of bits, which begin at 2 MiB. */
+static const char *build_large(void)
+{
+    const char *path = build("large", N_KEYS, 1e-8);
+    open_a_hole(path);
+    return path;
+}
+
+static void make_cold(const char *path)
+{
+    FD fd = open_to_read(path);
+    OK(fdatasync(fd));
+    OK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
+/* Locks and reads as much of its beginning as the budget has room for; the rest is let
+ * go. */
+static int lock_within(struct tamis_filter *filter, uint64_t *budget_bytes)
+{
+    struct warming w = {0};
+    uint64_t locked;
+    int err = filter_unlock_beyond(filter, *budget_bytes / page * page);
+    if (err)
+        return err;
+    err = filter_lock_first(filter, *budget_bytes, &locked);
+    *budget_bytes -= locked;
+    int unread = filter_warm_first(filter, locked, &w);
+    return err ? err : unread;
+}
+
+/* The same; returns what is left of the budget. */
+static uint64_t left_of(uint64_t budget_bytes, struct tamis_filter *f, int err)
+{
+    IS(lock_within(f, &budget_bytes), err);
+    return budget_bytes;
+}
+
+static struct tamis_residency residency(struct tamis_filter *f)
+{
+    struct tamis_residency r;
+    OK(tamis_filter_residency(f, &r));
+    assert_true(r.n_resident <= r.n_pages);
+    return r;
+}
+
+static uint64_t round_up(uint64_t n)
+{
+    return (n + page - 1) / page * page;
+}
+
+SET_UP(test_dir_create, page = (size_t)sysconf(_SC_PAGESIZE),
+       random_hashes(keys, N_KEYS))
 
 static uint64_t used_pages(const char *path)
 {
@@ -47,12 +111,9 @@ TEST(counts_one_inside_a_file)
     /* Larger pages of the machine's may begin before it, and be shared. */
     assert_true(r.n_pages == n / 4096 || (page > 4096 && r.n_pages >= 1));
     IS(r.n_resident, r.n_pages);
-    uint64_t budget = 1 << 20;
-    IS(lock_within(f, &budget), 0);
-    IS(locked_now(), (1 << 20) - budget);
+    uint64_t left = left_of(1 << 20, f, 0);
+    IS(locked_now(), (1 << 20) - left);
 }
-
-/* ---- warming ---- */
 
 static uint64_t pages_in_hole(const char *path)
 {
@@ -154,15 +215,13 @@ TEST(a_page_that_is_gone_is_told)
 {
     struct heard h = {0};
     const char *path = build_large();
-    uint64_t budget = 64 << 20;
     FILTER f = open_filter(path);
     IS(count_absent(f, keys, 1), 0);
     cut(path, HUGE_PAGE_BYTES + 65536);
     IS(tamis_filter_warm(f, hear, &h), EIO); /* and no SIGBUS */
     assert_true(h.done < h.total);
-    IS(lock_within(f, &budget), EIO);
-    budget = 0;
-    IS(lock_within(f, &budget), 0);
+    left_of(64 << 20, f, EIO);
+    left_of(0, f, 0);
     IS(warm_by(no_madvise, f, NULL, NULL), ENOMEM);
 }
 
@@ -175,8 +234,6 @@ TEST_WITH_GUARD(an_old_kernel_and_a_guard)
     IS(count_absent(f, keys, N_ASKED), 0);
 }
 
-/* ---- growing ---- */
-
 TEST(nothing_is_refused)
 {
     struct tamis_residency r = {1, 1};
@@ -185,6 +242,138 @@ TEST(nothing_is_refused)
     assert_true(r.n_pages == 0 && r.n_resident == 0);
     IS(tamis_filter_residency(f, NULL), TAMIS_ERR_RANGE);
     IS(tamis_filter_warm(NULL, NULL, NULL), TAMIS_ERR_RANGE);
+}
+
+TEST(locks_within_the_budget)
+{
+    const char *path = build_large();
+    make_cold(path);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t whole = round_up(commit_of(path).committed_bytes);
+    IS(left_of(64 << 20, f, 0), (64 << 20) - whole);
+    IS(locked_now(), whole);
+    struct tamis_residency r = residency(f);
+    IS(r.n_resident, r.n_pages);
+    IS(left_of(whole, f, 0), 0); /* again costs nothing */
+    IS(locked_now(), whole);
+    IS(left_of((3 << 20) + page - 1, f, 0), page - 1); /* less: the rest is let go */
+    IS(locked_now(), 3 << 20);
+    IS(left_of(page - 1, f, 0), page - 1);
+    IS(locked_now(), 0);
+    left_of(whole, f, 0);
+    tamis_filter_close(f); /* and so ends the lock */
+    IS(locked_now(), 0);
+}
+
+TEST(a_part_is_read_and_no_more)
+{
+    const char *path = build_large();
+    make_cold(path);
+    FILTER f = open_filter(path);
+    struct tamis_residency before = residency(f), after;
+    left_of(HUGE_PAGE_BYTES + 65536, f, 0); /* of the bits 64 KiB */
+    after = residency(f);
+    assert_true(after.n_resident >= 65536 / page);
+    if (before.n_resident < before.n_pages)
+        assert_true(after.n_resident < after.n_pages / 2);
+}
+
+static int lock_nothing(void *ctx)
+{
+    struct tamis_filter *f = ctx;
+    uint64_t budget = 64 << 20;
+    limit_locking(0);
+    if (lock_within(f, &budget) != EPERM || budget != 64 << 20 || locked_now())
+        return 1;
+    if (count_absent(f, keys, N_ASKED) != 0 || tamis_filter_warm(f, NULL, NULL) != 0)
+        return 2;
+    budget = 0;
+    return lock_within(f, &budget) == 0 ? 0 : 3;
+}
+
+/* It leaves no room for a second mapping: large reads all the same. */
+static int lock_and_warm(void *ctx)
+{
+    struct tamis_filter *f = ctx;
+    uint64_t whole = round_up(atomic_load(&f->view)->map.n_bytes), budget = whole;
+    struct rusage before, after;
+    limit_locking(whole);
+    getrusage(RUSAGE_SELF, &before);
+    if (lock_within(f, &budget) != 0 || budget != 0 || locked_now() != whole)
+        return 1;
+    getrusage(RUSAGE_SELF, &after);
+    if (after.ru_majflt - before.ru_majflt >= (long)(whole / page / 8))
+        return 2;
+    struct tamis_residency r;
+    if (tamis_filter_residency(f, &r) != 0 || r.n_resident != r.n_pages)
+        return 3;
+    return count_absent(f, keys, N_ASKED) == 0 ? 0 : 4;
+}
+
+static int lock_some(void *ctx)
+{
+    struct tamis_filter *f = ctx;
+    uint64_t budget = 64 << 20;
+    limit_locking((1 << 20) + page);
+    for (int i = 0; i < 2; i++) {
+        if (lock_within(f, &budget) != ENOMEM || locked_now() != (1 << 20) + page)
+            return 1;
+        if (budget != (63 << 20) - page)
+            return 2;
+        budget = 64 << 20;
+    }
+    budget = 65536;
+    if (lock_within(f, &budget) != 0 || locked_now() != 65536)
+        return 3;
+    return count_absent(f, keys, N_ASKED) == 0 ? 0 : 4;
+}
+
+TEST(the_limit_is_told)
+{
+    const char *path = build_large();
+    make_cold(path);
+    FILTER f = open_filter(path);
+    in_child(lock_and_warm, f);
+    in_child(lock_nothing, f);
+    in_child(lock_some, f);
+}
+
+static int has_no_lock(void *ctx)
+{
+    return locked_now() != 0 || count_absent(ctx, keys, 1000) != 0;
+}
+
+TEST(a_child_has_no_lock)
+{
+    FILTER f = open_filter(build("small", 1000, 0.01));
+    left_of(1 << 20, f, 0);
+    in_child(has_no_lock, f);
+}
+
+TEST(means_what_is_mapped_now)
+{
+    const char *path = path_of("growing");
+    WRITER w = create_writer(path, 0.001, 2, 1000);
+    add_hashes(w, keys, 1000);
+    OK(tamis_writer_commit(w, 1, NULL));
+    struct tamis_filter *f = open_filter(path);
+    left_of(64 << 20, f, 0);
+    uint64_t first = locked_now(), n_pages = residency(f).n_pages;
+    assert_true(first >= n_pages * page);
+    add_hashes(w, keys, 20000);
+    OK(tamis_writer_commit(w, 2, NULL));
+    struct tamis_residency r = residency(f); /* looks, and notices */
+    assert_true(r.n_pages > 4 * n_pages);
+    IS(locked_now(), first); /* of the older mapping */
+    left_of(64 << 20, f, 0);
+    uint64_t whole = round_up(commit_of(path).committed_bytes);
+    IS(locked_now(), whole); /* once */
+    OK(tamis_filter_warm(f, NULL, NULL));
+    r = residency(f);
+    IS(r.n_resident, r.n_pages);
+    IS(count_absent(f, keys, 20000), 0);
+    tamis_filter_close(f);
+    IS(locked_now(), 0);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

@@ -13,8 +13,6 @@ static void build(const char *path, double error, size_t n)
     BUILD(path, keys, n, .domain = &domain, .error = error);
 }
 
-/* ---- ways to damage a page ---- */
-
 enum damage { CLEAR_A_BIT, SET_A_BIT, ZERO_THE_PAGE, FILL_THE_PAGE, N_DAMAGES };
 
 static bool flip_one(uint8_t *page, bool from)
@@ -46,8 +44,6 @@ static bool damage_page(const char *path, uint64_t offset, enum damage how,
     file_poke(path, offset, page, sizeof page);
     return memcmp(before, page, sizeof page) != 0;
 }
-
-/* ---- what must hold then ---- */
 
 static size_t count_damaged(struct tamis_filter *f, size_t n, size_t step)
 {
@@ -96,30 +92,34 @@ static void expect_lost_unchecked(const char *path, size_t n_keys)
     IS(count_absent(f, keys, n_keys), 0);
 }
 
+/* The page at `offset` in every way: then so many pages fail from first_bad on. */
+static void damage_each_way(const char *path, uint64_t offset, size_t n_keys,
+                            uint64_t first_bad, uint64_t n_bad)
+{
+    uint8_t before[PAGE_BYTES];
+    for (enum damage how = 0; how < N_DAMAGES; how++) {
+        if (!damage_page(path, offset, how, before))
+            continue;
+        expect_found(path, n_keys, first_bad, n_bad);
+        if (how == ZERO_THE_PAGE && offset == first_bad)
+            expect_lost_unchecked(path, n_keys);
+        file_poke(path, offset, before, sizeof before);
+    }
+}
+
 static void damage_bits(const char *path, size_t n_keys, uint64_t step)
 {
     struct commit c = commit_of(path);
-    uint8_t before[PAGE_BYTES];
-    for (size_t i = 0; i < c.n_stages; i++) {
-        for (uint64_t at = 0; at < c.stages[i].length; at += step * PAGE_BYTES) {
-            uint64_t offset = c.stages[i].offset + at;
-            for (enum damage how = 0; how < N_DAMAGES; how++) {
-                if (!damage_page(path, offset, how, before))
-                    continue;
-                expect_found(path, n_keys, offset, 1);
-                if (how == ZERO_THE_PAGE)
-                    expect_lost_unchecked(path, n_keys);
-                file_poke(path, offset, before, sizeof before);
-            }
-        }
-    }
+    for (size_t i = 0; i < c.n_stages; i++)
+        for (uint64_t at = 0; at < c.stages[i].length; at += step * PAGE_BYTES)
+            damage_each_way(path, c.stages[i].offset + at, n_keys,
+                            c.stages[i].offset + at, 1);
 }
 
 /* A page of digests that fails fails all the pages below it. */
 static void damage_digests(const char *path, size_t n_keys)
 {
     struct commit c = commit_of(path);
-    uint8_t before[PAGE_BYTES];
     for (size_t i = 0; i < c.n_stages; i++) {
         const struct stage_desc *s = &c.stages[i];
         uint64_t n_pages = s->length / PAGE_BYTES, each = 1;
@@ -130,13 +130,8 @@ static void damage_digests(const char *path, size_t n_keys)
             for (uint64_t k = 0; k < t.n_pages[level]; k++) {
                 uint64_t offset = s->digests_offset + t.offset[level] + k * PAGE_BYTES;
                 uint64_t n_below = (k + 1) * each < n_pages ? each : n_pages - k * each;
-                for (enum damage how = 0; how < N_DAMAGES; how++) {
-                    if (!damage_page(path, offset, how, before))
-                        continue;
-                    expect_found(path, n_keys, s->offset + k * each * PAGE_BYTES,
-                                 n_below);
-                    file_poke(path, offset, before, sizeof before);
-                }
+                damage_each_way(path, offset, n_keys, s->offset + k * each * PAGE_BYTES,
+                                n_below);
             }
         }
     }
@@ -148,8 +143,6 @@ static void expect_clean(const char *path, size_t n_keys)
     verified(f);
     IS(count_damaged(f, n_keys, 1), 0);
 }
-
-/* ---- the tests ---- */
 
 TEST(test_one_page)
 {
@@ -182,10 +175,8 @@ TEST(test_sealed_from_growing)
 {
     enum { N = 8000 };
     const char *path = path_of("grown");
-    struct tamis_writer_options opt = {.size = sizeof opt,
-                                       .growth = {.error = 0.01, .first_capacity = 200},
-                                       .domain = &domain};
-    struct tamis_writer *w = writer_made(path, &opt);
+    struct tamis_writer *w = WRITER_AS(
+        path, .growth = {.error = 0.01, .first_capacity = 200}, .domain = &domain);
     add_hashes(w, keys, N);
     seal_and_close(w, 1);
     assert_true(commit_of(path).n_stages >= 5);

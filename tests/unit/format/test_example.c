@@ -137,8 +137,6 @@ TEST(example_probes_match)
     assert_true(n_probes >= 3);
 }
 
-/* ---- packs, lists, ribbons ---- */
-
 /* A golden file, and its commit record. */
 static uint8_t *golden(const char *file, struct commit *c)
 {

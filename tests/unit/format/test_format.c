@@ -6,6 +6,7 @@
 #include "format/hash.h"
 #include "format/geometry.h"
 #include "tests/support/hash_vectors.h"
+#include "tests/support/rules.h"
 
 static uint64_t splitmix(uint64_t i)
 {
@@ -91,11 +92,8 @@ TEST(checksum_covers_all_but_itself)
     assert_true(le64_get(sum) == XXH3_64bits(r, 56));
     assert_true(checksum_good(r, sizeof r, 0));
     assert_false(checksum_good(r, sizeof r, 1));
-    for (size_t bit = 0; bit < sizeof r * 8; bit++) {
-        r[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+    for (size_t bit = NO_BIT; flip_next(r, sizeof r, &bit);)
         assert_false(checksum_good(r, sizeof r, 0));
-        r[bit / 8] ^= (uint8_t)(1U << (bit % 8));
-    }
 }
 
 /* ---- hash.h ---- */
@@ -217,26 +215,6 @@ TEST(keys_fill_a_window_of_words)
     }
 }
 
-TEST(probes_follow_adds)
-{
-    for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++) {
-        for (uint32_t words = 1; words <= MAX_WORDS; words++) {
-            struct geometry g = {37, lanes, words};
-            uint8_t bits[37 * 4 * BLOCK_BYTES] = {0};
-            for (uint64_t k = 0; k < 300; k++) {
-                if (k < 3 && words > 3)
-                    assert_false(geometry_probe(bits, &g, splitmix(k)));
-                geometry_add(bits, &g, splitmix(k));
-            }
-            for (uint64_t k = 0; k < 300; k++)
-                assert_true(geometry_probe(bits, &g, splitmix(k)));
-            /* Past the lanes in use nothing was touched. */
-            assert_true(all_zero(bits + (size_t)37 * lanes * BLOCK_BYTES,
-                                 (size_t)37 * (4 - lanes) * BLOCK_BYTES));
-        }
-    }
-}
-
 /* Every single bit of a key counts: with any of them clear the key is absent. */
 TEST(each_bit_counts)
 {
@@ -255,29 +233,6 @@ TEST(each_bit_counts)
             bits[i / 8] ^= mask;
         }
         IS(n_set, 32);
-    }
-}
-
-TEST(neighbours_fold)
-{
-    enum { N = 64 * 12, KEYS = 2000 };
-    static uint8_t large[N * 2 * BLOCK_BYTES], folded[sizeof large],
-        direct[sizeof large];
-    struct geometry g = {N, 2, 5};
-    memset(large, 0, sizeof large);
-    for (uint64_t k = 0; k < KEYS; k++)
-        geometry_add(large, &g, splitmix(k));
-    for (uint64_t f = 1; f <= 12; f++) {
-        if (12 % f != 0)
-            continue;
-        struct geometry small = {N / f, 2, 5};
-        memset(folded, 0, sizeof folded);
-        memset(direct, 0, sizeof direct);
-        for (size_t i = 0; i < sizeof large; i++)
-            folded[i / BLOCK_BYTES / f * BLOCK_BYTES + i % BLOCK_BYTES] |= large[i];
-        for (uint64_t k = 0; k < KEYS; k++)
-            geometry_add(direct, &small, splitmix(k));
-        assert_memory_equal(folded, direct, sizeof direct);
     }
 }
 

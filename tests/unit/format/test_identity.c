@@ -210,7 +210,7 @@ TEST(short_and_damaged)
     verdict_is(identity_decode((const uint8_t *)"some text", 9, &out), VERDICT_MAGIC, 0,
                "magic");
     verdict_is(identity_decode(record, 2047, &out), VERDICT_SHORT, 2047, "identity");
-    flips_show(record, sizeof record, decode);
+    flips_show(record, sizeof record, 2, decode);
     memset(record, 0, sizeof record);
     verdict_is(identity_decode(record, sizeof record, &out), VERDICT_MAGIC, 0, "magic");
 }

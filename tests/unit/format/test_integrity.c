@@ -2,6 +2,7 @@
 #include "tests/support/unit/unit.h"
 
 #include "format/integrity.h"
+#include "tests/support/rules.h"
 
 /* ---- floors ---- */
 
@@ -74,12 +75,8 @@ TEST(floor_sectors_know_their_place)
     assert_false(floor_sector_good(&s, uuid, 12288 + 512));
     assert_false(floor_sector_good(&s, uuid, 0));
     assert_false(floor_sector_good(&s, other, 12288));
-    for (size_t bit = 0; bit < sizeof s * 8; bit++) {
-        uint8_t *byte = (uint8_t *)&s + bit / 8;
-        *byte ^= (uint8_t)(1U << (bit % 8));
+    for (size_t bit = NO_BIT; flip_next(&s, sizeof s, &bit);)
         assert_false(floor_sector_good(&s, uuid, 12288));
-        *byte ^= (uint8_t)(1U << (bit % 8));
-    }
     memset(&s, 0, sizeof s); /* a hole is no floor sector */
     assert_false(floor_sector_good(&s, uuid, 0));
     assert_false(floor_sector_good(&s, uuid, 12288));

@@ -145,22 +145,25 @@ TEST_OF_PACK(rules_of_bands)
     hold_bands(last, N_OF(last), 1);
     for (size_t i = 0; i < N_OF(large); i++)
         hold_bands(&large[i], 1, 1);
-    /* The first of two bands may not take all columns, nor the last too few pages. */
-    pack.stages[0].length = 4 * 4096;
+    /* The first of two bands may not take all columns, nor the last too few pages, and
+     * no column may be in no band. */
+    static const struct {
+        uint64_t n_pages;
+        uint32_t n_columns, entry;
+        struct rule rule;
+    } others[] = {
+        {4, 3, 1, BAND(rows_offset, 0, RANGE)},
+        {3, 4, 1, BAND(n_columns, 0, RANGE)},
+        {3, 1, 0, BAND(n_columns, 0, RANGE)},
+    };
     uint8_t bytes[BAND_BYTES];
-    band_encode(&bands[1], bytes);
-    entry = 1;
-    verdict_is(decode_band(bytes), VERDICT_RANGE,
-               offsetof(struct band_disk, rows_offset), "rows_offset");
-    pack.stages[0].length = 3 * 4096;
-    pack.stages[0].n_columns = 4; /* one would be in no band */
-    verdict_is(decode_band(bytes), VERDICT_RANGE, offsetof(struct band_disk, n_columns),
-               "n_columns");
-    pack.stages[0].n_columns = 1;
-    band_encode(&bands[0], bytes);
-    entry = 0;
-    verdict_is(decode_band(bytes), VERDICT_RANGE, offsetof(struct band_disk, n_columns),
-               "n_columns");
+    for (size_t i = 0; i < N_OF(others); i++) {
+        entry = others[i].entry;
+        pack.stages[0].length = others[i].n_pages * 4096;
+        pack.stages[0].n_columns = others[i].n_columns;
+        band_encode(&bands[entry], bytes);
+        rule_gives(&others[i].rule, decode_band(bytes));
+    }
     pack = a_pack();
     pack.compat = UINT64_C(1) << 40;
     bytes[offsetof(struct band_disk, unused)] = 1;
@@ -312,11 +315,9 @@ TEST(rules_of_tombstones)
     for (size_t cut = 0; cut < N_DEAD_BYTES; cut += 19)
         IS(dead_decode(good, cut, PACK_UUID, 99, &n).code, VERDICT_SHORT);
     IS(dead_decode(good, N_DEAD_BYTES + 1, PACK_UUID, 99, &n).code, VERDICT_SHORT);
-    for (size_t bit = DEAD_HEAD_BYTES * 8; bit < N_DEAD_BYTES * 8; bit++) {
-        good[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    for (size_t bit = NO_BIT;
+         flip_next(good + DEAD_HEAD_BYTES, N_DEAD_BYTES - DEAD_HEAD_BYTES, &bit);)
         IS(decode_dead(good).code, VERDICT_CHECKSUM);
-        good[bit / 8] ^= (uint8_t)(1U << bit % 8);
-    }
 }
 
 RUN_TESTS(NULL, NULL)

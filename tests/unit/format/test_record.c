@@ -151,25 +151,18 @@ TEST(rules_of_meta)
         MB(247, unused, 0x80, UNUSED),
     };
     uint8_t bytes[META_BYTES];
-    struct meta m = a_meta();
+    struct meta m = a_meta(), out;
     meta_encode(&m, bytes);
     rules_hold(rules, N_OF(rules), bytes, sizeof bytes, meta_reseal);
 
     static const struct rule inside[] = {LIMITS_INSIDE(M), M(complete, 0, OK),
                                          M(for_packs, 1, OK), M(hash_seed, 0, OK)};
     rules_hold(inside, N_OF(inside), bytes, sizeof bytes, meta_reseal);
-}
-
-TEST(meta_short_and_damaged)
-{
-    uint8_t bytes[META_BYTES];
-    struct meta m = a_meta(), out;
-    meta_encode(&m, bytes);
     memset(&out, 0xff, sizeof out);
     verdict_is(meta_decode(bytes, 0, &out), VERDICT_SHORT, 0, "meta");
     assert_true(all_zero(&out, sizeof out));
     verdict_is(meta_decode(bytes, 255, &out), VERDICT_SHORT, 255, "meta");
-    flips_show(bytes, sizeof bytes, decode_meta);
+    flips_show(bytes, sizeof bytes, 2, decode_meta);
 }
 
 #define R(member, value, code) RULE(struct record_disk, member, value, VERDICT_##code)
@@ -334,12 +327,9 @@ TEST(records_know_their_name)
     assert_true(all_zero(&out, sizeof out));
     verdict_is(record_decode(bytes, n, NAME, NAME_BYTES - 1, &out), VERDICT_CHECKSUM,
                n - 8, "checksum");
-    for (size_t bit = 0; bit < n * 8; bit++) {
-        bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+    for (size_t bit = NO_BIT; flip_next(bytes, n, &bit);)
         verdict_is(record_decode(bytes, n, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
                    n - 8, "checksum");
-        bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
-    }
     for (size_t cut = 248; cut < n; cut++)
         verdict_is(record_decode(bytes, cut, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
                    cut - 8, "checksum");

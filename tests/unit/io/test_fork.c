@@ -30,10 +30,9 @@ TEST(test_forked_child_cannot_write)
     size_t n;
     add_hashes(w, keys, 100);
     OK(tamis_writer_commit(w, 1, NULL));
-    uint8_t *before = file_read(path_of("forked"), &n);
+    FREED uint8_t *before = file_read(path_of("forked"), &n);
     in_child(use_parents_writer, w);
     file_has(path_of("forked"), before, n);
-    free(before);
     /* The child's close did not let go of the parent's lock. */
     writer_refused(path_of("forked"), TAMIS_ERR_BUSY);
     add_hashes(w, keys + 100, 100);
@@ -143,8 +142,6 @@ TEST(test_killed_parent_of_a_living_child)
     close(to_test[0]);
     close(to_orphan[0]);
 }
-
-/* ---- a fork between a mapping and its being kept from children ---- */
 
 static struct {
     bool active;

@@ -1,10 +1,8 @@
 /* A copy takes the name of a growing filter's file while the filter is open, and a
- * writer goes on in the copy (SPEC.md 9.1): keys that it acknowledges are in no file
- * that the reader has, so the reader must not call them ABSENT. */
+ * writer goes on in the copy (SPEC.md 9.1, 13.5): keys that it acknowledges are in no
+ * file that the reader has, so the reader must not call them ABSENT. */
 #include "tests/support/filters.h"
 #include "tests/support/moved_support.h"
-
-/* ---- who looks, and when ---- */
 
 /* It may have seen the file before a copy took the name. */
 TEST(a_look_that_was_held_up_clears_nothing)
@@ -21,8 +19,6 @@ TEST(a_look_that_was_held_up_clears_nothing)
     look_note(&l, now + 5 * ms, TAMIS_NO_REASON);
     IS(looks_known(&l), TAMIS_MISMATCH);
 }
-
-/* ---- a filter by its path ---- */
 
 TEST(a_copy_that_takes_the_name_is_noticed)
 {
@@ -122,8 +118,6 @@ TEST(after_a_seal_there_is_no_look)
     filter_must_say(f, TAMIS_NO_REASON);
     IS(n_looks, 0);
 }
-
-/* ---- looks ---- */
 
 TEST(a_look_that_fails_is_no_proof_of_either)
 {
@@ -260,8 +254,6 @@ TEST(a_child_looks_on)
     tamis_filter_close(asked);
 }
 
-/* ---- writers ---- */
-
 /* Two writers, two files, one name: only one of them is told that its keys are in. */
 TEST(a_writer_of_a_lost_file_is_told)
 {
@@ -302,6 +294,115 @@ TEST(a_writer_that_creates_knows_its_name)
     replace(path);
     IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_REPLACED);
     tamis_writer_close(w);
+}
+
+TEST(the_path_is_the_one_that_was_given)
+{
+    char before[1024];
+    assert_non_null(getcwd(before, sizeof before));
+    OK(mkdir(path_of("d"), 0777));
+    make_at(path_of("d/f"));
+    OK(symlink("d", path_of("link")));
+    OK(chdir(test_dir));
+    struct tamis_filter *relative = open_filter("d/f"), *linked = open_filter("link/f");
+    OK(chdir("/"));
+    filter_must_say(relative, TAMIS_NO_REASON);
+    filter_must_say(linked, TAMIS_NO_REASON);
+    /* A link that leads to another directory leads to another file. */
+    OK(mkdir(path_of("e"), 0777));
+    file_copy(path_of("d/f"), path_of("e/f"));
+    OK(unlink(path_of("link")));
+    OK(symlink("e", path_of("link")));
+    pass(1000);
+    filter_must_say(relative, TAMIS_NO_REASON);
+    filter_must_say(linked, TAMIS_MISMATCH);
+    /* The directory itself. */
+    OK(rename(path_of("d"), path_of("was")));
+    OK(rename(path_of("e"), path_of("d")));
+    pass(1000);
+    filter_must_say(relative, TAMIS_MISMATCH);
+    tamis_filter_close(relative);
+    tamis_filter_close(linked);
+    OK(chdir(before));
+}
+
+static const char *hidden; /* the kernel gives this path, and another mount is there */
+
+char *realpath(const char *restrict path, char *restrict resolved)
+{
+    if (hidden && strcmp(path, ".") == 0)
+        return strdup(hidden);
+    assert_null(resolved);
+    return canonicalize_file_name(path);
+}
+
+TEST(a_mount_may_hide_the_working_directory)
+{
+    char before[1024];
+    assert_non_null(getcwd(before, sizeof before));
+    make();
+    OK(mkdir(path_of("empty"), 0777));
+    OK(chdir(test_dir));
+    hidden = path_of("empty");
+    struct tamis_filter *f = open_filter("f");
+    hidden = NULL;
+    OK(chdir("/"));
+    filter_must_say(f, TAMIS_NO_REASON);
+    replace(path_of("f"));
+    go_on_in(open_writer(path_of("f")));
+    pass(1000);
+    filter_must_say(f, TAMIS_MISMATCH);
+    tamis_filter_close(f);
+    OK(chdir(before));
+}
+
+TEST(a_name_that_is_gone_is_no_fault)
+{
+    const char *path = make();
+    FILTER f = open_filter(path);
+    struct tamis_writer *w = open_writer(path);
+    OK(rename(path, path_of("elsewhere")));
+    pass(1000);
+    filter_must_say(f, TAMIS_NO_REASON);
+    go_on_in(w);
+    IS(count_absent(f, keys, BEFORE + AFTER), 0);
+    OK(unlink(path_of("elsewhere")));
+    pass(1000);
+    IS(count_absent(f, keys, BEFORE + AFTER), 0);
+}
+
+/* As a mount of the file does (a container's, perhaps), this path goes on naming it. */
+static const char *path_of_open(const char *path)
+{
+    static char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", open(path, O_RDONLY | O_CLOEXEC));
+    return link;
+}
+
+TEST(a_name_that_holds_on_to_the_file_hides_nothing)
+{
+    const char *path = make(), *held = path_of_open(path);
+    FILTER f = open_filter(held);
+    struct tamis_writer *w = open_writer(held);
+    OK(tamis_writer_commit(w, 1, NULL));
+    filter_must_say(f, TAMIS_NO_REASON);
+    replace(path);
+    go_on_in(open_writer(path));
+    pass(1000);
+    filter_must_say(f, TAMIS_UNREADABLE);
+    IS(tamis_writer_commit(w, 2, NULL), ESTALE);
+    tamis_writer_close(w);
+}
+
+TEST(nor_need_a_file_be_in_a_directory)
+{
+    const char *path = make(), *held = path_of_open(path);
+    OK(unlink(path));
+    FILTER f = open_filter(held);
+    filter_must_say(f, TAMIS_NO_REASON);
+    go_on_in(open_writer(held));
+    pass(1000);
+    IS(count_absent(f, keys, BEFORE + AFTER), 0);
 }
 
 int main(void)

@@ -87,7 +87,6 @@ TEST_IN_DIR(test_half_a_seal_is_not_read_there)
 /* Finds the descriptor that reads what is being written. */
 TEST_IN_DIR(test_on_an_overlay_it_is_opened_for_writing)
 {
-    struct tamis_filter *f;
     uint64_t key = 42;
     int fresh;
     tamis_writer_close(create_writer(path_of("over"), 0.01, 2, 1000));
@@ -103,11 +102,10 @@ TEST_IN_DIR(test_on_an_overlay_it_is_opened_for_writing)
     OK(io_open_shared(fresh, &again)); /* does */
     IS(again, -1);
     close(fresh);
-    f = open_filter(path_of("over"));
+    FILTER f = open_filter(path_of("over"));
     struct tamis_writer *w = open_writer(path_of("over"));
     add_hashes(w, &key, 1);
     IS(count_absent(f, &key, 1), 0);
-    tamis_filter_close(f);
 
     /* A file that is being executed can't be opened for writing, not even by root. */
     told_type = 0;

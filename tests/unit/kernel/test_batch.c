@@ -160,8 +160,6 @@ TEST(test_what_refuses_one_refuses_all)
     }
 }
 
-/* ---- by key ---- */
-
 TEST(test_keys_are_hashed_and_asked)
 {
     enum { N = 3000, IN = 1000 };

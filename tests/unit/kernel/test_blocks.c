@@ -248,17 +248,6 @@ TEST(what_is_unsure_is_maybe)
     check_unsure(&b, zeros, 256, &no_key, TAMIS_MISMATCH);
 }
 
-TEST(nothing_is_no_geometry_and_no_keys)
-{
-    uint8_t bits[64] = {0};
-    struct tamis_blocks b = blocks_of(1, 3, 1);
-    struct tamis_key key = tamis_key_of(&domain, "key", 3);
-    OK(tamis_blocks_bytes(NULL));
-    IS(tamis_blocks_add(NULL, bits, sizeof bits, &key, 1), TAMIS_ERR_RANGE);
-    IS(tamis_blocks_add(&b, bits, sizeof bits, NULL, 1), TAMIS_ERR_RANGE);
-    OK(tamis_blocks_add(&b, bits, sizeof bits, NULL, 0));
-}
-
 TEST(refused_adds_set_nothing)
 {
     static const uint8_t zeros[256];
@@ -270,12 +259,16 @@ TEST(refused_adds_set_nothing)
     IS(tamis_blocks_add(&b, bits, 128, keys, 3), TAMIS_ERR_RANGE);
     IS(tamis_blocks_add(&b, NULL, 256, keys, 3), TAMIS_ERR_RANGE);
     IS(tamis_blocks_add(&none, bits, 256, keys, 3), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(NULL, bits, 256, keys, 3), TAMIS_ERR_RANGE);
+    IS(tamis_blocks_add(&b, bits, 256, NULL, 1), TAMIS_ERR_RANGE);
+    OK(tamis_blocks_bytes(NULL));
     keys[2].tag++;
     IS(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
     keys[2].tag = 0;
     IS(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
     assert_memory_equal(bits, zeros, sizeof bits);
     OK(tamis_blocks_add(&b, bits, 256, keys, 0));
+    OK(tamis_blocks_add(&b, bits, 256, NULL, 0));
     assert_memory_equal(bits, zeros, sizeof bits);
 }
 

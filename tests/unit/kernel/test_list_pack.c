@@ -31,30 +31,19 @@ static void expect_same(size_t n)
     }
 }
 
-TEST(test_random)
+/* Random ones; gaps that are wide compared with the others, and many that are narrow.
+ */
+TEST(test_random_and_odd)
 {
     unsigned n_rounds = by_form(3000, 60000);
     for (unsigned round = 0; round < n_rounds; round++) {
         size_t n = random_below(MOST) + 1;
-        uint64_t shift = random_below(56);
-        for (size_t i = 0; i < n; i++)
-            values[i] = random_u64() >> shift;
-        expect_same(rising(n));
-    }
-}
-
-/* Gaps that are wide compared with the others, and many that are narrow. */
-TEST(test_odd)
-{
-    unsigned n_rounds = by_form(3000, 60000);
-    for (unsigned round = 0; round < n_rounds; round++) {
-        size_t n = random_below(MOST) + 1;
-        uint64_t shift = random_below(56), odd = 1 + random_below(2000);
+        uint64_t shift = random_below(56), odd = 1 + random_below(4000);
         for (size_t i = 0; i < n; i++) {
             values[i] = random_u64() >> shift;
             if (random_below(odd) == 0)
                 values[i] = random_u64();
-            if (round % 2)
+            if (round % 3 == 1)
                 values[i] = (values[i] & ~UINT64_C(255)) | (random_u64() & 3);
         }
         expect_same(rising(n));

@@ -3,13 +3,9 @@
 #include "lib/list/list.h"
 #include "lib/sort/sort.h"
 
-/* ---- lists ---- */
-
 static struct tamis_builder *lister(const struct tamis_domain *d, uint64_t bits)
 {
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = d, .spool_dir = test_dir, .list_bits = bits};
-    return builder_made(&opt);
+    return BUILDER_AS(.domain = d, .spool_dir = test_dir, .list_bits = bits);
 }
 
 static void make_list_of(const char *name, const struct tamis_domain *d, uint64_t bits,
@@ -17,6 +13,7 @@ static void make_list_of(const char *name, const struct tamis_domain *d, uint64_
 {
     struct tamis_diag diag;
     BUILDER b = lister(d, bits);
+    unlink(path_of(name));
     OK(tamis_builder_add_hashes(b, d->tag, hashes, n));
     if (tamis_builder_finish_list(b, path_of(name), &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
@@ -44,8 +41,6 @@ static uint64_t n_hashes(const char *name)
     return filter_list(f)->n_hashes;
 }
 
-/* ---- merges ---- */
-
 enum { MOST_LISTS = 9 };
 
 /* A list of each part; the merge is the list of all hashes, byte by byte. */
@@ -72,21 +67,17 @@ static void expect_merge(size_t n_lists, const size_t *ends)
     IS(r.n_read, n_read);
     IS(r.n_repeats, n_read - n);
     size_t merged_bytes, whole_bytes;
-    uint8_t *merged = file_read(path_of("merged"), &merged_bytes),
-            *whole = file_read(path_of("whole"), &whole_bytes);
+    FREED uint8_t *merged = file_read(path_of("merged"), &merged_bytes),
+                  *whole = file_read(path_of("whole"), &whole_bytes);
     IS(merged_bytes, whole_bytes);
     IS(r.file_bytes, whole_bytes);
     assert_memory_equal(merged + PAGE_BYTES, whole + PAGE_BYTES,
                         whole_bytes - PAGE_BYTES);
-    free(merged);
-    free(whole);
     for (size_t i = 0; i < n_lists; i++) {
         snprintf(name, sizeof name, "l%zu", i);
         tamis_filter_close(lists[i]);
-        unlink(path_of(name));
     }
     unlink(path_of("merged"));
-    unlink(path_of("whole"));
 }
 
 TEST_WITH(repeatable, faults_off, test_merges)
@@ -96,18 +87,13 @@ TEST_WITH(repeatable, faults_off, test_merges)
         {5000, 10000},
         {1, 2, 3},
         {0, 700, 700, 900},
+        {0},
+        {0, 0},
         {30000, 30001, 90000, 200000, 200000, 200500, 300000, 300001, 300003},
     };
-    static const size_t n[] = {1, 2, 3, 4, 9};
+    static const size_t n[] = {1, 2, 3, 4, 1, 2, 9};
     for (size_t i = 0; i < N_OF(n); i++)
         expect_merge(n[i], ends[i]);
-}
-
-TEST_WITH(repeatable, faults_off, test_nothing)
-{
-    static const size_t ends[] = {0, 0};
-    expect_merge(1, ends);
-    expect_merge(2, ends);
 }
 
 /* A compaction's inputs: keys of the older ones are in the newer ones again. */
@@ -122,8 +108,6 @@ TEST_WITH(repeatable, faults_off, test_counts_repeats)
     memcpy(keys, before, 60000 * sizeof *before);
 }
 
-/* ---- a thread that is cancelled ---- */
-
 static void *merge_cancelled(void *ctx)
 {
     /* static: AddressSanitizer does not clear the frames of a cancelled thread. */
@@ -137,25 +121,14 @@ static void *merge_cancelled(void *ctx)
 /* It finishes first, and leaves no temporary file. */
 TEST_WITH(repeatable, faults_off, test_cancelled)
 {
-    pthread_t thread;
-    void *result;
     make_list("a", keys, 5000);
     make_list("b", keys + 5000, 5000);
     size_t n_files = count_files(test_dir);
     TWO_LISTS("a", "b");
-    io_calls.pwrite = cancelling_pwrite;
-    OK(pthread_create(&thread, NULL, merge_cancelled, lists));
-    OK(pthread_join(thread, &result));
-    io_calls.pwrite = pwrite;
-    assert_true(result == PTHREAD_CANCELED);
+    cancelled_while_writing(merge_cancelled, lists);
     IS(count_files(test_dir), n_files + 1);
     IS(n_hashes("cancelled"), 10000);
-    unlink(path_of("a"));
-    unlink(path_of("b"));
-    unlink(path_of("cancelled"));
 }
-
-/* ---- what cannot be merged ---- */
 
 static void expect_refused(const char *a, const char *b, int code, const char *words)
 {
@@ -211,7 +184,6 @@ TEST_WITH_FAULTS(test_bad_page)
         n_files = count_files(test_dir);
         expect_refused("good", "bad", TAMIS_ERR_DAMAGED, "fails its check");
         IS(count_files(test_dir), n_files);
-        unlink(path_of("bad"));
     }
 }
 
@@ -254,8 +226,6 @@ TEST_WITH_FAULTS(test_stopped)
     IS(count_files(test_dir), n_files);
 }
 
-/* ---- filters from lists ---- */
-
 TEST_WITH(repeatable, faults_off, test_same_filter)
 {
     static const double errors[] = {0.01, 0.001, 1e-6};
@@ -268,11 +238,8 @@ TEST_WITH(repeatable, faults_off, test_same_filter)
         finish(b, path_of("listed"));
         finish(builder_of(errors[i], 300000), path_of("hashed"));
         assert_same_file(path_of("listed"), path_of("hashed"));
-        unlink(path_of("listed"));
-        unlink(path_of("hashed"));
     }
     tamis_filter_close(list);
-    unlink(path_of("whole"));
 }
 
 TEST_WITH_FAULTS(test_not_from_these)
@@ -295,18 +262,16 @@ TEST_WITH_FAULTS(test_not_from_a_bad_list)
 {
     make_list("rotten", keys, 50000);
     flip(path_of("rotten"), 40 * PAGE_BYTES + 9);
-    struct tamis_builder *b = new_builder(0.01, 0);
+    BUILDER b = new_builder(0.01, 0);
     FILTER f = open_filter(path_of("rotten"));
     IS(tamis_builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
     IS(tamis_builder_finish_file(b, path_of("r"), NULL), EIO);
     assert_int_not_equal(access(path_of("r"), F_OK), 0);
-    tamis_builder_free(b);
 }
 
 /* As long as nothing of it is in, the builder is as before. */
 TEST_WITH_FAULTS(test_not_from_a_bad_first_page)
 {
-    unlink(path_of("rotten"));
     make_list("rotten", keys, 50000);
     make_list("sound", keys, 50000);
     flip(path_of("rotten"), PAGE_BYTES + 77);

@@ -1,8 +1,28 @@
 /* A pack answers for each of its columns as that column's filter does, folded to the
- * blocks that it has of its own: bit for bit, in each mode, by each kernel. */
+ * blocks that it has of its own: bit for bit, in each mode, by each kernel. The golden
+ * packs answer as when they were made. */
 #include "tests/support/filters.h"
+#include "format/pack.h"
 #include "tests/support/pack_support.h"
-#include "tests/unit/pack/band_reference.h"
+#include "tests/golden/answers.h"
+
+/* May column `column` of the band have the key? */
+static inline bool band_probe(const uint8_t *rows, const struct band *b,
+                              uint32_t column, uint64_t h)
+{
+    const struct geometry *g = &b->geometry;
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        uint64_t block = geometry_block(h, g->n_blocks);
+        for (uint32_t i = 0; i < g->words; i++) {
+            uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+            uint64_t row = band_row(b, lane, block, word * 64 + geometry_bit(h, word));
+            if (!(rows[row + column / 8] >> column % 8 & 1))
+                return false;
+        }
+        h = geometry_next_lane(h);
+    }
+    return true;
+}
 
 /* Sizes that divide each other and others, one lane and three, a band of one column. */
 static void add_mixed(size_t n)
@@ -49,7 +69,7 @@ static void check_pack(struct tamis_filter *f)
 {
     size_t n_bytes;
     struct tamis_stage_info stage = stage_at(f, PACK_ROWS);
-    uint8_t *bytes = file_read(path_of("pack"), &n_bytes);
+    FREED uint8_t *bytes = file_read(path_of("pack"), &n_bytes);
     reference = bytes + stage.offset;
     for (size_t i = 0; i < n_sources; i++)
         for (size_t k = 0; k < some[i].n_keys && k < 3; k++) {
@@ -58,7 +78,6 @@ static void check_pack(struct tamis_filter *f)
         }
     for (size_t k = 0; k < by_form(400, 3000); k++)
         check_key(f, random_u64());
-    free(bytes);
     reference = NULL;
 }
 
@@ -69,37 +88,17 @@ TEST(rows_wider_than_their_columns)
     static const uint32_t widths[] = {8, 16, 64, 128, ROW_MAX_BYTES};
     for (uint32_t lanes = 1; lanes <= 3; lanes += 2)
         for (size_t w = 0; w < N_OF(widths); w++) {
-            uint8_t uuid[UUID_BYTES], store[UUID_BYTES] = {0};
-            struct pack_job job = {.plan = &plan,
-                                   .sources = sources,
-                                   .facts = some_facts,
-                                   .blocks = some_blocks,
-                                   .gone = gone_sources,
-                                   .uuid = uuid,
-                                   .store_uuid = store,
-                                   .domain = some_domain};
-            uint64_t digest, n_bytes;
             for (int i = 0; i < 10; i++)
                 add_source((struct geometry){1, lanes, 6}, 20, 0.01);
-            io_calls.random(uuid, sizeof uuid);
-            IS(bands_choose(sources, n_sources, &plan), 0);
+            plan_sources();
             IS(plan.n_bands, 1);
             plan.bands[0].row_bytes = widths[w];
             plan.rows_bytes = band_bytes(&plan.bands[0]);
-            int dir = open(test_dir, O_RDONLY | O_DIRECTORY);
-            IS(pack_write(&job, dir, "pack", &digest, &n_bytes, NULL), 0);
-            close(dir);
-            struct tamis_filter *f = open_filter(path_of("pack"));
+            struct tamis_filter *f = pack_planned("pack", NULL);
             check_pack(f);
-            uint64_t tag = tamis_filter_domain(f).tag;
             for (size_t i = 0; i < n_sources; i++)
-                for (size_t k = 0; k < some[i].n_keys; k++) {
-                    struct tamis_key key = tamis_key_of_hash(tag, some[i].keys[k]);
-                    IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
-                }
-            tamis_filter_close(f);
-            unlink(path_of("pack"));
-            forget_sources();
+                IS(count_absent(f, some[i].keys, some[i].n_keys), 0);
+            forget_pack(f);
         }
 }
 
@@ -377,6 +376,89 @@ TEST(a_damaged_table_of_columns_is_told)
     IS(tamis_filter_explain(f, &key, &x), tamis_filter_probe(f, &key, NULL));
     IS(x.n_stages, 0);
     forget_pack(f);
+}
+
+#define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/packs/"
+
+/* The column of a segment. */
+struct wanted {
+    const char *name;
+    const struct band *bands, *band;
+    uint32_t column;
+};
+
+static int find_column(void *ctx, uint32_t band, uint32_t column,
+                       const struct column *col)
+{
+    struct wanted *w = ctx;
+    if (col->name_bytes != strlen(w->name) ||
+        memcmp(col->name, w->name, col->name_bytes) != 0)
+        return 0;
+    w->band = &w->bands[band];
+    w->column = column;
+    return 0;
+}
+
+static const uint8_t *rows_of(const uint8_t *file, const struct commit *c)
+{
+    return file + c->stages[PACK_ROWS].offset;
+}
+
+/* Answers of one pack; returns how many keys were absent. */
+static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
+{
+    char path[1000];
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    struct identity id;
+    struct commit c;
+    size_t n_bytes, n_absent = 0;
+    snprintf(path, sizeof path, "%s%s", GOLDEN, name);
+    uint8_t *file = file_read(path, &n_bytes);
+    IS(identity_decode(file, n_bytes, &id).code, VERDICT_OK);
+    IS(commit_decode(file + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c).code,
+       VERDICT_OK);
+    if (tamis_filter_open(path, NULL, &f, &diag) != 0)
+        fail_msg("%s: %s", diag.file, diag.what);
+    struct tamis_domain d = tamis_filter_domain(f);
+    snprintf(path, sizeof path, "%s%s.answers", GOLDEN, name);
+    struct answers list = {.in = fopen(path, "r")};
+    assert_non_null(list.in);
+    uint32_t n_bands;
+    struct wanted w = {.bands = pack_bands(f, &n_bands)};
+    for (*n_columns = 0; answers_next(&list);) {
+        struct tamis_key k = tamis_key_of(&d, list.key, list.key_bytes);
+        if (list.next == 1) {
+            w.name = list.run.who;
+            w.band = NULL;
+            IS(pack_each_column(f, find_column, &w, NULL), 0);
+            assert_non_null(w.band);
+            ++*n_columns;
+        }
+        enum tamis_reason why = pack_probe_column(f, w.band, w.column, k.hash);
+        IS(why == TAMIS_NO_REASON, list.absent);
+        if (why != TAMIS_NO_REASON && strcmp(list.run.maybe, "MAYBE") != 0)
+            assert_string_equal(tamis_reason_name(why), list.run.maybe);
+        if (!rotten)
+            IS(band_probe(rows_of(file, &c), w.band, w.column, k.hash), !list.absent);
+        n_absent += (size_t)list.absent;
+    }
+    assert_false(list.malformed);
+    fclose(list.in);
+    tamis_filter_close(f);
+    free(file);
+    return n_absent;
+}
+
+TEST(columns_answer_as_they_did)
+{
+    size_t n;
+    size_t n_absent = check_golden("pack.tamis", false, &n);
+    assert_true(n == 27 && n_absent > 27 * 200);
+    assert_true(check_golden("rotten.tamis", true, &n) < n_absent);
+    IS(n, 27);
+    assert_true(check_golden("wide.tamis", false, &n) > 70 * 250);
+    IS(n, 70);
 }
 
 RUN_TESTS(test_dir_create, test_dir_remove)

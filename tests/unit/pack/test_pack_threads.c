@@ -43,16 +43,6 @@ static bool blocks_with_losses(void *ctx, unsigned thread, uint32_t source,
     return some_blocks(ctx, thread, source, lane, first, n, out);
 }
 
-static size_t count_threads(void)
-{
-    size_t n = 0;
-    DIR *d = opendir("/proc/self/task");
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 static int write_with(unsigned n_threads, const char *name)
 {
     uint64_t digest, n_bytes;
@@ -60,7 +50,8 @@ static int write_with(unsigned n_threads, const char *name)
     memset(n_asked, 0, sizeof n_asked);
     pack_threads = threads_start(n_threads, true);
     IS(threads_size(pack_threads), n_threads ? n_threads : 1);
-    int rc = write_sources(name, blocks_with_losses, &digest, &n_bytes, &diag);
+    plan_sources();
+    int rc = write_planned(name, blocks_with_losses, &digest, &n_bytes, &diag);
     threads_end(pack_threads);
     pack_threads = NULL;
     return rc;
@@ -71,22 +62,18 @@ static void same_for_any_number(size_t n_gone)
     static bool gone[MAX_SOURCES];
     size_t n, n_again, n_found = 0;
     IS(write_with(1, "one"), 0);
-    uint8_t *one = bytes_of("one", &n);
+    FREED uint8_t *one = bytes_of("one", &n);
     memcpy(gone, gone_sources, sizeof gone);
     for (size_t i = 0; i < n_sources; i++)
         n_found += gone[i];
     IS(n_found, n_gone);
     for (unsigned n_threads = 2; n_threads < PACK_MAX_THREADS + 3; n_threads += 3) {
         IS(write_with(n_threads, "some"), 0);
-        uint8_t *bytes = bytes_of("some", &n_again);
+        FREED uint8_t *bytes = bytes_of("some", &n_again);
         IS(n_again, n);
         assert_memory_equal(bytes, one, n);
         assert_memory_equal(gone_sources, gone, sizeof gone);
-        free(bytes);
-        unlink(path_of("some"));
     }
-    free(one);
-    unlink(path_of("one"));
 }
 
 TEST(any_number_makes_the_same)
@@ -96,7 +83,6 @@ TEST(any_number_makes_the_same)
     for (int tries = 0; tries < 50 && !both; tries++) { /* on a busy machine one may */
         IS(write_with(2, "some"), 0);                   /* do all before the other */
         both = n_asked[0] > 0 && n_asked[1] > 0;        /* gets a core */
-        unlink(path_of("some"));
     }
     assert_true(both);
 }
@@ -127,14 +113,14 @@ static ssize_t full_disk(int fd, const void *buf, size_t n, off_t offset)
 
 TEST(a_full_disk_ends_all)
 {
-    size_t before = count_threads();
+    size_t before = count_files("/proc/self/task");
     for (int i = 0; i < 4; i++) {
         n_writes = i;
         io_calls.pwrite = full_disk;
         int rc = write_with(4, "full");
         io_calls.pwrite = pwrite;
         IS(rc, ENOSPC);
-        IS(count_threads(), before);
+        IS(count_files("/proc/self/task"), before);
         IS(access(path_of("full"), F_OK), -1);
     }
 }

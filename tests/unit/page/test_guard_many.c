@@ -168,8 +168,6 @@ TEST_WITH_GUARD(test_list_of_mappings)
     free(alarms);
 }
 
-/* ---- forks ---- */
-
 static int child_asks(void *f)
 {
     if (count_absent(f, keys, N_KEYS) != 0)

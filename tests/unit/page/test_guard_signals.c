@@ -1,9 +1,98 @@
 /* The SIGBUS guard as a signal handler (R15): nothing without it, everything that is
- * not ours goes to whom it would have gone to, and removing it puts things back. */
-#include "tests/support/filters.h"
-#include "tests/unit/page/guard_handlers.h"
+ * not ours goes to whom it would have gone to, and removing it puts things back; and
+ * handlers that come after it: those that pass on to it, those that do not, those that
+ * jump out, and guards between them. */
+#include "tests/support/guard_support.h"
 
-/* ---- without it ---- */
+enum { N_KEYS = 20 * 1000 };
+static uint64_t keys[N_KEYS];
+
+SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
+
+/* A sealed filter, checked and then cut off after its header. */
+static struct tamis_filter *cut_filter(const char *path)
+{
+    build_filter(path, keys, N_KEYS);
+    struct tamis_filter *f = open_filter(path);
+    verified(f);
+    cut(path, PAGE_BYTES);
+    return f;
+}
+
+static struct {
+    volatile sig_atomic_t n, signal, code, usr1_blocked, bus_blocked, hup_blocked;
+    void *volatile address;
+    void *volatile context;
+} seen;
+static void *volatile to_mend; /* by the handler */
+
+static void see_mask(void)
+{
+    sigset_t now;
+    sigprocmask(SIG_SETMASK, NULL, &now);
+    seen.usr1_blocked = sigismember(&now, SIGUSR1);
+    seen.bus_blocked = sigismember(&now, SIGBUS);
+    seen.hup_blocked = sigismember(&now, SIGHUP);
+}
+
+static void mend(void)
+{
+    if (to_mend)
+        mmap(to_mend, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    errno = EDOM;
+}
+
+static void earlier_info(int sig, siginfo_t *info, void *context)
+{
+    seen.n++;
+    seen.signal = sig;
+    seen.code = info->si_code;
+    seen.address = info->si_addr;
+    seen.context = context;
+    see_mask();
+    mend();
+}
+
+static void before(void (*info)(int, siginfo_t *, void *), void (*plain)(int),
+                   int flags)
+{
+    struct sigaction a = {.sa_flags = flags};
+    if (info)
+        a.sa_sigaction = info, a.sa_flags |= SA_SIGINFO;
+    else
+        a.sa_handler = plain;
+    sigaddset(&a.sa_mask, SIGUSR1);
+    OK(sigaction(SIGBUS, &a, NULL));
+    memset(&seen, 0, sizeof seen);
+    to_mend = NULL;
+}
+
+static void fault_elsewhere(void)
+{
+    uint8_t *page = foreign_page(NULL);
+    to_mend = page;
+    errno = EXDEV;
+    IS(touch_page(page + 77), 0);
+    IS(errno, EXDEV); /* whatever the handlers did */
+    munmap(page, 4096);
+    to_mend = NULL;
+}
+
+/* The handler in place; NULL: the default. Returns its flags. */
+static int handler_is(void (*fn)(int, siginfo_t *, void *))
+{
+    struct sigaction now;
+    OK(sigaction(SIGBUS, NULL, &now));
+    assert_true(now.sa_sigaction == fn);
+    return now.sa_flags;
+}
+
+static sigjmp_buf out;
+
+static void jump_out(int sig)
+{
+    siglongjmp(out, sig);
+}
 
 static void use_everything(void)
 {
@@ -85,8 +174,6 @@ TEST(test_fatal_without_it)
     in_child(install_and_probe, f);
 }
 
-/* ---- what was there before ---- */
-
 static void earlier_plain(int sig)
 {
     seen.n++;
@@ -126,9 +213,7 @@ TEST_WITH(NULL, end_guarded, test_passes_on_what_is_not_ours)
     tamis_filter_close(f);
 
     guard_off();
-    struct sigaction now;
-    sigaction(SIGBUS, NULL, &now);
-    assert_true(now.sa_sigaction == earlier_info);
+    handler_is(earlier_info);
     signal(SIGBUS, SIG_DFL);
 }
 
@@ -205,34 +290,19 @@ TEST_WITH(NULL, end_guarded, test_handler_may_jump_out)
     munmap(page, 4096);
 }
 
-/* ---- the default, ignoring, and one shot ---- */
+struct met {
+    void (*handler)(int);
+    bool sent; /* or by a page */
+};
 
-static int meet_guarded(void (*handler)(int), bool sent)
+static int meet_guarded(void *ctx)
 {
-    signal(SIGBUS, handler);
-    return tamis_guard_install(NULL) ? 1
-           : sent                    ? raise(SIGBUS)
-                                     : touch_page(foreign_page(NULL));
-}
-
-static int fault_by_default(void *nothing)
-{
-    return meet_guarded(SIG_DFL, false);
-}
-
-static int sent_by_default(void *nothing)
-{
-    return meet_guarded(SIG_DFL, true);
-}
-
-static int fault_ignored(void *nothing)
-{
-    return meet_guarded(SIG_IGN, false);
-}
-
-static int sent_ignored(void *nothing)
-{
-    return meet_guarded(SIG_IGN, true);
+    const struct met *m = ctx;
+    struct tamis_diag diag = {.code = 1};
+    signal(SIGBUS, m->handler);
+    return tamis_guard_install(&diag) || diag.code ? 1
+           : m->sent                               ? raise(SIGBUS)
+                                                   : touch_page(foreign_page(NULL));
 }
 
 static bool one_shot_seen(void)
@@ -260,23 +330,251 @@ static int one_shot_removed(void *nothing)
 
 TEST(test_no_handler_before)
 {
-    killed_in_child(fault_by_default, NULL);
-    killed_in_child(sent_by_default, NULL);
-    killed_in_child(fault_ignored, NULL);
-    in_child(sent_ignored, NULL);
+    killed_in_child(meet_guarded, &(struct met){SIG_DFL, false});
+    killed_in_child(meet_guarded, &(struct met){SIG_DFL, true});
+    killed_in_child(meet_guarded, &(struct met){SIG_IGN, false});
+    in_child(meet_guarded, &(struct met){SIG_IGN, true});
     killed_in_child(one_shot, NULL);
     in_child(one_shot_removed, NULL);
 }
 
-/* ---- handlers that come later ---- */
+static struct sigaction beneath;
 
-TEST(test_tells_why_it_cannot)
+static void later(int sig, siginfo_t *info, void *context)
 {
-    struct tamis_diag diag;
-    memset(&diag, 1, sizeof diag);
-    OK(tamis_guard_install(&diag));
-    IS(diag.code, 0);
+    seen.n += 100;
+    beneath.sa_sigaction(sig, info, context);
+}
+
+/* Someone who had kept our handler put it back after it was taken out; installed again
+ * the guard finds itself there, and one that comes later and passes on is above it. */
+static int put_back_by_another(void *nothing)
+{
+    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO}, kept;
+    before(earlier_info, NULL, 0);
+    if (tamis_guard_install(NULL) || sigaction(SIGBUS, NULL, &kept))
+        return 1;
     tamis_guard_remove();
+    sigaction(SIGBUS, &kept, NULL);
+    if (tamis_guard_install(NULL))
+        return 2;
+    sigaction(SIGBUS, &above, &beneath);
+    if (tamis_guard_install(NULL))
+        return 3;
+    alarm(60);
+    fault_elsewhere();
+    return seen.n == 101 ? 0 : 4;
+}
+
+/* To us it is the bottom, since our handler was taken out, and it passes on to us. */
+static int pass_on_in_a_circle(void *nothing)
+{
+    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO};
+    signal(SIGBUS, SIG_DFL);
+    if (tamis_guard_install(NULL) || sigaction(SIGBUS, NULL, &beneath))
+        return 1;
+    tamis_guard_remove();
+    sigaction(SIGBUS, &above, NULL);
+    alarm(60);
+    return tamis_guard_install(NULL) ? 2 : touch_page(foreign_page(NULL));
+}
+
+TEST(test_put_back_by_another)
+{
+    in_child(put_back_by_another, NULL);
+    killed_in_child(pass_on_in_a_circle, NULL);
+}
+
+TEST_WITH(NULL, end_guarded, test_later_handler_that_passes_on)
+{
+    struct tamis_filter *f = cut_filter(path_of("later"));
+    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO};
+    before(earlier_info, NULL, 0);
+    guard_on();
+    OK(sigaction(SIGBUS, &above, &beneath));
+    IS(count_absent(f, keys, N_KEYS), 0);
+    assert_in_range(seen.n, 100, 1000000);
+    IS(seen.n % 100, 0);
+    fault_elsewhere();
+    IS(seen.n % 100, 1);
+    /* Removed beneath it: it stays, passes on, and does no more than that; installed
+     * again it is above it too and works again, with no circle. */
+    tamis_guard_remove();
+    handler_is(later);
+    seen.n = 0;
+    fault_elsewhere();
+    IS(seen.n, 101);
+    OK(tamis_guard_install(NULL));
+    handler_is(beneath.sa_sigaction);
+    fault_elsewhere();
+    IS(seen.n, 202);
+    tamis_filter_close(f);
+    f = cut_filter(path_of("later-2"));
+    IS(count_absent(f, keys, N_KEYS), 0);
+    IS(seen.n, 202);
+    tamis_filter_close(f);
+    for (int i = 0; i < 100; i++) { /* and no end of it */
+        tamis_guard_remove();
+        handler_is(later);
+        OK(tamis_guard_install(NULL));
+    }
+    /* Someone who cleared the table does not keep it from coming back. */
+    signal(SIGBUS, SIG_DFL);
+    OK(tamis_guard_install(NULL));
+    assert_true(handler_is(beneath.sa_sigaction) & SA_ONSTACK);
+    tamis_guard_remove();
+    guard_off();
+    handler_is(NULL);
+}
+
+/* One that chained is gone, and one that does not has come: the guard is nowhere,
+ * though it was never taken out. */
+TEST_WITH(NULL, end_guarded, test_later_handler_that_does_not_pass_on)
+{
+    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO};
+    signal(SIGBUS, SIG_DFL);
+    guard_on();
+    OK(sigaction(SIGBUS, &above, &beneath));
+    tamis_guard_remove();
+    signal(SIGBUS, SIG_DFL);
+    before(earlier_info, NULL, 0);
+    OK(tamis_guard_install(NULL));
+    struct tamis_filter *f = cut_filter(path_of("another"));
+    IS(count_absent(f, keys, N_KEYS), 0);
+    IS(seen.n, 0);
+    fault_elsewhere();
+    IS(seen.n, 1);
+    tamis_filter_close(f);
+    guard_off();
+    handler_is(earlier_info);
+    signal(SIGBUS, SIG_DFL);
+}
+
+/* Handlers that each pass on, the guard put above each: there is an end, and it says
+ * so. */
+static struct {
+    struct sigaction beneath;
+    int n;
+} chain[3];
+
+#define CHAINED(i)                                                                     \
+    static void chained_##i(int sig, siginfo_t *info, void *context)                   \
+    {                                                                                  \
+        chain[i].n++;                                                                  \
+        chain[i].beneath.sa_sigaction(sig, info, context);                             \
+    }
+CHAINED(0)
+CHAINED(1)
+CHAINED(2)
+
+TEST_WITH(NULL, end_guarded, test_guards_between_handlers)
+{
+    static void (*const handlers[])(int, siginfo_t *, void *) = {chained_0, chained_1,
+                                                                 chained_2};
+    struct sigaction a = {.sa_flags = SA_SIGINFO};
+    int n_installed = 0, rc = 0;
+    before(earlier_info, NULL, 0);
+    OK(tamis_guard_install(NULL));
+    for (size_t i = 0; i < 3; i++) {
+        a.sa_sigaction = handlers[i];
+        OK(sigaction(SIGBUS, &a, &chain[i].beneath));
+        OK(tamis_guard_install(NULL));
+    }
+    for (int again = 1; again <= 2; again++) {
+        fault_elsewhere();
+        IS(seen.n, again);
+        for (size_t i = 0; i < 3; i++)
+            IS(chain[i].n, again);
+    }
+    while (rc == 0 && n_installed < 100) {
+        before(earlier_info, NULL, 0);
+        rc = tamis_guard_install(NULL);
+        n_installed += rc == 0;
+    }
+    IS(rc, EAGAIN);
+    signal(SIGBUS, SIG_DFL); /* nothing is above any more */
+    OK(tamis_guard_install(NULL));
+    for (int i = 0; i < 5 + n_installed; i++)
+        tamis_guard_remove();
+    handler_is(NULL);
+}
+
+/* The guard above a handler that is above the guard. Handlers leave by a jump, fault
+ * themselves, and run on another stack: each fault is still the upper handler's, once.
+ */
+static struct {
+    volatile int n;        /* how often it ran */
+    volatile bool jumps;   /* or it passes on */
+    void *volatile faults; /* it touches this page first, once */
+} upper;
+
+static void run_upper(int sig, siginfo_t *info, void *context)
+{
+    void *page = upper.faults, *mended = to_mend;
+    upper.n++;
+    if (page) {
+        upper.faults = NULL;
+        to_mend = page;
+        touch_page(page);
+        to_mend = mended;
+    }
+    if (upper.jumps)
+        siglongjmp(out, 1);
+    beneath.sa_sigaction(sig, info, context);
+}
+
+static __attribute__((noinline)) int touch_deeper(void *page, int depth)
+{
+    volatile char pad[512] = {0};
+    return (depth ? touch_deeper(page, depth - 1) : touch_page(page)) + pad[depth];
+}
+
+enum { N_DEPTHS = 8 };
+static void *jump_from_each_depth(void *page)
+{
+    static const int depths[N_DEPTHS] = {0, 0, 10, 20, 5, 30, 30, 0};
+    for (volatile size_t i = 0; i < N_DEPTHS; i++)
+        if (sigsetjmp(out, 1) == 0)
+            touch_deeper(page, depths[i]);
+    return NULL;
+}
+
+TEST_WITH(NULL, end_guarded, test_jumps_out_between_guards)
+{
+    static char other[1 << 16];
+    const stack_t alternate = {.ss_sp = other, .ss_size = sizeof other},
+                  none = {.ss_flags = SS_DISABLE};
+    struct sigaction a = {.sa_sigaction = run_upper,
+                          .sa_flags = SA_SIGINFO | SA_NODEFER};
+    before(earlier_info, NULL, 0);
+    OK(tamis_guard_install(NULL));
+    OK(sigaction(SIGBUS, &a, &beneath));
+    OK(tamis_guard_install(NULL));
+    uint8_t *page = foreign_page(NULL), *inner = foreign_page(NULL);
+    upper.jumps = true;
+    for (int i = 1; i <= 4; i++) {
+        sigaltstack(i % 2 ? &none : &alternate, NULL);
+        jump_from_each_depth(page);
+        IS(upper.n, i * N_DEPTHS);
+    }
+    run_in_thread(jump_from_each_depth, page);
+    IS(upper.n, 5 * N_DEPTHS);
+    IS(seen.n, 0);
+    for (int i = 1; i <= 2; i++) { /* nothing is left of the jumps */
+        upper.n = 0;
+        upper.jumps = false;
+        upper.faults = i == 2 ? inner : NULL;
+        seen.n = 0;
+        fault_elsewhere();
+        IS(upper.n, i);
+        IS(seen.n, i);
+        sigaltstack(&none, NULL);
+    }
+    munmap(page, 4096);
+    munmap(inner, 4096);
+    tamis_guard_remove();
+    tamis_guard_remove();
+    signal(SIGBUS, SIG_DFL);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

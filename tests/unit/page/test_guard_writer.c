@@ -68,8 +68,6 @@ static uint8_t *page_of(struct tamis_writer *w, uint64_t hash)
            geometry_block_offset(&s->geometry, 0, hash) / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* ---- a file cut short under a live writer ---- */
-
 /* CUT: the file, behind its header. The mapping alone loses a page, or all and floors.
  */
 enum loss { CUT, CUT_BUT_A_PAGE, CUT_FLOORS, LOSE_ONE, LOSE_ALL };
@@ -173,8 +171,6 @@ TEST_WITH_GUARD(test_cut_second_lane)
     check_poisoned(w, path);
 }
 
-/* ---- a page lost at every moment of an add, a commit, a seal, a growth ---- */
-
 /* A key that seems to be in a lost page already, in an older stage. */
 TEST_WITH_GUARD(test_lost_page_is_no_reason_to_skip)
 {
@@ -263,8 +259,6 @@ TEST_WITH_GUARD(test_no_growth_after_a_loss)
     check_poisoned(w, path);
     check_reopens(path);
 }
-
-/* ---- opening a file whose pages cannot be had ---- */
 
 static const char *cut_while_mapping;
 

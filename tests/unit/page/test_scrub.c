@@ -139,8 +139,6 @@ TEST_OF_BOTH(what_cannot_be_read_is_an_error)
     }
 }
 
-/* ---- pages are asked for before they are looked at ---- */
-
 static struct {
     uint64_t n_bytes;
     struct stage *checked; /* NULL: no matter in which order */

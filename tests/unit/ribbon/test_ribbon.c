@@ -20,13 +20,8 @@ static struct tamis_builder_options options(double error)
 static const char *built(const char *name, const struct tamis_builder_options *o,
                          size_t n)
 {
-    struct tamis_diag diag;
     const char *path = path_of(name);
-    unlink(path);
-    BUILDER b = builder_made(o);
-    OK(tamis_builder_add_hashes(b, domain.tag, keys, n));
-    if (tamis_builder_finish_file(b, path, &diag) != 0)
-        fail_msg("%s", diag.what);
+    build_as(path, keys, n, o);
     return path;
 }
 
@@ -132,23 +127,6 @@ TEST(what_it_refuses)
     OK(tamis_builder_finish_file(b, path, NULL));
     tamis_builder_free(b);
     IS(commit_of(path).stages[0].layout, LAYOUT_SPLIT_BLOCKS);
-}
-
-/* The size is what the plan says, within a hundredth, and close to the bound. */
-TEST(sizes_are_as_planned)
-{
-    static const double errors[] = {0.01, 0.001};
-    for (size_t i = 0; i < 2; i++) {
-        struct tamis_builder_options o = options(errors[i]);
-        struct tamis_plan plan;
-        FILTER f = open_filter(built("sized", &o, MAX_KEYS));
-        struct tamis_filter_info info = filter_info(f);
-        OK(tamis_plan_ribbon(MAX_KEYS, errors[i], &plan));
-        double ratio = (double)info.file_bytes / (double)plan.file_bytes;
-        assert_true(ratio > 0.97 && ratio < 1.03);
-        assert_true(info.expected_error > 0.97 * errors[i] &&
-                    info.expected_error < 1.01 * errors[i]);
-    }
     struct tamis_plan plan;
     IS(tamis_plan_ribbon(1, 0.6, &plan), TAMIS_ERR_RANGE);
     IS(tamis_plan_ribbon(1, 1e-9, &plan), TAMIS_ERR_RANGE);

@@ -15,7 +15,6 @@ static const char *whole;
  */
 static int set_up(void **state)
 {
-    struct tamis_builder *b;
     if (test_dir_create(state))
         return -1;
     tamis_domain_init(&domain, 1, 5);
@@ -23,14 +22,8 @@ static int set_up(void **state)
     random_hashes(others, N_OTHERS);
     for (size_t i = 0; i < N / 2; i++)
         keys[i] >>= 4;
-    struct tamis_builder_options o = {
-        .size = sizeof o, .domain = &domain, .error = 0.01, .kind = TAMIS_RIBBON};
     whole = strdup(path_of("whole"));
-    if (tamis_builder_create(&o, &b, NULL) ||
-        tamis_builder_add_hashes(b, domain.tag, keys, N) ||
-        tamis_builder_finish_file(b, whole, NULL))
-        return -1;
-    tamis_builder_free(b);
+    BUILD(whole, keys, N, .domain = &domain, .error = 0.01, .kind = TAMIS_RIBBON);
     return commit_of(whole).n_stages > 2 ? 0 : -1;
 }
 
@@ -67,11 +60,6 @@ static void ask_all(struct tamis_filter *f, const uint8_t *file, const struct co
     IS(n_absent, 0);
 }
 
-static struct tamis_filter *open_checking(const char *path, enum tamis_check check)
-{
-    return OPEN_AS(path, .check = check);
-}
-
 /* Each page of each stage of ribbon, by a bit, by zeros and by ones. */
 TEST(a_bad_page_is_damaged)
 {
@@ -92,7 +80,7 @@ TEST(a_bad_page_is_damaged)
             file_copy(whole, path);
             file_poke(path, at, bytes, sizeof bytes);
             for (size_t m = 0; m < 2; m++) {
-                FILTER f = open_checking(path, modes[m]);
+                FILTER f = OPEN_AS(path, .check = modes[m]);
                 ask_all(f, file, &c, s, page, keys, m ? 2000 : N);
                 ask_all(f, file, &c, s, page, others, m ? 1000 : N_OTHERS);
                 ask_all(f, file, &c, s, page, others, 100);
@@ -123,7 +111,7 @@ TEST_WITH_GUARD(a_lost_page_is_not_believed)
     for (unsigned few = 0; few < 2; few++) {
         const char *path = path_of("cut");
         file_copy(whole, path);
-        FILTER f = open_checking(path, TAMIS_CHECK_FULL);
+        FILTER f = OPEN_AS(path, .check = TAMIS_CHECK_FULL);
         ask_all(f, file, &c, MAX_STAGES, 0, others, N_OTHERS);
         cut(path, c.stages[0].offset + PAGE_BYTES);
         /* In calls of each size; single probes last, when all pages are lost. */
@@ -135,7 +123,7 @@ TEST_WITH_GUARD(a_lost_page_is_not_believed)
         IS(count_absent(f, keys, N), 0);
         tamis_filter_close(f);
         file_copy(whole, path);
-        f = open_checking(path, TAMIS_CHECK_FULL);
+        f = OPEN_AS(path, .check = TAMIS_CHECK_FULL);
         ask_all(f, file, &c, MAX_STAGES, 0, others, N_OTHERS);
         cut(path, c.stages[0].offset + PAGE_BYTES);
         IS(count_absent(f, keys, N), 0);
@@ -150,7 +138,7 @@ TEST_WITH_GUARD(one_lost_page_bumps_no_key)
     size_t n_bytes;
     FREED uint8_t *file = file_read(whole, &n_bytes);
     for (uint32_t stage = 0; stage + 1 < c.n_stages; stage++) {
-        FILTER f = open_checking(whole, TAMIS_CHECK_FULL);
+        FILTER f = OPEN_AS(whole, .check = TAMIS_CHECK_FULL);
         struct view *v = atomic_load(&f->view);
         ask_all(f, file, &c, MAX_STAGES, 0, keys, N);
         assert_true(lost_replace((uintptr_t)v->stages[stage].bits));

@@ -34,6 +34,13 @@ TEST_OF_SCENES(the_copy_of_a_quiet_store_is_the_same)
           "use s; fails EXISTS backup b; fails ENOENT backup none/b; use b; stays");
 }
 
+static const char *file_in(const char *store, const char *original)
+{
+    static char path[1200];
+    snprintf(path, sizeof path, "%s/filters%s", path_of(store), strrchr(original, '/'));
+    return path;
+}
+
 /* Bytes that a writer will map have their space in the copy, even zeros (R1). */
 TEST_IN_DIR(growing_filters_have_their_space)
 {
@@ -42,7 +49,7 @@ TEST_IN_DIR(growing_filters_have_their_space)
     STORE s = store_new("s");
     EDIT(s, tamis_edit_put_growing(edit, "g", 1, &growth, NULL, NULL));
     grow_keys(s, "g", 0, 10, 1);
-    backup(s, "b");
+    backup(s);
     const char *copy = file_in("b", file_of(s, "s", "g"));
     struct commit c = commit_of(copy);
     uint64_t used = 3 * PAGE_BYTES;
@@ -64,7 +71,7 @@ TEST_IN_DIR(holes_stay_holes)
     build_file(path, &d, NULL, NULL, NULL);
     open_a_hole(path);
     OK(attach_code(s, "h", path, NULL, NULL));
-    backup(s, "b");
+    backup(s);
     struct stat st = stat_of(file_in("b", file_of(s, "s", "h")));
     assert_true((uint64_t)st.st_size > (uint64_t)st.st_blocks * 512 + HOLE);
     STORE copy = store_open("b");
@@ -165,89 +172,6 @@ TEST_OF_SCENES(a_feature_of_the_store_is_not_copied_by_halves)
         }
         steps("fails VERSION backup b; told feature; gone =b");
     }
-}
-
-/* ---- failures ---- */
-
-static ino_t synced[100];
-static size_t n_synced;
-
-static int noting_fsync(int fd)
-{
-    struct stat st;
-    OK(fstat(fd, &st));
-    assert_true(n_synced < 100);
-    synced[n_synced++] = st.st_ino;
-    return 0;
-}
-
-static int is_synced(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    if (strstr(path, "catalog.lmdb"))
-        return 0; /* LMDB does that itself */
-    for (size_t i = 0; i < n_synced; i++)
-        if (synced[i] == st->st_ino)
-            return 0;
-    fail_msg("%s has its name, and was not synced", path);
-    return 1;
-}
-
-static int checking_rename(int from_dir, const char *from, int to_dir, const char *to,
-                           unsigned flags)
-{
-    if (strcmp(to, "b") == 0)
-        OK(nftw(path_of(from), is_synced, 16, FTW_PHYS));
-    int rc = calls_before.renameat2(from_dir, from, to_dir, to, flags);
-    n_synced = strcmp(to, "b") == 0 ? 0 : n_synced;
-    return rc;
-}
-
-TEST_IN_DIR(all_is_synced_before_it_has_its_name)
-{
-    STORE s = store_agw_bare("s");
-    calls_before = io_calls;
-    io_calls.fsync = noting_fsync;
-    io_calls.renameat2 = checking_rename;
-    backup(s, "b");
-    io_calls = calls_before;
-    struct stat st = stat_of(test_dir);
-    assert_true(n_synced == 1 && synced[0] == st.st_ino); /* and the name, at last */
-}
-
-static size_t names_in_test_dir(void)
-{
-    return count_files(test_dir);
-}
-
-TEST_IN_DIR_WITH_FAULTS(a_backup_that_fails_leaves_nothing)
-{
-    static const int errors[] = {ENOSPC, EIO};
-    fail_never();
-    STORE s = store_agw_bare("s");
-    uint64_t before = tree_of("s");
-    size_t n_failed = 0, n_names = names_in_test_dir();
-    for (enum call call = CALL_PWRITE; call < N_CALLS; call++) {
-        for (unsigned long nth = 1;; nth++) {
-            struct tamis_diag diag = {0};
-            fail_once(call, nth, errors[nth % 2]);
-            int rc = backup_code(s, "b", &diag);
-            bool reached = faults[call].n >= nth;
-            fail_never();
-            if (!reached) {
-                OK(rc);
-                remove_tree("b");
-                break;
-            }
-            assert_int_not_equal(rc, 0);
-            assert_true(diag.what[0] != 0);
-            assert_null(strstr(diag.file, ".tmp")); /* the caller's name instead */
-            IS(names_in_test_dir(), n_names);
-            n_failed++;
-        }
-    }
-    assert_true(tree_of("s") == before);
-    assert_true(n_failed > 15);
-    backup(s, "b"); /* and the next one succeeds */
 }
 
 RUN_TESTS(NULL, NULL)

@@ -1,27 +1,10 @@
 /* Backup of many segments: descriptors and memory. And of a catalog that changes while
  * the backup looks: which file and which record belong together. */
-#include "tests/support/repair_support.h"
-#include "tests/support/still_disk.h"
+#include "tests/unit/store_backup/backup_support.h"
 
 #include <dlfcn.h>
 #include <linux/openat2.h>
 #include <malloc.h>
-
-static struct tamis_backup_report backed_up;
-
-static int backup_code(struct tamis_store *s, tamis_repair_fn *fn)
-{
-    struct tamis_diag diag = {0};
-    seen.n = 0;
-    int rc = tamis_store_backup(
-        s, path_of("b"),
-        &(struct tamis_backup_options){
-            .size = sizeof(struct tamis_backup_options), .found = fn, .ctx = NULL},
-        &backed_up, &diag);
-    if (rc)
-        print_message("%s: %s\n", diag.file, diag.what);
-    return rc;
-}
 
 /* ---- when a filter is opened ---- */
 
@@ -162,7 +145,7 @@ TEST(a_file_that_cannot_be_opened)
     for (size_t i = 0; i < 2; i++) {
         at_open.name = strrchr(file_of(s, "s", names[i]), '/') + 1;
         at_open.error = i ? EIO : EACCES;
-        OK(backup_code(s, see));
+        backup(s);
         at_open.name = NULL;
         IS(backed_up.n_left, 2);
         SAW("noted m filters/");
@@ -243,7 +226,7 @@ TEST_WITH(interruptions_on, faults_off, a_record_that_changes_its_digest)
     changing = store_new("s");
     put_bound(changing, "a", 0, 10, "A", 1);
     at_read = change_digest;
-    OK(backup_code(changing, see));
+    backup(changing);
     assert_null(at_read);
     SAW("not the filter that the catalog means");
     IS(backed_up.n_left, 1);
@@ -279,7 +262,7 @@ TEST(two_records_of_one_file)
     grow_keys(s, "g", 100, 10, 1);
     OK(catalog_write(s->catalog, NULL, second_record, sealed, NULL, NULL));
     OK(catalog_write(s->catalog, NULL, second_record, growing, NULL, NULL));
-    OK(backup_code(s, see));
+    backup(s);
     IS(backed_up.n_segments, 4);
     IS(backed_up.n_left, 1);
     IS(seen.n, 1);
@@ -319,7 +302,7 @@ TEST(edits_that_nobody_can_hold_off)
     changing->catalog->read_only = true;
     n_drops = 0;
     at_open.act = drop_last;
-    OK(backup_code(changing, see));
+    backup(changing);
     IS(n_drops, 2);
     IS(backed_up.n_left + seen.n, 0);
     IS(backed_up.n_segments, 1);

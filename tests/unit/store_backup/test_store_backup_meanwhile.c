@@ -73,7 +73,7 @@ TEST_WITH(interruptions_on, faults_off, commits_between_the_reads)
         grow_keys(s, "g", 0, 10, 10);
         OK(tamis_store_writer(s, "g", 1, NULL, &writing, NULL));
         *(after ? &after_bits : &before_bits) = growth ? add_many : add_and_commit;
-        backup(s, "b");
+        backup(s);
         assert_null(after_bits);
         assert_null(before_bits);
         IS(backed_up.n_damaged + backed_up.n_left, 0);
@@ -98,7 +98,7 @@ TEST_WITH(interruptions_on, faults_off, a_segment_dropped_between_the_reads)
     put_growing(dropping, "h");
     grow_keys(dropping, "h", 0, 90, 10);
     before_bits = drop_the_other;
-    backup(dropping, "b");
+    backup(dropping);
     assert_null(before_bits);
     IS(backed_up.n_left, 0);
     IS(backed_up.n_files, 2);
@@ -144,7 +144,7 @@ TEST_WITH(interruptions_on, faults_off, a_page_condemned_between_the_reads)
     grow_keys(s, "g", 0, 90, 10);
     condemned_file = file_of(s, "s", "g");
     before_bits = condemn_half;
-    backup(s, "b");
+    backup(s);
     assert_null(before_bits);
     IS(backed_up.n_damaged, 1);
     struct tamis_store *b = store_open("b");
@@ -218,7 +218,7 @@ TEST(while_all_goes_on)
     uint64_t last = 0;
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t before = x.acknowledged;
-        backup(x.store, "b");
+        backup(x.store);
         if (backed_up.n_left + backed_up.n_damaged) {
             show_seen();
             fail_msg("%llu left out, %llu damaged",

@@ -219,19 +219,10 @@ static int in_two_namespaces(void *ctx)
     return 0;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NO_DLMOPEN 1 /* a sanitizer's runtime cannot be there twice */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NO_DLMOPEN 1
-#endif
-#endif
-
 TEST_IN_DIR(so_it_is_in_a_namespace_of_its_own)
 {
-#ifdef NO_DLMOPEN
-    skip();
-#endif
+    if (SANITIZED)
+        skip(); /* a sanitizer's runtime cannot be there twice */
     tamis_store_close(store_new("s"));
     in_child(in_two_namespaces, NULL);
 }

@@ -142,27 +142,32 @@ TEST(a_child_keeps_no_lock_file_in_use)
     close(stays[1]);
 }
 
-/* The parent lives, and opens again. */
-TEST(a_store_is_opened_again_while_a_child_lives)
+/* The parent lives, and opens or repairs the store that it has closed. */
+TEST(a_store_goes_on_while_a_child_lives)
 {
     char c;
-    struct tamis_store *s = store_new("again");
-    OK(pipe(stays));
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
+    for (int lost = 0; lost < 2; lost++) {
+        struct tamis_store *s = store_new("again");
+        put_segment(s, "a", 0, 10);
+        OK(pipe(stays));
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            close(stays[1]);
+            while (read(stays[0], &c, 1) < 0)
+                ;
+            _exit(0);
+        }
+        tamis_store_close(s);
+        OK(unlink(path_of(lost ? "again/catalog.lmdb" : "again/catalog.lmdb-lock")));
+        if (lost)
+            OK(tamis_store_repair(path_of("again"), NULL, NULL, NULL));
+        tamis_store_close(store_open("again"));
+        close(stays[0]);
         close(stays[1]);
-        while (read(stays[0], &c, 1) < 0)
-            ;
-        _exit(0);
+        IS(waitpid(child, NULL, 0), child);
+        remove_tree("again");
     }
-    tamis_store_close(s);
-    OK(unlink(path_of("again/catalog.lmdb-lock")));
-    s = store_open("again");
-    tamis_store_close(s);
-    close(stays[0]);
-    close(stays[1]);
-    IS(waitpid(child, NULL, 0), child);
 }
 
 /* ---- a fork after any instruction of another thread ---- */

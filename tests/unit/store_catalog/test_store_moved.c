@@ -1,39 +1,23 @@
 /* A copy takes the name of a growing filter's file in a store, or of one filter among
  * many (SPEC.md 13.5): all ways to ask notice it. test_moved.c has the filter alone. */
-#include "tests/support/store_support.h"
-
+#include "tests/support/shop/ways.h"
 #include "tests/support/moved_support.h"
 
 /* Segment `at` of a snapshot; the others lack the keys for certain. */
 static void snapshot_must_say(struct tamis_snapshot *s, size_t at, uint64_t tag,
                               enum tamis_reason want)
 {
-    bool absent = want == TAMIS_NO_REASON;
-    size_t n = tamis_snapshot_n_segments(s), n_candidates;
     struct tamis_key k[2] = {tamis_key_of_hash(tag, keys[BEFORE]),
                              tamis_key_of_hash(tag, keys[BEFORE + 1])};
-    struct tamis_target targets[16], *t = &targets[at];
-    uint64_t bits[1], rows[2];
-    uint8_t reasons[16];
-    enum tamis_reason why;
+    size_t n = tamis_snapshot_n_segments(s);
+    struct tamis_target targets[16];
+    uint8_t why[2 * 16];
     for (size_t i = 0; i < n; i++)
         targets[i] = tamis_snapshot_target(s, i);
-    IS(tamis_snapshot_probe(s, t, &k[0], &why), absent);
-    IS(why, want);
-    IS(tamis_snapshot_probe_batch(s, t, tag, keys + BEFORE, 50, bits, &why),
-       absent ? 50 : 0);
-    IS(why, want);
-    IS(tamis_snapshot_probe_all(s, &k[0], bits, reasons), absent);
-    IS(reasons[at], want);
-    IS(tamis_snapshot_probe_list(s, targets, n, &k[0], bits, reasons), absent);
-    IS(reasons[at], want);
-    IS(tamis_snapshot_candidates(s, &k[0], NULL, 0, &n_candidates), absent);
-    IS(n_candidates, !absent);
-    for (int list = 0; list < 2; list++) {
-        IS(tamis_snapshot_probe_keys(s, list ? targets : NULL, n, k, 2, rows),
-           absent ? 2 : 0);
-        IS(rows[0] >> at & 1, absent);
-        IS(rows[1] >> at & 1, absent);
+    for (int listed = 0; listed < 2; listed++) {
+        ask_every_way(s, listed ? targets : NULL, n, k, 2, why);
+        for (size_t i = 0; i < 2 * n; i++)
+            IS(why[i], i % n == at ? want : ABSENT_HERE);
     }
 }
 

@@ -106,24 +106,4 @@ TEST_IN_DIR(truncated_catalogs_are_refused)
     assert_true(n_good >= 1 && n_good < 10);
 }
 
-/* The size of a good file must never be taken for damage. */
-TEST_IN_DIR(opens_after_every_kind_of_commit)
-{
-    char name[8];
-    STORE s = store_new("s");
-    for (int round = 0; round < 150; round++) {
-        struct tamis_edit *e = edit_new(s);
-        for (int i = 0; i < 60; i++) {
-            snprintf(name, sizeof name, "%d", (int)random_below(120));
-            if (random_below(2))
-                tamis_edit_put_bare(e, name, strlen(name), NULL, NULL);
-            else
-                tamis_edit_drop(e, name, strlen(name), NULL);
-        }
-        OK(tamis_edit_commit(e, NULL));
-        tamis_store_close(s);
-        s = store_open("s");
-    }
-}
-
 RUN_TESTS(NULL, NULL)

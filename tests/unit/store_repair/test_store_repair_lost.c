@@ -179,25 +179,4 @@ TEST_IN_DIR(nor_is_one_made_beside_it)
     OK(tamis_store_create(path_of("s"), NULL, NULL));
 }
 
-/* A child that lives on does not keep a store locked that its parent has closed. */
-TEST_IN_DIR(a_forked_child_keeps_nobody_waiting)
-{
-    int go[2];
-    char byte = 0;
-    struct tamis_store *s = store_agw("s");
-    OK(pipe(go));
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        close(go[1]);
-        _exit(read(go[0], &byte, 1) < 0);
-    }
-    close(go[0]);
-    tamis_store_close(s);
-    OK(unlink(path_of("s/catalog.lmdb")));
-    repair("s");
-    close(go[1]);
-    IS(waitpid(child, NULL, 0), child);
-}
-
 RUN_TESTS(NULL, NULL)

@@ -1,7 +1,7 @@
 /* Few keys on few segments: every number of both, against the careful probe of each
  * pair. Before anything was opened, when every segment is ready, and after pages have
  * rotted; with key ranges, several lanes, segments that never are ready, targets that
- * something speaks against, keys of another domain; what is counted, too. */
+ * something speaks against, keys of another domain. */
 #include "tests/unit/store_snapshot/many_support.h"
 #include "tests/support/shop/ways.h"
 
@@ -81,7 +81,6 @@ struct questions {
     struct tamis_target targets[MOST];
     struct tamis_key keys[MOST_KEYS];
     size_t n, n_keys;
-    uint8_t want[MOST_KEYS * MOST]; /* n a key */
 };
 
 static struct tamis_target some_target(const struct questions *q, size_t i)
@@ -123,78 +122,12 @@ static void some_questions(struct questions *q, size_t n, size_t n_keys)
     }
 }
 
-/* ---- counts ---- */
-
-struct sums {
-    struct tamis_stats all;
-    struct tamis_stats each[N_SEGMENTS];
-};
-
-static void sums_of(struct tamis_snapshot *s, struct sums *out)
-{
-    OK(tamis_snapshot_stats(s, &out->all));
-    for (size_t i = 0; i < s->n; i++) {
-        struct tamis_segment_stats one;
-        OK(tamis_snapshot_segment_stats(s, i, &one));
-        out->each[i] = one.counts;
-    }
-}
-
-static void expect_one(struct sums *x, const struct questions *q, size_t k, size_t i)
-{
-    const struct tamis_target *t = &q->targets[i];
-    struct tamis_stats *each =
-        target_here(q->snapshot, t) ? &x->each[t->slot - 1] : NULL;
-    uint8_t why = q->want[k * q->n + i];
-    bool absent = why == ABSENT_HERE;
-    bool by_range =
-        absent && outside_range(q->snapshot->entries[t->slot - 1], &q->keys[k]);
-    x->all.n_absent += absent;
-    x->all.n_excluded += by_range;
-    x->all.n_maybe[why] += !absent;
-    if (each) {
-        each->n_absent += absent && !by_range;
-        each->n_maybe[why] += !absent;
-    }
-}
-
-static void same_counts(const struct tamis_stats *got, const struct tamis_stats *want)
-{
-    IS(got->n_absent, want->n_absent);
-    IS(got->n_excluded, want->n_excluded);
-    assert_memory_equal(got->n_maybe, want->n_maybe, sizeof got->n_maybe);
-}
-
-/* All keys of the targets once, and then the first one. */
-static void check_counts(const struct questions *q, const struct tamis_target *targets)
-{
-    static struct sums want, got;
-    struct tamis_snapshot *s = q->snapshot;
-    sums_of(s, &want);
-    OK(tamis_snapshot_count(s, 1));
-    tamis_snapshot_probe_keys(s, targets, q->n, q->keys, q->n_keys, NULL);
-    if (targets)
-        tamis_snapshot_probe_list(s, targets, q->n, q->keys, NULL, NULL);
-    else
-        tamis_snapshot_probe_all(s, q->keys, NULL, NULL);
-    OK(tamis_snapshot_count(s, 0));
-    for (size_t k = 0; k <= q->n_keys; k++)
-        for (size_t i = 0; i < q->n; i++)
-            expect_one(&want, q, k % q->n_keys, i);
-    sums_of(s, &got);
-    same_counts(&got.all, &want.all);
-    for (size_t i = 0; i < s->n; i++)
-        same_counts(&got.each[i], &want.each[i]);
-}
-
 static void check(struct questions *q, bool all)
 {
     const struct tamis_target *targets = all ? NULL : q->targets;
     for (size_t i = 0; all && i < q->n; i++)
         q->targets[i] = tamis_snapshot_target(q->snapshot, i);
-    ask_every_way(q->snapshot, targets, q->n, q->keys, q->n_keys, q->want);
-    if (random_below(3) == 0)
-        check_counts(q, targets);
+    ask_every_way(q->snapshot, targets, q->n, q->keys, q->n_keys, NULL);
 }
 
 static void each_number(struct questions *q)
@@ -314,17 +247,12 @@ static void unconfirmed(const enum segment_kind *kinds, size_t n_kinds)
     struct tamis_snapshot *snap = snapshot_of(s);
     check_all(snap);
     snap->complete = false;
-    uint64_t absent[MOST_KEYS], n = 99;
-    uint8_t reasons[5];
     struct tamis_domain d = tamis_snapshot_domain(snap);
     struct tamis_key key = key_at(&d, UNIVERSE - 1);
-    IS(tamis_snapshot_probe_all(snap, &key, absent, reasons), TAMIS_MAYBE);
-    IS(absent[0], 0);
-    IS(reasons[0], TAMIS_MISMATCH);
-    IS(tamis_snapshot_candidates(snap, &key, NULL, 0, &n), TAMIS_MAYBE);
-    IS(n, 5);
-    IS(tamis_snapshot_probe_keys(snap, NULL, 0, &key, 1, absent), 0);
-    IS(absent[0], 0);
+    uint8_t why[5];
+    ask_every_way(snap, NULL, 5, &key, 1, why);
+    for (size_t i = 0; i < 5; i++)
+        IS(why[i], TAMIS_MISMATCH);
     snap->complete = true;
     tamis_snapshot_release(snap);
     store_end(s);

@@ -112,8 +112,7 @@ static int takes_that_much_stack(void *ctx)
 /* Before the segment's first use. */
 TEST(test_stack)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                   \
-    !defined(__OPTIMIZE__)
+#if SANITIZED || !defined(__OPTIMIZE__)
     skip(); /* frames are larger */
 #endif
     in_child(takes_that_much_stack, NULL);

@@ -125,50 +125,6 @@ TEST_IN_DIR(tells_how_far_it_is)
     assert_true(h.n == 2 && r.n_open == 3 && r.warm_bytes == 2 * mapped());
 }
 
-/* ---- at the same time ---- */
-
-struct preparer {
-    struct tamis_store *store;
-    struct tamis_key in;
-    atomic_bool stop;
-    atomic_size_t n;
-};
-
-static void *prepare_on(void *ctx)
-{
-    struct preparer *p = ctx;
-    struct tamis_prepare_options opt = {
-        .size = sizeof opt, .warm = 1, .lock_bytes = 2 * mapped()};
-    while (!atomic_load(&p->stop)) {
-        struct tamis_prepare_report r;
-        struct tamis_snapshot *snap = snapshot_of(p->store);
-        OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-        IS(r.n_open + r.n_failed, tamis_snapshot_n_segments(snap));
-        assert_true(r.locked_bytes <= opt.lock_bytes && r.n_unread == 0);
-        struct tamis_target t = found_in(snap, "c");
-        IS(tamis_snapshot_probe(snap, &t, &p->in, NULL), TAMIS_MAYBE);
-        tamis_snapshot_release(snap);
-        atomic_fetch_add(&p->n, 1);
-    }
-    return NULL;
-}
-
-TEST_IN_DIR(threads_prepare_while_segments_come_and_go)
-{
-    pthread_t thread[2];
-    STORE s = three();
-    struct preparer p = {.store = s, .in = key_in(s, 25)};
-    for (int i = 0; i < 2; i++)
-        OK(pthread_create(&thread[i], NULL, prepare_on, &p));
-    for (unsigned i = 0; i < 50 || atomic_load(&p.n) < 100; i++) {
-        put_ranked(s, "new", 0);
-        drop_segment(s, "new");
-    }
-    p.stop = true;
-    for (int i = 0; i < 2; i++)
-        pthread_join(thread[i], NULL);
-}
-
 int main(void)
 {
     page = (size_t)sysconf(_SC_PAGESIZE);

@@ -245,30 +245,6 @@ TEST_IN_DIR(the_limit_is_told_not_an_error)
         in_child(prepare_limited, &cases[i]);
 }
 
-TEST_IN_DIR(filters_of_the_callers)
-{
-    struct tamis_prepare_report r;
-    struct tamis_domain d;
-    struct tamis_filter *f[2];
-    struct tamis_snapshot *snap;
-    struct tamis_prepare_options opt = {
-        .size = sizeof opt, .warm = 1, .lock_bytes = mapped()};
-    OK(tamis_domain_init(&d, 1, 5));
-    build_file(path_of("one"), &d, "one", NULL, NULL);
-    build_file(path_of("two"), &d, "two", NULL, NULL);
-    f[0] = open_filter(path_of("one"));
-    f[1] = open_filter(path_of("two"));
-    OK(tamis_snapshot_from_filters(f, 2, &snap));
-    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
-    assert_true(r.n_open == 2 && r.warm_bytes == 2 * mapped());
-    IS(r.locked_bytes, mapped());
-    IS(locked_of(snap, 0), FILTER_BYTES);
-    IS(locked_of(snap, 1), 0);
-    tamis_snapshot_release(snap);
-    tamis_filter_close(f[0]);
-    tamis_filter_close(f[1]);
-}
-
 int main(void)
 {
     page = (size_t)sysconf(_SC_PAGESIZE);

@@ -62,67 +62,66 @@ TEST_OF_SCENES(find_compares_bindings)
          "find bare binding=; why bare 5000 NO_FILTER; fails NO_SEGMENT filter bare");
 }
 
-TEST_IN_DIR(lists_and_batches)
-{
-    uint64_t absent[2], hashes[70];
-    uint8_t reasons[5];
-    enum tamis_reason why;
-    STORE s = store_new("s");
-    put_segment(s, "a", 0, 10);
-    put_segment(s, "b", 10, 10);
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_target t[4] = {{0}};
-    tamis_snapshot_find(snap, "a", 1, NULL, 0, 0, &t[0]);
-    tamis_snapshot_find(snap, "b", 1, NULL, 0, 0, &t[1]);
-    tamis_snapshot_find(snap, "c", 1, NULL, 0, 0, &t[2]);
-    struct tamis_key in = key_in(s, 13), out = key_in(s, 99);
-    memset(absent, 0xff, sizeof absent);
-    IS(tamis_snapshot_probe_list(snap, t, 4, &in, absent, reasons), TAMIS_MAYBE);
-    IS(absent[0], 1);
-    assert_true(reasons[0] == ABSENT_HERE && reasons[1] == TAMIS_HIT);
-    assert_true(reasons[2] == TAMIS_UNKNOWN_SEGMENT && reasons[3] == reasons[2]);
-    IS(tamis_snapshot_probe_list(snap, t, 2, &out, NULL, NULL), TAMIS_ABSENT);
-    IS(tamis_snapshot_probe_list(snap, t, 3, &out, absent, NULL), TAMIS_MAYBE);
-    IS(absent[0], 3);
-    IS(tamis_snapshot_probe_list(snap, t, 0, &out, NULL, NULL), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe_all(snap, &out, absent, reasons), TAMIS_ABSENT);
-    IS(tamis_snapshot_probe_all(snap, &in, absent, reasons), TAMIS_MAYBE);
-    for (uint64_t i = 0; i < 70; i++)
-        hashes[i] = key_in(s, i).hash;
-    memset(absent, 0xff, sizeof absent);
-    IS(tamis_snapshot_probe_batch(snap, &t[1], in.tag, hashes, 70, absent, &why), 60);
-    assert_true(absent[0] == ~(UINT64_C(0x3ff) << 10) && absent[1] == 0x3f);
-    IS(tamis_snapshot_probe_batch(snap, &t[1], in.tag + 1, hashes, 70, absent, &why),
-       0);
-    assert_true(absent[0] == 0 && absent[1] == 0 && why == TAMIS_MISMATCH);
-}
-
 TEST_IN_DIR(nothing_is_maybe)
 {
-    struct tamis_target t = {0};
-    struct tamis_key key = {0};
+    struct tamis_target none = {0};
+    struct tamis_key no_key = {0};
     enum tamis_reason why;
+    uint32_t segment = 99;
+    uint64_t absent = 99;
+    uint8_t reason = 99;
+    size_t n = 99;
     STORE s = store_new("s");
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_key good = key_in(s, 1);
-    IS(tamis_snapshot_probe_all(snap, &good, NULL, NULL), TAMIS_MAYBE);
-    tamis_snapshot_release(snap);
-    put_segment(s, "a", 0, 0);
-    snap = snapshot_of(s);
-    IS(tamis_snapshot_probe(NULL, &t, &good, &why), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe(snap, NULL, &good, &why), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe(snap, &t, NULL, &why), TAMIS_MAYBE);
-    t = tamis_snapshot_target(snap, 0);
-    IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
+    struct tamis_key key = key_in(s, 500);
+    {
+        SNAPSHOT empty = snapshot_of(s);
+        IS(tamis_snapshot_probe_all(empty, &key, NULL, NULL), TAMIS_MAYBE);
+    }
+    put_segment(s, "a", 0, 10);
+    SNAPSHOT snap = snapshot_of(s);
+    struct tamis_target t = tamis_snapshot_target(snap, 0);
+    IS(tamis_snapshot_probe(NULL, &none, &key, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(snap, NULL, &key, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(snap, &none, NULL, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(snap, &t, &no_key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_MISMATCH);
     t.slot = 2;
-    IS(tamis_snapshot_probe(snap, &t, &good, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_UNKNOWN_SEGMENT);
     t = (struct tamis_target){.slot = 1, .refusal = 12345};
-    IS(tamis_snapshot_probe(snap, &t, &good, &why), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe_all(NULL, &good, NULL, NULL), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe_list(snap, NULL, 3, &good, NULL, NULL), TAMIS_MAYBE);
-    tamis_snapshot_release(snap);
+    IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
+    t = tamis_snapshot_target(snap, 0);
+    IS(tamis_snapshot_probe_all(NULL, &key, NULL, NULL), TAMIS_MAYBE);
+    IS(tamis_snapshot_candidates(NULL, &key, &segment, 1, &n), TAMIS_MAYBE);
+    IS(n, 0);
+    IS(tamis_snapshot_candidates(snap, NULL, &segment, 1, &n), TAMIS_MAYBE);
+    assert_true(n == 1 && segment == 0);
+    IS(tamis_snapshot_candidates(snap, &key, NULL, 5, NULL), TAMIS_ABSENT);
+    const struct {
+        struct tamis_snapshot *snap;
+        const struct tamis_target *t;
+        const struct tamis_key *key;
+        enum tamis_reason why;
+    } rows[] = {{NULL, &t, &key, TAMIS_UNKNOWN_SEGMENT},
+                {snap, &t, NULL, TAMIS_MISMATCH},
+                {snap, NULL, &key, TAMIS_UNREADABLE}};
+    for (size_t i = 0; i < N_OF(rows); i++) {
+        absent = 99;
+        IS(tamis_snapshot_probe_list(rows[i].snap, rows[i].t, 1, rows[i].key, &absent,
+                                     &reason),
+           TAMIS_MAYBE);
+        assert_true(absent == 0 && reason == rows[i].why);
+        absent = 99;
+        if (rows[i].t)
+            IS(tamis_snapshot_probe_keys(rows[i].snap, &t, 1, rows[i].key, 1, &absent),
+               0);
+        assert_true(absent == (rows[i].t ? 0 : 99));
+    }
+    IS(tamis_snapshot_probe_list(snap, NULL, 3, &key, NULL, NULL), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe_keys(snap, &t, 0, &key, 1, &absent), 0);
+    IS(tamis_snapshot_probe_keys(snap, &t, 1, &key, 0, NULL), 0);
+    IS(tamis_snapshot_probe_keys(snap, &t, 1, &key, 1, &absent), 1);
+    IS(absent, 1);
     tamis_snapshot_release(NULL);
 }
 
@@ -214,59 +213,6 @@ TEST_IN_DIR(snapshots_of_filters)
     tamis_filter_close(f[2]);
     OK(tamis_snapshot_from_filters(NULL, 0, &snap));
     IS(tamis_snapshot_probe_all(snap, &out, NULL, NULL), TAMIS_MAYBE);
-}
-
-struct asker {
-    struct tamis_store *store;
-    atomic_bool *stop;
-    atomic_size_t n_asked;
-};
-
-/* "keep" stays, "swap" is replaced all the time, always with keys 0 .. 9. */
-static void *ask_on(void *arg)
-{
-    struct asker *a = arg;
-    struct tamis_domain d = tamis_store_domain(a->store);
-    struct tamis_key in = tamis_key_of(&d, "key00000005", 11);
-    struct tamis_key out = tamis_key_of(&d, "nothing", 7);
-    while (!*a->stop) {
-        struct tamis_snapshot *snap = snapshot_of(a->store);
-        struct tamis_target t = found_in(snap, "swap");
-        IS(tamis_snapshot_probe(snap, &t, &in, NULL), TAMIS_MAYBE);
-        OK(tamis_snapshot_find(snap, "keep", 4, NULL, 0, 0, &t));
-        IS(tamis_snapshot_probe(snap, &t, &out, NULL), TAMIS_ABSENT);
-        tamis_snapshot_release(snap);
-        atomic_fetch_add(&a->n_asked, 1);
-    }
-    return NULL;
-}
-
-TEST_IN_DIR(threads_ask_while_others_edit)
-{
-    pthread_t thread[3];
-    atomic_bool stop = false;
-    STORE s = store_new("s");
-    struct asker a = {.store = s, .stop = &stop};
-    put_segment(s, "keep", 0, 10);
-    put_segment(s, "swap", 0, 10);
-    OK(mdb_env_set_mapsize(s->catalog->env, 1 << 16)); /* it will have to grow */
-    for (int i = 0; i < 3; i++)
-        OK(pthread_create(&thread[i], NULL, ask_on, &a));
-    for (int i = 0; i < 100 || a.n_asked < 1000; i++) {
-        char name[32];
-        struct tamis_edit *e = edit_new(s);
-        OK(tamis_edit_drop(e, "swap", 4, NULL));
-        OK(put_keys(e, "swap", 0, 10, NULL));
-        for (int k = 0; k < 10; k++) {
-            snprintf(name, sizeof name, "bare-%d-%d", i, k);
-            OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
-        }
-        OK(tamis_edit_commit(e, NULL));
-    }
-    stop = true;
-    for (int i = 0; i < 3; i++)
-        pthread_join(thread[i], NULL);
-    IS(n_filter_files("s"), 2);
 }
 
 RUN_TESTS(NULL, NULL)

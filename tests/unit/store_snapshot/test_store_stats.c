@@ -7,8 +7,10 @@ enum { SEGMENTS = 150, KEYS = 100 };
 
 /* ---- a store of all kinds of segments ---- */
 
-/* In some rounds all are sealed, and then packed, so that packs alone are asked. */
+/* In some rounds all are sealed, and then packed, so that packs alone are asked; or so
+ * few that they are asked at once. */
 static bool all_sealed;
+static size_t n_segments = SEGMENTS;
 
 static enum segment_kind kind_of(size_t i)
 {
@@ -45,10 +47,10 @@ static struct tamis_store *store_of_all_kinds(void)
 {
     struct tamis_store *s = store_new("s");
     struct tamis_edit *e = edit_new(s);
-    for (size_t i = 0; i < SEGMENTS; i++)
+    for (size_t i = 0; i < n_segments; i++)
         put_one(s, e, i);
     OK(tamis_edit_commit(e, NULL));
-    for (size_t i = 0; i < SEGMENTS; i++)
+    for (size_t i = 0; i < n_segments; i++)
         hurt(s, name_at(i), kind_of(i));
     return s;
 }
@@ -61,7 +63,8 @@ static void some_keys(const struct tamis_domain *d, struct tamis_key *keys, size
     OK(tamis_domain_init(&other, 1, 4711));
     for (size_t i = 0; i < n; i++) {
         snprintf(text[i], sizeof text[i], "%s", key_text(random_below(300)));
-        keys[i] = tamis_key_of(i % 17 == 5 ? &other : d, text[i], strlen(text[i]));
+        bool foreign = i % 17 == 5 && n_segments == SEGMENTS;
+        keys[i] = tamis_key_of(foreign ? &other : d, text[i], strlen(text[i]));
         if (i % 5 == 0)
             keys[i].bytes = NULL;
     }
@@ -75,15 +78,18 @@ static size_t some_targets(const struct tamis_snapshot *s, struct tamis_target *
         t[n++] = tamis_snapshot_target(s, i);
         if (i % 11 == 0)
             t[n++] = tamis_snapshot_target(s, s->n - 1 - i);
-        if (i % 31 == 0) { /* another snapshot's */
+        if (i % 31 == 0 && n_segments == SEGMENTS) { /* another snapshot's */
             t[n] = tamis_snapshot_target(s, i);
             t[n++].snapshot++;
         }
-        if (i % 37 == 0 || kind_of(i) == GROWING) { /* the filter itself is behind */
+        /* The filter itself is behind. */
+        if ((i % 37 == 0 && n_segments == SEGMENTS) || kind_of(i) == GROWING) {
             t[n] = tamis_snapshot_target(s, i);
             t[n++].min_watermark = 99;
         }
     }
+    if (n_segments < SEGMENTS)
+        return n;
     t[n++] = (struct tamis_target){0};
     tamis_snapshot_find(s, "s000", 4, "x", 1, 0, &t[n++]); /* refused */
     return n;
@@ -246,10 +252,12 @@ static void ask_many_keys(struct world *w)
 {
     tamis_snapshot_probe_keys(w->snapshot, NULL, 0, w->keys, KEYS, NULL);
     tamis_snapshot_probe_keys(w->snapshot, w->list, w->n_list, w->keys, KEYS, NULL);
-    tamis_snapshot_probe_keys(w->snapshot, w->list, w->n_list, w->keys, 7, NULL);
+    for (size_t n = 1; n < 34; n += 8) {
+        tamis_snapshot_probe_keys(w->snapshot, w->list, w->n_list, w->keys, n, NULL);
+        expect(&w->x, w->snapshot, w->list, w->n_list, w->keys, n);
+    }
     expect(&w->x, w->snapshot, w->all, w->snapshot->n, w->keys, KEYS);
     expect(&w->x, w->snapshot, w->list, w->n_list, w->keys, KEYS);
-    expect(&w->x, w->snapshot, w->list, w->n_list, w->keys, 7);
     check(&w->x, w->snapshot, "many keys");
 }
 
@@ -302,6 +310,15 @@ static void each_way(bool damaged)
 TEST_IN_DIR_WITH_FAULTS(each_reason_each_way)
 {
     each_way(false);
+}
+
+TEST_IN_DIR_WITH_FAULTS(few_count_alike)
+{
+    all_sealed = true;
+    for (n_segments = 2; n_segments < 15; n_segments += 6)
+        each_way(false);
+    all_sealed = false;
+    n_segments = SEGMENTS;
 }
 
 TEST_IN_DIR_WITH_FAULTS(packs_count_alike)

@@ -82,30 +82,20 @@ TEST(test_floors_are_durable_first)
 }
 
 /* The page stays as it is, the key is not added, and nobody is told that it was. */
-static void expect_the_end(void)
+TEST(test_floors_that_cannot_be_written_or_synced)
 {
-    IS(add_more(), TAMIS_ERR_POISONED);
-    assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
-    give_calls_back();
-    IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
-    IS(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
-    all_there(path, keys, N);
-}
-
-TEST(test_floors_that_cannot_be_written)
-{
-    open_damaged();
-    fail_write = true;
-    expect_the_end();
-    fail_write = false;
-}
-
-TEST(test_floors_that_cannot_be_synced)
-{
-    open_damaged();
-    fail_sync = true;
-    expect_the_end();
+    for (int sync = 0; sync < 2; sync++) {
+        open_damaged();
+        *(sync ? &fail_sync : &fail_write) = true;
+        IS(add_more(), TAMIS_ERR_POISONED);
+        assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
+        give_calls_back();
+        IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+        IS(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
+        IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+        all_there(path, keys, N);
+        fail_write = false;
+    }
 }
 
 /* A commit that comes upon the damage, or is at work when an add does. */

@@ -142,24 +142,7 @@ TEST_WITH_FAULTS(test_as_many_stages_as_can_be)
     IS(count_absent(f, keys + 2000, 1000), 0);
 }
 
-/* ---- options and names ---- */
-
-TEST(test_unknown_hashes_are_refused)
-{
-    struct tamis_domain domain = {99, 7, hash_domain_tag(99, 7)};
-    struct tamis_writer_options wo = {.size = sizeof wo, .domain = &domain};
-    struct tamis_builder_options bo = {.size = sizeof bo, .domain = &domain};
-    struct tamis_writer *w;
-    struct tamis_builder *b;
-    for (int i = 0; i < 2; i++) {
-        IS(tamis_writer_create(path_of("f"), &wo, &w, NULL), TAMIS_ERR_RANGE);
-        IS(tamis_builder_create(&bo, &b, NULL), TAMIS_ERR_RANGE);
-        assert_null(w);
-        assert_null(b);
-        domain.hash_id = HASH_XXH3_64; /* with the other one's tag */
-    }
-    assert_false(exists(path_of("f")));
-}
+/* ---- builders ---- */
 
 /* No limit, and a spool that is never needed for it; no name for the spool's place is
  * as if none were given. */

@@ -20,37 +20,6 @@ TEST_WITH_FAULTS(test_copies_taken_while_writing)
     }
 }
 
-static int write_and_die(void *ctx)
-{
-    struct tamis_writer *w = open_writer(path_of("mortal"));
-    size_t done = tamis_writer_watermark(w);
-    add_hashes(w, keys + done, 2000);
-    if (tamis_writer_commit(w, done + 2000, NULL) != 0)
-        return 1;
-    add_hashes(w, keys + done + 2000, 500);
-    return 0; /* _exit() without close */
-}
-
-TEST(test_processes_that_die)
-{
-    const char *path = path_of("mortal");
-    struct tamis_filter_info info;
-    OK(tamis_writer_close(create_writer(path, 0.01, 2, 1000)));
-    struct tamis_filter *f = open_filter(path);
-    for (size_t i = 1; i <= 10; i++) {
-        in_child(write_and_die, NULL);
-        IS(count_absent(f, keys, 2000 * i + 500), 0);
-        OK(tamis_filter_info(f, &info));
-        IS(info.watermark, 2000 * i);
-        IS(info.clean, 0);
-    }
-    /* The recount after each death steered growth: what was added uncommitted, and
-     * added again, has not made it grow more. */
-    assert_true(info.n_stages >= 4 && info.n_stages <= 6);
-    tamis_filter_close(f);
-    expect_recovery(path, 20500, 20000);
-}
-
 /* After an unclean end the numbers leap (R7): one that a dead writer showed to readers
  * must not come again. Which ends are unclean: a clean flag of 0, a slot that is bad,
  * two that differ. */

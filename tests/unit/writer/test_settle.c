@@ -3,8 +3,6 @@
 #include "tests/support/filters.h"
 #include "tests/unit/writer/settle_support.h"
 
-#include <semaphore.h>
-
 /* ---- what is settled, and when ---- */
 
 TEST_WITH_FAULTS(test_a_commit_settles_what_was_left)
@@ -99,79 +97,6 @@ TEST_WITH_FAULTS(test_a_stage_of_many_pages)
 }
 
 /* ---- adds in flight ---- */
-
-static struct {
-    const struct kernel *kernel;
-    uint64_t held; /* the hash whose add is held up */
-    sem_t there, go;
-} gate;
-
-/* An add that has chosen its stage and has set nothing yet. */
-static uint32_t slow_block_add(uint8_t *block, uint32_t words, uint64_t h)
-{
-    if (h == gate.held) {
-        sem_post(&gate.there);
-        while (sem_wait(&gate.go) != 0)
-            ;
-    }
-    return gate.kernel->block_add(block, words, h);
-}
-
-static void *add_held(void *w)
-{
-    add_hashes(w, &gate.held, 1);
-    return NULL;
-}
-
-static void take_stripes(struct tamis_writer *w)
-{
-    for (size_t i = 0; i < N_STRIPES; i++)
-        atomic_fetch_add(&w->in_flight[i].n, 1);
-}
-
-/* One add begins in the first stage; growth leaves the stage, and commits go by. */
-static void hold_an_add(bool shared)
-{
-    struct kernel slow;
-    pthread_t thread;
-    WRITER w = fresh(200);
-    gate.kernel = w->kernel;
-    slow = *w->kernel;
-    slow.block_add = slow_block_add;
-    gate.held = random_u64();
-    sem_init(&gate.there, 0, 0);
-    sem_init(&gate.go, 0, 0);
-    w->kernel = &slow;
-    if (shared)
-        take_stripes(w);
-    OK(pthread_create(&thread, NULL, add_held, w));
-    while (sem_wait(&gate.there) != 0)
-        ;
-    if (shared)
-        take_stripes(w); /* and gives them back */
-    for (size_t i = 0; i < 1000; i += 100) {
-        add_hashes(w, keys + i, 100);
-        OK(tamis_writer_commit(w, i, NULL));
-    }
-    assert_true(atomic_load(&w->n_stages) > 2);
-    IS(commit_of(path).n_settled, 0);
-    IS(n_damaged(), 0);
-    sem_post(&gate.go);
-    OK(pthread_join(thread, NULL));
-    OK(tamis_writer_commit(w, 1000, NULL));
-    IS(commit_of(path).n_settled, atomic_load(&w->n_stages) - 1);
-    IS(n_damaged(), 0);
-    FILTER f = open_filter(path);
-    IS(why_of(f, gate.held), TAMIS_HIT);
-    IS(count_absent(f, keys, 1000), 0);
-    w->kernel = gate.kernel;
-}
-
-TEST_WITH_FAULTS(test_not_while_an_add_is_in_flight)
-{
-    hold_an_add(false);
-    hold_an_add(true); /* nor in a shared stripe */
-}
 
 /* A stripe that is never seen empty, but moves on; and a shared one, which empties.
  * Each of them is looked at, the first and the last, too. */

@@ -45,34 +45,6 @@ TEST(test_adds_are_visible_at_once)
     IS(count_absent(f, keys, 1000), 0);
 }
 
-TEST(test_readding_does_not_grow)
-{
-    WRITER w = create_writer(path_of("again"), 0.001, 2, 500);
-    size_t n = add_until(w, 0, 4);
-    struct tamis_filter_info before = writer_info(w);
-    for (int round = 0; round < 20; round++)
-        add_hashes(w, keys, n);
-    struct tamis_filter_info after = writer_info(w);
-    IS(after.n_stages, before.n_stages);
-    IS(after.keys, before.keys);
-}
-
-TEST(test_first_capacity_of_one)
-{
-    struct tamis_writer *w = create_writer(path_of("n0"), 0.01, 2, 1);
-    FILTER f = open_filter(path_of("n0"));
-    for (size_t i = 0; i < 3000; i++) {
-        add_hashes(w, &keys[i], 1);
-        IS(ask(f, keys[i], NULL), TAMIS_MAYBE);
-    }
-    struct tamis_filter_info info = writer_info(w);
-    assert_true(info.n_stages >= 11 && info.n_stages <= 13);
-    IS(info.over_target, 0);
-    OK(tamis_writer_close(w));
-    IS(count_absent(f, keys, 3000), 0);
-    assert_true(count_absent(f, keys + 3000, 100000) > 99000);
-}
-
 /* ---- commits ---- */
 
 TEST(test_commits_and_watermarks)
@@ -138,29 +110,6 @@ TEST_WITH_FAULTS(test_number_of_flushes)
 }
 
 /* ---- growth ---- */
-
-TEST(test_a_reader_follows_growth)
-{
-    struct tamis_writer *w = create_writer(path_of("growing"), 0.001, 1.5, 1000);
-    FILTER f = open_filter(path_of("growing"));
-    struct tamis_filter_info info;
-    size_t n = 0;
-    for (uint32_t n_stages = 2; n_stages <= 9; n_stages++) {
-        n = add_until(w, n, n_stages);
-        add_hashes(w, &keys[n], 1); /* into the new stage */
-        IS(ask(f, keys[n], NULL), TAMIS_MAYBE);
-        IS(count_absent(f, keys, n), 0);
-        OK(tamis_filter_info(f, &info));
-        IS(info.n_stages, n_stages);
-        if (n_stages % 3 == 0)
-            OK(tamis_writer_commit(w, n, NULL));
-    }
-    IS(count_absent(f, keys, n), 0);
-    assert_true(count_absent(f, keys + N_KEYS - 50000, 50000) > 49900);
-    IS(writer_info(w).over_target, 0);
-    OK(tamis_writer_close(w));
-    IS(count_absent(f, keys, n), 0);
-}
 
 static unsigned long n_reads;
 static ssize_t counted_pread(int fd, void *buf, size_t n, off_t offset)
@@ -240,18 +189,6 @@ TEST_WITH_FAULTS(test_growth_after_a_replay)
     IS(writer_info(w).over_target, 0);
 }
 
-/* A file system without fallocate() gets zeros written. */
-TEST_WITH_FAULTS(test_growth_without_fallocate)
-{
-    fail_from_now(CALL_FALLOCATE, EOPNOTSUPP);
-    struct tamis_writer *w = create_writer(path_of("zeros"), 0.01, 2, 1000);
-    size_t n = add_until(w, 0, 4);
-    OK(tamis_writer_close(w));
-    FILTER f = open_filter(path_of("zeros"));
-    IS(count_absent(f, keys, n), 0);
-    assert_true(count_absent(f, keys + n, 50000) > 49000);
-}
-
 /* ---- sealing ---- */
 
 TEST(test_seal)
@@ -289,26 +226,6 @@ TEST(test_seal)
         tamis_filter_close(f);
         f = open_filter(path);
     }
-}
-
-/* Digests that find no room: the filter is open as before, and can be sealed later. */
-TEST_WITH_FAULTS(test_no_space_to_seal)
-{
-    const char *path = path_of("no room");
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 10000);
-    add_hashes(w, keys, 5000);
-    fail_from_now(CALL_FALLOCATE, ENOSPC);
-    IS(tamis_writer_seal(w, 5, NULL, NULL), ENOSPC);
-    IS(writer_info(w).sealed, 0);
-    IS(tamis_writer_watermark(w), 0);
-    add_hashes(w, keys + 5000, 1000);
-    fail_never();
-    size_t n = add_until(w, 6000, 3); /* growth takes the place of the attempt */
-    OK(tamis_writer_seal(w, 5, NULL, NULL));
-    OK(tamis_writer_close(w));
-    FILTER f = open_filter(path);
-    IS(count_absent(f, keys, n), 0);
-    verified(f);
 }
 
 /* ---- again and again ---- */

@@ -119,37 +119,6 @@ TEST(test_the_limits_of_options)
     assert_false(exists(path_of("limits")));
 }
 
-/* A creation that any of its calls fails leaves nothing, and says which error it was.
- */
-TEST_WITH_FAULTS(test_a_creation_that_fails)
-{
-    struct tamis_writer *w;
-    size_t n_files = count_files(test_dir);
-    for (int call = 0; call < N_CALLS; call++) {
-        unsigned long nth = 0;
-        int err;
-        do {
-            fail_never();
-            fail_once((enum call)call, ++nth, call == CALL_FALLOCATE ? ENOSPC : EIO);
-            err = tamis_writer_create(path_of("failing"), NULL, &w, NULL);
-            if (err) {
-                IS(err, faults[call].error);
-                assert_null(w);
-                if (exists(path_of("failing"))) { /* created, but not opened */
-                    fail_never();
-                    OK(tamis_writer_close(open_writer(path_of("failing"))));
-                    unlink(path_of("failing"));
-                }
-                IS(count_files(test_dir), n_files);
-            }
-        } while (err);
-        assert_true(nth > 1); /* there was such a call */
-        fail_never();
-        OK(tamis_writer_close(w));
-        unlink(path_of("failing"));
-    }
-}
-
 /* ---- the required watermark ---- */
 
 /* A copy with holes: the space comes first, or an error before anything is written. */

@@ -66,16 +66,13 @@ TEST_WITH_FAULTS(test_creating)
     expect_for(create(path, &w), TAMIS_ERR_EXISTS, "exists already", path);
     unlink(path);
     for (int call = 0; call < N_CALLS; call++) {
-        if (call == CALL_RENAME || call == CALL_FALLOCATE)
-            fail_once((enum call)call, 1, ENOSPC);
-        else
-            fail_once((enum call)call, 1, EDQUOT);
-        expect_for(create(path, &w),
-                   call == CALL_RENAME || call == CALL_FALLOCATE ? ENOSPC : EDQUOT, "",
-                   path);
+        int error = call == CALL_RENAME || call == CALL_FALLOCATE ? ENOSPC : EDQUOT;
+        fail_once((enum call)call, 1, error);
+        expect_for(create(path, &w), error, "", path);
         assert_true(diag.what[0]);
         fail_never();
         unlink(path);
+        IS(count_files(test_dir), 0);
     }
     faults[CALL_FSYNC].n = 0;
     expect_silence(create(path, &w));

@@ -321,39 +321,4 @@ TEST_WITH_FAULTS(test_adds_to_damaged_pages)
     }
 }
 
-/* Nothing that a commit covers depends on threads that go on adding: a copy of the
- * file just after a commit has every key that was in before it. */
-/* A copy of a file that is being written: the header first, so that what it counts on
- * is in the file by the time that the rest is read (R16). */
-static void copy_live(const char *from, const char *to)
-{
-    uint8_t header[HEADER_MAX_BYTES];
-    size_t n;
-    FD fd = open_to_read(from);
-    IS(pread(fd, header, sizeof header, 0), (ssize_t)sizeof header);
-    FREED uint8_t *bytes = file_read(from, &n);
-    memcpy(bytes, header, sizeof header);
-    file_write(to, bytes, n);
-}
-
-TEST(test_commit_covers_what_returned)
-{
-    begin("covered", 1000);
-    start_adders();
-    for (uint64_t mark = 1; mark <= 5; mark++) {
-        size_t done[N_ADDERS];
-        for (size_t i = 0; i < N_ADDERS; i++)
-            done[i] = done_of(i);
-        OK(tamis_writer_commit(all.w, mark, NULL));
-        copy_live(all.path, path_of("covered.copy"));
-        struct tamis_writer *w = open_writer(path_of("covered.copy"));
-        assert_true(tamis_writer_watermark(w) >= mark);
-        OK(tamis_writer_close(w));
-        for (size_t i = 0; i < N_ADDERS; i++)
-            all_there(path_of("covered.copy"), keys + i * n_each, done[i]);
-    }
-    join_adders();
-    end();
-}
-
 RUN_TESTS(set_up, tear_down)

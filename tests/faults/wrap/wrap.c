@@ -1,14 +1,21 @@
-/* The wrappers of system calls that can fail in more ways than by doing nothing;
- * plain.c has the others. */
+/* The wrappers: of system calls that can fail in more ways than by doing nothing, of
+ * the others and of memory, and of LMDB. */
 #include "tests/faults/wrap/wrap.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <lmdb.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 static uint64_t random_state;
 
@@ -245,4 +252,183 @@ WRAPPER(int, closedir, (DIR * d))
     at_call(CALL_closedir);
     tally.dirs -= in_lib;
     return __real_closedir(d);
+}
+
+/* ---- memory ---- */
+
+WRAP_TAKER(void *, calloc, memory, (size_t n, size_t size), n, size)
+WRAP_TAKER(void *, aligned_alloc, memory, (size_t align, size_t n), align, n)
+WRAP_TAKER(char *, strdup, memory, (const char *s), s)
+WRAP_TAKER(char *, strndup, memory, (const char *s, size_t n), s, n)
+WRAP_TAKER(char *, realpath, memory, (const char *path, char *to), path, to)
+
+WRAPPER(void *, malloc, (size_t n))
+{
+    FAIL_AS(CALL_malloc, NULL);
+    void *p = __real_malloc(n);
+    if (p && in_lib)
+        memset(p, 0xa5, n); /* nobody may count on zeros */
+    tally.memory += in_lib && p;
+    return p;
+}
+
+WRAPPER(void *, realloc, (void *p, size_t n))
+{
+    FAIL_AS(CALL_realloc, NULL);
+    bool fresh = !p;
+    void *q = __real_realloc(p, n);
+    tally.memory += in_lib && fresh && q;
+    return q;
+}
+
+WRAPPER(void, free, (void *p))
+{
+    tally.memory -= in_lib && p;
+    __real_free(p);
+}
+
+WRAP(int, mincore, -1, (void *at, size_t n, unsigned char *in), at, n, in)
+WRAP(int, mlock2, -1, (const void *at, size_t n, unsigned flags), at, n, flags)
+WRAP(int, munlock, -1, (const void *at, size_t n), at, n)
+
+/* ---- files and names ---- */
+
+WRAP(int, sync_file_range, -1, (int fd, off_t at, off_t n, unsigned flags), fd, at, n,
+     flags)
+WRAP(int, fstat, -1, (int fd, struct stat *st), fd, st)
+WRAP(int, fstatat, -1, (int dir, const char *path, struct stat *st, int flags), dir,
+     path, st, flags)
+WRAP(int, fstatfs, -1, (int fd, struct statfs *fs), fd, fs)
+WRAP(int, fstatvfs, -1, (int fd, struct statvfs *fs), fd, fs)
+WRAP(int, ioctl, -1, (int fd, unsigned long request, void *argument), fd, request,
+     argument)
+WRAP(int, memfd_create, -1, (const char *name, unsigned flags), name, flags)
+WRAP(int, faccessat, -1, (int dir, const char *path, int mode, int flags), dir, path,
+     mode, flags)
+WRAP(int, linkat, -1,
+     (int from_dir, const char *from, int to_dir, const char *to, int flags), from_dir,
+     from, to_dir, to, flags)
+WRAP(int, unlink, -1, (const char *path), path)
+WRAP(int, rmdir, -1, (const char *path), path)
+WRAP(int, mkdir, -1, (const char *path, mode_t mode), path, mode)
+WRAP(int, mkdirat, -1, (int dir, const char *path, mode_t mode), dir, path, mode)
+WRAP(int, mkostemp, -1, (char *path, int flags), path, flags)
+WRAP(struct dirent *, readdir, NULL, (DIR * d), d)
+WRAP_TAKER(DIR *, opendir, dirs, (const char *path), path)
+WRAP_TAKER(DIR *, fdopendir, dirs, (int fd), fd)
+WRAP_CODE(posix_fadvise, (int fd, off_t at, off_t n, int advice), fd, at, n, advice)
+
+/* ---- threads and handlers ---- */
+
+WRAP_CODE(pthread_atfork,
+          (void (*before)(void), void (*parent)(void), void (*child)(void)), before,
+          parent, child)
+WRAP_CODE(pthread_create,
+          (pthread_t * thread, const pthread_attr_t *how, void *(*fn)(void *),
+           void *arg),
+          thread, how, fn, arg)
+WRAP_CODE(pthread_key_create, (pthread_key_t * key, void (*end)(void *)), key, end)
+WRAP_CODE(pthread_setspecific, (pthread_key_t key, const void *value), key, value)
+WRAP(int, sigaction, -1, (int n, const struct sigaction *now, struct sigaction *before),
+     n, now, before)
+
+/* ---- LMDB ---- */
+
+/* An environment whose last commit failed half-way lets no transaction begin. */
+static const MDB_env *panicked;
+static bool reading; /* the last transaction that began only reads */
+
+WRAP_CODE(mdb_dbi_open, (MDB_txn * txn, const char *name, unsigned flags, MDB_dbi *dbi),
+          txn, name, flags, dbi)
+WRAP_CODE(mdb_del, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data), txn, dbi,
+          key, data)
+WRAP_CODE(mdb_get, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data), txn, dbi,
+          key, data)
+WRAP_CODE(mdb_put,
+          (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, unsigned flags),
+          txn, dbi, key, data, flags)
+WRAP_CODE(mdb_cursor_get,
+          (MDB_cursor * cursor, MDB_val *key, MDB_val *data, MDB_cursor_op op), cursor,
+          key, data, op)
+WRAP_CODE(mdb_env_open,
+          (MDB_env * env, const char *path, unsigned flags, mdb_mode_t mode), env, path,
+          flags, mode)
+WRAP_CODE(mdb_env_get_fd, (MDB_env * env, mdb_filehandle_t *fd), env, fd)
+WRAP_CODE(mdb_env_set_mapsize, (MDB_env * env, size_t size), env, size)
+WRAP_CODE(mdb_env_set_maxreaders, (MDB_env * env, unsigned n), env, n)
+WRAP_CODE(mdb_env_set_maxdbs, (MDB_env * env, MDB_dbi n), env, n)
+WRAP_CODE(mdb_env_sync, (MDB_env * env, int force), env, force)
+WRAP_CODE(mdb_reader_check, (MDB_env * env, int *dead), env, dead)
+WRAP_CODE(mdb_stat, (MDB_txn * txn, MDB_dbi dbi, MDB_stat *stat), txn, dbi, stat)
+
+/* ---- what is taken and given back ---- */
+
+WRAPPER(int, mdb_env_create, (MDB_env * *env))
+{
+    const struct fault *f = fault_at(CALL_mdb_env_create);
+    int rc = f ? f->code : __real_mdb_env_create(env);
+    tally.envs += rc == 0;
+    return rc;
+}
+
+WRAPPER(void, mdb_env_close, (MDB_env * env))
+{
+    at_call(CALL_mdb_env_close);
+    tally.envs -= env != NULL;
+    if (env == panicked)
+        panicked = NULL;
+    __real_mdb_env_close(env);
+}
+
+WRAPPER(int, mdb_txn_begin,
+        (MDB_env * env, MDB_txn *parent, unsigned flags, MDB_txn **txn))
+{
+    const struct fault *f = fault_at(CALL_mdb_txn_begin);
+    if (f)
+        return f->code;
+    if (env == panicked)
+        return MDB_PANIC;
+    int rc = __real_mdb_txn_begin(env, parent, flags, txn);
+    tally.txns += in_lib && rc == 0;
+    reading = flags & MDB_RDONLY;
+    return rc;
+}
+
+WRAPPER(void, mdb_txn_abort, (MDB_txn * txn))
+{
+    at_call(CALL_mdb_txn_abort);
+    tally.txns -= in_lib && txn;
+    __real_mdb_txn_abort(txn);
+}
+
+WRAPPER(int, mdb_txn_commit, (MDB_txn * txn))
+{
+    bool before = tally.no_map_full;
+    tally.no_map_full |= reading;
+    const struct fault *f = fault_at(CALL_mdb_txn_commit);
+    tally.no_map_full = before;
+    tally.txns -= in_lib;
+    if (!f)
+        return __real_mdb_txn_commit(txn);
+    if (f->effect == PANIC || f->effect == DOUBT)
+        panicked = mdb_txn_env(txn);
+    if (f->effect != PANIC)
+        __real_mdb_txn_abort(txn);
+    else
+        __real_mdb_txn_commit(txn);
+    return f->code;
+}
+
+WRAPPER(int, mdb_cursor_open, (MDB_txn * txn, MDB_dbi dbi, MDB_cursor **cursor))
+{
+    const struct fault *f = fault_at(CALL_mdb_cursor_open);
+    int rc = f ? f->code : __real_mdb_cursor_open(txn, dbi, cursor);
+    tally.cursors += in_lib && rc == 0;
+    return rc;
+}
+
+WRAPPER(void, mdb_cursor_close, (MDB_cursor * cursor))
+{
+    tally.cursors -= in_lib;
+    __real_mdb_cursor_close(cursor);
 }

@@ -1,24 +1,58 @@
-/* Holds filters and snapshots against what was promised. */
-#include "tests/model/model.h"
+/* Holds filters and snapshots against the promises. */
+#include "tests/steps/steps.h"
 
 #include <dirent.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SINGLY = 1024, BATCH = 256, STRANGERS = 64 };
 
 struct model_counts model_counts;
 
-static _Noreturn __attribute__((format(printf, 1, 2))) void broken(const char *format,
-                                                                   ...)
+/* ---- keys that were promised ---- */
+
+/* Every other one by hash alone. */
+static bool key_of_set(const void *ctx, uint64_t i, struct tamis_key *out)
 {
-    char text[400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    model_broken(text);
+    static _Thread_local uint8_t bytes[8];
+    uint32_t number = keyset_at(ctx, (uint32_t)i);
+    *out = key_number(number, bytes);
+    if (number % 2)
+        out->bytes = NULL;
+    return true;
+}
+
+/* A growing filter's log has no end, so that a watermark beyond it can be asked for. */
+struct promised_keys promised_keys_of(struct keyset *k, const struct object *o,
+                                      const struct look *look)
+{
+    struct promised_keys keys = {key_of_set, k, 0};
+    if (!o->grows) {
+        keys.n = keyset_size(k);
+        return keys;
+    }
+    keys.n = look->cache ? o->n_done : o->watermark;
+    k->range[0].n = o->asked > o->n_added ? o->asked : o->n_added;
+    return keys;
+}
+
+struct second {
+    const struct object *object;
+    uint32_t helper;
+};
+
+static bool key_of_second(const void *ctx, uint64_t i, struct tamis_key *out)
+{
+    static _Thread_local uint8_t bytes[8];
+    const struct second *s = ctx;
+    *out = key_of_helper(s->object, s->helper, (uint32_t)i, bytes);
+    return true;
+}
+
+static bool is_damaged(const struct object *o, const struct look *look)
+{
+    return look->any_damage || o->worth != GOOD;
 }
 
 /* ---- keys ---- */
@@ -45,11 +79,11 @@ static void expect_maybe(const struct asked *a, const struct tamis_key *key, uin
 {
     enum tamis_reason why;
     if (ask(a, key, &why) == TAMIS_ABSENT)
-        broken("%s: key %llu of %llu is ABSENT", a->who, (unsigned long long)i,
-               (unsigned long long)n);
+        broken_steps("%s: key %llu of %llu is ABSENT", a->who, (unsigned long long)i,
+                     (unsigned long long)n);
     if (why != a->expected && !a->any_damage)
-        broken("%s: key %llu of %llu is MAYBE/%s", a->who, (unsigned long long)i,
-               (unsigned long long)n, tamis_reason_name(why));
+        broken_steps("%s: key %llu of %llu is MAYBE/%s", a->who, (unsigned long long)i,
+                     (unsigned long long)n, tamis_reason_name(why));
 }
 
 static void expect_batch(const struct asked *a, uint64_t tag, const uint64_t *hashes,
@@ -62,11 +96,11 @@ static void expect_batch(const struct asked *a, uint64_t tag, const uint64_t *ha
                   : tamis_snapshot_probe_batch(a->snapshot, &a->target, tag, hashes, n,
                                                absent, &why);
     if (n_absent)
-        broken("%s: %zu of the keys %llu to %llu are ABSENT in a batch", a->who,
-               n_absent, (unsigned long long)first,
-               (unsigned long long)(first + n - 1));
+        broken_steps("%s: %zu of the keys %llu to %llu are ABSENT in a batch", a->who,
+                     n_absent, (unsigned long long)first,
+                     (unsigned long long)(first + n - 1));
     if (a->expected == TAMIS_HIT && !a->any_damage && why != TAMIS_NO_REASON)
-        broken("%s: every answer is MAYBE/%s", a->who, tamis_reason_name(why));
+        broken_steps("%s: every answer is MAYBE/%s", a->who, tamis_reason_name(why));
 }
 
 /* All in batches; the first ones, and some of the others, one at a time as well. */
@@ -112,8 +146,8 @@ static void expect_strangers(const char *who, struct tamis_filter *f, uint64_t n
         n_absent += tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT;
     }
     if (n_absent < n / 2)
-        broken("%s: only %llu of %llu keys that nobody added are ABSENT", who,
-               (unsigned long long)n_absent, (unsigned long long)n);
+        broken_steps("%s: only %llu of %llu keys that nobody added are ABSENT", who,
+                     (unsigned long long)n_absent, (unsigned long long)n);
     model_counts.n_strangers += n;
     model_counts.n_absent += n_absent;
 }
@@ -123,129 +157,109 @@ static void expect_strangers(const char *who, struct tamis_filter *f, uint64_t n
 /* A seal that was not acknowledged may have reached one slot only; so may the newest
  * commit of an open filter. */
 static void expect_whole(const char *who, struct tamis_filter *f,
-                         const struct promised_filter *p, bool sealed)
+                         const struct object *o, const struct look *look, bool sealed)
 {
-    bool both_slots = (!p->grows || p->seal == THERE) && !p->rotten_slot;
-    uint64_t lost_page = sealed && p->grows ? 0 : p->lost_page;
+    bool both_slots = (!o->grows || o->seal == THERE) && !look->rotten_slot;
+    uint64_t lost_page = sealed && o->grows ? 0 : o->lost_page;
     struct tamis_verify report;
     struct tamis_diag diag;
     int err = tamis_filter_verify(f, &report, &diag);
     if (!report.n_pages)
-        broken("%s: verify looked at no page", who);
-    if (p->any_damage)
+        broken_steps("%s: verify looked at no page", who);
+    if (is_damaged(o, look))
         return;
     if (lost_page && !report.n_damaged)
-        broken("%s: the page at byte %llu lost a sector, and passes its check", who,
-               (unsigned long long)lost_page);
+        broken_steps("%s: the page at byte %llu lost a sector, and passes its check",
+                     who, (unsigned long long)lost_page);
     if (lost_page && report.n_damaged == 1 && report.first_damaged == lost_page)
         return;
     if (report.n_damaged || (err && (both_slots || !report.n_stale_slots)))
-        broken("%s: verify: %s (%llu damaged pages, %u stale slots)", who,
-               err ? diag.what : "good", (unsigned long long)report.n_damaged,
-               report.n_stale_slots);
+        broken_steps("%s: verify: %s (%llu damaged pages, %u stale slots)", who,
+                     err ? diag.what : "good", (unsigned long long)report.n_damaged,
+                     report.n_stale_slots);
 }
 
-void expect_watermark(const char *who, uint64_t watermark,
-                      const struct promised_filter *p)
+void steps_expect_watermark(const char *who, uint64_t watermark, const struct object *o,
+                            bool rotten_slot)
 {
-    if (watermark < p->watermark && !p->rotten_slot)
-        broken("%s: watermark %llu, acknowledged was %llu", who,
-               (unsigned long long)watermark, (unsigned long long)p->watermark);
-    if (watermark > p->asked)
-        broken("%s: watermark %llu was never asked for", who,
-               (unsigned long long)watermark);
+    if (watermark < o->watermark && !rotten_slot)
+        broken_steps("%s: watermark %llu, acknowledged was %u", who,
+                     (unsigned long long)watermark, o->watermark);
+    if (watermark > o->asked)
+        broken_steps("%s: watermark %llu was never asked for", who,
+                     (unsigned long long)watermark);
 }
 
-static void expect_growing(const char *who, struct tamis_filter *f,
-                           const struct promised_filter *p, bool *sealed)
+/* Its keys are those below its watermark, too. */
+static bool expect_growing(const char *who, struct tamis_filter *f,
+                           const struct object *o, const struct look *look,
+                           struct promised_keys *keys)
 {
     struct tamis_filter_info info;
-    struct promised_keys keys = p->keys;
+    const char *rotten = look->rotten_slot ? " (one slot rotten)" : "";
     if (tamis_filter_info(f, &info) != 0)
-        broken("%s: no info", who);
-    *sealed = info.sealed;
-    if (info.n_stages < p->stages)
-        broken("%s: %u stages, promised were %u%s", who, info.n_stages, p->stages,
-               p->rotten_slot ? " (one slot rotten)" : "");
-    if (p->seal == THERE && !info.sealed)
-        broken("%s: open, but its seal had returned%s", who,
-               p->rotten_slot ? " (one slot rotten)" : "");
-    if (p->seal == NOT_THERE && info.sealed)
-        broken("%s: sealed, and nobody asked for it", who);
-    expect_watermark(who, info.watermark, p);
-    keys.n = info.watermark > p->watermark ? info.watermark : p->watermark;
-    keys.n = keys.n > p->keys.n ? keys.n : p->keys.n;
-    expect_keys(who, f, &keys, p->any_damage || p->lost_page);
+        broken_steps("%s: no info", who);
+    if (info.n_stages < o->stages)
+        broken_steps("%s: %u stages, promised were %u%s", who, info.n_stages, o->stages,
+                     rotten);
+    if (o->seal == THERE && !info.sealed)
+        broken_steps("%s: open, but its seal had returned%s", who, rotten);
+    if (o->seal == NOT_THERE && info.sealed)
+        broken_steps("%s: sealed, and nobody asked for it", who);
+    steps_expect_watermark(who, info.watermark, o, look->rotten_slot);
+    uint64_t n = info.watermark > o->watermark ? info.watermark : o->watermark;
+    keys->n = n > keys->n ? n : keys->n;
+    return info.sealed;
 }
 
-void expect_filter(const char *who, struct tamis_filter *f,
-                   const struct promised_filter *p)
+void steps_expect_filter(const char *who, struct tamis_filter *f,
+                         const struct object *o, const struct look *look)
 {
-    bool sealed = true;
-    if (p->grows)
-        expect_growing(who, f, p, &sealed);
-    else
-        expect_keys(who, f, &p->keys, p->any_damage || p->lost_page);
-    expect_keys(who, f, &p->more, p->any_damage || p->lost_page);
-    expect_whole(who, f, p, sealed);
-    if (!p->any_damage && !p->lost_page)
-        expect_strangers(who, f, p->n_strangers ? p->n_strangers : STRANGERS);
+    struct keyset k = o->keys;
+    struct promised_keys keys = promised_keys_of(&k, o, look);
+    bool damaged = is_damaged(o, look) || o->lost_page;
+    bool sealed = !o->grows || expect_growing(who, f, o, look, &keys);
+    const uint32_t *n_more = look->cache ? o->n_helping : o->n_helped;
+    expect_keys(who, f, &keys, damaged);
+    for (uint32_t i = 0; i < HELPERS && o->grows; i++) {
+        const struct second second = {o, i};
+        const struct promised_keys more = {key_of_second, &second, n_more[i]};
+        expect_keys(who, f, &more, damaged);
+    }
+    expect_whole(who, f, o, look, sealed);
+    if (!damaged)
+        expect_strangers(who, f, STRANGERS);
 }
 
 /* ---- the segments of a store ---- */
 
-static bool has_binding(struct tamis_snapshot *snapshot,
-                        const struct promised_segment *g, size_t index)
-{
-    struct tamis_segment_info info;
-    return tamis_snapshot_segment(snapshot, index, &info) == 0 &&
-           info.binding_bytes == g->binding_bytes &&
-           memcmp(info.binding, g->binding, g->binding_bytes) == 0;
-}
-
-bool model_find(struct tamis_snapshot *snapshot, const struct promised_segment *g,
-                size_t *index)
-{
-    struct tamis_target target;
-    if (!g->binding) {
-        tamis_snapshot_find(snapshot, g->name, strlen(g->name), NULL, 0, 0, &target);
-        *index = target.slot - 1;
-        return target.slot > 0;
-    }
-    for (*index = 0; *index < tamis_snapshot_n_segments(snapshot); ++*index)
-        if (has_binding(snapshot, g, *index))
-            return true;
-    return false;
-}
-
 /* Is it as the edit under way has it, or as it was before? */
-static bool is_new(struct tamis_snapshot *snapshot, const struct promised_segment *g,
-                   bool there, size_t index)
+static bool is_new(struct tamis_snapshot *snapshot, const struct object *g, bool there,
+                   size_t index)
 {
     struct tamis_segment_info info;
     if (g->standing != CHANGING)
         return (g->standing == COMING) == there;
     if (!there || tamis_snapshot_segment(snapshot, index, &info) != 0)
-        broken("segment %s was to be replaced, and is gone", g->name);
+        broken_steps("segment %s was to be replaced, and is gone", g->name);
     if (info.rank != g->rank && info.rank != g->rank + 1)
-        broken("segment %s is neither the old nor the new one", g->name);
+        broken_steps("segment %s is neither the old nor the new one", g->name);
     return info.rank != g->rank;
 }
 
 /* Did the edit take effect on this segment? As on its others. */
-static bool expect_standing(struct tamis_snapshot *snapshot,
-                            const struct promised_segment *g, bool there, size_t index,
-                            enum outcome outcome[MODEL_EDITS])
+static bool expect_standing(struct tamis_snapshot *snapshot, const struct object *g,
+                            bool there, size_t index, enum outcome outcome[MODEL_EDITS])
 {
     if (there && g->standing == NOT_THERE)
-        broken("segment %s is listed, its drop had been committed", g->name);
+        broken_steps("segment %s is listed, its drop had been committed", g->name);
     if (!there && g->standing == THERE)
-        broken("segment %s is not listed", g->name);
+        broken_steps("segment %s is not listed", g->name);
     if (g->standing == NOT_THERE || g->standing == THERE)
         return false;
     enum outcome now = is_new(snapshot, g, there, index) ? EDIT_DONE : EDIT_UNDONE;
     if (outcome[g->edit] != EDIT_UNKNOWN && outcome[g->edit] != now)
-        broken("half of edit %u took effect: segment %s", g->edit, g->name);
+        broken_steps("half of edit %u took effect: segment %s", g->edit, g->name);
     outcome[g->edit] = now;
     return now == EDIT_DONE && g->standing == CHANGING;
 }
@@ -264,30 +278,35 @@ void expect_keys_of_segment(const char *who, struct tamis_snapshot *snapshot,
     for (uint64_t i = 0; i < keys->n; i += i < 4 ? 1 : 50)
         if (keys->key(keys->ctx, i, &key) &&
             tamis_snapshot_probe_all(snapshot, &key, NULL, NULL) == TAMIS_ABSENT)
-            broken("%s: key %llu is ABSENT everywhere", who, (unsigned long long)i);
+            broken_steps("%s: key %llu is ABSENT everywhere", who,
+                         (unsigned long long)i);
 }
 
 static void expect_listed(struct tamis_snapshot *snapshot, size_t index,
-                          const struct promised_segment *g, bool replaced)
+                          const struct object *g, const struct look *look,
+                          bool replaced)
 {
-    const struct promised_filter *p = replaced ? &g->next : &g->filter;
-    bool bare = replaced ? g->next_bare : g->bare;
+    const struct object next = {.keys = g->next, .bare = g->next_bare};
+    const struct object *o = replaced ? &next : g;
+    struct keyset k = o->keys;
+    struct promised_keys keys = promised_keys_of(&k, o, look);
+    bool damaged = is_damaged(o, look);
     struct tamis_filter *f;
     struct tamis_diag diag;
     char who[80];
     snprintf(who, sizeof who, "segment %s", g->name);
     /* A pack that was taken for a damaged one is remembered as such by a snapshot. */
-    if (!bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0) {
-        if (!p->any_damage)
-            broken("%s has no filter: %s", who, diag.what);
+    if (!o->bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0) {
+        if (!damaged)
+            broken_steps("%s has no filter: %s", who, diag.what);
         f = NULL;
     }
-    expect_keys_of_segment(who, snapshot, index, &p->keys,
-                           bare                            ? TAMIS_NO_FILTER
-                           : p->any_damage || p->lost_page ? TAMIS_NO_REASON
-                                                           : TAMIS_HIT);
-    if (!bare && f)
-        expect_filter(who, f, p);
+    expect_keys_of_segment(who, snapshot, index, &keys,
+                           o->bare                   ? TAMIS_NO_FILTER
+                           : damaged || o->lost_page ? TAMIS_NO_REASON
+                                                     : TAMIS_HIT);
+    if (!o->bare && f)
+        steps_expect_filter(who, f, o, look);
 }
 
 /* Names in filters/, each once. */
@@ -351,20 +370,18 @@ size_t count_listed_files(struct tamis_snapshot *snapshot)
     return files.n;
 }
 
-size_t expect_segments(struct tamis_snapshot *snapshot,
-                       const struct promised_segment *segments, size_t n,
-                       enum outcome outcome[MODEL_EDITS])
+size_t expect_segments(struct tamis_snapshot *snapshot, const struct promises *p,
+                       const struct look *look, enum outcome outcome[MODEL_EDITS])
 {
-    enum outcome ours[MODEL_EDITS] = {EDIT_UNKNOWN};
     size_t index;
-    if (!outcome)
-        outcome = ours;
-    for (size_t i = 0; i < n; i++) {
-        const struct promised_segment *g = &segments[i];
-        bool there = model_find(snapshot, g, &index);
+    for (size_t i = 0; i < p->n_objects; i++) {
+        const struct object *g = &p->object[i];
+        if (g->place != IN_STORE)
+            continue;
+        bool there = find_segment(snapshot, g->name, &index);
         bool replaced = expect_standing(snapshot, g, there, index, outcome);
         if (there)
-            expect_listed(snapshot, index, g, replaced);
+            expect_listed(snapshot, index, g, look, replaced);
     }
     return count_listed_files(snapshot);
 }
