@@ -104,7 +104,7 @@ static struct verdict check_blocks(const struct stage_desc *s)
     return VERDICT_GOOD;
 }
 
-/* What is left of the bytes from 66 on. */
+/* The bytes from 66 on that no other check reads. */
 static struct verdict check_unused(const struct stage_disk *d,
                                    const struct stage_desc *s, const struct commit *c,
                                    bool own)

@@ -25,8 +25,8 @@ struct maker {
     struct built *built;
     struct hash_list left; /* for the next stage */
     struct hash_sum sum;   /* of those */
-    /* What part of all absent keys comes to it, and how many of them may match there or
-     * behind it. */
+    /* The part of all absent keys that comes to it, and how many of them may match
+     * there or behind it. */
     double reach, error;
 };
 

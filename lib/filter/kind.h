@@ -103,7 +103,7 @@ struct filter_kind {
      * NULL: no stage does by itself. */
     void (*explain)(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
                     struct tamis_stage_answer *out);
-    /* What a stage adds to the filter's error. NULL: what it says. */
+    /* A stage's share of the filter's error. NULL: as its descriptor says. */
     double (*error_now)(const struct identity *id, const struct stage_desc *s);
     /* Blames every page that is good and breaks a rule of the kind: what tables say,
      * and pages that none of its probes reads whole. ENOMEM. NULL: there are no such

@@ -298,7 +298,7 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
         _mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
 }
 
-/* Of eight numbers the one of word `start` comes first. */
+/* Turns eight numbers so that the one of word `start` comes first. */
 KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 {
     __m256i *n = (__m256i *)(void *)numbers;

@@ -219,7 +219,7 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
         _mm512_sad_epu8(n, _mm512_setzero_si512()));
 }
 
-/* Of eight numbers the one of word `start` comes first. */
+/* Turns eight numbers so that the one of word `start` comes first. */
 KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 {
     __m256i *n = (__m256i *)(void *)numbers;

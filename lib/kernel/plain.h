@@ -22,7 +22,7 @@ KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words
     return add(x, words, block, true);
 }
 
-/* Of eight numbers the one of word `start` comes first. */
+/* Turns eight numbers so that the one of word `start` comes first. */
 KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 {
     uint32_t was[WORDS_PER_BLOCK];

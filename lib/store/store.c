@@ -46,7 +46,7 @@ void tamis_store_close(struct tamis_store *store)
     free(store);
 }
 
-/* What changes while the store is open. */
+/* The fields that change while the store is open. */
 struct store_now {
     struct meta meta;
     size_t n_segments;

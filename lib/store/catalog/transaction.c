@@ -46,7 +46,8 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
                      "the store has a feature that this tamis must not write");
 }
 
-/* Nobody else writes now: the transaction before this one is the newest of the file. */
+/* No other process writes now: the transaction before this one is the newest of the
+ * file. */
 static int still_the_store(struct catalog_txn *t, struct tamis_diag *diag)
 {
     uint64_t last = mdb_txn_id(t->txn) - 1;

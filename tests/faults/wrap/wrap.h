@@ -107,7 +107,7 @@ int late(const struct fault *f, int result); /* it is done; now it fails */
     type __real_##name parameters;                                                     \
     type __wrap_##name parameters;                                                     \
     type __wrap_##name parameters
-/* That of a call which does nothing when it fails, or returns its error then. */
+/* For a call that does nothing when it fails, or returns its error then. */
 #define WRAP(type, name, failed, parameters, ...)                                      \
     WRAPPER(type, name, parameters)                                                    \
     {                                                                                  \
@@ -120,7 +120,7 @@ int late(const struct fault *f, int result); /* it is done; now it fails */
         const struct fault *f = fault_at(CALL_##name);                                 \
         return f ? f->code : __real_##name(__VA_ARGS__);                               \
     }
-/* What it returns must be given back. */
+/* The caller gives back the result. */
 #define WRAP_TAKER(type, name, count, parameters, ...)                                 \
     WRAPPER(type, name, parameters)                                                    \
     {                                                                                  \
