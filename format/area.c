@@ -117,9 +117,9 @@ static struct verdict check_table(const struct stage_desc *s, size_t i,
         return AREA(KIND, table_area_disk, content);
     if (s->n_entries != n)
         return AREA(RANGE, table_area_disk, n_entries);
-    if (s->used_bytes % 8 != 0 ||
-        s->used_bytes < n * (bands ? BAND_BYTES : COLUMN_MIN_BYTES) ||
-        s->used_bytes > n * (bands ? BAND_BYTES : COLUMN_MAX_BYTES))
+    if (bands ? s->used_bytes != place_offset(rows->n_bands, rows->n_columns)
+              : s->used_bytes == 0 || s->used_bytes % PAGE_BYTES != 0 ||
+                    s->used_bytes / PAGE_BYTES > 2 * n)
         return AREA(RANGE, table_area_disk, used_bytes);
     if (!align_up_u64(s->used_bytes, PAGE_BYTES, &length) || s->length != length)
         return AT(RANGE, length);

@@ -4,11 +4,15 @@
 #include "checksum.h"
 
 _Static_assert(sizeof(struct band_disk) == BAND_BYTES, "SPEC.md section 17.1");
-_Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES, "SPEC.md section 17.2");
+_Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES &&
+                   offsetof(struct column, strings) == COLUMN_HEAD_BYTES,
+               "SPEC.md section 17.2");
 _Static_assert(sizeof(struct dead_disk) == DEAD_HEAD_BYTES, "SPEC.md section 17.5");
-_Static_assert((COLUMN_HEAD_BYTES + NAME_MAX_BYTES + BINDING_MAX_BYTES + 7) / 8 * 8 ==
-                   COLUMN_MAX_BYTES,
-               "SPEC.md section 17.3, P9");
+_Static_assert(sizeof(struct index_disk) == INDEX_HEAD_BYTES, "SPEC.md section 17.2");
+_Static_assert(INDEX_HEAD_BYTES + COLUMN_MAX_BYTES + 2 <= PAGE_BYTES &&
+                   (PAGE_BYTES - INDEX_HEAD_BYTES) / (COLUMN_HEAD_BYTES + 3) <
+                       1 << SLOT_BITS,
+               "an entry has a page, and a page as many entries as there are slots");
 
 /* ---- bands ---- */
 
@@ -111,89 +115,224 @@ struct verdict band_decode(const uint8_t in[BAND_BYTES], const struct commit *c,
 
 /* ---- columns ---- */
 
-size_t column_encode(const struct column *col, uint8_t out[COLUMN_MAX_BYTES])
+uint32_t band_of_column(const struct band *bands, uint32_t n_bands, uint32_t column)
 {
-    struct column_disk d = {
-        .table_digest = le64_of(col->table_digest),
-        .generation = le64_of(col->generation),
-        .watermark = le64_of(col->watermark),
-        .keys = le64_of(col->keys),
-        .target_error = le64_of_f64(col->target_error),
-        .created = le64_of(col->created),
-        .own_blocks = le64_of(col->own_blocks),
-        .rank = le32_of(col->rank),
-        .name_bytes = le16_of(col->name_bytes),
-        .binding_bytes = col->binding_bytes,
-    };
-    memcpy(d.uuid, col->uuid, UUID_BYTES);
-    memset(out, 0, COLUMN_MAX_BYTES);
-    memcpy(out, &d, sizeof d);
-    memcpy(out + sizeof d, col->name, col->name_bytes);
-    memcpy(out + sizeof d + col->name_bytes, col->binding, col->binding_bytes);
-    return column_bytes(col->name_bytes, col->binding_bytes);
+    uint32_t low = 0;
+    for (uint32_t high = n_bands; high - low > 1;) {
+        uint32_t middle = low + (high - low) / 2;
+        *(bands[middle].first_column <= column ? &low : &high) = middle;
+    }
+    return low;
 }
 
-/* Rules K2 to K7. */
-static struct verdict column_check(const uint8_t *name, const struct band *b,
-                                   const struct column *col)
+static uint8_t *add_piece(uint8_t *to, struct piece piece)
 {
-    if (all_zero(col->uuid, UUID_BYTES))
+    if (piece.n)
+        memcpy(to, piece.at, piece.n);
+    return to + piece.n;
+}
+
+void column_set_strings(struct column *c, struct piece name, struct piece binding,
+                        struct piece first, struct piece last)
+{
+    c->disk.name_bytes = (uint8_t)name.n;
+    c->disk.binding_bytes = (uint8_t)binding.n;
+    c->disk.first_bytes = le16_of((uint16_t)first.n);
+    c->disk.last_bytes = le16_of((uint16_t)last.n);
+    uint8_t *end = add_piece(add_piece(c->strings, name), binding);
+    add_piece(add_piece(end, first), last);
+}
+
+/* Rules K2 to K12. */
+static struct verdict column_check(const struct column *col, const struct band *bands,
+                                   uint32_t n_bands)
+{
+    const struct column_disk *d = &col->disk;
+    const struct band *last = &bands[n_bands - 1];
+    uint64_t own_blocks = le64_get(d->own_blocks);
+    uint32_t column = le32_get(d->column);
+    double target_error = le64_get_f64(d->target_error);
+    size_t most = d->has_range ? COLUMN_RANGE_MAX_BYTES : 0;
+    if (all_zero(d->uuid, UUID_BYTES))
         return AT(RANGE, uuid);
-    if (col->generation == 0)
+    if (le64_get(d->generation) == 0)
         return AT(RANGE, generation);
-    if (!(col->target_error > 0 && col->target_error <= 1))
+    if (!(target_error > 0 && target_error <= 1))
         return AT(RANGE, target_error);
-    if (col->own_blocks == 0 || b->geometry.n_blocks % col->own_blocks != 0)
+    if (column >= last->first_column + last->n_columns)
+        return AT(RANGE, column);
+    if (own_blocks == 0 || bands[col->band].geometry.n_blocks % own_blocks != 0)
         return AT(RANGE, own_blocks);
-    if (!segment_name_valid(name, col->name_bytes))
+    if (!segment_name_valid(col->strings, d->name_bytes))
         return AT(RANGE, name_bytes);
-    if (col->binding_bytes > BINDING_MAX_BYTES)
+    if (d->binding_bytes > BINDING_MAX_BYTES)
         return AT(RANGE, binding_bytes);
+    if (d->has_range > 1)
+        return AT(RANGE, has_range);
+    if (d->unused)
+        return AT(UNUSED, unused);
+    if (column_first(col).n > most ||
+        name_compare(column_first(col), column_last(col)) > 0)
+        return AT(RANGE, first_bytes);
+    if (column_last(col).n > most)
+        return AT(RANGE, last_bytes);
     return VERDICT_GOOD;
 }
 
-static void column_load(const struct column_disk *d, struct column *col)
+/* An entry with strings that are too long for a column may be as long as a page. */
+struct verdict column_decode(const uint8_t *in, size_t n_bytes,
+                             const struct band *bands, uint32_t n_bands,
+                             struct column *col)
 {
+    struct verdict v = AT(SHORT, name_bytes);
     memset(col, 0, sizeof *col);
-    memcpy(col->uuid, d->uuid, UUID_BYTES);
-    col->table_digest = le64_get(d->table_digest);
-    col->generation = le64_get(d->generation);
-    col->watermark = le64_get(d->watermark);
-    col->keys = le64_get(d->keys);
-    col->target_error = le64_get_f64(d->target_error);
-    col->created = le64_get(d->created);
-    col->own_blocks = le64_get(d->own_blocks);
-    col->rank = le32_get(d->rank);
-    col->name_bytes = le16_get(d->name_bytes);
-    col->binding_bytes = d->binding_bytes;
+    if (n_bytes < sizeof col->disk)
+        return v;
+    memcpy(&col->disk, in, sizeof col->disk);
+    if (n_bytes == column_bytes(&col->disk)) {
+        n_bytes = n_bytes < COLUMN_MAX_BYTES ? n_bytes : COLUMN_MAX_BYTES;
+        memcpy(col, in, n_bytes);
+        col->band = band_of_column(bands, n_bands, le32_get(col->disk.column));
+        v = column_check(col, bands, n_bands);
+    }
+    if (v.code != VERDICT_OK)
+        memset(col, 0, sizeof *col);
+    return v;
 }
 
-struct verdict column_decode(const uint8_t *in, size_t n_bytes, const struct commit *c,
-                             const struct band *b, struct column *col, size_t *used)
+#undef AT
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct index_disk, member)
+
+/* ---- pages of the table of columns ---- */
+
+int name_compare(struct piece a, struct piece b)
 {
+    int order = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+size_t name_separator(struct piece before, struct piece name)
+{
+    size_t i = 0;
+    while (i < before.n && before.at[i] == name.at[i])
+        i++;
+    return i + 1;
+}
+
+static void set_head(uint8_t page[PAGE_BYTES], uint32_t n, uint32_t level,
+                     uint32_t first_child)
+{
+    struct index_disk d = {.n_items = le16_of((uint16_t)n),
+                           .level = (uint8_t)level,
+                           .first_child = le32_of(first_child)};
+    memcpy(page, &d, sizeof d);
+}
+
+/* Where item i ends. */
+static uint32_t item_end(const uint8_t *page, uint32_t i)
+{
+    struct le16 end;
+    memcpy(&end, page + PAGE_BYTES - (i + 1) * sizeof end, sizeof end);
+    return le16_get(end);
+}
+
+void index_begin(uint8_t page[PAGE_BYTES], uint32_t level, uint32_t first_child)
+{
+    memset(page, 0, PAGE_BYTES);
+    set_head(page, 0, level, first_child);
+}
+
+int index_add(uint8_t page[PAGE_BYTES], const void *item, size_t n_bytes)
+{
+    struct index_disk d;
+    memcpy(&d, page, sizeof d);
+    uint32_t n = le16_get(d.n_items), at = n ? item_end(page, n - 1) : INDEX_HEAD_BYTES;
+    if (at + n_bytes + (n + 1) * sizeof(struct le16) > PAGE_BYTES)
+        return -1;
+    struct le16 end = le16_of((uint16_t)(at + n_bytes));
+    if (n_bytes)
+        memcpy(page + at, item, n_bytes);
+    memcpy(page + PAGE_BYTES - (n + 1) * sizeof end, &end, sizeof end);
+    set_head(page, n + 1, d.level, le32_get(d.first_child));
+    return (int)n;
+}
+
+/* Where the ends begin. */
+static uint32_t ends_at(const struct index_page *p)
+{
+    return PAGE_BYTES - p->n * (uint32_t)sizeof(struct le16);
+}
+
+struct verdict index_open(const uint8_t page[PAGE_BYTES], uint64_t number,
+                          struct index_page *p)
+{
+    struct index_disk d;
+    memcpy(&d, page, sizeof d);
+    *p = (struct index_page){page, le16_get(d.n_items), d.level,
+                             le32_get(d.first_child)};
+    if (p->n < 1 || p->n > (PAGE_BYTES - INDEX_HEAD_BYTES) / 2 ||
+        item_end(page, p->n - 1) > ends_at(p))
+        return AT(RANGE, n_items);
+    if (p->level > INDEX_MAX_LEVEL)
+        return AT(RANGE, level);
+    if (d.unused)
+        return AT(UNUSED, unused);
+    if (p->level ? (uint64_t)p->first_child + p->n > number : p->first_child)
+        return AT(RANGE, first_child);
+    return VERDICT_GOOD;
+}
+
+struct piece index_item(const struct index_page *p, uint32_t i)
+{
+    uint32_t begin = i ? item_end(p->at, i - 1) : INDEX_HEAD_BYTES;
+    uint32_t end = item_end(p->at, i);
+    if (begin < INDEX_HEAD_BYTES || end < begin || end > ends_at(p))
+        return (struct piece){NULL, 0};
+    return (struct piece){p->at + begin, end - begin};
+}
+
+struct piece index_name(const struct index_page *p, uint32_t i)
+{
+    struct piece item = index_item(p, i);
     struct column_disk d;
-    struct verdict v = AT(SHORT, name_bytes);
-    *used = 0;
-    memset(col, 0, sizeof *col);
-    if (n_bytes < sizeof d)
-        return v;
-    memcpy(&d, in, sizeof d);
-    column_load(&d, col);
-    size_t names = sizeof d + col->name_bytes + col->binding_bytes;
-    size_t n = column_bytes(col->name_bytes, col->binding_bytes);
-    if (n <= n_bytes)
-        v = column_check(in + sizeof d, b, col);
-    if (v.code == VERDICT_OK && commit_unused_is_ours(c) &&
-        (d.unused || !all_zero(in + names, n - names)))
-        v = AT(UNUSED, unused);
-    if (v.code != VERDICT_OK) {
-        memset(col, 0, sizeof *col);
-        return v;
+    if (p->level)
+        return item.n <= NAME_MAX_BYTES ? item : (struct piece){NULL, 0};
+    if (item.n < sizeof d)
+        return (struct piece){NULL, 0};
+    memcpy(&d, item.at, sizeof d);
+    if (item.n - sizeof d < d.name_bytes)
+        return (struct piece){NULL, 0};
+    return (struct piece){item.at + sizeof d, d.name_bytes};
+}
+
+/* A name at or below is above all names that were at or below, and the others the same:
+ * so one comparison more sees an order that is wrong where the search looks. */
+bool index_search(const struct index_page *p, struct piece name, struct piece low,
+                  struct piece high, uint32_t *n)
+{
+    uint32_t end = p->n, middle;
+    for (*n = 0; *n < end;) {
+        middle = *n + (end - *n) / 2;
+        struct piece found = index_name(p, middle);
+        if (!found.at)
+            return false;
+        bool is_below = name_compare(found, name) <= 0;
+        if (is_below ? low.at && name_compare(found, low) < 0
+                     : high.at && name_compare(found, high) >= 0)
+            return false;
+        *(is_below ? &low : &high) = found;
+        if (is_below)
+            *n = middle + 1;
+        else
+            end = middle;
     }
-    memcpy(col->name, in + sizeof d, col->name_bytes);
-    memcpy(col->binding, in + sizeof d + col->name_bytes, col->binding_bytes);
-    *used = n;
-    return v;
+    return true;
+}
+
+bool index_rest_is_zero(const struct index_page *p)
+{
+    uint32_t end = item_end(p->at, p->n - 1);
+    return all_zero(p->at + end, ends_at(p) - end);
 }
 
 #undef AT

@@ -94,9 +94,10 @@ static bool pack_stage_by_spec(const uint8_t *p, size_t i, const uint8_t *rows,
         return get_number(p + 64, 2) == 2 && bands >= 1 && bands <= 4096 &&
                columns >= bands && columns <= 1048576 && length != 0 &&
                length % 4096 == 0 && (features || all_zero(p + 88, 40));
+    wide most = i == 1 ? 32 * (wide)bands + 4 * (wide)columns : 8192 * (wide)n;
     return get_number(p + 64, 2) == 6 && get_number(p + 92, 2) == i &&
-           get_number(p + 88, 4) == n && used % 8 == 0 &&
-           used >= n * (i == 1 ? 32 : 88) && used <= n * (i == 1 ? 32 : 400) &&
+           get_number(p + 88, 4) == n &&
+           (i == 1 ? used == most : used && used % 4096 == 0 && used <= most) &&
            length == (used + 4095) / 4096 * 4096 && (features || all_zero(p + 94, 34));
 }
 

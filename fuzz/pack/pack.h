@@ -30,6 +30,8 @@ bool second_absent(const struct second *s, const struct pack_place *place,
                    uint64_t hash);
 /* Is the key absent from every column, dead ones, too? */
 bool second_all_absent(const struct second *s, uint64_t hash);
+/* The entry that the directory names for a column, if it is one; NULL. */
+const uint8_t *second_entry(const struct second *s, uint32_t column);
 
 /* ==== pack_hurt.c ==== */
 

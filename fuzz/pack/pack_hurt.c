@@ -78,13 +78,8 @@ static const struct saved_file *pack_of(struct base *b)
 
 static void note_columns(struct base *b)
 {
-    const struct second *s = &b->good;
-    uint64_t at = s->commit.stages[PACK_COLUMNS].offset;
-    for (uint32_t i = 0; i < b->n; i++) {
-        const struct column_disk *d = (const void *)(s->pack + at);
-        b->column_at[i] = (uint32_t)at;
-        at += column_bytes(le16_get(d->name_bytes), d->binding_bytes);
-    }
+    for (uint32_t i = 0; i < b->n; i++)
+        b->column_at[i] = (uint32_t)(second_entry(&b->good, i) - b->good.pack);
 }
 
 static void make_base(struct base *b, uint32_t n, uint32_t n_keys)
@@ -191,6 +186,34 @@ static void reshape_band(struct hurt *h, uint64_t at, uint64_t *rng)
     memcpy(h->pack + at, &d, sizeof d);
 }
 
+/* An entry, the head of a page of entries or names, an end of an item, or a place. */
+static void change_table(struct hurt *h, size_t where, uint64_t *rng)
+{
+    const struct stage_desc *d = &h->base->good.commit.stages[PACK_COLUMNS];
+    const struct stage_desc *bands = &h->base->good.commit.stages[PACK_BANDS];
+    uint64_t page = d->offset + where % (d->length / PAGE_BYTES) * PAGE_BYTES;
+    uint64_t at = page + PAGE_BYTES - 2 * (1 + draw_below(rng, 40));
+    switch (draw_below(rng, 4)) {
+    case 0:
+        change_field(h, page, index_fields, n_index_fields, rng);
+        return;
+    case 1:
+        if (at < h->n_pack)
+            h->pack[at] ^= (uint8_t)(1U << draw_below(rng, 8));
+        return;
+    case 2:
+        at = bands->offset +
+             place_offset(bands->n_entries, (uint32_t)(where % d->n_entries));
+        if (at < h->n_pack)
+            h->pack[at] ^= (uint8_t)(1U << draw_below(rng, 8));
+        return;
+    default:
+        change_field(h, h->base->column_at[where % h->base->n], column_fields,
+                     n_column_fields, rng);
+        return;
+    }
+}
+
 static void change_record(const struct base *b, struct record *r, uint64_t *rng)
 {
     if (!record_packed(r))
@@ -268,8 +291,7 @@ void hurt_change(struct hurt *h, uint8_t what, size_t where, uint64_t seed)
         reshape_band(h, band, &rng);
         return;
     case 6:
-        change_field(h, b->column_at[where % b->n], column_fields, n_column_fields,
-                     &rng);
+        change_table(h, where, &rng);
         return;
     case 7:
         if (h->n_dead >= DEAD_HEAD_BYTES)

@@ -136,3 +136,24 @@ bool second_all_absent(const struct second *s, uint64_t hash)
     }
     return true;
 }
+
+/* ---- §17.2 ---- */
+
+const uint8_t *second_entry(const struct second *s, uint32_t column)
+{
+    const struct stage_desc *d = &s->commit.stages[PACK_COLUMNS];
+    const uint8_t *table = s->pack + d->offset, *page;
+    const uint8_t *places =
+        s->pack + s->commit.stages[PACK_BANDS].offset + (uint64_t)32 * n_bands(s);
+    uint64_t n_pages = d->length / 4096,
+             place = get_number(places + 4 * (uint64_t)column, 4);
+    uint64_t slot = place % 64;
+    if (place / 64 >= n_pages)
+        return NULL;
+    page = table + place / 64 * 4096;
+    if (page[2] != 0 || slot >= get_number(page, 2))
+        return NULL;
+    uint64_t begin = slot ? get_number(page + 4096 - 2 * slot, 2) : 8;
+    uint64_t end = get_number(page + 4094 - 2 * slot, 2);
+    return begin < 8 || end < begin + 88 || end > 4096 ? NULL : page + begin;
+}

@@ -36,8 +36,8 @@ struct band_rows {
     uint64_t n_blocks, block_bytes;
     uint32_t row_bytes;
     uint8_t lanes, words;
-    /* So many lanes are asked at once: one, if there are so few columns that mostly none
-     * goes on to the next lane, and a row is a word; else all. */
+    /* So many lanes are asked at once: one, if there are so few columns that mostly
+     * none goes on to the next lane, and a row is a word; else all. */
     uint8_t at_once;
     uint32_t n_columns;
 };
@@ -142,14 +142,24 @@ void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
                             uint32_t column, const uint64_t *hashes, size_t n,
                             uint64_t *absent);
 
-/* ---- columns.c: the table of columns; pack_each_column() of lib/pack begins it ---- */
+/* ---- columns.c: the table of columns ----
+ *
+ * Each page is checked as pages of rows are, and what it says when it is read. A page
+ * that fails is TAMIS_ERR_DAMAGED, never "not there". */
 
-/* Reads the table of columns, in the order of their numbers, until `fn` returns
- * non-zero, and returns that. ERR_DAMAGED: a page or an entry fails its check. */
-typedef int pack_column_fn(void *ctx, uint32_t band, uint32_t column,
-                           const struct column *col);
-int pack_each_entry(struct tamis_filter *f, const struct commit *c, pack_column_fn *fn,
-                    void *ctx, struct tamis_diag *diag);
+/* The column of the segment of this name, dead or not. ERR_NO_SEGMENT, ERR_DAMAGED. */
+int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes,
+              struct column *out);
+/* What the table says of a column of the pack. `anew`: pages that were good once are
+ * checked again, for a caller who writes from what they say (SPEC.md §16.4).
+ * ERR_DAMAGED. */
+int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
+                  struct column *out);
+/* All columns, in the order of names and a page at a time, until `fn` returns non-zero,
+ * which is returned. ERR_DAMAGED: a page or an entry fails its check. */
+typedef int pack_column_fn(void *ctx, const struct column *col);
+int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
+                     struct tamis_diag *diag);
 int pack_judge(struct tamis_filter *f, const struct commit *c,
                struct tamis_verify *report); /* of a struct filter_kind */
 

@@ -1,5 +1,5 @@
-/* Packs made, from inside: rows.c (blocks to rows) for chunks.c (chunks of rows, in their
- * order, by several threads) for write.c. */
+/* Packs made, from inside: rows.c (blocks to rows) for chunks.c (chunks of rows, in
+ * their order, by several threads) for write.c, and index.c (the table of columns). */
 #ifndef TAMIS_PACK_INSIDE_H
 #define TAMIS_PACK_INSIDE_H
 
@@ -38,5 +38,16 @@ bool rows_make(struct rows *r, const struct chunk *c, uint8_t *out);
  * the caller's thread. ENOMEM, or what `put` returned. */
 typedef int put_fn(void *to, const uint8_t *rows, size_t n_bytes);
 int chunks_make(struct pack_job *job, put_fn *put, void *to);
+
+/* ==== index.c =============================================================== */
+
+struct stage_writer;
+/* Sets job->index, with its pages counted; ENOMEM. */
+int pack_index_new(struct pack_job *job);
+void pack_index_free(struct pack_job *job);
+uint64_t pack_index_bytes(const struct pack_index *x);
+const struct le32 *pack_index_places(const struct pack_index *x); /* the directory */
+/* Writes all pages: once, when the blocks of all columns have been read. */
+int pack_index_write(struct pack_index *x, struct stage_writer *to);
 
 #endif

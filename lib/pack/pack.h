@@ -105,7 +105,7 @@ bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
  * read. With threads it is called in each of them, at once; `thread` is its number. */
 typedef bool pack_blocks_fn(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
                             uint64_t first, uint64_t n, uint8_t *out);
-/* The facts of a source, but for own_blocks. Asked some times. */
+/* The facts of a source, but for own_blocks and places. Asked some times. */
 typedef void pack_facts_fn(void *ctx, uint32_t source, struct column *out);
 struct pack_job {
     const struct pack_plan *plan;
@@ -119,20 +119,17 @@ struct pack_job {
     struct threads *threads; /* that help; NULL: none (lib/io/threads.h) */
     const uint8_t *uuid, *store_uuid;
     struct tamis_domain domain;
+    struct pack_index *index; /* pack_write()'s own */
 };
 /* More threads are not put to work: each has up to 6 MiB, with its window, and all of
  * it must fit 64 MiB. */
 enum { PACK_MAX_THREADS = 8 };
-/* How long the file will be. */
-uint64_t pack_file_bytes(const struct pack_job *job);
+/* How long the file will be; 0: no memory. */
+uint64_t pack_file_bytes(struct pack_job *job);
 /* Writes the pack under its name in `dir`; synced, but for the directory. On failure
  * nothing stays. *table_digest and *file_bytes are the pack's. ERR_EXISTS, ERR_NETWORK,
  * an errno. */
 int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,
                uint64_t *file_bytes, struct tamis_diag *diag);
-
-/* pack_each_entry() by the header as of now. */
-int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
-                     struct tamis_diag *diag);
 
 #endif

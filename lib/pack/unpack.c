@@ -194,25 +194,27 @@ static void describe(const struct gathering *g, const struct column *col,
                      struct identity *id, struct commit *c)
 {
     struct stage_desc *s = &c->stages[0];
+    struct piece name = column_name(col), binding = column_binding(col);
+    double error = le64_get_f64(col->disk.target_error);
     id->kind = KIND_BLOOM;
     id->header_pages = 1;
-    id->target_error = col->target_error < ERROR_MIN   ? ERROR_MIN
-                       : col->target_error > ERROR_MAX ? ERROR_MAX
-                                                       : col->target_error;
-    id->name_bytes = col->name_bytes;
-    memcpy(id->name, col->name, col->name_bytes);
+    id->target_error = error < ERROR_MIN   ? ERROR_MIN
+                       : error > ERROR_MAX ? ERROR_MAX
+                                           : error;
+    id->name_bytes = (uint16_t)name.n;
+    memcpy(id->name, name.at, name.n);
     memset(c, 0, sizeof *c);
     memcpy(c->uuid, id->uuid, UUID_BYTES);
     c->sequence = c->generation = 1;
-    c->keys = col->keys;
-    c->watermark = col->watermark;
+    c->keys = le64_get(col->disk.keys);
+    c->watermark = le64_get(col->disk.watermark);
     c->state = STATE_SEALED;
     c->clean = c->n_stages = 1;
-    c->binding_bytes = col->binding_bytes;
-    memcpy(c->binding, col->binding, col->binding_bytes);
+    c->binding_bytes = (uint8_t)binding.n;
+    memcpy(c->binding, binding.at, binding.n);
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->geometry = g->geometry;
-    s->capacity = s->keys = col->keys;
+    s->capacity = s->keys = c->keys;
     s->target_error = id->target_error;
     s->offset = PAGE_BYTES;
     s->length = s->geometry.n_blocks * s->geometry.lanes * BLOCK_BYTES;
@@ -225,8 +227,9 @@ int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
                      uint32_t column, const struct column *col, struct identity *id,
                      struct commit *c, int fd)
 {
-    struct gathering g = {NULL, pack, band, column, col->own_blocks, band->geometry};
-    g.geometry.n_blocks = whole_pages(col->own_blocks);
+    uint64_t own_blocks = le64_get(col->disk.own_blocks);
+    struct gathering g = {NULL, pack, band, column, own_blocks, band->geometry};
+    g.geometry.n_blocks = whole_pages(own_blocks);
     if (g.geometry.n_blocks > MAX_BLOCKS)
         return EFBIG;
     g.window = pack_window_new();
@@ -256,12 +259,4 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
     else
         close(fd);
     return err;
-}
-
-int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
-                     struct tamis_diag *diag)
-{
-    struct header h;
-    int rc = filter_header(f, &h, diag);
-    return rc ? rc : pack_each_entry(f, &h.commit, fn, ctx, diag);
 }

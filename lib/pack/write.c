@@ -62,21 +62,15 @@ static int write_bands(struct pack_job *job, struct output *o)
         band_encode(&job->plan->bands[i], entry);
         err = put_bytes(o, entry, sizeof entry);
     }
+    if (!err)
+        err = put_bytes(o, (const uint8_t *)pack_index_places(job->index),
+                        (size_t)job->plan->n_columns * PLACE_BYTES);
     return err;
 }
 
 static int write_columns(struct pack_job *job, struct output *o)
 {
-    uint8_t entry[COLUMN_MAX_BYTES];
-    int err = 0;
-    for (uint32_t i = 0; i < job->plan->n_columns && !err; i++) {
-        struct column col;
-        uint32_t source = job->plan->order[i];
-        job->facts(job->ctx, source, &col);
-        col.own_blocks = job->sources[source].own_blocks;
-        err = put_bytes(o, entry, column_encode(&col, entry));
-    }
-    return err;
+    return pack_index_write(job->index, o->writer);
 }
 
 static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
@@ -95,22 +89,20 @@ static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
 
 /* ---- the header ---- */
 
-/* Sums the facts of all columns; returns the bytes of their table. */
-static uint64_t sum_columns(const struct pack_job *job, struct identity *id,
-                            struct commit *c)
+/* Sums the facts of all columns. */
+static void sum_columns(const struct pack_job *job, struct identity *id,
+                        struct commit *c)
 {
-    uint64_t n_bytes = 0;
     for (uint32_t i = 0; i < job->plan->n_columns; i++) {
         struct column col;
         job->facts(job->ctx, i, &col);
-        n_bytes += column_bytes(col.name_bytes, col.binding_bytes);
-        c->keys += col.keys;
-        if (col.target_error > id->target_error)
-            id->target_error = col.target_error;
+        double error = le64_get_f64(col.disk.target_error);
+        c->keys += le64_get(col.disk.keys);
+        if (error > id->target_error)
+            id->target_error = error;
     }
     if (id->target_error > ERROR_MAX)
         id->target_error = ERROR_MAX;
-    return n_bytes;
 }
 
 /* The place of a stage behind the one before. */
@@ -122,8 +114,8 @@ static uint64_t place_stage(struct stage_desc *s, uint64_t at)
     return at + s->length + digests;
 }
 
-static void lay_out(const struct pack_job *job, uint64_t columns_bytes,
-                    const struct identity *id, struct commit *c)
+static void lay_out(const struct pack_job *job, const struct identity *id,
+                    struct commit *c)
 {
     struct stage_desc *rows = &c->stages[PACK_ROWS], *bands = &c->stages[PACK_BANDS],
                       *columns = &c->stages[PACK_COLUMNS];
@@ -139,11 +131,11 @@ static void lay_out(const struct pack_job *job, uint64_t columns_bytes,
     columns->content = CONTENT_COLUMNS;
     bands->n_entries = p->n_bands;
     columns->n_entries = p->n_columns;
-    bands->used_bytes = (uint64_t)p->n_bands * BAND_BYTES;
-    columns->used_bytes = columns_bytes;
+    bands->used_bytes = place_offset(p->n_bands, p->n_columns);
+    columns->used_bytes = pack_index_bytes(job->index);
     bands->target_error = columns->target_error = 1;
     align_up_u64(bands->used_bytes, PAGE_BYTES, &bands->length);
-    align_up_u64(columns->used_bytes, PAGE_BYTES, &columns->length);
+    columns->length = columns->used_bytes;
     uint64_t at = PAGE_BYTES;
     for (size_t i = 0; i < PACK_STAGES; i++)
         at = place_stage(&c->stages[i], at);
@@ -170,14 +162,18 @@ static void describe(const struct pack_job *job, struct identity *id, struct com
     c->state = STATE_SEALED;
     c->clean = 1;
     c->n_stages = PACK_STAGES;
-    lay_out(job, sum_columns(job, id, c), id, c);
+    sum_columns(job, id, c);
+    lay_out(job, id, c);
 }
 
-uint64_t pack_file_bytes(const struct pack_job *job)
+uint64_t pack_file_bytes(struct pack_job *job)
 {
     struct identity id;
     struct commit c;
+    if (pack_index_new(job) != 0)
+        return 0;
     describe(job, &id, &c);
+    pack_index_free(job);
     return c.committed_bytes;
 }
 
@@ -211,7 +207,10 @@ int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_
     int fd, err = io_create_temp(dir, name, temp, &fd);
     if (err)
         return diag_errno(diag, err, name, "cannot create");
-    err = write_all(job, fd, table_digest, file_bytes);
+    err = pack_index_new(job);
+    if (!err)
+        err = write_all(job, fd, table_digest, file_bytes);
+    pack_index_free(job);
     if (!err)
         err = io_publish(dir, temp, name, fd, false);
     if (!err) {

@@ -167,17 +167,16 @@ static enum tamis_answer ask_column(void *what, const struct tamis_key *key,
     return *why == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-static int write_column(void *ctx, uint32_t band, uint32_t column,
-                        const struct column *col)
+static int write_column(void *ctx, const struct column *col)
 {
     struct asked_column *c = ctx;
     uint32_t n;
     struct tamis_domain d = tamis_filter_domain(c->pack);
     struct answer_run r = {.prefix = "key", .n = N_ASKED / 3, .step = 3};
-    snprintf(r.who, sizeof r.who, "%.*s", (int)col->name_bytes,
-             (const char *)col->name);
-    c->band = &pack_bands(c->pack, &n)[band];
-    c->column = column;
+    struct piece name = column_name(col);
+    snprintf(r.who, sizeof r.who, "%.*s", (int)name.n, (const char *)name.at);
+    c->band = &pack_bands(c->pack, &n)[col->band];
+    c->column = le32_get(col->disk.column) - c->band->first_column;
     write_run(c->out, &r, &d, ask_column, c);
     return 0;
 }

@@ -53,18 +53,30 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
         geometry_add(some[i].bits, &g, some[i].keys[k]);
     sources[i] =
         (struct pack_source){.geometry = g, .keys = n_keys, .target_error = error};
-    columns[i] = (struct column){.table_digest = i + 1,
-                                 .generation = 1,
-                                 .watermark = 10 * i,
-                                 .keys = n_keys,
-                                 .target_error = error,
-                                 .rank = (uint32_t)i};
-    columns[i].name_bytes =
-        (uint16_t)snprintf((char *)columns[i].name, 32, "segment-%zu", i);
-    if (i % 3) /* the others have no binding */
-        columns[i].binding_bytes =
-            (uint8_t)snprintf((char *)columns[i].binding, 32, "b%zu", i);
-    io_calls.random(columns[i].uuid, UUID_BYTES);
+    columns[i] = (struct column){.disk = {.table_digest = le64_of(i + 1),
+                                          .generation = le64_of(1),
+                                          .watermark = le64_of(10 * i),
+                                          .keys = le64_of(n_keys),
+                                          .target_error = le64_of_f64(error),
+                                          .rank = le32_of((uint32_t)i),
+                                          .has_range = i % 4 == 1}};
+    char name[32], binding[32];
+    size_t n_name = (size_t)snprintf(name, sizeof name, "segment-%zu", i);
+    size_t n_binding = (size_t)snprintf(binding, sizeof binding, "b%zu", i);
+    bool has_range = i % 4 == 1;
+    column_set_strings(&columns[i], (struct piece){(void *)name, n_name},
+                       (struct piece){(void *)binding, i % 3 ? n_binding : 0},
+                       (struct piece){(const void *)"ab", has_range ? 2 : 0},
+                       (struct piece){(const void *)"cde", has_range ? 3 : 0});
+    io_calls.random(columns[i].disk.uuid, UUID_BYTES);
+}
+
+/* Another name for source i. */
+static UNUSED void rename_source(size_t i, const void *name, size_t n)
+{
+    struct column was = columns[i];
+    column_set_strings(&columns[i], (struct piece){name, n}, column_binding(&was),
+                       column_first(&was), column_last(&was));
 }
 
 static UNUSED void forget_sources(void)

@@ -224,7 +224,7 @@ int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, siz
                     struct pack_plan *plan, struct tamis_diag *diag);
 /* Reports the size of the pack. Is there room for it? Better told before the first byte
  * than when the disk is full. */
-int pack_room(const struct tamis_edit *e, const struct pack_job *job, bool dry_run,
+int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
               struct tamis_pack_report *r, struct tamis_diag *diag);
 /* Writes the pack without its tombstones, under a new uuid. Sets the job's uuids and
  * domain, and the place's uuid and digest. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-int pack_room(const struct tamis_edit *e, const struct pack_job *job, bool dry_run,
+int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
               struct tamis_pack_report *r, struct tamis_diag *diag)
 {
     struct statvfs fs;
@@ -18,6 +18,8 @@ int pack_room(const struct tamis_edit *e, const struct pack_job *job, bool dry_r
     r->n_bands = job->plan->n_bands;
     r->rows_bytes = job->plan->rows_bytes;
     r->file_bytes = pack_file_bytes(job);
+    if (!r->file_bytes)
+        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
     if (fstatvfs(e->dir.fd, &fs) != 0)
         return diag_errno(diag, errno, e->catalog->path, "looking for room");
     r->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;

@@ -200,21 +200,9 @@ static void facts(void *ctx, uint32_t source, struct column *out)
 {
     const struct tamis_packer *p = ctx;
     const struct edit_op *op = p->puts[source];
-    struct record r = record_at(p, source);
-    *out = (struct column){
-        .table_digest = pack_hashes_digest(p->hashes, source),
-        .generation = r.generation,
-        .watermark = r.watermark,
-        .keys = r.keys,
-        .target_error = r.target_error,
-        .created = r.created,
-        .rank = r.rank,
-        .name_bytes = (uint16_t)op->name_bytes,
-        .binding_bytes = r.binding_bytes,
-    };
-    memcpy(out->uuid, r.uuid, UUID_BYTES);
-    memcpy(out->name, op->bytes, op->name_bytes);
-    memcpy(out->binding, r.binding, r.binding_bytes);
+    column_of_record((const void *)(op->bytes + op->name_bytes), op->bytes,
+                     op->name_bytes, out);
+    out->disk.table_digest = le64_of(pack_hashes_digest(p->hashes, source));
 }
 
 /* No column is given up: after a failure the whole pack is. */

@@ -84,8 +84,10 @@ static int unpack_segment(struct unpacking *u, size_t index)
     const struct entry *e = s->entries[index];
     struct record r = record_of(e);
     struct column col;
+    uint64_t own_blocks;
     entry_facts(e, &col);
-    int rc = packs_own_blocks(s, index, &col.own_blocks, u->diag);
+    int rc = packs_own_blocks(s, index, &own_blocks, u->diag);
+    col.disk.own_blocks = le64_of(rc ? 0 : own_blocks);
     if (!rc)
         rc = write_filter(u, e, packs_seat(&s->packs, index), &col, &r);
     if (rc)

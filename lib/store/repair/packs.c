@@ -144,36 +144,41 @@ struct listing {
     void *ctx;
     const uint8_t *dead;
     struct pack_place place;
-    uint32_t next;
 };
 
-static int list_column(void *ctx, uint32_t band, uint32_t column,
-                       const struct column *col)
+static int list_column(void *ctx, const struct column *col)
 {
     struct listing *l = ctx;
-    uint32_t i = l->next++;
-    (void)column;
+    const struct column_disk *d = &col->disk;
+    struct piece name = column_name(col), binding = column_binding(col);
+    struct piece first = column_first(col), last = column_last(col);
+    uint32_t i = le32_get(d->column);
     if (l->dead[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
         return 0;
     struct record record = {
         .state = RECORD_SEALED,
         .kind = KIND_BLOOM,
-        .binding_bytes = col->binding_bytes,
-        .generation = col->generation,
-        .table_digest = col->table_digest,
-        .keys = col->keys,
-        .target_error = col->target_error,
-        .watermark = col->watermark,
+        .binding_bytes = (uint8_t)binding.n,
+        .generation = le64_get(d->generation),
+        .table_digest = le64_get(d->table_digest),
+        .keys = le64_get(d->keys),
+        .target_error = le64_get_f64(d->target_error),
+        .watermark = le64_get(d->watermark),
         .min_stages = 1,
-        .rank = col->rank,
-        .created = col->created,
+        .rank = le32_get(d->rank),
+        .created = le64_get(d->created),
+        .has_range = d->has_range,
+        .first_bytes = (uint16_t)first.n,
+        .last_bytes = (uint16_t)last.n,
         .place = l->place,
     };
-    record.place.band = band;
+    record.place.band = col->band;
     record.place.column = i;
-    memcpy(record.uuid, col->uuid, UUID_BYTES);
-    memcpy(record.binding, col->binding, col->binding_bytes);
-    return l->fn(l->ctx, col->name, col->name_bytes, &record);
+    memcpy(record.uuid, d->uuid, UUID_BYTES);
+    memcpy(record.binding, binding.at, binding.n);
+    memcpy(record.first, first.at, first.n);
+    memcpy(record.last, last.at, last.n);
+    return l->fn(l->ctx, name.at, name.n, &record);
 }
 
 int repair_list_columns(struct repair *r, const char *name, const struct header *h,

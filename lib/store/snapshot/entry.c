@@ -64,23 +64,31 @@ struct entry *entry_new(struct arena *a, const void *name, size_t name_bytes,
     return e;
 }
 
+void column_of_record(const struct record_disk *r, const void *name, size_t name_bytes,
+                      struct column *out)
+{
+    const uint8_t *first = (const uint8_t *)(r + 1);
+    size_t n_first = le16_get(r->first_bytes), n_last = le16_get(r->last_bytes);
+    *out = (struct column){.disk = {
+                               .table_digest = r->table_digest,
+                               .generation = r->generation,
+                               .watermark = r->watermark,
+                               .keys = r->keys,
+                               .target_error = r->target_error,
+                               .created = r->created,
+                               .rank = r->rank,
+                               .has_range = r->has_range,
+                           }};
+    memcpy(out->disk.uuid, r->uuid, UUID_BYTES);
+    column_set_strings(out, (struct piece){name, name_bytes},
+                       (struct piece){r->binding, r->binding_bytes},
+                       (struct piece){first, n_first},
+                       (struct piece){first + n_first, n_last});
+}
+
 void entry_facts(const struct entry *e, struct column *out)
 {
-    const struct record_disk *r = entry_record(e);
-    *out = (struct column){
-        .table_digest = le64_get(r->table_digest),
-        .generation = le64_get(r->generation),
-        .watermark = le64_get(r->watermark),
-        .keys = le64_get(r->keys),
-        .target_error = le64_get_f64(r->target_error),
-        .created = le64_get(r->created),
-        .rank = e->rank,
-        .name_bytes = (uint16_t)e->name_bytes,
-        .binding_bytes = r->binding_bytes,
-    };
-    memcpy(out->uuid, r->uuid, UUID_BYTES);
-    memcpy(out->name, e->bytes, e->name_bytes);
-    memcpy(out->binding, r->binding, r->binding_bytes);
+    column_of_record(entry_record(e), e->bytes, e->name_bytes, out);
 }
 
 /* How many filters are open, over all snapshots of the process. */

@@ -36,7 +36,10 @@ void entries_release(struct entry **entries, size_t n);
 /* The account, made if nobody has counted yet. NULL: no memory, or the caller's filter.
  */
 struct account *entry_account(struct entry *e);
-/* The segment's entry in a table of columns, but for own_blocks. */
+/* The segment's entry in a table of columns, but for its column and own_blocks. The
+ * record is good, and whole. */
+void column_of_record(const struct record_disk *r, const void *name, size_t name_bytes,
+                      struct column *out);
 void entry_facts(const struct entry *e, struct column *out);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Why a filter with this header, and the record's UUID, is not the record's filter

@@ -17,7 +17,6 @@ static void pack_release(struct open_pack *p)
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
         return;
     tamis_filter_close(p->filter);
-    free(atomic_load_explicit(&p->table, memory_order_relaxed));
     free(p);
 }
 
@@ -63,7 +62,6 @@ static int pack_open(const struct tamis_snapshot *s, const struct pack_place *pl
         return rc;
     }
     atomic_init(&p->refs, 1);
-    atomic_init(&p->table, NULL);
     const struct band *last = &p->bands[p->n_bands - 1];
     p->n_columns = last->first_column + last->n_columns;
     memcpy(p->uuid, place->uuid, UUID_BYTES);

@@ -5,8 +5,7 @@
  *     seats    segment -> band and column of a pack; none: it has its own file
  *     slots    column  -> segment; 0: dropped, or never this snapshot's
  *
- * All of it is made with the snapshot, and never changes, but for what is read of a
- * pack when it is asked for: a pack is immutable. */
+ * All of it is made with the snapshot, and never changes. */
 #ifndef TAMIS_STORE_SNAPSHOT_PACKS_H
 #define TAMIS_STORE_SNAPSHOT_PACKS_H
 
@@ -26,11 +25,6 @@ struct seat {
  * it is. */
 #define COLUMN_DROPPED UINT32_MAX
 #define COLUMN_NOBODYS (UINT32_MAX - 1)
-/* What the table of columns says of one. */
-struct own_column {
-    uint64_t n_blocks, name; /* a hash of it */
-    uint8_t uuid[UUID_BYTES];
-};
 
 /* An open pack; snapshots share it. */
 struct open_pack {
@@ -40,7 +34,6 @@ struct open_pack {
     uint32_t n_bands, n_columns;
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
-    _Atomic(struct own_column *) table; /* NULL: not read yet */
 };
 /* A pack as a snapshot sees it. */
 struct pack_view {

@@ -50,8 +50,15 @@ FIELDS_OF(band, F(rows_offset, FIELD_UINT), F(n_blocks, FIELD_UINT),
 FIELDS_OF(column, F(uuid, FIELD_UUID), F(table_digest, FIELD_HEX),
           F(generation, FIELD_UINT), F(watermark, FIELD_UINT), F(keys, FIELD_UINT),
           F(target_error, FIELD_F64), F(created, FIELD_TIME), F(own_blocks, FIELD_UINT),
-          F(rank, FIELD_UINT), F(name_bytes, FIELD_UINT), F(binding_bytes, FIELD_UINT),
-          F(unused, FIELD_UNUSED))
+          F(rank, FIELD_UINT), F(column, FIELD_UINT), F(name_bytes, FIELD_UINT),
+          F(binding_bytes, FIELD_UINT), F(has_range, FIELD_UINT),
+          F(unused, FIELD_UNUSED), F(first_bytes, FIELD_UINT),
+          F(last_bytes, FIELD_UINT))
+#undef F
+
+#define F(member, type) FIELD(struct index_disk, member, type)
+FIELDS_OF(index, F(n_items, FIELD_UINT), F(level, FIELD_UINT), F(unused, FIELD_UNUSED),
+          F(first_child, FIELD_UINT))
 #undef F
 
 #define F(member, type) FIELD(struct dead_disk, member, type)

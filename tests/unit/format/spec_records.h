@@ -25,6 +25,7 @@ static struct record_table {
     {"list_page_disk", list_page_fields, &n_list_page_fields, LIST_HEAD_BYTES},
     {"ribbon_area_disk", ribbon_area_fields, &n_ribbon_area_fields, AREA_BYTES},
     {"band_disk", band_fields, &n_band_fields, BAND_BYTES},
+    {"index_disk", index_fields, &n_index_fields, INDEX_HEAD_BYTES},
     {"column_disk", column_fields, &n_column_fields, COLUMN_HEAD_BYTES},
     {"dead_disk", dead_fields, &n_dead_fields, DEAD_HEAD_BYTES},
     {"floor_sector_disk", floor_sector_fields, &n_floor_sector_fields, SECTOR_BYTES},

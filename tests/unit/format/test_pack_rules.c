@@ -2,6 +2,7 @@
  * mutation of its own, and what is just inside the limits. */
 #include "tests/unit/format/commit_records.h"
 #include "format/pack.h"
+#include "tests/support/support.h"
 
 /* A pack of three columns in two bands. */
 static const struct band bands[] = {
@@ -20,15 +21,20 @@ static struct commit a_pack(void)
         {.layout = LAYOUT_ROWS, .n_bands = 2, .n_columns = 3},
         {.target_error = 1,
          .layout = LAYOUT_TABLE,
-         .used_bytes = 64,
+         .used_bytes = 64 + 3 * 4,
          .n_entries = 2,
          .content = CONTENT_BANDS},
         {.target_error = 1,
          .layout = LAYOUT_TABLE,
-         .used_bytes = 3 * 96,
+         .used_bytes = 2 * 4096,
          .n_entries = 3,
          .content = CONTENT_COLUMNS}};
-    return of_kind(KIND_PACK, 3, stages);
+    struct commit c = of_kind(KIND_PACK, 3, stages);
+    c.stages[2].length = 2 * 4096;
+    c.stages[2].digests_offset = c.committed_bytes + 4096;
+    c.committed_bytes += 2 * 4096;
+    world.available += 2 * 4096;
+    return c;
 }
 
 static int set_up(void **state)
@@ -59,22 +65,22 @@ TEST_OF_PACK(rules_of_descriptors)
         AREA(1, table_area_disk, content, 2, KIND),
         AREA(1, table_area_disk, n_entries, 3, RANGE),
         AREA(1, table_area_disk, used_bytes, 72, RANGE),
-        AREA(1, table_area_disk, used_bytes, 63, RANGE),
+        AREA(1, table_area_disk, used_bytes, 80, RANGE),
         S(1, length, 8192, RANGE),
         S(1, length, 0, RANGE),
         S(2, layout, 1, KIND),
         AREA(2, table_area_disk, content, 1, KIND),
         AREA(2, table_area_disk, n_entries, 2, RANGE),
-        AREA(2, table_area_disk, used_bytes, 3 * 88 - 8, RANGE),
-        AREA(2, table_area_disk, used_bytes, 3 * 88 + 4, RANGE),
-        AREA(2, table_area_disk, used_bytes, 3 * 400 + 8, RANGE),
+        AREA(2, table_area_disk, used_bytes, 0, RANGE),
+        AREA(2, table_area_disk, used_bytes, 2 * 4096 - 8, RANGE),
+        AREA(2, table_area_disk, used_bytes, 7 * 4096, RANGE),
         S(2, unused, 1, UNUSED),
         AREA_BYTE(2, table_area_disk, 33),
-        S(2, digests_offset, 7 * 4096, RANGE),
+        S(2, digests_offset, 0, RANGE),
     };
     struct commit out = decoded(&pack);
     assert_true(out.stages[0].n_bands == 2 && out.stages[0].n_columns == 3);
-    assert_true(out.stages[2].used_bytes == 288 && out.stages[2].content == 2);
+    assert_true(out.stages[2].used_bytes == 8192 && out.stages[2].content == 2);
     hold_each(rules, N_OF(rules), pack);
     is_a_later_versions(pack, AREA_AT(1, table_area_disk, area_unused));
 }
@@ -184,33 +190,37 @@ TEST(rows_have_the_least_bytes)
 
 /* ---- columns ---- */
 
-static size_t n_left; /* bytes of the table from the entry on */
+static struct piece piece_of(const char *name)
+{
+    return (struct piece){(const void *)name, strlen(name)};
+}
 
 static struct column a_column(void)
 {
-    struct column c = {.uuid = "fedcba9876543210",
-                       .table_digest = 1,
-                       .generation = 2,
-                       .watermark = 3,
-                       .keys = 4,
-                       .target_error = 0.5,
-                       .created = 6,
-                       .own_blocks = 4,
-                       .rank = 8,
-                       .name_bytes = 3,
-                       .binding_bytes = 2,
-                       .name = "abc",
-                       .binding = "xy"};
+    struct column c = {.disk = {.uuid = "fedcba9876543210",
+                                .table_digest = le64_of(1),
+                                .generation = le64_of(2),
+                                .watermark = le64_of(3),
+                                .keys = le64_of(4),
+                                .target_error = le64_of_f64(0.5),
+                                .created = le64_of(6),
+                                .own_blocks = le64_of(4),
+                                .rank = le32_of(8),
+                                .column = le32_of(1),
+                                .has_range = 1}};
+    column_set_strings(&c, piece_of("abc"), piece_of("xy"), piece_of("k"),
+                       piece_of("ka"));
     return c;
 }
+
+enum { A_COLUMN_BYTES = 96 };
+static size_t n_entry = A_COLUMN_BYTES;
 
 static struct verdict decode_column(uint8_t *bytes)
 {
     struct column col;
-    size_t used;
-    struct verdict v = column_decode(bytes, n_left, &pack, &bands[0], &col, &used);
-    assert_true(v.code == VERDICT_OK ? used == 88
-                                     : used == 0 && all_zero(&col, sizeof col));
+    struct verdict v = column_decode(bytes, n_entry, bands, 2, &col);
+    assert_true(v.code == VERDICT_OK || all_zero(&col, sizeof col));
     return v;
 }
 
@@ -221,54 +231,236 @@ static struct verdict decode_column(uint8_t *bytes)
             #member                                                                    \
     }
 
-TEST_OF_PACK(rules_of_columns)
+TEST(rules_of_columns)
 {
     static const struct rule rules[] = {
+        KB(offsetof(struct column_disk, binding_bytes), 3, SHORT, name_bytes),
+        K(name_bytes, 2, SHORT),
         K(uuid, 0, RANGE),
         K(generation, 0, RANGE),
         K(target_error, F64_NAN, RANGE),
         K(target_error, F64_ZERO, RANGE),
         K(target_error, F64_ONE + 1, RANGE),
+        K(column, 3, RANGE),
         K(own_blocks, 0, RANGE),
         K(own_blocks, 3, RANGE),
         K(own_blocks, 16, RANGE),
-        K(name_bytes, 0, RANGE),
-        KB(80, 0, RANGE, name_bytes), /* a NUL in the name */
+        KB(88, 0, RANGE, name_bytes), /* a NUL in the name */
+        K(has_range, 2, RANGE),
         K(unused, 1, UNUSED),
-        KB(85, 1, UNUSED, unused),
-        KB(87, 1, UNUSED, unused),
+        KB(93, 'l', RANGE, first_bytes), /* above the last key */
     };
-    uint8_t good[COLUMN_MAX_BYTES];
+    uint8_t good[PAGE_BYTES] = {0}, many[1024];
     struct column c = a_column(), out;
-    size_t used;
-    IS(column_encode(&c, good), 88);
-    n_left = 88;
+    IS(column_bytes(&c.disk), A_COLUMN_BYTES);
+    memcpy(good, &c, A_COLUMN_BYTES);
     verdict_is(decode_column(good), VERDICT_OK, 0, "");
-    rules_hold(rules, N_OF(rules), good, 88, decode_column);
-    for (n_left = 0; n_left < 88; n_left += 29)
-        verdict_is(decode_column(good), VERDICT_SHORT,
-                   offsetof(struct column_disk, name_bytes), "name_bytes");
-    n_left = 87;
-    verdict_is(decode_column(good), VERDICT_SHORT,
-               offsetof(struct column_disk, name_bytes), "name_bytes");
-    /* What a newer minor version says there is its own. */
-    n_left = 88;
-    pack.compat = UINT64_C(1) << 40;
-    good[87] = 1;
+    rules_hold(rules, N_OF(rules), good, A_COLUMN_BYTES, decode_column);
+    for (n_entry = 0; n_entry <= PAGE_BYTES - 1; n_entry++)
+        if (n_entry != A_COLUMN_BYTES)
+            verdict_is(decode_column(good), VERDICT_SHORT,
+                       offsetof(struct column_disk, name_bytes), "name_bytes");
+    n_entry = A_COLUMN_BYTES;
+    good[offsetof(struct column_disk, has_range)] = 0;
+    verdict_is(decode_column(good), VERDICT_RANGE,
+               offsetof(struct column_disk, first_bytes), "first_bytes");
+    /* Eight blocks divide those of the first band, not those of the second. */
+    c.disk.own_blocks = le64_of(8);
+    memcpy(good, &c, A_COLUMN_BYTES);
     verdict_is(decode_column(good), VERDICT_OK, 0, "");
-    good[87] = 0;
-    pack = a_pack();
+    c.disk.column = le32_of(2);
+    memcpy(good, &c, A_COLUMN_BYTES);
+    verdict_is(decode_column(good), VERDICT_RANGE,
+               offsetof(struct column_disk, own_blocks), "own_blocks");
     /* The longest one. */
-    memset(c.name, 'n', sizeof c.name);
-    memset(c.binding, 'b', sizeof c.binding);
-    c.name_bytes = 255;
-    c.binding_bytes = 64;
-    IS(column_encode(&c, good), 400);
-    IS(column_decode(good, 400, &pack, &bands[0], &out, &used).code, VERDICT_OK);
-    assert_true(used == 400 && memcmp(&out, &c, sizeof c) == 0);
-    good[offsetof(struct column_disk, binding_bytes)] = 65;
-    verdict_is(column_decode(good, 4000, &pack, &bands[0], &out, &used), VERDICT_RANGE,
-               offsetof(struct column_disk, binding_bytes), "binding_bytes");
+    c = a_column();
+    memset(many, 'm', sizeof many);
+    column_set_strings(&c, (struct piece){many, 255}, (struct piece){many, 64},
+                       (struct piece){many, 1024}, (struct piece){many, 1024});
+    IS(column_bytes(&c.disk), COLUMN_MAX_BYTES);
+    IS(column_decode((void *)&c, COLUMN_MAX_BYTES, bands, 2, &out).code, VERDICT_OK);
+    assert_memory_equal(&out, &c, COLUMN_MAX_BYTES);
+    IS(out.band, 0);
+}
+
+/* Strings that are too long, or missing, in entries of the right length. */
+TEST(lengths_of_columns)
+{
+    static const struct {
+        const char *field;
+        uint32_t name, binding, first, last, at;
+    } cases[] = {
+        {"name_bytes", 0, 3, 1, 2, offsetof(struct column_disk, name_bytes)},
+        {"binding_bytes", 1, 65, 1, 2, offsetof(struct column_disk, binding_bytes)},
+        {"first_bytes", 1, 1, 1025, 1024, offsetof(struct column_disk, first_bytes)},
+        {"last_bytes", 1, 1, 1024, 1025, offsetof(struct column_disk, last_bytes)},
+        {"first_bytes", 1, 1, 5, 4, offsetof(struct column_disk, first_bytes)},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint8_t bytes[PAGE_BYTES];
+        struct column c = a_column();
+        memset(bytes, 'z', sizeof bytes);
+        memcpy(bytes, &c.disk, sizeof c.disk);
+        struct column_disk *d = (void *)bytes;
+        d->name_bytes = (uint8_t)cases[i].name;
+        d->binding_bytes = (uint8_t)cases[i].binding;
+        d->first_bytes = le16_of((uint16_t)cases[i].first);
+        d->last_bytes = le16_of((uint16_t)cases[i].last);
+        n_entry = COLUMN_HEAD_BYTES + cases[i].name + cases[i].binding +
+                  cases[i].first + cases[i].last;
+        verdict_is(decode_column(bytes), VERDICT_RANGE, cases[i].at, cases[i].field);
+    }
+    n_entry = A_COLUMN_BYTES;
+}
+
+/* ---- pages of the table of columns ---- */
+
+static uint64_t page_number;
+
+static struct verdict open_page(uint8_t *bytes)
+{
+    struct index_page p;
+    return index_open(bytes, page_number, &p);
+}
+
+#define X(member, value, code) RULE(struct index_disk, member, value, VERDICT_##code)
+
+TEST(rules_of_pages)
+{
+    static const struct rule leaf[] = {
+        X(n_items, 0, RANGE),    X(n_items, 3, RANGE), /* it ends among the ends */
+        X(n_items, 2045, RANGE), X(n_items, 65535, RANGE), X(level, 7, RANGE),
+        X(unused, 1, UNUSED),    X(first_child, 1, RANGE),
+    };
+    static const struct rule above[] = {X(first_child, 4, RANGE),
+                                        X(first_child, UINT32_MAX, RANGE)};
+    uint8_t page[PAGE_BYTES];
+    index_begin(page, 0, 0);
+    IS(index_add(page, "abc", 3), 0);
+    IS(index_add(page, "", 0), 1);
+    page[PAGE_BYTES - 5] = 0x10;
+    verdict_is(open_page(page), VERDICT_OK, 0, "");
+    rules_hold(leaf, N_OF(leaf), page, sizeof page, open_page);
+    page_number = 5;
+    index_begin(page, 6, 3);
+    index_add(page, "", 0);
+    index_add(page, "b", 1);
+    verdict_is(open_page(page), VERDICT_OK, 0, "");
+    rules_hold(above, N_OF(above), page, sizeof page, open_page);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+enum { N_NAMES = 100, MAX_NAME = 40 };
+static char names[N_NAMES][MAX_NAME];
+
+/* Few letters, so that names begin alike. */
+static void make_names(void)
+{
+    memset(names, 0, sizeof names);
+    for (size_t i = 0; i < N_NAMES; i++)
+        for (size_t k = 0, n = random_u64() % (MAX_NAME - 1); k < n; k++)
+            names[i][k] = (char)('a' + random_u64() % 2);
+    qsort(names, N_NAMES, MAX_NAME, by_name);
+}
+
+static uint32_t fill_page(uint8_t page[PAGE_BYTES], struct index_page *p)
+{
+    uint32_t n = 0;
+    index_begin(page, 1, 0);
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (i == 0 || strcmp(names[i - 1], names[i]) != 0) {
+            memmove(names[n], names[i], MAX_NAME);
+            IS(index_add(page, names[n], strlen(names[n])), (int)n);
+            n++;
+        }
+    verdict_is(index_open(page, N_NAMES, p), VERDICT_OK, 0, "");
+    return n;
+}
+
+TEST(names_are_searched)
+{
+    uint8_t page[PAGE_BYTES];
+    struct piece none = {NULL, 0};
+    struct index_page p;
+    for (size_t round = 0; round < 300; round++) {
+        make_names();
+        uint32_t n = fill_page(page, &p), found;
+        assert_true(p.n == n && index_rest_is_zero(&p));
+        for (uint32_t i = 0; i < n; i++) {
+            struct piece name = piece_of(names[i]), before = none;
+            assert_true(index_search(&p, name, none, none, &found));
+            IS(found, i + 1);
+            assert_true(index_search(&p, name, piece_of(names[0]), none, &found));
+            assert_true(i == n - 1 || !index_search(&p, name, none, name, &found));
+            assert_true(i == 0 || !index_search(&p, piece_of(names[0]), none,
+                                                piece_of(names[0]), &found));
+            if (i == 0)
+                continue;
+            before = piece_of(names[i - 1]);
+            name.n = name_separator(before, name);
+            assert_true(name_compare(before, name) < 0);
+            name.n--;
+            assert_true(name_compare(before, name) >= 0);
+        }
+        /* Of two exchanged names one is not found. */
+        uint32_t other = (uint32_t)(random_u64() % (n - 1)), n_wrong = 0;
+        char swap[MAX_NAME];
+        memcpy(swap, names[other], MAX_NAME);
+        memcpy(names[other], names[other + 1], MAX_NAME);
+        memcpy(names[other + 1], swap, MAX_NAME);
+        index_begin(page, 1, 0);
+        for (uint32_t i = 0; i < n; i++)
+            index_add(page, names[i], strlen(names[i]));
+        for (uint32_t i = 0; i < n; i++)
+            n_wrong += !index_search(&p, piece_of(names[i]), none, none, &found) ||
+                       found != i + 1;
+        assert_true(n_wrong > 0);
+    }
+}
+
+/* An end that is wrong is an item that is not there, and no byte outside is read. */
+TEST(ends_are_checked)
+{
+    uint8_t page[PAGE_BYTES];
+    struct index_page p;
+    index_begin(page, 1, 0);
+    for (int i = 0; i < 9; i++)
+        IS(index_add(page, "0123456789" + i, 1), i);
+    verdict_is(index_open(page, 20, &p), VERDICT_OK, 0, "");
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t end = 0; end < 65536; end += 1 + end / 30) {
+            struct le16 good, bad = le16_of((uint16_t)end);
+            memcpy(&good, page + PAGE_BYTES - 2 * (i + 1), sizeof good);
+            memcpy(page + PAGE_BYTES - 2 * (i + 1), &bad, sizeof bad);
+            struct piece it = index_item(&p, i), next = index_item(&p, i + 1);
+            assert_true((it.at != NULL) == (end >= 8 + i && end <= PAGE_BYTES - 18));
+            assert_true((next.at != NULL) == (end >= 8 && end <= 8 + i + 2));
+            if (end > le16_get(good) + 300u)
+                assert_null(index_name(&p, i).at); /* longer than any name */
+            memcpy(page + PAGE_BYTES - 2 * (i + 1), &good, sizeof good);
+        }
+    page[30] = 1; /* between items and ends */
+    assert_false(index_rest_is_zero(&p));
+}
+
+TEST(pages_are_filled)
+{
+    uint8_t page[PAGE_BYTES], item[COLUMN_MAX_BYTES] = {0};
+    for (size_t n_bytes = 0; n_bytes <= sizeof item; n_bytes += 1 + n_bytes / 5) {
+        uint32_t n = 0;
+        struct index_page p;
+        index_begin(page, 1, 0);
+        while (index_add(page, item, n_bytes) >= 0)
+            n++;
+        IS(n, (PAGE_BYTES - INDEX_HEAD_BYTES) / (n_bytes + 2));
+        verdict_is(index_open(page, n, &p), VERDICT_OK, 0, "");
+        IS(p.n, n);
+        IS(index_item(&p, n - 1).n, n_bytes);
+    }
 }
 
 /* ---- tombstones ---- */

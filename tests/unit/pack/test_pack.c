@@ -212,38 +212,161 @@ TEST(rows_cross_pages)
     forget_pack(f);
 }
 
-static int check_column(void *ctx, uint32_t band, uint32_t column,
-                        const struct column *col)
+/* The entry of source i. */
+static void entry_is(const struct column *col, size_t i)
 {
-    uint32_t *n = ctx;
-    const struct band *b = &plan.bands[band];
-    IS(b->first_column + column, *n);
-    uint32_t source = plan.order[(*n)++];
-    struct column want = columns[source];
-    want.own_blocks = sources[source].own_blocks;
-    assert_memory_equal(col, &want, sizeof want);
-    IS(b->geometry.n_blocks % want.own_blocks, 0);
-    return 0;
+    const struct band *b = &plan.bands[sources[i].band];
+    struct column want = columns[i];
+    want.disk.own_blocks = le64_of(sources[i].own_blocks);
+    want.disk.column = le32_of(b->first_column + sources[i].column);
+    assert_memory_equal(col, &want, column_bytes(&want.disk));
+    IS(col->band, sources[i].band);
+    IS(b->geometry.n_blocks % sources[i].own_blocks, 0);
 }
 
-static int stop_at_third(void *ctx, uint32_t band, uint32_t column,
-                         const struct column *col)
+struct listed {
+    uint32_t n, stop;
+    struct column before;
+};
+
+static int check_column(void *ctx, const struct column *col)
+{
+    struct listed *l = ctx;
+    entry_is(col, plan.order[le32_get(col->disk.column)]);
+    assert_true(l->n == 0 ||
+                name_compare(column_name(&l->before), column_name(col)) < 0);
+    l->before = *col;
+    return ++l->n == l->stop ? 42 : 0;
+}
+
+TEST(columns_are_listed_by_name)
+{
+    struct listed all = {.n = 0}, some_of_them = {.stop = 3};
+    add_mixed(300);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    IS(pack_each_column(f, check_column, &all, NULL), 0);
+    IS(all.n, n_sources);
+    IS(pack_each_column(f, check_column, &some_of_them, NULL), 42);
+    IS(some_of_them.n, 3);
+    forget_pack(f);
+}
+
+/* Names that begin with so many equal bytes, which pages of names must have, too. */
+static void lengthen_names(size_t n_more)
+{
+    for (size_t i = 0; i < n_sources; i++) {
+        uint8_t name[NAME_MAX_BYTES];
+        struct piece was = column_name(&columns[i]);
+        memset(name, 'x', n_more);
+        memcpy(name + n_more, was.at, was.n);
+        rename_source(i, name, n_more + was.n);
+    }
+}
+
+/* 0 or DAMAGED for each, by name and by number; returns how many are damaged. No name
+ * that is there is said to be missing. */
+static size_t entries_are_found(struct tamis_filter *f)
+{
+    size_t n_damaged = 0;
+    struct column col;
+    for (size_t i = 0; i < n_sources; i++) {
+        uint32_t number = plan.bands[sources[i].band].first_column + sources[i].column;
+        struct piece name = column_name(&columns[i]);
+        int rc[3] = {pack_find(f, name.at, name.n, &col)};
+        if (!rc[0])
+            entry_is(&col, i);
+        rc[1] = pack_describe(f, number, false, &col);
+        if (!rc[1])
+            entry_is(&col, i);
+        rc[2] = pack_describe(f, number, true, &col);
+        if (!rc[2])
+            entry_is(&col, i);
+        for (size_t k = 0; k < N_OF(rc); k++) {
+            assert_true(rc[k] == 0 || rc[k] == TAMIS_ERR_DAMAGED);
+            n_damaged += rc[k] != 0;
+        }
+    }
+    return n_damaged;
+}
+
+static void strangers_are_not(struct tamis_filter *f)
+{
+    struct column col;
+    for (size_t i = 0; i < n_sources; i += 7) {
+        uint8_t name[NAME_MAX_BYTES + 1];
+        size_t n = column_name(&columns[i]).n;
+        memcpy(name, columns[i].strings, n);
+        name[n] = random_u64() % 2 ? '!' : 0xff;
+        IS(pack_find(f, name, n + 1, &col), TAMIS_ERR_NO_SEGMENT);
+        name[n - 1]--;
+        name[0] = random_u64() % 3 ? name[0] : 1;
+        name[n] = '!';
+        IS(pack_find(f, name, n + 1, &col), TAMIS_ERR_NO_SEGMENT);
+    }
+    IS(pack_find(f, "", 0, &col), TAMIS_ERR_NO_SEGMENT);
+    IS(pack_find(f, "\xff", 1, &col), TAMIS_ERR_NO_SEGMENT);
+    IS(pack_describe(f, (uint32_t)n_sources, false, &col), TAMIS_ERR_RANGE);
+}
+
+static uint32_t levels_of(const struct tamis_stage_info *table, const char *name)
+{
+    size_t n;
+    uint8_t *file = file_read(path_of(name), &n);
+    uint64_t pages = table->bits_bytes / PAGE_BYTES;
+    struct index_page p;
+    IS(index_open(file + table->offset + (pages - 1) * PAGE_BYTES, pages - 1, &p).code,
+       VERDICT_OK);
+    free(file);
+    return p.level;
+}
+
+/* How many entries are damaged once a page is. */
+static size_t found_without(const struct tamis_stage_info *table, uint64_t page)
+{
+    file_copy(path_of("pack"), path_of("rotten"));
+    file_poke(path_of("rotten"), table->offset + page * PAGE_BYTES + 2, "x", 1);
+    FILTER f = open_filter(path_of("rotten"));
+    return entries_are_found(f);
+}
+
+/* Tables of one page, and of levels; none of their pages is believed unchecked. */
+TEST(columns_are_found)
+{
+    static const struct {
+        size_t n, n_more;
+        uint32_t levels;
+    } cases[] = {{1, 0, 0}, {20, 0, 0}, {300, 0, 1}, {1500, 240, 2}};
+    struct tamis_filter_options strict = {.size = sizeof strict,
+                                          .check = TAMIS_CHECK_STRICT};
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        for (size_t k = 0; k < cases[i].n; k++)
+            add_source((struct geometry){1 + k % 2, 1, 6}, 20, 0.01);
+        lengthen_names(cases[i].n_more);
+        struct tamis_filter *f = pack_sources("pack", i % 2 ? &strict : NULL);
+        struct tamis_stage_info table = stage_at(f, PACK_COLUMNS),
+                                bands = stage_at(f, PACK_BANDS);
+        verified(f);
+        IS(levels_of(&table, "pack"), cases[i].levels);
+        IS(entries_are_found(f), 0);
+        strangers_are_not(f);
+        tamis_filter_close(f);
+        uint64_t n_pages = table.bits_bytes / PAGE_BYTES;
+        for (uint64_t page = 0; page < n_pages; page += 1 + n_pages / 20) {
+            size_t n_damaged = found_without(&table, page);
+            assert_true(n_damaged > 0 && (n_damaged < 3 * n_sources || n_pages == 1));
+        }
+        if (bands.bits_bytes > PAGE_BYTES) /* numbers of some columns, and no names */
+            assert_in_range(found_without(&bands, 1), 2, 2 * n_sources - 2);
+        unlink(path_of("pack"));
+        unlink(path_of("rotten"));
+        forget_sources();
+    }
+}
+
+static int stop_at_third(void *ctx, const struct column *col)
 {
     uint32_t *n = ctx;
     return ++*n == 3 ? 42 : 0;
-}
-
-TEST(columns_are_listed)
-{
-    uint32_t n = 0;
-    add_mixed(300);
-    struct tamis_filter *f = pack_sources("pack", NULL);
-    IS(pack_each_column(f, check_column, &n, NULL), 0);
-    IS(n, n_sources);
-    n = 0;
-    IS(pack_each_column(f, stop_at_third, &n, NULL), 42);
-    IS(n, 3);
-    forget_pack(f);
 }
 
 /* As a filter it answers for all columns together. */
@@ -387,15 +510,14 @@ struct wanted {
     uint32_t column;
 };
 
-static int find_column(void *ctx, uint32_t band, uint32_t column,
-                       const struct column *col)
+static int find_wanted(void *ctx, const struct column *col)
 {
     struct wanted *w = ctx;
-    if (col->name_bytes != strlen(w->name) ||
-        memcmp(col->name, w->name, col->name_bytes) != 0)
+    if (name_compare(column_name(col),
+                     (struct piece){(const void *)w->name, strlen(w->name)}) != 0)
         return 0;
-    w->band = &w->bands[band];
-    w->column = column;
+    w->band = &w->bands[col->band];
+    w->column = le32_get(col->disk.column) - w->band->first_column;
     return 0;
 }
 
@@ -426,13 +548,16 @@ static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
     assert_non_null(list.in);
     uint32_t n_bands;
     struct wanted w = {.bands = pack_bands(f, &n_bands)};
+    struct column col;
     for (*n_columns = 0; answers_next(&list);) {
         struct tamis_key k = tamis_key_of(&d, list.key, list.key_bytes);
         if (list.next == 1) {
             w.name = list.run.who;
             w.band = NULL;
-            IS(pack_each_column(f, find_column, &w, NULL), 0);
+            IS(pack_each_column(f, find_wanted, &w, NULL), 0);
             assert_non_null(w.band);
+            IS(pack_find(f, w.name, strlen(w.name), &col), 0);
+            IS(le32_get(col.disk.column), w.band->first_column + w.column);
             ++*n_columns;
         }
         enum tamis_reason why = pack_probe_column(f, w.band, w.column, k.hash);

@@ -2,20 +2,37 @@
  * the page, and who reads the table of columns refuses it. */
 #include "tests/support/pack_support.h"
 
-enum { N_OWN = 24 };
+enum { N_OWN = 24, NAME_BYTES = 255 };
 
 static struct stage_desc stages[PACK_STAGES];
 static uint8_t *bytes;
 
+static uint8_t *table_page(uint32_t page)
+{
+    return bytes + stages[PACK_COLUMNS].offset + page * PAGE_BYTES;
+}
+
+enum { ABOVE = 2 }; /* two pages of entries */
+
+static struct le32 *place_of(uint32_t column)
+{
+    return (void *)(bytes + stages[PACK_BANDS].offset + place_offset(1, column));
+}
+
 /* The entry of a column. */
 static struct column_disk *entry_of(uint32_t column)
 {
-    uint8_t *at = bytes + stages[PACK_COLUMNS].offset;
-    for (; column; column--) {
-        const struct column_disk *d = (const void *)at;
-        at += column_bytes(le16_get(d->name_bytes), d->binding_bytes);
-    }
-    return (void *)at;
+    struct index_page p;
+    uint32_t place = le32_get(*place_of(column)), page = place >> SLOT_BITS;
+    IS(index_open(table_page(page), page, &p).code, VERDICT_OK);
+    return (void *)(bytes + (index_item(&p, place & 63).at - bytes));
+}
+
+static uint8_t *name_in(uint32_t page, uint32_t slot)
+{
+    struct index_page p;
+    IS(index_open(table_page(page), page, &p).code, VERDICT_OK);
+    return bytes + (index_name(&p, slot).at - bytes);
 }
 
 static struct band_disk *first_band(void)
@@ -30,8 +47,19 @@ static struct band_disk *first_band(void)
     }
 HURT(lanes, first_band()->lanes = 5)
 HURT(no_blocks, entry_of(0)->own_blocks = le64_of(0))
-HURT(one_name, memcpy(entry_of(1) + 1, entry_of(2) + 1, strlen("segment-0")))
-HURT(one_uuid, memcpy(entry_of(1)->uuid, entry_of(5)->uuid, UUID_BYTES))
+HURT(one_name, memcpy(name_in(0, 1), name_in(0, 2), NAME_BYTES))
+HURT(order_in_a_page, name_in(0, 3)[0] = 'a')
+HURT(order_of_pages, name_in(1, 0)[0] = 'a')
+HURT(page_named_too_low, name_in(ABOVE, 1)[0] = 1)
+HURT(page_named_too_high, name_in(ABOVE, 1)[0] = 'z')
+HURT(first_page_has_a_name, table_page(ABOVE)[PAGE_BYTES - 2] = 9)
+HURT(a_level_is_left_out, table_page(ABOVE)[2] = 2)
+HURT(another_child, table_page(ABOVE)[4] = 1)
+HURT(entries_above, table_page(ABOVE)[2] = 0)
+HURT(behind_the_items, table_page(1)[PAGE_BYTES / 2 + 1000] = 1)
+HURT(another_column, entry_of(4)->column = le32_of(5))
+HURT(another_place, *place_of(4) = *place_of(5))
+HURT(no_such_column, entry_of(4)->column = le32_of(12))
 /* A column says that it repeats a block which it does not: unpacked it would lack keys.
  */
 HURT(false_repeats, entry_of(3)->own_blocks = le64_of(N_OWN / 2))
@@ -55,8 +83,6 @@ static void beyond_the_last_column(void)
 }
 
 HURT(behind_the_bands, bytes[stages[PACK_BANDS].offset + PAGE_BYTES - 1] = 1)
-HURT(behind_the_columns,
-     bytes[stages[PACK_COLUMNS].offset + stages[PACK_COLUMNS].used_bytes] = 1)
 
 static const struct {
     void (*hurt)(void);
@@ -66,18 +92,36 @@ static const struct {
     {lanes, PACK_BANDS, TAMIS_ERR_DAMAGED},
     {no_blocks, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
     {one_name, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {one_uuid, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
+    {order_in_a_page, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
+    {order_of_pages, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
+    {page_named_too_low, PACK_COLUMNS, 0},
+    {page_named_too_high, PACK_COLUMNS, 0},
+    {first_page_has_a_name, PACK_COLUMNS, 0},
+    {a_level_is_left_out, PACK_COLUMNS, 0},
+    {another_child, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
+    {entries_above, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
+    {behind_the_items, PACK_COLUMNS, 0},
+    {another_column, PACK_COLUMNS, 0},
+    {another_place, PACK_COLUMNS, 0},
+    {no_such_column, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
     {false_repeats, PACK_COLUMNS, 0},
     {a_bit_of_one_block, PACK_COLUMNS, 0},
     {beyond_the_last_column, PACK_ROWS, 0},
     {behind_the_bands, PACK_BANDS, 0},
-    {behind_the_columns, PACK_COLUMNS, 0},
 };
 
-static int any_column(void *ctx, uint32_t band, uint32_t column,
-                      const struct column *col)
+static int any_column(void *ctx, const struct column *col)
 {
     return 0;
+}
+
+/* No column is described by another's entry. */
+static void columns_are_their_own(struct tamis_filter *f)
+{
+    struct column col;
+    for (uint32_t c = 0; c < 12; c++)
+        if (pack_describe(f, c, c % 2, &col) == 0)
+            IS(le32_get(col.disk.column), c);
 }
 
 static void check_case(size_t i, const uint8_t *good, size_t n_bytes)
@@ -90,6 +134,7 @@ static void check_case(size_t i, const uint8_t *good, size_t n_bytes)
     reseal_file("crafted");
     FILTER f = open_filter(path_of("crafted"));
     IS(pack_each_column(f, any_column, NULL, NULL), cases[i].listed);
+    columns_are_their_own(f);
     IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     IS(report.n_damaged, 1);
     assert_in_range(report.first_damaged, s->offset, s->offset + s->length - 1);
@@ -107,6 +152,11 @@ TEST(broken_rules_are_damage)
     add_source((struct geometry){N_OWN / 2, 1, 6}, 600, 0.01);
     for (size_t i = 1; i < 12; i++)
         add_source((struct geometry){N_OWN, 1, 6}, 1000, 0.01);
+    for (size_t i = 0; i < 12; i++) {
+        uint8_t name[NAME_BYTES];
+        memset(name, 'a' + (int)i, NAME_BYTES);
+        rename_source(i, name, NAME_BYTES);
+    }
     struct tamis_filter *f = pack_sources("pack", NULL);
     verified(f);
     tamis_filter_close(f);

@@ -39,20 +39,22 @@ struct column_check {
 
 /* The column answers as a filter of its keys and blocks, bit for bit, and the table
  * digest is made of the filter's blocks. */
-static int check_column(void *ctx, uint32_t band, uint32_t column,
-                        const struct column *col)
+static int check_column(void *ctx, const struct column *col)
 {
     struct column_check *c = ctx;
     struct tamis_pack_place place;
     struct tamis_target t;
-    unsigned i = (unsigned)atoi((const char *)col->name + 1);
-    OK(tamis_snapshot_find(c->snap, col->name, col->name_bytes, NULL, 0, 0, &t));
+    struct piece name = column_name(col);
+    unsigned i = (unsigned)atoi((const char *)name.at + 1);
+    OK(tamis_snapshot_find(c->snap, name.at, name.n, NULL, 0, 0, &t));
     OK(tamis_snapshot_pack(c->snap, t.slot - 1, NULL, &place));
     struct tamis_segment_info info = segment_at(c->snap, t.slot - 1);
-    assert_true(place.band == band && col->own_blocks == place.n_blocks);
+    assert_true(place.band == col->band &&
+                le64_get(col->disk.own_blocks) == place.n_blocks);
     assert_true(info.keys == n_keys[i] && info.watermark == 100 + i &&
-                info.rank == i % 7 && col->rank == i % 7 && col->keys == n_keys[i] &&
-                col->watermark == 100 + i);
+                info.rank == i % 7 && le32_get(col->disk.rank) == i % 7 &&
+                le64_get(col->disk.keys) == n_keys[i] &&
+                le64_get(col->disk.watermark) == 100 + i);
     assert_memory_equal(info.binding, name_of(i), strlen(name_of(i)));
     struct geometry g = {place.n_blocks, place.lanes, place.words};
     size_t n_bytes = (size_t)g.n_blocks * g.lanes * BLOCK_BYTES;
@@ -62,7 +64,7 @@ static int check_column(void *ctx, uint32_t band, uint32_t column,
     uint64_t d = 0;
     for (size_t at = 0; at < n_bytes; at += BLOCK_BYTES)
         d = XXH3_64bits_withSeed(bits + at, BLOCK_BYTES, d);
-    IS(col->table_digest, d);
+    IS(le64_get(col->disk.table_digest), d);
     for (unsigned k = 0; k < 300; k++) {
         struct tamis_key key =
             tamis_key_of_hash(tamis_snapshot_domain(c->snap).tag, random_u64());

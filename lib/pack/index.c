@@ -1,0 +1,195 @@
+/* The table of columns of a pack, as an index (SPEC.md §17.2):
+ *
+ *     order_names()    sources, in the order of their names
+ *     put_entries()    pages of entries
+ *     put_level() ...  pages of the names of these pages, and of those
+ *
+ * It is made twice: to know its length, and when the rows are written and all facts are
+ * known. So no page of it waits in memory. A column takes 12 bytes, and some 32 more
+ * while names are sorted. */
+#include "lib/pack/inside.h"
+#include "lib/page/stage_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pack_index {
+    struct pack_job *job;
+    uint32_t *order;     /* numbers of sources, by name */
+    uint32_t *firsts;    /* in `order`: the first entry below each page of a level */
+    struct le32 *places; /* the directory */
+    struct stage_writer *to; /* NULL: pages are only counted */
+    uint32_t n_pages;        /* so far */
+    int slot;                /* of the item that was added */
+    struct column now, before;
+    uint8_t page[PAGE_BYTES];
+};
+
+/* ---- sources by name ---- */
+
+struct keyed {
+    uint64_t key; /* eight bytes of the name; zeros behind its end */
+    uint32_t source;
+};
+
+static int compare_keyed(const void *left, const void *right)
+{
+    const struct keyed *a = left, *b = right;
+    return (a->key > b->key) - (a->key < b->key);
+}
+
+/* By the bytes from `depth` on: by eight of them, then those that agree by the next. */
+static void order_names(struct pack_index *x, struct keyed *k, uint32_t n,
+                        uint32_t depth)
+{
+    const struct pack_job *job = x->job;
+    for (uint32_t i = 0; i < n; i++) {
+        job->facts(job->ctx, k[i].source, &x->now);
+        struct piece name = column_name(&x->now);
+        k[i].key = 0;
+        for (uint32_t at = depth; at < depth + 8; at++)
+            k[i].key = k[i].key << 8 | (at < name.n ? name.at[at] : 0);
+    }
+    qsort(k, n, sizeof *k, compare_keyed);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && k[end].key == k[i].key; end++)
+            ;
+        if (end - i > 1 && (k[i].key & 0xff))
+            order_names(x, k + i, end - i, depth + 8);
+    }
+}
+
+/* ---- pages ---- */
+
+static int end_page(struct pack_index *x)
+{
+    x->n_pages++;
+    if (!x->to)
+        return 0;
+    memcpy(stage_writer_room(x->to), x->page, PAGE_BYTES);
+    return stage_writer_put(x->to);
+}
+
+/* Into the next page, if this one has no room. `child`: the page that it names. */
+static int put_item(struct pack_index *x, const void *item, size_t n_bytes,
+                    uint32_t level, uint32_t child)
+{
+    int err = 0;
+    x->slot = index_add(x->page, item, n_bytes);
+    if (x->slot < 0) {
+        err = end_page(x);
+        index_begin(x->page, level, child);
+        x->slot = index_add(x->page, item, n_bytes);
+    }
+    return err;
+}
+
+/* Sets *n to the number of pages. */
+static int put_entries(struct pack_index *x, uint32_t *n)
+{
+    const struct pack_job *job = x->job;
+    int err = 0;
+    *n = 0;
+    index_begin(x->page, 0, 0);
+    for (uint32_t i = 0; i < job->plan->n_columns && !err; i++) {
+        const struct pack_source *s = &job->sources[x->order[i]];
+        uint32_t column = job->plan->bands[s->band].first_column + s->column;
+        job->facts(job->ctx, x->order[i], &x->now);
+        x->now.disk.own_blocks = le64_of(s->own_blocks);
+        x->now.disk.column = le32_of(column);
+        err = put_item(x, &x->now, column_bytes(&x->now.disk), 0, 0);
+        x->places[column] = le32_of(x->n_pages << SLOT_BITS | (uint32_t)x->slot);
+        if (x->slot == 0)
+            x->firsts[(*n)++] = i;
+    }
+    return err ? err : end_page(x);
+}
+
+/* The shortest name that tells entry i from the one before it. */
+static size_t name_of_page(struct pack_index *x, uint32_t i)
+{
+    const struct pack_job *job = x->job;
+    job->facts(job->ctx, x->order[i], &x->now);
+    job->facts(job->ctx, x->order[i - 1], &x->before);
+    return name_separator(column_name(&x->before), column_name(&x->now));
+}
+
+/* The level above the *n pages before; *n becomes the number of its own. */
+static int put_level(struct pack_index *x, uint32_t level, uint32_t *n)
+{
+    uint32_t n_below = *n, below = x->n_pages - n_below;
+    int err = 0;
+    *n = 0;
+    index_begin(x->page, level, below);
+    for (uint32_t i = 0; i < n_below && !err; i++) {
+        uint32_t first = x->firsts[i];
+        size_t n_bytes = i ? name_of_page(x, first) : 0;
+        err = put_item(x, x->now.strings, n_bytes, level, below + i);
+        if (x->slot == 0)
+            x->firsts[(*n)++] = first;
+    }
+    return err ? err : end_page(x);
+}
+
+static int put_levels(struct pack_index *x)
+{
+    uint32_t n, level = 0;
+    x->n_pages = 0;
+    int err = put_entries(x, &n);
+    while (!err && n > 1)
+        err = put_level(x, ++level, &n);
+    return err;
+}
+
+int pack_index_new(struct pack_job *job)
+{
+    uint32_t n = job->plan->n_columns;
+    struct keyed *k = malloc(n * sizeof *k);
+    struct pack_index *x = job->index = calloc(1, sizeof *x);
+    if (x) {
+        x->job = job;
+        x->order = malloc(n * sizeof *x->order);
+        x->firsts = malloc(n * sizeof *x->firsts);
+        x->places = malloc(n * sizeof *x->places);
+    }
+    if (!k || !x || !x->order || !x->firsts || !x->places) {
+        free(k);
+        return ENOMEM;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        k[i].source = i;
+    order_names(x, k, n, 0);
+    for (uint32_t i = 0; i < n; i++)
+        x->order[i] = k[i].source;
+    free(k);
+    return put_levels(x);
+}
+
+uint64_t pack_index_bytes(const struct pack_index *x)
+{
+    return (uint64_t)x->n_pages * PAGE_BYTES;
+}
+
+const struct le32 *pack_index_places(const struct pack_index *x)
+{
+    return x->places;
+}
+
+int pack_index_write(struct pack_index *x, struct stage_writer *to)
+{
+    x->to = to;
+    return put_levels(x);
+}
+
+void pack_index_free(struct pack_job *job)
+{
+    struct pack_index *x = job->index;
+    job->index = NULL;
+    if (!x)
+        return;
+    free(x->order);
+    free(x->firsts);
+    free(x->places);
+    free(x);
+}
