@@ -234,7 +234,7 @@ TEST(table_of_columns_matches)
     IS(c.stages[PACK_BANDS].offset + place_offset(2, 40), 16608);
     memcpy(&place, file + 16608, sizeof place);
     IS(le32_get(place), 67);
-    assert_non_null(strstr(at, " at byte 16608, is 67,"));
+    assert_non_null(strstr(at, "\nat byte 16608, is 67,"));
     free(file);
 }
 
