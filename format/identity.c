@@ -17,8 +17,8 @@ const struct field identity_fields[] = {
     F(target_error, FIELD_F64),     F(growth_factor, FIELD_F64),
     F(tightening_ratio, FIELD_F64), F(first_capacity, FIELD_UINT),
     F(created, FIELD_TIME),         F(name, FIELD_BYTES),
-    F(kind_area, FIELD_UNUSED),     F(unused, FIELD_UNUSED),
-    F(checksum, FIELD_HEX),
+    F(kind_area, FIELD_UNUSED),     F(set_id, FIELD_UUID),
+    F(unused, FIELD_UNUSED),        F(checksum, FIELD_HEX),
 };
 #undef F
 const size_t n_identity_fields = sizeof identity_fields / sizeof identity_fields[0];
@@ -53,6 +53,7 @@ void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES])
     d.first_capacity = le64_of(id->first_capacity);
     d.created = le64_of(id->created);
     memcpy(d.name, id->name, id->name_bytes);
+    memcpy(d.set_id, id->set_id, sizeof d.set_id);
     memcpy(out, &d, sizeof d);
     checksum_set(out, IDENTITY_BYTES, 0);
 }
@@ -78,6 +79,7 @@ static void load(const struct identity_disk *d, struct identity *id)
     id->first_capacity = le64_get(d->first_capacity);
     id->created = le64_get(d->created);
     memcpy(id->name, d->name, sizeof id->name);
+    memcpy(id->set_id, d->set_id, sizeof id->set_id);
 }
 
 #define AT(code, member) VERDICT_AT(VERDICT_##code, struct identity_disk, member)
@@ -118,6 +120,8 @@ static struct verdict check_growth(const struct identity_disk *d,
  * §19.3). */
 static struct verdict check_kind(const struct identity *id)
 {
+    if (all_zero(id->set_id, UUID_BYTES) != (id->kind == KIND_PACK))
+        return AT(RANGE, set_id);
     if (id->kind != KIND_BLOOM &&
         (id->header_pages != 1 || id->growth_rule != GROWTH_NONE))
         return AT(RANGE, kind);

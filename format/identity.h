@@ -42,7 +42,8 @@ struct identity_disk {
     struct le64 created;
     uint8_t name[256];
     uint8_t kind_area[512];
-    uint8_t unused[1144];
+    uint8_t set_id[UUID_BYTES];
+    uint8_t unused[1128];
     struct le64 checksum;
 };
 
@@ -63,6 +64,7 @@ struct identity {
     uint64_t created;        /* microseconds since 1970 */
     uint16_t name_bytes;     /* 0: built without a segment name */
     uint8_t name[NAME_MAX_BYTES + 1];
+    uint8_t set_id[UUID_BYTES]; /* of its keys (SPEC.md §5.3); zero: a pack */
 };
 
 extern const struct field identity_fields[];

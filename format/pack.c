@@ -143,7 +143,7 @@ void column_set_strings(struct column *c, struct piece name, struct piece bindin
     add_piece(add_piece(end, first), last);
 }
 
-/* Rules K2 to K12. */
+/* Rules K2 to K13. */
 static struct verdict column_check(const struct column *col, const struct band *bands,
                                    uint32_t n_bands)
 {
@@ -155,6 +155,8 @@ static struct verdict column_check(const struct column *col, const struct band *
     size_t most = d->has_range ? COLUMN_RANGE_MAX_BYTES : 0;
     if (all_zero(d->uuid, UUID_BYTES))
         return AT(RANGE, uuid);
+    if (all_zero(d->set_id, UUID_BYTES))
+        return AT(RANGE, set_id);
     if (le64_get(d->generation) == 0)
         return AT(RANGE, generation);
     if (!(target_error > 0 && target_error <= 1))

@@ -26,7 +26,7 @@ enum {
     PACK_BANDS = 1,
     PACK_COLUMNS = 2,
     BAND_BYTES = 32,
-    COLUMN_HEAD_BYTES = 88,
+    COLUMN_HEAD_BYTES = 104,
     COLUMN_RANGE_MAX_BYTES = 1024, /* of a first or last key, as in a record */
     COLUMN_MAX_BYTES = COLUMN_HEAD_BYTES + NAME_MAX_BYTES + BINDING_MAX_BYTES +
                        2 * COLUMN_RANGE_MAX_BYTES,
@@ -70,6 +70,7 @@ struct index_disk {
 /* An entry: this head, then name, binding, first key, last key. */
 struct column_disk {
     uint8_t uuid[UUID_BYTES];
+    uint8_t set_id[UUID_BYTES];
     struct le64 table_digest;
     struct le64 generation;
     struct le64 watermark;

@@ -6,7 +6,9 @@
 #include "pack.h"
 
 _Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");
-_Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES, "SPEC.md section 13");
+_Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES &&
+                   sizeof(struct part_disk) == PART_BYTES,
+               "SPEC.md section 13");
 
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
 {
@@ -107,6 +109,17 @@ static uint64_t name_seed(const void *name, size_t name_bytes)
     return XXH3_64bits(name, name_bytes);
 }
 
+/* Behind the n parts that there are. */
+static size_t add_part(uint8_t *record, size_t n, uint8_t kind, const uint8_t *uuid,
+                       uint64_t digest, uint32_t column)
+{
+    struct part_disk p = {
+        .table_digest = le64_of(digest), .column = le32_of(column), .kind = kind};
+    memcpy(p.uuid, uuid, sizeof p.uuid);
+    memcpy(record + RECORD_HEAD_BYTES + n * PART_BYTES, &p, sizeof p);
+    return n + 1;
+}
+
 size_t record_encode(const struct record *r, const void *name, size_t name_bytes,
                      uint8_t out[RECORD_MAX_BYTES])
 {
@@ -133,15 +146,18 @@ size_t record_encode(const struct record *r, const void *name, size_t name_bytes
     d.rank = le32_of(r->rank);
     d.created = le64_of(r->created);
     memcpy(d.binding, r->binding, r->binding_bytes);
-    memcpy(d.place_uuid, r->place.uuid, sizeof d.place_uuid);
-    d.place_digest = le64_of(r->place.digest);
-    d.band = le32_of(r->place.band);
-    d.column = le32_of(r->place.column);
-    memcpy(d.list_uuid, r->list_uuid, sizeof d.list_uuid);
-    d.list_digest = le64_of(r->list_digest);
 
-    size_t n = sizeof d;
+    size_t n = 0;
+    if (record_packed(r))
+        n = add_part(out, n, PART_COLUMN, r->place.uuid, r->place.digest,
+                     r->place.column);
+    else if (r->state != RECORD_NO_FILTER)
+        n = add_part(out, n, PART_FILE, r->uuid, r->table_digest, 0);
+    if (record_listed(r))
+        n = add_part(out, n, PART_LIST, r->list_uuid, r->list_digest, 0);
+    d.n_parts = (uint8_t)n;
     memcpy(out, &d, sizeof d);
+    n = sizeof d + n * PART_BYTES;
     memcpy(out + n, r->first, r->first_bytes);
     n += r->first_bytes;
     memcpy(out + n, r->last, r->last_bytes);
@@ -173,12 +189,9 @@ static void record_load(const struct record_disk *d, struct record *r)
     r->rank = le32_get(d->rank);
     r->created = le64_get(d->created);
     memcpy(r->binding, d->binding, sizeof r->binding);
-    memcpy(r->place.uuid, d->place_uuid, sizeof r->place.uuid);
-    r->place.digest = le64_get(d->place_digest);
-    r->place.band = le32_get(d->band);
-    r->place.column = le32_get(d->column);
-    memcpy(r->list_uuid, d->list_uuid, sizeof r->list_uuid);
-    r->list_digest = le64_get(d->list_digest);
+    r->place = (struct pack_place){.digest = 0};
+    memset(r->list_uuid, 0, sizeof r->list_uuid);
+    r->list_digest = 0;
 }
 
 #undef AT
@@ -193,28 +206,6 @@ static struct verdict record_check_range(const struct record *r)
     if (r->last_bytes > (r->has_range ? RANGE_MAX_BYTES : 0))
         return AT(RANGE, last_bytes);
     return VERDICT_GOOD;
-}
-
-static struct verdict record_check_place(const struct record *r)
-{
-    if (!record_packed(r))
-        return r->place.digest || r->place.band || r->place.column
-                   ? AT(UNUSED, place_digest)
-                   : VERDICT_GOOD;
-    if (r->state != RECORD_SEALED)
-        return AT(RANGE, place_uuid);
-    if (r->place.band >= PACK_MAX_BANDS)
-        return AT(RANGE, band);
-    if (r->place.column >= PACK_MAX_COLUMNS)
-        return AT(RANGE, column);
-    return VERDICT_GOOD;
-}
-
-static struct verdict record_check_list(const struct record *r)
-{
-    if (record_listed(r) && r->state != RECORD_SEALED)
-        return AT(RANGE, list_uuid);
-    return r->list_digest && !record_listed(r) ? AT(UNUSED, list_digest) : VERDICT_GOOD;
 }
 
 static struct verdict record_check(const struct record_disk *d, const struct record *r)
@@ -236,10 +227,17 @@ static struct verdict record_check(const struct record_disk *d, const struct rec
         return AT(RANGE, binding_bytes);
     if (!all_zero(d->binding + r->binding_bytes, BINDING_MAX_BYTES - r->binding_bytes))
         return AT(UNUSED, binding);
-    struct verdict v = record_check_place(r);
-    if (v.code == VERDICT_OK)
-        v = record_check_list(r);
-    return v.code == VERDICT_OK ? record_check_range(r) : v;
+    if (d->n_parts > RECORD_MAX_PARTS)
+        return AT(RANGE, n_parts);
+    if (!r->compat && !r->ro_compat && !all_zero(d->unused, sizeof d->unused))
+        return AT(UNUSED, unused);
+    return record_check_range(r);
+}
+
+static bool length_agrees(const struct record_disk *d, size_t n_bytes)
+{
+    return n_bytes == sizeof *d + d->n_parts * (size_t)PART_BYTES +
+                          le16_get(d->first_bytes) + le16_get(d->last_bytes) + 8;
 }
 
 /* A range whose ends are exchanged would call every key absent. */
@@ -248,6 +246,65 @@ static bool range_in_order(const struct record *r, const uint8_t *ends)
     size_t n = r->first_bytes < r->last_bytes ? r->first_bytes : r->last_bytes;
     int order = memcmp(ends, ends + r->first_bytes, n);
     return order < 0 || (order == 0 && r->first_bytes <= r->last_bytes);
+}
+
+/* ---- parts ---- */
+
+#define AT_PART(code, i, member)                                                       \
+    ((struct verdict){VERDICT_##code,                                                  \
+                      (uint32_t)(RECORD_HEAD_BYTES + (i)*PART_BYTES +                  \
+                                 offsetof(struct part_disk, member)),                  \
+                      "part." #member})
+
+/* Part i, with the kind of the one before, or 0. */
+static struct verdict part_check(const struct part_disk *p, unsigned i, uint8_t before,
+                                 const struct record *r)
+{
+    bool is_file = p->kind == PART_FILE, is_column = p->kind == PART_COLUMN;
+    uint32_t column = le32_get(p->column);
+    if (p->kind < before || (p->kind == before && p->kind <= PART_LIST))
+        return AT_PART(RANGE, i, kind);
+    if (p->kind > PART_LIST)
+        return AT_PART(KIND, i, kind);
+    if (r->state != RECORD_SEALED && !(is_file && r->state == RECORD_GROWING))
+        return AT_PART(RANGE, i, kind);
+    if (is_column && before == PART_FILE)
+        return AT_PART(RANGE, i, kind);
+    if (all_zero(p->uuid, UUID_BYTES) ||
+        (is_file && memcmp(p->uuid, r->uuid, UUID_BYTES) != 0))
+        return AT_PART(RANGE, i, uuid);
+    if (is_file && le64_get(p->table_digest) != r->table_digest)
+        return AT_PART(RANGE, i, table_digest);
+    if (is_column && column >= PACK_MAX_COLUMNS)
+        return AT_PART(RANGE, i, column);
+    if (!is_column && column)
+        return AT_PART(UNUSED, i, column);
+    if (!r->compat && !r->ro_compat && !all_zero(p->unused, sizeof p->unused))
+        return AT_PART(UNUSED, i, unused);
+    return VERDICT_GOOD;
+}
+
+static void part_load(const struct part_disk *p, struct record *r)
+{
+    if (p->kind == PART_COLUMN) {
+        r->place = part_place(p);
+    } else if (p->kind == PART_LIST) {
+        memcpy(r->list_uuid, p->uuid, UUID_BYTES);
+        r->list_digest = le64_get(p->table_digest);
+    }
+}
+
+static struct verdict load_parts(const struct record_disk *d, struct record *r)
+{
+    const struct part_disk *p = (const void *)(d + 1);
+    for (unsigned i = 0; i < d->n_parts; i++) {
+        struct verdict v = part_check(&p[i], i, i ? p[i - 1].kind : 0, r);
+        if (v.code != VERDICT_OK)
+            return v;
+        part_load(&p[i], r);
+    }
+    bool answers = d->n_parts && p->kind <= PART_COLUMN;
+    return answers || r->state == RECORD_NO_FILTER ? VERDICT_GOOD : AT(RANGE, n_parts);
 }
 
 static struct verdict decode_head(const uint8_t *in, size_t n_bytes, const void *name,
@@ -260,12 +317,11 @@ static struct verdict decode_head(const uint8_t *in, size_t n_bytes, const void 
         return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n_bytes - 8, "checksum"};
     record_load(d, r);
     struct verdict v = record_check(d, r);
-    if (v.code == VERDICT_OK &&
-        n_bytes != sizeof *d + r->first_bytes + r->last_bytes + (size_t)8)
+    if (v.code == VERDICT_OK && !length_agrees(d, n_bytes))
         v = (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
-    if (v.code == VERDICT_OK && !range_in_order(r, in + sizeof *d))
+    if (v.code == VERDICT_OK && !range_in_order(r, record_keys(d)))
         v = AT(RANGE, first_bytes);
-    return v;
+    return v.code == VERDICT_OK ? load_parts(d, r) : v;
 }
 
 struct verdict record_decode_head(const uint8_t *in, size_t n_bytes, const void *name,
@@ -283,8 +339,23 @@ struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name
     memset(r, 0, sizeof *r);
     struct verdict v = record_decode_head(in, n_bytes, name, name_bytes, r);
     if (v.code == VERDICT_OK) {
-        memcpy(r->first, in + RECORD_HEAD_BYTES, r->first_bytes);
-        memcpy(r->last, in + RECORD_HEAD_BYTES + r->first_bytes, r->last_bytes);
+        const uint8_t *keys = record_keys((const void *)in);
+        memcpy(r->first, keys, r->first_bytes);
+        memcpy(r->last, keys + r->first_bytes, r->last_bytes);
     }
     return v;
+}
+
+const struct part_disk *record_parts(const uint8_t *in, size_t n_bytes,
+                                     const void *name, size_t name_bytes, unsigned *n)
+{
+    struct record r;
+    const struct record_disk *d = (const void *)in;
+    struct verdict v = record_decode_head(in, n_bytes, name, name_bytes, &r);
+    *n = 0;
+    if ((v.code != VERDICT_OK && v.code != VERDICT_KIND) ||
+        d->n_parts > RECORD_MAX_PARTS || !length_agrees(d, n_bytes))
+        return NULL;
+    *n = d->n_parts;
+    return (const void *)(d + 1);
 }

@@ -7,12 +7,18 @@
 
 enum {
     META_BYTES = 256,
-    RECORD_HEAD_BYTES = 240,
+    RECORD_HEAD_BYTES = 192,
+    PART_BYTES = 32,
+    RECORD_MAX_PARTS = 8,
     RANGE_MAX_BYTES = 1024, /* a longer last key: no range; a longer first: cut */
-    RECORD_MAX_BYTES = RECORD_HEAD_BYTES + 2 * RANGE_MAX_BYTES + 8,
+    RECORD_MAX_BYTES =
+        RECORD_HEAD_BYTES + RECORD_MAX_PARTS * PART_BYTES + 2 * RANGE_MAX_BYTES + 8,
     RECORD_NO_FILTER = 1,
     RECORD_GROWING = 2,
     RECORD_SEALED = 3,
+    PART_FILE = 1, /* the filter's own */
+    PART_COLUMN = 2,
+    PART_LIST = 3,
 };
 
 /* Database `meta`, key "store". */
@@ -49,9 +55,9 @@ struct meta {
     uint64_t created;
 };
 
-/* Database `segments`, key: the segment's name. After the head come the bytes of
- * the first and the last key, then the checksum, seeded with XXH3-64 of the name:
- * a record found under another name fails. */
+/* Database `segments`, key: the segment's name. After the head come the parts, the
+ * bytes of the first and the last key, then the checksum, seeded with XXH3-64 of the
+ * name: a record found under another name fails. */
 struct record_disk {
     uint8_t state;
     uint8_t kind;
@@ -74,20 +80,25 @@ struct record_disk {
     struct le32 rank;
     struct le64 created;
     uint8_t binding[BINDING_MAX_BYTES];
-    uint8_t place_uuid[UUID_BYTES];
-    struct le64 place_digest;
-    struct le32 band;
-    struct le32 column;
-    uint8_t list_uuid[UUID_BYTES];
-    struct le64 list_digest;
+    uint8_t n_parts;
+    uint8_t unused[7];
+};
+
+/* A file that the segment has. */
+struct part_disk {
+    uint8_t uuid[UUID_BYTES]; /* of the file in filters/ */
+    struct le64 table_digest;
+    struct le32 column; /* of the pack, not of the band; 0 unless PART_COLUMN */
+    uint8_t kind;
+    uint8_t unused[3];
 };
 
 /* Where a filter is in a pack. */
 struct pack_place {
     uint8_t uuid[UUID_BYTES]; /* the pack's */
     uint64_t digest;          /* its table digest */
-    uint32_t band;
-    uint32_t column; /* of the pack, not of the band */
+    uint32_t column;          /* of the pack, not of the band */
+    uint32_t zero;            /* no padding: places are compared as bytes */
 };
 enum { PLACE_KEY_BYTES = UUID_BYTES + 8 }; /* uuid and digest: which pack */
 
@@ -130,6 +141,36 @@ static inline bool record_listed(const struct record *r)
 
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);
 struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m);
+
+/* The part of this kind; NULL: it has none. The record is good, and whole. */
+static inline const struct part_disk *record_part(const struct record_disk *d,
+                                                  uint8_t kind)
+{
+    const struct part_disk *p = (const void *)(d + 1);
+    for (unsigned i = 0; i < d->n_parts; i++)
+        if (p[i].kind == kind)
+            return &p[i];
+    return NULL;
+}
+
+static inline struct pack_place part_place(const struct part_disk *p)
+{
+    struct pack_place place = {.digest = le64_get(p->table_digest),
+                               .column = le32_get(p->column)};
+    memcpy(place.uuid, p->uuid, UUID_BYTES);
+    return place;
+}
+
+/* Where its first key begins; the last key follows. */
+static inline const uint8_t *record_keys(const struct record_disk *d)
+{
+    return (const uint8_t *)(d + 1) + (size_t)d->n_parts * PART_BYTES;
+}
+
+/* The parts of a record that is good, or refused for a kind that this code lacks: their
+ * files stay, whatever their kinds. NULL: it may have any file. */
+const struct part_disk *record_parts(const uint8_t *in, size_t n_bytes,
+                                     const void *name, size_t name_bytes, unsigned *n);
 
 /* Returns the bytes written to out, at most RECORD_MAX_BYTES. */
 size_t record_encode(const struct record *r, const void *name, size_t name_bytes,

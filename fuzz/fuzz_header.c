@@ -41,8 +41,9 @@ static bool identity_by_spec(const uint8_t *p, size_t n)
     return get_number(p + 32, 8) == 0 && !all_zero(p + 40, 16) &&
            (pack || get_number(p + 72, 2) == 1) && get_number(p + 74, 2) == 1 &&
            error >= 1e-8 && error <= 0.5 && name <= 255 && !memchr(p + 128, 0, name) &&
-           all_zero(p + 128 + name, 256 - name) &&
-           (features || all_zero(p + 384, 512 + 1144)) && growth_by_spec(p);
+           all_zero(p + 128 + name, 256 - name) && all_zero(p + 896, 16) == pack &&
+           (features || (all_zero(p + 384, 512) && all_zero(p + 912, 1128))) &&
+           growth_by_spec(p);
 }
 
 /* ---- §8.2, §8.3 ---- */

@@ -31,19 +31,39 @@ static bool in_order(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
     return true;
 }
 
+/* S18 to S26, and what follows them. */
+static bool parts_by_spec(const uint8_t *p)
+{
+    bool features = get_number(p + 8, 8) || get_number(p + 16, 8);
+    unsigned n_of[4] = {0};
+    for (unsigned i = 0, last = 0; i < p[184]; i++) {
+        const uint8_t *part = p + 192 + 32 * i;
+        unsigned kind = part[28];
+        if (kind < 1 || kind > 3 || kind < last || n_of[kind]++ || all_zero(part, 16) ||
+            (!features && !all_zero(part + 29, 3)) ||
+            (kind == 1 && memcmp(part, p + 32, 16) != 0) ||
+            (kind == 1 && memcmp(part + 16, p + 56, 8) != 0) ||
+            get_number(part + 24, 4) >= (kind == 2 ? 1048576 : 1))
+            return false;
+        last = kind;
+    }
+    unsigned n_answer = n_of[1] + n_of[2];
+    return p[0] == 3   ? n_answer == 1
+           : p[0] == 2 ? n_of[1] == 1 && p[184] == 1
+                       : !p[184];
+}
+
 static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
                            size_t name_bytes)
 {
     uint64_t seed = XXH3_64bits(name, name_bytes);
-    if (n < 248 || get_number(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
+    if (n < 200 || get_number(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
         return false;
     uint64_t state = p[0], first = get_number(p + 4, 2), last = get_number(p + 6, 2);
     uint64_t most = p[2] ? 1024 : 0;
-    if (all_zero(p + 184, 16) ? !all_zero(p + 200, 16)
-                              : state != 3 || get_number(p + 208, 4) >= 4096 ||
-                                    get_number(p + 212, 4) >= 1048576)
-        return false;
-    if (all_zero(p + 216, 16) ? get_number(p + 232, 8) != 0 : state != 3)
+    bool features = get_number(p + 8, 8) || get_number(p + 16, 8);
+    uint64_t keys = 192 + 32u * p[184];
+    if (p[184] > 8 || n != keys + first + last + 8 || !parts_by_spec(p))
         return false;
     if (state == 1 ? p[1] != 0 : p[1] != 1 && p[1] != 3)
         return false;
@@ -52,8 +72,8 @@ static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
            (state == 1 || real_within(p + 80, 1e-8, 0.5)) &&
            get_number(p + 104, 4) <= 30 && p[3] <= 64 &&
            all_zero(p + 120 + p[3], 64u - p[3]) && p[2] <= 1 && (!p[2] || state == 3) &&
-           first <= most && last <= most && n == 248 + first + last &&
-           in_order(p + 240, (size_t)first, p + 240 + first, (size_t)last);
+           first <= most && last <= most && (features || all_zero(p + 185, 7)) &&
+           in_order(p + keys, (size_t)first, p + keys + first, (size_t)last);
 }
 
 static void check_meta(const uint8_t *p, size_t n)
@@ -74,9 +94,14 @@ static void check_record(const uint8_t *p, size_t n, const uint8_t *name,
 {
     struct record r;
     uint8_t again[RECORD_MAX_BYTES];
+    unsigned n_parts;
     struct verdict v = record_decode(p, n, name, name_bytes, &r);
     MUST((v.code == VERDICT_OK) == record_by_spec(p, n, name, name_bytes));
     MUST(v.code == VERDICT_OK || (v.field[0] && all_zero(&r, sizeof r)));
+    if (record_parts(p, n, name, name_bytes, &n_parts))
+        MUST(n_parts == p[184] && 200 + 32 * n_parts <= n);
+    else
+        MUST(v.code != VERDICT_OK);
     if (v.code != VERDICT_OK || r.compat || r.ro_compat)
         return;
     MUST(record_encode(&r, name, name_bytes, again) == n);
@@ -112,12 +137,39 @@ static size_t mutate_range(uint8_t *p, size_t n, size_t room, uint64_t *rng)
     d->has_range = 1;
     d->first_bytes = le16_of((uint16_t)first);
     d->last_bytes = le16_of((uint16_t)last);
-    size_t want = RECORD_HEAD_BYTES + first + last + 8 + (draw_below(rng, 8) == 0);
+    size_t want = RECORD_HEAD_BYTES + d->n_parts * (size_t)PART_BYTES + first + last +
+                  8 + (draw_below(rng, 8) == 0);
     if (want > room)
         return n;
     if (want > n)
         memset(p + n, 'k', want - n);
     return want;
+}
+
+/* A field of a part; or one part more, of any kind, or one less. */
+static size_t mutate_parts(uint8_t *p, size_t n, size_t room, uint64_t *rng)
+{
+    struct record_disk *d = (struct record_disk *)(void *)p;
+    size_t i = d->n_parts ? draw_below(rng, d->n_parts) : 0,
+           at = RECORD_HEAD_BYTES + i * PART_BYTES;
+    if (at + PART_BYTES + 8 > n)
+        return n;
+    if (draw_below(rng, 3)) {
+        mutate_record(p + at, part_fields, n_part_fields, rng);
+        return n;
+    }
+    if (draw_below(rng, 3) == 0) {
+        memmove(p + at, p + at + PART_BYTES, n - at - PART_BYTES);
+        d->n_parts--;
+        return n - PART_BYTES;
+    }
+    if (n + PART_BYTES > room)
+        return n;
+    memmove(p + at + PART_BYTES, p + at, n - at);
+    p[at + PART_BYTES * draw_below(rng, 2) + offsetof(struct part_disk, kind)] =
+        (uint8_t)(1 + draw_below(rng, 5));
+    d->n_parts++;
+    return n + PART_BYTES;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
@@ -134,6 +186,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
             mutate_record(data + at, meta_fields, n_meta_fields, &rng);
     } else if (draw_below(&rng, 4) == 0) {
         n = at + mutate_range(data + at, n - at, max - at, &rng);
+    } else if (draw_below(&rng, 3) == 0) {
+        n = at + mutate_parts(data + at, n - at, max - at, &rng);
     } else {
         mutate_record(data + at, record_fields, n_record_fields, &rng);
     }

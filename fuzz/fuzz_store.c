@@ -224,15 +224,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     return 0;
 }
 
+/* The record's first part, if it has any. */
 static void claim_column(struct record_disk *d, uint64_t *rng)
 {
-    const struct pack_place *p = &packed_record[draw_below(rng, N_PACKED)].place;
+    const struct pack_place *place = &packed_record[draw_below(rng, N_PACKED)].place;
+    struct part_disk *p = (struct part_disk *)(void *)(d + 1);
     d->state = RECORD_SEALED;
     d->kind = KIND_BLOOM;
-    memcpy(d->place_uuid, p->uuid, UUID_BYTES);
-    d->place_digest = le64_of(p->digest);
-    d->band = le32_of(p->band + (uint32_t)(draw_below(rng, 4) == 0));
-    d->column = le32_of(p->column);
+    memcpy(p->uuid, place->uuid, UUID_BYTES);
+    p->table_digest = le64_of(place->digest);
+    p->column = le32_of(place->column);
+    p->kind = (uint8_t)(draw_below(rng, 4) ? PART_COLUMN : draw_below(rng, 6));
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
@@ -249,7 +251,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
         name[draw_below(&rng, i->name_bytes)] = odd[draw_below(&rng, sizeof odd)];
     else if (draw_below(&rng, 8) == 0)
         memcpy(value + offsetof(struct record_disk, uuid), good_uuid, UUID_BYTES);
-    else if (draw_below(&rng, 6) == 0)
+    else if (i->value_bytes >= RECORD_HEAD_BYTES + PART_BYTES + 8 &&
+             draw_below(&rng, 6) == 0)
         claim_column((struct record_disk *)(void *)value, &rng);
     else
         mutate_record(value, record_fields, n_record_fields, &rng);

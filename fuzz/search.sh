@@ -14,7 +14,7 @@ for target in "$@"; do
     case $target in
     header) max=12292 ;;
     list) max=4097 ;;
-    record) max=2560 ;;
+    record) max=2816 ;;
     file) max=73728 ;;
     pack) max=256 ;;
     ops | keys) max=512 ;;

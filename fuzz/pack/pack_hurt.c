@@ -218,20 +218,17 @@ static void change_record(const struct base *b, struct record *r, uint64_t *rng)
 {
     if (!record_packed(r))
         return;
-    switch (draw_below(rng, 6)) {
+    switch (draw_below(rng, 5)) {
     case 0:
         r->place.uuid[draw_below(rng, UUID_BYTES)] ^= 1;
         break;
     case 1:
         r->place.digest = draw_below(rng, 2) ? 0 : r->place.digest ^ 1;
         break;
-    case 2:
-        r->place.band = (uint32_t)draw_below(rng, 4);
-        break;
-    case 3: /* a column of another segment */
+    case 2: /* a column of another segment */
         r->place = b->records[draw_below(rng, b->n)].place;
         break;
-    case 4:
+    case 3:
         r->place.column = (uint32_t)draw_below(rng, b->n + 2);
         break;
     default: /* a loose segment, as an older catalog would have it */

@@ -91,12 +91,9 @@ bool second_counts(const struct second *s, const struct tamis_domain *domain,
 {
     if (!s->bands || s->id.hash_id != domain->hash_id ||
         s->id.hash_seed != domain->seed || memcmp(s->id.uuid, place->uuid, 16) != 0 ||
-        s->commit.table_digest != place->digest || place->digest == 0 ||
-        place->band >= n_bands(s))
+        s->commit.table_digest != place->digest || place->digest == 0)
         return false;
-    struct row_band b = band_at(s, place->band);
-    return place->column >= b.first_column &&
-           place->column < b.first_column + b.n_columns &&
+    return place->column < s->commit.stages[PACK_ROWS].n_columns &&
            !dead_by_spec(s, place->column);
 }
 
@@ -122,7 +119,10 @@ static bool column_absent(const struct second *s, const struct row_band *b, uint
 bool second_absent(const struct second *s, const struct pack_place *place,
                    uint64_t hash)
 {
-    struct row_band b = band_at(s, place->band);
+    uint32_t i = n_bands(s) - 1;
+    while (band_at(s, i).first_column > place->column)
+        i--;
+    struct row_band b = band_at(s, i);
     return column_absent(s, &b, place->column - b.first_column, hash);
 }
 
@@ -155,5 +155,5 @@ const uint8_t *second_entry(const struct second *s, uint32_t column)
         return NULL;
     uint64_t begin = slot ? get_number(page + 4096 - 2 * slot, 2) : 8;
     uint64_t end = get_number(page + 4094 - 2 * slot, 2);
-    return begin < 8 || end < begin + 88 || end > 4096 ? NULL : page + begin;
+    return begin < 8 || end < begin + 104 || end > 4096 ? NULL : page + begin;
 }

@@ -21,7 +21,7 @@ struct built {
 struct builder_size {
     uint64_t n_keys; /* that it is for: with others it does not hold */
     struct geometry geometry;
-    double error; /* expected */
+    double error;  /* expected */
     uint64_t edit; /* whose balance has its share; 0: it is not chosen */
 };
 /* Lets edits choose sizes by their balance (store/edit/balance.c). */
@@ -35,9 +35,11 @@ void builder_name(const struct tamis_builder *b, const void **name, size_t *n_by
 /* All hashes so far, repeats among them; NULL if some are spooled. */
 const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n);
 /* What the header of its filter would say. Sets the fields that stand before the
- * filter is sized, and no uuid. The result of an add that failed. */
+ * filter is sized, and neither uuid nor set id. The result of an add that failed. */
 int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c);
+/* The set id of all keys so far. */
+const uint8_t *builder_set_id(struct tamis_builder *b);
 void builder_set_rank(struct tamis_builder *b, uint32_t rank);
 uint32_t builder_rank(const struct tamis_builder *b);
 /* finish_file() with the caller's UUID, in an open directory, which is synced only if

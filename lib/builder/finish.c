@@ -119,6 +119,17 @@ static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bi
                      : 0;
 }
 
+/* New if keys came since it was drawn: a filter and a list without keys in between have
+ * the same. */
+const uint8_t *builder_set_id(struct tamis_builder *b)
+{
+    if (!b->has_set_id || b->n_in_set != b->n_keys)
+        io_calls.random(b->set_id, sizeof b->set_id);
+    b->has_set_id = true;
+    b->n_in_set = b->n_keys;
+    return b->set_id;
+}
+
 int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c)
 {
@@ -250,6 +261,7 @@ static int plan_or_fail(struct tamis_builder *b, const uint8_t *uuid, const char
     if (b->failed)
         return diag_errno(diag, b->failed, path, "an earlier add failed");
     int err = plan_built(b, uuid, built);
+    memcpy(built->identity.set_id, builder_set_id(b), UUID_BYTES);
     return err ? diag_fail(diag, err, path, "%llu keys are too many for one filter",
                            (unsigned long long)b->n_keys)
                : 0;

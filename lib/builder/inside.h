@@ -44,6 +44,9 @@ struct tamis_builder {
     size_t n_runs, max_runs;
     uint64_t last; /* the previous hash: of equal neighbours one counts */
     uint64_t n_keys;
+    uint8_t set_id[UUID_BYTES]; /* of the first n_in_set keys, if has_set_id */
+    uint64_t n_in_set;
+    bool has_set_id;
     struct key_range range;
     uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
     bool checks; /* the finished filter before it gets its header */

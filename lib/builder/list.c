@@ -73,6 +73,7 @@ int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int
     struct list_options opt = {.domain = b->domain,
                                .hash_bits = b->list_bits,
                                .who = &b->who,
+                               .set_id = builder_set_id(b),
                                .watermark = b->watermark,
                                .n_keys = b->n_keys};
     struct list_writer *w;
@@ -98,7 +99,7 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
     struct tamis_list_cursor *s;
     const uint64_t *block;
     size_t n = 0;
-    bool any = false;
+    bool any = false, is_first = b->n_keys == 0;
     diag_clear(diag);
     int err = tamis_list_cursor_create(list, &s, diag);
     if (err)
@@ -124,6 +125,11 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
         if (err)
             diag_fail(diag, err, filter_path(list), "cannot keep its hashes: %s",
                       tamis_strerror(err));
+    }
+    if (!err && is_first) {
+        memcpy(b->set_id, filter_set_id(list), UUID_BYTES);
+        b->has_set_id = true;
+        b->n_in_set = b->n_keys;
     }
     tamis_list_cursor_free(s);
     return err;

@@ -9,7 +9,8 @@
 
 /* ---- the result's record ---- */
 
-static int derived_begin(struct derived *d, const struct source *first,
+/* same_keys: the result has the keys of the first source. */
+static int derived_begin(struct derived *d, const struct source *first, bool same_keys,
                          const uint8_t *uuid, const struct tamis_derive_options *opt,
                          struct tamis_diag *diag)
 {
@@ -28,6 +29,10 @@ static int derived_begin(struct derived *d, const struct source *first,
         memcpy(id->uuid, uuid, UUID_BYTES);
     else
         io_calls.random(id->uuid, sizeof id->uuid);
+    if (same_keys)
+        memcpy(id->set_id, first->header.identity.set_id, UUID_BYTES);
+    else
+        io_calls.random(id->set_id, sizeof id->set_id);
     id->kind = KIND_BLOOM;
     id->hash_id = first->header.identity.hash_id;
     id->hash_seed = first->header.identity.hash_seed;
@@ -99,7 +104,7 @@ int derive(struct tamis_filter *const *sources, size_t n,
     if (err)
         return err;
     struct derived *d = calloc(1, sizeof *d);
-    err = d ? derived_begin(d, &s[0], to->uuid, opt, diag)
+    err = d ? derived_begin(d, &s[0], must == CAN_FOLD, to->uuid, opt, diag)
             : diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
     if (!err) {
         err = plan(d, what, s, n, diag);

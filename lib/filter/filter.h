@@ -24,7 +24,8 @@ int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
  * allows (EPERM, ENOMEM, EAGAIN). *locked: how many. */
 int filter_lock_first(struct tamis_filter *f, uint64_t n_bytes, uint64_t *locked);
 int filter_unlock_beyond(struct tamis_filter *f, uint64_t n_bytes);
-const char *filter_path(const struct tamis_filter *f); /* for messages */
+const char *filter_path(const struct tamis_filter *f);      /* for messages */
+const uint8_t *filter_set_id(const struct tamis_filter *f); /* of its keys */
 
 /* ==== scrub.c: every page, by reading ================================= */
 

@@ -115,6 +115,11 @@ const char *filter_path(const struct tamis_filter *f)
     return f->path;
 }
 
+const uint8_t *filter_set_id(const struct tamis_filter *f)
+{
+    return f->identity.set_id;
+}
+
 /* ---- counting ---- */
 
 static int count_resident(const struct mapping *m, const struct range *range,

@@ -19,6 +19,7 @@ struct list_options {
     struct tamis_domain domain;
     uint32_t hash_bits;               /* 1..64; 0: 64 */
     const struct tamis_identity *who; /* NULL: of no segment and no store */
+    const uint8_t *set_id;            /* NULL: a new one */
     uint64_t watermark;
     uint64_t n_keys; /* that the hashes come from; 0: as many as hashes */
 };

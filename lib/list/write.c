@@ -59,6 +59,10 @@ static void describe(struct list_writer *w, const struct list_options *o,
     id->hash_id = (uint16_t)o->domain.hash_id;
     id->hash_seed = o->domain.seed;
     id->created = io_calls.now();
+    if (o->set_id)
+        memcpy(id->set_id, o->set_id, UUID_BYTES);
+    else
+        io_calls.random(id->set_id, sizeof id->set_id);
     if (o->who)
         identity_write(o->who, id, c);
     memcpy(id->uuid, uuid, UUID_BYTES);

@@ -96,6 +96,7 @@ static int put_entries(struct pack_index *x, uint32_t *n)
         const struct pack_source *s = &job->sources[x->order[i]];
         uint32_t column = job->plan->bands[s->band].first_column + s->column;
         job->facts(job->ctx, x->order[i], &x->now);
+        memcpy(x->now.disk.set_id, s->set_id, UUID_BYTES);
         x->now.disk.own_blocks = le64_of(s->own_blocks);
         x->now.disk.column = le32_of(column);
         err = put_item(x, &x->now, column_bytes(&x->now.disk), 0, 0);

@@ -14,14 +14,15 @@
 
 /* ==== bands.c: which filters lie in one band ==== */
 
-/* One filter that is to become a column. The caller sets the first six fields, the
- * plan the others. */
+/* One filter that is to become a column. The caller sets the fields before
+ * any_size, the plan the others. */
 struct pack_source {
     struct geometry geometry; /* of its blocks as they are */
     uint32_t run;             /* so many equal ones in a row, all over; 0: 1 */
     uint64_t keys;            /* as many as its bits show, at least */
     double target_error;      /* to be kept when it is folded; 0: it is not folded */
     uint64_t file_bytes;      /* of its own file; 0: it has none to go on with */
+    uint8_t set_id[UUID_BYTES];
     /* It is made from hashes, and may have any number of blocks from own_blocks on,
      * which the caller sets; the plan sets geometry.n_blocks. */
     bool any_size;

@@ -203,6 +203,7 @@ static void describe(const struct gathering *g, const struct column *col,
                                            : error;
     id->name_bytes = (uint16_t)name.n;
     memcpy(id->name, name.at, name.n);
+    memcpy(id->set_id, col->disk.set_id, UUID_BYTES);
     memset(c, 0, sizeof *c);
     memcpy(c->uuid, id->uuid, UUID_BYTES);
     c->sequence = c->generation = 1;

@@ -43,6 +43,7 @@ static void new_record(const struct tamis_writer_options *o,
         .created = io_calls.now(),
     };
     memcpy(id->uuid, uuid, UUID_BYTES);
+    io_calls.random(id->set_id, sizeof id->set_id);
     memset(c, 0, sizeof *c);
     memcpy(c->uuid, id->uuid, UUID_BYTES);
     c->sequence = c->generation = 1;

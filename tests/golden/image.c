@@ -32,8 +32,10 @@ void image_begin(struct image *m, int growing)
         m->id.tightening_ratio = 0.85;
         m->id.first_capacity = 1000;
     }
-    for (unsigned i = 0; i < UUID_BYTES; i++)
+    for (unsigned i = 0; i < UUID_BYTES; i++) {
         m->id.uuid[i] = m->c.uuid[i] = (uint8_t)(0xa0 + i);
+        m->id.set_id[i] = (uint8_t)(0xc0 + i);
+    }
     m->c.state = growing ? STATE_OPEN : STATE_SEALED;
     m->c.clean = 1;
     m->n_bytes = identity_header_bytes(&m->id);

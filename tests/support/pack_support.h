@@ -69,6 +69,8 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
                        (struct piece){(const void *)"ab", has_range ? 2 : 0},
                        (struct piece){(const void *)"cde", has_range ? 3 : 0});
     io_calls.random(columns[i].disk.uuid, UUID_BYTES);
+    io_calls.random(columns[i].disk.set_id, UUID_BYTES);
+    memcpy(sources[i].set_id, columns[i].disk.set_id, UUID_BYTES);
 }
 
 /* Another name for source i. */

@@ -203,6 +203,7 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         .target_error = l->stage.target_error,
         .file_bytes = l->file_bytes,
     };
+    memcpy(p->sources[p->n].set_id, filter_set_id(l->found.filter), UUID_BYTES);
     struct pack_input *o = take(p, l->index);
     *o = l->found;
     if (p->n_open < MAX_OPEN)
@@ -223,9 +224,16 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
         .keys = le64_get(entry_record(p->snapshot->entries[index])->keys),
         .target_error = 0,
     };
-    int rc = packs_own_blocks(p->snapshot, index, &s.geometry.n_blocks, diag);
+    struct column col;
+    int rc = packs_column(p->snapshot, index, &col, diag);
     if (rc > 0)
         return rc;
+    if (!rc) {
+        s.geometry.n_blocks = le64_get(col.disk.own_blocks);
+        memcpy(s.set_id, col.disk.set_id, UUID_BYTES);
+    } else {
+        uuid_random(s.set_id); /* its list, if it has one, will not be known by it */
+    }
     diag_clear(diag);
     if (rc == TAMIS_ERR_MISMATCH) {
         input_left(p, index, TAMIS_LEFT_UNREADABLE);

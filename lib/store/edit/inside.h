@@ -27,7 +27,7 @@ struct placement {
     uint8_t uuid[UUID_BYTES]; /* of the filter that was packed */
     uint64_t table_digest;
     uint32_t name_at, name_bytes; /* in the operation's bytes */
-    uint32_t band, column;
+    uint32_t column;
 };
 struct edit_pack {
     struct pack_place place; /* uuid and digest */

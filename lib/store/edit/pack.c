@@ -141,7 +141,6 @@ static void add_placement(const struct packing *p, size_t i, struct edit_op *op,
     struct placement *to = &op->pack->placements[op->pack->n++];
     memcpy(to->uuid, entry_record(e)->uuid, UUID_BYTES);
     to->table_digest = le64_get(entry_record(e)->table_digest);
-    to->band = s->band;
     to->column = p->plan.bands[s->band].first_column + s->column;
     to->name_at = (uint32_t)*n_bytes;
     to->name_bytes = e->name_bytes;

@@ -125,7 +125,7 @@ static struct record record_of(const struct tamis_builder *b, const struct ident
     return r;
 }
 
-static int take(struct tamis_packer *p, const struct tamis_builder *b,
+static int take(struct tamis_packer *p, struct tamis_builder *b,
                 const struct identity *id, const struct commit *c,
                 const uint64_t *hashes, size_t n, struct tamis_diag *diag)
 {
@@ -142,6 +142,7 @@ static int take(struct tamis_packer *p, const struct tamis_builder *b,
         return rc < 0 ? diag_fail(diag, rc, store, "too many keys for one filter")
                       : diag_errno(diag, rc, store, "keeping the hashes");
     s.own_blocks = s.geometry.n_blocks;
+    memcpy(s.set_id, builder_set_id(b), UUID_BYTES);
     struct record r = record_of(b, id, c, s.keys);
     struct edit_op *op = edit_op_new(EDIT_PUT, id->name, id->name_bytes, &r);
     if (!op) {
@@ -267,7 +268,6 @@ static struct edit_op **make_ops(const struct tamis_packer *p,
         struct record r = record_at(p, i);
         r.table_digest = pack_hashes_digest(p->hashes, (uint32_t)i);
         r.place = *pack;
-        r.place.band = s->band;
         r.place.column = plan->bands[s->band].first_column + s->column;
         ops[i + 1] =
             edit_op_new(EDIT_PUT, p->puts[i]->bytes, p->puts[i]->name_bytes, &r);

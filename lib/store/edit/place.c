@@ -124,7 +124,6 @@ static int place_record(struct catalog_txn *t, const struct edit_op *op,
     uint8_t bytes[RECORD_MAX_BYTES];
     struct record r;
     size_t n;
-    place.band = p->band;
     place.column = p->column;
     int rc = catalog_get(t, name, p->name_bytes, &value, &n, diag);
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)

@@ -44,44 +44,41 @@ static bool is_orphan(const struct sweep *s, const char *name)
 
 /* ---- what records name ---- */
 
-static int note_column(struct sweep *s, const struct pack_place *place,
-                       const uint8_t *uuid)
+static int note_column(struct sweep *s, const struct part_disk *part)
 {
-    uint32_t at = names_get(&s->packs, uuid, UUID_BYTES);
+    const struct pack_place place = part_place(part);
+    uint32_t at = names_get(&s->packs, part->uuid, UUID_BYTES);
+    if (place.column >= PACK_MAX_COLUMNS) /* the record is refused */
+        return names_set(&s->live, part->uuid, UUID_BYTES, 1);
     if (!at) {
         struct used *more = realloc(s->used, (s->n_packs + 1) * sizeof *more);
         if (!more)
             return ENOMEM;
         s->used = more;
         s->used[s->n_packs] =
-            (struct used){*place, calloc(1, (size_t)PACK_MAX_COLUMNS / 8)};
+            (struct used){place, calloc(1, (size_t)PACK_MAX_COLUMNS / 8)};
         at = (uint32_t)++s->n_packs;
-        if (!s->used[at - 1].columns || names_set(&s->packs, uuid, UUID_BYTES, at))
+        if (!s->used[at - 1].columns ||
+            names_set(&s->packs, part->uuid, UUID_BYTES, at))
             return ENOMEM;
     }
-    s->used[at - 1].columns[place->column / 8] |= (uint8_t)(1U << place->column % 8);
-    return names_set(&s->live, uuid, UUID_BYTES, 1);
+    s->used[at - 1].columns[place.column / 8] |= (uint8_t)(1U << place.column % 8);
+    return names_set(&s->live, part->uuid, UUID_BYTES, 1);
 }
 
+/* A part of a kind that this version lacks keeps its file, too. */
 static int note_live(void *ctx, const void *name, size_t name_bytes,
                      const uint8_t *value, size_t value_bytes)
 {
     struct sweep *s = ctx;
-    struct record r;
-    struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
-    const struct record_disk *d = (const void *)value;
-    if (v.code != VERDICT_OK) {
-        s->unsure = true;
-        return 0;
-    }
-    if (r.state == RECORD_NO_FILTER)
-        return 0;
-    int rc = record_packed(&r) ? note_column(s, &r.place, d->place_uuid) : 0;
-    if (!rc && record_listed(&r))
-        rc = names_set(&s->live, d->list_uuid, UUID_BYTES, 1);
-    if (rc || record_packed(&r))
-        return rc;
-    return names_set(&s->live, d->uuid, UUID_BYTES, 1);
+    unsigned n;
+    int rc = 0;
+    const struct part_disk *p = record_parts(value, value_bytes, name, name_bytes, &n);
+    s->unsure |= p == NULL;
+    for (unsigned i = 0; i < n && !rc; i++)
+        rc = p[i].kind == PART_COLUMN ? note_column(s, &p[i])
+                                      : names_set(&s->live, p[i].uuid, UUID_BYTES, 1);
+    return rc;
 }
 
 static void sweep_forget(struct sweep *s)

@@ -84,10 +84,7 @@ static int unpack_segment(struct unpacking *u, size_t index)
     const struct entry *e = s->entries[index];
     struct record r = record_of(e);
     struct column col;
-    uint64_t own_blocks;
-    entry_facts(e, &col);
-    int rc = packs_own_blocks(s, index, &own_blocks, u->diag);
-    col.disk.own_blocks = le64_of(rc ? 0 : own_blocks);
+    int rc = packs_column(s, index, &col, u->diag);
     if (!rc)
         rc = write_filter(u, e, packs_seat(&s->packs, index), &col, &r);
     if (rc)
@@ -127,11 +124,11 @@ static int check_room(struct unpacking *u)
         if (!u->wanted[i])
             continue;
         const struct seat *seat = packs_seat(&u->snapshot->packs, i);
-        uint64_t own_blocks;
-        int rc = packs_own_blocks(u->snapshot, i, &own_blocks, u->diag);
+        struct column col;
+        int rc = packs_column(u->snapshot, i, &col, u->diag);
         if (rc)
             return rc;
-        needs += pack_unpacked_bytes(seat->band, own_blocks);
+        needs += pack_unpacked_bytes(seat->band, le64_get(col.disk.own_blocks));
     }
     if (fstatvfs(u->edit->dir.fd, &fs) != 0)
         return diag_errno(u->diag, errno, u->edit->catalog->path, "looking for room");

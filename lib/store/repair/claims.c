@@ -40,7 +40,7 @@ static void dispute(struct repair *r, const struct repair_segment *s,
 }
 
 int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
-               size_t name_bytes, const struct record *record)
+               size_t name_bytes, const struct record *record, const uint8_t *set_id)
 {
     bool whole = !record_packed(record);
     struct record before,
@@ -54,6 +54,7 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
         if (rc)
             return rc;
         repair_set_record(s, record);
+        memcpy(s->set_id, set_id, UUID_BYTES);
         if (whole)
             claim_as_own(r, s, file);
         return 0;
@@ -105,10 +106,10 @@ struct claiming {
 };
 
 static int claim_column(void *ctx, const uint8_t *name, size_t name_bytes,
-                        const struct record *record)
+                        const struct record *record, const uint8_t *set_id)
 {
     struct claiming *a = ctx;
-    return claim_name(a->r, a->names, a->file, name, name_bytes, record);
+    return claim_name(a->r, a->names, a->file, name, name_bytes, record, set_id);
 }
 
 /* The living columns of a pack; without a good table it goes aside. */

@@ -3,6 +3,7 @@
  * files one is newer, but which of them the catalog meant nobody can tell (an edit that
  * was cut short leaves a newer one, a drop that was cut short an older one). */
 #include "lib/store/repair/inside.h"
+#include "format/list.h"
 #include "lib/plan/plan.h"
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
@@ -247,6 +248,23 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
 
 /* ---- one file ---- */
 
+/* Whose it is, claim_lists() will know. */
+static void note_list(struct repair *r, struct repair_file *f,
+                      const struct judgement *j)
+{
+    const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)j->h.identity.name,
+                                       .name_bytes = j->h.identity.name_bytes};
+    f->is_list = true;
+    f->aside = j->state == FILE_BAD;
+    if (f->aside) {
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, who.name_bytes ? &who : NULL, f->name,
+                    "a list: %s", j->what);
+        return;
+    }
+    f->hash_bits = j->h.commit.stages[LIST_PAGES].hash_bits;
+    f->digest = commit_table_digest(&j->h.commit);
+}
+
 static int judge_file(struct repair *r, struct names *names, size_t i,
                       struct judgement *j, struct tamis_diag *diag)
 {
@@ -263,11 +281,11 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
         return rc;
     if (j->state == FILE_GOOD && j->h.identity.kind == KIND_PACK)
         return claim_pack(r, names, i, j, diag);
-    if (j->state == FILE_GOOD && j->h.identity.kind == KIND_LIST) {
-        claim_list(r, f, &j->h.identity);
+    const struct identity *id = &j->h.identity;
+    if (id->kind == KIND_LIST && (j->state == FILE_GOOD || j->state == FILE_BAD)) {
+        note_list(r, f, j);
         return 0;
     }
-    const struct identity *id = &j->h.identity;
     bool nameless = !j->has_identity || !id->name_bytes;
     struct repair_segment who = {.name = j->h.identity.name,
                                  .name_bytes = id->name_bytes};
@@ -290,6 +308,8 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
         /* Without a record the next edit would sweep it: out of its way. */
         f->aside = true;
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s", j->what);
+    } else if (j->rotten && !nameless && (f->rotten = strdup(j->what)) != NULL) {
+        ; /* see settle_rotten() */
     } else if (j->state == FILE_BAD || nameless) {
         f->aside = true;
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s",
@@ -301,10 +321,33 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     if (nameless || !repair_is_ours(r, id))
         return 0;
     struct record record = {.state = RECORD_NO_FILTER, .created = id->created};
-    if (j->state == FILE_GOOD)
+    if (j->state == FILE_GOOD || f->rotten)
         record = repair_record_of(&j->h);
-    rc = claim_name(r, names, i, id->name, id->name_bytes, &record);
+    rc = claim_name(r, names, i, id->name, id->name_bytes, &record, id->set_id);
     return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
+}
+
+/* Filters whose pages fail: with a list of whole hashes they stay, else they go. */
+static void settle_rotten(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_segments; i++) {
+        struct repair_segment *s = &r->segments[i];
+        struct repair_file *f = s->own ? &r->files[s->own - 1] : NULL;
+        struct record record;
+        if (!f || !f->rotten)
+            continue;
+        record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
+        if (record_listed(&record)) {
+            repair_tell(r, TAMIS_REPAIR_NOTED, s, f->name,
+                        "%s: left, for its list may make it anew", f->rotten);
+            continue;
+        }
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "%s", f->rotten);
+        f->aside = true;
+        f->named = false;
+        record = (struct record){.state = RECORD_NO_FILTER, .created = record.created};
+        repair_set_record(s, &record);
+    }
 }
 
 int repair_by_files(struct repair *r, struct tamis_diag *diag)
@@ -321,6 +364,8 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
     repair_settle_tombstones(r, false);
     if (!rc)
         rc = claim_lists(r, &names, diag);
+    if (!rc)
+        settle_rotten(r);
     if (!rc)
         rc = claim_quarantined(r, &names, diag);
     names_clear(&names);

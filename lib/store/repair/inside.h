@@ -30,9 +30,10 @@ struct repair_segment {
     bool changed;
     bool lost_uuid; /* the record was damaged, and its file is unknown */
     /* Without a catalog: 1 + the number of the file that is its own, or 0; do files
-     * claim it that are not the same filter? */
+     * claim it that are not the same filter? The set id of its filter. */
     size_t own;
     bool disputed;
+    uint8_t set_id[UUID_BYTES];
 };
 
 /* A file in filters/. */
@@ -40,9 +41,14 @@ struct repair_file {
     char name[256];
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
-    bool dead;     /* the tombstones of a pack */
-    bool strange;  /* a directory, a link, ... */
-    bool is_list;  /* of hashes: known only when a catalog is made anew */
+    bool dead;    /* the tombstones of a pack */
+    bool strange; /* a directory, a link, ... */
+    /* Only when a catalog is made anew: a list, and what is known of a good one; what
+     * is wrong with the pages of a filter, malloc'd. */
+    bool is_list;
+    uint8_t hash_bits;
+    uint64_t digest; /* of its stage table */
+    char *rotten;
     bool disputed; /* a pack: another file claims a segment of it, too */
     bool named;    /* by a record */
     bool suspect;  /* a damaged record may name it */
@@ -146,6 +152,7 @@ struct judgement {
     enum file_state state;
     int code;          /* unread, strange: why, as an errno or a public code */
     bool has_identity; /* h.identity can be believed */
+    bool rotten;       /* bad: for its pages alone */
     bool finished;     /* what a dead writer left, just now */
     struct header h;   /* good: as of now */
     char what[160];
@@ -175,6 +182,11 @@ int repair_refuse_draft(struct repair *r, int dir, const char *filters,
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* A record names this pack: marks its files. */
 void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+/* Marks the files of all parts of its record, as the catalog has it. False: they are
+ * not known. */
+bool repair_name_parts(struct repair *r, const struct repair_segment *s);
+/* The parts that the bytes of its damaged record seem to have. */
+const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n);
 /* Marks the file of a record's list, if it has one. */
 void repair_name_list(struct repair *r, const struct record *record);
 /* Tombstones that no record names go where their pack goes. */
@@ -196,9 +208,10 @@ int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
 /* ==== claims.c: who claims a name, when there is no catalog ==== */
 
-/* Claims so far are in `names`: name -> number of its segment + 1. */
+/* Claims so far are in `names`: name -> number of its segment + 1. `set_id`: of the
+ * filter, if the record has one. */
 int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
-               size_t name_bytes, const struct record *record);
+               size_t name_bytes, const struct record *record, const uint8_t *set_id);
 /* The living columns of a pack; a pack without a good table goes aside. */
 int claim_pack(struct repair *r, struct names *names, size_t i,
                const struct judgement *j, struct tamis_diag *diag);
@@ -221,10 +234,13 @@ int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
 /* The filter goes to quarantine, and its list, so judged, goes with it. */
 void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
                            const struct record *record, const struct judgement *list);
-/* Without a catalog: a good list goes aside, for nothing says which filter of its
- * segment it goes with. */
-void claim_list(struct repair *r, struct repair_file *f, const struct identity *id);
-/* After all claims: a segment of which only a list is known is listed, too. */
+/* The segment's filter has this set id: its record names the list that the damaged one
+ * seems to have named, if that has the same. */
+void repair_keep_list(struct repair *r, const struct repair_segment *s,
+                      const uint8_t set_id[UUID_BYTES], struct record *record);
+/* Without a catalog, after all claims: gives each list back to the segment whose name
+ * and set id it has. The others go aside; a segment of which only a list is known is
+ * listed, too. */
 int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
 
 /* ==== packs.c ==== */
@@ -243,7 +259,7 @@ void repair_forget_packs(struct repair *r);
 /* Calls fn with a record for each living column of a pack; its result, or why the table
  * cannot be read: ERR_DAMAGED, an errno. */
 typedef int repair_column_fn(void *ctx, const uint8_t *name, size_t name_bytes,
-                             const struct record *record);
+                             const struct record *record, const uint8_t *set_id);
 int repair_list_columns(struct repair *r, const char *name, const struct header *h,
                         repair_column_fn *fn, void *ctx, struct tamis_diag *diag);
 

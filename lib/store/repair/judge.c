@@ -122,11 +122,10 @@ static int judge_pages(int fd, const char *name, struct judgement *j)
         rc = judge_rules(fd, name, &v);
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));
+    j->rotten = v.n_damaged && j->h.commit.state == STATE_SEALED &&
+                j->h.identity.kind != KIND_PACK;
     if (v.n_damaged)
-        return say(j,
-                   j->h.commit.state == STATE_SEALED && j->h.identity.kind != KIND_PACK
-                       ? FILE_BAD
-                       : FILE_GOOD,
+        return say(j, j->rotten ? FILE_BAD : FILE_GOOD,
                    "%llu of %llu pages fail their check, the first at byte %llu",
                    (unsigned long long)v.n_damaged, (unsigned long long)v.n_pages,
                    (unsigned long long)v.first_damaged);

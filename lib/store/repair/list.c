@@ -111,6 +111,31 @@ void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
         dead->named = true;
 }
 
+const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n)
+{
+    const struct record_disk *d = (const void *)s->before;
+    *n = 0;
+    while (*n < RECORD_MAX_PARTS && s->before_bytes >= sizeof *d && *n < d->n_parts &&
+           (*n + 1) * PART_BYTES <= s->before_bytes - sizeof *d)
+        ++*n;
+    return (const void *)(d + 1);
+}
+
+bool repair_name_parts(struct repair *r, const struct repair_segment *s)
+{
+    unsigned n;
+    const struct part_disk *p =
+        record_parts(s->before, s->before_bytes, s->name, s->name_bytes, &n);
+    for (unsigned i = 0; i < n; i++) {
+        struct repair_file *f = repair_find_file(r, p[i].uuid);
+        if (f)
+            f->named = true;
+        if (p[i].kind != PART_FILE && p[i].kind != PART_LIST)
+            repair_name_pack(r, p[i].uuid);
+    }
+    return p != NULL;
+}
+
 void repair_name_list(struct repair *r, const struct record *record)
 {
     struct repair_file *f =
@@ -222,23 +247,9 @@ int repair_list_files(struct repair *r, struct tamis_diag *diag)
 
 static void tell_orphans(struct repair *r)
 {
-    for (size_t i = 0; i < r->n_segments; i++) {
-        const struct repair_segment *s = &r->segments[i];
-        struct record record;
-        struct verdict v =
-            record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
-        if (v.code != VERDICT_OK)
-            r->unsure = true; /* may name any file */
-        struct repair_file *f = v.code == VERDICT_OK && !record_packed(&record)
-                                    ? repair_find_file(r, record.uuid)
-                                    : NULL;
-        if (f)
-            f->named = true;
-        if (v.code == VERDICT_OK)
-            repair_name_list(r, &record);
-        if (v.code == VERDICT_OK && record_packed(&record))
-            repair_name_pack(r, record.place.uuid);
-    }
+    for (size_t i = 0; i < r->n_segments; i++)
+        if (!repair_name_parts(r, &r->segments[i]))
+            r->unsure = true;
     for (size_t i = 0; i < r->n_files; i++)
         if (r->files[i].named || (r->unsure && !r->files[i].temporary))
             continue;

@@ -100,27 +100,70 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
     return 0;
 }
 
-/* ---- without a catalog ---- */
+/* ---- by their set ids ---- */
 
-void claim_list(struct repair *r, struct repair_file *f, const struct identity *id)
+static bool is_list_of(const struct repair *r, const struct identity *id,
+                       const struct repair_segment *s, const uint8_t *set_id)
 {
-    const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)id->name,
-                                       .name_bytes = id->name_bytes};
-    f->aside = f->is_list = true;
-    repair_tell(r, TAMIS_REPAIR_QUARANTINED, id->name_bytes ? &who : NULL, f->name,
-                "a list: nothing says which filter it goes with");
+    return id->kind == KIND_LIST && repair_is_ours(r, id) &&
+           id->name_bytes == s->name_bytes &&
+           memcmp(id->name, s->name, s->name_bytes) == 0 &&
+           memcmp(id->set_id, set_id, UUID_BYTES) == 0;
 }
 
-static int claim_name_of_list(struct repair *r, struct names *names,
-                              const struct repair_file *f)
+void repair_keep_list(struct repair *r, const struct repair_segment *s,
+                      const uint8_t set_id[UUID_BYTES], struct record *record)
+{
+    unsigned n;
+    const struct part_disk *p = repair_raw_parts(s, &n);
+    for (unsigned i = 0; i < n && record->state == RECORD_SEALED; i++) {
+        struct repair_file *f =
+            p[i].kind == PART_LIST ? repair_find_file(r, p[i].uuid) : NULL;
+        struct identity id;
+        bool none;
+        if (!f || repair_identify(r->filters.fd, f->name, &id, &none) != 0 ||
+            !is_list_of(r, &id, s, set_id))
+            continue;
+        memcpy(record->list_uuid, p[i].uuid, UUID_BYTES);
+        record->list_digest = le64_get(p[i].table_digest);
+    }
+}
+
+/* The list goes back to its segment, if the filter there is of the same keys. */
+static bool give_back(struct repair *r, struct repair_segment *s, struct repair_file *f,
+                      const struct identity *id)
+{
+    const struct repair_file *own = s->own ? &r->files[s->own - 1] : NULL;
+    struct record record;
+    record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
+    if (f->aside || record.state != RECORD_SEALED || record_listed(&record) ||
+        !is_list_of(r, id, s, s->set_id) || (own && own->rotten && f->hash_bits != 64))
+        return false;
+    memcpy(record.list_uuid, id->uuid, UUID_BYTES);
+    record.list_digest = f->digest;
+    repair_set_record(s, &record);
+    f->named = true;
+    return true;
+}
+
+static int claim_list(struct repair *r, struct names *names, struct repair_file *f)
 {
     struct identity id;
-    struct repair_segment *s;
+    struct repair_segment *s = NULL;
     bool none;
     int rc = repair_identify(r->filters.fd, f->name, &id, &none);
-    if (rc || !id.name_bytes || !repair_is_ours(r, &id) ||
-        names_get(names, id.name, id.name_bytes))
+    if (rc)
         return rc;
+    uint32_t number = names_get(names, id.name, id.name_bytes);
+    if (number && give_back(r, &r->segments[number - 1], f, &id))
+        return 0;
+    const struct repair_segment who = {.name = id.name, .name_bytes = id.name_bytes};
+    if (!f->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, id.name_bytes ? &who : NULL, f->name,
+                    "a list: nothing says which filter it goes with");
+    f->aside = true;
+    if (number || !id.name_bytes || !repair_is_ours(r, &id))
+        return 0;
     rc = repair_add_segment(r, id.name, id.name_bytes, NULL, 0, &s);
     if (!rc)
         rc = names_set(names, s->name, s->name_bytes, (uint32_t)r->n_segments);
@@ -134,7 +177,7 @@ static int claim_name_of_list(struct repair *r, struct names *names,
 int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag)
 {
     for (size_t i = 0; i < r->n_files; i++) {
-        int rc = r->files[i].is_list ? claim_name_of_list(r, names, &r->files[i]) : 0;
+        int rc = r->files[i].is_list ? claim_list(r, names, &r->files[i]) : 0;
         if (rc)
             return diag_errno(diag, rc, r->files[i].name,
                               "reading a list, to list its segment");

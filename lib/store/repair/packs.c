@@ -172,13 +172,12 @@ static int list_column(void *ctx, const struct column *col)
         .last_bytes = (uint16_t)last.n,
         .place = l->place,
     };
-    record.place.band = col->band;
     record.place.column = i;
     memcpy(record.uuid, d->uuid, UUID_BYTES);
     memcpy(record.binding, binding.at, binding.n);
     memcpy(record.first, first.at, first.n);
     memcpy(record.last, last.at, last.n);
-    return l->fn(l->ctx, name.at, name.n, &record);
+    return l->fn(l->ctx, name.at, name.n, &record, d->set_id);
 }
 
 int repair_list_columns(struct repair *r, const char *name, const struct header *h,

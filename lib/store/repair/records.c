@@ -123,20 +123,23 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     return 0;
 }
 
+static void suspect_file(struct repair *r, const uint8_t *uuid)
+{
+    struct repair_file *f = repair_find_file(r, uuid);
+    if (f)
+        f->suspect = true; /* unless another record names it */
+}
+
 /* Files that the bytes of a damaged record name may be wanted, even if nothing in them
  * tells what they are. */
 static void suspect_files(struct repair *r, const struct repair_segment *s)
 {
-    static const size_t uuids[] = {offsetof(struct record_disk, uuid),
-                                   offsetof(struct record_disk, place_uuid),
-                                   offsetof(struct record_disk, list_uuid)};
-    if (s->before_bytes < RECORD_HEAD_BYTES)
-        return;
-    for (size_t i = 0; i < sizeof uuids / sizeof *uuids; i++) {
-        struct repair_file *f = repair_find_file(r, s->before + uuids[i]);
-        if (f)
-            f->suspect = true; /* unless another record names it */
-    }
+    unsigned n;
+    const struct part_disk *p = repair_raw_parts(s, &n);
+    if (s->before_bytes >= RECORD_HEAD_BYTES)
+        suspect_file(r, s->before + offsetof(struct record_disk, uuid));
+    for (unsigned i = 0; i < n; i++)
+        suspect_file(r, p[i].uuid);
 }
 
 /* The UUID in a damaged record, and a filter of the very name: two witnesses. */
@@ -167,6 +170,7 @@ static int remake_record(struct repair *r, struct repair_segment *s,
         if (j->state == FILE_GOOD && same) {
             record = repair_record_of(&j->h);
             f->named = true;
+            repair_keep_list(r, s, id->set_id, &record);
         }
     }
     /* Without a file to bear it out, what is damaged may be the name: then the segment
@@ -184,16 +188,6 @@ static int remake_record(struct repair *r, struct repair_segment *s,
     return 0;
 }
 
-/* A dry run has told of it, and leaves the files as they are. */
-static void name_remade(struct repair *r, const struct record *record)
-{
-    struct repair_file *f = repair_find_file(r, record->uuid);
-    if (f)
-        f->named = true;
-    if (record_packed(record))
-        repair_name_pack(r, record->place.uuid);
-}
-
 static int judge_segment(struct repair *r, struct repair_segment *s,
                          struct judgement *j, struct tamis_diag *diag)
 {
@@ -205,13 +199,14 @@ static int judge_segment(struct repair *r, struct repair_segment *s,
         return 0;
     if (v.code == VERDICT_OK && r->opt.dry_run &&
         names_get(&r->remade, s->name, s->name_bytes)) {
-        name_remade(r, &record);
+        repair_name_parts(r, s); /* told; the files stay as they are */
         return 0;
     }
     if (v.code == VERDICT_OK)
         return judge_good_record(r, s, &record, j, diag);
     if (verdict_error(v.code) == TAMIS_ERR_VERSION) {
-        r->unsure = true;
+        if (!repair_name_parts(r, s))
+            r->unsure = true;
         repair_tell(r, TAMIS_REPAIR_NOTED, s, NULL,
                     "left alone: its record is of a newer tamis");
         return 0;

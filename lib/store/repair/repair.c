@@ -210,6 +210,8 @@ static void repair_free(struct repair *r)
         free(r->segments[i].name);
     free(r->segments);
     repair_forget_packs(r);
+    for (size_t i = 0; i < r->n_files; i++)
+        free(r->files[i].rotten);
     free(r->files);
     repair_let_store(r);
     close(r->store_fd);

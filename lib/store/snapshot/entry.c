@@ -67,7 +67,7 @@ struct entry *entry_new(struct arena *a, const void *name, size_t name_bytes,
 void column_of_record(const struct record_disk *r, const void *name, size_t name_bytes,
                       struct column *out)
 {
-    const uint8_t *first = (const uint8_t *)(r + 1);
+    const uint8_t *first = record_keys(r);
     size_t n_first = le16_get(r->first_bytes), n_last = le16_get(r->last_bytes);
     *out = (struct column){.disk = {
                                .table_digest = r->table_digest,

@@ -88,23 +88,18 @@ static inline int entry_compare_name(const struct entry *e, const void *name,
 /* Which pack a packed segment is in, PLACE_KEY_BYTES. */
 static inline const uint8_t *entry_pack(const struct entry *e)
 {
-    return entry_record(e)->place_uuid;
+    return record_part(entry_record(e), PART_COLUMN)->uuid;
 }
 
 static inline struct pack_place entry_place(const struct entry *e)
 {
-    const struct record_disk *r = entry_record(e);
-    struct pack_place place = {.digest = le64_get(r->place_digest),
-                               .band = le32_get(r->band),
-                               .column = le32_get(r->column)};
-    memcpy(place.uuid, r->place_uuid, UUID_BYTES);
-    return place;
+    return part_place(record_part(entry_record(e), PART_COLUMN));
 }
 
 static inline const uint8_t *entry_first(const struct entry *e, size_t *n_bytes)
 {
     *n_bytes = le16_get(entry_record(e)->first_bytes);
-    return e->bytes + e->name_bytes + RECORD_HEAD_BYTES;
+    return record_keys(entry_record(e));
 }
 
 static inline const uint8_t *entry_last(const struct entry *e, size_t *n_bytes)

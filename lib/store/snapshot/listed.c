@@ -8,18 +8,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static int open_list(const struct tamis_snapshot *s, const struct record_disk *r,
+static int open_list(const struct tamis_snapshot *s, const struct part_disk *p,
                      struct tamis_filter **out, struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     struct tamis_filter_options opt = {
         .size = sizeof opt,
         .domain = &s->domain,
-        .uuid = r->list_uuid,
-        .table_digest = le64_get(r->list_digest),
+        .uuid = p->uuid,
+        .table_digest = le64_get(p->table_digest),
     };
     int fd;
-    filter_file_name(r->list_uuid, name);
+    filter_file_name(p->uuid, name);
     filters_dir_path(s->dir, name, path);
     int rc = io_open_beneath(s->dir->fd, name, O_RDONLY, &fd);
     if (rc)
@@ -43,9 +43,10 @@ int tamis_snapshot_list(const struct tamis_snapshot *snapshot, size_t index,
     if (!out || !snapshot || index >= snapshot->n || !snapshot->dir)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
     const struct entry *e = snapshot->entries[index];
-    const struct record_disk *r = e->state ? entry_record(e) : NULL;
-    if (r && !all_zero(r->list_uuid, UUID_BYTES))
-        return open_list(snapshot, r, out, diag);
+    const struct part_disk *list =
+        e->state ? record_part(entry_record(e), PART_LIST) : NULL;
+    if (list)
+        return open_list(snapshot, list, out, diag);
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, snapshot->dir->path,
                      "segment '%s' has no list of its hashes: build it with one",
                      name_text(text, e->bytes, e->name_bytes));

@@ -156,19 +156,7 @@ static void give_up_seat(struct packs *p, uint32_t index)
     p->n_seated--;
 }
 
-static const struct band *band_of(const struct pack_view *v,
-                                  const struct pack_place *place)
-{
-    if (place->band >= v->pack->n_bands)
-        return NULL;
-    const struct band *b = &v->pack->bands[place->band];
-    bool in_it = place->column >= b->first_column &&
-                 place->column - b->first_column < b->n_columns;
-    return in_it ? b : NULL;
-}
-
-/* Gives segment `index` its seat, if its column is there, alive, and no other's. A
- * record that has the column in another band names it, too. */
+/* Gives segment `index` its seat, if its column is there, alive, and no other's. */
 static void take_seat(struct packs *p, struct pack_view *v, const struct entry *e,
                       uint32_t index)
 {
@@ -177,18 +165,20 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
         (struct seat){.column = COLUMN_NOBODYS, .view = (uint32_t)(v - p->views)};
     if (!v->pack || place->column >= v->pack->n_columns)
         return;
-    const struct band *b = band_of(v, place);
     uint32_t *slot = &v->slots[place->column];
-    if (*slot || !b) {
+    if (*slot) {
         if (*slot == COLUMN_DROPPED) {
             p->seats[index].column = COLUMN_DROPPED;
             return;
         }
-        if (*slot && *slot != COLUMN_NOBODYS)
+        if (*slot != COLUMN_NOBODYS)
             give_up_seat(p, *slot - 1);
         *slot = COLUMN_NOBODYS;
         return;
     }
+    const struct band *b =
+        v->pack->bands +
+        band_of_column(v->pack->bands, v->pack->n_bands, place->column);
     *slot = index + 1;
     p->seats[index] = (struct seat){v->pack->filter, b, place->column - b->first_column,
                                     (uint32_t)(v - p->views)};
@@ -317,7 +307,7 @@ int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     const struct seat *seat = &s->packs.seats[index];
     const struct pack_view *v = &s->packs.views[seat->view];
-    filter_file_name(entry_record(s->entries[index])->place_uuid, name);
+    filter_file_name(entry_pack(s->entries[index]), name);
     filters_dir_path(s->dir, name, path);
     const char *file =
         v->by_tombstones ? "the .dead file beside this pack" : "this pack";

@@ -113,12 +113,12 @@ void packs_begin(struct packs_turn *t, const struct packs *p, size_t base, size_
                  const uint64_t *hashes, size_t n_keys);
 void packs_next(struct packs_turn *t, uint64_t hits[PACK_WORDS], bool *damaged);
 
-/* unpacked.c: the filter of a segment that has a seat: a copy of its column in memory,
- * as entry_filter(). */
-/* How many blocks its column has of its own. ERR_DAMAGED: the table of columns fails
- * its check. ERR_MISMATCH: it has another filter in this place. */
-int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
-                     struct tamis_diag *diag);
+/* unpacked.c, of a segment that has a seat. Its facts, with what only the table of
+ * columns knows: its own blocks and set id. ERR_DAMAGED: the table fails its check.
+ * ERR_MISMATCH: it has another filter in this place. */
+int packs_column(struct tamis_snapshot *s, size_t index, struct column *out,
+                 struct tamis_diag *diag);
+/* Its filter: a copy of its column in memory, as entry_filter(). */
 int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                     struct tamis_diag *diag);
 

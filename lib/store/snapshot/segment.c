@@ -39,7 +39,7 @@ static void info_of_record(const struct entry *e, struct tamis_segment_info *inf
     info->error = le64_get_f64(r->target_error);
     if (e->state != RECORD_NO_FILTER && !e->borrowed) {
         char name[FILTER_NAME_BYTES];
-        filter_file_name(e->packed ? r->place_uuid : r->uuid, name);
+        filter_file_name(e->packed ? entry_pack(e) : r->uuid, name);
         snprintf(info->file, sizeof info->file, "filters/%s", name);
     }
 }
@@ -76,22 +76,21 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     const struct seat *seat = packs_seat(&snapshot->packs, index);
     const struct entry *e = snapshot->entries[index];
     if (place && e->packed)
-        memcpy(place->uuid, entry_record(e)->place_uuid, UUID_BYTES);
+        memcpy(place->uuid, entry_pack(e), UUID_BYTES);
     if (!seat)
         return e->packed ? packs_failure(&snapshot->packs, index)
                          : TAMIS_ERR_NO_SEGMENT;
     if (out)
         *out = seat->pack;
     if (place) {
-        struct pack_place at = entry_place(e);
+        const struct open_pack *pack = packs_of_seat(&snapshot->packs, seat);
         place->n_blocks = seat->band->geometry.n_blocks;
         place->lanes = seat->band->geometry.lanes;
         place->words = seat->band->geometry.words;
-        place->band = at.band;
+        place->band = (uint32_t)(seat->band - pack->bands);
         place->column = seat->column;
         place->n_columns = seat->band->n_columns;
         place->row_bytes = seat->band->row_bytes;
-        const struct open_pack *pack = packs_of_seat(&snapshot->packs, seat);
         place->n_columns_of_pack = pack->n_columns;
         place->n_bands_of_pack = pack->n_bands;
     }
@@ -108,8 +107,8 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
     if (!seat)
         return TAMIS_ERR_NO_SEGMENT;
     pack_band_pages(seat->pack, seat->band, out);
-    uint64_t n_blocks;
-    int rc = packs_own_blocks(snapshot, index, &n_blocks, NULL);
+    struct column col;
+    int rc = packs_column(snapshot, index, &col, NULL);
     return rc == TAMIS_ERR_MISMATCH ? rc : 0;
 }
 

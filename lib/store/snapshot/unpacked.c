@@ -10,19 +10,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
-                     struct tamis_diag *diag)
+int packs_column(struct tamis_snapshot *s, size_t index, struct column *out,
+                 struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
     struct column col;
-    const struct entry *e = s->entries[index];
+    struct entry *e = s->entries[index];
     const struct seat *seat = packs_seat(&s->packs, index);
     const char *path = filter_path(seat->pack);
     int rc =
         pack_describe(seat->pack, seat->band->first_column + seat->column, true, &col);
     if (rc)
         return diag_fail(diag, rc, path, "its table of columns fails its check");
-    *n = le64_get(col.disk.own_blocks);
+    entry_facts(e, out);
+    out->disk.own_blocks = col.disk.own_blocks;
+    memcpy(out->disk.set_id, col.disk.set_id, UUID_BYTES);
     if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) == 0 &&
         entry_compare_name(e, column_name(&col).at, column_name(&col).n) == 0)
         return 0;
@@ -72,12 +74,9 @@ int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter 
     *out = atomic_load_explicit(&e->unpacked, memory_order_acquire);
     if (*out)
         return 0;
-    uint64_t own_blocks;
-    int rc = packs_own_blocks(s, index, &own_blocks, diag);
+    int rc = packs_column(s, index, &col, diag);
     if (rc)
         return rc;
-    entry_facts(e, &col);
-    col.disk.own_blocks = le64_of(own_blocks);
     if (!entry_take_place())
         return diag_errno(diag, ENOMEM, s->dir->path, "mapping one more filter");
     int fd = memfd_create("tamis column", MFD_CLOEXEC);

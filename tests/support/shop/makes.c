@@ -618,7 +618,7 @@ MUST(rot_record)
                                        : offsetof(struct record_disk, uuid) + 3);
 }
 
-/* set_record NAME list-of=|uuid-of=|place-of=OTHER column=|band= */
+/* set_record NAME list-of=|uuid-of=|place-of=OTHER keys=|compat=|ro_compat= rotten */
 MUST(set_record)
 {
     struct record r = record_in(opened(), name_at(s, 1)), other = r;

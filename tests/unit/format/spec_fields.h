@@ -34,9 +34,13 @@ FIELDS_OF(record, F(state, FIELD_UINT), F(kind, FIELD_UINT), F(has_range, FIELD_
           F(table_digest, FIELD_HEX), F(file_bytes, FIELD_UINT), F(keys, FIELD_UINT),
           F(target_error, FIELD_F64), F(watermark, FIELD_UINT),
           F(min_sequence, FIELD_UINT), F(min_stages, FIELD_UINT), F(rank, FIELD_UINT),
-          F(created, FIELD_TIME), F(binding, FIELD_BYTES), F(place_uuid, FIELD_UUID),
-          F(place_digest, FIELD_HEX), F(band, FIELD_UINT), F(column, FIELD_UINT),
-          F(list_uuid, FIELD_UUID), F(list_digest, FIELD_HEX))
+          F(created, FIELD_TIME), F(binding, FIELD_BYTES), F(n_parts, FIELD_UINT),
+          F(unused, FIELD_UNUSED))
+#undef F
+
+#define F(member, type) FIELD(struct part_disk, member, type)
+FIELDS_OF(part, F(uuid, FIELD_UUID), F(table_digest, FIELD_HEX), F(column, FIELD_UINT),
+          F(kind, FIELD_UINT), F(unused, FIELD_UNUSED))
 #undef F
 
 #define F(member, type) FIELD(struct band_disk, member, type)
@@ -47,10 +51,11 @@ FIELDS_OF(band, F(rows_offset, FIELD_UINT), F(n_blocks, FIELD_UINT),
 #undef F
 
 #define F(member, type) FIELD(struct column_disk, member, type)
-FIELDS_OF(column, F(uuid, FIELD_UUID), F(table_digest, FIELD_HEX),
-          F(generation, FIELD_UINT), F(watermark, FIELD_UINT), F(keys, FIELD_UINT),
-          F(target_error, FIELD_F64), F(created, FIELD_TIME), F(own_blocks, FIELD_UINT),
-          F(rank, FIELD_UINT), F(column, FIELD_UINT), F(name_bytes, FIELD_UINT),
+FIELDS_OF(column, F(uuid, FIELD_UUID), F(set_id, FIELD_UUID),
+          F(table_digest, FIELD_HEX), F(generation, FIELD_UINT),
+          F(watermark, FIELD_UINT), F(keys, FIELD_UINT), F(target_error, FIELD_F64),
+          F(created, FIELD_TIME), F(own_blocks, FIELD_UINT), F(rank, FIELD_UINT),
+          F(column, FIELD_UINT), F(name_bytes, FIELD_UINT),
           F(binding_bytes, FIELD_UINT), F(has_range, FIELD_UINT),
           F(unused, FIELD_UNUSED), F(first_bytes, FIELD_UINT),
           F(last_bytes, FIELD_UINT))

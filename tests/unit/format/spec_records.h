@@ -31,6 +31,7 @@ static struct record_table {
     {"floor_sector_disk", floor_sector_fields, &n_floor_sector_fields, SECTOR_BYTES},
     {"meta_disk", meta_fields, &n_meta_fields, META_BYTES},
     {"record_disk", record_fields, &n_record_fields, RECORD_HEAD_BYTES},
+    {"part_disk", part_fields, &n_part_fields, PART_BYTES},
 };
 
 #endif

@@ -24,6 +24,7 @@ static struct identity growing(void)
     for (uint8_t i = 0; i < UUID_BYTES; i++) {
         id.uuid[i] = (uint8_t)(0x10 + i);
         id.store_uuid[i] = (uint8_t)(0xa0 + i);
+        id.set_id[i] = (uint8_t)(0xc0 + i);
     }
     return id;
 }
@@ -134,8 +135,9 @@ TEST(rules_of_both)
         B(128 + 255, name, 1, UNUSED), /* never part of a name */
         B(384, kind_area, 1, UNUSED),
         B(384 + 511, kind_area, 1, UNUSED),
-        B(896, unused, 1, UNUSED),
-        B(896 + 1143, unused, 0x80, UNUSED),
+        B(912, unused, 1, UNUSED),
+        B(912 + 1127, unused, 0x80, UNUSED),
+        R(set_id, 0, RANGE),
         R(growth_rule, 2, KIND),
         R(growth_rule, 0xffff, KIND),
     };

@@ -198,6 +198,7 @@ static struct piece piece_of(const char *name)
 static struct column a_column(void)
 {
     struct column c = {.disk = {.uuid = "fedcba9876543210",
+                                .set_id = "set of the keys!",
                                 .table_digest = le64_of(1),
                                 .generation = le64_of(2),
                                 .watermark = le64_of(3),
@@ -213,7 +214,7 @@ static struct column a_column(void)
     return c;
 }
 
-enum { A_COLUMN_BYTES = 96 };
+enum { A_COLUMN_BYTES = 112 };
 static size_t n_entry = A_COLUMN_BYTES;
 
 static struct verdict decode_column(uint8_t *bytes)
@@ -237,6 +238,7 @@ TEST(rules_of_columns)
         KB(offsetof(struct column_disk, binding_bytes), 3, SHORT, name_bytes),
         K(name_bytes, 2, SHORT),
         K(uuid, 0, RANGE),
+        K(set_id, 0, RANGE),
         K(generation, 0, RANGE),
         K(target_error, F64_NAN, RANGE),
         K(target_error, F64_ZERO, RANGE),
@@ -245,10 +247,10 @@ TEST(rules_of_columns)
         K(own_blocks, 0, RANGE),
         K(own_blocks, 3, RANGE),
         K(own_blocks, 16, RANGE),
-        KB(88, 0, RANGE, name_bytes), /* a NUL in the name */
+        KB(104, 0, RANGE, name_bytes), /* a NUL in the name */
         K(has_range, 2, RANGE),
         K(unused, 1, UNUSED),
-        KB(93, 'l', RANGE, first_bytes), /* above the last key */
+        KB(109, 'l', RANGE, first_bytes), /* above the last key */
     };
     uint8_t good[PAGE_BYTES] = {0}, many[1024];
     struct column c = a_column(), out;

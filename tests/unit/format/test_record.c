@@ -114,7 +114,7 @@ TEST(round_trips)
     memset(all[2].first, 'a', RANGE_MAX_BYTES);
     memset(all[2].last, 'z', RANGE_MAX_BYTES);
     all[3] = (struct record){.state = RECORD_NO_FILTER, .rank = 3};
-    static const size_t expected[4] = {257, 248, RECORD_MAX_BYTES, 248};
+    static const size_t expected[4] = {241, 232, 232 + 2 * RANGE_MAX_BYTES, 200};
     for (size_t i = 0; i < 4; i++) {
         size_t n = record_encode(&all[i], NAME, NAME_BYTES, bytes);
         IS(n, expected[i]);
@@ -191,10 +191,10 @@ TEST(rules_of_a_record)
         R(binding_bytes, 255, RANGE),
         B(120 + 4, binding, 1, UNUSED),
         B(120 + 63, binding, 1, UNUSED),
-        R(place_digest, 1, UNUSED),
-        {208, 4, 1, VERDICT_UNUSED, 200, "place_digest"}, /* band */
-        {212, 4, 1, VERDICT_UNUSED, 200, "place_digest"}, /* column */
-        R(list_digest, 1, UNUSED),
+        R(n_parts, 9, RANGE),
+        R(n_parts, 255, RANGE),
+        B(185, unused, 1, UNUSED),
+        B(191, unused, 1, UNUSED),
         R(has_range, 2, RANGE),
         R(has_range, 255, RANGE),
         R(first_bytes, 1025, RANGE),
@@ -225,51 +225,137 @@ TEST(rules_of_a_record)
     hold(bare, N_OF(bare), &r);
 }
 
-/* A filter that is a column of a pack (SPEC.md section 17.4). */
-TEST(rules_of_a_place)
-{
-    static const struct rule rules[] = {
-        {184, 16, 0, VERDICT_UNUSED, 200, "place_digest"},
-        {0, 1, RECORD_GROWING, VERDICT_RANGE, 184, "place_uuid"},
-        R(band, 4096, RANGE),
-        R(band, UINT32_MAX, RANGE),
-        R(column, 1 << 20, RANGE),
-        R(column, UINT32_MAX, RANGE),
-        R(list_digest, 1, UNUSED),
-    };
-    static const struct rule inside[] = {
-        R(band, 4095, OK), R(column, (1 << 20) - 1, OK), R(place_digest, 0, OK)};
-    struct record r = a_record();
-    r.place =
-        (struct pack_place){.uuid = "a pack", .digest = 5, .band = 6, .column = 7};
-    hold(rules, N_OF(rules), &r);
-    hold(inside, N_OF(inside), &r);
-}
+enum { PARTS_AT = RECORD_HEAD_BYTES, KIND_AT = offsetof(struct part_disk, kind) };
+#define P(i, member, value, code)                                                      \
+    {                                                                                  \
+        PARTS_AT + (i)*PART_BYTES + offsetof(struct part_disk, member),                \
+            sizeof(((struct part_disk *)0)->member), (value), VERDICT_##code,          \
+            PARTS_AT + (i)*PART_BYTES + offsetof(struct part_disk, member),            \
+            "part." #member                                                            \
+    }
 
-/* A segment with a list of its hashes (SPEC.md section 13.8). */
-TEST(rules_of_a_list)
+/* A segment with a filter of its own, and a list of its hashes. */
+TEST(rules_of_parts)
 {
     static const struct rule rules[] = {
-        R(place_digest, 1, UNUSED),
-        {216, 16, 0, VERDICT_UNUSED, 232, "list_digest"},
-        {0, 1, RECORD_GROWING, VERDICT_RANGE, 216, "list_uuid"},
+        P(0, kind, 0, RANGE),
+        P(0, kind, 9, KIND),
+        P(0, kind, 255, KIND),
+        P(1, kind, 0, RANGE),
+        P(1, kind, PART_FILE, RANGE), /* two that answer */
+        P(1, kind, PART_COLUMN, RANGE),
+        P(1, kind, 4, KIND),
+        {PARTS_AT + KIND_AT, 1, PART_LIST, VERDICT_RANGE,
+         PARTS_AT + PART_BYTES + KIND_AT, "part.kind"}, /* two lists */
+        {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + PART_BYTES + KIND_AT,
+         "part.kind"},
+        P(0, uuid, 1, RANGE), /* of another filter */
+        P(1, uuid, 0, RANGE),
+        P(0, table_digest, 1, RANGE),
+        P(0, column, 1, UNUSED),
+        P(1, column, 1, UNUSED),
+        P(0, unused, 1, UNUSED),
+        P(1, unused, 1, UNUSED),
     };
-    static const struct rule inside[] = {R(list_digest, 0, OK)};
+    static const struct rule inside[] = {P(1, table_digest, 0, OK)};
     struct record r = a_record();
+    r.has_range = 0;
+    r.first_bytes = r.last_bytes = 0;
+    memset(r.first, 0, sizeof r.first);
+    memset(r.last, 0, sizeof r.last);
     memcpy(r.list_uuid, "a list", 6);
     r.list_digest = 8;
     hold(rules, N_OF(rules), &r);
     hold(inside, N_OF(inside), &r);
+
+    static const struct rule growing[] = {P(0, kind, PART_COLUMN, RANGE),
+                                          P(0, kind, PART_LIST, RANGE)};
+    memset(r.list_uuid, 0, sizeof r.list_uuid);
+    r.list_digest = 0;
+    r.state = RECORD_GROWING;
+    hold(growing, N_OF(growing), &r);
+    static const struct rule column[] = {
+        {PARTS_AT + KIND_AT, 1, PART_FILE, VERDICT_RANGE, PARTS_AT, "part.uuid"},
+        P(0, uuid, 0, RANGE),
+        P(0, column, 1 << 20, RANGE),
+        P(0, column, UINT32_MAX, RANGE),
+        P(0, unused, 1, UNUSED),
+        {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + KIND_AT, "part.kind"},
+    };
+    static const struct rule columns[] = {P(0, column, (1 << 20) - 1, OK),
+                                          P(0, table_digest, 0, OK)};
+    r.state = RECORD_SEALED;
+    r.place = (struct pack_place){.uuid = "a pack", .digest = 5, .column = 7};
+    hold(column, N_OF(column), &r);
+    hold(columns, N_OF(columns), &r);
+}
+
+/* How many parts there are, and what they are together. Their files are known where
+ * only a kind is not. */
+TEST(parts_together)
+{
+    static const struct {
+        uint8_t state, kinds[4];
+        enum verdict_code code;
+        bool known;
+    } cases[] = {
+        {RECORD_SEALED, {PART_FILE}, VERDICT_OK, true},
+        {RECORD_SEALED, {PART_FILE, PART_LIST}, VERDICT_OK, true},
+        {RECORD_SEALED, {PART_COLUMN, PART_LIST}, VERDICT_OK, true},
+        {RECORD_SEALED, {0}, VERDICT_RANGE, false},
+        {RECORD_SEALED, {PART_LIST}, VERDICT_RANGE, false},
+        {RECORD_SEALED, {PART_LIST, PART_FILE}, VERDICT_RANGE, false},
+        {RECORD_SEALED, {PART_FILE, PART_COLUMN}, VERDICT_RANGE, false},
+        {RECORD_SEALED, {PART_COLUMN, PART_COLUMN}, VERDICT_RANGE, false},
+        {RECORD_SEALED, {PART_FILE, PART_LIST, PART_LIST}, VERDICT_RANGE, false},
+        {RECORD_SEALED, {PART_FILE, PART_LIST, 4, 4}, VERDICT_KIND, true},
+        {RECORD_SEALED, {PART_FILE, 9, 4}, VERDICT_KIND, true},
+        {RECORD_SEALED, {200}, VERDICT_KIND, true},
+        {RECORD_GROWING, {PART_FILE}, VERDICT_OK, true},
+        {RECORD_GROWING, {PART_COLUMN}, VERDICT_RANGE, false},
+        {RECORD_GROWING, {PART_FILE, PART_LIST}, VERDICT_RANGE, false},
+        {RECORD_GROWING, {PART_FILE, 4}, VERDICT_KIND, true},
+        {RECORD_NO_FILTER, {0}, VERDICT_OK, true},
+        {RECORD_NO_FILTER, {PART_FILE}, VERDICT_RANGE, false},
+        {RECORD_NO_FILTER, {PART_LIST}, VERDICT_RANGE, false},
+        {RECORD_NO_FILTER, {4}, VERDICT_KIND, true},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint8_t bytes[RECORD_MAX_BYTES] = {0};
+        struct record r = {.state = RECORD_NO_FILTER};
+        unsigned n = 0, got;
+        if (cases[i].state != RECORD_NO_FILTER)
+            r = a_record();
+        r.state = cases[i].state;
+        r.has_range = 0;
+        r.first_bytes = r.last_bytes = 0;
+        record_encode(&r, NAME, NAME_BYTES, bytes);
+        for (; n < 4 && cases[i].kinds[n]; n++) {
+            struct part_disk p = {.table_digest = le64_of(r.table_digest),
+                                  .kind = cases[i].kinds[n]};
+            memcpy(p.uuid, "a filter's uuid!", UUID_BYTES);
+            memcpy(bytes + PARTS_AT + n * PART_BYTES, &p, sizeof p);
+        }
+        bytes[offsetof(struct record_disk, n_parts)] = (uint8_t)n;
+        record_bytes = PARTS_AT + n * PART_BYTES + 8;
+        IS(record_reseal(bytes).code, cases[i].code);
+        const void *parts = record_parts(bytes, record_bytes, NAME, NAME_BYTES, &got);
+        assert_ptr_equal(parts, cases[i].known ? bytes + PARTS_AT : NULL);
+        IS(got, cases[i].known ? n : 0);
+    }
 }
 
 TEST(lengths_must_agree)
 {
     static const struct rule rules[] = {
-        {4, 2, 2, VERDICT_SHORT, 257, "record"},
-        {4, 2, 4, VERDICT_SHORT, 257, "record"},
-        {4, 2, 1024, VERDICT_SHORT, 257, "record"},
-        {6, 2, 0, VERDICT_SHORT, 257, "record"},
-        {6, 2, 1024, VERDICT_SHORT, 257, "record"},
+        {4, 2, 2, VERDICT_SHORT, 241, "record"},
+        {4, 2, 4, VERDICT_SHORT, 241, "record"},
+        {4, 2, 1024, VERDICT_SHORT, 241, "record"},
+        {6, 2, 0, VERDICT_SHORT, 241, "record"},
+        {6, 2, 1024, VERDICT_SHORT, 241, "record"},
+        {184, 1, 0, VERDICT_SHORT, 241, "record"},
+        {184, 1, 2, VERDICT_SHORT, 241, "record"},
+        {184, 1, 8, VERDICT_SHORT, 241, "record"},
     };
     uint8_t bytes[RECORD_MAX_BYTES + 1];
     struct record r = a_record(), out;
@@ -278,15 +364,15 @@ TEST(lengths_must_agree)
         rules_hold(&rules[i], 1, bytes, record_bytes, record_reseal);
     /* One byte more than it says, checksum and all. */
     record_bytes++;
-    verdict_is(record_reseal(bytes), VERDICT_SHORT, 258, "record");
-    verdict_is(record_decode(bytes, 247, NAME, NAME_BYTES, &out), VERDICT_SHORT, 247,
+    verdict_is(record_reseal(bytes), VERDICT_SHORT, 242, "record");
+    verdict_is(record_decode(bytes, 199, NAME, NAME_BYTES, &out), VERDICT_SHORT, 199,
                "record");
     verdict_is(record_decode(bytes, 0, NAME, NAME_BYTES, &out), VERDICT_SHORT, 0,
                "record");
     /* The longest that may be claimed does not fit into what is there. */
     put_le(bytes + 4, 2, 1024);
     put_le(bytes + 6, 2, 1024);
-    verdict_is(record_reseal(bytes), VERDICT_SHORT, 258, "record");
+    verdict_is(record_reseal(bytes), VERDICT_SHORT, 242, "record");
 }
 
 /* A range upside down would call every key absent. */
@@ -330,7 +416,7 @@ TEST(records_know_their_name)
     for (size_t bit = NO_BIT; flip_next(bytes, n, &bit);)
         verdict_is(record_decode(bytes, n, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
                    n - 8, "checksum");
-    for (size_t cut = 248; cut < n; cut++)
+    for (size_t cut = 200; cut < n; cut++)
         verdict_is(record_decode(bytes, cut, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
                    cut - 8, "checksum");
 }

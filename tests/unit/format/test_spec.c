@@ -130,6 +130,8 @@ TEST(constants_match)
         {"digests per page", DIGESTS_PER_PAGE},
         {"meta record bytes", META_BYTES},
         {"segment record head bytes", RECORD_HEAD_BYTES},
+        {"part bytes", PART_BYTES},
+        {"most parts", RECORD_MAX_PARTS},
         {"most bytes of a range's key", RANGE_MAX_BYTES},
         {"major version", FORMAT_MAJOR},
         {"minor version", FORMAT_MINOR},
