@@ -100,7 +100,9 @@ TEST(magic_and_places_are_fixed)
     assert_memory_equal(record + 56, id.store_uuid, 16);
     assert_memory_equal(record + 80, "\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
     assert_memory_equal(record + 128, "seg\xff-01\0", 8);
-    assert_true(all_zero(record + 135, 2040 - 135));
+    assert_true(all_zero(record + 135, 896 - 135));
+    assert_memory_equal(record + 896, id.set_id, 16);
+    assert_true(all_zero(record + 912, 2040 - 912));
     IS(identity_header_bytes(&id), 12288);
 }
 
@@ -137,9 +139,9 @@ TEST(rules_of_both)
         B(384 + 511, kind_area, 1, UNUSED),
         B(912, unused, 1, UNUSED),
         B(912 + 1127, unused, 0x80, UNUSED),
-        R(set_id, 0, RANGE),
         R(growth_rule, 2, KIND),
         R(growth_rule, 0xffff, KIND),
+        R(set_id, 0, RANGE),
     };
     hold(rules, N_OF(rules), growing());
     hold(rules, N_OF(rules), at_birth());

@@ -241,20 +241,18 @@ TEST(rules_of_parts)
         P(0, kind, 0, RANGE),
         P(0, kind, 9, KIND),
         P(0, kind, 255, KIND),
+        P(0, uuid, 1, RANGE), /* of another filter */
+        P(0, table_digest, 1, RANGE),
+        P(0, column, 1, UNUSED),
+        P(0, unused, 1, UNUSED),
         P(1, kind, 0, RANGE),
         P(1, kind, PART_FILE, RANGE), /* two that answer */
         P(1, kind, PART_COLUMN, RANGE),
         P(1, kind, 4, KIND),
-        {PARTS_AT + KIND_AT, 1, PART_LIST, VERDICT_RANGE,
-         PARTS_AT + PART_BYTES + KIND_AT, "part.kind"}, /* two lists */
         {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + PART_BYTES + KIND_AT,
          "part.kind"},
-        P(0, uuid, 1, RANGE), /* of another filter */
         P(1, uuid, 0, RANGE),
-        P(0, table_digest, 1, RANGE),
-        P(0, column, 1, UNUSED),
         P(1, column, 1, UNUSED),
-        P(0, unused, 1, UNUSED),
         P(1, unused, 1, UNUSED),
     };
     static const struct rule inside[] = {P(1, table_digest, 0, OK)};
@@ -275,12 +273,11 @@ TEST(rules_of_parts)
     r.state = RECORD_GROWING;
     hold(growing, N_OF(growing), &r);
     static const struct rule column[] = {
-        {PARTS_AT + KIND_AT, 1, PART_FILE, VERDICT_RANGE, PARTS_AT, "part.uuid"},
+        {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + KIND_AT, "part.kind"},
         P(0, uuid, 0, RANGE),
         P(0, column, 1 << 20, RANGE),
         P(0, column, UINT32_MAX, RANGE),
         P(0, unused, 1, UNUSED),
-        {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + KIND_AT, "part.kind"},
     };
     static const struct rule columns[] = {P(0, column, (1 << 20) - 1, OK),
                                           P(0, table_digest, 0, OK)};
