@@ -148,7 +148,7 @@ static const struct hostile_identity {
     {"incompat", "does not know", TAMIS_ERR_VERSION, 32, 8, 1},
     {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 2},
     {"kind_area", "not zero", TAMIS_ERR_DAMAGED, 384, 1, 1},
-    {"unused", "not zero", TAMIS_ERR_DAMAGED, 896, 1, 1},
+    {"unused", "not zero", TAMIS_ERR_DAMAGED, 912, 1, 1},
 };
 
 TEST(every_identity_has_its_verdict)

@@ -78,7 +78,7 @@ static void make_large(const char *path, uint64_t n_blocks)
     s->digests_offset = s->offset + s->length;
     digest_tree_of(s->length / PAGE_BYTES, &t);
     c.committed_bytes = s->digests_offset + t.n_bytes;
-    id.uuid[0] = c.uuid[0] = 1;
+    id.uuid[0] = c.uuid[0] = id.set_id[0] = 1;
 
     FREED uint8_t *bits = calloc(1, s->length), *digests = calloc(1, t.n_bytes);
     assert_true(bits && digests);

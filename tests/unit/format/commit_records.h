@@ -55,6 +55,7 @@ static inline struct identity an_identity(uint32_t header_pages)
         .tightening_ratio = header_pages == 1 ? 0 : 0.85,
         .first_capacity = header_pages == 1 ? 0 : 1000,
         .uuid = "0123456789abcdef",
+        .set_id = "set of the keys!",
     };
     return id;
 }
@@ -242,6 +243,8 @@ static inline void identity_is(struct identity id, uint16_t kind, uint16_t name_
     id.kind = kind;
     id.name[0] = 'x';
     id.name_bytes = name_bytes;
+    if (kind == KIND_PACK)
+        memset(id.set_id, 0, sizeof id.set_id);
     identity_encode(&id, bytes);
     struct verdict v = identity_decode(bytes, sizeof bytes, &out);
     IS(v.code, bad_field ? VERDICT_RANGE : VERDICT_OK);
