@@ -41,6 +41,25 @@ TEST_OF_SCENES(files_of_a_newer_version)
     steps("why s1 1000 HIT");
 }
 
+/* Nobody removes the file of a part of a kind that is not known, nor the other files of
+ * its record. */
+TEST_OF_SCENES(parts_of_a_newer_version)
+{
+    static const struct scene_row rows[] = {
+        {"a part", "put a 0 100 list=64; put b 300 100; put x 500 100; put y 700 100",
+         "call odd x; call orphan y; move_record x; move_record y; part a odd",
+         "why a 0 UNREADABLE; hits b 300 100; orphans; is orphans=1;"
+         "put c 900 10; there odd a a.list; gone orphan;"
+         "repair; says left alone: its record is of a newer; is done=0;"
+         "there odd a a.list; hits b 300 100;"
+         "drop a; close; put d 950 10; gone odd a a.list"},
+        {"a part beside a column", "many 9 300; pack; copy catalog =good",
+         "part s1 pack; put z 9000 10; why s1 1000 UNREADABLE; why s2 2000 HIT",
+         "close; copy =good catalog; why s1 1000 HIT"},
+    };
+    PLAY_ROWS(rows);
+}
+
 /* A record without keys: its column keeps its blocks, and with them its error. */
 TEST_OF_SCENES(a_column_of_no_keys_is_not_folded)
 {

@@ -34,12 +34,9 @@ TEST_OF_SCENES(lists_that_are_bad_or_missing)
          "repair; says made anew from its list; listed a; confirm;" ALL_HIT "settled"},
         {"another segment's list is not believed", two_lists, "copy b.list a.list",
          "repair; says its list: ; unlisted a; listed b"},
-        /* Only the catalog knows which filter a list goes with. A segment of which
-         * nothing but the list is left is listed all the same: it has keys. */
-        {"lists without a catalog", two_lists, "lose b; lose catalog",
-         "repair; is anew=1 whole=0 quarantined=2; says a list: nothing says; files 2;"
-         "unlisted a; confirm plain; why a 1 HIT; why b 5001 NO_FILTER; why plain 9001 "
-         "HIT"},
+        {"a list comes back to its record", two_lists, "rot_record a keys",
+         "repair; is quarantined=0; says made anew from the file; listed a b;"
+         "files 5; settled"},
         {"backups have lists", two_lists, "backup b",
          "is segments=3 files=5 damaged=0 left=0; call was a.list; use b; segments 3;"
          "same was a.list; listed a b;" ALL_HIT "repair; is seen=0"},
@@ -50,6 +47,50 @@ TEST_OF_SCENES(lists_that_are_bad_or_missing)
          "listed b; why b 5000 FILE_LOST; hits a 0 2000; files 3"},
         {"backups copy rot as it is", two_lists, "flip a.list 4196; backup b",
          "is damaged=1 left=0; use b; repair; says its list: 1 of"},
+    };
+    PLAY_ROWS(rows);
+}
+
+/* The catalog is lost, or a record of it. */
+TEST_OF_SCENES(lists_go_with_their_keys)
+{
+    static const char of_another[] =
+        "put a 0 2000 list=64; call old a.list; copy old =old; replace a 7000 500";
+    static const struct scene_row rows[] = {
+        /* A segment of which nothing but the list is left is listed all the same: it
+         * has keys. */
+        {"lists without a catalog", two_lists, "lose b; lose catalog",
+         "repair; is anew=1 whole=0 quarantined=1; says a list: nothing says; files 3;"
+         "listed a; confirm plain; why a 1 HIT; why b 5001 NO_FILTER; why plain 9001 "
+         "HIT; settled"},
+        {"whatever was made of the same keys", two_lists,
+         "put cut 20000 2000 list=30; from_list a error=0.1; pack a b cut; unpack b;"
+         "lose catalog",
+         "repair; is anew=1 quarantined=0; listed a b cut; packed a cut; loose b;"
+         "confirm;" ALL_HIT "hits cut 20000 2000; settled"},
+        {"a damaged column", two_lists, "pack a b; zero pack 1; lose catalog",
+         "repair; is anew=1 quarantined=0; packed a b; listed a b;"
+         "repair; says made anew from its list; confirm;" ALL_HIT "settled"},
+        {"a damaged filter", two_lists, "flip a 4196; lose catalog",
+         "repair; is anew=1 quarantined=0; says left, for its list may make it anew;"
+         "repair; says made anew from its list; listed a b; confirm;" ALL_HIT
+         "settled"},
+        {"a damaged filter with a cut list", "put a 0 2000 list=30",
+         "flip a 4196; lose catalog",
+         "repair; is anew=1 quarantined=2; record a state=1; settled"},
+        {"a damaged list costs no filter", two_lists, "flip a.list 4196; lose catalog",
+         "repair; is anew=1 quarantined=1; says a list: 1 of; unlisted a; listed b;"
+         "confirm;" ALL_HIT "settled"},
+        {"the list of a segment that was replaced", of_another,
+         "copy =old old; lose catalog",
+         "repair; is anew=1 quarantined=1; there aside:old; unlisted a;"
+         "confirm; hits a 7000 500; settled"},
+        {"it makes no damaged filter anew", of_another,
+         "copy =old old; flip a 4196; lose catalog",
+         "repair; is anew=1 quarantined=2; record a state=1; repair; is done=0"},
+        {"it makes no damaged column anew", of_another,
+         "pack a; copy =old old; zero pack 1; lose catalog",
+         "repair; is anew=1 quarantined=1; unlisted a; repair; is rebuilt=0; packed a"},
     };
     PLAY_ROWS(rows);
 }
