@@ -83,14 +83,16 @@ struct tamis_repair_report {
  * have one; those with a damaged or cut list are repaired as if they had none.
  *
  * If the catalog is lost, repair makes a new one from the filters, marked incomplete.
- * Segments of filters that were set aside before are listed in it without a filter.
+ * Segments of filters that were set aside before are listed in it without a filter. A
+ * list stays with its segment if it is of the same keys as the filter, by their set ids
+ * (SPEC.md section 5.3); the next repair makes anew what it can give.
  * Until tamis_store_confirm() a segment answers ABSENT only if it is asked for by its
  * binding (SPEC.md section 15).
  *
- * A second repair finds nothing to do, but notes again what is no regular file; an
- * interrupted one may be run again. Files are judged by reading them, not through a
- * mapping, and finished under their lock: a writer that opens one at that moment gets
- * ERR_BUSY.
+ * Otherwise a second repair finds nothing to do, but notes again what is no regular
+ * file; an interrupted one may be run again. Files are judged by reading them, not
+ * through a mapping, and finished under their lock: a writer that opens one at that
+ * moment gets ERR_BUSY.
  *
  *   ERR_BUSY      the wait for an edit is over; without a catalog: a process has the
  *                 store open

@@ -135,6 +135,32 @@ hurt() {
     ok tamis verify store t --against t
 }
 
+@test "the catalog is lost: lists of the same keys come back, and heal a damaged pack" {
+    build_of s1=200 s2=2..200 s3=3..200 --list
+    tamis pack store -q
+    flip "$(filter_of s1)" 5000
+    rm store/catalog.lmdb
+    fails 3 "damage was found, and dealt with" tamis repair store
+    prints '0 finished, 1 rebuilt, 0 quarantined'
+    fails 3 "damage was found, and dealt with" tamis repair store
+    prints $'^rebuilt\ts1\t.*: made anew from its list\n'
+    prints '0 finished, 3 rebuilt, 0 quarantined'
+    ok tamis repair store --confirm
+    ok tamis verify store --against-list
+    ok tamis build store s1 --from-list -q
+    # The list of what was there before heals nothing.
+    list=$(list_of s1)
+    cp "$list" old
+    seq 5000 5100 | tamis build store s1 --replaces s1 -q
+    cp old "$list"
+    flip "$(filter_of s1)" 5000
+    rm store/catalog.lmdb
+    fails 3 "damage was found, and dealt with" tamis repair store
+    prints $'quarantined\ts1\t[^\n]*\ta list: nothing says which filter it goes with\n'
+    ok tamis repair store
+    fails 5 "has no list of its hashes" tamis build store s1 --from-list
+}
+
 @test "verify --against-list: every hash of the segment's list" {
     build_of a=3000 --list
     build_of b=5
