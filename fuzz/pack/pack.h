@@ -30,8 +30,11 @@ bool second_absent(const struct second *s, const struct pack_place *place,
                    uint64_t hash);
 /* Is the key absent from every column, dead ones, too? */
 bool second_all_absent(const struct second *s, uint64_t hash);
-/* The entry that the directory names for a column, if it is one; NULL. */
+/* The entry of a column, by way of the directory; NULL: it breaks a rule. The table of
+ * bands is good. */
 const uint8_t *second_entry(const struct second *s, uint32_t column);
+/* Does it break no rule for code that verifies a pack? */
+bool second_verifies(const struct second *s);
 
 /* ==== pack_hurt.c ==== */
 

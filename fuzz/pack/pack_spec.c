@@ -137,23 +137,190 @@ bool second_all_absent(const struct second *s, uint64_t hash)
     return true;
 }
 
-/* ---- §17.2 ---- */
+/* ---- §17.2, §17.3: the table of columns ---- */
+
+static uint64_t n_pages(const struct second *s)
+{
+    return s->commit.stages[PACK_COLUMNS].length / 4096;
+}
+
+static const uint8_t *page_at(const struct second *s, uint64_t page)
+{
+    return s->pack + s->commit.stages[PACK_COLUMNS].offset + page * 4096;
+}
+
+static uint64_t place_of(const struct second *s, uint64_t column)
+{
+    const uint8_t *bands = s->pack + s->commit.stages[PACK_BANDS].offset;
+    return get_number(bands + (uint64_t)32 * n_bands(s) + 4 * column, 4);
+}
+
+static int order(struct piece a, struct piece b)
+{
+    for (size_t i = 0; i < a.n && i < b.n; i++)
+        if (a.at[i] != b.at[i])
+            return a.at[i] < b.at[i] ? -1 : 1;
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
+/* X1 to X4. */
+static bool head_by_spec(const uint8_t *p, uint64_t number)
+{
+    uint64_t n = get_number(p, 2), child = get_number(p + 4, 4);
+    return n >= 1 && n <= 2044 && get_number(p + 4096 - 2 * n, 2) <= 4096 - 2 * n &&
+           p[2] <= 6 && p[3] == 0 && (p[2] ? child + n <= number : child == 0);
+}
+
+/* at is NULL: it does not end where another begins. */
+static struct piece item_at(const uint8_t *p, uint64_t i)
+{
+    uint64_t begin = i ? get_number(p + 4096 - 2 * i, 2) : 8;
+    uint64_t end = get_number(p + 4094 - 2 * i, 2), ends = 4096 - 2 * get_number(p, 2);
+    bool good = begin >= 8 && begin <= end && end <= ends;
+    return good ? (struct piece){p + begin, end - begin} : (struct piece){NULL, 0};
+}
+
+static uint64_t blocks_of_band(const struct second *s, uint64_t column)
+{
+    for (uint32_t i = 0; i < n_bands(s); i++) {
+        struct row_band b = band_at(s, i);
+        if (column >= b.first_column && column - b.first_column < b.n_columns)
+            return b.n_blocks;
+    }
+    return 1;
+}
+
+/* K1 to K13; NULL. */
+static const uint8_t *entry_by_spec(const struct second *s, uint64_t place)
+{
+    const uint8_t *p = place / 64 < n_pages(s) ? page_at(s, place / 64) : NULL;
+    if (!p || !head_by_spec(p, place / 64) || p[2] || place % 64 >= get_number(p, 2))
+        return NULL;
+    struct piece item = item_at(p, place % 64);
+    const uint8_t *e = item.at;
+    if (!e || item.n < 104)
+        return NULL;
+    double error = get_real(e + 64);
+    uint64_t own = get_number(e + 80, 8), column = get_number(e + 92, 4);
+    uint64_t name = e[96], binding = e[97], first = get_number(e + 100, 2),
+             last = get_number(e + 102, 2), most = e[98] ? 1024 : 0;
+    const uint8_t *key = e + 104 + name + binding;
+    bool good =
+        item.n == 88 + name + binding + first + last && !all_zero(e, 16) &&
+        get_number(e + 24, 8) && error > 0 && error <= 1 &&
+        column < s->commit.stages[PACK_ROWS].n_columns && own &&
+        blocks_of_band(s, column) % own == 0 && name && binding <= 64 &&
+        !memchr(e + 104, 0, name) && e[98] <= 1 && !e[99] && first <= most &&
+        last <= most &&
+        order((struct piece){key, first}, (struct piece){key + first, last}) <= 0;
+    return good ? e : NULL;
+}
 
 const uint8_t *second_entry(const struct second *s, uint32_t column)
 {
-    const struct stage_desc *d = &s->commit.stages[PACK_COLUMNS];
-    const uint8_t *table = s->pack + d->offset, *page;
-    const uint8_t *places =
-        s->pack + s->commit.stages[PACK_BANDS].offset + (uint64_t)32 * n_bands(s);
-    uint64_t n_pages = d->length / 4096,
-             place = get_number(places + 4 * (uint64_t)column, 4);
-    uint64_t slot = place % 64;
-    if (place / 64 >= n_pages)
-        return NULL;
-    page = table + place / 64 * 4096;
-    if (page[2] != 0 || slot >= get_number(page, 2))
-        return NULL;
-    uint64_t begin = slot ? get_number(page + 4096 - 2 * slot, 2) : 8;
-    uint64_t end = get_number(page + 4094 - 2 * slot, 2);
-    return begin < 8 || end < begin + 104 || end > 4096 ? NULL : page + begin;
+    const uint8_t *e = entry_by_spec(s, place_of(s, column));
+    return e && get_number(e + 92, 4) == column ? e : NULL;
+}
+
+/* ---- §17.3: what code that verifies must find ---- */
+
+static struct piece name_of_entry(const struct second *s, uint64_t page, uint64_t i)
+{
+    struct piece item = item_at(page_at(s, page), i);
+    return (struct piece){item.at + 104, item.at[96]};
+}
+
+static bool entries_by_spec(const struct second *s, uint64_t n_level_0)
+{
+    struct piece before = {NULL, 0};
+    uint64_t n = 0;
+    for (uint64_t page = 0; page < n_level_0; page++)
+        for (uint64_t i = 0; i < get_number(page_at(s, page), 2); i++, n++) {
+            const uint8_t *e = i < 64 ? entry_by_spec(s, 64 * page + i) : NULL;
+            if (!e || place_of(s, get_number(e + 92, 4)) != 64 * page + i ||
+                order(before, name_of_entry(s, page, i)) >= 0)
+                return false;
+            before = name_of_entry(s, page, i);
+        }
+    return n == s->commit.stages[PACK_ROWS].n_columns;
+}
+
+/* The names in a page above good ones: of level 1 they lie between entries, above that
+ * they are the first names of pages. */
+static bool names_by_spec(const struct second *s, const uint8_t *p)
+{
+    for (uint64_t i = 0, c = get_number(p + 4, 4); i < get_number(p, 2); i++, c++) {
+        const uint8_t *child = page_at(s, c), *before = page_at(s, c - (c > 0));
+        struct piece name = item_at(p, i);
+        if (!name.at || name.n > 255)
+            return false;
+        if (p[2] > 1 ? order(name, item_at(child, 0)) != 0
+            : c      ? order(name, name_of_entry(s, c, 0)) > 0 ||
+                      order(name_of_entry(s, c - 1, get_number(before, 2) - 1), name) >=
+                          0
+                : name.n > 0)
+            return false;
+    }
+    return true;
+}
+
+static bool levels_by_spec(const struct second *s)
+{
+    uint64_t below = 0, begin = 0, end = 0;
+    for (unsigned level = 0;; level++, below = begin, begin = end) {
+        uint64_t child = below;
+        for (; end < n_pages(s) && page_at(s, end)[2] == level; end++) {
+            const uint8_t *p = page_at(s, end);
+            uint64_t n = get_number(p, 2);
+            if (!head_by_spec(p, end))
+                return false;
+            uint64_t used = get_number(p + 4096 - 2 * n, 2);
+            if (used < 8 || !all_zero(p + used, 4096 - 2 * n - used) ||
+                (level && (get_number(p + 4, 4) != child || child + n > begin ||
+                           !names_by_spec(s, p))))
+                return false;
+            child += n;
+        }
+        if (end == begin || (level ? child != begin : !entries_by_spec(s, end)))
+            return false;
+        if (end - begin == 1)
+            return end == n_pages(s);
+    }
+}
+
+/* Blocks that are there some times are the same, and no column has bits but those of
+ * the band. */
+static bool rows_by_spec(const struct second *s, const struct row_band *b)
+{
+    const uint8_t *rows = s->pack + s->commit.stages[PACK_ROWS].offset + b->rows_offset;
+    uint64_t n = (uint64_t)512 * b->row_bytes;
+    for (uint64_t i = 0; i < b->lanes * b->n_blocks * n; i++)
+        for (uint32_t bit = 0; bit < 8; bit++) {
+            uint64_t c = i % b->row_bytes * 8 + bit, block = i / n % b->n_blocks;
+            if (c >= b->n_columns && rows[i] >> bit & 1)
+                return false;
+            if (c >= b->n_columns || block == 0)
+                continue;
+            const uint8_t *e = second_entry(s, b->first_column + (uint32_t)c);
+            if (block % (b->n_blocks / get_number(e + 80, 8)) != 0 &&
+                (rows[i] ^ rows[i - n]) >> bit & 1)
+                return false;
+        }
+    return true;
+}
+
+bool second_verifies(const struct second *s)
+{
+    if (!s->bands || !levels_by_spec(s))
+        return false;
+    const struct stage_desc *bands = &s->commit.stages[PACK_BANDS];
+    if (!all_zero(s->pack + bands->offset + bands->used_bytes,
+                  bands->length - bands->used_bytes))
+        return false;
+    for (uint32_t i = 0; i < n_bands(s); i++) {
+        struct row_band b = band_at(s, i);
+        if (!rows_by_spec(s, &b))
+            return false;
+    }
+    return true;
 }

@@ -63,21 +63,22 @@ static int read_entry(const struct view *v, const struct index_page *p, uint32_t
     return 0;
 }
 
-/* From the last page, which is above all others, down to an entry. */
+/* From the last page, which is above all others, down to an entry. `low` and `high` are
+ * the names that the page above has for this one and for the next, if it has that. */
 static int find_entry(const struct view *v, struct reading *r, struct piece name,
                       struct column *out)
 {
-    uint32_t page = (uint32_t)r->pages->n_pages - 1, level = UINT32_MAX, n;
-    struct piece low = {NULL, 0}, high = {NULL, 0};
+    uint32_t page = (uint32_t)r->pages->n_pages - 1, n;
+    struct piece low = {(const uint8_t *)"", 0}, high = {NULL, 0}, least;
     struct index_page p;
-    while (level > 0) {
+    for (uint32_t level = UINT32_MAX;; level = p.level) {
         if (!read_index(r, page, &p) || (level != UINT32_MAX && p.level != level - 1) ||
             !index_search(&p, name, low, high, &n))
             return TAMIS_ERR_DAMAGED;
-        level = p.level;
-        if (level == 0)
+        if (p.level == 0)
             break;
-        if (n == 0) /* the name of the first page is empty */
+        least = index_name(&p, 0);
+        if (!least.at || name_compare(least, low) != 0) /* else n is not 0 */
             return TAMIS_ERR_DAMAGED;
         low = index_name(&p, n - 1);
         high = n < p.n ? index_name(&p, n) : (struct piece){NULL, 0};
@@ -198,11 +199,28 @@ static int judge_entry(void *ctx, const struct column *col)
                : TAMIS_ERR_DAMAGED;
 }
 
+/* The levels so far: their last one, where it begins, and the next page to be named. */
+struct levels {
+    uint32_t level, begin, next;
+};
+
+/* Do the pages of each level name those of the level below, one after the other? */
+static bool follows(struct levels *l, const struct index_page *p, uint32_t page)
+{
+    if (p->level == l->level + 1 && l->next == l->begin && page - l->begin > 1)
+        *l = (struct levels){p->level, page, l->begin};
+    if (p->level != l->level || (p->level && p->first_child != l->next))
+        return false;
+    l->next += p->level ? p->n : 0;
+    return l->next <= l->begin;
+}
+
 static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
 {
     struct view *v = view_of(f);
     struct reading r;
     struct index_page p;
+    struct levels levels = {0};
     uint32_t page;
     int rc = 0;
     reading_begin(&r, v, true);
@@ -210,7 +228,9 @@ static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
         if (stage_is_bad(r.bands, page)) /* and counted */
             return TAMIS_ERR_DAMAGED;
     for (page = 0; page < r.pages->n_pages && !rc; page += !rc)
-        if (!read_index(&r, page, &p) || !index_rest_is_zero(&p))
+        if (!read_index(&r, page, &p) || !index_rest_is_zero(&p) ||
+            !follows(&levels, &p, page) ||
+            (page + 1 == r.pages->n_pages && levels.next != page))
             rc = TAMIS_ERR_DAMAGED;
     if (!rc)
         rc = read_entries(v, &page, judge_entry, v);

@@ -431,7 +431,7 @@ TEST(ends_are_checked)
     struct index_page p;
     index_begin(page, 1, 0);
     for (int i = 0; i < 9; i++)
-        IS(index_add(page, "0123456789" + i, 1), i);
+        IS(index_add(page, &"0123456789"[i], 1), i);
     verdict_is(index_open(page, 20, &p), VERDICT_OK, 0, "");
     for (uint32_t i = 0; i < 8; i++)
         for (uint32_t end = 0; end < 65536; end += 1 + end / 30) {

@@ -329,7 +329,22 @@ static size_t found_without(const struct tamis_stage_info *table, uint64_t page)
     return entries_are_found(f);
 }
 
-/* Tables of one page, and of levels; none of their pages is believed unchecked. */
+/* How many pages are read for the entry of source i, in a file just opened. */
+static uint64_t pages_read(size_t i, bool by_name)
+{
+    struct column col;
+    struct piece name = column_name(&columns[i]);
+    uint32_t number = plan.bands[sources[i].band].first_column + sources[i].column;
+    FILTER f = open_filter(path_of("pack"));
+    uint64_t before = filter_page_counts(f)->n_checked;
+    IS(by_name ? pack_find(f, name.at, name.n, &col)
+               : pack_describe(f, number, false, &col),
+       0);
+    return filter_page_counts(f)->n_checked - before;
+}
+
+/* Tables of one page, and of levels; none of their pages is believed unchecked, and one
+ * of each level is enough. */
 TEST(columns_are_found)
 {
     static const struct {
@@ -350,6 +365,10 @@ TEST(columns_are_found)
         IS(entries_are_found(f), 0);
         strangers_are_not(f);
         tamis_filter_close(f);
+        for (size_t k = 0; k < n_sources; k += 1 + n_sources / 5) {
+            IS(pages_read(k, true), cases[i].levels + 1);
+            assert_in_range(pages_read(k, false), 1, 2);
+        }
         uint64_t n_pages = table.bits_bytes / PAGE_BYTES;
         for (uint64_t page = 0; page < n_pages; page += 1 + n_pages / 20) {
             size_t n_damaged = found_without(&table, page);
@@ -503,24 +522,6 @@ TEST(a_damaged_table_of_columns_is_told)
 
 #define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/packs/"
 
-/* The column of a segment. */
-struct wanted {
-    const char *name;
-    const struct band *bands, *band;
-    uint32_t column;
-};
-
-static int find_wanted(void *ctx, const struct column *col)
-{
-    struct wanted *w = ctx;
-    if (name_compare(column_name(col),
-                     (struct piece){(const void *)w->name, strlen(w->name)}) != 0)
-        return 0;
-    w->band = &w->bands[col->band];
-    w->column = le32_get(col->disk.column) - w->band->first_column;
-    return 0;
-}
-
 static const uint8_t *rows_of(const uint8_t *file, const struct commit *c)
 {
     return file + c->stages[PACK_ROWS].offset;
@@ -546,26 +547,23 @@ static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
     snprintf(path, sizeof path, "%s%s.answers", GOLDEN, name);
     struct answers list = {.in = fopen(path, "r")};
     assert_non_null(list.in);
-    uint32_t n_bands;
-    struct wanted w = {.bands = pack_bands(f, &n_bands)};
+    uint32_t n_bands, column = 0;
+    const struct band *bands = pack_bands(f, &n_bands), *band = bands;
     struct column col;
     for (*n_columns = 0; answers_next(&list);) {
         struct tamis_key k = tamis_key_of(&d, list.key, list.key_bytes);
         if (list.next == 1) {
-            w.name = list.run.who;
-            w.band = NULL;
-            IS(pack_each_column(f, find_wanted, &w, NULL), 0);
-            assert_non_null(w.band);
-            IS(pack_find(f, w.name, strlen(w.name), &col), 0);
-            IS(le32_get(col.disk.column), w.band->first_column + w.column);
+            IS(pack_find(f, list.run.who, strlen(list.run.who), &col), 0);
+            band = &bands[col.band];
+            column = le32_get(col.disk.column) - band->first_column;
             ++*n_columns;
         }
-        enum tamis_reason why = pack_probe_column(f, w.band, w.column, k.hash);
+        enum tamis_reason why = pack_probe_column(f, band, column, k.hash);
         IS(why == TAMIS_NO_REASON, list.absent);
         if (why != TAMIS_NO_REASON && strcmp(list.run.maybe, "MAYBE") != 0)
             assert_string_equal(tamis_reason_name(why), list.run.maybe);
         if (!rotten)
-            IS(band_probe(rows_of(file, &c), w.band, w.column, k.hash), !list.absent);
+            IS(band_probe(rows_of(file, &c), band, column, k.hash), !list.absent);
         n_absent += (size_t)list.absent;
     }
     assert_false(list.malformed);
