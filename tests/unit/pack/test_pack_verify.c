@@ -4,8 +4,10 @@
 
 enum { N_OWN = 24, NAME_BYTES = 255 };
 
-static struct stage_desc stages[PACK_STAGES];
+static struct commit commit;
+static const struct stage_desc *const stages = commit.stages;
 static uint8_t *bytes;
+static size_t n_more; /* so many were added */
 
 static uint8_t *table_page(uint32_t page)
 {
@@ -82,6 +84,19 @@ static void beyond_the_last_column(void)
     bytes[stages[PACK_ROWS].offset + b->row_bytes - 1] |= 0x80;
 }
 
+/* The last page twice: names lead past the first of the two. */
+static void a_page_too_many(void)
+{
+    struct commit c = commit;
+    struct stage_desc *s = &c.stages[PACK_COLUMNS];
+    memcpy(table_page(ABOVE + 1), table_page(ABOVE), PAGE_BYTES);
+    n_more = PAGE_BYTES;
+    c.committed_bytes += n_more;
+    s->length = s->used_bytes += n_more;
+    s->digests_offset += n_more;
+    commit_encode(&c, SLOT_BIRTH, bytes + IDENTITY_BYTES);
+}
+
 HURT(behind_the_bands, bytes[stages[PACK_BANDS].offset + PAGE_BYTES - 1] = 1)
 
 static const struct {
@@ -107,6 +122,7 @@ static const struct {
     {false_repeats, PACK_COLUMNS, 0},
     {a_bit_of_one_block, PACK_COLUMNS, 0},
     {beyond_the_last_column, PACK_ROWS, 0},
+    {a_page_too_many, PACK_COLUMNS, 0},
     {behind_the_bands, PACK_BANDS, 0},
 };
 
@@ -129,15 +145,17 @@ static void check_case(size_t i, const uint8_t *good, size_t n_bytes)
     const struct stage_desc *s = &stages[cases[i].stage];
     struct tamis_verify report;
     memcpy(bytes, good, n_bytes);
+    n_more = 0;
     cases[i].hurt();
-    file_write(path_of("crafted"), bytes, n_bytes);
+    file_write(path_of("crafted"), bytes, n_bytes + n_more);
     reseal_file("crafted");
     FILTER f = open_filter(path_of("crafted"));
     IS(pack_each_column(f, any_column, NULL, NULL), cases[i].listed);
     columns_are_their_own(f);
     IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     IS(report.n_damaged, 1);
-    assert_in_range(report.first_damaged, s->offset, s->offset + s->length - 1);
+    assert_in_range(report.first_damaged, s->offset,
+                    s->offset + s->length + n_more - 1);
     /* The page stays as one that failed. */
     IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     IS(report.n_damaged, 1);
@@ -147,7 +165,6 @@ static void check_case(size_t i, const uint8_t *good, size_t n_bytes)
 TEST(broken_rules_are_damage)
 {
     struct identity id;
-    struct commit c;
     size_t n_bytes;
     add_source((struct geometry){N_OWN / 2, 1, 6}, 600, 0.01);
     for (size_t i = 1; i < 12; i++)
@@ -165,9 +182,8 @@ TEST(broken_rules_are_damage)
     IS(plan.order[0], 0);
     uint8_t *good = file_read(path_of("pack"), &n_bytes);
     identity_decode(good, n_bytes, &id);
-    commit_decode(good + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c);
-    memcpy(stages, c.stages, sizeof stages);
-    bytes = malloc(n_bytes);
+    commit_decode(good + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &commit);
+    bytes = calloc(1, n_bytes + PAGE_BYTES);
     for (size_t i = 0; i < N_OF(cases); i++)
         check_case(i, good, n_bytes);
     free(bytes);
