@@ -181,19 +181,20 @@ static struct verdict column_check(const struct column *col, const struct band *
     return VERDICT_GOOD;
 }
 
-/* An entry with strings that are too long for a column may be as long as a page. */
+/* Reads each byte once, for the page may change meanwhile. Strings that are too long
+ * for a column may fill a page: they are cut short here, and column_check() refuses
+ * them. */
 struct verdict column_decode(const uint8_t *in, size_t n_bytes,
                              const struct band *bands, uint32_t n_bands,
                              struct column *col)
 {
     struct verdict v = AT(SHORT, name_bytes);
+    size_t n = n_bytes < COLUMN_MAX_BYTES ? n_bytes : COLUMN_MAX_BYTES;
     memset(col, 0, sizeof *col);
-    if (n_bytes < sizeof col->disk)
+    if (n < sizeof col->disk)
         return v;
-    memcpy(&col->disk, in, sizeof col->disk);
+    memcpy(col, in, n);
     if (n_bytes == column_bytes(&col->disk)) {
-        n_bytes = n_bytes < COLUMN_MAX_BYTES ? n_bytes : COLUMN_MAX_BYTES;
-        memcpy(col, in, n_bytes);
         col->band = band_of_column(bands, n_bands, le32_get(col->disk.column));
         v = column_check(col, bands, n_bands);
     }
