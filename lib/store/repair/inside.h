@@ -187,8 +187,6 @@ void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 /* The parts that the bytes of its damaged record seem to have. */
 const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n);
-/* Marks the file of a record's list, if it has one. */
-void repair_name_list(struct repair *r, const struct record *record);
 /* Tombstones that no record names go where their pack goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
 

@@ -136,14 +136,6 @@ bool repair_name_parts(struct repair *r, const struct repair_segment *s)
     return p != NULL;
 }
 
-void repair_name_list(struct repair *r, const struct record *record)
-{
-    struct repair_file *f =
-        record_listed(record) ? repair_find_file(r, record->list_uuid) : NULL;
-    if (f)
-        f->named = true;
-}
-
 void repair_settle_tombstones(struct repair *r, bool has_catalog)
 {
     for (size_t i = 0; i < r->n_files; i++) {

@@ -75,11 +75,12 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
         return 0;
     list = record_of_list(&record);
     filter_file_name(list.uuid, name);
-    repair_name_list(r, &record);
+    struct repair_file *f = repair_find_file(r, list.uuid);
+    if (f)
+        f->named = true;
     int rc = repair_judge(r, s, &list, name, j, diag);
     if (rc)
         return rc;
-    struct repair_file *f = repair_find_file(r, list.uuid);
     bool drop =
         ((j->state == FILE_BAD && f) || (j->state == FILE_MISSING && has_filter)) &&
         !record.ro_compat;
@@ -94,9 +95,8 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
     } else if (j->state != FILE_GOOD) {
         repair_tell_unread(r, s, name, j);
     }
-    if (!drop)
-        return 0;
-    drop_list(s, &record);
+    if (drop)
+        drop_list(s, &record);
     return 0;
 }
 

@@ -225,7 +225,7 @@ TEST(rules_of_a_record)
     hold(bare, N_OF(bare), &r);
 }
 
-enum { PARTS_AT = RECORD_HEAD_BYTES, KIND_AT = offsetof(struct part_disk, kind) };
+enum { PARTS_AT = RECORD_HEAD_BYTES };
 #define P(i, member, value, code)                                                      \
     {                                                                                  \
         PARTS_AT + (i)*PART_BYTES + offsetof(struct part_disk, member),                \
@@ -234,57 +234,32 @@ enum { PARTS_AT = RECORD_HEAD_BYTES, KIND_AT = offsetof(struct part_disk, kind) 
             "part." #member                                                            \
     }
 
-/* A segment with a filter of its own, and a list of its hashes. */
+/* A filter of its own, or a column, and a list of the hashes. */
 TEST(rules_of_parts)
 {
-    static const struct rule rules[] = {
-        P(0, kind, 0, RANGE),
-        P(0, kind, 9, KIND),
-        P(0, kind, 255, KIND),
+    static const struct rule own[] = {
+        P(0, kind, 0, RANGE),         P(0, kind, 255, KIND),
         P(0, uuid, 1, RANGE), /* of another filter */
-        P(0, table_digest, 1, RANGE),
-        P(0, column, 1, UNUSED),
-        P(0, unused, 1, UNUSED),
-        P(1, kind, 0, RANGE),
-        P(1, kind, PART_FILE, RANGE), /* two that answer */
-        P(1, kind, PART_COLUMN, RANGE),
-        P(1, kind, 4, KIND),
-        {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + PART_BYTES + KIND_AT,
-         "part.kind"},
-        P(1, uuid, 0, RANGE),
-        P(1, column, 1, UNUSED),
-        P(1, unused, 1, UNUSED),
+        P(0, table_digest, 1, RANGE), P(0, column, 1, UNUSED),
+        P(0, unused, 1, UNUSED),      P(1, uuid, 0, RANGE),
+        P(1, column, 1, UNUSED),      P(1, unused, 1, UNUSED),
     };
-    static const struct rule inside[] = {P(1, table_digest, 0, OK)};
-    struct record r = a_record();
-    r.has_range = 0;
-    r.first_bytes = r.last_bytes = 0;
-    memset(r.first, 0, sizeof r.first);
-    memset(r.last, 0, sizeof r.last);
-    memcpy(r.list_uuid, "a list", 6);
-    r.list_digest = 8;
-    hold(rules, N_OF(rules), &r);
-    hold(inside, N_OF(inside), &r);
-
-    static const struct rule growing[] = {P(0, kind, PART_COLUMN, RANGE),
-                                          P(0, kind, PART_LIST, RANGE)};
-    memset(r.list_uuid, 0, sizeof r.list_uuid);
-    r.list_digest = 0;
-    r.state = RECORD_GROWING;
-    hold(growing, N_OF(growing), &r);
     static const struct rule column[] = {
-        {0, 1, RECORD_GROWING, VERDICT_RANGE, PARTS_AT + KIND_AT, "part.kind"},
         P(0, uuid, 0, RANGE),
         P(0, column, 1 << 20, RANGE),
         P(0, column, UINT32_MAX, RANGE),
         P(0, unused, 1, UNUSED),
     };
-    static const struct rule columns[] = {P(0, column, (1 << 20) - 1, OK),
-                                          P(0, table_digest, 0, OK)};
-    r.state = RECORD_SEALED;
+    static const struct rule inside[] = {P(0, column, (1 << 20) - 1, OK),
+                                         P(0, table_digest, 0, OK),
+                                         P(1, table_digest, 0, OK)};
+    struct record r = a_record();
+    memcpy(r.list_uuid, "a list", 6);
+    r.list_digest = 8;
+    hold(own, N_OF(own), &r);
     r.place = (struct pack_place){.uuid = "a pack", .digest = 5, .column = 7};
     hold(column, N_OF(column), &r);
-    hold(columns, N_OF(columns), &r);
+    hold(inside, N_OF(inside), &r);
 }
 
 /* How many parts there are, and what they are together. Their files are known where
