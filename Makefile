@@ -71,7 +71,6 @@ help:
 	@sed -n 's/^#help //p' $(RULES)
 	@echo "make check-layers check-symbols check-docs check-debug   the rooms, the exports, the READMEs, gdb"
 	@echo "make goldens    write the golden files anew into build/golden, to compare or to put into tests/golden."
-	@echo "                Packs, stores and their catalogs differ: packing and growth have changed since"
 	@echo "make compile_commands.json tags   for editors, in build/"
 	@echo "make format clean"
 
