@@ -206,8 +206,8 @@ static const uint8_t *entry_by_spec(const struct second *s, uint64_t place)
              last = get_number(e + 102, 2), most = e[98] ? 1024 : 0;
     const uint8_t *key = e + 104 + name + binding;
     bool good =
-        item.n == 88 + name + binding + first + last && !all_zero(e, 16) &&
-        get_number(e + 24, 8) && error > 0 && error <= 1 &&
+        item.n == 104 + name + binding + first + last && !all_zero(e, 16) &&
+        !all_zero(e + 16, 16) && get_number(e + 40, 8) && error > 0 && error <= 1 &&
         column < s->commit.stages[PACK_ROWS].n_columns && own &&
         blocks_of_band(s, column) % own == 0 && name && binding <= 64 &&
         !memchr(e + 104, 0, name) && e[98] <= 1 && !e[99] && first <= most &&
