@@ -7,14 +7,12 @@
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- what the first record says ---- */
@@ -97,15 +95,11 @@ static int check_empty(const char *path, struct tamis_diag *diag)
  * now would stay. */
 static int remove_remains(int dir)
 {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    int rc = d ? 0 : errno;
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    DIR *d = dir_list(dir, ".");
+    if (!d)
+        return errno;
     const struct dirent *e;
+    int rc = 0;
     while (!rc && (errno = 0, e = readdir(d)))
         if (store_catalog_temporary(e->d_name) &&
             io_calls.unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
@@ -170,16 +164,6 @@ static int create_locked(const char *path, int dir, bool fresh, const struct met
     return rc;
 }
 
-/* Others that wait hold it shared for a moment, too: out of their way, for 0 to 10 ms,
- * or those that try in step would fail for ever. */
-static void step_back(int dir)
-{
-    uint32_t n = 0;
-    flock(dir, LOCK_UN);
-    io_calls.random(&n, sizeof n);
-    nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
-}
-
 /* Two that create at once take turns, and who repairs has one too: they hold the
  * directory exclusively, and are waited for. A process that has a store open holds it
  * shared, for as long as it likes: that is waited for half a second, since it may be
@@ -189,6 +173,7 @@ static int take_turn(const char *path, int dir, struct io_wait *wait,
                      struct tamis_diag *diag)
 {
     enum { TRIES = 100 };
+    char text[HOLDER_TEXT_BYTES];
     int rc = dir_lock(dir, LOCK_EX | LOCK_NB);
     for (int i = 0; i < TRIES && rc == EWOULDBLOCK; i++) {
         if (faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -198,12 +183,13 @@ static int take_turn(const char *path, int dir, struct io_wait *wait,
         if (rc)
             return rc;
         rc = dir_lock(dir, LOCK_EX | LOCK_NB);
-        if (rc == EWOULDBLOCK)
-            step_back(dir);
+        if (rc == EWOULDBLOCK) /* others that wait hold it shared for a moment, too */
+            dir_step_back(dir);
     }
     if (rc == EWOULDBLOCK)
         return diag_fail(diag, TAMIS_ERR_BUSY, path,
-                         "a process has a store open here, whose catalog is gone");
+                         "%s has a store open here, whose catalog is gone",
+                         io_holder(dir, LOCK_DIRECTORY, text));
     return rc ? diag_errno(diag, rc, path, "locking the directory") : 0;
 }
 
@@ -217,7 +203,7 @@ static int create_in(const char *path, int dir, bool fresh, const struct meta *m
     if (rc)
         return rc;
     rc = create_locked(path, dir, fresh, m, diag);
-    flock(dir, LOCK_UN);
+    dir_unlock(dir);
     return rc;
 }
 

@@ -3,6 +3,8 @@
 #ifndef TAMIS_STORE_BASE_BASE_H
 #define TAMIS_STORE_BASE_BASE_H
 
+#include <dirent.h>
+
 #include "format/record.h"
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
@@ -76,9 +78,14 @@ int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
 void dir_close_guarded(struct io_guarded_fd *g);
 /* flock(), whatever signals come, which tells others who has it; an errno. */
 int dir_lock(int fd, int how);
+void dir_unlock(int fd);
+/* Lets it go and waits for 0 to 10 ms: those that try in step would fail for ever. */
+void dir_step_back(int fd);
 /* The same, waiting. ERR_BUSY: the wait is over; somebody is `doing`. */
 int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char *doing,
              struct tamis_diag *diag);
+/* A directory to be read; NULL, with errno. Follows no link. */
+DIR *dir_list(int dir, const char *name);
 /* 1: an empty directory; 0: not empty; else -1. */
 int dir_is_empty(int dir, const char *name);
 /* An errno; 0 also if it is not there. */

@@ -4,7 +4,6 @@
 #include "format/identity.h"
 #include "lib/io/io.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
@@ -96,13 +96,31 @@ void uuid_random(uint8_t uuid[UUID_BYTES])
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
+/* A lock that could not be turned into another one may be lost. */
 int dir_lock(int fd, int how)
 {
     while (flock(fd, how) != 0)
-        if (errno != EINTR)
-            return errno;
+        if (errno != EINTR) {
+            int rc = errno;
+            io_unlock(fd, LOCK_DIRECTORY);
+            return rc;
+        }
     io_tell_process(fd, LOCK_DIRECTORY);
     return 0;
+}
+
+void dir_unlock(int fd)
+{
+    io_unlock(fd, LOCK_DIRECTORY);
+    flock(fd, LOCK_UN);
+}
+
+void dir_step_back(int fd)
+{
+    uint32_t n = 0;
+    dir_unlock(fd);
+    io_calls.random(&n, sizeof n);
+    nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
 }
 
 int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char *doing,
@@ -142,19 +160,27 @@ int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g)
 
 void dir_close_guarded(struct io_guarded_fd *g)
 {
-    flock(g->fd, LOCK_UN);
+    dir_unlock(g->fd);
     io_unguard_fd(g);
+}
+
+DIR *dir_list(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0) {
+        int failed = errno;
+        close(fd);
+        errno = failed;
+    }
+    return d;
 }
 
 int dir_is_empty(int dir, const char *name)
 {
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    DIR *d = dir_list(dir, name);
+    if (!d)
         return -1;
-    }
     const struct dirent *e;
     int empty = 1;
     while (empty && (errno = 0, e = readdir(d)))

@@ -8,11 +8,8 @@
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct sweep {
     int dir;
@@ -128,13 +125,9 @@ typedef bool orphan_fn(struct sweep *s, const char *name);
 
 static bool each_orphan(struct sweep *s, orphan_fn *fn)
 {
-    int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    DIR *d = dir_list(s->dir, ".");
+    if (!d)
         return false;
-    }
     const struct dirent *e;
     bool all = true;
     while (all && (e = readdir(d)))

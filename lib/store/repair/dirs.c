@@ -2,7 +2,6 @@
  */
 #include "lib/store/repair/inside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,23 +28,18 @@ int repair_lock_filters(struct repair *r, int dir, const char *name,
                     "changing or repairing the store", diag);
 }
 
-static void unlock(struct io_guarded_fd *g, bool *has)
-{
-    if (*has) {
-        flock(g->fd, LOCK_UN); /* a child may not have closed its copy yet */
-        io_unguard_fd(g);
-    }
-    *has = false;
-}
-
 void repair_unlock_filters(struct repair *r)
 {
-    unlock(&r->filters, &r->has_filters);
+    if (r->has_filters)
+        dir_close_guarded(&r->filters);
+    r->has_filters = false;
 }
 
 void repair_let_store(struct repair *r)
 {
-    unlock(&r->turn, &r->held);
+    if (r->held)
+        dir_close_guarded(&r->turn);
+    r->held = false;
 }
 
 /* LMDB's own lock on the first byte of its lock file tells of users that are none of
@@ -65,6 +59,7 @@ static int lmdb_is_used(int store_fd, bool *used)
 
 int repair_hold_store(struct repair *r, struct tamis_diag *diag)
 {
+    char text[HOLDER_TEXT_BYTES];
     bool used = true;
     int rc = dir_open_guarded(r->store_fd, ".", &r->turn);
     if (rc)
@@ -77,10 +72,9 @@ int repair_hold_store(struct repair *r, struct tamis_diag *diag)
     if (rc)
         return diag_errno(diag, rc, r->path, "looking at catalog.lmdb-lock");
     if (used)
-        return diag_fail(
-            diag, TAMIS_ERR_BUSY, r->path,
-            "the catalog is lost, and a process has the store open: end it "
-            "first");
+        return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                         "the catalog is lost, and %s has the store open: end it first",
+                         io_holder(r->turn.fd, LOCK_DIRECTORY, text));
     return 0;
 }
 
@@ -102,15 +96,11 @@ static int sweep_catalog(struct repair *r, const char *file, bool *any)
 
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
 {
-    int fd = openat(r->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    DIR *d = dir_list(r->store_fd, ".");
     bool any = false;
-    int rc = d ? 0 : diag_errno(diag, errno, r->path, "listing the store");
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    int rc = 0;
+    if (!d)
+        return diag_errno(diag, errno, r->path, "listing the store");
     const struct dirent *e;
     while (!rc && (errno = 0, e = readdir(d)))
         rc = sweep_catalog(r, e->d_name, &any);

@@ -1,13 +1,11 @@
 /* The input of a repair: the segments with their records, and the files in filters/. */
 #include "lib/store/repair/inside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- segments ---- */
 
@@ -192,18 +190,13 @@ static int add_file(struct repair *r, const char *name)
 int repair_refuse_draft(struct repair *r, int dir, const char *filters,
                         struct tamis_diag *diag)
 {
-    int fd = openat(dir, filters, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int rc = diag_errno(diag, errno, r->path, "filters/");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    DIR *d = dir_list(dir, filters);
+    if (!d)
+        return diag_errno(diag, errno, r->path, "filters/");
     const struct dirent *e;
     bool draft = false;
     while (!draft && (e = readdir(d)))
-        draft = filter_file_is_draft(fd, e->d_name);
+        draft = filter_file_is_draft(dirfd(d), e->d_name);
     closedir(d);
     return draft ? diag_fail(diag, TAMIS_ERR_VERSION, r->path,
                              "filters/ has files of the first draft of the format: "
@@ -213,15 +206,10 @@ int repair_refuse_draft(struct repair *r, int dir, const char *filters,
 
 int repair_list_files(struct repair *r, struct tamis_diag *diag)
 {
-    int fd = openat(r->filters.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    DIR *d = dir_list(r->filters.fd, ".");
     int rc = 0;
-    if (!d) {
-        rc = diag_errno(diag, errno, r->path, "listing filters/");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
+    if (!d)
+        return diag_errno(diag, errno, r->path, "listing filters/");
     errno = 0;
     for (const struct dirent *e; !rc && (e = readdir(d)); errno = 0)
         rc = add_file(r, e->d_name);

@@ -9,7 +9,6 @@
  *                               no name: any segment may be missing */
 #include "lib/store/repair/inside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,20 +64,13 @@ static int look_at(int dir, const char *name, quarantine_fn *fn, void *ctx)
 
 int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx)
 {
-    int fd =
-        openat(store_fd, "quarantine", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
+    DIR *d = dir_list(store_fd, "quarantine");
+    if (!d)
         return errno == ENOENT ? 0 : errno;
-    DIR *d = fdopendir(fd);
-    if (!d) {
-        int rc = errno;
-        close(fd);
-        return rc;
-    }
     const struct dirent *e;
     int rc = 0;
     while (!rc && (errno = 0, e = readdir(d)))
-        rc = look_at(fd, e->d_name, fn, ctx);
+        rc = look_at(dirfd(d), e->d_name, fn, ctx);
     if (!rc)
         rc = errno;
     closedir(d);
