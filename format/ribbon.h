@@ -46,6 +46,13 @@ static inline struct ribbon_shape ribbon_shape_of(uint32_t blocks)
     return (struct ribbon_shape){blocks, words / blocks, blocks - words % blocks};
 }
 
+/* The rest of the page is zero. */
+static inline uint32_t ribbon_used_bytes(uint32_t blocks)
+{
+    uint32_t thresholds = (blocks + 1) / 2;
+    return (PAGE_BYTES - thresholds) / 8 * 8 + thresholds;
+}
+
 static inline uint32_t ribbon_columns(const struct ribbon_shape *s, uint32_t block)
 {
     return s->columns + (block >= s->narrow);

@@ -1,31 +1,45 @@
 /* Verifies an open filter: every page is checked through its mapping, as probes check
  * it, and both slots. scrub.c does the same by reading, for a file that is not open. */
 #include "lib/filter/view.h"
+#include "format/ribbon.h"
 
 #include <string.h>
 
-static void verify_stage(const struct tamis_filter *f, struct stage *s,
-                         struct tamis_verify *report)
+/* From where on a page is zero: behind a table, and behind a ribbon's blocks. */
+static size_t used_bytes(const struct stage_desc *d, uint64_t page)
 {
-    for (uint64_t page = 0; page < s->n_pages; page++) {
-        report->n_pages++;
-        stage_read_ahead(s, page);
-        if (!stage_check_page(s, page) && report->n_damaged++ == 0)
-            report->first_damaged = filter_page_offset(f, s, page);
-    }
+    struct ribbon_geometry g = ribbon_geometry_of(d);
+    size_t in_last = d->used_bytes % PAGE_BYTES;
+    if (d->layout == LAYOUT_RIBBON)
+        return ribbon_used_bytes(g.blocks + (page < g.n_long));
+    return d->layout == LAYOUT_TABLE && page + 1 == g.n_pages && in_last ? in_last
+                                                                         : PAGE_BYTES;
 }
 
-/* Is the last page of a table zero behind the table? */
-static void judge_rest(struct tamis_filter *f, const struct commit *c, size_t i,
-                       struct tamis_verify *report)
+static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,
+                         struct stage *s, size_t i, struct tamis_verify *report)
 {
-    const struct stage_desc *d = &c->stages[i];
-    struct stage *s = &filter_view(f)->stages[i];
-    size_t used = d->used_bytes % PAGE_BYTES;
-    uint8_t page[PAGE_BYTES];
-    if (d->layout == LAYOUT_TABLE && used && stage_copy_page(s, s->n_pages - 1, page) &&
-        !all_zero(page + used, PAGE_BYTES - used))
-        verify_blame(f, i, s->n_pages - 1, report);
+    for (uint64_t page = 0; page < s->n_pages; page++) {
+        const uint8_t *bytes = s->bits + page * PAGE_BYTES;
+        size_t used = used_bytes(d, page);
+        report->n_pages++;
+        stage_read_ahead(s, page);
+        bool good = stage_check_page(s, page);
+        if (!good && report->n_damaged++ == 0)
+            report->first_damaged = filter_page_offset(f, s, page);
+        if (good && !all_zero(bytes + used, PAGE_BYTES - used))
+            verify_blame(f, i, page, report);
+    }
+    /* And behind the last digest of each level, if that page of digests is good. */
+    struct digest_tree t;
+    digest_tree_of(s->n_pages, &t);
+    for (uint32_t k = 1; s->digests && k < t.n_levels; k++) {
+        uint64_t end = t.n_pages[k] * PAGE_BYTES;
+        uint64_t digests = t.n_pages[k - 1] * DIGEST_BYTES;
+        if (!stage_is_bad(s, s->n_pages - 1) &&
+            !all_zero(s->digests + t.offset[k] + digests, end - digests))
+            verify_blame(f, i, s->n_pages - 1, report);
+    }
 }
 
 int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
@@ -41,10 +55,8 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
         report->n_stale_slots = (uint32_t)(h.health.frame[0].code != VERDICT_OK) +
                                 (uint32_t)(h.health.frame[1].code != VERDICT_OK);
     struct view *v = filter_view(f);
-    for (uint32_t i = 0; i < v->n_stages; i++) {
-        verify_stage(f, &v->stages[i], report);
-        judge_rest(f, &h.commit, i, report);
-    }
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        verify_stage(f, &h.commit.stages[i], &v->stages[i], i, report);
     err = f->kind->judge ? f->kind->judge(f, &h.commit, report) : 0;
     if (err && !report->n_damaged)
         return diag_errno(diag, err, f->path, "verifying");

@@ -98,6 +98,7 @@ static void a_page_too_many(void)
 }
 
 HURT(behind_the_bands, bytes[stages[PACK_BANDS].offset + PAGE_BYTES - 1] = 1)
+HURT(behind_the_digests, bytes[stages[PACK_ROWS].digests_offset + PAGE_BYTES - 1] = 1)
 
 static const struct {
     void (*hurt)(void);
@@ -124,6 +125,7 @@ static const struct {
     {beyond_the_last_column, PACK_ROWS, 0},
     {a_page_too_many, PACK_COLUMNS, 0},
     {behind_the_bands, PACK_BANDS, 0},
+    {behind_the_digests, PACK_ROWS, 0},
 };
 
 static int any_column(void *ctx, const struct column *col)

@@ -89,6 +89,27 @@ TEST(a_bad_page_is_damaged)
     free(file);
 }
 
+/* Digests are right, and a page is not zero behind its blocks: verify names it. */
+TEST(the_rest_of_a_page_is_zero)
+{
+    struct commit c = commit_of(whole);
+    struct ribbon_geometry g = ribbon_geometry_of(&c.stages[0]);
+    for (uint64_t page = 0, last = g.n_pages - 1; page <= last; page += last) {
+        uint32_t blocks = g.blocks + (page < g.n_long);
+        uint64_t at = c.stages[0].offset + page * PAGE_BYTES;
+        struct tamis_verify report;
+        file_copy(whole, path_of("rest"));
+        flip(path_of("rest"), at + ribbon_used_bytes(blocks) - 1);
+        flip(path_of("rest"), at + PAGE_BYTES - 1);
+        reseal_file("rest");
+        FILTER f = open_filter(path_of("rest"));
+        bool has_rest = ribbon_used_bytes(blocks) < PAGE_BYTES;
+        IS(tamis_filter_verify(f, &report, NULL), has_rest ? TAMIS_ERR_DAMAGED : 0);
+        assert_true(report.n_damaged == has_rest);
+        assert_true(report.first_damaged == (has_rest ? at : 0));
+    }
+}
+
 /* A bad page of the last stage is ones: it loses nothing, and nothing else changes. */
 TEST(a_bad_last_stage_is_ones)
 {
