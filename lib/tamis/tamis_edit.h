@@ -33,8 +33,8 @@ struct tamis_edit_options {
     int64_t timeout_ms; /* of the begin, and of the commit */
 };
 
-/* Begins an edit, which ends with a commit or an abort. Until then repair and
- * tamis_store_orphans() return ERR_BUSY. It waits while one of these runs, or while
+/* Begins an edit, which ends with a commit or an abort. Until then repair waits, and
+ * tamis_store_orphans() returns ERR_BUSY. It waits while one of these runs, or while
  * another process removes the files that dead edits left. The first edit of a process
  * in a store may do that itself. ERR_BUSY: the wait is over. ERR_READ_ONLY,
  * ERR_REPLACED, ERR_FORKED; ERR_NETWORK: the store lies on a network file system;

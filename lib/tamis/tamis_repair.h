@@ -6,8 +6,8 @@
  *
  * Findings go to a function of the caller's; repair, confirm and orphans call it at the
  * end, when every lock is released. An I/O error decides nothing. Threads: all at once.
- * Repair and orphans have the store for themselves, among all processes: a second call
- * of either gets ERR_BUSY. */
+ * Repair and orphans have the store for themselves, among all processes: a second
+ * repair waits, a second call of orphans gets ERR_BUSY. */
 
 enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */

@@ -81,7 +81,7 @@ int tamis_store_for_packs(const struct tamis_store *store);
 
 struct tamis_segment_writer_options {
     size_t size;
-    int64_t timeout_ms; /* for edits: of opening, and of each growth and seal */
+    int64_t timeout_ms; /* for edits: of opening, of each growth, seal and close */
 };
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(). The
