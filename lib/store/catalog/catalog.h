@@ -26,13 +26,15 @@ struct catalog {
     unsigned meta_db, segments_db;
     atomic_bool read_only;
     int fd;                         /* the catalog's file */
+    struct mapping metas;           /* its meta pages */
     struct io_guarded_fd lock_file; /* for gates, while env is open */
     bool has_lock_file;
     atomic_bool lock_refused; /* it is not LMDB's: then it is no use to wait */
     pthread_mutex_t gates[2]; /* one thread at a time has a gate's lock */
     /* Held for reading by every transaction, for writing while the map moves. */
     pthread_rwlock_t map_lock;
-    bool unmapped; /* under map_lock: the map could not be moved, all fails now */
+    unsigned n_moves; /* of the map, under map_lock */
+    bool unmapped;    /* the same: it could not be moved, all fails now */
     struct meta meta;
     struct tamis_domain domain;
     struct filters_dir *filters;
@@ -125,10 +127,6 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
 /* ERR_NOT_TAMIS if LMDB's lock file exists and is not regular: LMDB would write to it,
  * or through a link. */
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
-/* Runs catalog_file_check() or _scrub() on the catalog's file. */
-int registry_check_file(const struct catalog *c, int fd,
-                        int (*check)(int, const char *, struct tamis_diag *),
-                        struct tamis_diag *diag);
 struct stat;
 /* A catalog of this file, not open yet; NULL: no memory. */
 struct catalog *catalog_alloc(const char *store_path, const struct stat *st);

@@ -13,17 +13,18 @@ enum { MAX_DATABASES = 8 };
 
 /* The list must not change at the first write after a crash. If the dead writer's
  * commit has reached the meta page, it is made visible and durable now. */
-static int settle(struct catalog *c)
+static int settle(struct catalog *c, struct tamis_diag *diag)
 {
     struct io_wait not_at_all = {.timeout_ms = -1};
+    struct lmdb_lock l;
     MDB_txn *txn;
-    if (catalog_written_last(c) == catalog_visible_last(c) ||
+    if (gate_look(c, &l) != 0 || catalog_file_shows(&c->metas) == l.txn ||
         gate_enter(c, LOCK_COMMIT, &not_at_all, NULL) != 0)
         return 0; /* or a living one is in the middle of its commit */
     /* LMDB mends what its owner left, if that died. */
     int rc = gate_enter(c, LOCK_SLOT, &not_at_all, NULL);
     if (!rc)
-        rc = catalog_begin_write(c, &txn);
+        rc = catalog_begin_write(c, &txn, diag);
     if (!rc) {
         mdb_txn_abort(txn);
         rc = mdb_env_sync(c->env, 1);
@@ -70,7 +71,7 @@ static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn
     *writing = true;
     rc = gate_enter(c, LOCK_SLOT, wait, diag);
     if (!rc)
-        rc = catalog_begin_write(c, txn);
+        rc = catalog_begin_write(c, txn, diag);
     if (rc)
         gate_leave(c, LOCK_COMMIT);
     return rc;
@@ -160,7 +161,7 @@ static int check_env(struct catalog *c, struct tamis_diag *diag)
     if (rc)
         return rc;
     catalog_clear_slots(c);
-    rc = c->read_only ? 0 : settle(c);
+    rc = c->read_only ? 0 : settle(c, diag);
     return rc ? catalog_fail(diag, c->path, rc, "opening the catalog") : 0;
 }
 
@@ -179,6 +180,7 @@ static int open_file(struct catalog *c, const char *file, struct io_wait *wait,
         rc = gate_enter(c, LOCK_SLOT, wait, diag);
     if (rc)
         return rc;
+    gate_clear_mine(c);
     rc = open_env(file, c->read_only ? MDB_RDONLY : 0, &c->env);
     if (rc == EACCES || rc == EROFS || rc == EPERM) {
         c->read_only = true;
@@ -208,13 +210,19 @@ static int env_open(struct catalog *c, const char *file, struct io_wait *wait,
     return catalog_fail(diag, c->path, code, "opening the catalog");
 }
 
+/* A process that closes as the last one destroys the mutexes. If it could not wait for
+ * who opens them meanwhile, they are made when they are opened again. */
 int catalog_env_open(struct catalog *c, const char *file, struct io_wait *wait,
                      struct tamis_diag *diag)
 {
-    int rc = env_open(c, file, wait, diag);
-    if (rc)
-        catalog_env_close(c);
-    return rc;
+    enum { TRIES = 3 };
+    for (int i = 1;; i++) {
+        int rc = env_open(c, file, wait, diag);
+        if (rc)
+            catalog_env_close(c);
+        if (!rc || !c->lock_refused || i == TRIES)
+            return rc;
+    }
 }
 
 int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
@@ -238,7 +246,8 @@ void catalog_env_close(struct catalog *c)
     /* As the last one it destroys the mutexes, which nobody may open meanwhile. */
     bool entered = c->env && gate_enter(c, LOCK_SLOT, &briefly, NULL) == 0;
     if (c->env)
-        mdb_env_close(c->env);
+        gate_reserve(c->lock_file.fd);
+    mdb_env_close(c->env);
     c->env = NULL;
     if (entered)
         gate_leave(c, LOCK_SLOT);

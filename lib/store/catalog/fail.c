@@ -8,6 +8,8 @@ int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
                  const char *doing)
 {
     char file[STORE_PATH_BYTES];
+    if (rc == TAMIS_ERR_REPLACED)
+        return rc; /* the diag says why */
     /* The catalog was checked before LMDB opened it. */
     bool is_lock = rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH;
     if (snprintf(file, sizeof file, "%s/catalog.lmdb%s", store_path,

@@ -150,6 +150,17 @@ int catalog_file_newest(int fd, uint64_t known, uint64_t *newest_txn)
     return 0;
 }
 
+uint64_t catalog_file_shows(const struct mapping *metas)
+{
+    uint64_t txn[2] = {0};
+    for (size_t i = 0; i < 2 && metas->base; i++) {
+        const uint8_t *page = metas->base + i * (metas->n_bytes / 2);
+        txn[i] = __atomic_load_n(&((const struct lmdb_meta_page *)page)->state.txn,
+                                 __ATOMIC_ACQUIRE);
+    }
+    return txn[txn[1] > txn[0]];
+}
+
 /* Transactions take turns with the two pages: each holds the odd or the even ones, and
  * the older is the last but one. In a new file both are 0. */
 static bool metas_agree(const struct metas *m)

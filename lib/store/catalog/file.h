@@ -3,6 +3,7 @@
 #define TAMIS_STORE_CATALOG_FILE_H
 
 #include "lib/error.h"
+#include "lib/page/page.h"
 
 /* The key of the meta record. */
 #define CATALOG_META_KEY "store"
@@ -15,6 +16,8 @@ size_t catalog_page_bytes(int fd);
 /* The newest transaction in the file. Reads again if that is below `known`, as a writer
  * may be at work. Below 0 if it is no catalog any more, or an errno. */
 int catalog_file_newest(int fd, uint64_t known, uint64_t *newest);
+/* The same as a mapping of both pages shows it, without a system call. */
+uint64_t catalog_file_shows(const struct mapping *metas);
 /* Checks the trees as of one transaction. The caller reads in it, or holds the write
  * lock, so that no page is reused. EAGAIN: the file has lost the transaction. */
 int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag);

@@ -13,13 +13,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* LMDB maps its lock file, and makes it with a hole for what it has not touched: on a
  * full disk a signal, not an error. So its space is asked for before. */
-static int reserve_lock_file(int fd)
+int gate_reserve(int fd)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -38,7 +41,7 @@ static int make_lock_file(int dir, const char *name, bool known)
     if (rc)
         return rc;
     io_adopt(dir, ".", fd);
-    rc = reserve_lock_file(fd);
+    rc = gate_reserve(fd);
     if (!rc)
         rc = known ? io_rename(dir, temp, name) : io_replace(dir, temp, name);
     if (rc)
@@ -76,7 +79,7 @@ int gate_open(struct catalog *c, const char *file)
             break;
     }
     if (!rc)
-        rc = reserve_lock_file(c->lock_file.fd);
+        rc = gate_reserve(c->lock_file.fd);
     if (rc)
         gate_close(c);
     close(dir);
@@ -106,16 +109,83 @@ static int gate_try(struct catalog *c, enum lock_name which, const char **who,
     return rc;
 }
 
-/* LMDB believes what its lock file says, and glibc ends a process that locks a mutex of
- * other bytes. */
-static int check_head(const struct catalog *c)
+/* ---- what LMDB would believe ---- */
+
+int gate_look(const struct catalog *c, struct lmdb_lock *l)
 {
-    const uint32_t magic = 0xBEEFC0DE; /* MDB_MAGIC in LMDB's mdb.c */
-    uint32_t found = magic;
-    size_t n;
-    int rc = c->env ? io_read(c->lock_file.fd, &found, sizeof found, 0, &n) : 0;
-    return rc ? rc : found != magic ? MDB_INVALID : 0;
+    enum { ROBUST_AND_SHARED = 0x90 };                   /* glibc's */
+    const uint32_t magic = 0xBEEFC0DE, format = 0x10001; /* LMDB's */
+    uint64_t n_bytes;
+    size_t got = 0;
+    unsigned n_slots = MAX_READERS; /* those that LMDB has mapped */
+    int rc = io_size(c->lock_file.fd, &n_bytes);
+    if (!rc)
+        rc = io_read(c->lock_file.fd, l, sizeof *l, 0, &got);
+    if (rc)
+        return rc;
+    if (c->env)
+        mdb_env_get_maxreaders(c->env, &n_slots);
+    bool good = got == sizeof *l && l->magic == magic && l->format == format &&
+                l->readers.__data.__kind == ROBUST_AND_SHARED &&
+                l->writer.__data.__kind == ROBUST_AND_SHARED && l->n_slots <= n_slots &&
+                n_bytes >= sizeof *l + n_slots * sizeof l->slots[0];
+    return good ? 0 : MDB_INVALID;
 }
+
+/* glibc's words, which processes share. The kernel notes in them that a holder died. */
+bool gate_is_held(const pthread_mutex_t *m)
+{
+    return m->__data.__lock && !(m->__data.__lock & (int)FUTEX_OWNER_DIED);
+}
+
+/* glibc ends a process, or lets it wait for ever, if it locks a mutex of other bytes.
+ * Whoever has our lock finds LMDB's mutex free, unless a program that knows LMDB alone
+ * has it for a moment. */
+static int check_mutex(const struct catalog *c, enum lock_name which)
+{
+    enum { TRIES = 20, MILLISECOND = 1000000 };
+    struct lmdb_lock l;
+    for (int i = 0; i < TRIES; i++) {
+        int rc = c->env ? gate_look(c, &l) : 0;
+        if (!c->env || rc || !gate_is_held(which == LOCK_SLOT ? &l.readers : &l.writer))
+            return rc;
+        nanosleep(&(struct timespec){.tv_nsec = MILLISECOND}, NULL);
+    }
+    return MDB_INVALID;
+}
+
+bool gate_has_slot(const struct catalog *c, uint64_t txn, bool clear)
+{
+    const int32_t none = 0;
+    struct lmdb_lock l;
+    struct lmdb_slot s;
+    size_t got;
+    if (gate_look(c, &l) != 0)
+        return false;
+    for (uint64_t i = 0, at = sizeof l; i < l.n_slots; i++, at += sizeof s) {
+        if (io_read(c->lock_file.fd, &s, sizeof s, at, &got) != 0 || got < sizeof s ||
+            s.pid != getpid())
+            continue;
+        if (clear)
+            io_write(c->lock_file.fd, &none, sizeof none,
+                     at + offsetof(struct lmdb_slot, pid));
+        else if (s.txn == txn)
+            return true;
+    }
+    return false;
+}
+
+/* A process that has slots has locked the byte of its number. */
+void gate_clear_mine(const struct catalog *c)
+{
+    uint64_t found;
+    if (io_byte_lock(c->lock_file.fd, F_OFD_GETLK, F_WRLCK, (uint64_t)getpid(), 1,
+                     &found) == 0 &&
+        found == NOT_LOCKED)
+        gate_has_slot(c, 0, true);
+}
+
+/* ---- entering and leaving ---- */
 
 int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
                struct tamis_diag *diag)
@@ -127,11 +197,11 @@ int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
         const char *who;
         int rc = gate_try(c, which, &who, text);
         if (!rc) {
-            rc = check_head(c);
+            rc = check_mutex(c, which);
             if (!rc)
                 return 0;
             gate_leave(c, which);
-            c->lock_refused = rc == MDB_INVALID;
+            c->lock_refused = rc < 0;
             return catalog_fail(diag, c->path, rc, "locking the catalog");
         }
         if (rc > 0)

@@ -7,29 +7,72 @@
 
 /* ---- beginning ---- */
 
+/* Is this the newest transaction? A commit first writes the meta page, then the lock
+ * file, from which LMDB's readers take the number. Between the two its writer is at
+ * work, unless it was killed there, or what the lock file says is wrong. */
+static bool is_newest(struct catalog *c, uint64_t number)
+{
+    struct lmdb_lock l;
+    uint64_t written = catalog_file_shows(&c->metas);
+    return written == number ||
+           (written == number + 1 && c->env && gate_look(c, &l) == 0 &&
+            l.txn == number && gate_is_held(&l.writer));
+}
+
+static int begin_at_newest(struct catalog *c, MDB_txn **txn)
+{
+    uint64_t seen = origin_seen(c->origin);
+    int n_dead, rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn);
+    if (rc == MDB_READERS_FULL) {
+        /* Readers that died keep their slots until someone looks. */
+        mdb_reader_check(c->env, &n_dead);
+        rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn);
+    }
+    if (rc || (mdb_txn_id(*txn) >= seen && is_newest(c, mdb_txn_id(*txn))))
+        return rc;
+    mdb_txn_abort(*txn);
+    return TAMIS_ERR_BUSY;
+}
+
 /* A slot is taken in microseconds. If a process stops meanwhile, a reader does without.
  * EAGAIN, EACCES: of the byte that LMDB locks for a process. One of the same number, in
  * another container, has it. */
 int catalog_begin_read(struct catalog *c, MDB_txn **txn)
 {
     struct io_wait briefly = {.timeout_ms = 10};
-    int n_dead, rc = gate_enter(c, LOCK_SLOT, &briefly, NULL);
+    int rc = gate_enter(c, LOCK_SLOT, &briefly, NULL);
     if (rc)
         return rc;
-    rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn);
-    if (rc == MDB_READERS_FULL) {
-        /* Readers that died keep their slots until someone looks. */
-        mdb_reader_check(c->env, &n_dead);
-        rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn);
-    }
+    rc = begin_at_newest(c, txn);
+    if (rc == TAMIS_ERR_BUSY) /* a commit has ended meanwhile; now none can begin */
+        rc = begin_at_newest(c, txn);
     gate_leave(c, LOCK_SLOT);
     return rc == EAGAIN || rc == EACCES || rc == MDB_READERS_FULL ? TAMIS_ERR_BUSY : rc;
 }
 
-/* If the last writer died, LMDB clears its readers, too. */
-int catalog_begin_write(struct catalog *c, MDB_txn **txn)
+/* Its slot may have been lost. But a page that T has is let go by T + 1 at the
+ * earliest, and taken by T + 3, which begins after T + 2 has written its meta page. */
+bool catalog_was_kept(struct catalog *c, MDB_txn *txn)
 {
-    int rc = mdb_txn_begin(c->env, NULL, 0, txn);
+    uint64_t number = mdb_txn_id(txn);
+    return catalog_file_shows(&c->metas) <= number + 1 ||
+           gate_has_slot(c, number, false);
+}
+
+int catalog_still_next(struct catalog *c, MDB_txn *txn, struct tamis_diag *diag)
+{
+    uint64_t last = mdb_txn_id(txn) - 1;
+    return origin_check(c->origin, last, last, diag);
+}
+
+/* If the last writer died, LMDB clears its readers, too. Readers, who take LMDB's mutex
+ * as a sign of a commit, do not see it held by one whose number is wrong. */
+int catalog_begin_write(struct catalog *c, MDB_txn **txn, struct tamis_diag *diag)
+{
+    int begun = mdb_txn_begin(c->env, NULL, 0, txn);
+    int rc = begun ? begun : catalog_still_next(c, *txn, diag);
+    if (rc && !begun)
+        mdb_txn_abort(*txn);
     gate_leave(c, LOCK_SLOT);
     return rc;
 }
@@ -65,42 +108,11 @@ int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,
     return catalog_file_walk(fd, c->path, mdb_txn_id(txn) - writing, diag);
 }
 
-/* A commit first writes the meta page, then tells readers of it. Between the two
- * me_last_txnid is ahead of what a transaction sees: for moments, or, when the writer
- * was killed there, until somebody else writes. */
-uint64_t catalog_written_last(struct catalog *c)
-{
-    MDB_envinfo info;
-    mdb_env_info(c->env, &info);
-    return info.me_last_txnid;
-}
-
-/* The transaction that a reader would see; 0 if none can begin as things are. */
-uint64_t catalog_visible_last(struct catalog *c)
-{
-    MDB_txn *txn;
-    if (catalog_begin_read(c, &txn) != 0)
-        return 0;
-    uint64_t number = mdb_txn_id(txn);
-    mdb_txn_abort(txn);
-    return number;
-}
-
-/* Where the lock file's number is the same, the file may be ahead by the commit that is
- * under way, and by no more. */
 bool catalog_is_at(struct catalog *c, uint64_t number)
 {
-    uint64_t written = 0;
     int before = io_hold_cancel();
     pthread_rwlock_rdlock(&c->map_lock);
-    bool same = !c->unmapped;
-    if (same && c->env) {
-        written = catalog_written_last(c);
-        same = written == number ||
-               (written <= number + 1 && catalog_visible_last(c) == number);
-    } else if (same) {
-        same = catalog_file_newest(c->fd, 0, &written) == 0 && written == number;
-    }
+    bool same = !c->unmapped && is_newest(c, number);
     pthread_rwlock_unlock(&c->map_lock);
     io_let_cancel(before);
     return same;
@@ -108,16 +120,21 @@ bool catalog_is_at(struct catalog *c, uint64_t number)
 
 /* The lock file says which transaction is the last, and a commit tells it after the
  * file. So the file is never behind what the lock file has said before, and never
- * further ahead of what it says afterwards than by one commit. */
+ * further ahead of what it says afterwards than by one commit. Nor is it ever behind
+ * what this process has seen. */
 int catalog_agrees_mapped(struct catalog *c, struct tamis_diag *diag)
 {
-    bool mapped = c->env && !c->unmapped;
-    uint64_t before = mapped ? catalog_visible_last(c) : 0;
-    int rc = origin_check(c->origin, before, UINT64_MAX, diag);
-    uint64_t written = rc || !mapped ? 0 : catalog_written_last(c);
-    uint64_t after = written ? catalog_visible_last(c) : 0;
-    if (after && written > after + 1)
-        rc = origin_fail_newest(c->origin, written, after, diag);
+    uint64_t low = origin_seen(c->origin);
+    struct lmdb_lock l;
+    bool mapped = c->env && !c->unmapped && gate_look(c, &l) == 0;
+    if (mapped && l.txn > low)
+        low = l.txn;
+    int rc = origin_check(c->origin, low, UINT64_MAX, diag);
+    if (rc || !mapped)
+        return rc;
+    uint64_t written = catalog_file_shows(&c->metas);
+    if (gate_look(c, &l) == 0 && written > l.txn && written - l.txn > 1)
+        rc = origin_fail_newest(c->origin, written, l.txn, diag);
     return rc;
 }
 

@@ -17,8 +17,25 @@ static inline MDB_val catalog_val(const void *bytes, size_t n_bytes)
     return (MDB_val){.mv_size = n_bytes, .mv_data = p.out};
 }
 
-/* Two lines of LMDB's own, and one for each reader. */
-enum { MAX_READERS = 1024, LOCK_FILE_BYTES = (MAX_READERS + 2) * 64 };
+/* LMDB's lock file as LMDB 0.9 lays it out, in native order: a head, and a slot for
+ * each reader. */
+struct lmdb_slot {
+    _Alignas(64) uint64_t txn;
+    int32_t pid; /* 0: free */
+};
+struct lmdb_lock {
+    _Alignas(64) uint32_t magic;
+    uint32_t format;
+    pthread_mutex_t readers;
+    uint64_t txn;     /* the last one committed */
+    uint32_t n_slots; /* that were ever used */
+    _Alignas(64) pthread_mutex_t writer;
+    struct lmdb_slot slots[];
+};
+enum {
+    MAX_READERS = 1024,
+    LOCK_FILE_BYTES = sizeof(struct lmdb_lock) + MAX_READERS * sizeof(struct lmdb_slot)
+};
 
 /* ---- fail.c ---- */
 
@@ -31,6 +48,8 @@ int catalog_txn_fail(struct catalog_txn *t, int rc, const char *doing,
 
 /* ---- gate.c ---- */
 
+/* Gives LMDB's lock file the space that LMDB maps, also after a cut; an errno. */
+int gate_reserve(int fd);
 /* Opens LMDB's lock file, or makes it; an errno. */
 int gate_open(struct catalog *c, const char *file);
 void gate_close(struct catalog *c);
@@ -39,13 +58,29 @@ void gate_close(struct catalog *c);
 int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
                struct tamis_diag *diag);
 void gate_leave(struct catalog *c, enum lock_name which);
+/* Reads the head of the lock file. MDB_INVALID: LMDB must not believe it. */
+int gate_look(const struct catalog *c, struct lmdb_lock *l);
+/* Does somebody hold the mutex, and live? */
+bool gate_is_held(const pthread_mutex_t *m);
+/* Has this process a slot that keeps writers off the pages of this transaction? Or
+ * clears its slots. */
+bool gate_has_slot(const struct catalog *c, uint64_t txn, bool clear);
+/* Before LMDB opens the file, with LOCK_SLOT: clears slots that a process left that
+ * died and had our number. LMDB takes them for ours. */
+void gate_clear_mine(const struct catalog *c);
 
 /* ---- lmdb.c ---- */
 
-/* A transaction that reads. ERR_BUSY: no slot is to be had. */
+/* A transaction that reads. ERR_BUSY: no slot is to be had, or LMDB would begin with
+ * another transaction than the newest, or with one older than this process has seen. */
 int catalog_begin_read(struct catalog *c, MDB_txn **txn);
-/* One that writes, for whoever has LOCK_COMMIT and LOCK_SLOT. The second is let go. */
-int catalog_begin_write(struct catalog *c, MDB_txn **txn);
+/* Was it kept from writers until now? Else what was read of it counts for nothing. */
+bool catalog_was_kept(struct catalog *c, MDB_txn *txn);
+/* One that writes, for whoever has LOCK_COMMIT and LOCK_SLOT. The second is let go. The
+ * diag says why it is ERR_REPLACED. */
+int catalog_begin_write(struct catalog *c, MDB_txn **txn, struct tamis_diag *diag);
+/* Is the transaction before this one, which writes, the newest of the file? */
+int catalog_still_next(struct catalog *c, MDB_txn *txn, struct tamis_diag *diag);
 /* Clears the slots of readers that died. */
 void catalog_clear_slots(struct catalog *c);
 /* mdb_txn_commit(). If the disk is full: ENOSPC, for which LMDB says EIO. */
@@ -56,8 +91,5 @@ int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,
                      struct tamis_diag *diag);
 /* catalog_agrees() with the map's lock held, or alone. */
 int catalog_agrees_mapped(struct catalog *c, struct tamis_diag *diag);
-/* The last transaction that the file names; the one that a reader would see, or 0. */
-uint64_t catalog_written_last(struct catalog *c);
-uint64_t catalog_visible_last(struct catalog *c);
 
 #endif

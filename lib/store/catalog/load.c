@@ -21,17 +21,6 @@
 
 /* ---- the files ---- */
 
-static char *catalog_path(const char *store_path)
-{
-    size_t n = strlen(store_path);
-    char *path = malloc(n + sizeof "/catalog.lmdb");
-    if (path) {
-        memcpy(path, store_path, n);
-        memcpy(path + n, "/catalog.lmdb", sizeof "/catalog.lmdb");
-    }
-    return path;
-}
-
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag)
 {
     *dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -104,18 +93,6 @@ int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag)
                      "catalog.lmdb-lock is not a regular file");
 }
 
-int registry_check_file(const struct catalog *c, int fd,
-                        int (*check)(int, const char *, struct tamis_diag *),
-                        struct tamis_diag *diag)
-{
-    char *file = catalog_path(c->path);
-    if (!file)
-        return diag_errno(diag, ENOMEM, c->path, "opening the store");
-    int rc = check(fd, file, diag);
-    free(file);
-    return rc;
-}
-
 /* ---- the catalog ---- */
 
 struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
@@ -149,6 +126,7 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
 void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
+    map_drop(&c->metas);
     if (c->fd >= 0)
         close(c->fd);
     origin_release(c->origin);
@@ -179,8 +157,11 @@ static int open_catalog(struct catalog *c, int dir, int fd, const char *file,
     if (rc)
         return rc;
     c->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (c->fd < 0)
-        return diag_errno(diag, errno, c->path, "opening the catalog");
+    rc = c->fd < 0 ? errno
+                   : map_file(c->fd, 0, 2 * catalog_page_bytes(c->fd), false, NULL,
+                              &c->metas);
+    if (rc)
+        return diag_errno(diag, rc, c->path, "opening the catalog");
     rc = catalog_env_open(c, file, &briefly, diag);
     if (rc != TAMIS_ERR_BUSY && rc != EACCES && rc != EPERM && rc != EROFS &&
         rc != ENOSPC && rc != EDQUOT)
@@ -191,12 +172,8 @@ static int open_catalog(struct catalog *c, int dir, int fd, const char *file,
 
 int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
 {
-    char *file = catalog_path(c->path);
-    if (!file)
-        return diag_errno(diag, ENOMEM, c->path, "opening the store");
     c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
-    int rc = open_catalog(c, dir, fd, file, diag);
-    free(file);
+    int rc = open_catalog(c, dir, fd, c->origin->catalog.path, diag);
     if (!rc)
         rc = catalog_read(c, read_meta, &c->meta, diag);
     if (rc)
@@ -229,16 +206,18 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
         return rc;
     if (fstat(fd, &st) == 0)
         c = catalog_alloc(store_path, &st);
-    char *file = c ? catalog_path(store_path) : NULL;
-    if (!file)
+    char file[STORE_PATH_BYTES];
+    if (!c)
         rc = diag_errno(diag, ENOMEM, store_path, "opening the catalog");
+    else if (snprintf(file, sizeof file, "%s/catalog.lmdb", store_path) >=
+             (int)sizeof file)
+        rc = diag_errno(diag, ENAMETOOLONG, store_path, "opening the catalog");
     if (!rc)
-        rc = registry_check_file(c, fd, catalog_file_scrub, diag);
+        rc = catalog_file_scrub(fd, file, diag);
     if (!rc) {
         c->read_only = true;
         rc = open_catalog(c, dir, fd, file, diag);
     }
-    free(file);
     close(fd);
     if (rc && c)
         catalog_free(c);

@@ -46,6 +46,10 @@ int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
                        struct tamis_diag *diag);
 /* The file has had this transaction, and must not fall below it. */
 void origin_note(struct origin *o, uint64_t number);
+static inline uint64_t origin_seen(struct origin *o)
+{
+    return o ? atomic_load(&o->newest) : 0;
+}
 void origin_look(struct origin *o, uint64_t now);
 
 /* As of the last look: looks_known(). */

@@ -17,7 +17,6 @@
 #include <stdatomic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -121,7 +120,7 @@ static int load(struct catalog *c, int dir, int fd, const struct stat *file,
     rc = origin_new(c->path, fd, &c->origin);
     if (rc)
         return diag_errno(diag, rc, c->path, "opening the store");
-    rc = registry_check_file(c, fd, catalog_file_check, diag);
+    rc = catalog_file_check(fd, c->origin->catalog.path, diag);
     return rc ? rc : catalog_load(c, dir, fd, diag);
 }
 
@@ -177,17 +176,8 @@ static int await_turn(int dir, const char *path, struct io_wait *wait,
 {
     int rc =
         dir_wait(dir, LOCK_SH, wait, path, "creating or repairing the store", diag);
-    flock(dir, LOCK_UN);
+    dir_unlock(dir);
     return rc;
-}
-
-/* Two copies that open at once may both find the other: out of its way, for 0 to 10 ms.
- */
-static void step_back(void)
-{
-    uint32_t n = 0;
-    io_calls.random(&n, sizeof n);
-    nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
 }
 
 int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
@@ -201,8 +191,8 @@ int registry_open(const char *store_path, struct io_wait *wait, struct catalog *
     for (int i = 0;
          i < TRIES && (rc == EAGAIN || (rc == TAMIS_ERR_BUSY && i < TRIES_BUSY)); i++) {
         bool taken = rc == EAGAIN;
-        if (!taken)
-            step_back();
+        if (!taken) /* two copies that open at once may both find the other */
+            dir_step_back(dir);
         rc = taken ? await_turn(dir, store_path, wait, diag) : 0;
         if (rc)
             break;

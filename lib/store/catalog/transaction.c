@@ -46,21 +46,10 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
                      "the store has a feature that this tamis must not write");
 }
 
-/* No other process writes now: the transaction before this one is the newest of the
- * file. */
-static int still_the_store(struct catalog_txn *t, struct tamis_diag *diag)
-{
-    uint64_t last = mdb_txn_id(t->txn) - 1;
-    return origin_check(t->catalog->origin, last, last, diag);
-}
-
 /* A commit writes what it changed over free pages: first see that they are free. */
 static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
 {
-    int rc = still_the_store(t, diag);
-    if (rc)
-        return rc;
-    rc = catalog_txn_walk(t->catalog, t->txn, true, diag);
+    int rc = catalog_txn_walk(t->catalog, t->txn, true, diag);
     if (rc == EAGAIN) /* nobody else writes: it is not the file that was opened */
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
                        "the catalog's last transaction is not in its file");
@@ -80,6 +69,8 @@ static int commit(struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
     }
     int rc = t->wrote ? origin_check(c->origin, number, UINT64_MAX, diag)
                       : origin_check_files(c->origin, diag);
+    if (!rc && t->wrote)
+        origin_note(c->origin, number);
     if (rc && unsure)
         *unsure = true;
     return rc;
@@ -89,16 +80,22 @@ static int commit(struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
 static int read_copy(struct catalog_txn *t, catalog_fn *fn, void *ctx,
                      struct tamis_diag *diag)
 {
+    struct catalog *c = t->catalog;
     struct catalog_copy *copy;
-    int rc = catalog_copy_read(t->catalog->fd, t->catalog->path, &copy, diag);
+    int rc = origin_check(c->origin, origin_seen(c->origin), UINT64_MAX, diag);
+    if (!rc)
+        rc = catalog_copy_read(c->fd, c->path, &copy, diag);
     if (rc)
         return rc;
     t->copy = copy;
     rc = fn(t, ctx, diag);
+    if (!rc)
+        origin_note(c->origin, catalog_copy_txn(copy));
     catalog_copy_free(copy);
     return rc;
 }
 
+/* No list is older than one that this process has seen. */
 static int read_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx,
                        struct tamis_diag *diag)
 {
@@ -110,22 +107,29 @@ static int read_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx,
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
     rc = fn(t, ctx, diag);
+    bool kept = catalog_was_kept(c, t->txn);
+    if (!rc && kept)
+        origin_note(c->origin, mdb_txn_id(t->txn));
     mdb_txn_abort(t->txn);
-    return rc;
+    if (kept)
+        return rc;
+    *t = (struct catalog_txn){.catalog = c};
+    diag_clear(diag);
+    return read_copy(t, fn, ctx, diag);
 }
 
 static int write_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx, bool *unsure,
                         struct tamis_diag *diag)
 {
     struct catalog *c = t->catalog;
-    int rc = t->failure = catalog_begin_write(c, &t->txn);
+    int rc = t->failure = catalog_begin_write(c, &t->txn, diag);
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
     rc = look_first(t, diag);
     if (!rc)
         rc = fn(t, ctx, diag);
     if (!rc)
-        rc = still_the_store(t, diag);
+        rc = catalog_still_next(c, t->txn, diag);
     if (!rc)
         return commit(t, unsure, diag);
     mdb_txn_abort(t->txn);
@@ -137,6 +141,7 @@ static int write_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx, bool *
 static int set_map(struct catalog *c, size_t n_bytes)
 {
     int rc = mdb_env_set_mapsize(c->env, n_bytes);
+    c->n_moves++;
     if (rc)
         c->unmapped = true;
     return rc;
@@ -156,15 +161,16 @@ static int try_map(struct catalog *c, size_t n_bytes)
 
 /* Makes room: nothing of this process may be inside a transaction meanwhile, for the
  * mapping moves. Another thread may have been first. */
-static int grow_map(struct catalog *c, size_t seen)
+static int grow_map(struct catalog *c, unsigned n_moves)
 {
     int rc = 0;
     pthread_rwlock_wrlock(&c->map_lock);
-    if (!c->unmapped && map_bytes(c) == seen) {
+    if (!c->unmapped && c->n_moves == n_moves) {
+        size_t now = map_bytes(c);
         catalog_clear_slots(c);
-        rc = seen > SIZE_MAX / 4 ? ENOMEM : try_map(c, seen * 2);
+        rc = now > SIZE_MAX / 4 ? ENOMEM : try_map(c, now * 2);
         if (!rc)
-            rc = set_map(c, seen * 2);
+            rc = set_map(c, now * 2);
     }
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
@@ -205,7 +211,7 @@ static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
         if (rc)
             return rc;
         pthread_rwlock_rdlock(&c->map_lock);
-        size_t seen = c->unmapped || !c->env ? 0 : map_bytes(c);
+        unsigned n_moves = c->n_moves;
         if (c->unmapped && r->wait)
             gate_leave(c, LOCK_SLOT);
         rc = c->unmapped ? fail_unmapped(c, diag)
@@ -215,7 +221,7 @@ static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
 
         if (t.failure != MDB_MAP_FULL && t.failure != MDB_MAP_RESIZED)
             return rc;
-        rc = t.failure == MDB_MAP_FULL ? grow_map(c, seen) : adopt_map(c);
+        rc = t.failure == MDB_MAP_FULL ? grow_map(c, n_moves) : adopt_map(c);
         if (rc)
             return catalog_fail(diag, c->path, rc, "growing the catalog's map");
         diag_clear(diag);

@@ -225,8 +225,6 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     arena_end(&l.arena);
     if (!rc)
         rc = catalog_agrees(c, diag);
-    if (!rc)
-        origin_note(c->origin, s->number);
     if (!rc) {
         s->named = s->entries;
         if (!l.by_rank)

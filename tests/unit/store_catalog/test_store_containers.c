@@ -1,6 +1,7 @@
 /* Processes wait for each other, with a limit, and say for whom. In containers that
  * share a store each has number 1, and so has its thread. LMDB cannot tell them apart;
  * our locks can. */
+#include "lib/store/catalog/lmdb.h"
 #include "tests/support/repair_support.h"
 #include "tests/support/still_disk.h"
 
@@ -102,6 +103,8 @@ static int hold(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct one *one = ctx;
     says(one, 'h');
+    if (one->killed)
+        pause();
     return hears(one->told[0]) == 'g' ? 0 : ECANCELED;
 }
 
@@ -156,6 +159,119 @@ TEST_IN_DIR(a_waiter_that_is_killed_gives_nothing_away)
     IS(write(first.told[1], "g", 1), 1);
     IS(ended(&first), 0);
     put_segment(s, "c", 0, 10);
+}
+
+/* ---- one is killed while it reads; the next one has its number ---- */
+
+static int reads(struct one *one)
+{
+    struct tamis_store *s;
+    if (tamis_store_open(path_of("s"), NULL, &s, NULL))
+        return 6;
+    return catalog_read(s->catalog, hold, one, NULL);
+}
+
+static int one_slot(void *ctx)
+{
+    size_t n_bytes, n = 0;
+    FREED uint8_t *bytes = file_read(path_of("s/catalog.lmdb-lock"), &n_bytes);
+    const struct lmdb_lock *l = (const void *)bytes;
+    for (uint32_t i = 0; i < l->n_slots; i++)
+        n += l->slots[i].pid == 1;
+    return n != 1;
+}
+
+TEST_IN_DIR(a_slot_of_the_own_number_is_cleared)
+{
+    struct one first = {.work = reads, .killed = true}, second = {.work = reads};
+    STORE s = store_new("s"); /* so that the lock file is not made anew */
+    start(&first);
+    IS(hears(first.said[0]), 'h');
+    IS(write(first.told[1], "k", 1), 1);
+    IS(WEXITSTATUS(ended(&first)), 5);
+    in_child(one_slot, NULL);
+    start(&second);
+    IS(hears(second.said[0]), 'h');
+    in_child(one_slot, NULL);
+    IS(write(second.told[1], "g", 1), 1);
+    IS(ended(&second), 0);
+}
+
+/* ---- a directory's lock ---- */
+
+/* Who has let it go, or lost it, is not named any more. */
+TEST_IN_DIR(only_a_holder_is_named)
+{
+    char text[HOLDER_TEXT_BYTES];
+    struct io_guarded_fd dir[3];
+    for (int i = 0; i < 3; i++)
+        OK(dir_open_guarded(AT_FDCWD, test_dir, &dir[i]));
+    for (int lost = 0; lost < 2; lost++) {
+        OK(dir_lock(dir[0].fd, LOCK_SH | LOCK_NB));
+        OK(dir_lock(dir[1].fd, LOCK_SH | LOCK_NB));
+        if (lost)
+            IS(dir_lock(dir[1].fd, LOCK_EX | LOCK_NB), EWOULDBLOCK);
+        else
+            dir_unlock(dir[1].fd);
+        dir_unlock(dir[0].fd);
+        assert_string_equal(io_holder(dir[2].fd, LOCK_DIRECTORY, text),
+                            "another process");
+    }
+    for (int i = 0; i < 3; i++)
+        dir_close_guarded(&dir[i]);
+}
+
+/* ---- readers beside commits as fast as they come ---- */
+
+/* Each transaction has one segment, whose name is its number. */
+static int commits_on(struct one *one)
+{
+    struct pollfd told = {.fd = one->told[0], .events = POLLIN};
+    STORE s = store_open("s");
+    for (unsigned n = 1; poll(&told, 1, 0) == 0; n++) {
+        char name[2][16];
+        struct tamis_edit *e = edit_new(s);
+        for (unsigned i = 0; i < 2; i++)
+            snprintf(name[i], sizeof name[i], "%08u", n - i);
+        OK(tamis_edit_put_bare(e, name[0], 8, NULL, NULL));
+        if (n > 1)
+            OK(tamis_edit_drop(e, name[1], 8, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        if (n == 1)
+            says(one, 'h');
+    }
+    return 0;
+}
+
+TEST_IN_DIR(readers_get_on_beside_commits_without_pause)
+{
+    struct one writer = {.work = commits_on, .plain = true};
+    tamis_store_close(store_new("s"));
+    start(&writer);
+    IS(hears(writer.said[0]), 'h');
+    for (int slot = 0; slot < 2; slot++) {
+        STORE s = store_open("s");
+        unsigned last = 0;
+        if (!slot)
+            catalog_env_close(s->catalog);
+        for (unsigned n_lists = 0; n_lists < by_form(100, 1000);) {
+            struct tamis_snapshot *snapshot;
+            int rc = tamis_snapshot_current(s, &snapshot, NULL);
+            if (rc == TAMIS_ERR_BUSY && !slot)
+                continue; /* a commit was met too often: once more */
+            OK(rc);
+            struct tamis_segment_info info;
+            IS(tamis_snapshot_n_segments(snapshot), 1);
+            OK(tamis_snapshot_segment(snapshot, 0, &info));
+            unsigned number = (unsigned)strtoul((const char *)info.name, NULL, 10);
+            tamis_snapshot_release(snapshot);
+            assert_true(number >= last);
+            n_lists += number > last;
+            last = number;
+        }
+    }
+    IS(write(writer.told[1], "g", 1), 1);
+    IS(ended(&writer), 0);
 }
 
 /* ---- an edit with a limit ---- */

@@ -126,30 +126,6 @@ TEST_WITH_CATALOG(a_meta_page_is_never_taken_half)
     check_list(c, newest + 1);
 }
 
-/* Reads and commits as they come, for as many commits as a child makes. */
-TEST_WITH_CATALOG(beside_a_writer_without_pause)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        env = open_env(path(), 0);
-        for (unsigned i = 0; i < by_form(1500, 20000); i++)
-            write_list();
-        _exit(0);
-    }
-    struct catalog_copy *c;
-    int status = -1;
-    while (waitpid(child, &status, WNOHANG) == 0) {
-        int rc = catalog_copy_read(fd, path(), &c, NULL);
-        if (rc != TAMIS_ERR_BUSY)
-            IS(rc, 0);
-        if (rc == 0)
-            check_list(c, 0);
-    }
-    IS(status, 0);
-    uint64_t newest = write_list();
-    check_list(copy(), newest);
-}
-
 /* ---- a writer is met, or ends, at any of its writes ---- */
 
 #define SHOWN __attribute__((visibility("default")))

@@ -1,6 +1,8 @@
 /* A store whose files are replaced while a process has it open: the caveats of LMDB and
  * the ways to corrupt a database that SQLite lists, one after the other. Nothing that a
  * call acknowledged may be lost, and no file of another process may go. */
+#include "lib/store/catalog/file.h"
+#include "lib/store/catalog/lmdb.h"
 #include "tests/support/replaced_support.h"
 
 enum { IN_TURN = 20 };
@@ -117,6 +119,8 @@ TEST_WITH_OTHER(who_writes_with_another_lock_is_noticed)
     OK(try_put(a, 'a', 1, NULL));
 }
 
+/* ---- a damaged lock file: LMDB believes it, and glibc its mutexes ---- */
+
 /* Here, for who closes the lock file in a process drops the locks that LMDB has. */
 static int open_with_damaged_lock(void *ctx)
 {
@@ -137,53 +141,163 @@ static int open_with_damaged_lock(void *ctx)
            tamis_store_repair(path_of("s"), NULL, NULL, NULL) != TAMIS_ERR_BUSY;
 }
 
-/* LMDB's mutexes lie there: of such bytes glibc ends the process. */
-static int has_lock_damaged(void *ctx)
-{
-    struct tamis_diag diag = {0};
-    struct tamis_store *s = store_open("s");
-    uint64_t noise[1024];
-    for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++)
-        noise[i] = random_u64();
-    file_poke(path_of(LOCK), 0, noise, sizeof noise);
-    return try_put(s, 'a', 9, &diag) != TAMIS_ERR_BUSY ||
-           !strstr(diag.what, "heals when the last process") ||
-           reason_of(s, "base", 5) != TAMIS_HIT;
-}
-
-static ssize_t read_other_head(int fd, void *buf, size_t n, off_t at)
-{
-    ssize_t got = pread(fd, buf, n, at);
-    if (n == 4)
-        memset(buf, 0x5a, n);
-    return got;
-}
-
-/* It is damaged after LMDB has opened it. Nobody is waited for. */
-static int opens_a_bad_lock_file(void *ctx)
-{
-    io_calls.pread = read_other_head;
-    struct tamis_diag diag = {0};
-    struct tamis_store *s = store_open("s");
-    return try_put(s, 'a', 9, &diag) != TAMIS_ERR_BUSY ||
-           !strstr(diag.what, "heals when the last process") ||
-           reason_of(s, "base", 5) != TAMIS_HIT;
-}
-
 TEST_WITH_OTHER(a_damaged_lock_file_is_no_lost_catalog)
 {
     uint64_t damage[] = {0, UINT64_MAX, UINT64_C(0xBEEFC0DE)}; /* and a version of 0 */
     STORE a = store_of_base("s");
     for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++)
         in_child(open_with_damaged_lock, &damage[i]);
-    tamis_store_close(a);
-    in_child(has_lock_damaged, NULL);
-    in_child(opens_a_bad_lock_file, NULL);
-    a = store_open("s");
-    IS(reason_of(a, "base", 5), TAMIS_HIT);
+}
+
+/* The mutexes are destroyed while the store is opened, as by LMDB 0.9.26 and later when
+ * the last process closes it at that moment. */
+static unsigned n_destroys;
+
+static ssize_t destroy_and_read(int fd, void *buf, size_t n, off_t at)
+{
+    const pthread_mutex_t none = {.__data.__kind = -1};
+    off_t places[] = {offsetof(struct lmdb_lock, readers),
+                      offsetof(struct lmdb_lock, writer)};
+    if (n == sizeof(struct lmdb_lock) && n_destroys && n_destroys--)
+        for (size_t i = 0; i < 2; i++)
+            IS(pwrite(fd, &none, sizeof none, places[i]), sizeof none);
+    return pread(fd, buf, n, at);
+}
+
+/* It opens the lock file again, but not for ever. Nobody is waited for. */
+TEST_WITH_OTHER(mutexes_that_were_destroyed_are_made_anew)
+{
+    struct io_calls calm = io_calls;
+    for (n_destroys = 2;; n_destroys = UINT32_MAX) {
+        bool once = n_destroys == 2;
+        remove_stores();
+        tamis_store_close(store_of_base("s"));
+        io_calls.pread = destroy_and_read;
+        STORE a = store_open("s");
+        assert_true(once == (a->catalog->env != NULL));
+        IS(try_put(a, 'a', 9, NULL), once ? 0 : TAMIS_ERR_BUSY);
+        io_calls = calm;
+        IS(reason_of(a, "base", 5), TAMIS_HIT);
+        if (!once)
+            break;
+    }
+}
+
+struct hurt {
+    uint64_t at;
+    int how; /* 0: cut; otherwise what happens to the word there */
+    int n_segments;
+};
+
+/* In a child: who closes the lock file drops the locks that its process has. */
+static int hurt_lock(void *ctx)
+{
+    const struct hurt *h = ctx;
+    size_t n;
+    FREED uint8_t *bytes = file_read(path_of(LOCK), &n);
+    uint32_t word;
+    memcpy(&word, bytes + h->at, sizeof word);
+    word = h->how == 1 ? 0 : h->how == 2 ? word ^ 1 : UINT32_MAX;
+    if (h->how)
+        file_poke(path_of(LOCK), h->at, &word, sizeof word);
+    return h->how ? 0 : truncate(path_of(LOCK), (off_t)h->at);
+}
+
+/* No call waits for ever, no list is an older one, no signal ends the process. */
+static int goes_on_hurt(void *ctx)
+{
+    const struct hurt *h = ctx;
+    struct tamis_diag diag = {0};
+    struct tamis_store *s = store_open("s");
+    alarm(60);
+    OK(hurt_lock(ctx));
+    bool number = h->how && h->at / 8 == offsetof(struct lmdb_lock, txn) / 8;
+    int listed = count_segments(s), rc = try_put(s, 'a', 9, &diag);
+    tamis_store_close(s);
+    if (listed != h->n_segments && !(listed == -1 && number))
+        return 1;
+    return rc && rc != TAMIS_ERR_REPLACED &&
+           (rc != TAMIS_ERR_BUSY || !strstr(diag.what, "heals when"));
+}
+
+/* A store whose newest transaction is odd: without its lowest bit it is one less. */
+static struct tamis_store *store_of_odd(int *n_segments)
+{
+    struct tamis_store *s = store_of_base("s");
+    uint64_t newest = 0;
+    for (*n_segments = 1; newest % 2 == 0; ++*n_segments) {
+        OK(try_put(s, 'a', 100 + *n_segments, NULL));
+        OK(catalog_file_newest(s->catalog->fd, 0, &newest));
+    }
+    return s;
+}
+
+TEST_WITH_OTHER(no_word_of_the_lock_file_is_believed_blindly)
+{
+    struct hurt h = {0};
+    tamis_store_close(store_of_odd(&h.n_segments));
+    save_copy();
+    for (h.at = 0; h.at < sizeof(struct lmdb_lock) + 16; h.at += 4)
+        for (h.how = h.at % 64 != 0; h.how <= 3; h.how++) {
+            bool number = h.at == offsetof(struct lmdb_lock, txn);
+            if (by_form(!number && h.how && h.at / 4 % 3 != (unsigned)h.how - 1, 0))
+                continue;
+            in_child(goes_on_hurt, &h);
+            restore_in_place();
+        }
+}
+
+/* Somebody has listed what the lock file names now. */
+TEST_WITH_OTHER(the_number_before_is_not_the_newest)
+{
+    struct hurt h = {.at = offsetof(struct lmdb_lock, txn), .how = 2};
+    uint64_t newest;
+    STORE a = store_of_odd(&h.n_segments);
+    OK(try_put(a, 'a', 1, NULL));
+    IS(count_segments(a), h.n_segments + 1);
+    OK(tell('o', 0, path_of("s")));
+    OK(tell('p', 1, NULL));
+    OK(catalog_file_newest(a->catalog->fd, 0, &newest));
+    IS(newest % 2, 1);
+    in_child(hurt_lock, &h);
+    must_be_listed(a, 'b', 1);
+    tell('c', 0, NULL);
+}
+
+/* First it reads what is overwritten meanwhile, then the newest. */
+static int read_twice(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct hurt h = {.at = offsetof(struct lmdb_lock, n_slots), .how = 1};
+    uint64_t newest;
+    if (++*(int *)ctx == 1) {
+        in_child(hurt_lock, &h);
+        for (int i = 0; i < 3; i++)
+            OK(tell('p', i, NULL));
+        return 0;
+    }
+    OK(catalog_file_newest(t->catalog->fd, 0, &newest));
+    IS(catalog_txn_number(t), newest);
+    return 0;
+}
+
+TEST_WITH_OTHER(a_reader_whose_slot_was_lost_reads_again)
+{
+    int n_calls = 0;
+    STORE a = store_of_base("s");
+    OK(tell('o', 0, path_of("s")));
+    OK(catalog_read(a->catalog, read_twice, &n_calls, NULL));
+    IS(n_calls, 2);
+    tell('c', 0, NULL);
 }
 
 /* ---- restored in place ---- */
+
+static struct tamis_edit *edit_with(struct tamis_store *s, int i)
+{
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, segment_name('a', i), first_key('a', i), 100, NULL));
+    return e;
+}
 
 TEST_WITH_OTHER(an_older_copy_written_over_the_file_is_noticed)
 {
@@ -191,14 +305,35 @@ TEST_WITH_OTHER(an_older_copy_written_over_the_file_is_noticed)
     save_copy();
     for (int i = 0; i < 3; i++)
         OK(try_put(a, 'a', i, NULL));
+    struct tamis_edit *e = edit_with(a, 3);
     restore_in_place();
     struct tamis_diag diag = {0};
-    must_say(try_put(a, 'a', 3, &diag), &diag, "newest transaction");
+    must_say(tamis_edit_commit(e, &diag), &diag, "newest transaction");
     IS(tell('o', 0, path_of("s")), TAMIS_ERR_REPLACED);
     must_refuse_edits(a); /* from now on */
     tamis_store_close(a);
     OK(tell('o', 0, path_of("s"))); /* as old as it is */
     IS(tell('n', 0, NULL), 1);
+}
+
+/* Nor does a reader take it who has no slot, and so cannot ask the lock file: neither
+ * after a list of its own nor after a commit. */
+TEST_WITH_OTHER(no_list_is_older_than_one_that_was_seen)
+{
+    for (int listed = 0; listed < 2; listed++) {
+        STORE a = store_of_base("s");
+        save_copy();
+        OK(try_put(a, 'a', 1, NULL));
+        catalog_env_close(a->catalog);
+        if (listed)
+            IS(count_segments(a), 2);
+        restore_in_place();
+        struct tamis_snapshot *snapshot;
+        struct tamis_diag diag = {0};
+        must_say(tamis_snapshot_current(a, &snapshot, &diag), &diag,
+                 "newest transaction");
+        remove_stores();
+    }
 }
 
 TEST_WITH_OTHER(so_is_the_catalog_of_another_store)
@@ -222,13 +357,6 @@ TEST_WITH_OTHER(and_a_file_of_nothing)
 }
 
 /* ---- in the middle of an edit ---- */
-
-static struct tamis_edit *edit_with(struct tamis_store *s, int i)
-{
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, segment_name('a', i), first_key('a', i), 100, NULL));
-    return e;
-}
 
 TEST_WITH_OTHER(replaced_after_an_edit_began)
 {
