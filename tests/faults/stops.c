@@ -96,12 +96,13 @@ static void must_wait(bool certain)
     }
 }
 
-/* Busy, and it says for whom? A lock is taken before its holder tells others its pid.
- */
+/* Busy, and it says for whom? A lock is taken before its holder tells others its pid,
+ * and let go after that. */
 static bool is_busy(int rc, const struct tamis_diag *diag)
 {
     char name[32];
-    bool telling = watch.at->call == CALL_fstatat || watch.at->call == CALL_fcntl;
+    bool telling = watch.at->call == CALL_fstatat || watch.at->call == CALL_fcntl ||
+                   watch.at->call == CALL_flock;
     snprintf(name, sizeof name, "process %d ", (int)others.stopped);
     return rc == TAMIS_ERR_BUSY && others.timeout_ms &&
            (strstr(diag->what, name) ||
@@ -368,6 +369,8 @@ static bool run_point(uint32_t number, const char *dir)
     if (!stopped) {
         ok = ok && status == 0;
         atomic_fetch_add(&common->missed, ok);
+        fprintf(stderr, "not met: %s:%u, %s\n", scenarios[p->scenario]->name, p->nth,
+                where(common->of[p->scenario].of[p->nth - 1]));
     } else if (ok && p->act == WATCH_STOP) {
         ok = beside_stopped(dir, child, p->nth % 2);
     } else {
@@ -462,7 +465,7 @@ static void choose_points(uint32_t nth)
 
 static bool seen[N_FUNCTIONS][N_CALLS], called[N_FUNCTIONS];
 
-/* But for calls that are up to the threads, or to the file system. */
+/* But for calls that are up to the threads, to the file system, or to LMDB's version. */
 static void note_calls(const struct halts *s)
 {
     for (int f = 0; f < N_FUNCTIONS; f++)
@@ -471,7 +474,7 @@ static void note_calls(const struct halts *s)
         seen[s->of[n].function][s->of[n].call] =
             s->of[n].call != CALL_pthread_cond_wait &&
             s->of[n].call != CALL_fallocate && s->of[n].call != CALL_ftruncate &&
-            s->of[n].call != CALL_ioctl;
+            s->of[n].call != CALL_ioctl && s->of[n].call != CALL_lmdb_fcntl;
 }
 
 /* Are they those that a person has looked at? */
