@@ -4,18 +4,9 @@
 #include "tests/support/filters.h"
 #include "lib/writer/inside.h"
 
-#include <sys/vfs.h>
+#include "tests/support/unit/told_fs.h"
 
 enum { OVERLAY = 0x794C7630 };
-static long told_type;
-
-int fstatfs(int fd, struct statfs *fs)
-{
-    int r = (int)syscall(SYS_fstatfs, fd, fs);
-    if (r == 0 && told_type)
-        fs->f_type = (__typeof__(fs->f_type))told_type;
-    return r;
-}
 
 /* NFS, SMB2, Ceph, 9p: the first, the last and some between of the library's list. */
 static const long networks[] = {0x6969, 0xFE534D42, 0x00C36400, 0x01021997, 0x7461636F};
@@ -119,19 +110,13 @@ TEST_IN_DIR(test_on_an_overlay_it_is_opened_for_writing)
 }
 
 /* A true one, where a mount may be had: in a namespace of its own. */
-static int in_an_overlay(void *ctx)
+static int in_an_overlay(void)
 {
-    char options[4096], lower[1024], merged[1024];
+    char merged[1024];
     struct tamis_filter *f;
     uint64_t key = 42;
-    snprintf(lower, sizeof lower, "%s", path_of("lower"));
     snprintf(merged, sizeof merged, "%s/f", path_of("merged"));
-    snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/up,workdir=%s/work",
-             lower, path_of("layer"), path_of("layer"));
-    if (!own_mounts() || mount("tmpfs", path_of("layer"), "tmpfs", 0, NULL) != 0 ||
-        mkdir(path_of("layer/up"), 0700) != 0 ||
-        mkdir(path_of("layer/work"), 0700) != 0 ||
-        mount("overlay", path_of("merged"), "overlay", 0, options) != 0)
+    if (!mount_overlay("lower", "layer", "merged"))
         return 77;
     f = open_filter(merged);
     struct tamis_writer *w = open_writer(merged);
@@ -150,21 +135,9 @@ static int in_an_overlay(void *ctx)
 
 TEST_IN_DIR(test_a_reader_sees_its_writer_on_an_overlay)
 {
-    int status;
     OK(mkdir(path_of("lower"), 0700));
-    OK(mkdir(path_of("layer"), 0700));
-    OK(mkdir(path_of("merged"), 0700));
     tamis_writer_close(create_writer(path_of("lower/f"), 0.01, 2, 1000));
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(in_an_overlay(NULL));
-    IS(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77)
-        print_message("no mount to be had here: not tried\n");
-    else
-        IS(WEXITSTATUS(status), 0);
+    in_own_mounts(in_an_overlay);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -2,17 +2,7 @@
  * the list change. LMDB's mapping of the lower layer's catalog never would. */
 #include "tests/support/store_support.h"
 
-#include <sys/vfs.h>
-
-static long told_type;
-
-int fstatfs(int fd, struct statfs *fs)
-{
-    int r = (int)syscall(SYS_fstatfs, fd, fs);
-    if (r == 0 && told_type)
-        fs->f_type = (__typeof__(fs->f_type))told_type;
-    return r;
-}
+#include "tests/support/unit/told_fs.h"
 
 /* A catalog that can't be opened for writing is refused: here because the lower layer's
  * mount is read-only, as a container's volume may be. */
@@ -34,16 +24,9 @@ static int on_what_looks_like_an_overlay(void)
 
 static int on_an_overlay(void)
 {
-    char options[4096];
     int go[2], ready[2], status;
     char byte = 0;
-    snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/up,workdir=%s/work",
-             path_of("s"), path_of("layer"), path_of("layer"));
-    if (mount("tmpfs", path_of("layer"), "tmpfs", 0, NULL) != 0 ||
-        mkdir(path_of("layer/up"), 0700) != 0 ||
-        mkdir(path_of("layer/work"), 0700) != 0 ||
-        mount("overlay", path_of("merged"), "overlay", 0, options) != 0 ||
-        pipe(go) != 0 || pipe(ready) != 0)
+    if (!mount_overlay("s", "layer", "merged") || pipe(go) != 0 || pipe(ready) != 0)
         return 77;
     pid_t reader = fork();
     if (reader == 0) {
@@ -71,23 +54,10 @@ static int on_an_overlay(void)
 
 static void in_a_namespace(int (*run)(void))
 {
-    int status;
     struct tamis_store *s = store_new("s");
     put_segment(s, "a", 0, 10);
     tamis_store_close(s);
-    OK(mkdir(path_of("layer"), 0700));
-    OK(mkdir(path_of("merged"), 0700));
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        _exit(own_mounts() ? run() : 77);
-    }
-    IS(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77)
-        print_message("no mount to be had here: not tried\n");
-    else
-        IS(WEXITSTATUS(status), 0);
+    in_own_mounts(run);
 }
 
 TEST_IN_DIR(a_catalog_that_cannot_be_copied_up_is_refused)
