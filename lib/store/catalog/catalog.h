@@ -31,6 +31,7 @@ struct catalog {
     bool has_lock_file;
     atomic_bool lock_refused; /* it is not LMDB's: then it is no use to wait */
     pthread_mutex_t gates[2]; /* one thread at a time has a gate's lock */
+    atomic_bool committing;   /* a thread has LOCK_COMMIT */
     /* Held for reading by every transaction, for writing while the map moves. */
     pthread_rwlock_t map_lock;
     unsigned n_moves; /* of the map, under map_lock */

@@ -13,11 +13,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* LMDB maps its lock file, and makes it with a hole for what it has not touched: on a
@@ -113,7 +111,6 @@ static int gate_try(struct catalog *c, enum lock_name which, const char **who,
 
 int gate_look(const struct catalog *c, struct lmdb_lock *l)
 {
-    enum { ROBUST_AND_SHARED = 0x90 };                   /* glibc's */
     const uint32_t magic = 0xBEEFC0DE, format = 0x10001; /* LMDB's */
     uint64_t n_bytes;
     size_t got = 0;
@@ -126,32 +123,16 @@ int gate_look(const struct catalog *c, struct lmdb_lock *l)
     if (c->env)
         mdb_env_get_maxreaders(c->env, &n_slots);
     bool good = got == sizeof *l && l->magic == magic && l->format == format &&
-                l->readers.__data.__kind == ROBUST_AND_SHARED &&
-                l->writer.__data.__kind == ROBUST_AND_SHARED && l->n_slots <= n_slots &&
+                l->n_slots <= n_slots &&
                 n_bytes >= sizeof *l + n_slots * sizeof l->slots[0];
     return good ? 0 : MDB_INVALID;
 }
 
-/* glibc's words, which processes share. The kernel notes in them that a holder died. */
-bool gate_is_held(const pthread_mutex_t *m)
+bool gate_commits(const struct catalog *c)
 {
-    return m->__data.__lock && !(m->__data.__lock & (int)FUTEX_OWNER_DIED);
-}
-
-/* glibc ends a process, or lets it wait for ever, if it locks a mutex of other bytes.
- * Whoever has our lock finds LMDB's mutex free, unless a program that knows LMDB alone
- * has it for a moment. */
-static int check_mutex(const struct catalog *c, enum lock_name which)
-{
-    enum { TRIES = 20, MILLISECOND = 1000000 };
-    struct lmdb_lock l;
-    for (int i = 0; i < TRIES; i++) {
-        int rc = c->env ? gate_look(c, &l) : 0;
-        if (!c->env || rc || !gate_is_held(which == LOCK_SLOT ? &l.readers : &l.writer))
-            return rc;
-        nanosleep(&(struct timespec){.tv_nsec = MILLISECOND}, NULL);
-    }
-    return MDB_INVALID;
+    bool locked = false;
+    return c->committing ||
+           (io_is_locked(c->lock_file.fd, LOCK_COMMIT, &locked) == 0 && locked);
 }
 
 bool gate_has_slot(const struct catalog *c, uint64_t txn, bool clear)
@@ -193,13 +174,17 @@ int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
     struct io_wait forever = {.timeout_ms = 0};
     for (;;) {
         struct tamis_diag whom;
+        struct lmdb_lock l;
         char text[HOLDER_TEXT_BYTES];
         const char *who;
         int rc = gate_try(c, which, &who, text);
         if (!rc) {
-            rc = check_mutex(c, which);
-            if (!rc)
+            rc = c->env ? gate_look(c, &l) : 0;
+            if (!rc) {
+                if (which == LOCK_COMMIT)
+                    c->committing = true;
                 return 0;
+            }
             gate_leave(c, which);
             c->lock_refused = rc < 0;
             return catalog_fail(diag, c->path, rc, "locking the catalog");
@@ -218,6 +203,8 @@ int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
 
 void gate_leave(struct catalog *c, enum lock_name which)
 {
+    if (which == LOCK_COMMIT)
+        c->committing = false;
     io_unlock(c->lock_file.fd, which);
     pthread_mutex_unlock(&c->gates[which == LOCK_SLOT]);
 }

@@ -7,26 +7,34 @@
 
 /* ---- beginning ---- */
 
+/* EINVAL: of a mutex that was destroyed, or damaged. */
+static int begin_txn(struct catalog *c, unsigned flags, MDB_txn **txn)
+{
+    int rc = mdb_txn_begin(c->env, NULL, flags, txn);
+    c->lock_refused |= rc == EINVAL;
+    return rc == EINVAL ? MDB_INVALID : rc;
+}
+
 /* Is this the newest transaction? A commit first writes the meta page, then the lock
- * file, from which LMDB's readers take the number. Between the two its writer is at
- * work, unless it was killed there, or what the lock file says is wrong. */
+ * file, from which LMDB's readers take the number. Between the two its writer has
+ * LOCK_COMMIT, unless it was killed there, or what the lock file says is wrong. */
 static bool is_newest(struct catalog *c, uint64_t number)
 {
     struct lmdb_lock l;
     uint64_t written = catalog_file_shows(&c->metas);
     return written == number ||
            (written == number + 1 && c->env && gate_look(c, &l) == 0 &&
-            l.txn == number && gate_is_held(&l.writer));
+            l.txn == number && gate_commits(c));
 }
 
 static int begin_at_newest(struct catalog *c, MDB_txn **txn)
 {
     uint64_t seen = origin_seen(c->origin);
-    int n_dead, rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn);
+    int n_dead, rc = begin_txn(c, MDB_RDONLY, txn);
     if (rc == MDB_READERS_FULL) {
         /* Readers that died keep their slots until someone looks. */
         mdb_reader_check(c->env, &n_dead);
-        rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, txn);
+        rc = begin_txn(c, MDB_RDONLY, txn);
     }
     if (rc || (mdb_txn_id(*txn) >= seen && is_newest(c, mdb_txn_id(*txn))))
         return rc;
@@ -65,11 +73,10 @@ int catalog_still_next(struct catalog *c, MDB_txn *txn, struct tamis_diag *diag)
     return origin_check(c->origin, last, last, diag);
 }
 
-/* If the last writer died, LMDB clears its readers, too. Readers, who take LMDB's mutex
- * as a sign of a commit, do not see it held by one whose number is wrong. */
+/* If the last writer died, LMDB clears its readers, too. */
 int catalog_begin_write(struct catalog *c, MDB_txn **txn, struct tamis_diag *diag)
 {
-    int begun = mdb_txn_begin(c->env, NULL, 0, txn);
+    int begun = begin_txn(c, 0, txn);
     int rc = begun ? begun : catalog_still_next(c, *txn, diag);
     if (rc && !begun)
         mdb_txn_abort(*txn);

@@ -60,8 +60,8 @@ int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
 void gate_leave(struct catalog *c, enum lock_name which);
 /* Reads the head of the lock file. MDB_INVALID: LMDB must not believe it. */
 int gate_look(const struct catalog *c, struct lmdb_lock *l);
-/* Does somebody hold the mutex, and live? */
-bool gate_is_held(const pthread_mutex_t *m);
+/* Has anybody LOCK_COMMIT? */
+bool gate_commits(const struct catalog *c);
 /* Has this process a slot that keeps writers off the pages of this transaction? Or
  * clears its slots. */
 bool gate_has_slot(const struct catalog *c, uint64_t txn, bool clear);
