@@ -73,6 +73,7 @@ static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
         if (r->files[i].aside) {
             rc = link_aside(r->filters.fd, r->files[i].name, quarantine);
             at = rc ? r->files[i].name : NULL;
+            r->linked |= !rc;
         }
     if (catalog && !rc) {
         rc = link_aside(r->store_fd, "catalog.lmdb", quarantine);
@@ -164,6 +165,10 @@ int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag)
     int rc = set_aside(r, new_catalog, diag);
     if (!rc)
         rc = new_catalog ? replace_catalog(r, diag) : change_catalog(r, diag);
+    if (rc && r->linked)
+        repair_tell_leftover(r, TAMIS_REPAIR_NOTED, "/quarantine",
+                             "has second names of files in filters/, and nothing else "
+                             "has changed: repair again");
     if (rc)
         return rc;
     r->step = STEP_CHANGED;

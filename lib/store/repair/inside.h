@@ -91,6 +91,7 @@ struct repair {
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;
+    bool linked;               /* files have a second name, in quarantine/ */
     bool untold;               /* no memory for a finding */
     struct repair_file *files; /* by name */
     size_t n_files, max_files;

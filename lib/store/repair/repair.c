@@ -214,7 +214,6 @@ static void repair_free(struct repair *r)
         free(r->files[i].rotten);
     free(r->files);
     repair_let_store(r);
-    close(r->store_fd);
 }
 
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
@@ -239,6 +238,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
         rc = repair(&r, diag);
         repair_free(&r);
         repair_report(&r);
+        close(r.store_fd);
     }
     io_let_cancel(before);
     free(plain);

@@ -3,10 +3,12 @@
 #include "lib/store/repair/inside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct repair_finding {
     enum tamis_repair_action action;
@@ -32,8 +34,8 @@ static enum repair_step step_of(enum tamis_repair_action action)
 {
     switch (action) {
     case TAMIS_REPAIR_REBUILT:
-    case TAMIS_REPAIR_QUARANTINED:
         return STEP_CHANGED;
+    case TAMIS_REPAIR_QUARANTINED:
     case TAMIS_REPAIR_SWEPT:
         return STEP_DONE;
     case TAMIS_REPAIR_FINISHED:
@@ -201,10 +203,20 @@ int repair_stopped(const struct repair *r, struct tamis_diag *diag)
                : 0;
 }
 
+/* A repair that failed may have taken some files from where they were, and not others.
+ */
+static bool is_true(const struct repair *r, const struct repair_finding *f)
+{
+    return r->opt.dry_run || f->step <= r->step ||
+           (f->step == STEP_DONE && r->step == STEP_CHANGED &&
+            faccessat(r->store_fd, f->file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+            errno == ENOENT);
+}
+
 void repair_report(struct repair *r)
 {
     for (size_t i = 0; i < r->n_findings; i++)
-        if (r->opt.dry_run || r->findings[i].step <= r->step)
+        if (is_true(r, &r->findings[i]))
             tell(r, &r->findings[i]);
     repair_forget(r);
 }

@@ -182,11 +182,19 @@ static int failing_linkat(int from_dir, const char *from, int to_dir, const char
     return errno = EIO, -1;
 }
 
+static const char *stays;
+
 static int failing_unlinkat(int dir, const char *name, int flags)
 {
-    if (strstr(name, ".tamis"))
+    if (strcmp(name, stays) == 0)
         return errno = EIO, -1;
     return calls_before.unlinkat(dir, name, flags);
+}
+
+static int failing_rename(int from_dir, const char *from, int to_dir, const char *to,
+                          unsigned flags)
+{
+    return errno = EIO, -1;
 }
 
 TEST_IN_DIR(nothing_is_told_that_was_not_done)
@@ -207,16 +215,24 @@ TEST_IN_DIR(nothing_is_told_that_was_not_done)
     SAW("swept  catalog.lmdb.01234567.tmp");
     io_calls.linkat = calls_before.linkat;
     io_calls.unlinkat = failing_unlinkat;
+    stays = strrchr(a, '/') + 1;
     IS(repair_code("s", 0, NULL, &r, NULL), EIO);
     io_calls = calls_before;
-    IS(r.n_quarantined, 1);
-    IS(r.n_swept, 0);
+    IS(r.n_quarantined, 0);
+    IS(r.n_swept, 1);
     IS(seen.n, 1);
+    SAW("swept  filters/00112233");
     assert_true(exists(aside_of("s", a)));
     OK(unlink(path_of("s/catalog.lmdb")));
     io_calls.linkat = failing_linkat; /* of the filter that is still in its place */
     IS(repair_code("s", 0, NULL, &r, NULL), EIO);
+    IS(seen.n, 0);
+    io_calls.linkat = calls_before.linkat;
+    io_calls.renameat2 = failing_rename;
+    IS(repair_code("s", 0, NULL, &r, NULL), EIO);
     io_calls = calls_before;
+    IS(seen.n, 1);
+    SAW("noted  quarantine has second names");
     IS(r.n_rebuilt, 0);
     IS(r.rebuilt, 0);
 }
