@@ -36,8 +36,8 @@ static void print_summaries(FILE *to, bool of_file)
 
 static void print_commands(FILE *to)
 {
-    fprintf(to, "usage: tamis COMMAND ...: filters, by which an absent key reads no "
-                "disk\n\n");
+    fprintf(to, "usage: tamis COMMAND ...\n"
+                "Filters for storage engines: an absent key costs no disk read.\n\n");
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");

@@ -65,7 +65,7 @@ X(KEYS_FILE, "keys", 0, FILE, keys_file, "KEYFILE", NO_RANGE, \
   "ask for every key of a list") \
 X(COUNT, "count", 0, FLAG, given, NULL, NO_RANGE, "print only the totals") \
 X(AGAINST, "against", 0, FILE, against, "KEYFILE", NO_RANGE, \
-  "look up every key of the list as well") \
+  "look up every key of the list as well, in one segment") \
 X(AGAINST_EACH, "against-each", 0, FLAG, given, NULL, NO_RANGE, \
   "the same for each KEYFILE, in the segment of its name") \
 X(AGAINST_LIST, "against-list", 0, FLAG, given, NULL, NO_RANGE, \
