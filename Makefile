@@ -278,7 +278,7 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
             test_never_waits test_settle test_store_replaced test_store_names \
             test_store_looks test_interleavings_floors \
             test_interleavings_growth test_interleavings_alone test_interleavings_quick \
-            test_alone test_store_balance
+            test_alone test_store_balance test_store_unmapped
 unit-threads: $(patsubst %,$B/tests/%,$(call longest_first,$(THREADED)))
 	@tests/unit.sh $^
 

@@ -36,7 +36,7 @@
  * PROBES WAIT FOR NO ONE. A probe never waits for another thread, even one that is
  * stalled, of lower priority, or gone. When a growing filter changes, each thread reads
  * the header for itself; a probe that cannot map the new stages at once answers
- * MAYBE/UNREADABLE. A probe may take 64 KiB of stack, more than SIGSTKSZ.
+ * MAYBE/UNREADABLE. A probe may take 80 KiB of stack, more than SIGSTKSZ.
  * tamis_snapshot_current() is no probe: it may wait for a thread that loads the same
  * snapshot.
  *
@@ -44,12 +44,12 @@
  * thread is probing; errno is preserved. Two probes call malloc(): the first one of a
  * segment in a process, which tamis_snapshot_prepare() makes ahead, and a thread's
  * first one in a snapshot that counts (tamis_store_count()). So a handler must not be
- * the first to make them where malloc() is not safe. siglongjmp() out of a
- * probe leaves no output that says ABSENT and delays no other probe. A jump out of
- * opening a file leaks what was opened; out of mapping growth it leaks a mapping until
- * the filter is closed, and after 16 of these the filter answers MAYBE/UNREADABLE until
- * it is opened anew. A jump out of any call may leave cancellation disabled in its
- * thread.
+ * the first to make them where malloc() is not safe. siglongjmp() out of a probe leaves
+ * no output that says ABSENT and delays no other probe. A jump out of opening a file
+ * leaks what was opened; out of reading an unmapped filter a descriptor until the
+ * filter is closed; out of mapping growth a mapping until then, and after 16 of these
+ * the filter answers MAYBE/UNREADABLE until it is opened anew. A jump out of any call
+ * may leave cancellation disabled in its thread.
  *
  * CANCELLATION. A probe is no cancellation point. Another call that is cancelled leaves
  * no lock of its own behind, in memory or on a file. It may leak memory, descriptors

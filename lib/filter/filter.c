@@ -99,7 +99,7 @@ static int where_writers_are_seen(int fd, const char *path, int *fresh,
 
 static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
                    const char *path, const struct tamis_filter_options *opt,
-                   const struct bounds *known, struct tamis_filter **out,
+                   const struct segment_file *as, struct tamis_filter **out,
                    struct tamis_diag *diag)
 {
     struct tamis_filter_options o;
@@ -110,14 +110,14 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
     err = header_load(fd, ours, offset, n_bytes, path, &h, diag);
     if (!err)
-        err = check_expected(&o, known, &h, path, diag);
+        err = check_expected(&o, as ? &as->known : NULL, &h, path, diag);
     int fresh = -1;
     if (!err && may_be_written(&h))
         err = where_writers_are_seen(fd, path, &fresh, diag);
     if (err)
         return err;
     if (fresh >= 0) { /* and there all may be different */
-        err = open_fd(fresh, true, offset, n_bytes, path, opt, known, out, diag);
+        err = open_fd(fresh, true, offset, n_bytes, path, opt, as, out, diag);
         close(fresh);
         return err;
     }
@@ -147,7 +147,11 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     f->probe = f->kind->probe;
     f->probe_many = f->kind->probe_many;
     f->prefetch = f->kind->prefetch;
-    err = open_view(f, fd, &h, path, diag);
+    if (as && as->unmapped && header_sealed_for_good(&h) &&
+        (err = unmapped_new(f, &h.commit, as->at, as->unmapped)) != 0)
+        diag_errno(diag, err, path, "cannot open");
+    if (!err)
+        err = open_view(f, fd, &h, path, diag);
     if (!err && o.check == TAMIS_CHECK_FULL)
         err = check_every_page(f, path, diag);
     if (err)
@@ -158,10 +162,10 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
 }
 
 int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
-                   const struct bounds *known, struct tamis_filter **out,
+                   const struct segment_file *as, struct tamis_filter **out,
                    struct tamis_diag *diag)
 {
-    return open_fd(fd, true, 0, 0, path, opt, known, out, diag);
+    return open_fd(fd, true, 0, 0, path, opt, as, out, diag);
 }
 
 int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
@@ -224,6 +228,7 @@ void filter_release(struct tamis_filter *f)
         view_free(atomic_load(&f->making[i]));
     if (f->fd >= 0)
         close(f->fd);
+    unmapped_free(f);
     named_free(f->named);
     free(f->path);
     free(f);

@@ -70,12 +70,21 @@ int list_judge(struct tamis_filter *f, const struct commit *c,
 
 /* ==== filter.c, probe.c, info.c ==== */
 
+/* A segment's filter, as a store opens it. */
+struct segment_file {
+    struct bounds known;
+    /* Not NULL: without a mapping if it is sealed for good, found by this name in the
+     * directory `at`, which is open longer. */
+    const char *unmapped;
+    int at;
+};
 /* tamis_filter_open_fd() for a whole file on our own descriptor; `path` is for
- * messages. `known` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy,
+ * messages. `as` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy,
  * and for a kind that answers for no segment. */
 int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
-                   const struct bounds *known, struct tamis_filter **out,
+                   const struct segment_file *as, struct tamis_filter **out,
                    struct tamis_diag *diag);
+bool filter_is_unmapped(const struct tamis_filter *f);
 /* From now on probes compare the file with DIR/NAME, from the directory `at`. Does
  * nothing if the filter is sealed for good. No other thread may have the filter yet. */
 int filter_name_in(struct tamis_filter *f, int at, const char *dir, const char *name);
@@ -91,13 +100,16 @@ enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_water
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t now, uint64_t tag, const uint64_t *hashes,
                                size_t n, uint64_t *absent, enum tamis_reason *why);
-/* The bits of a filter that needs no more checks: sealed for good, one stage, all pages
- * good, this domain and watermark. False: not so now. Holds until stage_epoch() grows.
- */
+/* The geometry of a filter that is one plane of bits: sealed for good, one stage, this
+ * domain and watermark. False: it is none. */
+bool filter_geometry(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
+                     struct geometry *g);
+/* Its bits, if they need no more checks: all pages are good. False: not so now. Holds
+ * until stage_epoch() grows. */
 bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
                   struct plane *plane);
-/* Copies blocks of a lane of such a filter; each page is checked as it was copied, for
- * what probes remember of it may be older than its damage. False: one fails. */
+/* Copies blocks of a lane of it; each page is checked as it was copied, for what probes
+ * remember of it may be older than its damage. False: one fails. */
 bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
                         uint64_t n, uint8_t *out);
 /* ERR_VERSION: it has a feature that this version must not write, and a copy would lose

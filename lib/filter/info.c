@@ -21,8 +21,15 @@ _Static_assert((int)TAMIS_MAX_STAGES == (int)MAX_STAGES, "SPEC.md section 6");
 int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *diag)
 {
     struct view *v = filter_view(f);
-    if (v->live_sequence)
-        return header_load(f->fd, false, f->offset, f->limit, f->path, h, diag);
+    struct question r = {.fd = f->fd};
+    if (v->live_sequence || f->unmapped) {
+        int err = question_begin(f, &r);
+        if (err)
+            return diag_errno(diag, err, f->path, "opening the filter");
+        err = header_load(r.fd, false, f->offset, f->limit, f->path, h, diag);
+        question_end(f, &r);
+        return err;
+    }
     uint8_t raw[HEADER_MAX_BYTES];
     memset(h, 0, sizeof *h);
     h->available = v->map.n_bytes - (size_t)(v->map.base - (uint8_t *)v->map.address);

@@ -25,15 +25,19 @@ static uint64_t at_least(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The view to ask, or why there is nothing to ask. */
+/* The view to ask, until question_end(); or why there is nothing to ask. */
 static inline struct view *view_to_ask(struct tamis_filter *f, uint64_t min_watermark,
-                                       uint64_t clock, enum tamis_reason *reason)
+                                       uint64_t clock, struct question *r,
+                                       enum tamis_reason *reason)
 {
     struct standing now;
     struct view *v = filter_look(f, &now);
     if (now.refusal == TAMIS_NO_REASON)
         now.refusal = name_reason(f, v, clock);
     *reason = refusal(&now, at_least(min_watermark, f->min_watermark));
+    int err = *reason == TAMIS_NO_REASON ? question_begin(f, r) : 0;
+    if (err)
+        *reason = reason_of_error(err);
     return v;
 }
 
@@ -51,12 +55,14 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
     if (min_watermark <= f->min_watermark && view_was_offered(v, key->tag))
         return v->answer(&v->head.plane, key, why);
     enum tamis_reason reason;
+    struct question r;
     uint64_t epoch = quick_now();
-    v = view_to_ask(f, min_watermark, now, &reason);
+    v = view_to_ask(f, min_watermark, now, &r, &reason);
     SYNC_POINT("probe: view chosen");
     if (reason == TAMIS_NO_REASON) {
         reason = f->probe(v, f->kernel, key->hash);
         view_offer(f, v, epoch);
+        question_end(f, &r);
     }
     return answer_of(reason, why);
 }
@@ -94,8 +100,8 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
     return answer_slowly(f, 0, 0, key, why);
 }
 
-bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
-                  struct plane *plane)
+bool filter_geometry(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
+                     struct geometry *g)
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     struct standing now;
@@ -103,7 +109,16 @@ bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
         return false;
     if (refusal(&now, at_least(min_watermark, f->min_watermark)) != TAMIS_NO_REASON)
         return false;
-    if (!stage_all_good(&v->stages[0]))
+    *g = v->stages[0].geometry;
+    return true;
+}
+
+bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
+                  struct plane *plane)
+{
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    struct geometry g;
+    if (!filter_geometry(f, tag, min_watermark, &g) || !stage_all_good(&v->stages[0]))
         return false;
     *plane = v->head.plane;
     return true;
@@ -136,14 +151,16 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
         return 0;
     }
     enum tamis_reason reason;
+    struct question r;
     uint64_t epoch = quick_now();
-    struct view *v = view_to_ask(f, min_watermark, now, &reason);
+    struct view *v = view_to_ask(f, min_watermark, now, &r, &reason);
     if (why)
         *why = reason;
     if (reason != TAMIS_NO_REASON)
         return 0;
     size_t n_absent = f->probe_many(v, f->kernel, hashes, n, absent);
     view_offer(f, v, epoch);
+    question_end(f, &r);
     return n_absent;
 }
 

@@ -83,6 +83,8 @@ static void ranges_of(const struct tamis_filter *f, const struct view *v,
                       struct ranges *r)
 {
     r->n = 0;
+    if (f->unmapped)
+        return;
     ranges_add(r, &v->map, v->map.base, f->identity.header_pages * PAGE_BYTES);
     for (uint32_t i = 0; i < v->n_stages; i++) {
         const struct stage *s = &v->stages[i];

@@ -19,25 +19,28 @@ static size_t used_bytes(const struct stage_desc *d, uint64_t page)
 static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,
                          struct stage *s, size_t i, struct tamis_verify *report)
 {
+    _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
+    bool certain;
     for (uint64_t page = 0; page < s->n_pages; page++) {
-        const uint8_t *bytes = s->bits + page * PAGE_BYTES;
         size_t used = used_bytes(d, page);
         report->n_pages++;
         stage_read_ahead(s, page);
-        bool good = stage_check_page(s, page);
+        bool good = used == PAGE_BYTES ? stage_check_page(s, page)
+                                       : stage_copy_page(s, page, copy);
         if (!good && report->n_damaged++ == 0)
             report->first_damaged = filter_page_offset(f, s, page);
-        if (good && !all_zero(bytes + used, PAGE_BYTES - used))
+        if (good && !all_zero(copy + used, PAGE_BYTES - used))
             verify_blame(f, i, page, report);
     }
     /* And behind the last digest of each level, if that page of digests is good. */
     struct digest_tree t;
     digest_tree_of(s->n_pages, &t);
     for (uint32_t k = 1; s->digests && k < t.n_levels; k++) {
-        uint64_t end = t.n_pages[k] * PAGE_BYTES;
-        uint64_t digests = t.n_pages[k - 1] * DIGEST_BYTES;
+        uint64_t last = (t.n_pages[k] - 1) * PAGE_BYTES;
+        size_t used = t.n_pages[k - 1] * DIGEST_BYTES - last;
         if (!stage_is_bad(s, s->n_pages - 1) &&
-            !all_zero(s->digests + t.offset[k] + digests, end - digests))
+            stage_take_page(s, s->digests + t.offset[k] + last, copy, &certain) &&
+            !all_zero(copy + used, PAGE_BYTES - used))
             verify_blame(f, i, s->n_pages - 1, report);
     }
 }
@@ -46,9 +49,12 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
                         struct tamis_diag *diag)
 {
     struct header h;
+    struct question r;
     memset(report, 0, sizeof *report);
     diag_clear(diag);
     int err = filter_header(f, &h, diag);
+    if (!err && (err = question_begin(f, &r)) != 0)
+        diag_errno(diag, err, f->path, "verifying");
     if (err)
         return err;
     if (h.identity.header_pages == 3)
@@ -58,6 +64,7 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
     for (uint32_t i = 0; i < v->n_stages; i++)
         verify_stage(f, &h.commit.stages[i], &v->stages[i], i, report);
     err = f->kind->judge ? f->kind->judge(f, &h.commit, report) : 0;
+    question_end(f, &r);
     if (err && !report->n_damaged)
         return diag_errno(diag, err, f->path, "verifying");
     if (!report->n_damaged && !report->n_stale_slots)

@@ -137,7 +137,9 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     if (!v)
         return ENOMEM;
     int err = probing && !view_begin(f, v) ? EAGAIN : 0;
-    if (!err)
+    if (!err && f->unmapped)
+        unmapped_map(f, &v->map);
+    else if (!err)
         err = map_file(fd, f->offset, c->committed_bytes, false, NULL, &v->map);
     if (err) {
         view_made(f, v);

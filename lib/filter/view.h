@@ -64,6 +64,7 @@ static inline enum tamis_answer answer_of(enum tamis_reason reason,
 /* So many threads map one filter anew at a time. Others answer MAYBE meanwhile. */
 enum { MAX_MAKERS = 16 };
 
+struct unmapped;
 struct tamis_filter {
     struct view *_Atomic view;
     uint64_t tag;
@@ -81,7 +82,8 @@ struct tamis_filter {
     kind_prefetch_fn *prefetch;
     const struct filter_kind *kind;
     enum tamis_check mode;
-    int fd; /* -1 if it was sealed when opened */
+    int fd;                    /* -1 if it was sealed when opened */
+    struct unmapped *unmapped; /* NULL: it is mapped */
     uint64_t offset, limit;
     /* Views that a refresh is making: close() frees those left by a jump out of a
      * probe. */
@@ -123,6 +125,21 @@ static inline void verify_blame(struct tamis_filter *f, size_t stage, uint64_t n
 /* One more, or one less, who keeps the filter from being freed. */
 void filter_hold(struct tamis_filter *f);
 void filter_release(struct tamis_filter *f);
+
+/* ---- unmapped.c ---- */
+/* From now on its views have no mapping, and pages are read from this file. `at` is
+ * open longer than the filter. ENOMEM. */
+int unmapped_new(struct tamis_filter *f, const struct commit *c, int at,
+                 const char *name);
+void unmapped_map(struct tamis_filter *f, struct mapping *m);
+void unmapped_free(struct tamis_filter *f);
+/* Around a question: it opens the file of an unmapped filter, and does nothing for
+ * others. An error says why the file cannot be asked. Threads may nest them. */
+struct question {
+    int fd, cancel, saved_errno;
+};
+int question_begin(struct tamis_filter *f, struct question *r);
+void question_end(struct tamis_filter *f, struct question *r);
 
 /* ---- info.c ---- */
 /* The header as of now. */

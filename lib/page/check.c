@@ -82,11 +82,21 @@ static bool bit_get(_Atomic uint64_t *bitmap, uint64_t i)
 
 /* ---- sealed, settled: the digest tree ---- */
 
+bool stage_take_page(const struct stage *s, const uint8_t *live,
+                     uint8_t copy[PAGE_BYTES], bool *certain)
+{
+    struct page_reader *r = s->map->reader;
+    if (r)
+        return r->page(r, (uint64_t)(live - s->map->base), copy, certain);
+    memcpy(copy, live, PAGE_BYTES);
+    return true;
+}
+
 /* The digest of thing `i`, entry i of this level, if the page that has it is good, and
  * those above it up to the root. Out of the very copy that was checked, where nothing
  * is remembered. */
 static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t level,
-                      uint64_t i, uint64_t *found)
+                      uint64_t i, uint64_t *found, bool *certain)
 {
     uint64_t page = i / DIGESTS_PER_PAGE, expected;
     if (level >= t->n_levels) {
@@ -101,9 +111,10 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
         *found = digest_at(live, i);
         return true;
     }
-    if (!digest_of(s, t, level + 1, page, &expected))
+    if (!digest_of(s, t, level + 1, page, &expected, certain))
         return false;
-    page_copy(copy, live + page * PAGE_BYTES);
+    if (!stage_take_page(s, live + page * PAGE_BYTES, copy, certain))
+        return false;
     if (page_digest(copy) != expected)
         return false;
     if (memory)
@@ -113,19 +124,19 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
 }
 
 static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
-                          bool use_copy)
+                          bool use_copy, bool *certain)
 {
     uint64_t expected;
     struct digest_tree t;
     digest_tree_of(s->n_pages, &t);
     const uint8_t *is = s->bits + page * PAGE_BYTES;
-    if (!digest_of(s, &t, 1, page, &expected))
+    if (!digest_of(s, &t, 1, page, &expected, certain))
         return false;
     /* Nobody writes to such a page: only where the copy is what is believed must it
      * be what is digested. */
-    if (use_copy)
-        is = memcpy(copy, is, PAGE_BYTES);
-    return page_digest(is) == expected;
+    if (use_copy && !stage_take_page(s, is, copy, certain))
+        return false;
+    return page_digest(use_copy ? copy : is) == expected;
 }
 
 /* ---- open, not settled: the floors ---- */
@@ -250,11 +261,11 @@ static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
     if (stage_is_bad(s, page))
         return false;
-    bool good = s->by_digests ? check_digests(s, page, copy, use_copy)
+    bool good = s->by_digests ? check_digests(s, page, copy, use_copy, &certain)
                               : check_floors(s, page, copy, &certain);
     if (good && !strict)
         mark_good(s, page);
-    /* Floors that could not be read may be readable next time. */
+    /* A page or floors that could not be read may be readable next time. */
     if (!good && certain)
         stage_mark_bad(s, page);
     return good && !stage_is_bad(s, page);

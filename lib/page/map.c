@@ -55,6 +55,8 @@ void stage_read_ahead(const struct stage *s, uint64_t page)
     enum { PIECE = (2 << 20) / PAGE_BYTES };
     uint64_t begin = page ? page + PIECE : 0, end = page + 2 * PIECE;
     end = end < s->n_pages ? end : s->n_pages;
+    if (s->map->reader)
+        return;
     if (page == 0 && s->digests)
         read_soon(s->digests, digests_bytes(s->n_pages));
     if (page == 0 && s->floors)

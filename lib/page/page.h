@@ -14,13 +14,24 @@
 /* ==== watch.c: pages of mappings that the file system cannot deliver ==== */
 
 struct watched;
+struct page_reader;
 struct mapping {
-    uint8_t *base; /* where the filter's byte 0 is */
-    void *address; /* of the mapping itself */
+    struct page_reader *reader; /* NULL; or it reads the pages, and nothing is mapped */
+    uint8_t *base;              /* where the filter's byte 0 is */
+    void *address;              /* of the mapping itself */
     size_t n_bytes;
     struct watched *watched;
     const _Atomic uint32_t *n_faults; /* of this mapping */
 };
+/* Reads pages of a file that is not mapped, each time that they are asked. Its stages
+ * are checked strictly, and their pages copied, for there are no bits at their
+ * addresses. */
+struct page_reader {
+    /* False: it can't be had; *certain: and this is for good. */
+    bool (*page)(struct page_reader *r, uint64_t offset, uint8_t page[PAGE_BYTES],
+                 bool *certain);
+};
+
 /* Watches a mapping; ENOMEM. *alarm (may be NULL) becomes true before a lost page is
  * replaced. */
 int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm);
@@ -106,6 +117,10 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
 bool stage_check_page(struct stage *s, uint64_t page);
 /* The same on a copy: `copy` has the page if it is good. */
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
+/* Copies the page that is mapped at `live`, or would be, unchecked. False: it could not
+ * be read; *certain: and this is for good. */
+bool stage_take_page(const struct stage *s, const uint8_t *live,
+                     uint8_t copy[PAGE_BYTES], bool *certain);
 /* n bytes of the stage, from byte `at` on, if all of their pages are good. */
 bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out);
 void stage_mark_bad(struct stage *s, uint64_t page);

@@ -30,7 +30,11 @@ struct tamis_stats {
     /* Pages that were checked, and pages that failed. A page counts once each time that
      * its filter is opened or grows. They are always counted. */
     uint64_t n_pages_checked, n_pages_damaged;
-    uint64_t reserved[8]; /* 0 */
+    /* Filters of a snapshot, or the one of a segment, that are open and read instead of
+     * mapped, which may become fewer; 0 of a store. And so many filters may be mapped
+     * by all snapshots of the process. */
+    uint64_t n_unmapped, max_mapped;
+    uint64_t reserved[6]; /* 0 */
 };
 
 /* The counts of one segment's filter, over all snapshots of the store that list it or

@@ -76,7 +76,7 @@ static int open_file(const struct packing *p, struct pack_input *o,
     rc = filter_check_features(o->filter, diag);
     if (!rc)
         rc = tamis_filter_verify(o->filter, &pages, diag);
-    if (!rc && !filter_plane(o->filter, s->domain.tag, 0, &o->plane))
+    if (!rc && !filter_geometry(o->filter, s->domain.tag, 0, &o->geometry))
         rc = TAMIS_ERR_UNFIT;
     return rc;
 }
@@ -191,8 +191,7 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         input_lost(p, l->index);
     if (rc || l->n_stages != 1)
         return 0;
-    const struct plane *plane = &l->found.plane;
-    struct geometry g = {plane->n_blocks, plane->lanes, plane->words};
+    struct geometry g = l->found.geometry;
     uint32_t run = filter_repeats(l->found.filter); /* if it was unpacked */
     struct geometry own = {g.n_blocks / run, g.lanes, g.words};
     uint64_t by_bits = plan_keys_of_bits(&own, l->stage.bits_set / run);

@@ -175,7 +175,7 @@ struct pack_input {
     uint32_t segment;            /* of the snapshot */
     const struct seat *seat;     /* the column; NULL: a file */
     struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
-    struct plane plane;
+    struct geometry geometry;
 };
 struct packing {
     struct tamis_edit *edit;

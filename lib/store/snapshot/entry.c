@@ -91,18 +91,20 @@ void entry_facts(const struct entry *e, struct column *out)
     column_of_record(entry_record(e), e->bytes, e->name_bytes, out);
 }
 
-/* How many filters are open, over all snapshots of the process. */
-static atomic_size_t n_open;
+/* How many filters are mapped, over all snapshots of the process. */
+static atomic_size_t n_mapped;
 
 void entry_leave_place(void)
 {
-    atomic_fetch_sub(&n_open, 1);
+    atomic_fetch_sub(&n_mapped, 1);
 }
 
 void entry_close(struct tamis_filter *f)
 {
+    bool mapped = !filter_is_unmapped(f);
     tamis_filter_close(f);
-    entry_leave_place();
+    if (mapped)
+        entry_leave_place();
 }
 
 struct entry *entry_hold(struct entry *e)
@@ -165,6 +167,14 @@ bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes)
            memcmp(e->bytes + e->name_bytes, value, value_bytes) == 0;
 }
 
+/* Only when many others were closed: all that are read are opened anew then. */
+bool entry_may_be_mapped(const struct entry *e)
+{
+    const struct tamis_filter *f = atomic_load(&e->filter);
+    size_t max = f && filter_is_unmapped(f) ? entry_max_mapped() : 0;
+    return atomic_load(&n_mapped) < max - max / 8;
+}
+
 const char *record_mismatch(const struct record *r, const struct header *h)
 {
     const struct commit *c = &h->commit;
@@ -201,9 +211,8 @@ bool entry_may_open_later(int code)
 }
 
 /* A process may have only so many mappings, and those of the engine, its threads and
- * malloc() are among them. Filters of snapshots leave it an eighth; what is beyond
- * stays unmapped, and so MAYBE, until others are closed. */
-static size_t read_max_open(void)
+ * malloc() are among them. Filters of snapshots leave it an eighth. */
+static size_t read_max_mapped(void)
 {
     char text[32] = "";
     size_t got = 0;
@@ -213,24 +222,30 @@ static size_t read_max_open(void)
         close(fd);
     }
     size_t allowed = (size_t)strtoull(text, NULL, 10);
-    return (allowed ? allowed : 65530) / 8 * 7;
+    allowed = allowed ? allowed : 65530;
+    return allowed - allowed / 8;
+}
+
+size_t entry_max_mapped(void)
+{
+    /* Not pthread_once(): no probe waits for another thread. Some may read it twice. */
+    static atomic_size_t max_mapped;
+    if (!atomic_load_explicit(&max_mapped, memory_order_relaxed))
+        atomic_store_explicit(&max_mapped, read_max_mapped(), memory_order_relaxed);
+    return atomic_load_explicit(&max_mapped, memory_order_relaxed);
 }
 
 bool entry_take_place(void)
 {
-    /* Not pthread_once(): no probe waits for another thread. Some may read it twice. */
-    static atomic_size_t max_open;
-    if (!atomic_load_explicit(&max_open, memory_order_relaxed))
-        atomic_store_explicit(&max_open, read_max_open(), memory_order_relaxed);
-    if (atomic_fetch_add(&n_open, 1) < atomic_load(&max_open))
+    if (atomic_fetch_add(&n_mapped, 1) < entry_max_mapped())
         return true;
-    atomic_fetch_sub(&n_open, 1);
+    entry_leave_place();
     return false;
 }
 
 static int open_file(struct entry *e, const struct filters_dir *dir,
-                     const struct tamis_domain *domain, struct tamis_filter **out,
-                     struct tamis_diag *diag)
+                     const struct tamis_domain *domain, bool mapped,
+                     struct tamis_filter **out, struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     const struct record_disk *r = entry_record(e);
@@ -242,11 +257,13 @@ static int open_file(struct entry *e, const struct filters_dir *dir,
         .uuid = r->uuid,
         .table_digest = e->state == RECORD_SEALED ? le64_get(r->table_digest) : 0,
     };
-    struct bounds known = {
-        .sequence = le64_get(r->min_sequence),
-        .generation = le64_get(r->generation),
-        .watermark = le64_get(r->watermark),
-        .n_stages = le32_get(r->min_stages),
+    struct segment_file as = {
+        .known = {.sequence = le64_get(r->min_sequence),
+                  .generation = le64_get(r->generation),
+                  .watermark = le64_get(r->watermark),
+                  .n_stages = le32_get(r->min_stages)},
+        .unmapped = mapped ? NULL : name,
+        .at = dir->fd,
     };
     int fd;
     struct account *account = entry_account(e);
@@ -257,7 +274,7 @@ static int open_file(struct entry *e, const struct filters_dir *dir,
     int rc = io_open_raw(dir->fd, name, O_RDONLY, &fd); /* the header's reader asks */
     if (rc)
         return diag_open(diag, rc, path, "opening the filter");
-    rc = filter_open_fd(fd, path, &opt, &known, out, diag);
+    rc = filter_open_fd(fd, path, &opt, &as, out, diag);
     close(fd);
     if (rc)
         return rc;
@@ -300,11 +317,20 @@ int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag)
 {
-    if (!entry_take_place())
-        return diag_errno(diag, ENOMEM, dir->path, "mapping one more filter");
-    int rc = open_file(e, dir, domain, out, diag);
-    if (rc)
+    /* Growing ones are few, and have to be mapped. */
+    bool sealed = e->state == RECORD_SEALED, place = entry_take_place();
+    int rc = ENOMEM;
+    if (place || !sealed)
+        rc = open_file(e, dir, domain, true, out, diag);
+    if (rc == ENOMEM && sealed) {
+        diag_clear(diag);
+        rc = open_file(e, dir, domain, false, out, diag);
+    }
+    bool mapped = !rc && !filter_is_unmapped(*out);
+    if (place && !mapped)
         entry_leave_place();
+    if (!place && mapped)
+        atomic_fetch_add(&n_mapped, 1);
     return rc;
 }
 

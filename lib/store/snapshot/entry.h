@@ -42,17 +42,22 @@ void column_of_record(const struct record_disk *r, const void *name, size_t name
                       struct column *out);
 void entry_facts(const struct entry *e, struct column *out);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
+/* Is its filter read, and would another entry's be mapped? */
+bool entry_may_be_mapped(const struct entry *e);
 /* Why a filter with this header, and the record's UUID, is not the record's filter
  * (SPEC.md section 13.3); NULL if it is. */
 const char *record_mismatch(const struct record *r, const struct header *h);
-/* Opens the filter for the caller alone, who closes it by entry_close(). Either counts
- * it among those that a process may have mapped. */
+/* Opens the filter for the caller alone, who closes it by entry_close(). Both count
+ * what a process has mapped. A sealed one for which there is no room is read instead.
+ */
 int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);
 void entry_close(struct tamis_filter *f);
 /* Is this an error that may not happen again? Then it is not remembered. */
 bool entry_may_open_later(int code);
+/* So many filters may be mapped: 7/8 of vm.max_map_count. */
+size_t entry_max_mapped(void);
 /* One more filter may be mapped, and is counted; false: no more. */
 bool entry_take_place(void);
 void entry_leave_place(void);

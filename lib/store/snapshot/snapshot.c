@@ -135,7 +135,7 @@ static int load_entry(void *ctx, const void *name, size_t name_bytes,
     struct entry *before = entry_before(l, name, name_bytes);
     /* One that failed to open may open now, though its record reads the same. */
     if (before && entry_is(before, value, value_bytes) &&
-        !atomic_load(&before->failure))
+        !atomic_load(&before->failure) && !entry_may_be_mapped(before))
         return add_loaded(l, entry_hold(before));
     struct entry *e = entry_new(&l->arena, name, name_bytes, value, value_bytes);
     if (e && before && keep_account(e, before) != 0) {

@@ -78,6 +78,7 @@ static void add_segment(struct segment_sum *sum, struct tamis_snapshot *s, size_
 /* So far n_absent are those by bits. */
 static void complete(struct tamis_stats *out)
 {
+    out->max_mapped = entry_max_mapped();
     out->n_absent += out->n_excluded;
     out->n_probes = out->n_absent;
     for (size_t r = 0; r < TAMIS_MAX_REASONS; r++)
@@ -99,6 +100,7 @@ static void add_pages_of(struct tamis_stats *out, struct entry *e)
         add_pages(out, &account->pages);
     else if (f)
         add_pages(out, filter_page_counts(f));
+    out->n_unmapped += f && filter_is_unmapped(f);
 }
 
 /* ---- a snapshot comes and goes ---- */

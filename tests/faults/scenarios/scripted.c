@@ -51,6 +51,10 @@ const struct scenario scripted_scenarios[] = {
              "all; common c old; shrink s all; compare old"),
     /* Stores that are opened, asked, and followed while others commit. */
     SCENARIO("store-open", READY ASK),
+    /* Filters that cannot be mapped are read. */
+    SCENARIO("store-unmapped",
+             "init; put a 0 4; close; now; open; prepare; ask; close",
+             .first = "mmap:1:ENOMEM:ever", .gets_around = true),
     /* LMDB's file may end before the last page that it ever counted; then its trees are
      * walked. */
     SCENARIO("store-short", STORE "catalog short; now; " ASK),

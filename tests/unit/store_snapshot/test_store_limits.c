@@ -1,44 +1,7 @@
-/* Limits of a snapshot: 10,000 segments with 1,024 descriptors, and more filters than
- * can be mapped. */
+/* Limits of a snapshot: 10,000 segments with 1,024 descriptors. */
 #include "tests/support/store_support.h"
 
 #include <malloc.h>
-
-/* More filters than can be mapped: those answer MAYBE, the rest works. */
-static int n_mmaps_left; /* of files */
-
-static void *limited_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
-{
-    if (fd >= 0 && n_mmaps_left == 0) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
-    n_mmaps_left -= fd >= 0;
-    return mmap(at, n, prot, flags, fd, offset);
-}
-
-TEST_IN_DIR(what_cannot_be_mapped_is_maybe)
-{
-    static uint8_t reasons[100];
-    STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    for (uint64_t i = 0; i < 100; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%02d", (int)i);
-        OK(put_keys(e, name, i, 1, NULL));
-    }
-    OK(tamis_edit_commit(e, NULL));
-    struct io_calls saved = io_calls;
-    io_calls.mmap = limited_mmap;
-    n_mmaps_left = 60;
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_key key = tamis_key_of_hash(tamis_store_domain(s).tag, 77);
-    IS(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_MAYBE);
-    for (size_t i = 0; i < 100; i++)
-        IS(reasons[i], i < 60 ? ABSENT_HERE : TAMIS_UNREADABLE);
-    io_calls = saved;
-    IS(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_ABSENT);
-}
 
 enum { MANY = 10000 };
 
