@@ -94,6 +94,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         add_unopened(t, store, &s, err == ENOENT, err);
         return;
     }
+    t->files++;
     lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);
@@ -146,6 +147,7 @@ int add_segments(struct totals *t, struct tamis_store *store,
 
 void add_packs(struct totals *t, struct tamis_snapshot *snapshot, const char *path)
 {
+    struct tamis_stats stats;
     size_t n;
     struct pack *packs = packs_list(snapshot, path, &n);
 
@@ -160,6 +162,8 @@ void add_packs(struct totals *t, struct tamis_snapshot *snapshot, const char *pa
     }
     t->n_packs = n;
     packs_forget(packs, n);
+    if (tamis_snapshot_stats(snapshot, &stats) == 0 && t->files > stats.max_mapped)
+        t->unmapped = t->files - stats.max_mapped;
 }
 
 json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
@@ -195,6 +199,7 @@ json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
     json_put(o, "unreadable", json_count(t->unreadable));
     json_put(o, "lost", json_count(t->lost));
     json_put(o, "unusable_lists", json_count(t->unusable_lists));
+    json_put(o, "unmapped", json_count(t->unmapped));
     json_put(o, "keys", json_count(t->keys));
     json_put(o, "filter_bytes", json_count(t->bytes));
     json_put(o, "filter_allocated_bytes", json_count(t->allocated));
@@ -241,6 +246,10 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
     if (t->unusable_lists > 0)
         print_tinted(TINT_BAD, "           %s unusable\n",
                      COUNTED(t->unusable_lists, "list"));
+    if (t->unmapped > 0)
+        printf("           %llu more than a process maps: read at each question, until "
+               "they are packed\n",
+               (unsigned long long)t->unmapped);
     printf("keys       %llu\n", (unsigned long long)t->keys);
     printf("filters    %s allocated", SIZE(t->allocated));
     if (t->allocated != t->bytes)

@@ -19,6 +19,20 @@ load ../common
     tells '"stages": ' tamis stat store one two --json
 }
 
+@test "more filters than a process maps" {
+    make_store
+    echo 1 >limit
+    limited() {
+        as_root unshare -m sh -c 'mount --bind limit /proc/sys/vm/max_map_count && exec "$@"' \
+            sh "$TAMIS" "$@"
+    }
+    tells ' 1 more than a process maps' limited stat store
+    tells '"unmapped": 1,' limited stat store --json
+    gives $'c\tone\tHIT\nc\ttwo\tHIT' limited probe store c
+    gives $'x\t-\tABSENT' limited probe store x
+    ok limited verify store
+}
+
 @test "an empty store proves nothing" {
     ok tamis init store
     gives $'k\t-\tUNKNOWN_SEGMENT' tamis probe store k
