@@ -170,11 +170,11 @@ uint64_t pack_file_bytes(struct pack_job *job)
 {
     struct identity id;
     struct commit c;
-    if (pack_index_new(job) != 0)
-        return 0;
-    describe(job, &id, &c);
+    int err = pack_index_new(job);
+    if (!err)
+        describe(job, &id, &c);
     pack_index_free(job);
-    return c.committed_bytes;
+    return err ? 0 : c.committed_bytes;
 }
 
 static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
