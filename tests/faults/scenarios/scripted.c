@@ -54,7 +54,7 @@ const struct scenario scripted_scenarios[] = {
     /* Filters that cannot be mapped are read. */
     SCENARIO("store-unmapped",
              "init; put a 0 4; close; now; open; prepare; ask; close",
-             .first = "mmap:1:ENOMEM:ever", .gets_around = true),
+             .first = "mmap:2:ENOMEM:ever", .gets_around = true),
     /* LMDB's file may end before the last page that it ever counted; then its trees are
      * walked. */
     SCENARIO("store-short", STORE "catalog short; now; " ASK),
