@@ -18,6 +18,11 @@ bool geometry_bytes(const struct geometry *g, uint64_t *n_bytes)
            mul_u64(*n_bytes, BLOCK_BYTES, n_bytes);
 }
 
+bool geometry_stage_bytes(const struct geometry *g, uint64_t *n_bytes)
+{
+    return geometry_bytes(g, n_bytes) && align_up_u64(*n_bytes, PAGE_BYTES, n_bytes);
+}
+
 /* Bit b of little-endian word w is bit b % 8 of byte 8w + b / 8. */
 bool geometry_block_probe(const uint8_t block[BLOCK_BYTES], uint32_t words, uint64_t h)
 {

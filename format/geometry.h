@@ -56,6 +56,8 @@ struct geometry {
 bool geometry_valid(const struct geometry *g);
 /* Bytes of all lanes; false if the product would wrap. */
 bool geometry_bytes(const struct geometry *g, uint64_t *n_bytes);
+/* The same as a stage of a file has them: in whole pages. */
+bool geometry_stage_bytes(const struct geometry *g, uint64_t *n_bytes);
 
 static inline uint64_t geometry_block(uint64_t h, uint64_t n_blocks)
 {

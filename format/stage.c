@@ -92,14 +92,13 @@ static struct verdict check_blocks(const struct stage_desc *s)
     uint64_t n_bytes;
     if (s->layout != LAYOUT_SPLIT_BLOCKS)
         return AT(KIND, layout);
-    if (s->geometry.n_blocks < 1 || s->geometry.n_blocks > MAX_BLOCKS ||
-        s->geometry.n_blocks % BLOCKS_PER_PAGE != 0)
+    if (s->geometry.n_blocks < 1 || s->geometry.n_blocks > MAX_BLOCKS)
         return AT(RANGE, n_blocks);
     if (s->geometry.lanes < 1 || s->geometry.lanes > MAX_LANES)
         return AT(RANGE, lanes);
     if (s->geometry.words < 1 || s->geometry.words > MAX_WORDS)
         return AT(RANGE, words);
-    if (!geometry_bytes(&s->geometry, &n_bytes) || n_bytes != s->length)
+    if (!geometry_stage_bytes(&s->geometry, &n_bytes) || n_bytes != s->length)
         return AT(RANGE, length);
     return VERDICT_GOOD;
 }

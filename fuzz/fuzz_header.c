@@ -78,10 +78,10 @@ static wide digests_by_spec(wide pages)
 static bool blocks_by_spec(const uint8_t *p, bool features)
 {
     wide n_blocks = get_number(p + 80, 8), length = get_number(p + 8, 8);
-    return get_number(p + 64, 2) == 1 && n_blocks >= 64 && n_blocks <= (wide)1 << 32 &&
-           n_blocks % 64 == 0 && p[96] >= 1 && p[96] <= 4 && p[97] >= 1 && p[97] <= 8 &&
-           length == p[96] * n_blocks * 64 && get_number(p + 88, 8) <= 8 * length &&
-           (features || all_zero(p + 98, 30));
+    return get_number(p + 64, 2) == 1 && n_blocks >= 1 && n_blocks <= (wide)1 << 32 &&
+           p[96] >= 1 && p[96] <= 4 && p[97] >= 1 && p[97] <= 8 &&
+           length == (p[96] * n_blocks * 64 + 4095) / 4096 * 4096 &&
+           get_number(p + 88, 8) <= 8 * length && (features || all_zero(p + 98, 30));
 }
 
 /* §17.3: descriptor i of a pack, whose first one is `rows`. */

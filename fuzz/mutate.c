@@ -164,10 +164,12 @@ static void mutate_table(uint8_t *slot, uint8_t number, uint64_t *rng)
         s->digests_offset = le64_of(pages * PAGE_BYTES);
         break;
     case 3:
-        s->n_blocks = le64_of((draw_below(rng, 6) + 1) * BLOCKS_PER_PAGE);
+        s->n_blocks = le64_of(draw_below(rng, 6 * BLOCKS_PER_PAGE) + 1);
         s->lanes = (uint8_t)(draw_below(rng, MAX_LANES) + 1);
         s->words = (uint8_t)(draw_below(rng, MAX_WORDS) + 1);
-        s->length = le64_of(s->lanes * le64_get(s->n_blocks) * BLOCK_BYTES);
+        s->length =
+            le64_of((s->lanes * le64_get(s->n_blocks) * BLOCK_BYTES + PAGE_BYTES - 1) /
+                    PAGE_BYTES * PAGE_BYTES);
         break;
     case 4:
         if (n && n < (number == SLOT_BIRTH ? MAX_BIRTH_STAGES : MAX_STAGES)) {

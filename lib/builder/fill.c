@@ -69,7 +69,9 @@ int fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
     f->finished = calloc((size_t)f->n_regions * g->lanes, sizeof *f->finished);
     if (!f->finished)
         return ENOMEM;
-    if (n > 0 && (region_bytes ? f->n_regions > 1 : !is_small(g, n_threads))) {
+    /* Regions are shared out among threads if they have no page in common. */
+    bool apart = g->n_blocks % BLOCKS_PER_PAGE == 0;
+    if (n > 0 && apart && (region_bytes ? f->n_regions > 1 : !is_small(g, n_threads))) {
         f->threads = threads_start(n_threads, false);
         slices_create(f, n);
     }
@@ -142,12 +144,15 @@ bool fill_agrees(struct fill *f, const struct hash_sum *list)
 
 /* ---- finishing ---- */
 
-/* Where region r of a lane begins, n_regions: where the lane ends. */
+/* Where the pages begin that are finished with region r of a lane, n_regions: where
+ * those of the lane end. A page that two regions have blocks in goes with the later. */
 static uint64_t region_offset(const struct fill *f, uint32_t lane, uint32_t r)
 {
-    uint64_t block = (uint64_t)r << f->shift;
-    block = block < f->g.n_blocks ? block : f->g.n_blocks;
-    return (lane * f->g.n_blocks + block) * BLOCK_BYTES;
+    uint64_t all = f->g.lanes * f->g.n_blocks, block = (uint64_t)r << f->shift;
+    block = lane * f->g.n_blocks + (block < f->g.n_blocks ? block : f->g.n_blocks);
+    block +=
+        block == all ? BLOCKS_PER_PAGE - 1 : 0; /* the last page need not be full */
+    return block / BLOCKS_PER_PAGE * PAGE_BYTES;
 }
 
 static void finish_region(struct fill *f, uint32_t r)
@@ -215,9 +220,11 @@ static int each_lane(struct fill *f, uint64_t *hashes, size_t n, unsigned steps)
         atomic_store(&f->next, 0);
         if (f->slices || steps & STEP_FINISH)
             threads_run(f->threads, each_region, f);
-        if (!f->slices && steps & STEP_ASK && !f->error)
-            ask(f, hashes, n);
     }
+    /* Once all pages have their digests: a page may have blocks of two lanes. */
+    bool asks = !f->slices && steps & STEP_ASK;
+    for (f->lane = 0; f->lane < f->g.lanes && asks && !f->error; f->lane++)
+        ask(f, hashes, n);
     return f->error;
 }
 

@@ -194,7 +194,7 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->capacity = s->keys = b->n_keys;
     out->identity.target_error = s->target_error;
-    s->length = s->geometry.n_blocks * s->geometry.lanes * BLOCK_BYTES;
+    geometry_stage_bytes(&s->geometry, &s->length); /* as planned: it fits */
     s->offset = PAGE_BYTES;
     uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
     s->digests_offset = digests ? s->offset + s->length : 0;

@@ -44,7 +44,7 @@ int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
     if (!err) {
         struct operand a = operand_folded_to(&s[0], &g),
                        b = operand_folded_to(&s[1], &g);
-        geometry_bytes(&g, &n_bytes); /* less than those of valid ones */
+        geometry_stage_bytes(&g, &n_bytes); /* less than those of valid ones */
         *answer = compare(&a, &b, n_bytes / PAGE_BYTES);
     }
     free(s);

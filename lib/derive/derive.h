@@ -18,7 +18,4 @@ int derive(struct tamis_filter *const *sources, size_t n,
            const struct derive_to *to, struct tamis_derive_report *report,
            struct tamis_diag *diag);
 
-/* How many equal blocks come in a row, all over its first stage: 1, 2, 4 .. 64. */
-uint32_t filter_repeats(struct tamis_filter *f);
-
 #endif

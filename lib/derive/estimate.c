@@ -20,8 +20,7 @@ static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 /* ---- the error now ---- */
 
 struct stage_sums {
-    struct geometry geometry; /* of blocks that differ */
-    uint64_t n_bits, n_set;   /* of these, in the pages that are good */
+    uint64_t n_bits, n_set; /* in the pages that are good */
     uint64_t n_damaged;
     double error;
 };
@@ -30,28 +29,23 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
 {
     _Alignas(BLOCK_BYTES) uint8_t page[PAGE_BYTES];
     const struct geometry *g = &s->geometry;
-    uint64_t in_lane = s->n_pages / g->lanes;
-    uint32_t run = stage_repeats(s);
+    const struct operand whole = {s, 1};
+    double sums[MAX_LANES] = {0};
     memset(out, 0, sizeof *out);
-    out->geometry = *g;
-    out->geometry.n_blocks /= run;
-    out->error = 1;
-    for (uint32_t lane = 0; lane < g->lanes; lane++) {
-        double sum = 0;
-        for (uint64_t i = 0; i < in_lane; i++) {
-            stage_read_ahead(s, lane * in_lane + i);
-            if (!stage_copy_page(s, lane * in_lane + i, page)) {
-                out->n_damaged++;
-                sum += BLOCKS_PER_PAGE;
-                continue;
-            }
-            out->n_bits += PAGE_BYTES * 8 / run;
-            out->n_set += bits_in(page) / run;
-            for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
-                sum += plan_block_error(page + at, g->words);
+    for (uint64_t i = 0; i < s->n_pages; i++) {
+        uint64_t n = page_blocks(g, i), before = out->n_damaged;
+        operand_page(&whole, i, DAMAGED_AS_ONES, page, &out->n_damaged);
+        if (out->n_damaged == before) {
+            out->n_bits += n * BLOCK_BITS;
+            out->n_set += bits_in(page);
         }
-        out->error *= sum / (double)g->n_blocks;
+        for (uint64_t b = 0; b < n; b++)
+            sums[(i * BLOCKS_PER_PAGE + b) / g->n_blocks] +=
+                plan_block_error(page + b * BLOCK_BYTES, g->words);
     }
+    out->error = 1;
+    for (uint32_t lane = 0; lane < g->lanes; lane++)
+        out->error *= sums[lane] / (double)g->n_blocks;
 }
 
 int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
@@ -72,7 +66,7 @@ int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *ou
     struct view *v = filter_view(filter);
     for (uint32_t i = 0; i < v->n_stages; i++) {
         sum_stage(&v->stages[i], &sums);
-        plan_keys_interval(&sums.geometry, sums.n_bits, sums.n_set, &parts[i]);
+        plan_keys_interval(&v->stages[i].geometry, sums.n_bits, sums.n_set, &parts[i]);
         out->n_damaged += sums.n_damaged;
         passes *= 1 - sums.error;
     }
@@ -116,31 +110,22 @@ int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_
 
 /* ---- two filters ---- */
 
-/* How many blocks of it are equal, as it is folded. */
-static uint32_t repeats_of(const struct operand *o)
-{
-    uint32_t run = stage_repeats(o->stage);
-    return run % o->factor == 0 ? run / (uint32_t)o->factor : 1;
-}
-
-/* Set bits of the one, the other, and their union, in pages that are good in both, once
- * runs of blocks are one. */
-static uint64_t sum_pair(const struct operand o[2], uint64_t n_pages, uint32_t run,
+/* Set bits of the one, the other, and their union, in pages that are good in both. */
+static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
                          uint64_t set[3], uint64_t *n_damaged)
 {
     uint8_t pages[2][PAGE_BYTES];
-    uint64_t n_bits = 0;
-    for (uint64_t i = 0; i < n_pages; i++) {
+    uint64_t n_bits = 0, n_bytes = 0;
+    geometry_stage_bytes(g, &n_bytes); /* less than those of valid ones */
+    for (uint64_t i = 0; i < n_bytes / PAGE_BYTES; i++) {
         uint64_t before = *n_damaged;
         for (int k = 0; k < 2; k++)
             operand_page(&o[k], i, DAMAGED_AS_ONES, pages[k], n_damaged);
         if (*n_damaged != before)
             continue;
-        n_bits += PAGE_BYTES * 8 / run;
-        for (int k = 0; k < 2; k++) {
-            fold_runs(pages[k], run);
+        n_bits += page_blocks(g, i) * BLOCK_BITS;
+        for (int k = 0; k < 2; k++)
             set[k] += bits_in(pages[k]);
-        }
         for (size_t at = 0; at < PAGE_BYTES; at++)
             pages[0][at] |= pages[1][at];
         set[2] += bits_in(pages[0]);
@@ -154,7 +139,7 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
     struct tamis_filter *const both[] = {one, other};
     struct source *s;
     struct geometry g;
-    uint64_t n_bytes = 0, set[3] = {0};
+    uint64_t set[3] = {0};
     diag_clear(diag);
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the comparison");
@@ -166,11 +151,7 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
     if (!err) {
         struct operand o[2] = {operand_folded_to(&s[0], &g),
                                operand_folded_to(&s[1], &g)};
-        geometry_bytes(&g, &n_bytes); /* less than those of valid ones */
-        uint32_t run = repeats_of(&o[0]), of_other = repeats_of(&o[1]);
-        run = of_other > run ? of_other : run;
-        g.n_blocks /= run;
-        uint64_t n_bits = sum_pair(o, n_bytes / PAGE_BYTES, run, set, &out->n_damaged);
+        uint64_t n_bits = sum_pair(o, &g, set, &out->n_damaged);
         plan_overlap(&g, n_bits, set, out);
     }
     free(s);

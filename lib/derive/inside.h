@@ -32,24 +32,15 @@ const struct geometry *only_stage(const struct source *s);
 double common_target(const struct source *s, size_t n);
 uint64_t greatest_common_divisor(uint64_t a, uint64_t b);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
-/* The size to which all can be folded: the greatest common divisor of their blocks,
- * which is whole pages. ERR_UNFIT: they have other shapes, or several stages. */
+/* The size to which all can be folded: the greatest common divisor of their blocks.
+ * ERR_UNFIT: they have other shapes, or several stages. */
 int common_geometry(const struct source *s, size_t n, const char *doing,
                     struct geometry *out, struct tamis_diag *diag);
-
-/* ---- repeats.c ---- */
-
-/* Blocks come in runs of so many equal ones: 1, 2, 4 .. 64; of a page, at most `run`.
- */
-uint32_t stage_repeats(struct stage *s);
-uint32_t page_repeats(const uint8_t page[PAGE_BYTES], uint32_t run);
-/* Each run becomes one block, the union of its blocks; zeros behind them. */
-void fold_runs(uint8_t page[PAGE_BYTES], uint32_t run);
 
 /* ---- pages.c ---- */
 
 /* A folded stage of a sealed source: its block b is the union of `factor` blocks from b
- * * factor on. Lanes are whole pages, folded or not. */
+ * * factor on. The factor divides the blocks of a lane. */
 struct operand {
     struct stage *stage;
     uint64_t factor;
@@ -62,6 +53,8 @@ struct operand operand_folded_to(const struct source *s, const struct geometry *
  * as zeros where ones would disprove that keys are contained. */
 enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
 
+/* How many blocks of such a stage its page `page` has: 64, but for the last page. */
+uint64_t page_blocks(const struct geometry *g, uint64_t page);
 /* Makes page `page` of the folded stage. *n_damaged grows by each failed source page.
  */
 void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
@@ -87,7 +80,6 @@ void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
  * `step`: all would cost more than writing. */
 struct tally {
     uint64_t step;
-    uint32_t run; /* blocks come in runs of so many equal ones, in all pages */
     uint64_t n_full[MAX_LANES], n_measured[MAX_LANES];
     double sum[MAX_LANES], squares[MAX_LANES]; /* of measured blocks' errors */
 };

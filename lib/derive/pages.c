@@ -58,20 +58,21 @@ struct operand operand_folded_to(const struct source *s, const struct geometry *
     return (struct operand){&s->view->stages[0], only_stage(s)->n_blocks / g->n_blocks};
 }
 
-/* Block choice is a multiply-high, so a key's block among n_blocks / f is its block
- * among n_blocks, divided by f (SPEC.md §4). */
-void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
-                  uint8_t out[PAGE_BYTES], uint64_t *n_damaged)
+uint64_t page_blocks(const struct geometry *g, uint64_t page)
+{
+    uint64_t left = g->lanes * g->n_blocks - page * BLOCKS_PER_PAGE;
+    return left < BLOCKS_PER_PAGE ? left : BLOCKS_PER_PAGE;
+}
+
+static void unite_runs(const struct operand *o, uint64_t page, enum damaged_as as,
+                       uint8_t out[PAGE_BYTES], uint64_t *n_damaged)
 {
     _Alignas(BLOCK_BYTES) uint8_t source[PAGE_BYTES];
-    if (o->factor == 1) {
-        *n_damaged += !source_page(o, page, as, out);
-        return;
-    }
-    memset(out, 0, PAGE_BYTES);
     uint64_t run = 0; /* blocks so far of those that make the block at `out` */
-    for (uint64_t i = 0; i < o->factor; i++) {
-        *n_damaged += !source_page(o, page * o->factor + i, as, source);
+    uint64_t from = page * o->factor, left = o->stage->n_pages - from;
+    memset(out, 0, PAGE_BYTES);
+    for (uint64_t i = 0; i < o->factor && i < left; i++) {
+        *n_damaged += !source_page(o, from + i, as, source);
         for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
             join_block(out, source + at);
             if (++run == o->factor) {
@@ -80,6 +81,22 @@ void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
             }
         }
     }
+}
+
+/* Block choice is a multiply-high, so a key's block among n_blocks / f is its block
+ * among n_blocks, divided by f (SPEC.md §4). Lanes leave no gap between them. */
+void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
+                  uint8_t out[PAGE_BYTES], uint64_t *n_damaged)
+{
+    struct geometry g = o->stage->geometry;
+    g.n_blocks /= o->factor;
+    if (o->factor == 1)
+        *n_damaged += !source_page(o, page, as, out);
+    else
+        unite_runs(o, page, as, out, n_damaged);
+    /* Behind the last block are zeros, whatever the source has there. */
+    size_t end = (size_t)page_blocks(&g, page) * BLOCK_BYTES;
+    memset(out + end, 0, PAGE_BYTES - end);
 }
 
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],

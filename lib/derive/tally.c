@@ -15,14 +15,17 @@ static bool is_full(const uint8_t *block)
     return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
 }
 
-static void measure_page(struct tally *f, uint64_t lane, uint64_t page, uint32_t words,
-                         const uint8_t bits[PAGE_BYTES])
+static void measure_page(struct tally *f, const struct geometry *g, uint64_t page,
+                         const uint8_t *bits)
 {
-    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
-        if (is_full(bits + at)) {
+    uint64_t block = page * BLOCKS_PER_PAGE, end = block + page_blocks(g, page);
+    uint64_t lane = block / g->n_blocks;
+    for (; block < end; block++, bits += BLOCK_BYTES) {
+        lane += block == (lane + 1) * g->n_blocks;
+        if (is_full(bits)) {
             f->n_full[lane]++;
         } else if (page % f->step == 0) {
-            double error = plan_block_error(bits + at, words);
+            double error = plan_block_error(bits, g->words);
             f->n_measured[lane]++;
             f->sum[lane] += error;
             f->squares[lane] += error * error;
@@ -34,21 +37,17 @@ void derived_count_begin(struct derived *d, uint32_t stage)
 {
     d->tallies[stage].step =
         d->commit.stages[stage].length / PAGE_BYTES / MEASURED_PAGES + 1;
-    d->tallies[stage].run = BLOCKS_PER_PAGE;
 }
 
 void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
                         const uint8_t bits[PAGE_BYTES])
 {
     struct stage_desc *s = &d->commit.stages[stage];
-    uint64_t lane = page * PAGE_BYTES / (s->length / s->geometry.lanes);
     uint16_t counts[SECTORS_PER_PAGE];
     kernel_get()->count_page(bits, counts);
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
         s->bits_set += counts[i];
-    struct tally *t = &d->tallies[stage];
-    t->run = page_repeats(bits, t->run);
-    measure_page(t, lane, page, s->geometry.words, bits);
+    measure_page(&d->tallies[stage], &s->geometry, page, bits);
 }
 
 /* ---- what they tell ---- */
@@ -69,30 +68,20 @@ static uint64_t full_blocks(const struct tally *f)
     return n;
 }
 
-/* The stage as if blocks that repeat were there once: a key set its bits in one. */
-static struct geometry own_geometry(const struct stage_desc *s, const struct tally *f)
-{
-    struct geometry g = s->geometry;
-    g.n_blocks /= f->run;
-    return g;
-}
-
 /* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
  * or before. Where there are no others, all that may be is told. */
 static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
                           const struct tally *f)
 {
-    uint64_t n_full = full_blocks(f), n_bits = s->length * 8,
+    const struct geometry *g = &s->geometry;
+    uint64_t n_full = full_blocks(f), n_bits = g->lanes * g->n_blocks * BLOCK_BITS,
              full = n_full * BLOCK_BITS;
-    if (full == n_bits) {
-        uint64_t most = plan_keys_of_bits(&s->geometry, n_bits - 1);
+    uint64_t most = plan_keys_of_bits(g, n_bits - 1);
+    if (full == n_bits)
         return r->keys && r->keys < most ? r->keys : most;
-    }
-    struct geometry g = own_geometry(s, f);
-    uint64_t most = plan_keys_of_bits(&g, n_bits / f->run - 1);
     double share = (double)(s->bits_set - full) / (double)(n_bits - full);
     uint64_t n_set = n_full ? (uint64_t)(share * (double)n_bits) : s->bits_set;
-    uint64_t keys = plan_keys_of_bits(&g, n_set / f->run);
+    uint64_t keys = plan_keys_of_bits(g, n_set);
     return keys < most ? keys : most;
 }
 
@@ -102,15 +91,14 @@ static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
 static double stage_error(const struct stage_desc *s, const struct recipe *r,
                           const struct tally *f, uint64_t keys)
 {
-    struct geometry g = own_geometry(s, f);
-    double expected = plan_geometry_error(&g, r->unfold ? r->unfold : keys);
+    double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
     double error = 1, variance = 0;
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         double full = (double)f->n_full[lane] / (double)s->geometry.n_blocks;
         double n = (double)f->n_measured[lane], mean = n > 0 ? f->sum[lane] / n : 1;
         error *= full + (1 - full) * mean;
         if (n > 0 && mean > 0)
-            variance += (f->squares[lane] / n / (mean * mean) - 1) / n * f->run;
+            variance += (f->squares[lane] / n / (mean * mean) - 1) / n;
     }
     double above = error - expected;
     bool told = !r->common && !full_blocks(f) &&

@@ -39,7 +39,7 @@ static bool lay_out(struct derived *d)
     for (uint32_t i = 0; i < c->n_stages; i++) {
         struct stage_desc *s = &c->stages[i];
         s->layout = LAYOUT_SPLIT_BLOCKS;
-        if (!geometry_bytes(&s->geometry, &s->length))
+        if (!geometry_stage_bytes(&s->geometry, &s->length))
             return false;
         uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
         s->offset = at;

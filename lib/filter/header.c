@@ -134,9 +134,12 @@ void header_stage_info(const struct identity *id, const struct stage_desc *s,
                        struct tamis_stage_info *info)
 {
     const struct filter_kind *kind = kind_find(id->kind);
+    uint64_t n_bytes = s->length;
+    if (s->layout == LAYOUT_SPLIT_BLOCKS)
+        geometry_bytes(&s->geometry, &n_bytes); /* the last page need not be full */
     *info = (struct tamis_stage_info){
         .offset = s->offset,
-        .bits_bytes = s->length,
+        .bits_bytes = n_bytes,
         .n_blocks = s->geometry.n_blocks,
         .capacity = s->capacity,
         .keys = s->keys,

@@ -40,18 +40,11 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 
 /* ---- one filter ---- */
 
-/* A fold of equal blocks loses nothing. */
-static uint64_t distinct_blocks(const struct pack_source *s)
-{
-    return s->geometry.n_blocks / (s->run ? s->run : 1);
-}
-
 static bool keeps_error(const struct pack_source *s, uint64_t n_blocks)
 {
     if (s->target_error == 0)
         return false;
     struct geometry g = s->geometry;
-    g.n_blocks = distinct_blocks(s);
     double as_it_is = plan_geometry_error(&g, s->keys);
     g.n_blocks = n_blocks;
     double error = plan_geometry_error(&g, s->keys);
@@ -62,7 +55,7 @@ static bool keeps_error(const struct pack_source *s, uint64_t n_blocks)
  * fall as blocks rise. */
 static uint64_t least_blocks(const struct pack_source *s)
 {
-    uint64_t n = distinct_blocks(s), least = n;
+    uint64_t n = s->geometry.n_blocks, least = n;
     for (uint64_t d = 1; d * d <= n; d++) {
         if (n % d != 0)
             continue;

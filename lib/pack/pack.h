@@ -18,7 +18,6 @@
  * any_size, the plan the others. */
 struct pack_source {
     struct geometry geometry; /* of its blocks as they are */
-    uint32_t run;             /* so many equal ones in a row, all over; 0: 1 */
     uint64_t keys;            /* as many as its bits show, at least */
     double target_error;      /* to be kept when it is folded; 0: it is not folded */
     uint64_t file_bytes;      /* of its own file; 0: it has none to go on with */

@@ -1,6 +1,5 @@
 /* A column as a filter of its own again: its blocks, gathered from the rows, in a file
- * of kind 1. Blocks are repeated until they fill whole pages, which changes no answer.
- */
+ * of kind 1. */
 #include "lib/pack/pack.h"
 #include "lib/error.h"
 #include "lib/filter/view.h"
@@ -112,8 +111,7 @@ struct gathering {
     struct tamis_filter *pack;
     const struct band *band;
     uint32_t column;
-    uint64_t own_blocks;
-    struct geometry geometry; /* of the file */
+    struct geometry geometry; /* of the column, and of the file */
 };
 
 static uint64_t count_bits(const uint8_t *bytes, size_t n)
@@ -129,28 +127,23 @@ static uint64_t count_bits(const uint8_t *bytes, size_t n)
 static int write_pages(const struct gathering *g, struct stage_desc *s,
                        struct stage_writer *w)
 {
-    uint64_t times = g->geometry.n_blocks / g->own_blocks;
-    uint64_t per_lane = g->geometry.n_blocks / BLOCKS_PER_PAGE;
-    for (uint64_t page = 0; page < s->length / PAGE_BYTES; page++) {
+    const uint64_t own = g->geometry.n_blocks, all = own * g->geometry.lanes;
+    int err = 0;
+    for (uint64_t page = 0; page < s->length / PAGE_BYTES && !err; page++) {
         uint8_t *out = stage_writer_room(w);
-        for (uint32_t i = 0; i < BLOCKS_PER_PAGE; i++) {
-            uint64_t b = page % per_lane * BLOCKS_PER_PAGE + i;
-            uint8_t *block = out + i * BLOCK_BYTES;
-            int err = 0;
-            if (i > 0 && b / times == (b - 1) / times)
-                memcpy(block, block - BLOCK_BYTES, BLOCK_BYTES);
-            else
-                err = pack_gather(g->window, g->pack, g->band, g->column, g->own_blocks,
-                                  (uint32_t)(page / per_lane), b / times, 1, block);
-            if (err)
-                return err;
+        memset(out, 0, PAGE_BYTES);
+        for (uint64_t i = 0; i < BLOCKS_PER_PAGE && !err; i++) {
+            uint64_t b = page * BLOCKS_PER_PAGE + i;
+            if (b < all)
+                err =
+                    pack_gather(g->window, g->pack, g->band, g->column, own,
+                                (uint32_t)(b / own), b % own, 1, out + i * BLOCK_BYTES);
         }
         s->bits_set += count_bits(out, PAGE_BYTES);
-        int err = stage_writer_put(w);
-        if (err)
-            return err;
+        if (!err)
+            err = stage_writer_put(w);
     }
-    return 0;
+    return err;
 }
 
 static int write_all(const struct gathering *g, int fd, const struct identity *id,
@@ -171,21 +164,12 @@ static int write_all(const struct gathering *g, int fd, const struct identity *i
     return io_write(fd, header, sizeof header, 0);
 }
 
-/* The least number of whole pages a lane that own_blocks divides. */
-static uint64_t whole_pages(uint64_t own_blocks)
-{
-    uint64_t n = own_blocks;
-    while (n % BLOCKS_PER_PAGE != 0)
-        n += n;
-    return n;
-}
-
 uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks)
 {
     struct geometry g = band->geometry;
     uint64_t n_bytes = 0;
-    g.n_blocks = own_blocks ? whole_pages(own_blocks) : 0;
-    if (g.n_blocks == 0 || g.n_blocks > MAX_BLOCKS || !geometry_bytes(&g, &n_bytes))
+    g.n_blocks = own_blocks;
+    if (!geometry_valid(&g) || !geometry_stage_bytes(&g, &n_bytes))
         return 0;
     return PAGE_BYTES + n_bytes + digests_bytes(n_bytes / PAGE_BYTES);
 }
@@ -218,7 +202,7 @@ static void describe(const struct gathering *g, const struct column *col,
     s->capacity = s->keys = c->keys;
     s->target_error = id->target_error;
     s->offset = PAGE_BYTES;
-    s->length = s->geometry.n_blocks * s->geometry.lanes * BLOCK_BYTES;
+    geometry_stage_bytes(&s->geometry, &s->length); /* less than its rows */
     uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
     s->digests_offset = digests ? s->offset + s->length : 0;
     c->committed_bytes = s->offset + s->length + digests;
@@ -228,11 +212,8 @@ int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
                      uint32_t column, const struct column *col, struct identity *id,
                      struct commit *c, int fd)
 {
-    uint64_t own_blocks = le64_get(col->disk.own_blocks);
-    struct gathering g = {NULL, pack, band, column, own_blocks, band->geometry};
-    g.geometry.n_blocks = whole_pages(own_blocks);
-    if (g.geometry.n_blocks > MAX_BLOCKS)
-        return EFBIG;
+    struct gathering g = {NULL, pack, band, column, band->geometry};
+    g.geometry.n_blocks = le64_get(col->disk.own_blocks);
     g.window = pack_window_new();
     if (!g.window)
         return ENOMEM;

@@ -209,11 +209,10 @@ void tamis_packer_free(struct tamis_packer *packer);
 /* Writes the columns of n segments of a snapshot of this store as files of their own
  * again, with new UUIDs. At commit the segments have them, unless another edit has
  * replaced one meanwhile: then the commit fails with ERR_MISMATCH, and changes nothing.
- * Answers, bindings, ranks, ranges and watermarks stay. A file may be up to 64
- * times as large as the column, for its blocks are repeated to whole pages. ENOSPC: the
- * files would not fit; none was written. ERR_NO_SEGMENT: a segment is in
- * no usable pack. ERR_DAMAGED: a page of its rows, or of the pack's table of columns,
- * fails its check. ERR_MISMATCH: the table has another filter in its place.
+ * Answers, bindings, ranks, ranges and watermarks stay. ENOSPC: the files would not
+ * fit; none was written. ERR_NO_SEGMENT: a segment is in no usable pack. ERR_DAMAGED: a
+ * page of its rows, or of the pack's table of columns, fails its check. ERR_MISMATCH:
+ * the table has another filter in its place.
  * ERR_VERSION: a segment has a feature of a newer version. After a failure abort the
  * edit. */
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,

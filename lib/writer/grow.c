@@ -19,7 +19,7 @@ int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
     if (err)
         return err;
     d->layout = LAYOUT_SPLIT_BLOCKS;
-    if (!geometry_bytes(&d->geometry, &d->length))
+    if (!geometry_stage_bytes(&d->geometry, &d->length))
         return TAMIS_ERR_TOO_LARGE;
     uint64_t floors = floors_bytes(d->length / PAGE_BYTES), stage_end;
     if (!align_up_u64(end, PAGE_BYTES, &d->offset) ||

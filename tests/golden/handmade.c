@@ -8,14 +8,15 @@
 
 enum { KEYS_A_STAGE = 90 };
 
-/* Every number of lanes and of words, stages of one page and of several. */
+/* Every number of lanes and of words, stages of one page and of several, lanes that
+ * begin at a page and others. */
 static void geometries(struct image *m)
 {
     image_begin(m, 0);
     for (uint32_t i = 0; i < MAX_BIRTH_STAGES; i++)
         image_stage(m,
-                    (struct geometry){BLOCKS_PER_PAGE * (1 + i % 3), 1 + i % MAX_LANES,
-                                      1 + (i * 5 + 2) % MAX_WORDS},
+                    (struct geometry){BLOCKS_PER_PAGE * (1 + i % 3) - i % 5,
+                                      1 + i % MAX_LANES, 1 + (i * 5 + 2) % MAX_WORDS},
                     KEYS_A_STAGE);
     image_finish(m);
 }

@@ -100,7 +100,7 @@ void image_stage(struct image *m, struct geometry g, unsigned n_keys)
     s->geometry = g;
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->target_error = 0.01;
-    s->length = g.lanes * g.n_blocks * BLOCK_BYTES;
+    geometry_stage_bytes(&g, &s->length);
     s->offset = image_area(m, s->length);
     s->capacity = s->keys = n_keys;
     for (unsigned i = 0; i < n_keys; i++, m->c.keys++) {

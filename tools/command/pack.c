@@ -376,8 +376,7 @@ const struct command cmd_unpack = {
     .summary = "give packed segments files of their own",
     .about =
         "Writes the columns of packs, all or those of the named segments, as files "
-        "again. A file may be up to 64 times as large as the column, whose blocks are "
-        "repeated to whole pages. Answers stay the same.\n",
+        "again. Answers stay the same.\n",
     .options = {{WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
     .examples = "tamis unpack store 000007.sst\n",

@@ -3,7 +3,6 @@
  * A process may map only so many files, so that of many only the first stay open; the
  * others are opened a second time when their band is written. */
 #include "lib/store/edit/inside.h"
-#include "lib/derive/derive.h"
 #include "lib/error.h"
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
@@ -192,12 +191,9 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     if (rc || l->n_stages != 1)
         return 0;
     struct geometry g = l->found.geometry;
-    uint32_t run = filter_repeats(l->found.filter); /* if it was unpacked */
-    struct geometry own = {g.n_blocks / run, g.lanes, g.words};
-    uint64_t by_bits = plan_keys_of_bits(&own, l->stage.bits_set / run);
+    uint64_t by_bits = plan_keys_of_bits(&g, l->stage.bits_set);
     p->sources[p->n] = (struct pack_source){
         .geometry = g,
-        .run = run,
         .keys = l->stage.keys > by_bits ? l->stage.keys : by_bits,
         .target_error = l->stage.target_error,
         .file_bytes = l->file_bytes,

@@ -221,7 +221,7 @@ static void embed(uint64_t offset, double error, size_t n_keys)
     IS(count_absent(f, keys, n_keys), 0);
     assert_true(count_absent(f, keys + n_keys, 50000) >
                 (size_t)(50000 * (1 - 1.2 * error)));
-    IS(verified(f).n_pages, stage.bits_bytes / PAGE_BYTES);
+    IS(verified(f).n_pages, (stage.bits_bytes + PAGE_BYTES - 1) / PAGE_BYTES);
     tamis_filter_close(f);
 }
 

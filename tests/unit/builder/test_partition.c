@@ -37,8 +37,8 @@ static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_th
                  size_t region_bytes)
 {
     struct fill f;
-    uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
-    assert_true(n_bytes <= MOST_BYTES);
+    uint64_t n_bytes;
+    assert_true(geometry_stage_bytes(g, &n_bytes) && n_bytes <= MOST_BYTES);
     memset(reference, 0, (size_t)n_bytes);
     memset(bits, 0, (size_t)n_bytes);
     for (size_t i = 0; i < n; i++)
@@ -65,7 +65,8 @@ TEST(test_equals_the_reference)
     static const unsigned threads[] = {0, 1, 2, 3, 8};
     static const size_t few[] = {0, 1, 2, 31, 32, 33, 255, 256, 257};
     for (int round = 0; round < 200; round++) {
-        struct geometry g = {.n_blocks = BLOCKS_PER_PAGE * (1 + random_below(90)),
+        struct geometry g = {.n_blocks = round % 2 ? 1 + random_below(5000)
+                                                   : 64 * (1 + random_below(90)),
                              .lanes = 1 + (uint32_t)random_below(MAX_LANES),
                              .words = 1 + (uint32_t)random_below(MAX_WORDS)};
         size_t n = round % 4 ? (size_t)random_below(MOST_HASHES + 1)

@@ -56,7 +56,6 @@ TEST(rules_of_a_stage)
 {
 #define RULES_OF(i)                                                                    \
     S(i, layout, 0, KIND), S(i, layout, 2, KIND), S(i, n_blocks, 0, RANGE),            \
-        S(i, n_blocks, 1, RANGE), S(i, n_blocks, 65, RANGE),                           \
         S(i, n_blocks, (UINT64_C(1) << 32) + 64, RANGE),                               \
         S(i, n_blocks, UINT64_C(1) << 60, RANGE),                                      \
         S(i, n_blocks, UINT64_C(1) << 58, RANGE), S(i, lanes, 0, RANGE),               \
@@ -162,6 +161,8 @@ TEST(rules_of_areas)
         A(COMMITTED, 12 * 4096, SHORT, 1, "stage.floors_offset"),
         A(AT(1, floors_offset), 5 * 4096, OVERLAP, 1, "stage.floors_offset"),
         A(AT(1, floors_offset), 11 * 4096, OVERLAP, 1, "stage.floors_offset"),
+        {AT(0, n_blocks), 8, 32, VERDICT_RANGE, AT(0, length), "stage.length"},
+        {AT(0, n_blocks), 8, 65, VERDICT_RANGE, AT(0, length), "stage.length"},
     };
     hold_each(rules, N_OF(rules), an_open());
     static const struct rule sealed[] = {
@@ -191,6 +192,7 @@ TEST(limits_are_inclusive)
 {
     static const struct rule inside[] = {
         S(0, bits_set, 2 * 32768, OK),
+        S(0, n_blocks, 33, OK), /* 66 blocks have two pages, 64 have one */
         S(0, target_error, F64_ONE, OK),
         S(0, target_error, 1, OK),
         S(0, keys, UINT64_MAX, OK),

@@ -19,7 +19,7 @@ TEST(rules_of_descriptors)
         S(1, layout, 1, KIND),
         S(1, unused, 1, UNUSED),
         S(2, layout, 3, KIND),
-        S(2, n_blocks, 63, RANGE),
+        S(2, n_blocks, 0, RANGE),
         S(2, kind_unused, 1, UNUSED),
     };
     static const struct stage_desc stages[] = {

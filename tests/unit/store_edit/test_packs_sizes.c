@@ -2,10 +2,10 @@
  */
 #include "tests/support/store_packs.h"
 
-enum { KEYS = 30000, BASE = 1000000 };
+enum { KEYS = 29970, BASE = 1000000 };
 
-/* Segments of so many keys at 0.01%, straight into a pack: few blocks, and an odd
- * number of them, which are repeated 64 times in a file. */
+/* Segments of so many keys at 0.01%, straight into a pack: two lanes of 582 blocks,
+ * which share a page in a file. */
 static struct tamis_store *packed_store(unsigned n)
 {
     struct tamis_packer *p;
@@ -50,8 +50,8 @@ static void unpack_two(struct tamis_store *s)
     OK(tamis_edit_commit(e, NULL));
 }
 
-/* A key counts once, however often its block is repeated, in a column and in a file. */
-TEST_IN_DIR(repeated_blocks_count_once)
+/* A column serves as its file does. */
+TEST_IN_DIR(columns_are_sources)
 {
     STORE s = packed_store(8);
     uint64_t of_eight = 0;
@@ -60,9 +60,9 @@ TEST_IN_DIR(repeated_blocks_count_once)
     for (int unpacked = 0; unpacked < 2; unpacked++) {
         const struct tamis_derivation all = {.operation = TAMIS_UNION},
                                       common = {.operation = TAMIS_INTERSECTION},
-                                      fold = {.operation = TAMIS_FOLD, .factor = 53},
+                                      fold = {.operation = TAMIS_FOLD, .factor = 2},
                                       shrink = {.operation = TAMIS_SHRINK,
-                                                .error = 0.001};
+                                                .error = 0.02};
         struct tamis_derive_report r = derived(s, unpacked ? "tu2" : "tu1", all, 2);
         assert_in_range(r.keys, 2 * KEYS * 98 / 100, 2 * KEYS * 102 / 100);
         assert_true(r.error > 0.01 && r.error < 0.02);
@@ -70,17 +70,16 @@ TEST_IN_DIR(repeated_blocks_count_once)
         r = derived(s, unpacked ? "ti2" : "ti1", common, 2);
         assert_true(r.keys < KEYS / 2 && r.error < 1e-7);
         r = derived(s, unpacked ? "tf2" : "tf1", fold, 1);
-        assert_true(r.keys == KEYS && r.error > 0.009 && r.error < 0.012);
+        assert_true(r.keys == KEYS && r.error > 0.014 && r.error < 0.017);
         r = derived(s, unpacked ? "ts2" : "ts1", shrink, 1);
-        assert_true(r.keys == KEYS && r.error > 1e-4 && r.error <= 0.001);
-        assert_true(r.file_bytes < 500000);
+        assert_true(r.keys == KEYS && r.error > 0.014 && r.error <= 0.02);
+        assert_true(r.file_bytes < 50000);
         if (!unpacked)
             unpack_two(s);
     }
     drop_segment(s, "tf1"), drop_segment(s, "tf2");
     drop_segment(s, "ts1"), drop_segment(s, "ts2");
-    /* Their bits are folded to what differs when they are packed: six of them are no
-     * larger than the eight sources. */
+    /* They have as many blocks: six of them are no larger than the eight sources. */
     struct tamis_pack_report packed = pack_all(s);
     IS(packed.n_packed, 6);
     assert_true(packed.file_bytes <= of_eight);
