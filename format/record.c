@@ -18,8 +18,7 @@ void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
     d.major = le16_of(m->major);
     d.minor = le16_of(m->minor);
     d.hash_id = le16_of(m->hash_id);
-    d.complete = m->complete;
-    d.for_packs = m->for_packs;
+    d.complete = le16_of(m->complete);
     d.compat = le64_of(m->compat);
     d.ro_compat = le64_of(m->ro_compat);
     d.incompat = le64_of(m->incompat);
@@ -39,8 +38,7 @@ static void meta_load(const struct meta_disk *d, struct meta *m)
     m->major = le16_get(d->major);
     m->minor = le16_get(d->minor);
     m->hash_id = le16_get(d->hash_id);
-    m->complete = d->complete;
-    m->for_packs = d->for_packs;
+    m->complete = le16_get(d->complete);
     m->compat = le64_get(d->compat);
     m->ro_compat = le64_get(d->ro_compat);
     m->incompat = le64_get(d->incompat);
@@ -63,8 +61,6 @@ static struct verdict meta_check(const struct meta_disk *d, const struct meta *m
         return AT(KIND, hash_id);
     if (m->complete > 1)
         return AT(RANGE, complete);
-    if (m->for_packs > 1)
-        return AT(RANGE, for_packs);
     if (all_zero(m->store_uuid, UUID_BYTES))
         return AT(RANGE, store_uuid);
     if (!(m->target_error >= ERROR_MIN && m->target_error <= ERROR_MAX))

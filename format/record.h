@@ -27,8 +27,7 @@ struct meta_disk {
     struct le16 major;
     struct le16 minor;
     struct le16 hash_id;
-    uint8_t complete;
-    uint8_t for_packs;
+    struct le16 complete;
     struct le64 compat;
     struct le64 ro_compat;
     struct le64 incompat;
@@ -45,8 +44,7 @@ struct meta_disk {
 
 struct meta {
     uint16_t major, minor, hash_id;
-    uint8_t complete;  /* 1: every segment of the engine is listed */
-    uint8_t for_packs; /* 1: new filters are sized for packs (SPEC.md §17.6) */
+    uint16_t complete; /* 1: every segment of the engine is listed */
     uint64_t compat, ro_compat, incompat;
     uint8_t store_uuid[UUID_BYTES];
     uint64_t hash_seed;

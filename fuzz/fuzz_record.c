@@ -16,10 +16,11 @@ static bool meta_by_spec(const uint8_t *p, size_t n)
         get_number(p + 8, 2) != 1 || get_number(p + 248, 8) != XXH3_64bits(p, 248))
         return false;
     bool features = get_number(p + 16, 8) || get_number(p + 24, 8);
-    return get_number(p + 32, 8) == 0 && get_number(p + 12, 2) == 1 && p[14] <= 1 &&
-           p[15] <= 1 && !all_zero(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
-           real_within(p + 72, 1.25, 16) && real_within(p + 80, 0.5, 0.95) &&
-           get_number(p + 88, 8) >= 1 && get_number(p + 88, 8) <= UINT64_C(1) << 32 &&
+    return get_number(p + 32, 8) == 0 && get_number(p + 12, 2) == 1 &&
+           get_number(p + 14, 2) <= 1 && !all_zero(p + 40, 16) &&
+           real_within(p + 64, 1e-8, 0.5) && real_within(p + 72, 1.25, 16) &&
+           real_within(p + 80, 0.5, 0.95) && get_number(p + 88, 8) >= 1 &&
+           get_number(p + 88, 8) <= UINT64_C(1) << 32 &&
            (features || all_zero(p + 104, 144));
 }
 

@@ -35,7 +35,6 @@ static void put_all(struct tamis_store *s, const struct base *b)
     for (size_t i = 0; i < b->n; i++) {
         struct tamis_segment_options opt = {.size = sizeof opt,
                                             .rank = (uint32_t)i,
-                                            .for_packs = 1,
                                             .binding = "b",
                                             .binding_bytes = i % 2};
         /* Of base 0 half of the segments are of another shape, hence of another band.

@@ -26,9 +26,6 @@ static int check_options(const struct tamis_builder_options *o, struct tamis_dia
         (o->kind && o->kind != TAMIS_BLOOM && o->kind != TAMIS_RIBBON))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          "no filter of this kind is built");
-    if (o->kind == TAMIS_RIBBON && o->for_packs)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
-                         "a ribbon filter can't be packed; a Bloom filter can");
     return domain_check(o->domain, diag);
 }
 
@@ -62,7 +59,6 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
     b->spool_fd = -1;
     b->range.known = true;
     b->checks = o->check != 0;
-    b->for_packs = o->for_packs != 0;
     b->list_bits = (unsigned)o->list_bits;
     b->kind = o->kind == TAMIS_RIBBON ? KIND_RIBBON : KIND_BLOOM;
     check_note(b);
@@ -331,7 +327,7 @@ void builder_name(const struct tamis_builder *b, const void **name, size_t *n_by
 
 void builder_set_balanced(struct tamis_builder *b)
 {
-    b->balanced = !b->for_packs && b->kind == KIND_BLOOM;
+    b->balanced = b->kind == KIND_BLOOM;
 }
 
 struct builder_size *builder_size(struct tamis_builder *b)

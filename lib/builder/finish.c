@@ -155,12 +155,9 @@ int builder_describe(const struct tamis_builder *b, struct identity *id,
 /* A filter that aims at more than its builder's error says so: its target is true. */
 static int plan_size(const struct tamis_builder *b, struct geometry *g, double *target)
 {
-    double expected;
     *target = b->error;
-    if (b->for_packs)
-        return plan_grid_geometry(b->n_keys, b->error, g);
     if (!b->size.edit || b->size.n_keys != b->n_keys)
-        return plan_stage_geometry(b->n_keys, b->error, g, &expected);
+        return plan_sealed_geometry(b->n_keys, b->error, b->error, g);
     *g = b->size.geometry;
     if (b->size.error > b->error)
         *target = b->size.error;

@@ -49,8 +49,7 @@ struct tamis_builder {
     bool has_set_id;
     struct key_range range;
     uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
-    bool checks; /* the finished filter before it gets its header */
-    bool for_packs;
+    bool checks;   /* the finished filter before it gets its header */
     uint16_t kind; /* of the filter that is made */
     bool balanced;
     struct builder_size size;

@@ -23,6 +23,11 @@
  * further line half as much: it is next to the first. */
 enum { BAND_SHARE = 128, LINE_COLUMNS = 512 };
 
+/* Files have a size already, so where few of a chain are alike, much is padding or
+ * repeated: there a band counts a quarter. 600 files of 50 to 50,000 keys take 0.3 bits
+ * a key less so, and a key has 30% more lines. */
+enum { FEW_ALIKE = 256, BANDS_OF_FEW = 4 };
+
 /* So many filters of one size have little padding in one band, less than a line of a
  * long row. Each band that they are cut into costs every key pages of its own, of rows
  * and of digests: it counts as two bands more. */
@@ -149,6 +154,11 @@ static struct cut cut_at(const struct cut *cuts, uint32_t n,
 static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t n,
                      double band, struct cut *cuts, struct pack_plan *p)
 {
+    uint32_t n_sizes = 1;
+    for (uint32_t i = first + 1; i < first + n; i++)
+        n_sizes += sorted[i]->own_blocks != sorted[i - 1]->own_blocks;
+    if (!sorted[first]->any_size && n / n_sizes < FEW_ALIKE)
+        band /= BANDS_OF_FEW;
     cuts[0] = (struct cut){0};
     for (uint32_t i = 1; i <= n; i++)
         cuts[i] = cut_at(cuts, i, sorted + first, band);

@@ -12,7 +12,7 @@ static int source_of(uint64_t n_keys, double error, bool from_files,
 {
     *s = (struct pack_source){
         .keys = n_keys, .target_error = error, .any_size = !from_files};
-    int err = from_files ? plan_grid_geometry(n_keys, error, &s->geometry)
+    int err = from_files ? plan_sealed_geometry(n_keys, error, error, &s->geometry)
                          : plan_packed_geometry(n_keys, error, &s->geometry);
     s->own_blocks = s->geometry.n_blocks;
     return err;

@@ -265,18 +265,61 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
     return err;
 }
 
-/* Lanes by the same rule: more of them only where fewer would cost LANE_COST. */
-int plan_balanced_geometry(uint64_t n_keys, double error, double allowed,
-                           struct geometry *g, double *expected_error)
+/* ---- sealed filters, and columns of packs ---- */
+
+/* The shape of a large filter of this error: small ones would differ by what a page has
+ * room for. It is the same for one filter after the other. */
+static int column_shape(double error, struct geometry *g)
+{
+    enum { MANY = 1000000 };
+    static _Thread_local struct {
+        double error;
+        struct geometry shape;
+    } last;
+    int err = 0;
+    if (last.error != error)
+        err = least_geometry(MANY, error, 1, &last.shape);
+    last.error = err ? 0 : error;
+    *g = last.shape;
+    return err;
+}
+
+int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g)
+{
+    int err = column_shape(error, g);
+    if (!err)
+        g->n_blocks = least_blocks(g->lanes, g->words, n_keys, error, 1);
+    return !err && g->n_blocks == 0 ? TAMIS_ERR_TOO_LARGE : err;
+}
+
+/* The next of 1, 2, 3 and 4, 5, 6 times a power of two. With more sizes files are
+ * smaller, but rows have fewer columns, and packs get larger. With fewer, both do. */
+static uint64_t round_to_grid(uint64_t n_blocks)
+{
+    uint64_t unit = 1;
+    while (n_blocks > 6 * unit)
+        unit *= 2;
+    return (n_blocks + unit - 1) / unit * unit;
+}
+
+int plan_sealed_geometry(uint64_t n_keys, double error, double allowed,
+                         struct geometry *g)
 {
     struct geometry down;
+    if (n_keys <= GRID_KEYS) {
+        int err = column_shape(error, g);
+        if (!err)
+            g->n_blocks =
+                round_to_grid(least_blocks(g->lanes, g->words, n_keys, allowed, 1));
+        while (!err && 2 * g->n_blocks * g->lanes <= BLOCKS_PER_PAGE)
+            g->n_blocks *= 2; /* a page has this room anyhow */
+        return err;
+    }
     int err = least_geometry(n_keys, error, BLOCKS_PER_PAGE, g);
     if (!err && allowed > error &&
         least_geometry(n_keys, allowed, BLOCKS_PER_PAGE, &down) == 0 &&
         lane_bits(&down) < lane_bits(g))
         *g = down;
-    if (!err)
-        *expected_error = plan_geometry_error(g, n_keys);
     return err;
 }
 
@@ -290,50 +333,15 @@ double plan_error_of_shape(const struct geometry *shape, uint64_t n_keys, double
     double found = 0;
     for (double unit = 1e-9; unit < 0.1; unit *= 10)
         for (int digits = 10; digits < 100; digits++) {
-            double expected, error = digits * unit;
+            double error = digits * unit;
             struct geometry g;
             if ((found == 0 || times_apart(error, near) < times_apart(found, near)) &&
                 plan_error_valid(error) &&
-                plan_stage_geometry(n_keys, error, &g, &expected) == 0 &&
+                plan_sealed_geometry(n_keys, error, error, &g) == 0 &&
                 g.lanes == shape->lanes && g.words == shape->words)
                 found = error;
         }
     return found;
-}
-
-/* ---- for packs ---- */
-
-/* The next of 1, 2, 3, 4, 6, 8, 12, 16 .. With more sizes an octave filters would be
- * rounded up less, but rows would have fewer columns: 1,000 segments of 50 to 50,000
- * keys on sizes (8 .. 15) * 2^k make twice as many bands, of about as many bytes. */
-static uint64_t round_to_grid(uint64_t n_blocks)
-{
-    uint64_t power = 1;
-    while (power < n_blocks)
-        power *= 2;
-    return power >= 4 && power / 4 * 3 >= n_blocks ? power / 4 * 3 : power;
-}
-
-/* The shape of a large filter of this error: small ones would differ by what a page has
- * room for. */
-int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g)
-{
-    enum { MANY = 1000000 };
-    int err = least_geometry(MANY, error, 1, g);
-    if (!err)
-        g->n_blocks = least_blocks(g->lanes, g->words, n_keys ? n_keys : 1, error, 1);
-    return !err && g->n_blocks == 0 ? TAMIS_ERR_TOO_LARGE : err;
-}
-
-int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g)
-{
-    int err = plan_packed_geometry(n_keys, error, g);
-    if (err)
-        return err;
-    g->n_blocks = round_to_grid(g->n_blocks);
-    while (g->n_blocks % BLOCKS_PER_PAGE)
-        g->n_blocks *= 2;
-    return g->n_blocks <= MAX_BLOCKS ? 0 : TAMIS_ERR_TOO_LARGE;
 }
 
 /* ---- the public plans ---- */
@@ -341,11 +349,12 @@ int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g)
 void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan)
 {
     uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
+    uint64_t n_pages = (n_bytes + PAGE_BYTES - 1) / PAGE_BYTES;
     plan->lanes = g->lanes;
     plan->words = g->words;
     plan->n_blocks = g->n_blocks;
     plan->bits_bytes = n_bytes;
-    plan->file_bytes = PAGE_BYTES + n_bytes + digests_bytes(n_bytes / PAGE_BYTES);
+    plan->file_bytes = PAGE_BYTES * (1 + n_pages) + digests_bytes(n_pages);
     plan->n_keys = n_keys;
     plan->error = plan_geometry_error(g, n_keys);
     plan->bits_per_key = n_keys ? (double)n_bytes * 8 / (double)n_keys : 0;
@@ -359,11 +368,10 @@ bool plan_error_valid(double error)
 int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan)
 {
     struct geometry g;
-    double expected;
     memset(plan, 0, sizeof *plan);
     if (!plan_error_valid(error))
         return TAMIS_ERR_RANGE;
-    int err = plan_stage_geometry(n_keys, error, &g, &expected);
+    int err = plan_sealed_geometry(n_keys, error, error, &g);
     if (!err)
         plan_describe(&g, n_keys, plan);
     return err;

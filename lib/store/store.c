@@ -95,11 +95,6 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
     return 0;
 }
 
-int tamis_store_for_packs(const struct tamis_store *store)
-{
-    return store && store->catalog->meta.for_packs;
-}
-
 struct tamis_domain tamis_store_domain(const struct tamis_store *store)
 {
     return store ? store->catalog->domain : (struct tamis_domain){0};

@@ -37,10 +37,6 @@ struct tamis_builder_options {
      * counted it, and a key range that changes between tamis_edit_put() and the
      * commit. */
     uint64_t check; /* of 64 bits: an older caller has padding in the place of 32 */
-    /* Not 0: the filter will be packed. Filters of one error get one shape, and blocks
-     * that fold to one of two sizes an octave, so that they share bands. The file may
-     * be half as large again, or two pages larger. */
-    uint64_t for_packs;
     /* Not 0: tamis_builder_finish_list() makes a list of the hashes, too, cut to so
      * many bits: 1 to 64, all of them. Spooled hashes are then sorted as they are
      * written, which takes 15 ns a hash. */
@@ -48,10 +44,10 @@ struct tamis_builder_options {
     /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON. A ribbon takes a few per cent more than
      * log2(1/error) bits a key, where a Bloom filter takes 44% more; building it takes
      * about ten times as long, asking it up to three times. It is neither united nor
-     * packed: with for_packs it is ERR_RANGE. With hashes that are not evenly spread it
-     * is larger. If hashes are spooled, each portion of them that has room in memory
-     * reads the spool anew; those that pages bump, half a per cent of evenly spread
-     * ones, stay in memory beside the limit. */
+     * packed. With hashes that are not evenly spread it is larger. If hashes are
+     * spooled, each portion of them that has room in memory reads the spool anew; those
+     * that pages bump, half a per cent of evenly spread ones, stay in memory beside the
+     * limit. */
     uint64_t kind;
 };
 

@@ -22,10 +22,8 @@ struct tamis_segment_options {
     uint64_t memory_limit;
     uint32_t n_threads;
     uint64_t check;
-    uint64_t for_packs;
     uint64_t list_bits; /* the segment gets a list, too, in a file of its own */
-    /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON, whatever the store says of packs. */
-    uint64_t kind;
+    uint64_t kind;      /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON */
 };
 
 struct tamis_edit_options {
@@ -44,13 +42,13 @@ int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options 
 /* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
  * computes the key range from keys that are added by key.
  *
- * error 0: the store's default, which filters of one edit meet on average. Whole pages
- * make a filter better than its target, so some of the others get fewer pages, and an
- * expected error of up to 1.25 times the target, which their records then state. The
- * mean of the expected errors is never above the target: neither that over the
- * segments, nor the one with their keys as weights. Filters of the same keys may then
- * differ in blocks. An error that is given, even the default, is met by that filter
- * alone; and so is the default with for_packs, and with more than
+ * error 0: the store's default, which filters of one edit meet on average. There are
+ * few sizes, so most filters are better than their target. Some of the others get the
+ * next smaller size, and an expected error of up to 1.5 times the target, which their
+ * records then state. The mean of the expected errors is never above the target:
+ * neither that over the segments, nor the one with their keys as weights. Filters of
+ * the same keys may then differ in blocks. An error that is given, even the default, is
+ * met by that filter alone; and so is the default with more than
  * TAMIS_EDIT_BALANCED_KEYS keys. */
 enum { TAMIS_EDIT_BALANCED_KEYS = 1048576 };
 int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -234,9 +232,9 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_derive_report *report, struct tamis_diag *diag);
 /* Makes the filter of a segment of a snapshot of this store anew from its list, without
  * keys: with this error (0: the store's default). Name, binding, rank, watermark and
- * key range stay, and so does the list. memory_limit, n_threads, check, for_packs and
- * kind of opt count. kind 0: a ribbon stays a ribbon, unless for_packs. If another edit
- * replaces, packs or unpacks the segment meanwhile, the commit fails with ERR_MISMATCH.
+ * key range stay, and so does the list. memory_limit, n_threads, check and kind of opt
+ * count. kind 0: a ribbon stays a ribbon. If another edit replaces, packs or unpacks
+ * the segment meanwhile, the commit fails with ERR_MISMATCH.
  * ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one.
  * ERR_DAMAGED: a page of the list fails its check. ERR_VERSION: the segment has a
  * feature of a newer version, which a new filter would lack. After a failure abort the

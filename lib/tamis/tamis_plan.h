@@ -11,13 +11,15 @@ struct tamis_plan {
     uint32_t lanes, words;
     uint64_t n_blocks;   /* per lane */
     uint64_t bits_bytes; /* of the bit arrays */
-    uint64_t file_bytes; /* header, bits and digests, as built */
+    uint64_t file_bytes; /* header, bits and digests, in whole pages */
     uint64_t n_keys;
     double error;        /* expected with n_keys in it */
     double bits_per_key; /* of the bit arrays */
 };
 
-/* Plans the smallest filter for n_keys at `error` (1e-8 .. 0.5). */
+/* Plans the filter that is built for n_keys at `error` (1e-8 .. 0.5). One of at most
+ * 65536 keys gets one of few sizes, 4, 5 or 6 times a power of two of blocks a lane,
+ * and one shape for an error: so packs of many are small. */
 int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
 /* Plans a ribbon filter (TAMIS_RIBBON). lanes, words and n_blocks stay 0. How large the
  * file gets depends on the hashes, too: mostly it is within two pages or 0.5% of this
@@ -113,11 +115,10 @@ struct tamis_plan_packed {
     double bits_per_key; /* of these */
     uint32_t n_bands;
     uint32_t n_lines;     /* cache lines that have the rows of one key */
-    uint64_t files_bytes; /* of the files that it is made from */
+    uint64_t files_bytes; /* of the files that it is made from; 0: from the keys */
 };
-/* from_files 1: of files that were built for_packs (tamis_edit_pack()); 0: from the
- * keys (tamis_edit_packer()). Each segment has up to 2^48 keys. ERR_RANGE: n is 0 or
- * more than 1048576, an error beyond 1e-8 .. 0.5, or too many sizes. ERR_TOO_LARGE,
- * ENOMEM. */
+/* from_files 1: of files (tamis_edit_pack()); 0: from the keys (tamis_edit_packer()).
+ * Each segment has up to 2^48 keys. ERR_RANGE: n is 0 or more than 1048576, an error
+ * beyond 1e-8 .. 0.5, or too many sizes. ERR_TOO_LARGE, ENOMEM. */
 int tamis_plan_pack(const uint64_t *n_keys, size_t n, double error, int from_files,
                     struct tamis_plan_packed *plan);

@@ -26,7 +26,6 @@ struct tamis_store_options {
     size_t size;
     struct tamis_growth growth;        /* defaults for new filters */
     const struct tamis_domain *domain; /* default: a random one */
-    uint64_t for_packs;                /* not 0: so is each builder of the store */
     int64_t timeout_ms;        /* for a process that creates or repairs a store there */
     tamis_waiting_fn *waiting; /* may be NULL */
     void *ctx;
@@ -76,8 +75,6 @@ struct tamis_store_info {
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
-/* 1: the store was made for_packs. */
-int tamis_store_for_packs(const struct tamis_store *store);
 
 struct tamis_segment_writer_options {
     size_t size;

@@ -50,8 +50,8 @@ static int run_init(struct player *p, const struct step *s)
     struct tamis_store_options opt = {
         .size = sizeof opt,
         .growth = {.error = 0.001, .factor = 2, .first_capacity = 40},
-        .domain = &domain,
-        .for_packs = (uint64_t)s->number[0]};
+        .domain = &domain};
+    (void)s;
     int want = p->p->store == THERE ? TAMIS_ERR_EXISTS : 0;
     path_in_store(p, "", path);
     if (!want)
@@ -678,7 +678,7 @@ static int run_look(struct player *p, const struct step *s)
 
 /* names, numbers; any number of names behind these; a part of an edit */
 const struct word words[] = {
-    {"init", 0, 1, false, false, run_init},
+    {"init", 0, 0, false, false, run_init},
     {"open", 0, 0, false, false, run_open},
     {"close", 0, 0, false, false, run_close},
     {"confirm", 0, 0, false, false, run_confirm},

@@ -8,7 +8,6 @@ enum { MAX_SEGMENTS = 400 };
 
 /* Segment i has keys i * 1000 .. + n_keys[i]. */
 SHARED unsigned n_keys[MAX_SEGMENTS];
-SHARED uint64_t sized_for_packs; /* segments of store_of() have sizes for packs */
 
 static UNUSED const char *name_of(unsigned i)
 {
@@ -27,7 +26,6 @@ static UNUSED void put_sized(struct tamis_store *s, struct tamis_edit *e, unsign
         struct tamis_segment_options so = {.size = sizeof so,
                                            .rank = i % 7,
                                            .watermark = 100 + i,
-                                           .for_packs = sized_for_packs,
                                            .binding = name_of(i),
                                            .binding_bytes = strlen(name_of(i))};
         BUILDER b;

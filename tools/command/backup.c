@@ -148,7 +148,6 @@ static int run_init(int argc, char **argv)
 
     parse_options(argc, argv, 1, 1, &o);
     opt.growth = o.growth;
-    opt.for_packs = given(&o, OPT_FOR_PACKS);
     if (given(&o, OPT_SEED)) {
         err = tamis_domain_init(&domain, 1, o.seed);
         opt.domain = &domain;
@@ -174,8 +173,6 @@ const struct command cmd_init = {
          OPTION(TIGHTENING, "... at R times its error, 0.5..0.95; default: 0.85"),
          OPTION(FIRST,
                 "... keys in the first stage, 1..2^32, k is 1000; default: 50000"),
-         OPTION(FOR_PACKS,
-                "sealed filters get sizes that 'tamis pack' lays side by side"),
          OPTION(SEED, "hash seed, 16 hex digits; default: random, so that nobody can "
                       "make keys collide")},
     .examples = "tamis init /var/lib/engine/filters\n"

@@ -91,8 +91,8 @@ static bool wait_turn(struct work *w, const struct task *task)
 static int read_task(struct work *w, struct task *task, struct tamis_builder *builder,
                      struct key_reader *keys)
 {
-    bool alone = w->o->growth.error != 0 || w->packer || given(w->o, OPT_FOR_PACKS) ||
-                 filter_kind(w->o) == TAMIS_RIBBON;
+    bool alone =
+        w->o->growth.error != 0 || w->packer || filter_kind(w->o) == TAMIS_RIBBON;
     uint64_t most = alone ? 0 : TAMIS_EDIT_BALANCED_KEYS;
     int status = keys_into(builder, keys, most, w->store_path);
 
@@ -119,7 +119,6 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     opt.watermark = w->o->watermark;
     opt.n_threads = n_threads;
     opt.check = given(w->o, OPT_CHECK);
-    opt.for_packs = given(w->o, OPT_FOR_PACKS);
     opt.list_bits = w->o->list_bits;
     opt.kind = filter_kind(w->o);
     pthread_mutex_lock(&w->lock);
@@ -344,8 +343,8 @@ static int edit(struct work *w, uint64_t total)
 static int rebuild(const struct options *o)
 {
     const uint64_t fit = WITH(OPT_FROM_LIST) | WITH(OPT_FPR) | WITH(OPT_CHECK) |
-                         WITH(OPT_FOR_PACKS) | WITH(OPT_KIND) | WITH(OPT_JOBS) |
-                         WITH(OPT_QUIET) | WITH(OPT_JSON);
+                         WITH(OPT_KIND) | WITH(OPT_JOBS) | WITH(OPT_QUIET) |
+                         WITH(OPT_JSON);
 
     if (given(o, OPT_EACH))
         usage_error("--from-list is for one segment: leave out --each");
@@ -383,9 +382,8 @@ static int run(int argc, char **argv)
         usage_error("--pack is for --each");
     if (given(&o, OPT_LIST) && (given(&o, OPT_BARE) || given(&o, OPT_PACK)))
         usage_error("--list goes with neither --bare nor --pack");
-    if (given(&o, OPT_PACK) && (given(&o, OPT_CHECK) || given(&o, OPT_FOR_PACKS)))
-        usage_error("--pack makes no files: leave out %s",
-                    given(&o, OPT_CHECK) ? "--check" : "--for-packs");
+    if (given(&o, OPT_PACK) && given(&o, OPT_CHECK))
+        usage_error("--pack makes no files: leave out --check");
     if ((given(&o, OPT_KIND) || given(&o, OPT_WATERMARK)) && given(&o, OPT_BARE))
         usage_error("--%s is for a filter, and --bare makes none",
                     given(&o, OPT_KIND) ? "kind" : "watermark");
@@ -417,8 +415,7 @@ const struct command cmd_build = {
                 OPTION(BARE, NULL),
                 OPTION(EACH, NULL),
                 OPTION(STRIP, NULL),
-                {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
-                 "sizes for 'tamis pack'; with --each: into one pack", NULL},
+                OPTION(PACK, NULL),
                 OPTION(FROM_LIST, NULL),
                 OPTION(LIST, "keep a list of hashes, cut to BITS (64); merge needs 64"),
                 OPTION(KIND, NULL),

@@ -153,7 +153,6 @@ static int remake(void *merge)
     int err;
 
     opt.check = given(o, OPT_CHECK);
-    opt.for_packs = given(o, OPT_FOR_PACKS);
     err = tamis_edit_from_list(m->edit, m->snapshot, m->segments[0], o->growth.error,
                                &opt, &diag);
     return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;

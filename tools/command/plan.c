@@ -255,7 +255,7 @@ static int run(int argc, char **argv)
     struct options o;
 
     parse_options(argc, argv, 0, 0, &o);
-    if (given(&o, OPT_FOR_PACKS))
+    if (given(&o, OPT_PACK))
         return plan_packs(&o);
     if (o.n_args > 0 || given(&o, OPT_SIZES))
         return plan_store(&o);
@@ -301,7 +301,7 @@ const struct command cmd_plan = {
                 OPTION(KIND,
                        "of a store or a list: bloom (default), ribbon, or smaller: of "
                        "each segment what takes less"),
-                OPTION(FOR_PACKS, "the pack of a list, a store or --keys, with --fpr"),
+                OPTION(PACK, "the pack of a list, a store or --keys, with --fpr"),
                 OPTION(APPLY, NULL),
                 OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
                 OPTION(JSON, NULL)},

@@ -115,7 +115,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
                 const struct options *o)
 {
     struct tamis_snapshot *snapshot;
-    struct totals totals = {.for_packs = tamis_store_for_packs(store)};
+    struct totals totals = {0};
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
     json_t *root = NULL, *list = NULL;

@@ -18,7 +18,6 @@ struct totals {
     uint64_t unusable_lists;
     uint64_t files, unmapped; /* filters; those beyond what a process maps */
     struct lost_packs lost_packs;
-    bool for_packs;
     bool moved; /* a segment is not where it was */
     int status; /* of files that do not open; damage ranks before I/O errors */
 };

@@ -184,7 +184,6 @@ json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
     json_put(o, "factor", json_number(info->growth.factor));
     json_put(o, "tightening", json_number(info->growth.tightening));
     json_put(o, "n0", json_count(info->growth.first_capacity));
-    json_put(o, "for_packs", json_boolean(t->for_packs));
     json_put(o, "segments", json_count(info->n_segments));
     json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));
     json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
@@ -220,10 +219,9 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
     printf("\nuuid       %s, made %s\n", uuid, TIME(info->created));
     printf("hash       %u, seed %016llx\n", info->domain.hash_id,
            (unsigned long long)info->domain.seed);
-    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys%s\n",
+    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys\n",
            PERCENT(info->growth.error), info->growth.factor, info->growth.tightening,
-           (unsigned long long)info->growth.first_capacity,
-           t->for_packs ? ", for packs" : "");
+           (unsigned long long)info->growth.first_capacity);
     printf("segments   %llu: %llu sealed, %llu growing, %llu without a filter\n",
            (unsigned long long)info->n_segments,
            (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],

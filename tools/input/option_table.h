@@ -105,8 +105,6 @@ X(APPLY, "apply", 0, FLAG, given, NULL, NO_RANGE, \
   "shrink or, from lists, rebuild filters of STORE") \
 X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
   "in 1/F of the blocks; F divides those of each lane") \
-X(FOR_PACKS, "for-packs", 0, FLAG, given, NULL, NO_RANGE, \
-  "sizes that 'tamis pack' lays side by side; longer files") \
 X(PACK, "pack", 0, FLAG, given, NULL, NO_RANGE, \
   "with --each: into one pack, without a file for each") \
 X(KIND, "kind", 0, KIND, kind, "KIND", NO_RANGE, \

@@ -379,8 +379,7 @@ uint64_t filter_kind(const struct options *o)
 {
     if (o->kind == KIND_SMALLER)
         usage_error("--kind smaller is for 'tamis plan': here it is bloom or ribbon");
-    if (o->kind == TAMIS_RIBBON && (given(o, OPT_FOR_PACKS) || given(o, OPT_PACK)))
-        usage_error("a ribbon can't be packed: leave out --%s, or take --kind bloom",
-                    given(o, OPT_PACK) ? "pack" : "for-packs");
+    if (o->kind == TAMIS_RIBBON && given(o, OPT_PACK))
+        usage_error("a ribbon can't be packed: leave out --pack, or take --kind bloom");
     return o->kind;
 }

@@ -8,12 +8,13 @@
 #include "inside.h"
 #include "tamis.h"
 
-/* Would a rebuild have the same size and shape? By chance the bits may suggest a few
- * keys too many, and so more error than was planned. */
+/* Would a rebuild have the same size, and hardly less error? By chance the bits may
+ * suggest a few keys too many, and so more error than was planned. */
 static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
 {
     return s->only.n_blocks == to->n_blocks && s->only.lanes == to->lanes &&
-           s->only.words == to->words;
+           tamis_plan_error(to->lanes, s->only.words, to->n_blocks, to->n_keys) <=
+               1.01 * to->error;
 }
 
 bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)

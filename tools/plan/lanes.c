@@ -9,7 +9,7 @@
 #include "plan.h"
 #include "tamis.h"
 
-enum { MOST_LANES = 4, MOST_WORDS = 8, PAGE = 4096, PAGE_BLOCKS = 64 };
+enum { MOST_LANES = 4, MOST_WORDS = 8, BLOCK = 64 };
 
 double lines_of(uint32_t lanes, double error)
 {
@@ -24,21 +24,21 @@ double lines_of(uint32_t lanes, double error)
 
 struct shape {
     uint32_t words;
-    uint64_t pages; /* of a lane; 0: none is large enough */
+    uint64_t blocks; /* of a lane; 0: none is large enough */
 };
 
-/* The fewest pages a lane at which these words meet the error, if below `most`. */
-static uint64_t least_pages(uint32_t lanes, uint32_t words, uint64_t keys, double error,
-                            uint64_t most)
+/* The fewest blocks a lane at which these words meet the error, if below `most`. */
+static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t keys,
+                             double error, uint64_t most)
 {
     uint64_t low = 0, high = most;
 
-    if (tamis_plan_error(lanes, words, high * PAGE_BLOCKS, keys) > error)
+    if (tamis_plan_error(lanes, words, high, keys) > error)
         return 0;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
 
-        if (tamis_plan_error(lanes, words, middle * PAGE_BLOCKS, keys) <= error)
+        if (tamis_plan_error(lanes, words, middle, keys) <= error)
             high = middle;
         else
             low = middle;
@@ -46,30 +46,30 @@ static uint64_t least_pages(uint32_t lanes, uint32_t words, uint64_t keys, doubl
     return high;
 }
 
-/* The chosen one keeps its pages, which make it fold well. */
+/* The chosen one keeps its blocks, of which other filters have as many. */
 static struct shape smallest(const struct tamis_plan *chosen, uint32_t lanes,
                              double error)
 {
-    struct shape best = {0, UINT64_C(1) << 26};
+    struct shape best = {0, UINT64_C(1) << 32};
     bool any = false;
 
     if (lanes == chosen->lanes)
-        return (struct shape){chosen->words, chosen->n_blocks / PAGE_BLOCKS};
+        return (struct shape){chosen->words, chosen->n_blocks};
     for (uint32_t words = 1; words <= MOST_WORDS; words++) {
-        uint64_t pages = least_pages(lanes, words, chosen->n_keys, error, best.pages);
+        uint64_t n = least_blocks(lanes, words, chosen->n_keys, error, best.blocks);
 
-        if (pages == 0 || (any && pages == best.pages))
+        if (n == 0 || (any && n == best.blocks))
             continue;
-        best = (struct shape){words, pages};
+        best = (struct shape){words, n};
         any = true;
     }
     return any ? best : (struct shape){0};
 }
 
 static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
-                           uint64_t pages)
+                           uint64_t blocks)
 {
-    double bits = 8.0 * PAGE * lanes * (double)pages;
+    double bits = 8.0 * BLOCK * lanes * (double)blocks;
 
     return chosen->n_keys ? bits / (double)chosen->n_keys : 0;
 }
@@ -77,8 +77,7 @@ static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
 /* With the error that this shape has, which may be far below the one asked for. */
 static double lines_in(const struct tamis_plan *chosen, uint32_t lanes, struct shape s)
 {
-    return lines_of(
-        lanes, tamis_plan_error(lanes, s.words, s.pages * PAGE_BLOCKS, chosen->n_keys));
+    return lines_of(lanes, tamis_plan_error(lanes, s.words, s.blocks, chosen->n_keys));
 }
 
 void print_lanes(const struct tamis_plan *chosen, double error)
@@ -87,10 +86,10 @@ void print_lanes(const struct tamis_plan *chosen, double error)
     for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
         struct shape s = smallest(chosen, lanes, error);
 
-        if (s.pages > 0)
+        if (s.blocks > 0)
             printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words,
-                   (unsigned long long)s.pages * lanes * PAGE,
-                   bits_per_key(chosen, lanes, s.pages), lines_in(chosen, lanes, s),
+                   (unsigned long long)s.blocks * lanes * BLOCK,
+                   bits_per_key(chosen, lanes, s.blocks), lines_in(chosen, lanes, s),
                    lanes == chosen->lanes ? "  the fewest lanes within 4% of the least"
                                           : "");
     }
@@ -104,13 +103,13 @@ json_t *lanes_json(const struct tamis_plan *chosen, double error)
         struct shape s = smallest(chosen, lanes, error);
         json_t *o;
 
-        if (s.pages == 0)
+        if (s.blocks == 0)
             continue;
         o = memory_or_exit(json_object());
         json_put(o, "lanes", json_count(lanes));
         json_put(o, "words", json_count(s.words));
-        json_put(o, "bits_bytes", json_count(s.pages * lanes * PAGE));
-        json_put(o, "bits_per_key", json_number(bits_per_key(chosen, lanes, s.pages)));
+        json_put(o, "bits_bytes", json_count(s.blocks * lanes * BLOCK));
+        json_put(o, "bits_per_key", json_number(bits_per_key(chosen, lanes, s.blocks)));
         json_put(o, "lines", json_number(lines_in(chosen, lanes, s)));
         json_put(o, "chosen", json_boolean(lanes == chosen->lanes));
         json_put(list, NULL, o);

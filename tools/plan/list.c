@@ -145,7 +145,7 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
 /* Segments of one rank may be a run or several; only the list's author knows. */
 static int check_ranks(const struct options *o, const struct store_plan *p)
 {
-    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS) || given(o, OPT_FOR_PACKS))
+    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS) || given(o, OPT_PACK))
         return EXIT_DONE;
     for (size_t i = 1; i < p->n; i++)
         if (same_rank(&p->segments[i], &p->segments[i - 1]))
@@ -310,7 +310,7 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
         return complain_error(err, NULL, l->o->args[0], NULL);
     if (info.state != TAMIS_SEGMENT_SEALED && info.state != TAMIS_SEGMENT_GROWING)
         p->n_bare++;
-    else if (column && !given(l->o, OPT_FOR_PACKS))
+    else if (column && !given(l->o, OPT_PACK))
         p->n_packed++;
     else
         add_filter(l, p, index, &info, column);

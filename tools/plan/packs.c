@@ -1,4 +1,4 @@
-/* `tamis plan --for-packs`: how large a pack is, of how many lines, from files and from
+/* `tamis plan --pack`: how large a pack is, of how many lines, from files and from
  * keys. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void print_text(const struct pack_plans *p)
 {
     printf("segments         %llu, %llu keys\n", (unsigned long long)p->n,
            (unsigned long long)p->keys);
-    printf("files for packs  %s, %llu lines a lookup touches, one of each\n",
+    printf("files            %s, %llu lines a lookup touches, one of each\n",
            SIZE(p->from_files.files_bytes), (unsigned long long)p->n);
     print_packed("packed           ", &p->from_files);
     print_packed("packed from keys ", &p->from_keys);
@@ -84,14 +84,14 @@ static int plan(const struct options *o, const uint64_t *keys, size_t n)
 static void check(const struct options *o)
 {
     if (!given(o, OPT_FPR))
-        usage_error("--for-packs needs --fpr");
+        usage_error("--pack needs --fpr");
     if (given(o, OPT_N_KEYS) + given(o, OPT_SIZES) + (o->n_args > 0) != 1)
-        usage_error("--for-packs needs one of --sizes, STORE and --keys");
+        usage_error("--pack needs one of --sizes, STORE and --keys");
     if (o->n_args > 1)
         usage_error("unexpected argument '%s'", o->args[1]);
-    if ((o->given & ~(WITH(OPT_FOR_PACKS) | WITH(OPT_FPR) | WITH(OPT_N_KEYS) |
+    if ((o->given & ~(WITH(OPT_PACK) | WITH(OPT_FPR) | WITH(OPT_N_KEYS) |
                       WITH(OPT_SIZES) | WITH(OPT_JSON))) != 0)
-        usage_error("--for-packs goes with --fpr, --sizes, --keys and --json only");
+        usage_error("--pack goes with --fpr, --sizes, --keys and --json only");
 }
 
 int plan_packs(const struct options *o)

@@ -151,7 +151,7 @@ static void print_plan(const struct options *o, const struct store_plan *p)
                (unsigned long long)p->n_bare);
     if (p->n_packed > 0)
         printf("%-9s %llu in packs, without files of their own: not planned; 'tamis "
-               "plan STORE --for-packs' is for these\n",
+               "plan STORE --pack' is for these\n",
                "packed", (unsigned long long)p->n_packed);
     for (size_t i = 0; i < p->n; i++)
         if (p->segments[i].unread != NULL)

@@ -1,7 +1,8 @@
 /* The balance of an edit: sizes of filters that meet the target on average.
  *
- * Pages round a filter up, so its error is below the target. The balance sums up by how
- * much. While it lasts, further filters get fewer pages and an error above the target:
+ * Filters have few sizes, or whole pages, and are rounded up to these, so their error
+ * is below the target. The balance sums up by how much. While it lasts, further filters
+ * are smaller, with an error above the target:
  *
  *     100,000 keys at 1%     0.91%  1.04%  1.04%  0.91%  1.04%  1.04% ...
  *     pages                     31     30     30     31     30     30
@@ -19,7 +20,7 @@
 #include <stdatomic.h>
 
 /* No filter has more than this many times its target. */
-static const double MOST = 1.25;
+static const double MOST = 1.5;
 
 void balance_begin(struct balance *b)
 {
@@ -63,8 +64,9 @@ void balance_choose(struct tamis_edit *e, struct tamis_builder *builder)
         s->n_keys = n_keys;
         /* A filter of more keys is as before: its pages round it up by little. */
         if (n_keys && n_keys <= TAMIS_EDIT_BALANCED_KEYS &&
-            plan_balanced_geometry(n_keys, target, allowed_error(b, target, n_keys),
-                                   &s->geometry, &s->error) == 0) {
+            plan_sealed_geometry(n_keys, target, allowed_error(b, target, n_keys),
+                                 &s->geometry) == 0) {
+            s->error = plan_geometry_error(&s->geometry, n_keys);
             s->edit = b->edit;
             count(b, target, s, 1);
         }

@@ -168,7 +168,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
     struct entry *e = snapshot->entries[index];
     ours.size = sizeof ours;
     rc = edit_may_remake(edit, e, diag);
-    if (!ours.kind && !ours.for_packs) /* a ribbon is not packed */
+    if (!ours.kind)
         ours.kind = entry_record(e)->kind;
     if (!rc)
         rc = from_list(edit, e, list, error, &ours, diag);

@@ -127,7 +127,6 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
         .check = ours.check,
-        .for_packs = ours.for_packs || (ours.kind != TAMIS_RIBBON && c->meta.for_packs),
         .kind = ours.kind,
         .list_bits = ours.list_bits,
     };

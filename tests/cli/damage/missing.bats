@@ -5,7 +5,7 @@ load ../common
 make_listed() {
     tamis init store
     seq 1000 >one.keys
-    seq 500 2000 >two.keys
+    seq 500 1510 >two.keys # as many blocks as the first
     tamis build store --each one.keys two.keys --strip .keys --list -q
     tamis build store plain one.keys -q
     tamis build store cut one.keys --list=40 -q

@@ -78,7 +78,7 @@ load ../common
 }
 
 @test "a list of sizes without a segment has no plan" {
-    for more in "--bytes 1M" "--bytes 1M --json" "--bytes 1M --svg pic.svg" "--reads 0.1" "--for-packs --fpr 1%"; do
+    for more in "--bytes 1M" "--bytes 1M --json" "--bytes 1M --svg pic.svg" "--reads 0.1" "--pack --fpr 1%"; do
         fails 2 "^tamis: /dev/null: no segment is in this list: nothing was planned$" \
             tamis plan --sizes /dev/null $more
         [ -z "$output" ] || explain "no output"

@@ -301,9 +301,9 @@ no_exponents() {
     ok tamis plan store --bytes 16K --json
     [ "$(jq -c '[.packed, [.segments[].segment]]' <<<"$output")" = '[3,["own"]]' ]
     ok tamis plan store --reads 0.5
-    prints "packed +3 in packs, without files of their own: not planned; 'tamis plan STORE --for-packs'"
+    prints "packed +3 in packs, without files of their own: not planned; 'tamis plan STORE --pack'"
     [[ $output != *s1* ]] || explain "no advice for columns"
-    tells "^segments +4," tamis plan store --for-packs --fpr 1%
+    tells "^segments +4," tamis plan store --pack --fpr 1%
 }
 
 @test "both kinds: ribbons where they take less" {

@@ -130,7 +130,7 @@ every() {
     [ "$(jq -c '[.segments[].action] | length, index("unread")' <<<"$output" | tr '\n' ' ')" = "4 null " ] || explain "4 segments"
     meanwhile listed tamis drop store s4 -q -- "${plan[@]}" --apply
     ! [[ $output == *s4* ]] || explain "no word of s4"
-    every tamis plan store --for-packs --fpr 1%
+    every tamis plan store --pack --fpr 1%
     prints "^segments +4, 1204 keys"
 }
 

@@ -14,7 +14,6 @@ static struct tamis_segment_options options_of(const struct step *s)
         .rank = (uint32_t)number_option(s, "rank"),
         .watermark = number_option(s, "watermark"),
         .list_bits = number_option(s, "list"),
-        .for_packs = number_option(s, "for_packs"),
         .kind = option_of(s, "kind") ? TAMIS_RIBBON : 0};
 }
 

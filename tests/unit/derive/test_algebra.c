@@ -4,6 +4,15 @@
  */
 #include "tests/support/algebra_support.h"
 
+static int equal_now(struct tamis_filter *one, struct tamis_filter *other)
+{
+    int equal = 7, back = 7;
+    OK(tamis_filter_equal(one, other, &equal, NULL));
+    OK(tamis_filter_equal(other, one, &back, NULL));
+    IS(equal, back);
+    return equal;
+}
+
 TEST_WITH_KEYS(test_union_of_one_geometry)
 {
     struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
@@ -156,6 +165,34 @@ TEST_WITH_KEYS(test_fold)
     }
     IS(n_folds, 4);
     IS(fold(f, 0, "fold"), TAMIS_ERR_UNFIT);
+}
+
+/* Lanes that do not begin at a page: what is behind the last one is no key's. */
+TEST_WITH_KEYS(test_lanes_share_pages)
+{
+    enum { FEW = 1500 };
+    const char *out = "out";
+    struct tamis_filter *f[] = {built("a", keys[0], FEW, 1e-6),
+                                built("b", keys[1], FEW, 1e-6)};
+    struct geometry g = first_of("a").geometry;
+    assert_true(g.lanes > 1 && g.n_blocks % 2 == 0 &&
+                g.lanes * g.n_blocks % BLOCKS_PER_PAGE != 0);
+    OK(fold(f[0], 2, out));
+    check_whole(out);
+    check_present(out, keys[0], FEW);
+    assert_true(measured_error(out) < 2 * derived.error);
+    OK(unite(f, 2, out));
+    check_present(out, keys[0], FEW);
+    check_present(out, keys[1], FEW);
+    assert_in_range(derived.keys, 2 * FEW * 98 / 100, 2 * FEW * 102 / 100);
+    OK(intersect((struct tamis_filter *[]){f[1], opened_file(out)}, 2, "common"));
+    IS(equal_now(f[1], opened_file("common")), 1);
+    /* A page that fails is ones, up to the last block. */
+    flip_pages("a", 1);
+    f[0] = opened_file("a");
+    OK(unite(f, 2, out));
+    assert_true(derived.error >= 1 && derived.n_damaged > 0);
+    IS(first_of(out).bits_set, g.lanes * g.n_blocks * BLOCK_BITS);
 }
 
 TEST_WITH_KEYS(test_intersection)
@@ -529,15 +566,6 @@ TEST_WITH_KEYS(test_equal)
     check_unknown(g[2], g[2]); /* of several stages */
 }
 
-static int equal_now(struct tamis_filter *one, struct tamis_filter *other)
-{
-    int equal = 7, back = 7;
-    OK(tamis_filter_equal(one, other, &equal, NULL));
-    OK(tamis_filter_equal(other, one, &back, NULL));
-    IS(equal, back);
-    return equal;
-}
-
 /* They differ in the last page alone; in a stage that the other one lacks; in nothing
  * but their shape, for no bit of them is set. */
 TEST_WITH_KEYS(test_nearly_equal)
@@ -548,7 +576,7 @@ TEST_WITH_KEYS(test_nearly_equal)
     struct tamis_filter *f[] = {built("a", one, N, 0.01),
                                 built("b", other, N, 0.01),
                                 built("c", keys[1], N / 4, 0.01),
-                                built("none", NULL, 0, 0.01),
+                                built("none", NULL, 0, 0.001),
                                 built("low", (uint64_t[]){1}, 1, 0.01),
                                 built("high", (uint64_t[]){UINT64_MAX}, 1, 0.01)};
     OK(unite((struct tamis_filter *[]){f[0], f[2]}, 2, "more"));

@@ -198,14 +198,14 @@ TEST(pack_example_matches)
     assert_true(b.row_bytes == sizeof all && b.n_columns == 62);
     uint64_t h = example_hash();
     memset(all, 0xff, sizeof all);
-    for (uint32_t word = 0; word < 8;
-         word++) { /* all of them, from geometry_start() on */
+    for (uint32_t i = 0; i < b.geometry.words; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
         uint32_t bit = word * 64 + geometry_bit(h, word);
         const uint8_t *row = file + s->offset + band_row(&b, 0, 0, bit);
         row_is(&at, "| %u | %u | %u | %s |\n", word, bit, (unsigned)(row - file),
                row_text(row, sizeof all));
-        for (size_t i = 0; i < sizeof all; i++)
-            all[i] &= row[i];
+        for (size_t k = 0; k < sizeof all; k++)
+            all[k] &= row[k];
     }
     row_is(&at, "\nTheir AND is %s.", row_text(all, sizeof all));
     free(file);

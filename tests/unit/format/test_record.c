@@ -143,7 +143,6 @@ TEST(rules_of_meta)
         M(hash_id, 2, KIND),
         M(complete, 2, RANGE),
         M(complete, 255, RANGE),
-        M(for_packs, 2, RANGE),
         M(store_uuid, 0, RANGE),
         ERRORS_OUTSIDE(M),
         GROWTH_OUTSIDE(M),
@@ -156,7 +155,7 @@ TEST(rules_of_meta)
     rules_hold(rules, N_OF(rules), bytes, sizeof bytes, meta_reseal);
 
     static const struct rule inside[] = {LIMITS_INSIDE(M), M(complete, 0, OK),
-                                         M(for_packs, 1, OK), M(hash_seed, 0, OK)};
+                                         M(hash_seed, 0, OK)};
     rules_hold(inside, N_OF(inside), bytes, sizeof bytes, meta_reseal);
     memset(&out, 0xff, sizeof out);
     verdict_is(meta_decode(bytes, 0, &out), VERDICT_SHORT, 0, "meta");

@@ -48,7 +48,7 @@ TEST(rules_name_what_exists)
             }
         }
     }
-    IS(n_rules, 21 + 4 + 13 + 13 + 14 + 26 + 3 + 8 + 4 + 13 + 2 + 2);
+    IS(n_rules, 21 + 4 + 13 + 13 + 13 + 26 + 3 + 8 + 4 + 13 + 2 + 2);
 }
 
 /* A letter for each record, and numbers that go on from table to table: I1, I2, ... */

@@ -50,34 +50,40 @@ static uint64_t check_plan(size_t n, struct pack_plan *p)
     return at;
 }
 
-/* Filters that are built for packs: one shape for an error, and a size of the grid to
- * which they fold and keep their error. */
-TEST(filters_for_packs_fold_to_the_grid)
+/* 1, 2, 3, and 4, 5, 6 times a power of two. */
+static bool is_on_grid(uint64_t n_blocks)
+{
+    while (n_blocks > 6 && n_blocks % 2 == 0)
+        n_blocks /= 2;
+    return n_blocks <= 6;
+}
+
+/* Small filters of one error have one shape, and the least size of the grid that keeps
+ * the error. */
+TEST(small_filters_have_few_sizes)
 {
     static const double errors[] = {0.1, 0.01, 1e-4, 1e-7};
     for (size_t e = 0; e < 4; e++) {
-        struct geometry first = {0};
-        for (uint64_t keys = 1; keys < 50000000; keys += 1 + keys / 13) {
-            struct geometry g;
-            IS(plan_grid_geometry(keys, errors[e], &g), 0);
-            if (keys == 1)
-                first = g;
+        struct geometry first, g;
+        IS(plan_sealed_geometry(0, errors[e], errors[e], &first), 0);
+        for (uint64_t keys = 1; keys <= GRID_KEYS; keys += 1 + keys / 13) {
+            IS(plan_sealed_geometry(keys, errors[e], errors[e], &g), 0);
             assert_true(g.lanes == first.lanes && g.words == first.words);
-            assert_true(geometry_valid(&g) && g.n_blocks % BLOCKS_PER_PAGE == 0);
-            uint64_t own = g.n_blocks, unit;
-            for (struct geometry half = g; own % 2 == 0; own /= 2) {
-                half.n_blocks = own / 2;
-                if (plan_geometry_error(&half, keys) > errors[e])
-                    break;
+            assert_true(is_on_grid(g.n_blocks));
+            assert_true(plan_geometry_error(&g, keys) <= errors[e]);
+            if (g.n_blocks * g.lanes <= BLOCKS_PER_PAGE) { /* all that a page has */
+                assert_true(2 * g.n_blocks * g.lanes > BLOCKS_PER_PAGE);
+                continue;
             }
-            for (unit = own; unit % 2 == 0; unit /= 2)
-                ;
-            assert_true(unit == 1 || unit == 3);
-            struct geometry folded = {own, g.lanes, g.words};
-            assert_true(plan_geometry_error(&folded, keys) <= errors[e]);
+            do
+                g.n_blocks--;
+            while (!is_on_grid(g.n_blocks));
+            assert_true(plan_geometry_error(&g, keys) > errors[e]);
         }
-        struct geometry g;
-        IS(plan_grid_geometry(UINT64_C(1) << 45, errors[e], &g), TAMIS_ERR_TOO_LARGE);
+        IS(plan_sealed_geometry(GRID_KEYS + 1, errors[e], errors[e], &g), 0);
+        IS(g.n_blocks % BLOCKS_PER_PAGE, 0);
+        IS(plan_sealed_geometry(UINT64_C(1) << 45, errors[e], errors[e], &g),
+           TAMIS_ERR_TOO_LARGE);
     }
 }
 
@@ -146,38 +152,49 @@ TEST(padding_is_avoided)
     pack_plan_free(&p);
 }
 
-/* 1,000 segments of 50 to 50,000 keys, log-uniform. Lines that a key takes: loose, one
- * each. */
+/* 600 segments of 50 to 50,000 keys, log-uniform: as files and packed, from these or
+ * from keys. Each file has the error by itself; test_store_balance has those of one
+ * edit. Lines that a key takes: loose, one each. */
 TEST(sizes_of_a_mixed_store)
 {
-    enum { N = 1000 };
-    for (int from_keys = 0; from_keys < 2; from_keys++)
-        for (int round = 0; round < 5; round++) {
+    enum { N = 600, ROUNDS = 20 };
+    for (int from_keys = 0; from_keys < 2; from_keys++) {
+        uint64_t keys = 0, rows = 0, files = 0, in_pages = 0, lines = 0;
+        for (size_t i = 0; i < N * ROUNDS; i++) {
+            struct geometry g, pages;
+            struct tamis_plan plan;
+            double error;
+            uint64_t n =
+                (uint64_t)(50 * pow(1000, (double)random_below(1 << 20) / (1 << 20)));
+            IS(plan_stage_geometry(n, 0.01, &pages, &error), 0);
+            IS(from_keys ? plan_packed_geometry(n, 0.01, &g)
+                         : plan_sealed_geometry(n, 0.01, 0.01, &g),
+               0);
+            sources[i % N] = source(g.n_blocks, g.lanes, g.words, n, 0.01);
+            sources[i % N].any_size = from_keys;
+            sources[i % N].own_blocks = g.n_blocks;
+            keys += n;
+            plan_describe(&pages, n, &plan);
+            in_pages += plan.file_bytes;
+            plan_describe(&g, n, &plan);
+            files += plan.file_bytes;
+            if (i % N < N - 1)
+                continue;
             struct pack_plan p;
-            uint64_t keys = 0, lines = 0;
-            for (size_t i = 0; i < N; i++) {
-                struct geometry g;
-                uint64_t n = (uint64_t)(50 * pow(1000, (double)random_below(1 << 20) /
-                                                           (1 << 20)));
-                IS(from_keys ? plan_packed_geometry(n, 0.01, &g)
-                             : plan_grid_geometry(n, 0.01, &g),
-                   0);
-                sources[i] = source(g.n_blocks, g.lanes, g.words, n, 0.01);
-                sources[i].any_size = from_keys;
-                sources[i].own_blocks = g.n_blocks;
-                keys += n;
-            }
-            double bits = (double)check_plan(N, &p) * 8 / (double)keys;
+            rows += check_plan(N, &p);
             for (uint32_t b = 0; b < p.n_bands; b++)
                 lines += (p.bands[b].row_bytes + 63) / 64 * p.bands[b].geometry.words *
                          p.bands[b].geometry.lanes;
-            print_message("%s: %.2f bits a key, %u bands, %.1f times fewer lines\n",
-                          from_keys ? "from keys" : "from files", bits, p.n_bands,
-                          (double)N / (double)lines);
-            assert_true(bits < (from_keys ? 11.5 : 13.2));
-            assert_true(lines * 8 < N);
             pack_plan_free(&p);
         }
+        double bits = (double)rows * 8 / (double)keys;
+        print_message("%s: %.2f bits a key, %.1f times fewer lines\n",
+                      from_keys ? "from keys" : "from files", bits,
+                      (double)N * ROUNDS / (double)lines);
+        assert_true(bits < (from_keys ? 11.5 : 12.5));
+        assert_true(lines * (from_keys ? 5 : 3) < N * ROUNDS);
+        assert_true(from_keys || files * 100 <= in_pages * 105);
+    }
 }
 
 /* tamis_plan_pack() says what the bands of these segments come to. */
@@ -193,7 +210,7 @@ TEST(a_pack_is_planned)
             struct geometry g;
             struct tamis_plan file;
             n_keys[i] = random_below(i % 3 ? 2000 : 60);
-            IS(from_files ? plan_grid_geometry(n_keys[i], 0.01, &g)
+            IS(from_files ? plan_sealed_geometry(n_keys[i], 0.01, 0.01, &g)
                           : plan_packed_geometry(n_keys[i], 0.01, &g),
                0);
             sources[i] = source(g.n_blocks, g.lanes, g.words, n_keys[i], 0.01);

@@ -211,7 +211,6 @@ TEST(test_plans_meet_their_error)
             struct tamis_plan p;
             OK(tamis_plan_filter(n, error, &p));
             assert_true(p.error <= error * (1 + 1e-9));
-            IS(p.n_blocks % BLOCKS_PER_PAGE, 0);
             IS(p.bits_bytes, p.n_blocks * p.lanes * BLOCK_BYTES);
             assert_true(p.error == tamis_plan_error(p.lanes, p.words, p.n_blocks, n));
         }

@@ -111,9 +111,6 @@ TEST(what_it_refuses)
 {
     struct tamis_builder_options o = options(0.01);
     struct tamis_builder *b;
-    o.for_packs = 1;
-    IS(tamis_builder_create(&o, &b, NULL), TAMIS_ERR_RANGE);
-    o.for_packs = 0;
     static const uint64_t kinds[] = {TAMIS_PACK, 4, 1U << 16 | TAMIS_RIBBON};
     for (size_t i = 0; i < N_OF(kinds); i++) {
         o.kind = kinds[i];

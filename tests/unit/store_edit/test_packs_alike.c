@@ -41,8 +41,7 @@ static size_t choose_changes(struct change changes[8])
                   : what < 5 && c->drop_first ? DROP
                                               : PUT;
         c->opt = (struct tamis_segment_options){.size = sizeof c->opt,
-                                                .rank = (uint32_t)random_below(5),
-                                                .for_packs = random_below(2)};
+                                                .rank = (uint32_t)random_below(5)};
     }
     return n_changes;
 }

@@ -63,9 +63,7 @@ static struct tamis_store *large;
 
 TEST(the_same_pack)
 {
-    sized_for_packs = 1; /* most others of so many sizes would be larger in a pack */
     large = store_of("s", N, MANY_KEYS);
-    sized_for_packs = 0;
     struct tamis_pack_report report = same_with_threads(large, TAMIS_REPACK_NONE);
     IS(report.n_packed + report.n_larger, N);
     assert_true(report.n_packed > N / 2);

@@ -136,50 +136,6 @@ TEST_IN_DIR(a_large_one_gets_a_file)
     check_keys_of(s, 2);
 }
 
-/* ---- files that will be packed ---- */
-
-static struct tamis_stage_info stage_of(struct tamis_store *s, const char *name)
-{
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_target t = found_in(snap, name);
-    struct tamis_filter *f = filter_at(snap, t.slot - 1);
-    struct tamis_stage_info stage = stage_at(f, 0);
-    return stage;
-}
-
-/* As the store says, also after its meta record was written anew (SPEC.md 13.1), and in
- * a copy. */
-TEST_IN_DIR(a_store_for_packs_builds_for_them)
-{
-    for (int for_packs = 0; for_packs < 2; for_packs++) {
-        struct tamis_store_options opt = {.size = sizeof opt,
-                                          .for_packs = (uint64_t)for_packs};
-        OK(tamis_store_create(path_of("s"), &opt, NULL));
-        struct tamis_store *s = store_open("s");
-        IS(tamis_store_for_packs(s), for_packs);
-        OK(tamis_store_confirm(s, NULL, NULL));
-        put_segment(s, "a", 1, 500);
-        struct tamis_pack_report report = pack_all(s);
-        IS(report.n_packed, 1);
-        put_segment(s, "b", 1, 5000);
-        OK(tamis_store_backup(s, path_of("t"), NULL, NULL, NULL));
-        tamis_store_close(s);
-        s = store_open("t");
-        IS(tamis_store_for_packs(s), for_packs);
-        struct geometry g;
-        double error;
-        OK(for_packs ? plan_grid_geometry(5000, 0.01, &g)
-                     : plan_stage_geometry(5000, 0.01, &g, &error));
-        struct tamis_stage_info stage = stage_of(s, "b");
-        assert_true(stage.n_blocks == g.n_blocks && stage.lanes == g.lanes &&
-                    stage.words == g.words);
-        tamis_store_close(s);
-        remove_tree("s");
-        remove_tree("t");
-    }
-    OK(tamis_store_for_packs(NULL));
-}
-
 /* ---- what ends early ---- */
 
 TEST_IN_DIR(an_abort_leaves_nothing)

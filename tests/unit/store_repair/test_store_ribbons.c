@@ -55,7 +55,6 @@ TEST_OF_SCENES(ribbons)
     scene_of_abc("they are left out of packs");
     steps("pack; is packed=2 ribbons=1");
     check_abc(shop.store);
-    steps("fails RANGE put d 0 0 kind=ribbon for_packs=1");
     scene_of_abc("attached and backed up");
     steps("copy b =b.tamis; drop b; attach b =b.tamis");
     check_abc(shop.store);
