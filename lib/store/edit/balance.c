@@ -28,10 +28,11 @@ void balance_begin(struct balance *b)
     *b = (struct balance){.edit = atomic_fetch_add(&n_edits, 1) + 1};
 }
 
-/* The largest error that leaves both sums at 0 or above. */
+/* The largest error that may be stated, and leaves both sums at 0 or above. */
 static double allowed_error(const struct balance *b, double target, uint64_t n_keys)
 {
-    double spare = (MOST - 1) * target, by_keys = b->keys / (double)n_keys;
+    double most = MOST * target < ERROR_MAX ? MOST * target : ERROR_MAX;
+    double spare = most - target, by_keys = b->keys / (double)n_keys;
     spare = b->segments < spare ? b->segments : spare;
     return target + (by_keys < spare ? by_keys : spare);
 }

@@ -375,6 +375,22 @@ TEST(edits_have_no_say)
     check_alone(s, 0, TAMIS_EDIT_BALANCED_KEYS + 1);
 }
 
+/* No filter states more than the largest error that there is. */
+TEST(the_largest_error)
+{
+    enum { N = 12 };
+    struct tamis_store_options opt = {.size = sizeof opt, .growth.error = ERROR_MAX};
+    OK(tamis_store_create(path_of("largest"), &opt, NULL));
+    STORE s = store_open("largest");
+    struct tamis_edit *e = edit_new(s);
+    for (size_t i = 0; i < N; i++)
+        put(e, i, 20000 + 300 * i);
+    OK(tamis_edit_commit(e, NULL));
+    SNAPSHOT now = snapshot_of(s);
+    for (size_t i = 0; i < N; i++)
+        assert_true(expected_error(now, i) <= ERROR_MAX);
+}
+
 TEST(refusals)
 {
     STORE s = store_of_target("refuses");
