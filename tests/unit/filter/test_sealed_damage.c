@@ -152,13 +152,16 @@ TEST(test_one_page)
     expect_clean(path_of("one"), 1000);
 }
 
+/* They have a page in common. */
 TEST(test_two_lanes)
 {
-    build(path_of("lanes"), 1e-4, 10000);
-    assert_true(commit_of(path_of("lanes")).stages[0].geometry.lanes > 1);
-    damage_bits(path_of("lanes"), 10000, 1);
-    damage_digests(path_of("lanes"), 10000);
-    expect_clean(path_of("lanes"), 10000);
+    enum { N = 8000 };
+    build(path_of("lanes"), 1e-4, N);
+    struct geometry g = commit_of(path_of("lanes")).stages[0].geometry;
+    assert_true(g.lanes == 2 && g.n_blocks % BLOCKS_PER_PAGE != 0);
+    damage_bits(path_of("lanes"), N, 1);
+    damage_digests(path_of("lanes"), N);
+    expect_clean(path_of("lanes"), N);
 }
 
 TEST(test_a_tree_of_three_levels)
