@@ -36,8 +36,9 @@ static void print_summaries(FILE *to, bool of_file)
 
 static void print_commands(FILE *to)
 {
-    fprintf(to, "usage: tamis COMMAND ...\n"
-                "Filters for storage engines: an absent key costs no disk read.\n\n");
+    fprintf(
+        to,
+        "usage: tamis COMMAND ...  (filters: an absent key needs no disk read)\n\n");
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");

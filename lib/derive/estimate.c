@@ -1,6 +1,7 @@
 /* Estimates from a filter's bits, without its keys: the number of keys, the number that
  * two filters share, and the error. Every page is checked as it is read. A page that
- * fails is not counted, and is all ones for the error. */
+ * fails is not counted, and is all ones for the error. The same holds for a block of
+ * nothing but ones: a source of this filter was damaged there. */
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
@@ -20,7 +21,7 @@ static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 /* ---- the error now ---- */
 
 struct stage_sums {
-    uint64_t n_bits, n_set; /* in the pages that are good */
+    uint64_t n_bits, n_set; /* in the blocks that are good */
     uint64_t n_damaged;
     double error;
 };
@@ -31,17 +32,25 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
     const struct geometry *g = &s->geometry;
     const struct operand whole = {s, 1};
     double sums[MAX_LANES] = {0};
+    bool any_failed = false;
     memset(out, 0, sizeof *out);
     for (uint64_t i = 0; i < s->n_pages; i++) {
-        uint64_t n = page_blocks(g, i), before = out->n_damaged;
-        operand_page(&whole, i, DAMAGED_AS_ONES, page, &out->n_damaged);
-        if (out->n_damaged == before) {
-            out->n_bits += n * BLOCK_BITS;
-            out->n_set += bits_in(page);
+        uint64_t n = page_blocks(g, i), n_failed = 0;
+        operand_page(&whole, i, DAMAGED_AS_ONES, page, &n_failed);
+        uint64_t n_full = full_blocks_in(page, n);
+        out->n_damaged += n_full > 0;
+        if (n_full < n) {
+            out->n_bits += (n - n_full) * BLOCK_BITS;
+            out->n_set += bits_in(page) - n_full * BLOCK_BITS;
         }
+        any_failed |= n_failed > 0;
         for (uint64_t b = 0; b < n; b++)
             sums[(i * BLOCKS_PER_PAGE + b) / g->n_blocks] +=
                 plan_block_error(page + b * BLOCK_BYTES, g->words);
+    }
+    if (!out->n_bits && !any_failed) { /* full, by whatever */
+        out->n_bits = out->n_set = g->n_blocks * g->lanes * BLOCK_BITS;
+        out->n_damaged = 0;
     }
     out->error = 1;
     for (uint32_t lane = 0; lane < g->lanes; lane++)
@@ -120,7 +129,7 @@ static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
     for (uint64_t i = 0; i < n_bytes / PAGE_BYTES; i++) {
         uint64_t before = *n_damaged;
         for (int k = 0; k < 2; k++)
-            operand_page(&o[k], i, DAMAGED_AS_ONES, pages[k], n_damaged);
+            operand_page(&o[k], i, FULL_IS_DAMAGED, pages[k], n_damaged);
         if (*n_damaged != before)
             continue;
         n_bits += page_blocks(g, i) * BLOCK_BITS;

@@ -49,9 +49,16 @@ struct operand {
 /* The only stage of a source, folded to this size, which divides its own. */
 struct operand operand_folded_to(const struct source *s, const struct geometry *g);
 
+/* Is it of nothing but ones? No keys do that: a damaged page became so when it was
+ * copied. */
+bool block_is_full(const uint8_t *block);
+/* How many of the first n blocks are. */
+uint64_t full_blocks_in(const uint8_t page[PAGE_BYTES], uint64_t n);
+
 /* How to read a source page that fails its check: as ones where a key might be missed,
- * as zeros where ones would disprove that keys are contained. */
-enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
+ * as zeros where ones would disprove that keys are contained. The last is as ones, too,
+ * and counts pages with full blocks as failed. */
+enum damaged_as { DAMAGED_AS_ZEROS, DAMAGED_AS_ONES, FULL_IS_DAMAGED };
 
 /* How many blocks of such a stage its page `page` has: 64, but for the last page. */
 uint64_t page_blocks(const struct geometry *g, uint64_t page);

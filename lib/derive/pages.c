@@ -25,18 +25,26 @@ static void meet_page(uint8_t *restrict to, const uint8_t *restrict from)
         to[i] &= from[i];
 }
 
+bool block_is_full(const uint8_t *block)
+{
+    return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
+}
+
 /* A block of nothing but ones is no keys' work: a damaged page became so when it was
  * sealed, or copied into this filter, and its digest is good by now. */
 static void clear_full_blocks(uint8_t page[PAGE_BYTES])
 {
-    static const uint8_t zeros[BLOCK_BYTES];
-    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
-        size_t i = 0;
-        while (i < BLOCK_BYTES && page[at + i] == 0xff)
-            i++;
-        if (i == BLOCK_BYTES)
-            memcpy(page + at, zeros, BLOCK_BYTES);
-    }
+    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
+        if (block_is_full(page + at))
+            memset(page + at, 0, BLOCK_BYTES);
+}
+
+uint64_t full_blocks_in(const uint8_t page[PAGE_BYTES], uint64_t n)
+{
+    uint64_t n_full = 0;
+    for (uint64_t b = 0; b < n; b++)
+        n_full += block_is_full(page + b * BLOCK_BYTES);
+    return n_full;
 }
 
 /* They are asked for one after the other. */
@@ -44,13 +52,13 @@ static bool source_page(const struct operand *o, uint64_t page, enum damaged_as 
                         uint8_t out[PAGE_BYTES])
 {
     stage_read_ahead(o->stage, page);
-    if (stage_copy_page(o->stage, page, out)) {
-        if (as == DAMAGED_AS_ZEROS)
-            clear_full_blocks(out);
-        return true;
+    if (!stage_copy_page(o->stage, page, out)) {
+        memset(out, as == DAMAGED_AS_ZEROS ? 0 : 0xff, PAGE_BYTES);
+        return false;
     }
-    memset(out, (int)as, PAGE_BYTES);
-    return false;
+    if (as == DAMAGED_AS_ZEROS)
+        clear_full_blocks(out);
+    return as != FULL_IS_DAMAGED || !full_blocks_in(out, BLOCKS_PER_PAGE);
 }
 
 struct operand operand_folded_to(const struct source *s, const struct geometry *g)

@@ -10,11 +10,6 @@ static const double LEAST_ERROR = 0x1p-40;
 
 /* ---- page by page ---- */
 
-static bool is_full(const uint8_t *block)
-{
-    return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
-}
-
 static void measure_page(struct tally *f, const struct geometry *g, uint64_t page,
                          const uint8_t *bits)
 {
@@ -22,7 +17,7 @@ static void measure_page(struct tally *f, const struct geometry *g, uint64_t pag
     uint64_t lane = block / g->n_blocks;
     for (; block < end; block++, bits += BLOCK_BYTES) {
         lane += block == (lane + 1) * g->n_blocks;
-        if (is_full(bits)) {
+        if (block_is_full(bits)) {
             f->n_full[lane]++;
         } else if (page % f->step == 0) {
             double error = plan_block_error(bits, g->words);

@@ -84,9 +84,10 @@ int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int
 
 /* ---- estimates from the bits, without the keys -------------------------
  *
- * Estimates read and check every page. They do not count a page that fails; for the
- * error it is all ones. They take hashes to be ideal. An estimate is no proof, and may
- * not lead to one. */
+ * Estimates read and check every page. They do not count a page that fails, nor a block
+ * of nothing but ones, as a damaged page of a source becomes; for the error both are
+ * all ones. They take hashes to be ideal. An estimate is no proof, and may not lead to
+ * one. */
 
 /* An estimate and its bounds: the truth lies between them 19 times of 20. */
 struct tamis_interval {
@@ -100,7 +101,7 @@ struct tamis_estimate {
     /* Now, for a random key that was never added: from the fill that each word of each
      * block has, not from the fill that it should have. */
     double error;
-    uint64_t n_damaged; /* pages */
+    uint64_t n_damaged; /* pages that fail, or have such a block */
 };
 /* Estimates a filter, which may still grow. ERR_UNFIT: a ribbon, a pack or a list.
  * ERR_RANGE. */
