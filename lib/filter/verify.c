@@ -5,15 +5,19 @@
 
 #include <string.h>
 
-/* From where on a page is zero: behind a table, and behind a ribbon's blocks. */
+/* From where on a page is zero: behind a ribbon's blocks, the last block of lanes, and
+ * a table. */
 static size_t used_bytes(const struct stage_desc *d, uint64_t page)
 {
     struct ribbon_geometry g = ribbon_geometry_of(d);
-    size_t in_last = d->used_bytes % PAGE_BYTES;
+    uint64_t used = 0;
     if (d->layout == LAYOUT_RIBBON)
         return ribbon_used_bytes(g.blocks + (page < g.n_long));
-    return d->layout == LAYOUT_TABLE && page + 1 == g.n_pages && in_last ? in_last
-                                                                         : PAGE_BYTES;
+    if (d->layout == LAYOUT_SPLIT_BLOCKS)
+        used = d->geometry.n_blocks * d->geometry.lanes * BLOCK_BYTES;
+    if (d->layout == LAYOUT_TABLE)
+        used = d->used_bytes;
+    return page + 1 == g.n_pages && used % PAGE_BYTES ? used % PAGE_BYTES : PAGE_BYTES;
 }
 
 static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,

@@ -144,12 +144,28 @@ static void expect_clean(const char *path, size_t n_keys)
     IS(count_damaged(f, n_keys, 1), 0);
 }
 
+/* The page at `at`, of which the root is, has a bit behind what is used. */
+static void not_zero_behind(const char *path, uint64_t at)
+{
+    size_t n;
+    struct commit c = commit_of(path);
+    FREED uint8_t *b = file_read(path, &n);
+    b[at + PAGE_BYTES - 1] = 1;
+    c.stages[0].root = page_digest(b + at);
+    c.table_digest = 0;
+    commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
+    file_write(path, b, n);
+    FILTER f = open_filter(path);
+    damage_of(f);
+}
+
 TEST(test_one_page)
 {
     build(path_of("one"), 0.01, 1000);
     IS(commit_of(path_of("one")).stages[0].length, PAGE_BYTES);
     damage_bits(path_of("one"), 1000, 1);
     expect_clean(path_of("one"), 1000);
+    not_zero_behind(path_of("one"), commit_of(path_of("one")).stages[0].offset);
 }
 
 /* They have a page in common. */
@@ -172,19 +188,9 @@ TEST(test_a_tree_of_three_levels)
     damage_digests(path, 450000);
     damage_bits(path, 450000, 500);
     expect_clean(path, 450000);
-    /* Digests are right, and their highest page is not zero behind the last one. */
-    size_t n;
-    struct commit c = commit_of(path);
-    FREED uint8_t *b = file_read(path, &n);
-    uint8_t *top = b + c.stages[0].digests_offset +
-                   digests_bytes(c.stages[0].length / PAGE_BYTES) - PAGE_BYTES;
-    top[PAGE_BYTES - 1] = 1;
-    c.stages[0].root = page_digest(top);
-    c.table_digest = 0;
-    commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
-    file_write(path, b, n);
-    FILTER f = open_filter(path);
-    damage_of(f);
+    struct stage_desc d = commit_of(path).stages[0];
+    not_zero_behind(path, d.digests_offset + digests_bytes(d.length / PAGE_BYTES) -
+                              PAGE_BYTES);
 }
 
 TEST(test_sealed_from_growing)
