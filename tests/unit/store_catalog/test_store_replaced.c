@@ -168,6 +168,9 @@ static ssize_t destroy_and_read(int fd, void *buf, size_t n, off_t at)
 /* It opens the lock file again, but not for ever. Nobody is waited for. */
 TEST_WITH_OTHER(mutexes_that_were_destroyed_are_made_anew)
 {
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it objects to the mutex, which is what is tested */
+#endif
     struct io_calls calm = io_calls;
     for (n_destroys = 2;; n_destroys = UINT32_MAX) {
         bool once = n_destroys == 2;
@@ -293,6 +296,9 @@ static int read_twice(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 TEST_WITH_OTHER(a_reader_whose_slot_was_lost_reads_again)
 {
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it objects to a fork in a transaction */
+#endif
     int n_calls = 0;
     STORE a = store_of_base("s");
     OK(tell('o', 0, path_of("s")));
