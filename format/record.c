@@ -309,7 +309,8 @@ static struct verdict decode_head(const uint8_t *in, size_t n_bytes, const void 
     const struct record_disk *d = (const void *)in;
     if (n_bytes < sizeof *d + 8)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
-    if (!checksum_good(in, n_bytes, name_seed(name, name_bytes)))
+    if (!segment_name_valid(name, name_bytes) ||
+        !checksum_good(in, n_bytes, name_seed(name, name_bytes)))
         return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n_bytes - 8, "checksum"};
     record_load(d, r);
     struct verdict v = record_check(d, r);

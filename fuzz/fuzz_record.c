@@ -58,6 +58,8 @@ static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
                            size_t name_bytes)
 {
     uint64_t seed = XXH3_64bits(name, name_bytes);
+    if (!name_bytes || name_bytes > 255 || memchr(name, 0, name_bytes))
+        return false;
     if (n < 200 || get_number(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
         return false;
     uint64_t state = p[0], first = get_number(p + 4, 2), last = get_number(p + 6, 2);

@@ -390,6 +390,14 @@ TEST(records_know_their_name)
     for (size_t cut = 200; cut < n; cut++)
         verdict_is(record_decode(bytes, cut, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
                    cut - 8, "checksum");
+    /* LMDB has keys of 511 bytes. */
+    char name[256];
+    memset(name, 'x', sizeof name);
+    for (size_t i = 255; i <= 256; i++) {
+        n = record_encode(&r, name, i, bytes);
+        IS(record_decode(bytes, n, name, i, &out).code,
+           i == 255 ? VERDICT_OK : VERDICT_CHECKSUM);
+    }
 }
 
 TEST(features_may_use_unused_bytes)
