@@ -158,8 +158,7 @@ int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
 /* All columns, in the order of names and a page at a time, until `fn` returns non-zero,
  * which is returned. ERR_DAMAGED: a page or an entry fails its check. */
 typedef int pack_column_fn(void *ctx, const struct column *col);
-int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
-                     struct tamis_diag *diag);
+int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx);
 int pack_judge(struct tamis_filter *f, const struct commit *c,
                struct tamis_verify *report); /* of a struct filter_kind */
 

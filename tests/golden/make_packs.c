@@ -187,7 +187,7 @@ static void write_pack_answers(const char *name)
     struct tamis_diag diag;
     check(tamis_filter_open(at(name), NULL, &c.pack, &diag), &diag);
     c.out = answers_file(name);
-    check(pack_each_column(c.pack, write_column, &c, &diag), &diag);
+    check(pack_each_column(c.pack, write_column, &c), &diag);
     fclose(c.out);
     tamis_filter_close(c.pack);
 }

@@ -1,5 +1,5 @@
-/* Repair: packs. A pack is never set aside for one bad page, nor for one bad column:
- * the others answer on. With a catalog a pack is only looked at. Without one its
+/* Repair: packs. With a catalog a pack is only looked at: for one bad page or column it
+ * is not set aside, as the others answer on. Without one it needs its whole table: its
  * columns say which segments they are of, and its tombstones which of them are dropped.
  */
 #include "lib/store/repair/inside.h"
@@ -180,6 +180,13 @@ static int list_column(void *ctx, const struct column *col)
     return l->fn(l->ctx, name.at, name.n, &record, d->set_id);
 }
 
+static int pass_column(void *ctx, const struct column *col)
+{
+    (void)ctx;
+    (void)col;
+    return 0;
+}
+
 int repair_list_columns(struct repair *r, const char *name, const struct header *h,
                         repair_column_fn *fn, void *ctx, struct tamis_diag *diag)
 {
@@ -201,8 +208,10 @@ int repair_list_columns(struct repair *r, const char *name, const struct header 
     if (!rc && n != h->commit.stages[PACK_ROWS].n_columns)
         rc = TAMIS_ERR_DAMAGED;
     l.dead = dead;
+    if (!rc) /* all of the table is good before any of it counts */
+        rc = pack_each_column(f, pass_column, NULL);
     if (!rc)
-        rc = pack_each_column(f, list_column, &l, NULL);
+        rc = pack_each_column(f, list_column, &l);
     tamis_filter_close(f);
     free(dead);
     return rc;

@@ -352,9 +352,9 @@ TEST(columns_are_found)
         IS(levels_of(&table, "pack"), cases[i].levels);
         IS(entries_are_found(f), 0);
         struct listed all = {.n = 0}, some_of_them = {.stop = 1};
-        IS(pack_each_column(f, check_column, &all, NULL), 0);
+        IS(pack_each_column(f, check_column, &all), 0);
         IS(all.n, n_sources);
-        IS(pack_each_column(f, check_column, &some_of_them, NULL), 42);
+        IS(pack_each_column(f, check_column, &some_of_them), 42);
         IS(some_of_them.n, 1);
         strangers_are_not(f);
         tamis_filter_close(f);
@@ -483,13 +483,12 @@ TEST(without_its_bands_all_is_damaged)
     IS(n, 0);
     IS(why_of(f, h), TAMIS_DAMAGED);
     IS(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &h, 1, absent, NULL), 0);
-    IS(pack_each_column(f, stop_at_third, &n, NULL), TAMIS_ERR_DAMAGED);
+    IS(pack_each_column(f, stop_at_third, &n), TAMIS_ERR_DAMAGED);
     forget_pack(f);
 }
 
 TEST(a_damaged_table_of_columns_is_told)
 {
-    struct tamis_diag diag;
     uint32_t n = 0;
     add_mixed(10);
     struct tamis_filter *f = pack_sources("pack", NULL);
@@ -497,7 +496,7 @@ TEST(a_damaged_table_of_columns_is_told)
     tamis_filter_close(f);
     file_poke(path_of("pack"), s.offset + 3, "x", 1);
     f = open_filter(path_of("pack"));
-    IS(pack_each_column(f, stop_at_third, &n, &diag), TAMIS_ERR_DAMAGED);
+    IS(pack_each_column(f, stop_at_third, &n), TAMIS_ERR_DAMAGED);
     IS(n, 0);
     /* Probes do not read it. */
     for (size_t i = 0; i < n_sources; i++)

@@ -81,7 +81,7 @@ static void check_columns(struct tamis_store *s, unsigned n)
     struct column_check c = {.s = s, .snap = snapshot_of(s)};
     struct tamis_filter *pack;
     OK(tamis_snapshot_pack(c.snap, 0, &pack, NULL));
-    OK(pack_each_column(pack, check_column, &c, NULL));
+    OK(pack_each_column(pack, check_column, &c));
     IS(c.n, n);
     tamis_snapshot_release(c.snap);
 }

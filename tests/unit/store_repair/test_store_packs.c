@@ -58,6 +58,25 @@ TEST_OF_SCENES(backups_and_repairs)
     PLAY_ROWS(rows);
 }
 
+/* Without a catalog, whichever page of a pack is rotten: it is listed whole, or goes.
+ */
+TEST_OF_SCENES(no_record_names_a_pack_that_went)
+{
+    unsigned n_gone = 0;
+    for (int page = 1; page < 12; page++) {
+        scene("a rotten page of a pack");
+        steps("many 120 30; pack; zero pack %d; lose catalog; repair", page);
+        SNAPSHOT now = snapshot_of(opened());
+        size_t n = tamis_snapshot_n_segments(now);
+        for (unsigned i = 0; i < n; i++)
+            assert_int_not_equal(reason_of(shop.store, name_of(i), i * 1000),
+                                 TAMIS_FILE_LOST);
+        assert_true(n == 0 || n == 120);
+        n_gone += n == 0;
+    }
+    assert_true(n_gone > 2 && n_gone < 11);
+}
+
 static void all_are_there(struct tamis_store *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
