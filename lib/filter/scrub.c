@@ -4,6 +4,7 @@
 #include "lib/filter/filter.h"
 #include "format/commit.h"
 #include "format/integrity.h"
+#include "format/ribbon.h"
 #include "lib/io/io.h"
 
 #include <errno.h>
@@ -108,6 +109,21 @@ static bool check_open(const struct scrub *s, uint64_t page, const uint8_t *byte
 
 /* ---- both ---- */
 
+/* From where on a page is zero: behind a ribbon's blocks, the last block of lanes, and
+ * a table. */
+size_t stage_used_bytes(const struct stage_desc *d, uint64_t page)
+{
+    struct ribbon_geometry g = ribbon_geometry_of(d);
+    uint64_t used = 0;
+    if (d->layout == LAYOUT_RIBBON)
+        return ribbon_used_bytes(g.blocks + (page < g.n_long));
+    if (d->layout == LAYOUT_SPLIT_BLOCKS)
+        used = d->geometry.n_blocks * d->geometry.lanes * BLOCK_BYTES;
+    if (d->layout == LAYOUT_TABLE)
+        used = d->used_bytes;
+    return page + 1 == g.n_pages && used % PAGE_BYTES ? used % PAGE_BYTES : PAGE_BYTES;
+}
+
 static int read_span(struct scrub *s, uint64_t first, size_t n, size_t *got)
 {
     int rc = s->by_digests ? 0 : read_floors(s, first, &s->before);
@@ -129,10 +145,30 @@ static int scrub_span(struct scrub *s, uint64_t first, size_t n,
             rc = check_digest(s, first + i, bytes, &good);
         else if (good)
             good = check_open(s, first + i, bytes);
+        size_t used = s->by_digests ? stage_used_bytes(&s->d, first + i) : PAGE_BYTES;
+        good = good && all_zero(bytes + used, PAGE_BYTES - used);
         report->n_pages++;
         if (!rc && !good && report->n_damaged++ == 0)
             report->first_damaged = s->d.offset + (first + i) * PAGE_BYTES;
     }
+    return rc;
+}
+
+/* Are the pages of digests zero behind the last digest of their level? If not, it is
+ * the last page that has failed. */
+static int scrub_digests(struct scrub *s, struct tamis_verify *report)
+{
+    bool good = true;
+    int rc = 0;
+    for (uint32_t k = 1; k < s->tree.n_levels && !rc && good; k++) {
+        uint64_t last = s->tree.n_pages[k] - 1;
+        size_t used = s->tree.n_pages[k - 1] * DIGEST_BYTES - last * PAGE_BYTES;
+        const struct level *l = &s->level[k];
+        rc = load_digests(s, k, last);
+        good = rc || !l->good || all_zero(l->page + used, PAGE_BYTES - used);
+    }
+    if (!good && report->n_damaged++ == 0)
+        report->first_damaged = s->d.offset + s->d.length - PAGE_BYTES;
     return rc;
 }
 
@@ -149,7 +185,7 @@ static int scrub_stage(struct scrub *s, uint32_t n, struct tamis_verify *report)
         uint64_t left = n_pages - page;
         rc = scrub_span(s, page, left < SPAN_PAGES ? (size_t)left : SPAN_PAGES, report);
     }
-    return rc;
+    return rc || !s->by_digests ? rc : scrub_digests(s, report);
 }
 
 int filter_scrub(int fd, const struct header *h, struct tamis_verify *report)

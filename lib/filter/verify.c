@@ -1,24 +1,8 @@
 /* Verifies an open filter: every page is checked through its mapping, as probes check
  * it, and both slots. scrub.c does the same by reading, for a file that is not open. */
 #include "lib/filter/view.h"
-#include "format/ribbon.h"
 
 #include <string.h>
-
-/* From where on a page is zero: behind a ribbon's blocks, the last block of lanes, and
- * a table. */
-static size_t used_bytes(const struct stage_desc *d, uint64_t page)
-{
-    struct ribbon_geometry g = ribbon_geometry_of(d);
-    uint64_t used = 0;
-    if (d->layout == LAYOUT_RIBBON)
-        return ribbon_used_bytes(g.blocks + (page < g.n_long));
-    if (d->layout == LAYOUT_SPLIT_BLOCKS)
-        used = d->geometry.n_blocks * d->geometry.lanes * BLOCK_BYTES;
-    if (d->layout == LAYOUT_TABLE)
-        used = d->used_bytes;
-    return page + 1 == g.n_pages && used % PAGE_BYTES ? used % PAGE_BYTES : PAGE_BYTES;
-}
 
 static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,
                          struct stage *s, size_t i, struct tamis_verify *report)
@@ -26,7 +10,7 @@ static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,
     _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
     bool certain;
     for (uint64_t page = 0; page < s->n_pages; page++) {
-        size_t used = used_bytes(d, page);
+        size_t used = stage_used_bytes(d, page);
         report->n_pages++;
         stage_read_ahead(s, page);
         bool good = used == PAGE_BYTES ? stage_check_page(s, page)
@@ -42,9 +26,10 @@ static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,
     for (uint32_t k = 1; s->digests && k < t.n_levels; k++) {
         uint64_t last = (t.n_pages[k] - 1) * PAGE_BYTES;
         size_t used = t.n_pages[k - 1] * DIGEST_BYTES - last;
+        const uint8_t *live = s->digests + t.offset[k] + last;
         if (!stage_is_bad(s, s->n_pages - 1) &&
-            stage_take_page(s, s->digests + t.offset[k] + last, copy, &certain) &&
-            !all_zero(copy + used, PAGE_BYTES - used))
+            (!stage_take_page(s, live, copy, &certain) ||
+             !all_zero(copy + used, PAGE_BYTES - used)))
             verify_blame(f, i, s->n_pages - 1, report);
     }
 }
@@ -68,6 +53,10 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
     for (uint32_t i = 0; i < v->n_stages; i++)
         verify_stage(f, &h.commit.stages[i], &v->stages[i], i, report);
     err = f->kind->judge ? f->kind->judge(f, &h.commit, report) : 0;
+    if (err == TAMIS_ERR_DAMAGED && !report->n_damaged) { /* it was good at first */
+        report->n_damaged = 1;
+        report->first_damaged = filter_page_offset(f, &v->stages[0], 0);
+    }
     question_end(f, &r);
     if (err && !report->n_damaged)
         return diag_errno(diag, err, f->path, "verifying");

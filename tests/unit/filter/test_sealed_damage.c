@@ -156,7 +156,13 @@ static void not_zero_behind(const char *path, uint64_t at)
     commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
     file_write(path, b, n);
     FILTER f = open_filter(path);
-    damage_of(f);
+    struct tamis_verify mapped = damage_of(f), read;
+    struct header h;
+    FD fd = open_to_read(path);
+    OK(header_load(fd, true, 0, 0, path, &h, NULL));
+    OK(filter_scrub(fd, &h, &read));
+    IS(read.n_damaged, mapped.n_damaged);
+    IS(read.first_damaged, mapped.first_damaged);
 }
 
 TEST(test_one_page)
