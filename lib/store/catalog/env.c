@@ -210,8 +210,8 @@ static int env_open(struct catalog *c, const char *file, struct io_wait *wait,
     return catalog_fail(diag, c->path, code, "opening the catalog");
 }
 
-/* A process that closes as the last one destroys the mutexes. If it could not wait for
- * who opens them meanwhile, they are made when they are opened again. */
+/* The last process that closes the environment destroys its mutexes, perhaps while this
+ * one opens it. Then it is opened again, which makes them anew. */
 int catalog_env_open(struct catalog *c, const char *file, struct io_wait *wait,
                      struct tamis_diag *diag)
 {

@@ -135,35 +135,44 @@ bool gate_commits(const struct catalog *c)
            (io_is_locked(c->lock_file.fd, LOCK_COMMIT, &locked) == 0 && locked);
 }
 
-bool gate_has_slot(const struct catalog *c, uint64_t txn, bool clear)
+/* Finds a slot with our number, the *i-th or a later one, and where it is. */
+static bool find_slot(const struct catalog *c, uint32_t *i, struct lmdb_slot *s,
+                      uint64_t *at)
 {
-    const int32_t none = 0;
     struct lmdb_lock l;
-    struct lmdb_slot s;
     size_t got;
-    if (gate_look(c, &l) != 0)
-        return false;
-    for (uint64_t i = 0, at = sizeof l; i < l.n_slots; i++, at += sizeof s) {
-        if (io_read(c->lock_file.fd, &s, sizeof s, at, &got) != 0 || got < sizeof s ||
-            s.pid != getpid())
-            continue;
-        if (clear)
-            io_write(c->lock_file.fd, &none, sizeof none,
-                     at + offsetof(struct lmdb_slot, pid));
-        else if (s.txn == txn)
+    for (bool good = gate_look(c, &l) == 0; good && *i < l.n_slots; ++*i) {
+        *at = sizeof l + *i * sizeof *s;
+        if (io_read(c->lock_file.fd, s, sizeof *s, *at, &got) == 0 &&
+            got == sizeof *s && s->pid == getpid())
             return true;
     }
+    return false;
+}
+
+bool gate_has_slot(const struct catalog *c, uint64_t txn)
+{
+    struct lmdb_slot s;
+    uint64_t at;
+    for (uint32_t i = 0; find_slot(c, &i, &s, &at); i++)
+        if (s.txn == txn)
+            return true;
     return false;
 }
 
 /* A process that has slots has locked the byte of its number. */
 void gate_clear_mine(const struct catalog *c)
 {
-    uint64_t found;
+    const int32_t none = 0;
+    uint64_t found, at;
+    struct lmdb_slot s;
     if (io_byte_lock(c->lock_file.fd, F_OFD_GETLK, F_WRLCK, (uint64_t)getpid(), 1,
-                     &found) == 0 &&
-        found == NOT_LOCKED)
-        gate_has_slot(c, 0, true);
+                     &found) != 0 ||
+        found != NOT_LOCKED)
+        return;
+    for (uint32_t i = 0; find_slot(c, &i, &s, &at); i++)
+        io_write(c->lock_file.fd, &none, sizeof none,
+                 at + offsetof(struct lmdb_slot, pid));
 }
 
 /* ---- entering and leaving ---- */

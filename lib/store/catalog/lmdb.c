@@ -7,7 +7,7 @@
 
 /* ---- beginning ---- */
 
-/* EINVAL: of a mutex that was destroyed, or damaged. */
+/* EINVAL: a mutex was destroyed, or is damaged. */
 static int begin_txn(struct catalog *c, unsigned flags, MDB_txn **txn)
 {
     int rc = mdb_txn_begin(c->env, NULL, flags, txn);
@@ -21,10 +21,12 @@ static int begin_txn(struct catalog *c, unsigned flags, MDB_txn **txn)
 static bool is_newest(struct catalog *c, uint64_t number)
 {
     struct lmdb_lock l;
-    uint64_t written = catalog_file_shows(&c->metas);
-    return written == number ||
-           (written == number + 1 && c->env && gate_look(c, &l) == 0 &&
-            l.txn == number && gate_commits(c));
+    uint64_t written = 0;
+    if (!c->env) /* by reading: the file may have been cut */
+        return catalog_file_newest(c->fd, 0, &written) == 0 && written == number;
+    written = catalog_file_shows(&c->metas);
+    return written == number || (written == number + 1 && gate_look(c, &l) == 0 &&
+                                 l.txn == number && gate_commits(c));
 }
 
 static int begin_at_newest(struct catalog *c, MDB_txn **txn)
@@ -43,8 +45,8 @@ static int begin_at_newest(struct catalog *c, MDB_txn **txn)
 }
 
 /* A slot is taken in microseconds. If a process stops meanwhile, a reader does without.
- * EAGAIN, EACCES: of the byte that LMDB locks for a process. One of the same number, in
- * another container, has it. */
+ * EAGAIN, EACCES: LMDB could not lock its byte of this process, as one of the same
+ * number in another container has it. MDB_INVALID: a mutex is damaged. */
 int catalog_begin_read(struct catalog *c, MDB_txn **txn)
 {
     struct io_wait briefly = {.timeout_ms = 10};
@@ -55,7 +57,9 @@ int catalog_begin_read(struct catalog *c, MDB_txn **txn)
     if (rc == TAMIS_ERR_BUSY) /* a commit has ended meanwhile; now none can begin */
         rc = begin_at_newest(c, txn);
     gate_leave(c, LOCK_SLOT);
-    return rc == EAGAIN || rc == EACCES || rc == MDB_READERS_FULL ? TAMIS_ERR_BUSY : rc;
+    return rc == EAGAIN || rc == EACCES || rc == MDB_READERS_FULL || rc == MDB_INVALID
+               ? TAMIS_ERR_BUSY
+               : rc;
 }
 
 /* Its slot may have been lost. But a page that T has is let go by T + 1 at the
@@ -63,8 +67,7 @@ int catalog_begin_read(struct catalog *c, MDB_txn **txn)
 bool catalog_was_kept(struct catalog *c, MDB_txn *txn)
 {
     uint64_t number = mdb_txn_id(txn);
-    return catalog_file_shows(&c->metas) <= number + 1 ||
-           gate_has_slot(c, number, false);
+    return catalog_file_shows(&c->metas) <= number + 1 || gate_has_slot(c, number);
 }
 
 int catalog_still_next(struct catalog *c, MDB_txn *txn, struct tamis_diag *diag)

@@ -62,9 +62,8 @@ void gate_leave(struct catalog *c, enum lock_name which);
 int gate_look(const struct catalog *c, struct lmdb_lock *l);
 /* Has anybody LOCK_COMMIT? */
 bool gate_commits(const struct catalog *c);
-/* Has this process a slot that keeps writers off the pages of this transaction? Or
- * clears its slots. */
-bool gate_has_slot(const struct catalog *c, uint64_t txn, bool clear);
+/* Has this process a slot that keeps writers off the pages of this transaction? */
+bool gate_has_slot(const struct catalog *c, uint64_t txn);
 /* Before LMDB opens the file, with LOCK_SLOT: clears slots that a process left that
  * died and had our number. LMDB takes them for ours. */
 void gate_clear_mine(const struct catalog *c);

@@ -23,7 +23,7 @@ static bool commit_unsure(struct catalog *c)
     int rc = catalog_begin_read(c, &txn);
     if (rc == 0)
         mdb_txn_abort(txn);
-    return rc == MDB_PANIC || rc == TAMIS_ERR_BUSY;
+    return rc != 0 && rc != MDB_MAP_RESIZED;
 }
 
 /* The store may have become another one since it was opened, or a newer version may

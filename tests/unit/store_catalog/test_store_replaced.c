@@ -353,6 +353,17 @@ TEST_WITH_OTHER(no_list_is_older_than_one_that_was_seen)
     }
 }
 
+/* Nor does the signal of a page beyond its end reach a reader that does without LMDB. */
+TEST_WITH_OTHER(a_file_that_was_cut_ends_no_reader)
+{
+    STORE a = store_of_base("s");
+    catalog_env_close(a->catalog);
+    IS(count_segments(a), 1);
+    overwrite_with_zeros();
+    struct tamis_snapshot *snapshot = NULL;
+    assert_true(tamis_snapshot_current(a, &snapshot, NULL) != 0);
+}
+
 TEST_WITH_OTHER(so_is_the_catalog_of_another_store)
 {
     STORE a = store_of_base("s");
