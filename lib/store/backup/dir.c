@@ -34,6 +34,8 @@ static int write_catalog(struct backup *b, struct tamis_diag *diag)
     io_let_cancel(before);
     if (rc) /* its diag names the temporary directory */
         diag_in(diag, b->path);
+    if (!rc && (rc = io_sync_dir(b->dir)) != 0)
+        diag_errno(diag, rc, b->path, "syncing the copy");
     return rc;
 }
 

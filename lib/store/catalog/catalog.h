@@ -146,8 +146,8 @@ void registry_close_alone(struct catalog *c);
  * adds the records. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
                     catalog_fn *fill, void *ctx, struct tamis_diag *diag);
-/* The same, over an old one if any; durable on return. The caller has STORE locked
- * exclusively, or alone knows its name. */
+/* The same, over an old one if any; durable once `dir` is synced. The caller has STORE
+ * locked exclusively, or alone knows its name. */
 int registry_replace(const char *store_path, int dir, const struct meta *m,
                      catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 /* Its name until it is whole: this, eight hex digits and ".tmp". */

@@ -278,11 +278,7 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
 int registry_replace(const char *store_path, int dir, const struct meta *m,
                      catalog_fn *fill, void *ctx, struct tamis_diag *diag)
 {
-    int rc = make_catalog(store_path, dir, m, fill, ctx, true, diag);
-    if (rc)
-        return rc;
-    rc = io_sync_dir(dir);
-    return rc ? diag_errno(diag, rc, store_path, "syncing the store") : 0;
+    return make_catalog(store_path, dir, m, fill, ctx, true, diag);
 }
 
 bool store_catalog_temporary(const char *name)

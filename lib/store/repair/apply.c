@@ -137,7 +137,12 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 static int replace_catalog(struct repair *r, struct tamis_diag *diag)
 {
-    return registry_replace(r->path, r->store_fd, &r->meta, fill_in, r, diag);
+    int rc = registry_replace(r->path, r->store_fd, &r->meta, fill_in, r, diag);
+    if (rc)
+        return rc;
+    r->step = STEP_CHANGED;
+    rc = io_sync_dir(r->store_fd);
+    return rc ? diag_errno(diag, rc, r->path, "syncing the store") : 0;
 }
 
 /* ---- 3: what nothing names ---- */
@@ -167,8 +172,7 @@ int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag)
         rc = new_catalog ? replace_catalog(r, diag) : change_catalog(r, diag);
     if (rc && r->linked)
         repair_tell_leftover(r, TAMIS_REPAIR_NOTED, "/quarantine",
-                             "has second names of files in filters/, and nothing else "
-                             "has changed: repair again");
+                             "has second names of files in filters/: repair again");
     if (rc)
         return rc;
     r->step = STEP_CHANGED;

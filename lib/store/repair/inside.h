@@ -12,7 +12,7 @@
  *   2. the catalog changes, in one transaction, or is replaced by a new one, whole;
  *   3. what nothing names is unlinked from filters/.
  *
- * Before 2 nothing has changed, and the next repair decides the same. After 2 only
+ * Before 2 no segment has changed, and the next repair decides the same. After 2 only
  * orphans are left, which every edit sweeps. */
 #ifndef TAMIS_STORE_REPAIR_H
 #define TAMIS_STORE_REPAIR_H
