@@ -48,6 +48,32 @@ static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigne
     return s;
 }
 
+/* Packed from their keys: segment i has `each` of them, from i * apart on. */
+static UNUSED struct tamis_store *store_from_keys(unsigned n,
+                                                  const char *(*name)(unsigned),
+                                                  uint64_t each, uint64_t apart,
+                                                  double error)
+{
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_packer *p;
+    OK(tamis_edit_packer(e, NULL, &p, NULL));
+    for (unsigned i = 0; i < n; i++) {
+        BUILDER b;
+        const char *now = name(i);
+        OK(tamis_edit_builder(e, now, strlen(now), error, NULL, &b, NULL));
+        for (uint64_t k = 0; k < each; k++) {
+            struct tamis_key key = key_in(s, i * apart + k);
+            OK(tamis_builder_add_hashes(b, key.tag, &key.hash, 1));
+        }
+        OK(tamis_packer_take(p, b, NULL));
+    }
+    OK(tamis_edit_put_packed(e, p, NULL, NULL));
+    tamis_packer_free(p);
+    OK(tamis_edit_commit(e, NULL));
+    return s;
+}
+
 static UNUSED struct tamis_pack_report pack_with(struct tamis_store *s,
                                                  struct tamis_pack_options opt)
 {

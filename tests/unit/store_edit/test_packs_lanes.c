@@ -16,29 +16,6 @@ static const char *padded(unsigned i)
     return name;
 }
 
-/* n segments of one size, packed from their keys. */
-static struct tamis_store *store_of_lanes(unsigned n, double error)
-{
-    struct tamis_store *s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_packer *p;
-    OK(tamis_edit_packer(e, NULL, &p, NULL));
-    for (unsigned i = 0; i < n; i++) {
-        BUILDER b;
-        const char *name = padded(i);
-        OK(tamis_edit_builder(e, name, strlen(name), error, NULL, &b, NULL));
-        for (unsigned k = 0; k < KEYS; k++) {
-            struct tamis_key key = key_in(s, i * 1000 + k);
-            OK(tamis_builder_add_hashes(b, key.tag, &key.hash, 1));
-        }
-        OK(tamis_packer_take(p, b, NULL));
-    }
-    OK(tamis_edit_put_packed(e, p, NULL, NULL));
-    tamis_packer_free(p);
-    OK(tamis_edit_commit(e, NULL));
-    return s;
-}
-
 /* Key i is of segment i % n, or of none. */
 static void check(struct tamis_snapshot *snap, const struct tamis_key *keys, unsigned n)
 {
@@ -58,7 +35,7 @@ static void check_lanes(unsigned n, double error)
 {
     struct tamis_key keys[PROBES];
     struct tamis_pack_place place;
-    struct tamis_store *s = store_of_lanes(n, error);
+    struct tamis_store *s = store_from_keys(n, padded, KEYS, 1000, error);
     uint64_t tag = tamis_store_domain(s).tag;
     for (unsigned i = 0; i < PROBES; i++)
         keys[i] = tamis_key_of_hash(

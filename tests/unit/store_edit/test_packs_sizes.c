@@ -2,29 +2,8 @@
  */
 #include "tests/support/store_packs.h"
 
+/* Two lanes of 582 blocks at 0.01%, which share a page in a file. */
 enum { KEYS = 29970, BASE = 1000000 };
-
-/* Segments of so many keys at 0.01%, straight into a pack: two lanes of 582 blocks,
- * which share a page in a file. */
-static struct tamis_store *packed_store(unsigned n)
-{
-    struct tamis_packer *p;
-    struct tamis_store *s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_packer(e, NULL, &p, NULL));
-    for (unsigned i = 0; i < n; i++) {
-        BUILDER b = builder_in(e, name_of(i), NULL);
-        for (uint64_t k = 0; k < KEYS; k++) {
-            struct tamis_key key = key_in(s, i * BASE + k);
-            OK(tamis_builder_add_hashes(b, key.tag, &key.hash, 1));
-        }
-        OK(tamis_packer_take(p, b, NULL));
-    }
-    OK(tamis_edit_put_packed(e, p, NULL, NULL));
-    tamis_packer_free(p);
-    OK(tamis_edit_commit(e, NULL));
-    return s;
-}
 
 static struct tamis_derive_report derived(struct tamis_store *s, const char *name,
                                           struct tamis_derivation what, size_t n)
@@ -53,7 +32,7 @@ static void unpack_two(struct tamis_store *s)
 /* A column serves as its file does. */
 TEST_IN_DIR(columns_are_sources)
 {
-    STORE s = packed_store(8);
+    STORE s = store_from_keys(8, name_of, KEYS, BASE, 0);
     uint64_t of_eight = 0;
     struct stat st = stat_of(pack_file());
     of_eight = (uint64_t)st.st_size;
