@@ -86,7 +86,7 @@ static struct verdict check_integrity(const struct stage_desc *s, size_t i,
     return VERDICT_GOOD;
 }
 
-/* Rules C15 to C19 and C22. */
+/* Rules C14 to C18. */
 static struct verdict check_blocks(const struct stage_desc *s)
 {
     uint64_t n_bytes;

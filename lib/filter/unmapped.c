@@ -1,13 +1,13 @@
 /* Filters that are asked without a mapping. A process may have only so many mappings;
  * the sealed filters of a store beyond that are read, a page at a time:
  *
- *     probe --question_begin()--> open the file by its name, read and compare its
- * header |   --page_unmapped()--> read a page, and those of its digests up to the root
+ *     probe --question_begin()--> open the file by its name, compare its header
+ *       |   --page_unmapped()---> read a page, and those of its digests up to the root
  *       `-- --question_end()----> close it
  *
- * No page is kept, so each is proven each time, as by TAMIS_CHECK_STRICT. What failed
- * is remembered (page/check.c). Warning: the file is found by its name, so that a
- * filter that was dropped is lost to snapshots that still list it. */
+ * No page is kept, so each is proven each time, as by TAMIS_CHECK_STRICT. A page that
+ * failed is remembered (page/check.c). Warning: the file is found by its name, so that
+ * a filter that was dropped is lost to snapshots that still list it. */
 #include "lib/filter/header.h"
 #include "lib/filter/view.h"
 

@@ -20,14 +20,14 @@
  * (tamis_filter_open()); all segments share one look at the clock. A filter from
  * tamis_snapshot_filter() looks at its own file alone.
  *
- * MANY FILES. The snapshots of a process map 7/8 of vm.max_map_count filters at most,
- * 57,339 by default. Other sealed filters are read: a question opens the file, reads
- * the pages that it needs, checks them up to the root, and closes it. Such a filter
- * takes a descriptor while threads ask it; without one it answers MAYBE/UNREADABLE.
- * Once its file was dropped it answers MAYBE/FILE_LOST in snapshots that still list it.
- * It has no pages to be warmed or locked. Snapshots of a later state map it, if many
- * others were closed meanwhile. struct tamis_stats counts such filters. Growing filters
- * are always mapped. */
+ * MANY FILES. The snapshots of a process map sealed filters until 7/8 of
+ * vm.max_map_count are mapped, 57,339 by default. Others are read: a question opens the
+ * file, reads the pages that it needs, checks them up to the root, and closes it. Such
+ * a filter takes a descriptor while threads ask it; without one it answers
+ * MAYBE/UNREADABLE. Once its file was dropped it answers MAYBE/FILE_LOST in snapshots
+ * that still list it. It has no pages to be warmed or locked. Snapshots of a later
+ * state map it, if many others were closed meanwhile. struct tamis_stats counts such
+ * filters. Growing filters are always mapped. */
 
 struct tamis_snapshot;
 

@@ -16,7 +16,7 @@ struct totals {
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
     uint64_t n_packs, n_packed, n_dead, pack_bytes;
     uint64_t unusable_lists;
-    uint64_t files, unmapped; /* filters; those beyond what a process maps */
+    uint64_t files, unmapped; /* filters that open; those beyond what a process maps */
     struct lost_packs lost_packs;
     bool moved; /* a segment is not where it was */
     int status; /* of files that do not open; damage ranks before I/O errors */

@@ -94,11 +94,11 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         add_unopened(t, store, &s, err == ENOENT, err);
         return;
     }
-    t->files++;
     lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);
     if (err == 0) {
+        t->files++;
         s.keys = info.keys;
         s.file_bytes = info.file_bytes;
         t->over_target += over_target(&info);

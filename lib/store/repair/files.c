@@ -248,7 +248,7 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
 
 /* ---- one file ---- */
 
-/* Whose it is, claim_lists() will know. */
+/* claim_lists() finds out later whose it is. */
 static void note_list(struct repair *r, struct repair_file *f,
                       const struct judgement *j)
 {

@@ -199,7 +199,7 @@ TEST_IN_DIR(a_slot_of_the_own_number_is_cleared)
 
 /* ---- a directory's lock ---- */
 
-/* Who has let it go, or lost it, is not named any more. */
+/* A process that has let it go, or lost it, is not named any more. */
 TEST_IN_DIR(only_a_holder_is_named)
 {
     char text[HOLDER_TEXT_BYTES];

@@ -1,5 +1,5 @@
-/* The memory of a writer's stages, and its lock once it is closed. What else is left of
- * a writer, tests/faults tells. */
+/* The memory of a writer's stages, and its lock once it is closed. tests/faults looks
+ * for all else that a writer may leave. */
 #include "tests/support/one_file.h"
 #include "lib/writer/inside.h"
 
