@@ -282,7 +282,7 @@ static int finish(struct repair *r, const struct repair_segment *segment,
                       "a feature of a newer tamis forbids this one to write");
     int rc = r->opt.dry_run ? may_open(r, name, &why)
                             : finish_file(r, segment, record, name, &why);
-    if (rc == TAMIS_ERR_BUSY)
+    if (rc == TAMIS_ERR_BUSY && !left_unfinished(r, segment, record, name, fd, j))
         return 0; /* a writer was faster */
     if (rc && rc != TAMIS_ERR_SEALED && r->store)
         return unread(j, rc, "left unfinished", why.what);
