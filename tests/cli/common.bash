@@ -2,7 +2,7 @@
 bats_require_minimum_version 1.5.0
 
 TAMIS=${TAMIS:-$(dirname "${BASH_SOURCE[0]}")/../../build/tamis}
-TAMIS=$(realpath "$TAMIS")
+[[ $TAMIS == /* ]] || TAMIS=$(realpath "$TAMIS")
 export TAMIS LC_ALL=C PATH=${TAMIS%/*}:$PATH
 
 setup() {
@@ -19,7 +19,11 @@ capture() {
 capture_quickly() {
     local IFS=$'\n' - at=$BATS_RUN_TMPDIR/stderr.$BASHPID
     status=0
-    output=$("$@" 2>"$at") || status=$?
+    if declare -F "$1" >/dev/null; then
+        output=$("$@" 2>"$at") || status=$?
+    else # bash would fork once more, for bats' traps
+        output=$(exec "$@" 2>"$at") || status=$?
+    fi
     mapfile -t stderr_lines <"$at"
     stderr=${stderr_lines[*]}
     set -f

@@ -23,8 +23,9 @@ load ../common
     make_store
     echo 1 >limit
     limited() {
-        as_root unshare -m sh -c 'mount --bind limit /proc/sys/vm/max_map_count && exec "$@"' \
-            sh "$TAMIS" "$@"
+        # In a chroot / is no mount that could be made private, but /proc is one.
+        as_root unshare -m --propagation unchanged sh -c 'mount --make-private /proc &&
+            mount --bind limit /proc/sys/vm/max_map_count && exec "$@"' sh "$TAMIS" "$@"
     }
     tells ' 1 more than a process maps' limited stat store
     tells '"unmapped": 1,' limited stat store --json
