@@ -54,7 +54,7 @@ def segment_words(snapshot, i):
     f, failure = atomic(e['filter']), number(e['failure'])
     yield 'segment %d "%s": %s, rank %d, watermark %d%s' % (
         i, text(first, int(e['name_bytes'])), STATES.get(int(e['state']), 'unknown state'),
-        int(e['rank']), int(e['watermark']), ', in a pack' if e['packed'] else '')
+        int(e['rank']), int(e['watermark']), ', in a pack' if e['elsewhere'] else '')
     if failure:
         yield '  its filter cannot be opened: error %d' % failure
     elif f:
@@ -66,10 +66,15 @@ def segment_words(snapshot, i):
 
 def snapshot_words(snapshot):
     yield 'snapshot %d of transaction %d: %d segments, %d packs, its list is %s' % (
-        int(snapshot['serial']), int(snapshot['number']), int(snapshot['n']),
+        int(snapshot['serial']), int(snapshot['number']), int(snapshot['n_segments']),
         int(snapshot['packs']['n']), 'complete' if snapshot['complete'] else 'not confirmed')
-    for i in range(int(snapshot['n'])):
+    for i in range(int(snapshot['n_loose'])):
         yield '  ' + next(segment_words(snapshot, i))
+    for i in range(int(snapshot['packs']['n'])):
+        view = snapshot['packs']['views'][i]
+        yield '  segments from %d on: %d of the %d columns of a pack%s' % (
+            int(view['base']), int(view['n_listed']), int(view['n_columns']),
+            ', which cannot be used: error %d' % int(view['failure']) if view['failure'] else '')
 
 
 class Words(gdb.Command):

@@ -138,7 +138,6 @@ $B/tests/unit/%.o $B/tests/support/shop/%.o: BASE := $(subst -O2,-Og,$(BASE))
 # Unit tests of the filter half link no LMDB: that they pass shows that it needs none.
 # They include cmocka.h, which deps-build does not install.
 $(TEST_SRC:%.c=$B/%.o) $(call obj,$(wildcard tests/support/shop/*.c)): | deps-test
-$B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 # A call within one object cannot be wrapped.
 OF_OBJECTS := test_builder_check
 $(OF_OBJECTS:%=$B/tests/%): TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
@@ -149,7 +148,6 @@ $B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
 $B/tests/support/inline/avx512.o: BASE += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2
 endif
 $B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: $(INLINE_OBJ)
-$B/tests/test_property: $(call obj,$(wildcard tests/steps/*.c tests/model/*.c))
 define unit_test
 $B/tests/$(notdir $1): $B/$1.o $2 | deps-test
 	$$(call say,LD,$$@)
@@ -236,7 +234,7 @@ check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-ch
 
 # The longest first, so that none is left alone at the end.
 LONGEST := test_packs_alike test_store_wide test_list_pages test_error_rates test_open test_pack \
-           test_store_few test_builder_check test_plan_store test_writer_threads test_sealed_damage \
+           test_builder_check test_plan_store test_writer_threads test_sealed_damage \
            output/picture store/pack_refused size/plan_store store/grow output/json \
            store/meanwhile input/keys damage/signals
 longest_first = $(filter $1,$(LONGEST)) $(filter-out $(LONGEST),$1)
@@ -259,7 +257,7 @@ unit: $(patsubst %,$B/tests/%,$(or $(TEST),$(call longest_first,$(notdir $(TESTS
 
 # Programs that do more with TAMIS_TEST_LONG=1.
 LONG_TESTS := test_blocks test_error_rates test_estimate test_list_pages test_pack \
-              test_packs_alike test_plan_store test_property test_sealed_damage \
+              test_packs_alike test_plan_store test_sealed_damage \
               test_store_copy test_store_pack test_store_wide test_writer_threads
 unit-long: $(LONG_TESTS:%=$B/tests/%)
 	@TAMIS_TEST_LONG=1 tests/unit.sh $^
@@ -285,7 +283,7 @@ unit-threads: $(patsubst %,$B/tests/%,$(call longest_first,$(THREADED)))
 # Tests that probe and add, for a kernel that this machine would not choose: KERNEL=name.
 PROBING := test_batch test_builder test_builder_check test_partition \
            test_sealed_damage test_open_damage test_refresh test_writer_threads \
-           test_store_many test_blocks test_packs_alike test_packs_lanes test_store_few \
+           test_store_many test_blocks test_packs_alike test_packs_lanes \
            test_alone test_quick
 unit-kernel: $(patsubst %,$B/tests/%,$(call longest_first,$(PROBING)))
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^

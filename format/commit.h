@@ -29,6 +29,7 @@ enum {
     CONTENT_BANDS = 1,
     CONTENT_COLUMNS = 2,
     CONTENT_FIRSTS = 4,
+    PACK_MAX_COLUMNS = 1 << 20,
 };
 
 /* The record is a head, then stage descriptors, then zeros, and its checksum in

@@ -7,7 +7,6 @@ _Static_assert(sizeof(struct band_disk) == BAND_BYTES, "SPEC.md section 17.1");
 _Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES &&
                    offsetof(struct column, strings) == COLUMN_HEAD_BYTES,
                "SPEC.md section 17.2");
-_Static_assert(sizeof(struct dead_disk) == DEAD_HEAD_BYTES, "SPEC.md section 17.5");
 _Static_assert(sizeof(struct index_disk) == INDEX_HEAD_BYTES, "SPEC.md section 17.2");
 _Static_assert(INDEX_HEAD_BYTES + COLUMN_MAX_BYTES + 2 <= PAGE_BYTES &&
                    (PAGE_BYTES - INDEX_HEAD_BYTES) / (COLUMN_HEAD_BYTES + 3) <
@@ -336,48 +335,4 @@ bool index_rest_is_zero(const struct index_page *p)
 {
     uint32_t end = item_end(p->at, p->n - 1);
     return all_zero(p->at + end, ends_at(p) - end);
-}
-
-#undef AT
-#define AT(code, member) VERDICT_AT(VERDICT_##code, struct dead_disk, member)
-
-/* ---- tombstones ---- */
-
-void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
-                 uint32_t n_columns, uint8_t *file)
-{
-    struct dead_disk d = {.major = le16_of(FORMAT_MAJOR),
-                          .minor = le16_of(FORMAT_MINOR),
-                          .n_columns = le32_of(n_columns),
-                          .table_digest = le64_of(table_digest)};
-    memcpy(d.magic, MAGIC_DEAD, sizeof d.magic);
-    memcpy(d.uuid, uuid, UUID_BYTES);
-    memcpy(file, &d, sizeof d);
-    checksum_set(file, dead_bytes(n_columns), 0);
-}
-
-struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
-                           const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
-                           uint32_t *n_columns)
-{
-    struct dead_disk d;
-    *n_columns = 0;
-    if (n_bytes < sizeof d)
-        return AT(SHORT, magic);
-    memcpy(&d, in, sizeof d);
-    uint32_t n = le32_get(d.n_columns);
-    if (!magic_is(d.magic, MAGIC_DEAD))
-        return AT(MAGIC, magic);
-    if (le16_get(d.major) != FORMAT_MAJOR)
-        return AT(VERSION, major);
-    if (n < 1 || n > PACK_MAX_COLUMNS || n_bytes != dead_bytes(n))
-        return AT(SHORT, n_columns);
-    if (!checksum_good(in, n_bytes, 0))
-        return AT(CHECKSUM, magic);
-    if (memcmp(d.uuid, uuid, UUID_BYTES) != 0)
-        return AT(IDENTITY, uuid);
-    if (le64_get(d.table_digest) != table_digest)
-        return AT(IDENTITY, table_digest);
-    *n_columns = n;
-    return VERDICT_GOOD;
 }

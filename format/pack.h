@@ -37,7 +37,6 @@ enum {
     BAND_MAX_COLUMNS = 32768,
     ROW_MAX_BYTES = BAND_MAX_COLUMNS / 8,
     PACK_MAX_BANDS = 4096,
-    PACK_MAX_COLUMNS = 1 << 20,
 };
 
 struct band_disk {
@@ -99,6 +98,7 @@ struct column {
     struct column_disk disk;
     uint8_t strings[COLUMN_MAX_BYTES - COLUMN_HEAD_BYTES];
     uint32_t band, place;
+    const uint8_t *mapped; /* where it is in an open pack */
 };
 
 static inline size_t column_bytes(const struct column_disk *d)
@@ -134,22 +134,6 @@ static inline struct piece column_last(const struct column *c)
     struct piece before = column_first(c);
     return (struct piece){before.at + before.n, le16_get(c->disk.last_bytes)};
 }
-
-/* Tombstones: the file "<uuid>.dead" (SPEC.md §17.5). Behind the head a bit for each
- * column, then the checksum. */
-struct dead_disk {
-    uint8_t magic[8];
-    struct le16 major;
-    struct le16 minor;
-    struct le32 n_columns;
-    uint8_t uuid[UUID_BYTES];
-    struct le64 table_digest;
-    uint8_t unused[8];
-};
-enum {
-    DEAD_HEAD_BYTES = 48,
-    DEAD_MAX_BYTES = DEAD_HEAD_BYTES + PACK_MAX_COLUMNS / 8 + 8
-};
 
 /* The smallest row for so many columns, 1..32768. */
 uint32_t pack_row_bytes(uint32_t n_columns);
@@ -202,21 +186,6 @@ bool index_search(const struct index_page *p, struct piece name, struct piece lo
                   struct piece high, uint32_t *n);
 /* Is the rest of it zero, between items and ends? */
 bool index_rest_is_zero(const struct index_page *p);
-
-static inline size_t dead_bytes(uint32_t n_columns)
-{
-    return DEAD_HEAD_BYTES + ((size_t)n_columns + 7) / 8 + 8;
-}
-
-/* Writes the head and the checksum of a file of dead_bytes(n_columns) bytes. The caller
- * has put the bits where they belong, at DEAD_HEAD_BYTES. */
-void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
-                 uint32_t n_columns, uint8_t *file);
-/* Checks the file of the pack with this UUID and digest. On VERDICT_OK *n_columns bits
- * begin at DEAD_HEAD_BYTES. */
-struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
-                           const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
-                           uint32_t *n_columns);
 
 /* The row of bit i of block `block` of lane `lane`, as an offset from the start of the
  * rows. */

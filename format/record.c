@@ -9,6 +9,9 @@ _Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");
 _Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES &&
                    sizeof(struct part_disk) == PART_BYTES,
                "SPEC.md section 13");
+_Static_assert(sizeof(struct listing_disk) == LISTING_BYTES &&
+                   sizeof(struct dead_disk) == DEAD_HEAD_BYTES,
+               "SPEC.md section 17");
 
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
 {
@@ -355,4 +358,145 @@ const struct part_disk *record_parts(const uint8_t *in, size_t n_bytes,
         return NULL;
     *n = d->n_parts;
     return (const void *)(d + 1);
+}
+
+/* ---- packs ---- */
+
+#undef AT
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct listing_disk, member)
+
+uint64_t name_sum(const void *name, size_t name_bytes, uint32_t column)
+{
+    return XXH3_64bits_withSeed(name, name_bytes, column);
+}
+
+void listing_encode(const struct listing *l, const uint8_t uuid[UUID_BYTES],
+                    uint8_t out[LISTING_BYTES])
+{
+    struct listing_disk d = {
+        .table_digest = le64_of(l->table_digest),
+        .chunks_sum = le64_of(l->chunks_sum),
+        .names_sum = le64_of(l->names_sum),
+        .n_columns = le32_of(l->n_columns),
+        .n_listed = le32_of(l->n_listed),
+        .n_overridden = le32_of(l->n_overridden),
+    };
+    memcpy(out, &d, sizeof d);
+    checksum_set(out, sizeof d, name_seed(uuid, UUID_BYTES));
+}
+
+struct verdict listing_decode(const uint8_t *in, size_t n_bytes,
+                              const uint8_t uuid[UUID_BYTES], struct listing *l)
+{
+    struct listing_disk d;
+    memset(l, 0, sizeof *l);
+    if (n_bytes != sizeof d)
+        return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "listing"};
+    memcpy(&d, in, sizeof d);
+    if (!checksum_good(&d, sizeof d, name_seed(uuid, UUID_BYTES)))
+        return AT(CHECKSUM, checksum);
+    struct listing out = {
+        .table_digest = le64_get(d.table_digest),
+        .chunks_sum = le64_get(d.chunks_sum),
+        .names_sum = le64_get(d.names_sum),
+        .n_columns = le32_get(d.n_columns),
+        .n_listed = le32_get(d.n_listed),
+        .n_overridden = le32_get(d.n_overridden),
+    };
+    if (out.n_columns < 1 || out.n_columns > PACK_MAX_COLUMNS)
+        return AT(RANGE, n_columns);
+    if (out.n_listed > out.n_columns)
+        return AT(RANGE, n_listed);
+    if (out.n_overridden > out.n_columns - out.n_listed ||
+        (!out.n_overridden && !out.n_listed))
+        return AT(RANGE, n_overridden);
+    *l = out;
+    return VERDICT_GOOD;
+}
+
+void chunk_key(const uint8_t uuid[UUID_BYTES], uint32_t number,
+               uint8_t key[CHUNK_KEY_BYTES])
+{
+    memcpy(key, uuid, UUID_BYTES);
+    for (int i = 0; i < 4; i++)
+        key[UUID_BYTES + i] = (uint8_t)(number >> (24 - 8 * i));
+}
+
+static uint64_t chunk_seed(const uint8_t uuid[UUID_BYTES], uint32_t number)
+{
+    uint8_t key[CHUNK_KEY_BYTES];
+    chunk_key(uuid, number, key);
+    return name_seed(key, sizeof key);
+}
+
+uint64_t chunk_seal(const uint8_t uuid[UUID_BYTES], uint32_t n_columns, uint32_t number,
+                    uint8_t *bits)
+{
+    size_t n = chunk_bytes(n_columns, number);
+    checksum_set(bits, n, chunk_seed(uuid, number));
+    struct le64 sum;
+    memcpy(&sum, bits + n - sizeof sum, sizeof sum);
+    return le64_get(sum);
+}
+
+struct verdict chunk_check(const uint8_t *in, size_t n_bytes,
+                           const uint8_t uuid[UUID_BYTES], uint32_t n_columns,
+                           uint32_t number, uint64_t *checksum)
+{
+    struct le64 sum;
+    if (number >= listing_chunks(n_columns) ||
+        n_bytes != chunk_bytes(n_columns, number))
+        return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "chunk"};
+    size_t n = n_bytes - sizeof sum;
+    uint32_t left = n_columns - number * CHUNK_COLUMNS;
+    if (!checksum_good(in, n_bytes, chunk_seed(uuid, number)))
+        return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n, "checksum"};
+    if (left < 8 * n && in[n - 1] >> left % 8) /* bits behind the last column */
+        return (struct verdict){VERDICT_UNUSED, (uint32_t)n - 1, "chunk"};
+    memcpy(&sum, in + n, sizeof sum);
+    *checksum = le64_get(sum);
+    return VERDICT_GOOD;
+}
+
+/* ---- tombstones ---- */
+
+#define DEAD(code, member) VERDICT_AT(VERDICT_##code, struct dead_disk, member)
+
+void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                 uint32_t n_columns, uint8_t *file)
+{
+    struct dead_disk d = {.major = le16_of(FORMAT_MAJOR),
+                          .minor = le16_of(FORMAT_MINOR),
+                          .n_columns = le32_of(n_columns),
+                          .table_digest = le64_of(table_digest)};
+    memcpy(d.magic, MAGIC_DEAD, sizeof d.magic);
+    memcpy(d.uuid, uuid, UUID_BYTES);
+    memcpy(file, &d, sizeof d);
+    checksum_set(file, dead_bytes(n_columns), 0);
+}
+
+struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
+                           const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                           uint32_t *n_columns)
+{
+    struct dead_disk d;
+    *n_columns = 0;
+    if (n_bytes < sizeof d)
+        return DEAD(SHORT, magic);
+    memcpy(&d, in, sizeof d);
+    uint32_t n = le32_get(d.n_columns);
+    if (!magic_is(d.magic, MAGIC_DEAD))
+        return DEAD(MAGIC, magic);
+    if (le16_get(d.major) != FORMAT_MAJOR)
+        return DEAD(VERSION, major);
+    if (n < 1 || n > PACK_MAX_COLUMNS || n_bytes != dead_bytes(n))
+        return DEAD(SHORT, n_columns);
+    if (!checksum_good(in, n_bytes, 0))
+        return DEAD(CHECKSUM, magic);
+    if (memcmp(d.uuid, uuid, UUID_BYTES) != 0)
+        return DEAD(IDENTITY, uuid);
+    if (le64_get(d.table_digest) != table_digest)
+        return DEAD(IDENTITY, table_digest);
+    *n_columns = n;
+    return VERDICT_GOOD;
 }

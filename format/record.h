@@ -1,4 +1,4 @@
-/* Catalog records: the values that the LMDB catalog holds (SPEC.md §13). LMDB
+/* Catalog records: the values that the LMDB catalog holds (SPEC.md §13, §17.4). LMDB
  * checks nothing of what it returns, so each has a checksum of its own. */
 #ifndef TAMIS_FORMAT_RECORD_H
 #define TAMIS_FORMAT_RECORD_H
@@ -19,6 +19,10 @@ enum {
     PART_FILE = 1, /* the filter's own */
     PART_COLUMN = 2,
     PART_LIST = 3,
+    LISTING_BYTES = 44,
+    CHUNK_KEY_BYTES = UUID_BYTES + 4,
+    CHUNK_MAX_BYTES = 4080, /* one page of LMDB's with its head */
+    CHUNK_COLUMNS = 8 * (CHUNK_MAX_BYTES - 8),
 };
 
 /* Database `meta`, key "store". */
@@ -98,7 +102,6 @@ struct pack_place {
     uint32_t column;          /* of the pack, not of the band */
     uint32_t zero;            /* no padding: places are compared as bytes */
 };
-enum { PLACE_KEY_BYTES = UUID_BYTES + 8 }; /* uuid and digest: which pack */
 
 struct record {
     uint8_t state; /* RECORD_* */
@@ -125,6 +128,23 @@ struct record {
     uint8_t last[RANGE_MAX_BYTES];  /* the greatest key, never cut */
 };
 
+/* The same segment without its list; without filter and list. */
+static inline void record_unlist(struct record *r)
+{
+    memset(r->list_uuid, 0, UUID_BYTES);
+    r->list_digest = r->compat = 0;
+}
+static inline void record_make_bare(struct record *r)
+{
+    record_unlist(r);
+    r->state = RECORD_NO_FILTER;
+    r->kind = r->has_range = 0;
+    r->table_digest = 0;
+    r->first_bytes = r->last_bytes = 0;
+    r->place = (struct pack_place){.digest = 0};
+    memset(r->uuid, 0, UUID_BYTES);
+}
+
 /* Is the filter a column of a pack (SPEC.md §17.4)? */
 static inline bool record_packed(const struct record *r)
 {
@@ -136,6 +156,55 @@ static inline bool record_listed(const struct record *r)
 {
     return !all_zero(r->list_uuid, UUID_BYTES);
 }
+
+/* Database `packs`, key: a pack's UUID. Behind it in the order of keys are its chunks:
+ * bits of the columns that are listed (SPEC.md §17.4). */
+struct listing_disk {
+    struct le64 table_digest;
+    struct le64 chunks_sum;
+    struct le64 names_sum;
+    struct le32 n_columns;
+    struct le32 n_listed;
+    struct le32 n_overridden;
+    struct le64 checksum;
+};
+
+struct listing {
+    uint64_t table_digest;
+    uint64_t chunks_sum; /* of the checksums of its chunks */
+    uint64_t names_sum;  /* of name_sum() of the columns that segment records name */
+    uint32_t n_columns, n_listed;
+    uint32_t n_overridden; /* as many */
+};
+
+/* What a record of this name that names this column adds to names_sum. */
+uint64_t name_sum(const void *name, size_t name_bytes, uint32_t column);
+
+static inline uint32_t listing_chunks(uint32_t n_columns)
+{
+    return (n_columns + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+}
+
+/* Bytes of a chunk's bits, and of its checksum. */
+static inline size_t chunk_bytes(uint32_t n_columns, uint32_t number)
+{
+    uint32_t left = n_columns - number * CHUNK_COLUMNS;
+    return left < CHUNK_COLUMNS ? (left + 7) / 8 + (size_t)8 : CHUNK_MAX_BYTES;
+}
+
+void listing_encode(const struct listing *l, const uint8_t uuid[UUID_BYTES],
+                    uint8_t out[LISTING_BYTES]);
+struct verdict listing_decode(const uint8_t *in, size_t n_bytes,
+                              const uint8_t uuid[UUID_BYTES], struct listing *l);
+void chunk_key(const uint8_t uuid[UUID_BYTES], uint32_t number,
+               uint8_t key[CHUNK_KEY_BYTES]);
+/* The checksum of these bits, which it writes behind them; *bits has chunk_bytes(). */
+uint64_t chunk_seal(const uint8_t uuid[UUID_BYTES], uint32_t n_columns, uint32_t number,
+                    uint8_t *bits);
+/* Checks a chunk, and gives its checksum. */
+struct verdict chunk_check(const uint8_t *in, size_t n_bytes,
+                           const uint8_t uuid[UUID_BYTES], uint32_t n_columns,
+                           uint32_t number, uint64_t *checksum);
 
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);
 struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m);
@@ -178,5 +247,38 @@ struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name
 /* Checks as much, but does not touch r->first and r->last, two kilobytes. */
 struct verdict record_decode_head(const uint8_t *in, size_t n_bytes, const void *name,
                                   size_t name_bytes, struct record *r);
+
+/* ---- tombstones ---- */
+
+/* Tombstones: the file "<uuid>.dead" (SPEC.md §17.5). Behind the head a bit for each
+ * column, then the checksum. */
+struct dead_disk {
+    uint8_t magic[8];
+    struct le16 major;
+    struct le16 minor;
+    struct le32 n_columns;
+    uint8_t uuid[UUID_BYTES];
+    struct le64 table_digest;
+    uint8_t unused[8];
+};
+enum {
+    DEAD_HEAD_BYTES = 48,
+    DEAD_MAX_BYTES = DEAD_HEAD_BYTES + PACK_MAX_COLUMNS / 8 + 8
+};
+
+static inline size_t dead_bytes(uint32_t n_columns)
+{
+    return DEAD_HEAD_BYTES + ((size_t)n_columns + 7) / 8 + 8;
+}
+
+/* Writes the head and the checksum of a file of dead_bytes(n_columns) bytes. The caller
+ * has put the bits where they belong, at DEAD_HEAD_BYTES. */
+void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                 uint32_t n_columns, uint8_t *file);
+/* Checks the file of the pack with this UUID and digest. On VERDICT_OK *n_columns bits
+ * begin at DEAD_HEAD_BYTES. */
+struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
+                           const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                           uint32_t *n_columns);
 
 #endif

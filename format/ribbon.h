@@ -5,7 +5,7 @@
  * kept in blocks of 64, column by column: a block is one 64-bit word a column.
  *
  *     page   [ block 0 | t | block 1 | block 2 | t | block 3 | ... | block B-1 ]
- *                 narrow: `columns` words each      wide: one word more
+ *                 narrow: `digits` words each      wide: one word more
  *
  *     t      a byte for each pair of blocks: keys that start in the pair before row t
  *            are not in this stage; the next stage has them
@@ -36,8 +36,8 @@ enum {
 /* How a page of so many blocks is laid out. */
 struct ribbon_shape {
     uint32_t blocks;
-    uint32_t columns; /* of a narrow block */
-    uint32_t narrow;  /* so many blocks come first; the others have one column more */
+    uint32_t digits; /* of a narrow block */
+    uint32_t narrow; /* so many blocks come first; the others have one column more */
 };
 
 static inline struct ribbon_shape ribbon_shape_of(uint32_t blocks)
@@ -55,14 +55,14 @@ static inline uint32_t ribbon_used_bytes(uint32_t blocks)
 
 static inline uint32_t ribbon_columns(const struct ribbon_shape *s, uint32_t block)
 {
-    return s->columns + (block >= s->narrow);
+    return s->digits + (block >= s->narrow);
 }
 
 /* Where a block begins in its page. */
 static inline uint32_t ribbon_block_at(const struct ribbon_shape *s, uint32_t block)
 {
     uint32_t wide = block > s->narrow ? block - s->narrow : 0;
-    return 8 * (s->columns * block + wide) + (block + 1) / 2;
+    return 8 * (s->digits * block + wide) + (block + 1) / 2;
 }
 
 /* Where the threshold of this block's pair is: behind the pair's first block. */
@@ -190,14 +190,14 @@ ribbon_probe(const uint8_t *bits, const struct ribbon_geometry *g, uint64_t h)
 static inline double ribbon_page_error(uint32_t blocks)
 {
     struct ribbon_shape s = ribbon_shape_of(blocks);
-    double narrow = 1.0 / (double)(UINT64_C(1) << s.columns);
+    double narrow = 1.0 / (double)(UINT64_C(1) << s.digits);
     uint32_t first = s.narrow * RIBBON_WIDTH + RIBBON_WIDTH / 2;
     double share = s.narrow == blocks ? 1 : (double)first / ribbon_places(blocks);
     return narrow * (share + (1 - share) / 2);
 }
 
 /* How many places of a page are bumped, and the sum of the others' chances that an
- * absent key matches there, in units of 2^-(columns + 1). */
+ * absent key matches there, in units of 2^-(digits + 1). */
 struct ribbon_odds {
     uint64_t bumped, matches;
 };

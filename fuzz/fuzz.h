@@ -7,8 +7,9 @@
 #ifndef TAMIS_FUZZ_H
 #define TAMIS_FUZZ_H
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/steps/steps.h"
 #include "tests/unit/format/spec_fields.h"
@@ -51,8 +52,31 @@ struct item {
     const uint8_t *name, *value;
     size_t name_bytes, value_bytes;
 };
-void write_records(const char *store, const struct item *items, size_t n);
-void read_record(const char *store, const char *name, struct record *out);
+/* Into a database of it. */
+void write_records(const char *store, const char *database, const struct item *items,
+                   size_t n);
+bool items_have(const struct item *items, size_t n, const void *name,
+                size_t name_bytes);
+
+/* What a catalog has of a pack of few columns, the only one. */
+struct pack_list {
+    uint8_t uuid[UUID_BYTES];
+    struct listing now;
+    uint8_t bits[64], record[LISTING_BYTES]; /* the chunk, and the pack record */
+    size_t n_bits, n_record;
+    bool named[8 * 64], twice, stray; /* by records; of no column */
+    uint32_t n_refused;               /* records */
+};
+/* The record that would name the column of a listed segment, and lists it in *l. */
+void record_of_packed(struct tamis_store *store, const char *name, struct record *out,
+                      struct pack_list *l);
+/* Makes chunk and pack record, once. The last item of each name is its record. */
+void list_make(struct pack_list *l, const struct item *items, size_t n);
+void list_write(const char *store, const struct pack_list *l);
+static inline bool list_has(const struct pack_list *l, uint32_t column)
+{
+    return l->bits[column / 8] >> column % 8 & 1;
+}
 
 /* ==== second readers of SPEC.md ==== */
 

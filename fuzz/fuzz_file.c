@@ -6,9 +6,6 @@
  * Input: four bytes of control (mode, actions, place, size), then the filter. */
 #include "fuzz/fuzz.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 enum { CONTROL = 4, N_HASHES = 96, MAX_LEAD = 3 };
 enum { DO_FULL = 1, DO_FIELDS = 2, DO_WRITE = 4, DO_SEAL = 8, DO_SPARSE = 16 };
 

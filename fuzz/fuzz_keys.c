@@ -7,10 +7,6 @@
 #include "tools/input/keys.h"
 #include "tools/talk/talk.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "fuzz/fuzz.h"
 
 enum { MAX_LIST = 1 << 19, LINE_MAX = 65536 };

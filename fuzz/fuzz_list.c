@@ -6,7 +6,6 @@
  * Input: a byte for the bits of a hash, then the page; what is short of it is zero. */
 #include "fuzz/fuzz.h"
 #include "tests/unit/format/list_reference.h"
-#include "lib/kernel/kernel.h"
 #include "lib/kernel/list/list_spot.h"
 
 /* Behind the page lies memory that a sanitizer watches. */

@@ -1,6 +1,7 @@
 /* Packs: whole files (header, rows, table of bands, table of columns, digests), their
- * tombstones and the records that name their columns, with hostile values in the fields
- * and the checksums made again as the input says.
+ * tombstones, the lists of their columns in the catalog, and the records that name
+ * some, with hostile values in the fields and the checksums made again as the input
+ * says.
  *
  * Digests and header right: every answer of the store is what a second reader says of
  * the same bytes. None made again, and no record changed: no key of a segment is
@@ -13,6 +14,8 @@
 #include "lib/filter/pack.h"
 
 enum { CONTROL = 3, CHANGE_BYTES = 4, MAX_CHANGES = 16, N_STRANGERS = 12, N_OWN = 3 };
+#define STRANGER (SIZE_MAX - 1)
+enum { MAX_NUMBERS = 128 + 8 * 64 };
 enum { DO_FILE = 1, DO_FILTERS = 2, DO_UNPACK = 4, DO_REPACK = 8, DO_REPAIR = 16 };
 
 static struct hurt hurt;
@@ -21,30 +24,70 @@ static bool exact, rot; /* see above */
 
 /* ---- what must a segment answer? ---- */
 
-static bool same_column(const struct pack_place *a, const struct pack_place *b)
+static bool agrees, complete, good_table; /* by the second reader */
+
+/* Is `why` right for this number and key? */
+static bool fits(struct tamis_snapshot *s, size_t number, const struct tamis_key *key,
+                 enum tamis_reason why)
 {
-    return memcmp(a->uuid, b->uuid, UUID_BYTES) == 0 && a->digest == b->digest &&
-           a->column == b->column;
+    struct tamis_segment_info info;
+    struct tamis_pack_info pack;
+    MUST(tamis_snapshot_pack_info(s, 0, &pack) == 0);
+    bool listed = number >= pack.first, there = !listed;
+    uint32_t column = (uint32_t)(number - pack.first);
+    if (listed)
+        there = agrees && list_has(&hurt.list, column);
+    else if (tamis_snapshot_segment(s, number, &info) != 0)
+        there = false;
+    if (!there || !complete)
+        return why == (there ? TAMIS_MISMATCH : TAMIS_UNKNOWN_SEGMENT);
+    if (listed)
+        return why == second_answer(&now, &hurt, column, -1, key);
+    int i = 10 * (info.name[8] - '0') + info.name[9] - '0';
+    column = hurt.records[i].place.column;
+    return why == (record_packed(&hurt.records[i])
+                       ? second_answer(&now, &hurt, column, i, key)
+                       : TAMIS_FILE_LOST);
 }
 
-static bool named_by_another(size_t i)
+/* A name is unknown, but never not there, while its page cannot be read. */
+static int find(struct tamis_snapshot *s, size_t i, struct tamis_target *t)
 {
-    for (size_t k = 0; k < hurt.base->n; k++)
-        if (k != i && record_packed(&hurt.records[k]) &&
-            same_column(&hurt.records[k].place, &hurt.records[i].place))
-            return true;
-    return false;
+    const char *name = pack_segment(i);
+    struct tamis_key key = tamis_key_of_hash(pack_domain()->tag, i);
+    enum tamis_reason why;
+    int rc = tamis_snapshot_find(s, name, strlen(name), NULL, 0, 0, t);
+    MUST(!rot || rc != TAMIS_ERR_NO_SEGMENT);
+    MUST(!rc || tamis_snapshot_probe(s, t, &key, &why) == TAMIS_MAYBE);
+    if (!exact)
+        return rc;
+    if (hurt.named[i])
+        MUST(rc == 0);
+    else if (!agrees)
+        MUST(rc == TAMIS_ERR_DAMAGED && why == TAMIS_UNREADABLE);
+    else if (get_number(hurt.list.record + 28, 4) == 0) /* its names are no segments */
+        MUST(rc == TAMIS_ERR_NO_SEGMENT);
+    else if (!second_names(&now, &hurt))
+        MUST(rc && rc != TAMIS_ERR_NO_SEGMENT && why == TAMIS_FILE_LOST);
+    else if (good_table)
+        MUST(rc == (list_has(&hurt.list, hurt.base->records[i].place.column)
+                        ? 0
+                        : TAMIS_ERR_NO_SEGMENT));
+    return rc;
 }
 
-/* Is `why` right for this key of segment i, or for a stranger? */
-static bool fits(size_t i, uint64_t hash, enum tamis_reason why)
+/* Its number, also if its name cannot be read. SIZE_MAX: it is in another pack. */
+static size_t number_of_segment(struct tamis_snapshot *s, size_t i)
 {
-    const struct record *r = &hurt.records[i];
-    bool counts = record_packed(r) && second_counts(&now, pack_domain(), &r->place);
-    if (counts && !named_by_another(i))
-        return why ==
-               (second_absent(&now, &r->place, hash) ? TAMIS_NO_REASON : TAMIS_HIT);
-    return why == TAMIS_FILE_LOST;
+    struct tamis_target t;
+    struct tamis_pack_info pack;
+    if (find(s, i, &t) == 0)
+        return t.slot - 1;
+    if (tamis_snapshot_pack_info(s, 0, &pack) != 0 ||
+        memcmp(pack.uuid, hurt.list.uuid, UUID_BYTES) != 0 || !pack.n_columns)
+        return SIZE_MAX;
+    size_t n = pack.first + hurt.base->records[i].place.column, next = n;
+    return tamis_snapshot_next(s, &next) && next == n ? n : SIZE_MAX;
 }
 
 /* ---- in every way ---- */
@@ -52,9 +95,9 @@ static bool fits(size_t i, uint64_t hash, enum tamis_reason why)
 static void ask_keys(struct tamis_snapshot *s, const struct tamis_key *key,
                      const uint64_t *absent)
 {
-    uint64_t rows[3 * 2];
+    uint64_t rows[3 * MAX_NUMBERS / 64];
     struct tamis_key keys[3] = {*key, *key, *key};
-    size_t n_words = (tamis_snapshot_n_segments(s) + 63) / 64;
+    size_t n_words = (tamis_snapshot_n_numbers(s) + 63) / 64;
     keys[1].hash ^= UINT64_MAX;
     tamis_snapshot_probe_keys(s, NULL, 0, keys, 3, rows);
     MUST(memcmp(rows, absent, n_words * sizeof *rows) == 0);
@@ -63,27 +106,32 @@ static void ask_keys(struct tamis_snapshot *s, const struct tamis_key *key,
 
 static void ask(struct tamis_snapshot *s, const struct tamis_key *key, size_t owner)
 {
-    size_t n = tamis_snapshot_n_segments(s), n_found, k = 0;
-    uint8_t reasons[MAX_COLUMNS];
-    uint32_t found[MAX_COLUMNS];
-    uint64_t absent[2];
+    size_t n = tamis_snapshot_n_numbers(s), n_maybe = 0, n_found;
+    uint8_t reasons[MAX_NUMBERS];
+    uint64_t absent[MAX_NUMBERS / 64];
+    uint32_t found[MAX_NUMBERS];
+    MUST(n <= MAX_NUMBERS);
     enum tamis_answer all = tamis_snapshot_probe_all(s, key, absent, reasons);
-    MUST(n == hurt.base->n && n <= MAX_COLUMNS);
-    MUST(tamis_snapshot_candidates(s, key, found, n, &n_found) == all);
+    MUST(!rot || owner == STRANGER || all == TAMIS_MAYBE);
     for (size_t i = 0; i < n; i++) {
-        struct tamis_target t;
+        struct tamis_target t = tamis_snapshot_target(s, i);
         enum tamis_reason why;
-        MUST(tamis_snapshot_find(s, pack_segment(i), strlen(pack_segment(i)), NULL, 0,
-                                 0, &t) == 0);
-        MUST(t.slot == i + 1);
+        size_t next = i;
+        bool there = tamis_snapshot_next(s, &next) && next == i;
         bool is_absent = tamis_snapshot_probe(s, &t, key, &why) == TAMIS_ABSENT;
         MUST(is_absent == (why == TAMIS_NO_REASON));
         MUST(why == reasons[i] && is_absent == (absent[i / 64] >> i % 64 & 1));
-        MUST(is_absent || (k < n_found && found[k++] == i));
-        MUST(!exact || fits(i, key->hash, why));
+        MUST(there == (why != TAMIS_UNKNOWN_SEGMENT));
+        MUST(!exact || fits(s, i, key, why));
         MUST(!rot || i != owner || !is_absent);
+        n_maybe += there && !is_absent;
     }
-    MUST(k == n_found);
+    MUST(tamis_snapshot_candidates(s, key, found, n, &n_found) == all);
+    MUST(n_found == n_maybe);
+    for (size_t k = 0; k < n_found; k++) { /* each once */
+        MUST(reasons[found[k]] != TAMIS_NO_REASON);
+        reasons[found[k]] = TAMIS_NO_REASON;
+    }
     ask_keys(s, key, absent);
 }
 
@@ -99,18 +147,21 @@ static void ask_all(struct tamis_store *store, uint64_t *rng)
     const struct base *b = hurt.base;
     struct tamis_snapshot *s;
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
+    MUST(!rot || tamis_snapshot_n_segments(s) == b->n);
+    MUST(!exact || tamis_snapshot_complete(s) == complete);
     for (size_t i = 0; i < b->n; i++) {
         struct promised_keys keys = {key_of_model, &i, b->n_keys};
+        size_t number = number_of_segment(s, i);
         for (size_t k = 0; k < N_OWN; k++) {
             struct tamis_key key = pack_key(b, i, k * (b->n_keys - 1) / (N_OWN - 1));
-            ask(s, &key, i);
+            ask(s, &key, number);
         }
-        if (rot)
-            expect_keys_of_segment(pack_segment(i), s, i, &keys, TAMIS_NO_REASON);
+        if (rot && number != SIZE_MAX)
+            expect_keys_of_segment(pack_segment(i), s, number, &keys, TAMIS_NO_REASON);
     }
     for (size_t k = 0; k < N_STRANGERS; k++) {
         struct tamis_key key = tamis_key_of_hash(pack_domain()->tag, draw(rng));
-        ask(s, &key, SIZE_MAX);
+        ask(s, &key, STRANGER);
     }
     tamis_snapshot_release(s);
 }
@@ -137,16 +188,16 @@ static void look_up(struct tamis_filter *f, bool checked, bool verified, bool go
                 : entry && memcmp(entry, &col, column_bytes(&col.disk)) == 0);
         struct piece name = column_name(&col);
         if (!rc)
-            rc = pack_find(f, name.at, name.n, &found);
+            rc = pack_find(f, name.at, name.n, false, &found);
         MUST(!good || (rc == 0 && memcmp(&col, &found, sizeof col) == 0));
         if (good)
-            rc = pack_find(f, name.at, name.n - 1, &found);
+            rc = pack_find(f, name.at, name.n - 1, false, &found);
         MUST(!good || rc == TAMIS_ERR_NO_SEGMENT ||
              (rc == 0 && column_name(&found).n == name.n - 1));
     }
     for (size_t i = 0; i < hurt.base->n; i++) {
         const char *name = pack_segment(i);
-        int rc = pack_find(f, name, strlen(name), &found);
+        int rc = pack_find(f, name, strlen(name), false, &found);
         MUST(rc == TAMIS_ERR_DAMAGED || !rot || !checked ||
              (rc == 0 && memcmp(found.strings, name, strlen(name)) == 0));
     }
@@ -205,25 +256,28 @@ static void read_columns(struct tamis_store *store)
         struct tamis_filter_info info;
         struct tamis_filter *f;
         struct tamis_diag diag;
-        int rc = tamis_snapshot_filter(s, i, &f, &diag);
+        size_t number = number_of_segment(s, i);
+        int rc = tamis_snapshot_filter(s, number, &f, &diag);
         MUST((rc == 0) == (f != NULL) && (rc == 0 || diag.what[0]));
         if (rc)
             continue;
         MUST(tamis_filter_info(f, &info) == 0);
         if (rot)
             expect_keys(pack_segment(i), f, &keys, true);
+        tamis_filter_close(f);
     }
     tamis_snapshot_release(s);
 }
 
 static void unpack_some(struct tamis_store *store)
 {
-    for (uint32_t i = 0; i < hurt.base->n; i += 1 + hurt.base->n / 8) {
+    for (size_t i = 0; i < hurt.base->n; i += 1 + hurt.base->n / 8) {
         struct tamis_snapshot *s;
         struct tamis_edit *e;
         MUST(tamis_snapshot_current(store, &s, NULL) == 0);
         MUST(tamis_edit_begin(store, NULL, &e, NULL) == 0);
-        if (tamis_edit_unpack(e, s, &i, 1, NULL) == 0)
+        uint32_t number = (uint32_t)number_of_segment(s, i);
+        if (tamis_edit_unpack(e, s, &number, 1, NULL) == 0)
             MUST(tamis_edit_commit(e, NULL) == 0);
         else
             tamis_edit_abort(e);
@@ -235,6 +289,7 @@ static void work(struct tamis_store **store, uint8_t todo, uint64_t *rng)
 {
     if (todo & DO_FILTERS)
         read_columns(*store);
+    exact = false; /* other bytes answer from now on */
     if (todo & DO_UNPACK)
         unpack_some(*store);
     if (todo & DO_REPACK)
@@ -242,7 +297,6 @@ static void work(struct tamis_store **store, uint8_t todo, uint64_t *rng)
     tamis_store_close(*store);
     if (todo & DO_REPAIR)
         MUST(tamis_store_repair(pack_store_path(), NULL, NULL, NULL) == 0);
-    exact = false; /* other bytes answer now */
     MUST(tamis_store_open(pack_store_path(), NULL, store, NULL) == 0);
     ask_all(*store, rng);
 }
@@ -263,10 +317,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         at += CHANGE_BYTES;
     }
     if (rot) /* records have no checksums of ours: they are hurt by the other target */
-        memcpy(hurt.records, hurt.base->records, sizeof hurt.records);
+        hurt_begin_list(&hurt);
     hurt_make_right(&hurt, right);
     const char *path = hurt_write(&hurt);
     now = second_reading(hurt.pack, hurt.n_pack, hurt.dead, hurt.n_dead);
+    agrees = hurt_agrees(&hurt, &complete);
+    good_table = exact && now.bands && second_levels(&now);
 
     struct tamis_store *store;
     MUST(tamis_store_open(pack_store_path(), NULL, &store, NULL) == 0);
@@ -286,7 +342,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
     if (n < CONTROL || n + CHANGE_BYTES > max || draw_below(&rng, 3) == 0)
         return LLVMFuzzerMutate(data, n, max);
     if (draw_below(&rng, 2))
-        data[1] = draw_below(&rng, 4) ? ALL_RIGHT : (uint8_t)draw(&rng);
+        data[1] = (uint8_t)(draw_below(&rng, 4) == 0 ? draw(&rng)
+                            : draw_below(&rng, 4)    ? ALL_RIGHT
+                                                     : ALL_RIGHT - RIGHT_RECORDS);
     if (draw_below(&rng, 3) == 0)
         data[2] = (uint8_t)draw(&rng);
     size_t n_changes = (n - CONTROL) / CHANGE_BYTES;

@@ -3,18 +3,22 @@
  * verify and let them be dropped; a good segment beside them loses no key, and what
  * is not a record says UNREADABLE.
  *
- * Input: items of a length of the name, a length of the value (2), name, value. The
- * template holds "good" (sealed) and "open" (growing). */
+ * Input: items of a length of the name, a length of the value (2), name, value. Then
+ * the pack record counts what the records name; one more if other bytes follow. The
+ * template holds "good" (sealed), "open" (growing), and a pack. Of its columns "p0" and
+ * "p1" have records, the first items, "p2" is listed, and "p3" is not alive. */
 #include "fuzz/fuzz.h"
 #include "format/checksum.h"
 
-enum { N_KEYS = 200, MAX_ITEMS = 16, N_PACKED = 3 };
+enum { N_KEYS = 200, N_PACKED = 4, N_NAMED = 2, N_LISTED = 1, MAX_ITEMS = 16 };
 
 static struct saved_tree saved;
 static char store_path[2 * STEPS_PATH_BYTES];
 static uint8_t good_uuid[UUID_BYTES];
-static const char *const packed[N_PACKED] = {"p0", "p1", "p2"};
+static const char *const packed[N_PACKED] = {"p0", "p1", "p2", "p3"};
 static struct record packed_record[N_PACKED];
+static struct item named[N_NAMED];
+static struct pack_list good_list;
 
 /* ---- the template ---- */
 
@@ -22,27 +26,39 @@ static void make_template(void)
 {
     static struct promises promises;
     static struct player p = {.p = &promises};
-    struct record r;
+    static uint8_t values[N_NAMED][RECORD_MAX_BYTES];
+    struct tamis_snapshot *s;
+    struct tamis_segment_info info;
     fuzz_calm_io();
     p.dir = fuzz_dir();
     path_in_store(&p, "", store_path);
     play_text(&p, "init; begin; put good 0 200; put p0 0 200; put p1 0 200; "
-                  "put p2 0 200; grow open 50 0 0; end; pack p0 p1 p2");
-    player_end(&p);
-    read_record(store_path, "good", &r);
-    memcpy(good_uuid, r.uuid, sizeof good_uuid);
+                  "put p2 0 200; put p3 0 200; grow open 50 0 0; end; "
+                  "pack p0 p1 p2 p3; open");
+    MUST(tamis_snapshot_current(p.store, &s, NULL) == 0);
+    MUST(tamis_snapshot_segment(s, 0, &info) == 0 && info.name[0] == 'g');
+    memcpy(good_uuid, info.uuid, sizeof good_uuid);
+    tamis_snapshot_release(s);
     for (size_t i = 0; i < N_PACKED; i++)
-        read_record(store_path, packed[i], &packed_record[i]);
+        record_of_packed(p.store, packed[i], &packed_record[i], &good_list);
+    player_end(&p);
+    good_list.bits[0] &= (uint8_t) ~(1U << packed_record[3].place.column);
+    for (size_t i = 0; i < N_NAMED; i++)
+        named[i] =
+            (struct item){(const uint8_t *)packed[i], values[i], 2,
+                          record_encode(&packed_record[i], packed[i], 2, values[i])};
     save_store(&saved, store_path);
     tree_remove(store_path);
 }
 
 /* ---- the records ---- */
 
-static size_t parse(const uint8_t *data, size_t n, struct item items[MAX_ITEMS])
+/* Those of the template first. *all: nothing is behind them. */
+static size_t parse(const uint8_t *data, size_t n, struct item *items, bool *all)
 {
-    size_t at = 0, k = 0;
-    while (k < MAX_ITEMS && n - at >= 3) {
+    size_t at = 0, k = N_NAMED;
+    memcpy(items, named, sizeof named);
+    while (k < N_NAMED + MAX_ITEMS && n - at >= 3) {
         struct item *i = &items[k];
         i->name_bytes = data[at];
         i->value_bytes = data[at + 1] + 256u * data[at + 2];
@@ -54,19 +70,29 @@ static size_t parse(const uint8_t *data, size_t n, struct item items[MAX_ITEMS])
         at += i->name_bytes + i->value_bytes;
         k += i->name_bytes > 0;
     }
+    *all = at == n;
     return k;
 }
 
-/* ---- questions ---- */
+/* ---- the list of the pack (SPEC.md 17.4) ---- */
 
-static bool is_named(const struct item *items, size_t n, const char *name)
+static struct pack_list list;
+static bool pack_agrees, complete;
+
+/* One more than there are may be one that is refused. */
+static void make_list(const struct item *items, size_t n, bool right)
 {
-    for (size_t i = 0; i < n; i++)
-        if (items[i].name_bytes == strlen(name) &&
-            memcmp(items[i].name, name, strlen(name)) == 0)
-            return true;
-    return false;
+    list = good_list;
+    list_make(&list, items, n);
+    list.now.n_overridden += !right;
+    listing_encode(&list.now, list.uuid, list.record);
+    list_write(store_path, &list);
+    pack_agrees = !list.twice && (right || list.n_refused) &&
+                  list.now.n_listed + list.now.n_overridden <= N_PACKED;
+    complete = pack_agrees && !list.stray;
 }
+
+/* ---- questions ---- */
 
 static bool key_of_good(const void *ctx, uint64_t i, struct tamis_key *out)
 {
@@ -77,47 +103,49 @@ static bool key_of_good(const void *ctx, uint64_t i, struct tamis_key *out)
 }
 
 /* A list that may lack segments proves nothing by a name alone (SPEC.md 13.1). */
-static void check_good(struct tamis_store *store, const char *name, bool complete,
-                       bool lost)
+static void check_keys(const char *name, struct tamis_snapshot *s, size_t index,
+                       bool whole)
+{
+    struct promised_keys keys = {key_of_good, NULL, N_KEYS};
+    expect_keys_of_segment(name, s, index, &keys, whole ? TAMIS_HIT : TAMIS_MISMATCH);
+}
+
+static void check_good(struct tamis_store *store, bool confirmed)
 {
     struct tamis_snapshot *s;
     struct tamis_target t;
-    struct promised_keys keys = {key_of_good, NULL, N_KEYS};
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
-    MUST(tamis_snapshot_find(s, name, strlen(name), NULL, 0, 0, &t) == 0);
-    expect_keys_of_segment(name, s, t.slot - 1, &keys,
-                           !complete ? TAMIS_MISMATCH
-                           : lost    ? TAMIS_FILE_LOST
-                                     : TAMIS_HIT);
+    MUST(tamis_snapshot_find(s, "good", 4, NULL, 0, 0, &t) == 0);
+    MUST(tamis_snapshot_complete(s) || !confirmed);
+    check_keys("good", s, t.slot - 1, tamis_snapshot_complete(s));
     tamis_snapshot_release(s);
 }
 
-/* Does an item name this column, too? An item that a later one replaces does not. */
-static bool is_claimed(const struct item *items, size_t n, const struct pack_place *p)
+/* Those that no item has replaced. A record may have the name of a listed column. */
+static void check_packed(struct tamis_snapshot *s, const struct item *items, size_t n)
 {
-    struct record r;
-    for (size_t i = 0; i < n; i++) {
-        bool last = true;
-        for (size_t k = i + 1; k < n; k++)
-            last &= items[k].name_bytes != items[i].name_bytes ||
-                    memcmp(items[k].name, items[i].name, items[i].name_bytes) != 0;
-        if (last &&
-            record_decode(items[i].value, items[i].value_bytes, items[i].name,
-                          items[i].name_bytes, &r)
-                    .code == VERDICT_OK &&
-            record_packed(&r) && memcmp(r.place.uuid, p->uuid, UUID_BYTES) == 0 &&
-            r.place.digest == p->digest && r.place.column == p->column)
-            return true;
+    struct tamis_pack_info info;
+    uint8_t bytes[8];
+    struct tamis_key key = key_number(0, bytes);
+    MUST(tamis_snapshot_pack_info(s, 0, &info) == 0);
+    for (size_t i = 0; i < N_NAMED + N_LISTED; i++) {
+        struct tamis_target t;
+        enum tamis_reason why;
+        uint32_t column = packed_record[i].place.column;
+        bool mine = !items_have(items + N_NAMED, n - N_NAMED, packed[i], 2);
+        int rc = tamis_snapshot_find(s, packed[i], 2, NULL, 0, 0, &t);
+        if (i < N_NAMED && mine) {
+            MUST(rc == 0);
+            check_keys(packed[i], s, t.slot - 1, complete);
+        } else if (i >= N_NAMED && list_has(&list, column) && pack_agrees) {
+            check_keys(packed[i], s, info.first + column, complete);
+            MUST(!mine || (rc == 0 && t.slot == info.first + column + 1));
+        } else if (i >= N_NAMED && !pack_agrees && mine) {
+            MUST(rc == TAMIS_ERR_DAMAGED);
+            MUST(tamis_snapshot_probe(s, &t, &key, &why) == TAMIS_MAYBE);
+            MUST(why == TAMIS_UNREADABLE);
+        }
     }
-    return false;
-}
-
-static void check_packed(struct tamis_store *store, const struct item *items, size_t n)
-{
-    for (size_t i = 0; i < N_PACKED; i++)
-        if (!is_named(items, n, packed[i]))
-            check_good(store, packed[i], true,
-                       is_claimed(items, n, &packed_record[i].place));
 }
 
 static void check_segment(struct tamis_snapshot *s, size_t i)
@@ -143,6 +171,7 @@ static void check_segment(struct tamis_snapshot *s, size_t i)
     if (rc == 0) {
         MUST(tamis_filter_info(f, &filter_info) == 0);
         MUST(tamis_filter_verify(f, &report, NULL) == 0);
+        tamis_filter_close(f);
     }
 }
 
@@ -157,17 +186,21 @@ static void check_item(struct tamis_snapshot *s, const struct item *i)
     MUST(rc == verdict_error(v.code));
 }
 
-static void drop_all_but_good(struct tamis_store *store)
+/* What may need a tombstone that it cannot get stays, and that is told. */
+static int drop_all_but_good(struct tamis_store *store)
 {
     struct tamis_edit *e;
     struct tamis_snapshot *s;
+    struct tamis_diag diag = {.code = 0};
     const struct tamis_name good = {"good", 4};
     MUST(tamis_edit_begin(store, NULL, &e, NULL) == 0);
     MUST(tamis_edit_retain(e, &good, 1, NULL) == 0);
-    MUST(tamis_edit_commit(e, NULL) == 0);
+    int rc = tamis_edit_commit(e, &diag);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
-    MUST(tamis_snapshot_n_segments(s) == 1);
+    bool all = tamis_snapshot_n_segments(s) == 1;
+    MUST(rc || all == !diag.what[0]);
     tamis_snapshot_release(s);
+    return rc || all ? rc : TAMIS_ERR_DAMAGED;
 }
 
 static void check_writers(struct tamis_store *store, const struct item *items, size_t n)
@@ -187,37 +220,47 @@ static void check_writers(struct tamis_store *store, const struct item *items, s
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct item items[MAX_ITEMS];
+    struct item items[N_NAMED + MAX_ITEMS];
     struct tamis_store *store;
     struct tamis_snapshot *s;
     struct tamis_store_info info;
+    bool all;
     if (!saved.n)
         make_template();
     fuzz_restart();
-    size_t n_items = parse(data, n, items);
+    size_t n_items = parse(data, n, items, &all);
     tree_put_back(&saved, store_path);
-    write_records(store_path, items, n_items);
-    bool good = !is_named(items, n_items, "good");
+    write_records(store_path, "segments", items, n_items);
+    make_list(items, n_items, all);
+    bool good = !items_have(items, n_items, "good", 4);
 
     MUST(tamis_store_open(store_path, NULL, &store, NULL) == 0);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     MUST(tamis_store_info(store, &info, NULL) == 0);
-    MUST(info.n_segments == tamis_snapshot_n_segments(s));
-    for (size_t i = 0; i < info.n_segments; i++)
+    MUST(info.n_segments == tamis_snapshot_n_segments(s) || !pack_agrees);
+    MUST(tamis_snapshot_complete(s) == complete);
+    for (size_t i = 0; tamis_snapshot_next(s, &i); i++)
         check_segment(s, i);
-    if (n_items) /* the last one: nothing was written over it */
-        check_item(s, &items[n_items - 1]);
+    check_item(s, &items[n_items - 1]); /* nothing was written over the last one */
     if (good)
-        check_good(store, "good", true, false);
-    check_packed(store, items, n_items);
-    check_writers(store, items, n_items);
+        check_good(store, complete);
+    check_packed(s, items, n_items);
+    check_writers(store, items + N_NAMED, n_items - N_NAMED);
     tamis_snapshot_release(s);
-    drop_all_but_good(store);
-    if (good) {
-        MUST(tamis_store_info(store, &info, NULL) == 0);
-        check_good(store, "good", info.complete, false);
-        MUST(tamis_store_confirm(store, NULL, NULL) == 0);
-        check_good(store, "good", true, false);
+    int rc = drop_all_but_good(store);
+    MUST(rc == 0 || (!complete && rc == TAMIS_ERR_DAMAGED));
+    if (rc || !pack_agrees) { /* repair lists columns by their tombstones */
+        tamis_store_close(store);
+        MUST(tamis_store_repair(store_path, NULL, NULL, NULL) == 0);
+        MUST(tamis_store_open(store_path, NULL, &store, NULL) == 0);
+        rc = drop_all_but_good(store);
+        MUST(rc == 0 || list.twice || list.stray);
+    }
+    if (good && !rc) {
+        check_good(store, false);
+        struct tamis_confirm_options opt = {.size = sizeof opt, .force = !pack_agrees};
+        MUST(tamis_store_confirm(store, &opt, NULL) == 0);
+        check_good(store, true);
     }
     tamis_store_close(store);
     tree_remove(store_path);
@@ -227,10 +270,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 /* The record's first part, if it has any. */
 static void claim_column(struct record_disk *d, uint64_t *rng)
 {
-    const struct pack_place *place = &packed_record[draw_below(rng, N_PACKED)].place;
+    const struct record *r = &packed_record[draw_below(rng, N_PACKED)];
+    const struct pack_place *place = &r->place;
     struct part_disk *p = (struct part_disk *)(void *)(d + 1);
     d->state = RECORD_SEALED;
     d->kind = KIND_BLOOM;
+    memcpy(d->uuid, r->uuid, UUID_BYTES);
     memcpy(p->uuid, place->uuid, UUID_BYTES);
     p->table_digest = le64_of(place->digest);
     p->column = le32_of(place->column);
@@ -240,12 +285,15 @@ static void claim_column(struct record_disk *d, uint64_t *rng)
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
 {
     static const uint8_t odd[] = "./\n\xff\x80\\gopen";
-    struct item items[MAX_ITEMS];
+    struct item items[N_NAMED + MAX_ITEMS];
+    bool all;
     uint64_t rng = seed;
-    size_t k = parse(data, n, items);
+    size_t k = parse(data, n, items, &all) - N_NAMED;
+    if (k && all && n < max && draw_below(&rng, 12) == 0)
+        return data[n] = 0, n + 1;
     if (!k || draw_below(&rng, 6) == 0)
         return LLVMFuzzerMutate(data, n, max);
-    const struct item *i = &items[draw_below(&rng, k)];
+    const struct item *i = &items[N_NAMED + draw_below(&rng, k)];
     uint8_t *name = data + (i->name - data), *value = data + (i->value - data);
     if (i->value_bytes < RECORD_HEAD_BYTES + 8 || draw_below(&rng, 8) == 0)
         name[draw_below(&rng, i->name_bytes)] = odd[draw_below(&rng, sizeof odd)];

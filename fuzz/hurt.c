@@ -2,8 +2,6 @@
  * header good again, so that what a test has done to it gets past them. */
 #include "fuzz/fuzz.h"
 
-#include <unistd.h>
-
 static int usage(void)
 {
     fprintf(stderr, "usage: hurt FILE OFFSET=HEX...\n");

@@ -5,62 +5,20 @@
 
 /* ---- values ---- */
 
+/* Limits of the format; powers of two, and what is beside them. */
 static uint64_t hostile_number(uint64_t was, uint64_t *rng)
 {
-    static const uint64_t values[] = {0,
-                                      1,
-                                      2,
-                                      3,
-                                      4,
-                                      5,
-                                      8,
-                                      9,
-                                      13,
-                                      14,
-                                      15,
-                                      30,
-                                      31,
-                                      63,
-                                      64,
-                                      65,
-                                      127,
-                                      128,
-                                      255,
-                                      256,
-                                      2048,
-                                      4095,
-                                      4096,
-                                      4097,
-                                      8192,
-                                      12288,
-                                      16384,
-                                      65535,
-                                      1 << 20,
-                                      UINT32_MAX,
-                                      UINT64_C(1) << 32,
-                                      (UINT64_C(1) << 32) + 64,
-                                      UINT64_C(1) << 58,
-                                      UINT64_C(1) << 60,
-                                      UINT64_C(1) << 63,
-                                      (UINT64_C(1) << 63) - 4096,
-                                      UINT64_MAX,
-                                      UINT64_MAX - 1,
-                                      UINT64_MAX - 4095,
-                                      INT64_MAX};
-    switch (draw_below(rng, 8)) {
-    case 0:
-        return was + 1;
-    case 1:
-        return was - 1;
-    case 2:
-        return was + PAGE_BYTES;
-    case 3:
-        return was - PAGE_BYTES;
-    case 4:
-        return was ^ UINT64_C(1) << draw_below(rng, 64);
-    default:
-        return values[draw_below(rng, sizeof values / sizeof values[0])];
-    }
+    static const uint16_t limits[] = {0, 3, 5, 9, 13, 14, 15, 30, 31, 12288};
+    static const int16_t beside[] = {0, 0, 1, -1, 64, -PAGE_BYTES};
+    const uint64_t near[] = {was + 1, was - 1, was + PAGE_BYTES, was - PAGE_BYTES,
+                             was ^ UINT64_C(1) << draw_below(rng, 64)};
+    uint64_t what = draw_below(rng, 8);
+    if (what < 5)
+        return near[what];
+    if (what == 5)
+        return limits[draw_below(rng, sizeof limits / sizeof limits[0])];
+    return (UINT64_C(1) << draw_below(rng, 64)) +
+           (uint64_t)beside[draw_below(rng, sizeof beside / sizeof beside[0])];
 }
 
 static uint64_t hostile_real(uint64_t *rng)
@@ -89,26 +47,14 @@ static void put_number(uint8_t *p, size_t n, uint64_t v)
 void mutate_field(uint8_t *record, const struct field *f, uint64_t *rng)
 {
     uint8_t *p = record + f->offset;
-    switch ((enum field_type)f->type) {
-    case FIELD_UINT:
-    case FIELD_HEX:
-    case FIELD_TIME:
+    if (f->type == FIELD_UINT || f->type == FIELD_HEX || f->type == FIELD_TIME)
         put_number(p, f->n_bytes, hostile_number(get_number(p, f->n_bytes), rng));
-        return;
-    case FIELD_F64:
+    else if (f->type == FIELD_F64)
         put_number(p, 8, hostile_real(rng));
-        return;
-    case FIELD_UUID:
-        if (draw_below(rng, 2)) {
-            memset(p, 0, f->n_bytes);
-            return;
-        }
-        break;
-    case FIELD_BYTES:
-    case FIELD_UNUSED:
-        break;
-    }
-    p[draw_below(rng, f->n_bytes)] = (uint8_t)hostile_number(0, rng);
+    else if (f->type == FIELD_UUID && draw_below(rng, 2))
+        memset(p, 0, f->n_bytes);
+    else
+        p[draw_below(rng, f->n_bytes)] = (uint8_t)hostile_number(0, rng);
 }
 
 void mutate_record(uint8_t *record, const struct field *fields, size_t n, uint64_t *rng)
@@ -153,39 +99,25 @@ static void mutate_table(uint8_t *slot, uint8_t number, uint64_t *rng)
     size_t n = stages_in(slot, number);
     struct stage_disk *s = stage_at(slot, draw_below(rng, n ? n : 1));
     uint64_t pages = draw_below(rng, 24);
-    switch (draw_below(rng, 7)) {
-    case 0:
-        s->offset = le64_of(pages * PAGE_BYTES);
-        break;
-    case 1:
-        s->floors_offset = le64_of(pages * PAGE_BYTES);
-        break;
-    case 2:
-        s->digests_offset = le64_of(pages * PAGE_BYTES);
-        break;
-    case 3:
+    struct le64 *const at[] = {&s->offset, &s->floors_offset, &s->digests_offset,
+                               &head->committed_bytes};
+    uint64_t what = draw_below(rng, 7);
+    if (what < 4) {
+        *at[what] = le64_of(pages * PAGE_BYTES);
+    } else if (what == 4) {
         s->n_blocks = le64_of(draw_below(rng, 6 * BLOCKS_PER_PAGE) + 1);
         s->lanes = (uint8_t)(draw_below(rng, MAX_LANES) + 1);
         s->words = (uint8_t)(draw_below(rng, MAX_WORDS) + 1);
         s->length =
             le64_of((s->lanes * le64_get(s->n_blocks) * BLOCK_BYTES + PAGE_BYTES - 1) /
                     PAGE_BYTES * PAGE_BYTES);
-        break;
-    case 4:
-        if (n && n < (number == SLOT_BIRTH ? MAX_BIRTH_STAGES : MAX_STAGES)) {
-            *stage_at(slot, n) = *s;
-            head->n_stages++;
-        }
-        break;
-    case 5:
-        if (n > 1) {
-            memset(stage_at(slot, n - 1), 0, STAGE_BYTES);
-            head->n_stages--;
-        }
-        break;
-    default:
-        head->committed_bytes = le64_of(pages * PAGE_BYTES);
-        break;
+    } else if (what == 5 && n &&
+               n < (number == SLOT_BIRTH ? MAX_BIRTH_STAGES : MAX_STAGES)) {
+        *stage_at(slot, n) = *s;
+        head->n_stages++;
+    } else if (what == 6 && n > 1) {
+        memset(stage_at(slot, n - 1), 0, STAGE_BYTES);
+        head->n_stages--;
     }
 }
 

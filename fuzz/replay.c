@@ -9,14 +9,6 @@
  * is not lost. */
 #include "fuzz/fuzz.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { MAX_BYTES = 1 << 18 };
 
 /* The bytes at work: shared, so that they outlive the process that died of them. */
@@ -31,31 +23,20 @@ static unsigned long n_files, n_mutants;
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max)
 {
     static uint64_t rng = 7;
-    switch (draw_below(&rng, 4)) {
-    case 0:
-        if (n < max) {
-            size_t at = draw_below(&rng, n + 1);
-            memmove(data + at + 1, data + at, n - at);
-            data[at] = (uint8_t)draw(&rng);
-            return n + 1;
-        }
-        break;
-    case 1:
-        if (n > 1) {
-            size_t at = draw_below(&rng, n);
-            memmove(data + at, data + at + 1, n - at - 1);
-            return n - 1;
-        }
-        break;
-    case 2:
-        if (n)
-            data[draw_below(&rng, n)] ^= (uint8_t)(1 << draw_below(&rng, 8));
-        break;
-    default:
-        if (n)
-            data[draw_below(&rng, n)] = (uint8_t)draw(&rng);
-        break;
+    uint64_t what = draw_below(&rng, 4);
+    size_t at = draw_below(&rng, n + (what == 0));
+    if (what == 0 && n < max) {
+        memmove(data + at + 1, data + at, n - at);
+        data[at] = (uint8_t)draw(&rng);
+        return n + 1;
     }
+    if (what == 1 && n > 1) {
+        memmove(data + at, data + at + 1, n - at - 1);
+        return n - 1;
+    }
+    if (what > 1 && n)
+        data[at] = (uint8_t)(what == 2 ? data[at] ^ UINT64_C(1) << draw_below(&rng, 8)
+                                       : draw(&rng));
     return n;
 }
 

@@ -2,11 +2,6 @@
  * the fuzz targets stand on. */
 #include "fuzz/fuzz.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 void fuzz_broken(const char *file, int line, const char *condition)
 {
     fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);

@@ -9,6 +9,8 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 "$tamis" init store
 seq 1000 | "$tamis" build -q store one
+seq 20 | "$tamis" build -q store three --rank 2
+"$tamis" pack store -q three
 seq 70000 | "$tamis" grow -q store two --rank 1 --watermark 7
 rm "store/$("$tamis" ls store --json | jq -r '.[0].file')"
 
@@ -26,8 +28,9 @@ said() {
         echo "not ok: gdb does not say: $1"
     fi
 }
-said '^snapshot [0-9]+ of transaction [0-9]+: 2 segments, 0 packs, its list is complete$'
+said '^snapshot [0-9]+ of transaction [0-9]+: 3 segments, 1 packs, its list is complete$'
 said '^  segment 0 "one": sealed, rank 0, watermark 0$'
+said '^  segments from 64 on: 1 of the 1 columns of a pack$'
 said '^segment 1 "two": growing, rank 1, watermark 7$'
 said '^  its filter was not used yet$'
 said '^  its filter cannot be opened: error [0-9]+$'

@@ -107,7 +107,7 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
 
 static int unknown_command(const char *word)
 {
-    char *name = escape(word, strlen(word)), *hint;
+    char *hint;
     struct suggestion meant;
 
     suggest_begin(&meant, word, strlen(word));
@@ -115,10 +115,9 @@ static int unknown_command(const char *word)
         suggest_among(&meant, commands[i]->name, strcspn(commands[i]->name, " "));
     suggest_among(&meant, "help", 4);
     hint = suggestion_text(&meant);
-    complain(0, "no such command '%s'%s 'tamis help' lists the commands", name,
+    complain(0, "no such command '%s'%s 'tamis help' lists the commands", PATH(word),
              hint ? hint : ":");
     free(hint);
-    free(name);
     return EXIT_USAGE;
 }
 
@@ -127,7 +126,7 @@ static int unknown_file_command(const char *word)
     static const char are[] = "it is build, show, probe, verify, union, intersect, "
                               "fold, merge, contains, equal, compare or estimate";
     struct suggestion meant;
-    char *hint, *name;
+    char *hint;
 
     if (word == NULL)
         return complain(EXIT_USAGE, "file: which command: %s", are);
@@ -136,9 +135,7 @@ static int unknown_file_command(const char *word)
         if (strncmp(commands[i]->name, "file ", 5) == 0)
             suggest_among(&meant, commands[i]->name + 5, strlen(commands[i]->name) - 5);
     hint = suggestion_text(&meant);
-    name = escape(word, strlen(word));
-    complain(0, "file: no such command '%s'%s %s", name, hint ? hint : ":", are);
-    free(name);
+    complain(0, "file: no such command '%s'%s %s", PATH(word), hint ? hint : ":", are);
     free(hint);
     return EXIT_USAGE;
 }

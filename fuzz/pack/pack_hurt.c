@@ -5,8 +5,6 @@
 #include "format/area.h"
 #include "format/checksum.h"
 
-#include <unistd.h>
-
 static struct base bases[N_BASES];
 static char store_path[300];
 static struct tamis_domain domain;
@@ -44,7 +42,10 @@ static void put_all(struct tamis_store *s, const struct base *b)
                                 NULL) == 0);
         for (uint32_t k = 0; k < b->n_keys; k++) {
             struct tamis_key key = pack_key(b, i, k);
-            MUST(tamis_builder_add_hashes(builder, key.tag, &key.hash, 1) == 0);
+            if (i % 4 < 2) /* with a range */
+                MUST(tamis_builder_add_key(builder, key.bytes, key.n_bytes) == 0);
+            else
+                MUST(tamis_builder_add_hashes(builder, key.tag, &key.hash, 1) == 0);
         }
         MUST(tamis_edit_put(e, builder, NULL) == 0);
         tamis_builder_free(builder);
@@ -92,9 +93,9 @@ static void make_base(struct base *b, uint32_t n, uint32_t n_keys)
     MUST(tamis_store_open(store_path, NULL, &s, NULL) == 0);
     put_all(s, b);
     MUST(pack_segments(s, TAMIS_REPACK_NONE) == 0);
-    tamis_store_close(s);
     for (size_t i = 0; i < n; i++)
-        read_record(store_path, pack_segment(i), &b->records[i]);
+        record_of_packed(s, pack_segment(i), &b->records[i], &b->list);
+    tamis_store_close(s);
     save_store(&b->store, store_path);
     tree_remove(store_path);
     const struct saved_file *pack = pack_of(b), *dead = saved_named(&b->store, ".dead");
@@ -133,6 +134,72 @@ const struct tamis_domain *pack_domain(void)
 
 /* ---- changes ---- */
 
+/* The records that there are. */
+static size_t hurt_items(const struct hurt *h, struct item items[MAX_COLUMNS])
+{
+    static uint8_t values[MAX_COLUMNS][RECORD_MAX_BYTES];
+    static char names[MAX_COLUMNS][32];
+    size_t n = 0;
+    for (size_t i = 0; i < h->base->n; i++) {
+        if (!h->named[i])
+            continue;
+        memcpy(names[n], pack_segment(i), sizeof names[n]);
+        items[n] =
+            (struct item){(const uint8_t *)names[n], values[n], strlen(names[n]), 0};
+        items[n].value_bytes =
+            record_encode(&h->records[i], names[n], strlen(names[n]), values[n]);
+        n++;
+    }
+    return n;
+}
+
+/* What bits and records want. n_columns are not too many for the chunk. */
+static struct pack_list list_wanted(const struct hurt *h, uint64_t digest,
+                                    uint32_t n_columns)
+{
+    struct item items[MAX_COLUMNS];
+    struct pack_list l = {.now = {.table_digest = digest, .n_columns = n_columns}};
+    memcpy(l.uuid, h->list.uuid, UUID_BYTES);
+    for (uint32_t i = 0; i < n_columns; i++)
+        if (h->list.bits[i / 8] >> i % 8 & 1)
+            l.bits[i / 8] |= (uint8_t)(1U << i % 8);
+    list_make(&l, items, hurt_items(h, items));
+    return l;
+}
+
+static uint32_t columns_of_list(const struct hurt *h)
+{
+    const struct listing_disk *d = (const void *)h->list.record;
+    uint32_t n = le32_get(d->n_columns);
+    return n <= 8 * (sizeof h->list.bits - 8) ? n : 0;
+}
+
+bool hurt_agrees(const struct hurt *h, bool *complete)
+{
+    const struct pack_list *l = &h->list;
+    const struct listing_disk *d = (const void *)l->record;
+    uint32_t n = columns_of_list(h);
+    *complete = false;
+    if (!n || l->n_record != sizeof l->record || l->n_bits != chunk_bytes(n, 0))
+        return false;
+    struct pack_list want = list_wanted(h, le64_get(d->table_digest), n);
+    bool same = !want.twice && want.now.n_listed + want.now.n_overridden > 0 &&
+                memcmp(want.record, l->record, sizeof l->record) == 0 &&
+                memcmp(want.bits, l->bits, l->n_bits) == 0;
+    *complete = same && !want.stray;
+    return same;
+}
+
+void hurt_begin_list(struct hurt *h)
+{
+    struct base *b = h->base;
+    memcpy(h->records, b->records, sizeof h->records);
+    for (size_t i = 0; i < b->n; i++)
+        h->named[i] = i % 3 == 0;
+    h->list = b->list;
+    h->list = list_wanted(h, b->list.now.table_digest, b->n);
+}
+
 void hurt_begin(struct hurt *h, struct base *b)
 {
     h->base = b;
@@ -140,7 +207,7 @@ void hurt_begin(struct hurt *h, struct base *b)
     h->n_dead = b->good.n_dead;
     memcpy(h->pack, b->good.pack, h->n_pack);
     memcpy(h->dead, b->good.dead, h->n_dead);
-    memcpy(h->records, b->records, sizeof h->records);
+    hurt_begin_list(h);
 }
 
 static void change_field(struct hurt *h, uint64_t at, const struct field *fields,
@@ -192,48 +259,60 @@ static void change_table(struct hurt *h, size_t where, uint64_t *rng)
     const struct stage_desc *bands = &h->base->good.commit.stages[PACK_BANDS];
     uint64_t page = d->offset + where % (d->length / PAGE_BYTES) * PAGE_BYTES;
     uint64_t at = page + PAGE_BYTES - 2 * (1 + draw_below(rng, 40));
-    switch (draw_below(rng, 4)) {
-    case 0:
+    uint64_t place = bands->offset +
+                     place_offset(bands->n_entries, (uint32_t)(where % d->n_entries));
+    uint64_t what = draw_below(rng, 4);
+    at = what == 2 ? place : at;
+    if (what == 0)
         change_field(h, page, index_fields, n_index_fields, rng);
-        return;
-    case 1:
-        if (at < h->n_pack)
-            h->pack[at] ^= (uint8_t)(1U << draw_below(rng, 8));
-        return;
-    case 2:
-        at = bands->offset +
-             place_offset(bands->n_entries, (uint32_t)(where % d->n_entries));
-        if (at < h->n_pack)
-            h->pack[at] ^= (uint8_t)(1U << draw_below(rng, 8));
-        return;
-    default:
+    else if (what == 3)
         change_field(h, h->base->column_at[where % h->base->n], column_fields,
                      n_column_fields, rng);
-        return;
-    }
+    else if (at < h->n_pack)
+        h->pack[at] ^= (uint8_t)(1U << draw_below(rng, 8));
 }
 
-static void change_record(const struct base *b, struct record *r, uint64_t *rng)
+/* One that is listed gets a record. */
+static void change_record(struct hurt *h, size_t i, uint64_t *rng)
 {
+    const struct base *b = h->base;
+    const struct record *other = &b->records[draw_below(rng, b->n)];
+    struct record *r = &h->records[i];
     if (!record_packed(r))
         return;
-    switch (draw_below(rng, 5)) {
-    case 0:
+    uint64_t what = draw_below(rng, 8);
+    h->named[i] = what != 0;
+    if (what == 0 && draw_below(rng, 2)) /* listed again, or nobody's */
+        h->list.bits[r->place.column / 8] |= (uint8_t)(1U << r->place.column % 8);
+    else if (what == 1)
         r->place.uuid[draw_below(rng, UUID_BYTES)] ^= 1;
-        break;
-    case 1:
+    else if (what == 2)
         r->place.digest = draw_below(rng, 2) ? 0 : r->place.digest ^ 1;
-        break;
-    case 2: /* a column of another segment */
-        r->place = b->records[draw_below(rng, b->n)].place;
-        break;
-    case 3:
+    else if (what == 3)
+        r->place = other->place;
+    else if (what == 4)
         r->place.column = (uint32_t)draw_below(rng, b->n + 2);
-        break;
-    default: /* a loose segment, as an older catalog would have it */
+    else if (what == 5) /* a loose segment, as an older catalog would have it */
         memset(&r->place, 0, sizeof r->place);
-        break;
-    }
+    else if (what == 6)
+        r->uuid[draw_below(rng, UUID_BYTES)] ^= 1;
+    else if (what == 7)
+        *r = *other;
+}
+
+/* A field of the pack record, a bit of the chunk, or how long they are. */
+static void change_list(struct hurt *h, size_t where, uint64_t *rng)
+{
+    struct pack_list *l = &h->list;
+    size_t bit = where % (8 * l->n_bits);
+    if (where % 4 == 0)
+        mutate_record(l->record, listing_fields, n_listing_fields, rng);
+    else if (where % 64 == 1)
+        l->n_record = 1 + draw_below(rng, LISTING_BYTES - 1);
+    else if (where % 64 == 2)
+        l->n_bits = 8 + draw_below(rng, sizeof l->bits - 8);
+    else
+        l->bits[bit / 8] ^= (uint8_t)(1U << bit % 8);
 }
 
 static void change_length(struct hurt *h, size_t where, uint64_t *rng)
@@ -267,49 +346,36 @@ void hurt_change(struct hurt *h, uint8_t what, size_t where, uint64_t seed)
     const struct commit *c = &b->good.commit;
     uint64_t rng = seed, n_bands = c->stages[PACK_ROWS].n_bands;
     uint64_t band = c->stages[PACK_BANDS].offset + where % n_bands * BAND_BYTES;
-    switch (what % 12) {
-    case 0:
+    what %= 13;
+    if (what == 0)
         change_field(h, 0, identity_fields, n_identity_fields, &rng);
-        return;
-    case 1:
+    else if (what == 1)
         change_field(h, IDENTITY_BYTES, commit_fields, n_commit_fields, &rng);
-        return;
-    case 2:
-        change_stage(h, where % PACK_STAGES, false, &rng);
-        return;
-    case 3:
-        change_stage(h, where % PACK_STAGES, true, &rng);
-        return;
-    case 4:
+    else if (what == 2 || what == 3)
+        change_stage(h, where % PACK_STAGES, what == 3, &rng);
+    else if (what == 4)
         change_field(h, band, band_fields, n_band_fields, &rng);
-        return;
-    case 5:
+    else if (what == 5)
         reshape_band(h, band, &rng);
-        return;
-    case 6:
+    else if (what == 6)
         change_table(h, where, &rng);
-        return;
-    case 7:
-        if (h->n_dead >= DEAD_HEAD_BYTES)
-            mutate_record(h->dead, dead_fields, n_dead_fields, &rng);
-        return;
-    case 8: /* one is dropped */
+    else if (what == 7 && h->n_dead >= DEAD_HEAD_BYTES)
+        mutate_record(h->dead, dead_fields, n_dead_fields, &rng);
+    else if (what == 8) /* one is dropped */
         h->dead[DEAD_HEAD_BYTES + where % b->n / 8] |=
             (uint8_t)(1U << where % b->n % 8);
-        return;
-    case 9:
-        change_record(b, &h->records[where % b->n], &rng);
-        return;
-    case 10:
+    else if (what == 9)
+        change_record(h, where % b->n, &rng);
+    else if (what == 10)
         change_length(h, where, &rng);
-        return;
-    default:
+    else if (what == 11)
         change_bytes(h, where, &rng);
-        return;
-    }
+    else if (what == 12)
+        change_list(h, where, &rng);
 }
 
-/* The checksums that the input wants, and records that name the pack as it is now. */
+/* The checksums that the input wants, and records that name the pack as it is now: then
+ * its pack record counts what there is. */
 void hurt_make_right(struct hurt *h, uint8_t right)
 {
     struct slot_health health;
@@ -326,6 +392,14 @@ void hurt_make_right(struct hurt *h, uint8_t right)
     for (size_t i = 0; right & RIGHT_RECORDS && i < h->base->n; i++)
         if (h->records[i].place.digest == digest)
             h->records[i].place.digest = now;
+    struct pack_list *l = &h->list;
+    uint32_t n = columns_of_list(h);
+    uint8_t key[CHUNK_KEY_BYTES];
+    chunk_key(l->uuid, 0, key);
+    if (right & RIGHT_RECORDS && n)
+        *l = list_wanted(h, now, n);
+    checksum_set(l->record, LISTING_BYTES, XXH3_64bits(key, UUID_BYTES));
+    checksum_set(l->bits, l->n_bits, XXH3_64bits(key, sizeof key));
     struct dead_disk d;
     if (right & RIGHT_DEAD && h->n_dead >= sizeof d + 8) {
         memcpy(&d, h->dead, sizeof d);
@@ -339,8 +413,6 @@ void hurt_make_right(struct hurt *h, uint8_t right)
 const char *hurt_write(const struct hurt *h)
 {
     static char pack[700];
-    static uint8_t values[MAX_COLUMNS][RECORD_MAX_BYTES];
-    static char names[MAX_COLUMNS][32];
     struct item items[MAX_COLUMNS];
     char path[700];
     struct base *b = h->base;
@@ -352,13 +424,7 @@ const char *hurt_write(const struct hurt *h)
     file_put(path, h->dead, h->n_dead);
     if (!h->n_dead)
         unlink(path);
-    for (size_t i = 0; i < b->n; i++) {
-        memcpy(names[i], pack_segment(i), sizeof names[i]);
-        items[i] =
-            (struct item){(const uint8_t *)names[i], values[i], strlen(names[i]), 0};
-        items[i].value_bytes =
-            record_encode(&h->records[i], names[i], strlen(names[i]), values[i]);
-    }
-    write_records(store_path, items, b->n);
+    write_records(store_path, "segments", items, hurt_items(h, items));
+    list_write(store_path, &h->list);
     return pack;
 }

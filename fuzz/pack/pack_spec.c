@@ -86,17 +86,6 @@ static bool dead_by_spec(const struct second *s, uint32_t column)
            (p[48 + column / 8] >> column % 8 & 1);
 }
 
-bool second_counts(const struct second *s, const struct tamis_domain *domain,
-                   const struct pack_place *place)
-{
-    if (!s->bands || s->id.hash_id != domain->hash_id ||
-        s->id.hash_seed != domain->seed || memcmp(s->id.uuid, place->uuid, 16) != 0 ||
-        s->commit.table_digest != place->digest || place->digest == 0)
-        return false;
-    return place->column < s->commit.stages[PACK_ROWS].n_columns &&
-           !dead_by_spec(s, place->column);
-}
-
 /* ---- §17.1 ---- */
 
 static bool column_absent(const struct second *s, const struct row_band *b, uint32_t c,
@@ -116,14 +105,13 @@ static bool column_absent(const struct second *s, const struct row_band *b, uint
     return false;
 }
 
-bool second_absent(const struct second *s, const struct pack_place *place,
-                   uint64_t hash)
+static bool absent_by_rows(const struct second *s, uint32_t column, uint64_t hash)
 {
     uint32_t i = n_bands(s) - 1;
-    while (band_at(s, i).first_column > place->column)
+    while (band_at(s, i).first_column > column)
         i--;
     struct row_band b = band_at(s, i);
-    return column_absent(s, &b, place->column - b.first_column, hash);
+    return column_absent(s, &b, column - b.first_column, hash);
 }
 
 bool second_all_absent(const struct second *s, uint64_t hash)
@@ -264,7 +252,7 @@ static bool names_by_spec(const struct second *s, const uint8_t *p)
     return true;
 }
 
-static bool levels_by_spec(const struct second *s)
+bool second_levels(const struct second *s)
 {
     uint64_t below = 0, begin = 0, end = 0;
     for (unsigned level = 0;; level++, below = begin, begin = end) {
@@ -311,7 +299,7 @@ static bool rows_by_spec(const struct second *s, const struct row_band *b)
 
 bool second_verifies(const struct second *s)
 {
-    if (!s->bands || !levels_by_spec(s))
+    if (!s->bands || !second_levels(s))
         return false;
     const struct stage_desc *bands = &s->commit.stages[PACK_BANDS];
     if (!all_zero(s->pack + bands->offset + bands->used_bytes,
@@ -323,4 +311,45 @@ bool second_verifies(const struct second *s)
             return false;
     }
     return true;
+}
+
+/* ---- §17.4 ---- */
+
+bool second_names(const struct second *s, const struct hurt *h)
+{
+    const uint8_t *p = h->list.record;
+    return s->bands && s->id.hash_id == pack_domain()->hash_id &&
+           s->id.hash_seed == pack_domain()->seed &&
+           memcmp(s->id.uuid, h->list.uuid, 16) == 0 &&
+           s->commit.table_digest == get_number(p, 8) && get_number(p, 8) &&
+           s->commit.stages[PACK_ROWS].n_columns == get_number(p + 24, 4);
+}
+
+/* 8b to 8f. Rows come before the range of a listed column, which they make needless. */
+enum tamis_reason second_answer(const struct second *s, const struct hurt *h,
+                                uint32_t column, int segment,
+                                const struct tamis_key *key)
+{
+    if (!second_names(s, h) || dead_by_spec(s, column))
+        return TAMIS_FILE_LOST;
+    const uint8_t *e = second_entry(s, column);
+    const struct record *r = segment < 0 ? NULL : &h->records[segment];
+    struct piece name = {(const uint8_t *)pack_segment(r ? (size_t)segment : 0), 10};
+    if (r && !e)
+        return TAMIS_DAMAGED;
+    if (r && (memcmp(e, r->uuid, 16) != 0 ||
+              order((struct piece){e + 104, e[96]}, name) != 0))
+        return TAMIS_MISMATCH;
+    if (absent_by_rows(s, column, key->hash))
+        return TAMIS_NO_REASON;
+    if (key->bytes && !e)
+        return TAMIS_DAMAGED;
+    if (!key->bytes || !(r ? r->has_range : e[98]))
+        return TAMIS_HIT;
+    const uint8_t *first = r ? r->first : e + 104 + e[96] + e[97];
+    size_t n = r ? r->first_bytes : get_number(e + 100, 2);
+    const uint8_t *last = r ? r->last : first + n;
+    struct piece k = {key->bytes, key->n_bytes}, low = {first, n},
+                 high = {last, r ? r->last_bytes : get_number(e + 102, 2)};
+    return order(k, low) < 0 || order(k, high) > 0 ? TAMIS_NO_REASON : TAMIS_HIT;
 }

@@ -325,9 +325,10 @@ void builder_name(const struct tamis_builder *b, const void **name, size_t *n_by
     *n_bytes = b->who.name_bytes;
 }
 
-void builder_set_balanced(struct tamis_builder *b)
+void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced)
 {
-    b->balanced = b->kind == KIND_BLOOM;
+    b->rank = rank;
+    b->balanced = balanced && b->kind == KIND_BLOOM;
 }
 
 struct builder_size *builder_size(struct tamis_builder *b)
@@ -343,11 +344,6 @@ double builder_error(const struct tamis_builder *b)
 unsigned builder_list_bits(const struct tamis_builder *b)
 {
     return b->list_bits;
-}
-
-void builder_set_rank(struct tamis_builder *b, uint32_t rank)
-{
-    b->rank = rank;
 }
 
 uint32_t builder_rank(const struct tamis_builder *b)

@@ -24,8 +24,8 @@ struct builder_size {
     double error;  /* expected */
     uint64_t edit; /* whose balance has its share; 0: it is not chosen */
 };
-/* Lets edits choose sizes by their balance (store/edit/balance.c). */
-void builder_set_balanced(struct tamis_builder *b);
+/* The rank of its segment. balanced: edits choose its size (store/edit/balance.c). */
+void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
 double builder_error(const struct tamis_builder *b);
@@ -40,7 +40,6 @@ int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c);
 /* The set id of all keys so far. */
 const uint8_t *builder_set_id(struct tamis_builder *b);
-void builder_set_rank(struct tamis_builder *b, uint32_t rank);
 uint32_t builder_rank(const struct tamis_builder *b);
 /* finish_file() with the caller's UUID, in an open directory, which is synced only if
  * sync_dir. */

@@ -43,7 +43,7 @@ static int write_pages(const struct maker *m, const uint8_t *bits, uint64_t n,
 }
 
 /* The error of the next stage, so that all stages together have the one that is asked
- * for. The columns of a stage are chosen as if it bumped nothing, so the places that
+ * for. The digits of a stage are chosen as if it bumped nothing, so the places that
  * it bumps leave at least the error that they would have had. */
 static double next_error(const struct maker *m)
 {
@@ -70,7 +70,7 @@ static void count_layer(struct maker *m, struct stage_desc *s, const struct laye
     for (uint32_t i = 0; i < 2; i++) {
         struct ribbon_shape of = ribbon_shape_of(l->g.blocks + i);
         double places = (double)l->g.n_pages * ribbon_places(of.blocks);
-        match += (double)l->matches[i] / (double)(UINT64_C(2) << of.columns) / places;
+        match += (double)l->matches[i] / (double)(UINT64_C(2) << of.digits) / places;
         bumped += (double)l->bumped[i] / places;
     }
     count_absent(m, s, match, bumped);

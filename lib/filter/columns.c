@@ -50,7 +50,7 @@ static bool read_index(struct reading *r, uint32_t page, struct index_page *p)
     return bytes && index_open(bytes, page, p).code == VERDICT_OK;
 }
 
-static int read_entry(const struct view *v, const struct index_page *p, uint32_t page,
+static int read_entry(struct view *v, const struct index_page *p, uint32_t page,
                       uint32_t slot, struct column *out)
 {
     struct piece item = {NULL, 0};
@@ -60,12 +60,14 @@ static int read_entry(const struct view *v, const struct index_page *p, uint32_t
         column_decode(item.at, item.n, v->bands, v->n_bands, out).code != VERDICT_OK)
         return TAMIS_ERR_DAMAGED;
     out->place = page << SLOT_BITS | slot;
+    out->mapped =
+        v->stages[PACK_COLUMNS].bits + (uint64_t)page * PAGE_BYTES + (item.at - p->at);
     return 0;
 }
 
 /* From the last page, which is above all others, down to an entry. `low` and `high` are
  * the names that the page above has for this one and for the next, if it has that. */
-static int find_entry(const struct view *v, struct reading *r, struct piece name,
+static int find_entry(struct view *v, struct reading *r, struct piece name,
                       struct column *out)
 {
     uint32_t page = (uint32_t)r->pages->n_pages - 1, n;
@@ -89,7 +91,7 @@ static int find_entry(const struct view *v, struct reading *r, struct piece name
     return read_entry(v, &p, page, n - 1, out);
 }
 
-static int find_column(const struct view *v, struct reading *r, uint32_t column,
+static int find_column(struct view *v, struct reading *r, uint32_t column,
                        struct column *out)
 {
     struct le32 place;
@@ -123,11 +125,11 @@ static int find_either(struct view *v, struct piece name, uint32_t column, bool 
     return rc;
 }
 
-int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes,
+int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
               struct column *out)
 {
     struct piece piece = {name, name_bytes};
-    return find_either(view_of(f), piece, 0, false, out);
+    return find_either(view_of(f), piece, 0, anew, out);
 }
 
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,

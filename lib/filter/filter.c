@@ -31,7 +31,8 @@ static int check_expected(const struct tamis_filter_options *o,
     if (differs)
         return mismatch(diag, path, differs);
     if (known && !kind_is_single(id->kind))
-        return mismatch(diag, path, "a list or a pack, which is no segment's filter");
+        return mismatch(diag, path,
+                        "a file of another kind, which is no segment's filter");
     if (commit_is_older(c, &least) || (known && commit_is_older(c, known)))
         return mismatch(diag, path, "an older copy than the catalog has seen (R5)");
     if (o->table_digest && c->state == STATE_SEALED &&
@@ -236,13 +237,32 @@ void filter_release(struct tamis_filter *f)
 
 void tamis_filter_close(struct tamis_filter *f)
 {
-    if (!f)
+    if (!f || f->kept)
         return;
+    for (size_t lent = atomic_load(&f->lent); lent;)
+        if (atomic_compare_exchange_weak(&f->lent, &lent, lent - 1))
+            return;
     atomic_store(&f->closed, true);
     for (struct view *v = atomic_load(&f->view); v; v = v->older)
         for (uint32_t i = 0; i < v->n_stages; i++)
             stage_unset_plain(&v->stages[i]);
     filter_release(f);
+}
+
+void filter_lend(struct tamis_filter *f)
+{
+    atomic_fetch_add(&f->lent, 1);
+}
+
+void filter_keep(struct tamis_filter *f)
+{
+    f->kept = true;
+}
+
+void filter_close(struct tamis_filter *f)
+{
+    f->kept = false;
+    tamis_filter_close(f);
 }
 
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts)

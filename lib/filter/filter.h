@@ -122,6 +122,12 @@ void filter_prefetch(struct tamis_filter *f, uint64_t h);
 /* From now on pages are counted in `counts`, not in the filter. No other thread may
  * have the filter yet. */
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts);
+/* Lends it to a caller, whose tamis_filter_close() returns it. */
+void filter_lend(struct tamis_filter *f);
+/* From now on tamis_filter_close() does nothing, however often callers close what many
+ * of them have: only filter_close() closes it. No other thread may have it yet. */
+void filter_keep(struct tamis_filter *f);
+void filter_close(struct tamis_filter *f);
 const struct page_counts *filter_page_counts(const struct tamis_filter *f);
 
 /* ==== key.c: hashes of many keys at once; the public calls hash one ==== */

@@ -74,31 +74,41 @@ int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *p
     return 0;
 }
 
-int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
-                struct header *h, struct tamis_diag *diag)
+int header_load_raw(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
+                    const char *path, uint8_t raw[HEADER_MAX_BYTES], struct header *h,
+                    struct tamis_diag *diag)
 {
-    uint8_t raw[2][HEADER_MAX_BYTES];
+    uint8_t before[HEADER_MAX_BYTES];
     int err = 0;
     for (int i = 0; i < HEADER_TRIES; i++) {
         size_t got;
         memset(h, 0, sizeof *h);
-        err = header_read(fd, ours, offset, n_bytes, path, raw[i % 2], &got, h, diag);
+        if (i > 0)
+            memcpy(before, raw, sizeof before);
+        err = header_read(fd, ours, offset, n_bytes, path, raw, &got, h, diag);
         if (err)
             return err;
-        err = header_decode(raw[i % 2], got, offset, path, h, diag);
+        err = header_decode(raw, got, offset, path, h, diag);
         if (err == TAMIS_ERR_NOT_TAMIS || err == TAMIS_ERR_VERSION)
             return err;
         if (!err && settled(h))
             return 0;
         if (h->identity.header_pages != 3)
             return err; /* nobody rewrites this one */
-        if (i > 0 && memcmp(raw[0], raw[1], HEADER_MAX_BYTES) == 0)
+        if (i > 0 && memcmp(raw, before, sizeof before) == 0)
             return err; /* nobody is writing: a slot is rotten */
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
     /* Torn to the last: not to be taken for a copy that stays as it is. */
     h->raw_checksum_a = ~h->raw_checksum_a;
     return err;
+}
+
+int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
+                struct header *h, struct tamis_diag *diag)
+{
+    uint8_t raw[HEADER_MAX_BYTES];
+    return header_load_raw(fd, ours, offset, n_bytes, path, raw, h, diag);
 }
 
 bool commit_is_older(const struct commit *c, const struct bounds *known)

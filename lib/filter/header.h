@@ -24,6 +24,10 @@ struct header {
  * may set the descriptor's read-ahead. */
 int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 struct header *h, struct tamis_diag *diag);
+/* The same, and the bytes. */
+int header_load_raw(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
+                    const char *path, uint8_t raw[HEADER_MAX_BYTES], struct header *h,
+                    struct tamis_diag *diag);
 /* The raw bytes alone, at most HEADER_MAX_BYTES; sets h->available. */
 int header_read(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 uint8_t *raw, size_t *got, struct header *h, struct tamis_diag *diag);

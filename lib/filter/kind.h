@@ -1,5 +1,5 @@
 /* A kind of filter, as readers see it: here another kind joins. header.c has the table,
- * bloom.c, list.c, pack.c and ribbon.c a row each. A filter holds the row of its kind
+ * the files of kinds a row each. A filter holds the row of its kind
  * from open to close.
  *
  *     identity.kind --kind_find()--> struct filter_kind
@@ -27,10 +27,10 @@
  * - ABSENT is a proof. A probe returns TAMIS_NO_REASON only by pages that were checked,
  *   and never by a page that failed its check.
  * - A page that failed counts as all ones only where ones are neutral: in stages of
- *   planes and in rows of packs. In a ribbon, a map or a list ones are a mismatch, and
- *   a mismatch may end in ABSENT. There such a page is TAMIS_DAMAGED at once, for every
- *   key that maps to it. The guard's page of ones must not be believed either: after a
- *   mismatch lost_page() says whether the page was lost meanwhile.
+ *   planes and in rows (SPEC.md §17.1). In a ribbon, a map or a list ones are a
+ * mismatch, and a mismatch may end in ABSENT. There such a page is TAMIS_DAMAGED at
+ * once, for every key that maps to it. The guard's page of ones must not be believed
+ * either: after a mismatch lost_page() says whether the page was lost meanwhile.
  * - A probe waits for no thread, calls no malloc(), and may run in a signal handler.
  * - Answers leave probe_many only when a word of them is whole: a caller that jumps out
  *   of a probe is left with MAYBE.

@@ -87,13 +87,13 @@ void pack_band_pages(struct tamis_filter *f, const struct band *b,
                      struct tamis_verify *out)
 {
     struct stage *rows = pack_band_rows(f, b).stage;
-    uint64_t end = band_row(b, b->geometry.lanes, 0, 0);
+    uint64_t at = b->rows_offset / PAGE_BYTES;
+    uint64_t end = (band_row(b, b->geometry.lanes, 0, 0) - 1) / PAGE_BYTES + 1;
     memset(out, 0, sizeof *out);
-    for (uint64_t page = b->rows_offset / PAGE_BYTES; page * PAGE_BYTES < end; page++) {
-        out->n_pages++;
-        if (stage_is_bad(rows, page) && out->n_damaged++ == 0)
-            out->first_damaged = filter_page_offset(f, rows, page);
-    }
+    out->n_pages = end - at;
+    for (; at < end && !stage_none_bad(rows); at++)
+        if (stage_is_bad(rows, at) && out->n_damaged++ == 0)
+            out->first_damaged = filter_page_offset(f, rows, at);
 }
 
 /* One row, page by page: a row of more than a line may reach into the next. */
@@ -239,17 +239,21 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
     return reason;
 }
 
+void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
+                          uint64_t h)
+{
+    const uint8_t *bits = view_of(f)->stages[PACK_ROWS].bits + column / 8;
+    uint64_t rows[MAX_WORDS];
+    for (uint32_t r = rows_of_lane(b, 0, h, rows); r > 0; r--)
+        __builtin_prefetch(bits + rows[r - 1]);
+}
+
 void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
                             uint32_t column, const uint64_t *hashes, size_t n,
                             uint64_t *absent)
 {
-    const uint8_t *bits = view_of(f)->stages[PACK_ROWS].bits + column / 8;
-    uint64_t rows[MAX_WORDS];
-    for (size_t i = 0; i < n; i++) {
-        uint32_t n_rows = rows_of_lane(b, 0, hashes[i], rows);
-        for (uint32_t r = 0; r < n_rows; r++)
-            __builtin_prefetch(bits + rows[r]);
-    }
+    for (size_t i = 0; i < n; i++)
+        pack_prefetch_column(f, b, column, hashes[i]);
     *absent = 0;
     for (size_t i = 0; i < n; i++)
         *absent |=

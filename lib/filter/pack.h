@@ -137,6 +137,9 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
                                     uint32_t column, uint64_t h);
 
+/* Prefetches what it reads first. */
+void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
+                          uint64_t h);
 /* The same for at most 64 keys: bit i of *absent is set if the column lacks key i. */
 void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
                             uint32_t column, const uint64_t *hashes, size_t n,
@@ -147,12 +150,12 @@ void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
  * Each page is checked as pages of rows are, and what it says when it is read. A page
  * that fails is TAMIS_ERR_DAMAGED, never "not there". */
 
-/* The column of the segment of this name, dead or not. ERR_NO_SEGMENT, ERR_DAMAGED. */
-int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes,
+/* The column of the segment of this name, dead or not. `anew`: pages that were good
+ * once are checked again, for a caller who writes from what they say (SPEC.md §16.4).
+ * ERR_NO_SEGMENT, ERR_DAMAGED. */
+int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
               struct column *out);
-/* What the table says of a column of the pack. `anew`: pages that were good once are
- * checked again, for a caller who writes from what they say (SPEC.md §16.4).
- * ERR_DAMAGED. */
+/* What the table says of a column of the pack. ERR_DAMAGED. */
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
                   struct column *out);
 /* All columns, in the order of names and a page at a time, until `fn` returns non-zero,

@@ -93,6 +93,8 @@ struct tamis_filter {
     char *path;         /* for messages */
     atomic_size_t refs; /* the owner's, until it closes, and those of values */
     atomic_bool closed;
+    bool kept;          /* its owner closes it by filter_close(); nobody else does */
+    atomic_size_t lent; /* so often: each is closed, too */
 };
 
 /* The view as it is: that of a filter sealed at birth never changes. */

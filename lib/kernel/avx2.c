@@ -342,7 +342,7 @@ KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
                                                  << 4;
 }
 
-#include "lib/kernel/columns.h"
+#include "lib/kernel/digits.h"
 #endif
 
 typedef int kernel_avx2_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -1,4 +1,4 @@
-/* The ribbon kernel for x86-64 with AVX-512: eight columns of a block are
+/* The ribbon kernel for x86-64 with AVX-512: eight digits of a block are
  * one register, and eight keys find their places at a time. */
 #include "lib/kernel/ribbon.h"
 
@@ -33,7 +33,7 @@ struct spots;
 KERNEL inline void spots_of(const struct ribbon_plane *p, const uint64_t *hashes,
                             struct spots *s);
 
-#include "lib/kernel/columns.h"
+#include "lib/kernel/digits.h"
 
 #define ALL(number) _mm512_set1_epi64((long long)(number))
 

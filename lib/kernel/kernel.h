@@ -77,14 +77,14 @@ static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
 }
 
 /* Planes of which one key is asked: at most 64. With up to ROW_COLUMNS of them, a
- * kernel computes the lines of eight at a time, from the columns. They go on beyond n,
+ * kernel computes the lines of eight at a time, from the arrays. They go on beyond n,
  * with lines that may be read. */
 enum { ROW_COLUMNS = 16 };
 struct plane_row {
     const struct plane *planes;
     uint32_t n;
     uint32_t n_columns; /* n, or 0 if there are none */
-    uint32_t all;       /* a bit for each column that is a plane */
+    uint32_t all;       /* a bit for each place that is a plane */
     uint8_t words[ROW_COLUMNS];
     uint64_t n_blocks[ROW_COLUMNS];
     const uint8_t *bits[ROW_COLUMNS];
@@ -201,27 +201,26 @@ struct kernel {
     /* Sets the bits of n keys in one lane, in private memory. */
     void (*fill)(uint8_t *lane, uint64_t n_blocks, uint32_t words,
                  const uint64_t *hashes, size_t n);
-    /* Turns 64 blocks into the 512 rows of a pack (SPEC.md §17.1), in place: bit i of
-     * block c becomes bit c of the 64-bit row blocks[i % 64][i / 64]. Aligned to 64
+    /* Turns 64 blocks into the 512 rows of 64 filters (SPEC.md §17.1), in place: bit i
+     * of block c becomes bit c of the 64-bit row blocks[i % 64][i / 64]. Aligned to 64
      * bytes. */
     void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
-    /* Finds the rows that a key has in one block of a pack (SPEC.md §17.1), and
+    /* Finds the rows that a key has in one block (SPEC.md §17.1), and
      * prefetches them. `block` is the row of the block's first bit. Writes the
      * addresses of all eight words, from the key's first one on; only `words` are
      * prefetched. */
     void (*fetch_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows);
-    /* Writes to `to` those columns that are set in all of these n rows: bit c % 64 of
-     * word c / 64 is column c. At least one row; row_bytes is 1, 2, 4, 8, 16, 32 or a
-     * multiple of 64, and both sets of columns have as many bytes, at least 8. */
+    /* Writes to `to` those filters among these whose bits are set in all of n rows: bit
+     * c % 64 of word c / 64 is filter c. At least one row; row_bytes is 1, 2, 4, 8, 16,
+     * 32 or a multiple of 64, and both sets of filters have as many bytes, at least 8.
+     */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                     const uint64_t *columns, uint64_t *to);
-    /* Writes the inverse of n_words words of hits to `absent` (may be NULL). Is there a
-     * hit? */
-    bool (*tell_absent)(const uint64_t *hits, size_t n_words, uint64_t *absent);
-    /* and_rows() and tell_absent() in one, for all words of the row. */
+                     const uint64_t *among, uint64_t *to);
+    /* Writes the others of these filters instead, for all words of the row. Is there
+     * one whose bits are set in all rows? */
     bool (*answer_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                        const uint64_t *columns, uint64_t *absent);
+                        const uint64_t *among, uint64_t *absent);
 };
 
 /* The kernels of this architecture. */

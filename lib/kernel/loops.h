@@ -14,7 +14,7 @@
  * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work
  * to make and less to use, for one key on many planes
  * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
- * with columns that has the key in its first lane
+ * in fields that has the key in its first lane
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
@@ -226,6 +226,5 @@ const struct kernel KERNEL_SYMBOL = {
     .transpose = transpose,
     .fetch_rows = fetch_rows,
     .and_rows = and_rows,
-    .tell_absent = tell_absent,
     .answer_rows = answer_rows,
 };

@@ -154,7 +154,7 @@ KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
     return odd;
 }
 
-#include "lib/kernel/columns.h"
+#include "lib/kernel/digits.h"
 #endif
 
 typedef int kernel_neon_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -15,7 +15,7 @@
 struct ribbon_entry {
     uint16_t here, next, threshold;
     uint8_t before;
-    uint8_t first; /* a bit for each of the eight words that is a column */
+    uint8_t first; /* a bit for each of the eight words that is a digit */
 };
 enum { RIBBON_WORDS = 8 }; /* that are loaded at a time */
 

@@ -1,8 +1,8 @@
-/* One key asked of the columns of a pack (SPEC.md §17.1), for every kernel: included by
+/* One key asked of filters side by side (SPEC.md §17.1), for every kernel: included by
  * loops.h only.
  *
  *     fetch_rows()   h --> addresses of its rows in a block; they are on their way
- *     and_rows()     rows, columns --> columns whose bit is set in all of them
+ *     and_rows()     rows, filters --> filters whose bit is set in all of them
  *     answer_rows()  the same, as answers
  *
  * Between the two the caller makes sure of their pages. */
@@ -32,11 +32,11 @@ KERNEL void fetch_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
             __builtin_prefetch(rows[i] + next);
 }
 
-/* Column c is bit c % 8 of byte c / 8 of a row, and bit c % 64 of word c / 64 here. */
+/* Filter c is bit c % 8 of byte c / 8 of a row, and bit c % 64 of word c / 64 here. */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define COLUMNS(bits, n) (__builtin_bswap64((uint64_t)(bits)) >> (64 - 8 * (n)))
+#define ROW_BITS(bits, n) (__builtin_bswap64((uint64_t)(bits)) >> (64 - 8 * (n)))
 #else
-#define COLUMNS(bits, n) ((uint64_t)(bits))
+#define ROW_BITS(bits, n) ((uint64_t)(bits))
 #endif
 
 /* Never a byte beyond the row: it may be the last of the mapping. */
@@ -56,13 +56,13 @@ KERNEL inline uint64_t row_load(const uint8_t *row, uint32_t row_bytes)
 
 /* The word at byte `at` of a row. */
 KERNEL inline uint64_t and_word(const uint8_t *const *rows, uint32_t n, uint32_t at,
-                                uint32_t row_bytes, const uint64_t *columns)
+                                uint32_t row_bytes, const uint64_t *among)
 {
     uint32_t n_bytes = row_bytes < 8 ? row_bytes : 8;
     uint64_t bits = row_load(rows[0] + at, n_bytes);
     for (uint32_t i = 1; i < n; i++)
         bits &= row_load(rows[i] + at, n_bytes);
-    return columns[at / 8] & COLUMNS(bits, n_bytes);
+    return among[at / 8] & ROW_BITS(bits, n_bytes);
 }
 
 KERNEL inline bool by_words(uint32_t row_bytes)
@@ -71,67 +71,50 @@ KERNEL inline bool by_words(uint32_t row_bytes)
 }
 
 KERNEL void and_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                     const uint64_t *columns, uint64_t *to)
+                     const uint64_t *among, uint64_t *to)
 {
     if (by_words(row_bytes)) {
         for (uint32_t at = 0; at < row_bytes; at += 8)
-            to[at / 8] = and_word(rows, n, at, row_bytes, columns);
+            to[at / 8] = and_word(rows, n, at, row_bytes, among);
         return;
     }
     for (uint32_t at = 0; at < row_bytes; at += VECTOR_BYTES) {
-        row_piece bits = *(const row_piece *)(const void *)(columns + at / 8);
+        row_piece bits = *(const row_piece *)(const void *)(among + at / 8);
         for (uint32_t i = 0; i < n; i++)
             bits &= *(const row_piece *)(const void *)(rows[i] + at);
         *(row_piece *)(void *)(to + at / 8) = bits;
     }
 }
 
-KERNEL bool tell_absent(const uint64_t *hits, size_t n_words, uint64_t *absent)
-{
-    uint64_t any = 0; /* a bit for each byte of a line, or for each of a word */
-    size_t i = 0;
-    for (; i + WORDS_PER_BLOCK <= n_words; i += WORDS_PER_BLOCK) {
-        const void *line = hits + i;
-        any |= ~zero_bytes(line);
-        for (size_t w = 0; absent && w < WORDS_PER_BLOCK; w += VECTOR_BYTES / 8)
-            *(row_piece *)(void *)(absent + i + w) =
-                ~*(const row_piece *)(const void *)(hits + i + w);
-    }
-    for (; i < n_words; i++) {
-        any |= hits[i];
-        if (absent)
-            absent[i] = ~hits[i];
-    }
-    return any != 0;
-}
-
 /* Apart, lest long rows pay for the registers that this needs. */
-KERNEL __attribute__((noinline)) bool
-answer_by_words(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                const uint64_t *columns, uint64_t *absent)
+KERNEL __attribute__((noinline)) bool answer_by_words(const uint8_t *const *rows,
+                                                      uint32_t n, uint32_t row_bytes,
+                                                      const uint64_t *among,
+                                                      uint64_t *absent)
 {
     uint64_t any = 0;
     for (uint32_t at = 0; at < row_bytes; at += 8) {
-        uint64_t hits = and_word(rows, n, at, row_bytes, columns);
+        uint64_t hits = and_word(rows, n, at, row_bytes, among);
         any |= hits;
-        absent[at / 8] = ~hits;
+        absent[at / 8] = among[at / 8] ^ hits;
     }
     return any != 0;
 }
 
 KERNEL bool answer_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                        const uint64_t *columns, uint64_t *absent)
+                        const uint64_t *among, uint64_t *absent)
 {
     row_piece any = {0};
     uint64_t some = 0;
     if (by_words(row_bytes))
-        return answer_by_words(rows, n, row_bytes, columns, absent);
+        return answer_by_words(rows, n, row_bytes, among, absent);
     for (uint32_t at = 0; at < row_bytes; at += VECTOR_BYTES) {
-        row_piece bits = *(const row_piece *)(const void *)(columns + at / 8);
+        row_piece all = *(const row_piece *)(const void *)(among + at / 8);
+        row_piece bits = all;
         for (uint32_t i = 0; i < n; i++)
             bits &= *(const row_piece *)(const void *)(rows[i] + at);
         any |= bits;
-        *(row_piece *)(void *)(absent + at / 8) = ~bits;
+        *(row_piece *)(void *)(absent + at / 8) = all ^ bits;
     }
     for (size_t i = 0; i < VECTOR_BYTES / sizeof some; i++)
         some |= any[i];

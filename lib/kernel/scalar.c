@@ -146,4 +146,4 @@ KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
     return odd;
 }
 
-#include "lib/kernel/columns.h"
+#include "lib/kernel/digits.h"

@@ -175,7 +175,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
     if (err)
         return err;
     fetch_next(w, page);
-    *taken = w->kernel->pack(values, n, page);
+    *taken = w->kernel->encode(values, n, page);
     struct le64 digest = le64_of(page_digest(page));
     memcpy(w->digests + w->n_pages * DIGEST_BYTES, &digest, sizeof digest);
     w->firsts[w->n_pages++] = le64_of(n ? values[0] : 0);

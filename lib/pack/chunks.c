@@ -1,7 +1,7 @@
 /* All rows of a pack, chunk by chunk: several threads make them, the caller's puts them
  * into the file, in their order.
  *
- *     threads   0        1        2          each takes the next chunk, if a slot is free
+ *     threads   0        1        2       each takes the next chunk, if a slot is free
  *               v        v        v
  *     slots  [ made ] [ made ] [      ] [ made ]
  *               |  the oldest first

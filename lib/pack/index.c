@@ -146,6 +146,8 @@ static int put_levels(struct pack_index *x)
 int pack_index_new(struct pack_job *job)
 {
     uint32_t n = job->plan->n_columns;
+    if (job->index)
+        return 0;
     struct keyed *k = malloc(n * sizeof *k);
     struct pack_index *x = job->index = calloc(1, sizeof *x);
     if (x) {
@@ -156,6 +158,7 @@ int pack_index_new(struct pack_job *job)
     }
     if (!k || !x || !x->order || !x->firsts || !x->places) {
         free(k);
+        pack_index_free(job);
         return ENOMEM;
     }
     for (uint32_t i = 0; i < n; i++)

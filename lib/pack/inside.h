@@ -42,9 +42,8 @@ int chunks_make(struct pack_job *job, put_fn *put, void *to);
 /* ==== index.c =============================================================== */
 
 struct stage_writer;
-/* Sets job->index, with its pages counted; ENOMEM. */
+/* Sets job->index, with its pages counted, unless it is set; ENOMEM. */
 int pack_index_new(struct pack_job *job);
-void pack_index_free(struct pack_job *job);
 uint64_t pack_index_bytes(const struct pack_index *x);
 const struct le32 *pack_index_places(const struct pack_index *x); /* the directory */
 /* Writes all pages: once, when the blocks of all columns have been read. */

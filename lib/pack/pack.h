@@ -119,13 +119,15 @@ struct pack_job {
     struct threads *threads; /* that help; NULL: none (lib/io/threads.h) */
     const uint8_t *uuid, *store_uuid;
     struct tamis_domain domain;
-    struct pack_index *index; /* pack_write()'s own */
+    struct pack_index *index; /* of its columns, by their names */
 };
 /* More threads are not put to work: each has up to 6 MiB, with its window, and all of
  * it must fit 64 MiB. */
 enum { PACK_MAX_THREADS = 8 };
-/* How long the file will be; 0: no memory. */
+/* How long the file will be; 0: no memory. Keeps the order of names for pack_write(),
+ * which frees it; call pack_index_free() instead if the pack is not written. */
 uint64_t pack_file_bytes(struct pack_job *job);
+void pack_index_free(struct pack_job *job);
 /* Writes the pack under its name in `dir`; synced, but for the directory. On failure
  * nothing stays. *table_digest and *file_bytes are the pack's. ERR_EXISTS, ERR_NETWORK,
  * an errno. */

@@ -103,8 +103,8 @@ static bool read_column(struct rows *r, uint32_t source, const struct chunk *c,
                         uint8_t *out)
 {
     const struct pack_job *job = r->job;
-    uint64_t times = job->plan->bands[c->band].geometry.n_blocks /
-                     job->sources[source].own_blocks;
+    uint64_t times =
+        job->plan->bands[c->band].geometry.n_blocks / job->sources[source].own_blocks;
     uint64_t begin = c->first / times, end = (c->first + c->n - 1) / times + 1;
     if (!read_own(r, source, c->lane, begin, end - begin, out))
         return false;
@@ -142,7 +142,8 @@ bool rows_make(struct rows *r, const struct chunk *chunk, uint8_t *out)
                              r->blocks + (size_t)c * CHUNK_BLOCKS * BLOCK_BYTES))
                 return false;
         for (uint32_t i = 0; i < chunk->n; i++)
-            put_rows(r, i, some, out + (size_t)i * BLOCK_BITS * b->row_bytes + column / 8,
+            put_rows(r, i, some,
+                     out + (size_t)i * BLOCK_BITS * b->row_bytes + column / 8,
                      b->row_bytes);
     }
     /* Columns that there are not: the rest of the rows. */

@@ -17,8 +17,9 @@ struct output {
     size_t in_page;
 };
 
-static int put_bytes(struct output *o, const uint8_t *bytes, size_t n)
+static int put_bytes(void *output, const uint8_t *bytes, size_t n)
 {
+    struct output *o = output;
     int err = 0;
     for (size_t some; n && !err; bytes += some, n -= some) {
         some = PAGE_BYTES - o->in_page < n ? PAGE_BYTES - o->in_page : n;
@@ -44,14 +45,9 @@ static int pad_page(struct output *o)
 
 /* ---- the stages ---- */
 
-static int put_rows(void *to, const uint8_t *rows, size_t n_bytes)
-{
-    return put_bytes(to, rows, n_bytes);
-}
-
 static int write_rows(struct pack_job *job, struct output *o)
 {
-    return chunks_make(job, put_rows, o);
+    return chunks_make(job, put_bytes, o);
 }
 
 static int write_bands(struct pack_job *job, struct output *o)
@@ -170,11 +166,10 @@ uint64_t pack_file_bytes(struct pack_job *job)
 {
     struct identity id;
     struct commit c;
-    int err = pack_index_new(job);
-    if (!err)
-        describe(job, &id, &c);
-    pack_index_free(job);
-    return err ? 0 : c.committed_bytes;
+    if (pack_index_new(job) != 0)
+        return 0;
+    describe(job, &id, &c);
+    return c.committed_bytes;
 }
 
 static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
@@ -205,8 +200,10 @@ int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_
 {
     char temp[IO_TEMP_NAME_BYTES];
     int fd, err = io_create_temp(dir, name, temp, &fd);
-    if (err)
+    if (err) {
+        pack_index_free(job);
         return diag_errno(diag, err, name, "cannot create");
+    }
     err = pack_index_new(job);
     if (!err)
         err = write_all(job, fd, table_digest, file_bytes);

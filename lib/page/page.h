@@ -129,6 +129,10 @@ void stage_mark_bad(struct stage *s, uint64_t page);
  */
 void stage_read_ahead(const struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
+static inline bool stage_none_bad(struct stage *s)
+{
+    return atomic_load_explicit(&s->all_good, memory_order_acquire) != NEVER;
+}
 /* Grows, from 1, when a stage of this process stops being all good. Read it before you
  * note that a stage is all good, and note both. */
 extern _Atomic uint64_t stage_epoch_now __attribute__((visibility("hidden")));

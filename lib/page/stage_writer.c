@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces end at multiples of it in the file, so that each is one folio of the page cache
- * that one entry of the page table maps: it must be as large as such an entry. */
+/* Pieces end at multiples of it in the file, so that each is one folio of the page
+ * cache that one entry of the page table maps: it must be as large as such an entry. */
 enum { PIECE_BYTES = 2 << 20 };
 
 struct stage_writer {

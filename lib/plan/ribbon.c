@@ -1,6 +1,6 @@
 /* The size of a ribbon stage (SPEC.md §19.4).
  *
- * A page has the same bytes whatever its blocks: more blocks have fewer columns, so
+ * A page has the same bytes whatever its blocks: more blocks have fewer digits, so
  * more keys and more errors. Pages of B and of B + 1 blocks are mixed so that the stage
  * has the error that is asked for. Each gets as many keys, so the longer ones have some
  * rows to spare, and of the shorter ones a few more keys are bumped.
@@ -32,7 +32,7 @@ static double a_page(const struct rows *r)
 
 static struct rows rows_for(double error)
 {
-    double most = PAGE_BYTES / 8 / -log2(error); /* as many columns everywhere */
+    double most = PAGE_BYTES / 8 / -log2(error); /* as many digits everywhere */
     uint32_t low = (uint32_t)fmin(fmax(most, RIBBON_MIN_BLOCKS), RIBBON_MAX_BLOCKS);
     while (low > RIBBON_MIN_BLOCKS && ribbon_page_error(low) > error)
         low--;

@@ -67,46 +67,35 @@ static bool is_remains(int dir, const char *name)
     return strcmp(name, "catalog.lmdb-lock") == 0 || store_catalog_temporary(name);
 }
 
-/* Is there nothing, or nothing but remains? */
-static int check_empty(const char *path, struct tamis_diag *diag)
+static int refuse_other(void *ctx, int dir, const char *name)
 {
-    DIR *d = opendir(path);
-    if (!d)
-        return diag_errno(diag, errno, path, "opening the directory");
-    const struct dirent *e;
-    int rc = 0;
-    while (!rc && (errno = 0, e = readdir(d))) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            is_remains(dirfd(d), e->d_name))
-            continue;
-        bool store = strcmp(e->d_name, "catalog.lmdb") == 0;
-        rc =
-            diag_fail(diag, TAMIS_ERR_EXISTS, path,
-                      store ? "a store is here already" : "the directory is not empty");
-    }
-    if (!rc && errno)
-        rc = diag_errno(diag, errno, path, "reading the directory");
-    closedir(d);
-    return rc;
+    const char **what = ctx;
+    if (is_remains(dir, name))
+        return 0;
+    *what = strcmp(name, "catalog.lmdb") == 0 ? "a store is here already"
+                                              : "the directory is not empty";
+    return TAMIS_ERR_EXISTS;
+}
+
+/* Is there nothing, or nothing but remains? */
+static int check_empty(const char *path, int dir, struct tamis_diag *diag)
+{
+    const char *what = "";
+    int rc = dir_each(dir, ".", refuse_other, &what);
+    if (rc < 0)
+        return diag_fail(diag, rc, path, "%s", what);
+    return rc ? diag_errno(diag, rc, path, "reading the directory") : 0;
 }
 
 /* Once a store is there, nobody looks for them again: remains that cannot be removed
  * now would stay. */
-static int remove_remains(int dir)
+static int remove_remains(void *ctx, int dir, const char *name)
 {
-    DIR *d = dir_list(dir, ".");
-    if (!d)
-        return errno;
-    const struct dirent *e;
-    int rc = 0;
-    while (!rc && (errno = 0, e = readdir(d)))
-        if (store_catalog_temporary(e->d_name) &&
-            io_calls.unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
-            rc = errno;
-    if (!rc)
-        rc = errno;
-    closedir(d);
-    return rc;
+    (void)ctx;
+    return store_catalog_temporary(name) && io_calls.unlinkat(dir, name, 0) != 0 &&
+                   errno != ENOENT
+               ? errno
+               : 0;
 }
 
 /* ---- steps ---- */
@@ -130,7 +119,7 @@ static int sync_parent(int dir, bool fresh)
 static int create_locked(const char *path, int dir, bool fresh, const struct meta *m,
                          struct tamis_diag *diag)
 {
-    int rc = check_empty(path, diag);
+    int rc = check_empty(path, dir, diag);
     if (rc)
         return rc;
     rc = sync_parent(dir, fresh);
@@ -140,7 +129,7 @@ static int create_locked(const char *path, int dir, bool fresh, const struct met
     bool made = !rc;
     if (!made && rc != EEXIST)
         return diag_errno(diag, rc, path, "creating filters/");
-    rc = remove_remains(dir);
+    rc = dir_each(dir, ".", remove_remains, NULL);
     if (rc)
         diag_errno(diag, rc, path, "removing what an earlier try has left");
     /* First filters/, then the catalog's name: a catalog alone would be no store, and
@@ -148,7 +137,7 @@ static int create_locked(const char *path, int dir, bool fresh, const struct met
     if (!rc && (rc = io_sync_dir(dir)) != 0)
         diag_errno(diag, rc, path, "syncing the directory");
     if (!rc)
-        rc = registry_create(path, dir, m, NULL, NULL, diag);
+        rc = registry_create(path, dir, m, NULL, NULL, false, diag);
     if (!rc) {
         rc = io_sync_dir(dir);
         if (rc) {

@@ -6,7 +6,7 @@
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/listing.h"
 #include "lib/writer/writer.h"
 
 #include <errno.h>
@@ -138,13 +138,7 @@ static void watch_closed(void *ctx)
 int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct wanted *w = ctx;
-    const uint8_t *value;
-    size_t n;
-    int rc = catalog_get(t, w->name, w->name_bytes, &value, &n, diag);
-    if (rc)
-        return rc;
-    struct verdict v = record_decode(value, n, w->name, w->name_bytes, &w->record);
-    return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
+    return catalog_find_record(t, w->name, w->name_bytes, &w->record, diag);
 }
 
 /* Is this the file that the record means, and not an older copy of it? */

@@ -49,15 +49,14 @@ void tamis_store_close(struct tamis_store *store)
 /* The fields that change while the store is open. */
 struct store_now {
     struct meta meta;
-    size_t n_segments;
+    uint64_t n_segments;
 };
 
 static int read_store_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct store_now *now = ctx;
-    size_t n_bytes; /* of the records alone */
     int rc = catalog_meta(t, &now->meta, diag);
-    return rc ? rc : catalog_size(t, &now->n_segments, &n_bytes, diag);
+    return rc ? rc : catalog_count(t, &now->n_segments, diag);
 }
 
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,

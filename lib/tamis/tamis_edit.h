@@ -117,43 +117,37 @@ struct tamis_pack_options {
 /* Why a segment is left as it was. */
 enum tamis_left {
     TAMIS_LEFT_NONE,
-    TAMIS_LEFT_PACKED, /* each of these has its count in the report */
-    TAMIS_LEFT_BARE,
-    TAMIS_LEFT_GROWING,
-    TAMIS_LEFT_STAGES,
-    TAMIS_LEFT_UNREADABLE,
-    TAMIS_LEFT_REPLACED,
+    TAMIS_LEFT_PACKED,     /* in a pack already */
+    TAMIS_LEFT_BARE,       /* without a filter */
+    TAMIS_LEFT_GROWING,    /* not sealed */
+    TAMIS_LEFT_STAGES,     /* of several stages */
+    TAMIS_LEFT_UNREADABLE, /* damaged or unreadable, or its pack is lost */
+    TAMIS_LEFT_REPLACED,   /* since the snapshot, or dropped */
+    /* In a row with few others, or none, the filter would take more than twice the
+     * bytes of its own file. */
     TAMIS_LEFT_LARGER,
-    TAMIS_LEFT_NEWER,
-    TAMIS_LEFT_RIBBON
+    TAMIS_LEFT_NEWER, /* a pack would lose a feature of a newer version */
+    TAMIS_LEFT_RIBBON,
+    TAMIS_LEFT_REASONS /* so many there are */
 };
 struct tamis_pack_report {
     /* Segments in the pack. One that another process replaces or drops before the
      * commit stays as that process has it. */
     uint64_t n_packed;
-    /* Left as they were: in a pack already, without a filter, still growing, of several
-     * stages, damaged or unreadable. The last count has those, too, whose pack is lost.
-     */
-    uint64_t n_packed_before, n_bare, n_growing, n_stages, n_unreadable;
     uint64_t n_bands, rows_bytes, file_bytes;
     uint8_t uuid[16];    /* of the pack; zeros if there is none */
     uint64_t n_repacked; /* of n_packed: those that came from other packs */
     uint64_t free_bytes; /* of the file system, before the pack is written */
     uint64_t n_loose;    /* tamis_edit_put_packed(): got files of their own */
-    uint64_t n_replaced; /* left: since the snapshot they were replaced or dropped */
-    /* Left: in a row with few others, or none, the filter would take more than twice
-     * the bytes of its own file. */
-    uint64_t n_larger;
+    uint64_t n_left[TAMIS_LEFT_REASONS]; /* left as they were, by reason */
     /* The first segment that was left, by its number in the snapshot, and why. One that
      * was replaced comes after all others. TAMIS_LEFT_NONE: none was left. */
     uint32_t first_left;
     enum tamis_left why_left;
-    /* Left: a pack would lose a feature of a newer version; or it is a ribbon. */
-    uint64_t n_newer, n_ribbons;
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
- * What would grow stays in its file: n_larger.
+ * What would grow stays in its file: TAMIS_LEFT_LARGER.
  * A segment that is listed twice is packed once. With nothing to pack it returns 0, and
  * report->n_packed is 0. The filters are folded where that keeps
  * their error. The pack takes effect at commit, for segments whose filter is still the
@@ -256,8 +250,9 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
  * ERR_BUSY if a writer has the segment open; the diag names the process. Each growing
  * filter that is dropped takes a descriptor until the commit is done. An unreadable
  * record may have been another segment's: if it is dropped, the list is incomplete from
- * the commit on, see tamis_store_confirm(). All this holds for the three
- * functions below, too. ERR_NO_SEGMENT. */
+ * the commit on, see tamis_store_confirm(). One of a newer version may be the one that
+ * a pack counted: then it is likewise. All this holds for the three functions below,
+ * too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Drops the segment only if its filter has this UUID (16 bytes, from a snapshot's
@@ -274,7 +269,14 @@ int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name
                           const void *binding, size_t binding_bytes,
                           struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names and was not put
- * by this edit. Unknown names are ignored. */
+ * by this edit. Unknown names are ignored. A segment whose pack is lost, or cannot say
+ * its name, stays, for it may be among them, unless it has a record of its own. One
+ * whose pack is not on the list any more, has an unreadable record there, or has no
+ * good tombstones, stays in any case. So do all unreadable records of segments while
+ * there is a pack with an unreadable record, or one without good tombstones that some
+ * segment's record names. Then the commit returns 0, and its diag names the first such
+ * pack, or the catalog, with code 0. If a pack or its tombstones cannot be opened now
+ * (EMFILE, EIO), the commit fails. */
 struct tamis_name {
     const void *bytes;
     size_t n_bytes;
@@ -284,11 +286,15 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
 /* Applies all changes in one transaction, durable on return, and frees the edit. On
  * failure nothing has changed, and the files that the edit wrote are gone. Files and
  * columns that the edit drops go after the transaction. If that fails, the result is
- * still 0. The diag then names the first that stays, with code 0. The next edit removes
- * them; until then an older catalog that is put back finds them.
+ * still 0. The diag then names the first that stays, with code 0. An edit that begins
+ * while no other is under way removes them. Until then an older catalog that is put
+ * back finds them, as it does after a process that died in this call.
  * ERR_BUSY: the wait for another commit is over, or a writer has a segment open that is
  * to go. Then the edit stays, with its files: commit it again, or abort it.
  * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.
+ * ERR_DAMAGED: the tombstones of a pack are lost, of which segments were to go, or the
+ * catalog does not agree on these segments: confirm the list, or repair the store
+ * first. Or a pack that was just made cannot be read.
  *
  * The outcome is unknown only if the disk fails or is full while the catalog's last
  * page is written, or before if no reader's slot is free (ERR_CATALOG, EIO, ENOSPC). It

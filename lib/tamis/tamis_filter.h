@@ -66,6 +66,7 @@ int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
 int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
                          const struct tamis_filter_options *opt,
                          struct tamis_filter **out, struct tamis_diag *diag);
+/* Closes it; or gives it back, if tamis_snapshot_filter() has lent it. */
 void tamis_filter_close(struct tamis_filter *filter);
 
 /* Asks for one key. *why, which may be NULL, gets the reason. A probe sees every add

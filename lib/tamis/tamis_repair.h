@@ -111,7 +111,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
 
 struct tamis_confirm_options {
     size_t size;
-    int force; /* 1: confirm whatever lies in quarantine/ */
+    int force; /* 1: whatever lies in quarantine/, and without packs that are lost */
     /* Is called for each filter in quarantine/ that is in the way; may be NULL. */
     tamis_repair_fn *found;
     void *ctx;
@@ -124,15 +124,28 @@ struct tamis_confirm_options {
  * that is asked for without a binding. Before the call, compare every segment and
  * binding with the engine's own list. A missing segment means lost keys. So does a
  * segment with the filter of an edit that was never committed: drop it, or put it anew.
- * If the list is confirmed already, nothing changes, the result is 0, and opt->found is
- * still called for filters in the way. Any number of threads may call it.
+ * If the list is confirmed already, the result is 0, and opt->found is still called
+ * for filters in the way. In both cases missing or damaged .dead files of packs are
+ * made anew; snapshots see these half a second later. Any number of threads may call
+ * it.
  *
- * ERR_MISMATCH, and nothing has changed, if STORE/quarantine/ has a filter of this
+ * With `force` packs that are lost go off the list, and so do those on which the
+ * catalog does not agree, if they have lost their tombstones: then repair again. Nobody
+ * can tell which segments they had, so that the list is not confirmed by this call: the
+ * result is 0, diag->code is 0, and diag->what says so (else it is empty). Segments
+ * with a record of their own stay listed, without a filter. Register the others again,
+ * and confirm once more.
+ *
+ * ERR_MISMATCH, and no segment has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be
  * missing. Put that segment, at least without a filter, or remove the file if the
  * segment is gone. Set `force` only if you compared with the engine's own list. With it
  * a file of quarantine/ that cannot be read is no failure; an error in listing the
- * directory still is. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
+ * directory still is. ERR_MISMATCH, too, if a record or a pack's list is damaged:
+ * repair first. If repair leaves that list alone because of another pack, `force` is
+ * the way out, if the other is lost. ERR_VERSION: a newer version wrote a pack, or a
+ * record that was to change, and must confirm.
+ * ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
 int tamis_store_confirm(struct tamis_store *store,
                         const struct tamis_confirm_options *opt,
                         struct tamis_diag *diag);
@@ -157,7 +170,8 @@ struct tamis_backup_options {
 struct tamis_backup_report {
     uint64_t n_segments, n_files, n_bytes;
     uint64_t n_damaged; /* copied as they are: their bad pages fail there too */
-    uint64_t n_left;    /* files that are lost or unreadable, packs too: not there */
+    uint64_t n_left;    /* files that are lost or unreadable, packs too: not there. A
+                           pack without good tombstones is, but not these. */
 };
 
 /* Copies the store, as of one moment during the call, into the new directory `path`,

@@ -6,8 +6,11 @@
  *
  * The segments of a store as of one moment. A snapshot opens filters on first use,
  * shares them with other snapshots, and may outlive the store. Threads: all calls at
- * once, a release for each reference. Fork: usable. Segments are numbered 0 .. n-1 by
- * rank, then name.
+ * once, a release for each reference. Fork: usable.
+ *
+ * NUMBERS. Segments have numbers within a snapshot: first those with a record of their
+ * own, by rank, then name; then the columns of each pack. Numbers in between are of no
+ * segment: tamis_snapshot_next() skips them, and bitmaps leave them MAYBE.
  *
  * REPLACED STORES. If no thread has looked for half a second, a probe looks whether the
  * path of the store still names it, by five system calls. Once the store was replaced,
@@ -33,7 +36,9 @@ struct tamis_snapshot;
 
 /* Gets the store's segments as of now; release each result. If nothing has changed
  * since the last call it is a comparison without a system call. Every half second it
- * looks whether the path of the store still names it (ERR_REPLACED). */
+ * looks whether the path of the store still names it (ERR_REPLACED), and tries again
+ * where a pack or its tombstones could not be read. If one can be, the result is
+ * another snapshot than the last. */
 int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
                            struct tamis_diag *diag);
 /* Makes a snapshot of filters that the caller opened, without a catalog: segment i is
@@ -54,14 +59,26 @@ struct tamis_target {
 };
 
 /* Finds a segment by name. ERR_NO_SEGMENT if it is unknown, ERR_MISMATCH if its binding
- * differs (NULL: any), ERR_DAMAGED or ERR_VERSION if its record is unreadable. The
+ * differs (NULL: any), ERR_DAMAGED or ERR_VERSION if its record is unreadable. If no
+ * segment is found by that name, but a pack cannot say whether it has it, the result is
+ * why: ERR_DAMAGED, ERR_MISMATCH, or an errno such as ENOENT or EMFILE; so it is if
+ * another pack has it, as long as the list is not complete, or both have it. The
  * target is usable all the same: it answers MAYBE with that reason. If the list is not
  * confirmed (tamis_store_confirm()), a target that was found without a
  * binding, or with an empty one, answers MAYBE/MISMATCH, and the result is 0. */
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,
                         uint64_t min_watermark, struct tamis_target *target);
+/* 1: every segment of the engine is listed. 0: perhaps not, for the list is not
+ * confirmed (tamis_store_confirm()), or what the catalog says of a pack does not agree
+ * (repair it): nothing that the snapshot lists proves "absent everywhere". */
+int tamis_snapshot_complete(const struct tamis_snapshot *snapshot);
 size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
+/* All numbers are below this: so many bits has a bitmap over all segments. */
+size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot);
+/* Moves *index on to the next number that is a segment's, unless it is one; 0: there is
+ * none. For all: for (size_t i = 0; tamis_snapshot_next(s, &i); i++). */
+int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index);
 /* Returns the target of a segment by number, as if found without a binding. */
 struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
                                           size_t index);
@@ -87,12 +104,16 @@ struct tamis_segment_info {
     double error;
     char file[64]; /* within the store directory, a pack perhaps; empty if none */
 };
+/* ERR_NO_SEGMENT: the number is of no segment. A column whose entry in its pack cannot
+ * be read is described without a name, with the state 0. */
 int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
                            struct tamis_segment_info *info);
-/* Returns the filter of a segment, opened now if need be. It belongs to the snapshot:
- * do not close it. Use it for info, verify and the like. Its answers are about its own
- * keys, whether the list is confirmed or not. A column of a pack is copied into memory,
- * and is a filter of its own there. */
+/* Returns the filter of a segment, opened now if need be. Use it for info, verify and
+ * the like, then close it by tamis_filter_close(), once for each call, before the
+ * snapshot is released. Its answers are about its own keys, whether the list is
+ * confirmed or not. A column of a pack is copied into memory at each call. Any other
+ * filter is the snapshot's, and stays open; in a snapshot of filters it is the owner's,
+ * whose own close does not close it before all calls are closed. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
 /* Opens the list of a segment's hashes, for the caller, who closes it by
@@ -116,11 +137,25 @@ struct tamis_pack_place {
  * not answer. The UUID in *place is that of the pack that should, or zeros. */
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **pack, struct tamis_pack_place *place);
+/* A pack of a snapshot. */
+struct tamis_pack_info {
+    uint8_t uuid[TAMIS_UUID_BYTES];
+    struct tamis_filter *pack; /* NULL: it does not answer, */
+    int error;                 /* for this reason: an errno or a code */
+    size_t first;              /* the number of its first column */
+    size_t n_columns, n_bands; /* 0: unknown */
+    size_t n_listed;           /* segments that are columns */
+    size_t n_overridden;       /* segments below `first` whose filter is a column */
+};
+/* Packs are numbered from 0 on. ERR_RANGE: there are no more. */
+int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
+                             struct tamis_pack_info *out);
 /* The pages of a pack that hold rows of a segment, and those of them that failed a
  * check until now: tamis_filter_verify() of the pack checks all. Other damaged pages of
  * the pack change no answer about the segment. They are of other rows, or of the table
- * of columns, which repacking and repair read. ERR_NO_SEGMENT: no pack answers for it.
- * ERR_MISMATCH: the table of columns has another segment or filter in its place. */
+ * of columns, which repacking and repair read. ERR_NO_SEGMENT: no pack has a column of
+ * it. ERR_MISMATCH: the table of columns has another segment or filter in its place.
+ * Any other error is as from tamis_snapshot_pack(). */
 int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
                               struct tamis_verify *out);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
@@ -144,7 +179,7 @@ struct tamis_prepare_report {
     uint64_t locked_bytes;
     int lock_error; /* 0, or EPERM, ENOMEM, EAGAIN: what kept it from locking more */
 };
-/* Opens filters ahead of their first probe, in the order of ranks, as probes ask them.
+/* Opens filters ahead of their first probe: packs, then others in the order of ranks.
  * Then it locks them in that order until lock_bytes are used up, the last one in part.
  * It reads the locked parts, or everything if `warm` is set.
  *
@@ -188,15 +223,19 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             const struct tamis_target *targets,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons);
-/* Asks all segments, by number, likewise. Any ABSENT needs a complete catalog. ABSENT
- * from all also needs a segment: an empty list proves nothing. */
+/* Asks all segments, likewise: `absent` and `reasons` are by number. Any ABSENT needs a
+ * complete catalog. ABSENT from all also needs a segment: an empty list proves nothing.
+ */
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons);
 /* Lists the numbers of the segments that are not proven to lack the key, in the order
- * of ranks. It writes at most `max` of them; their number *n may be larger. The result
- * is ABSENT only if there are none and tamis_snapshot_probe_all() would say so; else
- * MAYBE. MAYBE with *n 0: no segment can be named, but nothing is proven either. */
+ * of ranks; in that of numbers if nothing can be proven, because the list is not
+ * complete or the key is of another domain. It writes at most the first `max` of them;
+ * their number *n may be larger. The result is ABSENT only if there are none and
+ * tamis_snapshot_probe_all() would say so; else MAYBE. MAYBE with *n 0: no segment can
+ * be named, but nothing is proven either. Unless tamis_snapshot_complete(), segments
+ * that are not listed may have the key, too. */
 enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                                             const struct tamis_key *key,
                                             uint32_t *segments, size_t max, size_t *n);

@@ -69,7 +69,9 @@ struct tamis_store_info {
     struct tamis_growth growth; /* defaults for new filters */
     uint64_t n_segments, created;
     uint64_t catalog_bytes; /* of the catalog's file */
-    int complete;           /* 0: may lack segments: rebuilt, or by a dropped record */
+    /* The catalog's mark. 0: it may lack segments: rebuilt, or by a dropped record.
+     * tamis_snapshot_complete() is also 0 if what it says of packs does not agree. */
+    int complete;
     int read_only;
 };
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,

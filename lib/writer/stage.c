@@ -8,17 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t sum_keys(const struct writer_stage *s)
+uint64_t stage_keys_now(const struct writer_stage *s)
 {
-    uint64_t n = 0;
+    uint64_t n = s->base_keys;
     for (size_t i = 0; i < N_STRIPES + N_SHARED; i++)
         n += atomic_load_explicit(&s->stripes[i].keys, memory_order_relaxed);
     return n;
-}
-
-uint64_t stage_keys_now(const struct writer_stage *s)
-{
-    return s->base_keys + sum_keys(s);
 }
 
 uint64_t stage_bits_now(const struct writer_stage *s)

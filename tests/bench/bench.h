@@ -5,9 +5,18 @@
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
 
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <tamis.h>
 
@@ -24,12 +33,16 @@ struct sizes {
     uint64_t list;                     /* hashes */
     uint64_t segments, segment_keys;
     uint64_t columns, column_keys;
-    uint64_t stage_keys; /* of the first of eleven stages */
+    uint64_t stage_keys;              /* of the first of eleven stages */
+    uint64_t few_packed, many_packed; /* segments of the stores of the laws */
+    unsigned guests;                  /* processes that ask one: 16 at most */
+    uint64_t edits, packings;         /* and how often these are packed */
 };
 
 struct bench {
     struct sizes sizes;
     uint64_t seed;
+    const char *program;
     const char *dir; /* for files, and for the report */
     /* "loss": present keys are asked that are not; "error": absent keys are asked that
      * are there; else "". */
@@ -83,6 +96,7 @@ void source_free(struct source *source);
 /* ---- race.c: how a time is taken ---- */
 
 uint64_t now_ns(void);
+uint64_t cpu_ns(void);         /* that this process has used */
 extern volatile uint64_t sink; /* results are consumed */
 void pin(void);                /* to one core, but for what needs two */
 void unpin(void);
@@ -148,6 +162,8 @@ unsigned report_write(void); /* returns how many figures are missing or wrong */
 /* ---- machine.c ---- */
 
 void machine_write(void *file);
+/* The number in the first line of a file of the system that begins with `key`. */
+double number_in(const char *path, const char *key);
 void load_note(void); /* before and after: does anybody else use the machine? */
 
 /* ---- subjects.c: filters, built once a run, and their bits; files and stores ---- */
@@ -208,7 +224,12 @@ struct tamis_writer *writer_new(const char *path, uint64_t first_capacity);
 double write_durably_ns(uint64_t n_bytes, bool read_first);
 /* A store of n segments; segment i has keys i * n_keys .. i * n_keys + n_keys - 1. */
 struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys);
-void store_pack(struct tamis_store *store);
+struct tamis_edit *edit_of(struct tamis_store *store);
+void edit_done(struct tamis_edit *edit); /* commits it */
+struct tamis_builder *segment_builder(struct tamis_edit *edit, const char *name,
+                                      double error, const uint64_t *hashes, size_t n);
+void segment_put(struct tamis_edit *edit, struct tamis_builder *builder);
+void store_pack(struct tamis_store *store, enum tamis_repack repack);
 struct tamis_snapshot *snapshot_of(struct tamis_store *store);
 
 /* ---- ways.c: ways of ours; the subject is a struct subject ---- */
@@ -233,6 +254,9 @@ ask_fn add_blocks, add_blocks_inline, add_hand, hash_keys, hash_xxh3;
 
 void room_filters(void), room_segments(void), room_packs(void), room_growing(void);
 void room_adding(void), room_lists(void), room_merging(void), room_files(void);
-void room_commits(void), room_edits(void);
+void room_commits(void), room_edits(void), room_laws(void);
+void room_law_edits(void);
+/* What processes that room_laws() starts do with its stores. */
+void guest(const char *path, uint64_t n_segments);
 
 #endif

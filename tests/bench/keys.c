@@ -2,9 +2,6 @@
  * and for its peers. Those that are added and those that are not never meet. */
 #include "tests/bench/bench.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
 
 /* The finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection. */

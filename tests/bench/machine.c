@@ -2,13 +2,9 @@
  * machine. */
 #include "tests/bench/bench.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 /* The value of the first line of a file of the system that begins with `key`. */
 static const char *value_in(const char *path, const char *key)
@@ -27,6 +23,16 @@ static const char *value_in(const char *path, const char *key)
         return "unknown";
     value[strcspn(value, "\n")] = 0;
     return value;
+}
+
+double number_in(const char *path, const char *key)
+{
+    char *end;
+    const char *value = value_in(path, key);
+    double number = strtod(value, &end);
+    if (end == value)
+        give_up("%s has no number of %s", path, key);
+    return number;
 }
 
 /* ---- load: a figure of a busy machine is none ---- */

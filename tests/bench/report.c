@@ -2,12 +2,6 @@
  * Markdown, a row a figure. */
 #include "tests/bench/bench.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static unsigned n_wrong;
 static char wrongs[16][200]; /* the first ones */
 

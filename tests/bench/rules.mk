@@ -1,5 +1,5 @@
-#help make bench        speed against peers and the machine's own limits, a table: build/bench/bench.md (some 10 minutes)
-#help make bench-quick  the same figures of smaller filters, in a minute; both take SEED=S ONLY=REGEX
+#help make bench        speed against peers and the machine's own limits, a table: build/bench/bench.md (a quarter of an hour)
+#help make bench-quick  the same figures of smaller filters, in minutes; both take SEED=S ONLY=REGEX
 
 # Not among TEST_PROGRAMS: it links the peers. It measures the library as it is linked by
 # others, the archive; format/geometry.o is for the loops by hand.
@@ -17,7 +17,7 @@ $B/tests/bench/peers/cxx.o: tests/bench/peers/cxx.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) -std=c++17 -fPIC -Wall -Wextra -Wconversion $(OPT) $(SANITIZE) $(WERROR) -I. -Ilib -MMD -MP -c $< -o $@
 
-$B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/format/integrity.o $B/libtamis.a | deps-bench
+$B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/format/integrity.o $B/libtamis.a | deps-bench $B/tamis
 	$(call say,LD,$@)
 	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS)
 

@@ -2,14 +2,7 @@
 #include "tests/bench/peers/cxx.h"
 #include "tests/bench/peers/peers.h"
 
-#include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- files ---- */
 
@@ -222,33 +215,58 @@ void subjects_free(void)
 
 /* ---- stores ---- */
 
+struct tamis_edit *edit_of(struct tamis_store *store)
+{
+    struct tamis_edit *edit;
+    struct tamis_diag diag = {0};
+    must(tamis_edit_begin(store, NULL, &edit, &diag), &diag, "edit");
+    return edit;
+}
+
+void edit_done(struct tamis_edit *edit)
+{
+    struct tamis_diag diag = {0};
+    must(tamis_edit_commit(edit, &diag), &diag, "commit of an edit");
+}
+
+struct tamis_builder *segment_builder(struct tamis_edit *edit, const char *name,
+                                      double error, const uint64_t *hashes, size_t n)
+{
+    struct tamis_builder *builder;
+    struct tamis_diag diag = {0};
+    must(tamis_edit_builder(edit, name, strlen(name), error, NULL, &builder, &diag),
+         &diag, "builder");
+    must(tamis_builder_add_hashes(builder, bench.domain.tag, hashes, n), NULL,
+         "adding");
+    return builder;
+}
+
+void segment_put(struct tamis_edit *edit, struct tamis_builder *builder)
+{
+    struct tamis_diag diag = {0};
+    must(tamis_edit_put(edit, builder, &diag), &diag, "put");
+    tamis_builder_free(builder);
+}
+
 struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys)
 {
     struct tamis_store *store;
-    struct tamis_edit *edit;
-    struct tamis_builder *builder;
     struct tamis_diag diag = {0};
     struct tamis_store_options options = {.size = sizeof options,
                                           .domain = &bench.domain};
     tree_remove(path);
     must(tamis_store_create(path, &options, &diag), &diag, path);
     must(tamis_store_open(path, NULL, &store, &diag), &diag, path);
-    must(tamis_edit_begin(store, NULL, &edit, &diag), &diag, "edit");
+    struct tamis_edit *edit = edit_of(store);
     uint64_t *hashes = allocate(n_keys * sizeof *hashes);
     for (size_t i = 0; i < n; i++) {
         char name[32];
-        int n_bytes = snprintf(name, sizeof name, "segment-%06zu", i);
+        snprintf(name, sizeof name, "segment-%06zu", i);
         hashes_fill(i * n_keys, n_keys, hashes);
-        must(tamis_edit_builder(edit, name, (size_t)n_bytes, 0.01, NULL, &builder,
-                                &diag),
-             &diag, "builder");
-        must(tamis_builder_add_hashes(builder, bench.domain.tag, hashes, n_keys), NULL,
-             "adding");
-        must(tamis_edit_put(edit, builder, &diag), &diag, "put");
-        tamis_builder_free(builder);
+        segment_put(edit, segment_builder(edit, name, 0.01, hashes, n_keys));
     }
     free(hashes);
-    must(tamis_edit_commit(edit, &diag), &diag, "commit of an edit");
+    edit_done(edit);
     return store;
 }
 
@@ -260,16 +278,15 @@ struct tamis_snapshot *snapshot_of(struct tamis_store *store)
     return snapshot;
 }
 
-void store_pack(struct tamis_store *store)
+void store_pack(struct tamis_store *store, enum tamis_repack repack)
 {
-    struct tamis_pack_options options = {.size = sizeof options};
+    struct tamis_pack_options options = {.size = sizeof options, .repack = repack};
     struct tamis_pack_report report;
-    struct tamis_edit *edit;
     struct tamis_diag diag = {0};
     struct tamis_snapshot *loose = snapshot_of(store);
-    must(tamis_edit_begin(store, NULL, &edit, &diag), &diag, "edit");
+    struct tamis_edit *edit = edit_of(store);
     must(tamis_edit_pack(edit, loose, NULL, 0, &options, &report, &diag), &diag,
          "pack");
-    must(tamis_edit_commit(edit, &diag), &diag, "commit of a pack");
+    edit_done(edit);
     tamis_snapshot_release(loose);
 }

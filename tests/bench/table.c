@@ -3,8 +3,6 @@
  * memory; where the name has no other word the error is 1%. */
 #include "tests/bench/peers/peers.h"
 
-#include <math.h>
-
 #define N NAN
 
 /* A figure with the ratios that are asked, for absent and present keys; N: none. */
@@ -45,6 +43,13 @@
 #define CALLS(id, on, how, error, keys)                                                \
     ONE(id, on, "call", ask_calls, "SBBF call", ask_sbbf_calls, how, error, keys, N, N)
 
+#define MANY "many packed segments"
+#define FEW  "few"
+/* Asked of both: the processor's time, and instructions, which are counted. */
+#define LAW(id, on)                                                                    \
+    F(room_laws, id, on ", processor's time", MANY, FEW, "us", 1.5, N),                \
+        F(room_laws, id "_steps", on ", instructions", MANY, FEW, "", 1.5, N)
+
 struct figure figures[] = {
     INLINE("single_small_inline", 0, 0.01, 1.45, 1.45),
     INLINE("single_small_01pct", 0, 0.001, N, N),
@@ -66,8 +71,6 @@ struct figure figures[] = {
         SAME, 0.01, 1, 1, 1),
     ONE("single_large_plain", PLAIN, "inline", ask_inline_plain, "our call", ask_call,
         LARGE | SAME, 0.01, 1, 1, 1),
-    ONE("single_small_plain_sbbf", PLAIN, "inline", ask_inline_plain, "SBBF inline",
-        ask_sbbf_inline_plain, 0, 0.01, 1, N, N),
 
     CALLS("calls_small_4", "4 keys a call", 0, 0.01, 4),
     CALLS("calls_small_8", "8 keys a call", 0, 0.01, 8),
@@ -118,14 +121,10 @@ struct figure figures[] = {
     F(room_filters, "ribbon_bits", "bits a key", "ribbon", "RocksDB's Ribbon", "", N,
       N),
 
-    F(room_segments, "segments_one", "one of many segments, a key a call", "call",
-      "SBBF call", "ns", N, N),
     F(room_segments, "segments_one_inline", "one of many segments, a key at a time",
       "inline", "bare loads", "ns", N, N),
     F(room_segments, "segments_one_filter", "one of many segments, a key a call",
       "snapshot", "its filter", "ns", 1.3, 1.3),
-    F(room_segments, "segments_all", "all segments, a key a call", "call",
-      "SBBF, prefetched", "us", N, N),
     F(room_segments, "segments_all_loads", "all segments, a key a call", "call",
       "bare loads", "us", 1.5, 1.5),
     F(room_segments, "segments_all_32", "all segments, 32 keys a call", "call",
@@ -141,21 +140,17 @@ struct figure figures[] = {
     F(room_adding, "add_large", "adding, one a call", "writer", HAND, "ns", 1.2, N),
     F(room_adding, "add_large_1000", "adding, 1,000 a call", "writer",
       HAND ", prefetched", "ns", N, N),
-    F(room_growing, "growing_chain", "many stages, a key a call", "call",
-      "chain of Bloom filters", "ns", N, N),
     F(room_growing, "growing_loads", "many stages, a key a call", "call",
       "bare loads of a line each", "ns", 1.2, 1.2),
     F(room_growing, "growing_loads_4", "many stages, 4 keys a call", "call",
       "bare loads of a line each", "ns", 1.1, 1.1),
     F(room_growing, "growing_add", "adding to many stages, one a call", "writer",
-      "chain of Bloom filters", "ns", N, N),
+      "the last stage by hand", "ns", N, N),
     F(room_growing, "growing_add_1000", "adding to many stages, 1,000 a call", "writer",
-      "chain of Bloom filters", "ns", N, N),
+      "the last stage by hand, prefetched", "ns", N, N),
 
     F(room_lists, "list_single", "a list, a key a call", "call", "Elias-Fano inline",
       "ns", N, 2.3),
-    F(room_lists, "list_search", "a list, a key a call", "call", "std::binary_search()",
-      "ns", N, N),
     F(room_lists, "list_bits", "bits a hash", "list", "Elias-Fano", "", N, N),
     F(room_merging, "list_merge", "two lists merged, a hash", "tamis_list_merge()",
       "std::merge() in memory", "ns", N, N),
@@ -170,5 +165,20 @@ struct figure figures[] = {
       "ms", N, N),
     F(room_edits, "store_edit", "an edit of one segment", "edit",
       "its writes and 4 flushes", "us", N, N),
+
+    LAW("law_commit", "commit of one put"),
+    LAW("law_snapshot", "snapshot after a put"),
+    LAW("law_open", "open"),
+    LAW("law_first", "first snapshot after an open"),
+    LAW("law_find", "find of a name"),
+    F(room_laws, "law_probe", "tamis probe KEY, a process", MANY, FEW, "us", 1.5, N),
+    F(room_laws, "law_memory", "private memory after 10,000 keys and a list of all",
+      "a process", "limit", "MB", 1, N),
+    F(room_law_edits, "law_edits", "an edit, packed now and then, processor's time",
+      "all edits", "first half", "us", 1.2, N),
+    F(room_law_edits, "law_edits_written", "what these packings write", "all of them",
+      "what packs hold", "MB", 4, N),
+    F(room_law_edits, "law_edits_space", "space of filters then", "after the last one",
+      "after a full repack", "MB", 1.7, N),
 };
 const size_t n_figures = sizeof figures / sizeof figures[0];

@@ -2,13 +2,6 @@
  * engine that repairs, replays and goes on. */
 #include "tests/crash/check.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static const struct run *checked; /* for model_broken() */
 
 _Noreturn void model_broken(const char *text)

@@ -13,12 +13,7 @@
 #include "tests/crash/check.h"
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* The cost that one level of cuts may have at one event. */
 struct budget {

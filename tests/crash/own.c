@@ -1,10 +1,6 @@
 /* Words of the explorer: syncs that fail or are cut, a second thread, sectors lost. */
 #include "tests/crash/check.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 /* ---- a sector of bits that is on the disk comes back as zeros ---- */
 
 /* Nobody wrote it: the disk is as sure of it as of what it held before, and no power

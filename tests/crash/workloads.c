@@ -80,9 +80,10 @@ const struct workload workloads[] = {
      "[end|end|end|abort]; pack 0..2; add g 1..6; [seal|commit] g; [shut|kill] "
      "g; unpack [a|b|d h|]; begin; put i 60 1..6; [drop g|drop a|retain b h]; end"},
     {"pack-store", 2, 1,
-     "init; put a 0 1..6; put b 10 1..900; put c 1000 1..6; [pack;|] open; now; "
+     "init; put a 0 1..6; [put|list] b 10 1..900; put c 1000 1..6; [pack;|] open; now; "
      "begin; pput d 2000 1..6; pput e 2010 1..6; [drop a;|] end; pack 0 0..2; "
-     "begin; replace b 3000 1..6; [union u c d|fold c|drop c]; end; pack 0 1; "
+     "begin; replace b 3000 1..6; [union u c d|fold c|drop c|retain c d e]; end; pack "
+     "0 1; "
      "[unpack|unpack d|drop d]"},
     {"repair", 3, 0,
      INVENTORY "add g 0..5; [shut|kill|kill] g; [rot a 0..32767;|rot a 0..32767;|] "

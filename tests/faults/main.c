@@ -13,11 +13,6 @@
 #include <limits.h>
 #include <malloc.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 120 };
 

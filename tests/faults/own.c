@@ -1,9 +1,6 @@
 /* Words of their own, and processes beside: others commit while this one looks. */
 #include "tests/faults/run.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 /* ---- as by a process that no fault strikes ---- */
 
 static struct {

@@ -1,13 +1,6 @@
 /* One run: begin, faults, check, and nothing left behind. */
 #include "tests/faults/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 void fail_run(const char *format, ...)
 {
     char text[1024];

@@ -3,11 +3,11 @@
 #ifndef TAMIS_FAULTS_RUN_H
 #define TAMIS_FAULTS_RUN_H
 
-#include <stdlib.h>
-#include <string.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "tests/support/internals.h"
-#include "tests/faults/wrap/wrap.h"
 #include "tests/steps/steps.h"
 #include "tests/faults/wrap/stops.h"
 #include "public.h" /* made by rules.mk: notes which function a run is in */

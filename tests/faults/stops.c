@@ -8,15 +8,6 @@
  * is new there fails the test: `make stops-table` takes it over. */
 #include "tests/faults/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* A run with a call that hangs is ended; EVERY: as often as one scenario repeats a call
  * of a function; ENOUGH failures end the test. */
 enum {
@@ -273,6 +264,15 @@ static void expect_no_locks(void)
           where(at));
 }
 
+/* What a call has begun, it has joined, cancelled or not; a thread may stay a moment
+ * longer in /proc. */
+static void expect_one_thread(void)
+{
+    struct stat tasks;
+    while (stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3)
+        sched_yield(); /* until it is said to hang */
+}
+
 /* Ends with 0 if there is no such call; is stopped where others are to look. */
 static void run_watched(const struct scenario *s, const char *dir, struct watch w)
 {
@@ -293,6 +293,7 @@ static void run_watched(const struct scenario *s, const char *dir, struct watch 
     watch = w;
     bool cut = run_thread(body_thread);
     faults_end();
+    expect_one_thread();
     if (w.act == WATCH_COUNT) {
         w.steps->n = watch.n;
         w.steps->n_entered = watch.n_entered;
@@ -465,7 +466,8 @@ static void choose_points(uint32_t nth)
 
 static bool seen[N_FUNCTIONS][N_CALLS], called[N_FUNCTIONS];
 
-/* But for calls that are up to the threads, to the file system, or to LMDB's version. */
+/* But for calls that are up to the threads, to the file system, or to LMDB's version.
+ */
 static void note_calls(const struct halts *s)
 {
     for (int f = 0; f < N_FUNCTIONS; f++)

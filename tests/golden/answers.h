@@ -1,6 +1,5 @@
 /* Lists of keys and answers, FILE.answers, beside the golden files: their form, and a
- * reader of them. SPEC.md, appendix B, says the same for other programs. A list has
- * runs:
+ * reader of them. A list has runs:
  *
  *     present HIT key 0 2167 3
  *     ffff...                      64 digits a line, the last line may be shorter
@@ -14,6 +13,7 @@
 #define TAMIS_TESTS_GOLDEN_ANSWERS_H
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum { ANSWER_DIGITS = 64 };
 

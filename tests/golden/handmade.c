@@ -1,8 +1,6 @@
 /* See handmade.h: the files themselves, laid out by image.c. */
 #include "tests/golden/handmade.h"
 
-#include <string.h>
-
 #include "format/checksum.h"
 #include "tests/golden/image.h"
 

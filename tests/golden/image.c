@@ -1,10 +1,6 @@
 /* See image.h. */
 #include "tests/golden/image.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "format/hash.h"
 #include "tests/golden/handmade.h"
 

@@ -4,8 +4,6 @@
 #define TAMIS_TESTS_GOLDEN_MAKE_H
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/golden/handmade.h"

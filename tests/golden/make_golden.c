@@ -2,12 +2,6 @@
  * (identifiers, seeds, times, keys), so that a test can hold the bytes against those of
  * the files in tests/golden. Beside each FILE stands FILE.answers (answers.h). */
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/golden/write_answers.h"
 

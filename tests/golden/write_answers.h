@@ -2,10 +2,7 @@
 #ifndef TAMIS_TESTS_GOLDEN_WRITE_ANSWERS_H
 #define TAMIS_TESTS_GOLDEN_WRITE_ANSWERS_H
 
-#include <unistd.h>
-
 #include "tests/golden/answers.h"
-#include "tests/golden/handmade.h"
 #include "tests/golden/make.h"
 
 static inline FILE *answers_file(const char *name)
@@ -108,7 +105,9 @@ static inline void write_store_answers(const char *name, unsigned n_keys)
     struct tamis_domain d = tamis_store_domain(store);
     check(tamis_snapshot_current(store, &s.snapshot, &diag), &diag);
     FILE *out = answers_file(name);
-    for (size_t n = 0; tamis_snapshot_segment(s.snapshot, n, &info) == 0; n++) {
+    for (size_t n = 0; tamis_snapshot_next(s.snapshot, &n); n++) {
+        if (tamis_snapshot_segment(s.snapshot, n, &info) != 0)
+            exit(1);
         struct answer_run r = {.prefix = "key", .n = n_keys / 3, .step = 3};
         s.target = tamis_snapshot_target(s.snapshot, n);
         snprintf(r.who, sizeof r.who, "%.*s", (int)info.name_bytes,

@@ -8,14 +8,7 @@
 
 #include <inttypes.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { HANG_SECONDS = 60, MOMENTS = 6, MOST_DEATHS = 4 };
 

@@ -4,12 +4,7 @@
 #include "tests/steps/words.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- threads beside ---- */
 

@@ -1,6 +1,6 @@
 /* The filter policy by itself: no key is lost whatever its bytes, the error is within
- * its target, the bytes are those of SPEC.md, and a filter that is not what it was says
- * "may match". */
+ * its target, the bytes are those of README.md, and a filter that is not what it was
+ * says "may match". */
 #include "../support/spec_text.h"
 
 #include <tamis.h>
@@ -46,6 +46,7 @@ static int setup(void **state)
 {
     policy = tamis_leveldb_state_new(0.01, 0);
     new_keys();
+    spec_path = TAMIS_SOURCE_DIR "/tools/leveldb/README.md";
     return load_spec(state);
 }
 
@@ -133,8 +134,9 @@ TEST(versions_of_a_key_count_once)
     free(filter);
 }
 
-/* SPEC.md has the filter of these, as LevelDB sorts them, and its bytes. */
-TEST(bytes_are_those_of_the_spec)
+/* tools/leveldb/README.md has the filter of these, as LevelDB sorts them, and its
+ * bytes. */
+TEST(bytes_are_those_of_the_readme)
 {
     static const char *const example[] = {"", "apple", "key", "\x80\xff\x7f",
                                           "\xc3\xa9"};
@@ -154,7 +156,7 @@ TEST(bytes_are_those_of_the_spec)
                           i % 16 == 8 ? "  " : " ", f[i]);
         printf("%s\n", line);
         if (!strstr(at, line))
-            fail_msg("SPEC.md lacks %s", line);
+            fail_msg("README.md lacks %s", line);
     }
     free(f);
     assert_string_equal(tamis_leveldb_name(policy), "tamis.blocks1.0000000000000000");

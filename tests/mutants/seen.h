@@ -1,7 +1,7 @@
 /*
  * Marks in the library that tell run.pl which functions a test reaches: those of the
- * mutants that it is to try. The marks are bytes of a file, which outlive processes that
- * are killed. Every object of a marked tree includes this; nothing else does.
+ * mutants that it is to try. The marks are bytes of a file, which outlive processes
+ * that are killed. Every object of a marked tree includes this; nothing else does.
  */
 #include <fcntl.h>
 #include <stdlib.h>

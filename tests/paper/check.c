@@ -2,7 +2,6 @@
 #include "tests/paper/kinds.h"
 #include "tests/paper/series.h"
 
-#include <math.h>
 #include <stdarg.h>
 
 static unsigned passed, failed;

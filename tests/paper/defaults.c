@@ -4,8 +4,6 @@
  * defaults. */
 #include "tests/paper/series.h"
 
-#include <math.h>
-
 /* In the order of enum growth_choice: the default, the one before, the r of the paper's
  * figures. Then others. */
 static const struct tamis_growth growths[] = {

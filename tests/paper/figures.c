@@ -2,8 +2,6 @@
  * curve is, and what differs from print. */
 #include "tests/paper/series.h"
 
-#include <math.h>
-
 /* Table 1: what 32 KiB of slices hold. */
 static void table1(const char *dir)
 {

@@ -4,10 +4,7 @@
 #include "tests/paper/kinds.h"
 #include "tests/paper/series.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { LAPS = 3 };
 

@@ -2,7 +2,6 @@
 #ifndef TAMIS_TESTS_PAPER_KINDS_H
 #define TAMIS_TESTS_PAPER_KINDS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/support/internals.h"

@@ -4,10 +4,6 @@
 #include "tests/paper/series.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { BATCH = 4096, PROBE_BATCHES = 16 };
 

@@ -1,8 +1,6 @@
 /* paper figures|measure|defaults|kinds DIR writes tables; paper check judges them. */
 #include "tests/paper/series.h"
 
-#include <string.h>
-
 int main(int argc, char **argv)
 {
     static const struct {

@@ -2,10 +2,6 @@
  * here are only sums and means. */
 #include "tests/paper/series.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void die(const char *what, const char *name)
 {
     fprintf(stderr, "paper: %s %s\n", what, name);

@@ -7,7 +7,10 @@
 #ifndef TAMIS_TESTS_PAPER_SERIES_H
 #define TAMIS_TESTS_PAPER_SERIES_H
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/support/internals.h"
 

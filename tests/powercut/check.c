@@ -2,14 +2,6 @@
  * comes back, then readers again. */
 #include "tests/powercut/history.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 struct history *history_create(uint64_t seed)
 {
     struct history *h = memory_shared(sizeof *h);

@@ -3,21 +3,10 @@
 #define FUSE_USE_VERSION 31
 #include "tests/powercut/device.h"
 
-#include <errno.h>
 #include <fuse3/fuse_log.h>
 #include <fuse3/fuse_lowlevel.h>
 #include <linux/falloc.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct device *disk; /* in the server's process */
 static uint32_t batch;

@@ -10,10 +10,7 @@
 #include "tests/powercut/host.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include <time.h>
 
 enum device_kind { DEVICE_WRITE, DEVICE_ZERO, DEVICE_FLUSH };
 

@@ -11,23 +11,10 @@
 #include "tests/powercut/device.h"
 #include "tests/steps/steps.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* How the disk is bad; a test names those that it runs with. */
 enum bad {

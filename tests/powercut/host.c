@@ -1,23 +1,10 @@
 /* Namespaces, loop devices, file systems. */
 #include "tests/powercut/host.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 void host_fail(const char *format, ...)
 {

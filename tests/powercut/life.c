@@ -2,14 +2,6 @@
  * and comes back. */
 #include "tests/powercut/history.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 /* ---- its scripts ---- */
 
 #define SEGMENT "[a|b|c|d|e|f] "

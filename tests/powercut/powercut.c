@@ -2,15 +2,6 @@
  * loop device, whose disk records what reaches it; then, many times over, the disk as a
  * cut would have left it is mounted, and held against what had been acknowledged. */
 #include "tests/powercut/replay.h"
-#include "tests/powercut/history.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 /* The wishes of the command line. per_run: states of one run. */
 struct wanted {

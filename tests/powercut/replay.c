@@ -3,12 +3,7 @@
  * stays. */
 #include "tests/powercut/replay.h"
 
-#include <fcntl.h>
 #include <linux/falloc.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <xxhash.h>
 

@@ -2,7 +2,6 @@
 #ifndef TAMIS_TESTS_POWERCUT_REPLAY_H
 #define TAMIS_TESTS_POWERCUT_REPLAY_H
 
-#include "tests/powercut/device.h"
 #include "tests/powercut/history.h"
 
 /* How much is left of what was not flushed. */

@@ -3,10 +3,7 @@
  * some at once at random. */
 #include "tests/rot/rot.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ROOM = 1 << 20 }; /* for what writers append */
 

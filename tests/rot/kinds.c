@@ -2,8 +2,6 @@
  * at earlier commits, and what a catalog would know of them. */
 #include "tests/rot/rot.h"
 
-#include <unistd.h>
-
 enum { KEYS_ASKED = 6000 };
 
 static const struct {

@@ -2,11 +2,7 @@
 #include "tests/rot/rot.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct tally *tallies; /* shared with the children; the last is the stores' */
 struct tally *tally;

@@ -13,10 +13,6 @@
 #ifndef TAMIS_TESTS_ROT_H
 #define TAMIS_TESTS_ROT_H
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tests/steps/steps.h"
 
 /* ---- trials ---- */

@@ -3,9 +3,6 @@
  * by a store that is opened afresh. */
 #include "tests/rot/rot.h"
 
-#include <dirent.h>
-#include <unistd.h>
-
 enum { PATH_BYTES = 2 * STEPS_PATH_BYTES, KEYS_ASKED = 160, MAX_CATALOGS = 40 };
 /* Damages of a file; as many as go with `every`. */
 enum { DAMAGES = 4800 };

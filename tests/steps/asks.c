@@ -2,11 +2,6 @@
  * the backup. */
 #include "tests/steps/words.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-
 /* ---- one file ---- */
 
 static void count_field(void *ctx, const struct tamis_field *field)

@@ -1,15 +1,6 @@
 /* Holds what is there against the promises; and what an engine does next. */
 #include "tests/steps/steps.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <xxhash.h>
 
 /* ---- keys ---- */
@@ -125,6 +116,16 @@ static bool has_filter(const struct promises *p, const struct object *o)
                         (o->worth == SPOILT && p->repaired));
 }
 
+/* A pack that cannot be opened may have it: by its name nobody finds it. */
+static bool may_be_packed(const struct tamis_snapshot *s, const struct object *o,
+                          const struct look *look)
+{
+    struct tamis_target t;
+    int rc = tamis_snapshot_find(s, NAME_OF(o), NULL, 0, 0, &t);
+    bool hurt = look->any_damage || o->worth != GOOD;
+    return hurt && rc && rc != TAMIS_ERR_NO_SEGMENT;
+}
+
 /* Each key may be there, in its segment and in all of the store; each segment is listed
  * that should be, and has its filter if that is good. */
 static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot *s,
@@ -137,7 +138,7 @@ static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot 
     struct tamis_key key;
     size_t index;
     bool listed = find_segment(s, o->name, &index);
-    bool aside = look->any_damage && p->lost; /* with its pack, perhaps */
+    bool aside = (look->any_damage && p->lost) || may_be_packed(s, o, look);
     if (!listed && !o->forgotten && !aside && (o->worth != SPOILT || p->repaired))
         broken_steps("segment %s is not listed", o->name);
     bool asked = !listed && (p->lost || !o->forgotten);
@@ -160,6 +161,7 @@ static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot 
         IN_LIB_VOID(steps_expect_filter(o->name, f, &as_good, look));
     else if (!rc)
         IN_LIB_VOID(expect_keys(o->name, f, &keys, true));
+    IN_LIB_VOID(tamis_filter_close(f));
     IN_LIB(tamis_snapshot_segment(s, index, &info));
     if (p->repaired && o->worth == ROTTEN && info.state == TAMIS_SEGMENT_SEALED)
         broken_steps("segment %s still has its rotten filter", o->name);

@@ -1,12 +1,6 @@
 /* Files that rot, go, or are too many; catalogs that are lost. */
 #include "tests/steps/words.h"
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "tests/support/store_internals.h"
 
 static void must(bool ok)

@@ -1,18 +1,9 @@
 /* Files, processes and options of programs that break something (harness.h). */
 #include "tests/steps/harness.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void must(bool ok, const char *what)
 {

@@ -4,10 +4,21 @@
 #ifndef TAMIS_TESTS_HARNESS_H
 #define TAMIS_TESTS_HARNESS_H
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Allocated, with a byte to spare. */
 uint8_t *file_bytes(const char *path, size_t *n);

@@ -1,11 +1,6 @@
 /* Holds filters and snapshots against the promises. */
 #include "tests/steps/steps.h"
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { SINGLY = 1024, BATCH = 256, STRANGERS = 64 };
 
 struct model_counts model_counts;
@@ -291,22 +286,20 @@ static void expect_listed(struct tamis_snapshot *snapshot, size_t index,
     struct keyset k = o->keys;
     struct promised_keys keys = promised_keys_of(&k, o, look);
     bool damaged = is_damaged(o, look);
-    struct tamis_filter *f;
+    struct tamis_filter *f = NULL;
     struct tamis_diag diag;
     char who[80];
     snprintf(who, sizeof who, "segment %s", g->name);
     /* A pack that was taken for a damaged one is remembered as such by a snapshot. */
-    if (!o->bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0) {
-        if (!damaged)
-            broken_steps("%s has no filter: %s", who, diag.what);
-        f = NULL;
-    }
+    if (!o->bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0 && !damaged)
+        broken_steps("%s has no filter: %s", who, diag.what);
     expect_keys_of_segment(who, snapshot, index, &keys,
                            o->bare                   ? TAMIS_NO_FILTER
                            : damaged || o->lost_page ? TAMIS_NO_REASON
                                                      : TAMIS_HIT);
-    if (!o->bare && f)
+    if (f)
         steps_expect_filter(who, f, o, look);
+    tamis_filter_close(f);
 }
 
 /* Names in filters/, each once. */
@@ -365,7 +358,7 @@ size_t count_listed_files(struct tamis_snapshot *snapshot)
 {
     static struct names_of_files files;
     files.n = 0;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
         name_files(&files, snapshot, i);
     return files.n;
 }

@@ -1,11 +1,6 @@
 /* Plays steps: edits as a whole, everything else one by one. */
 #include "tests/steps/steps.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 _Thread_local int in_lib;
 bool in_new_catalog;
 

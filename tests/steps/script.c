@@ -2,13 +2,7 @@
 #include "tests/steps/steps.h"
 
 #include <ctype.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 uint64_t draw(uint64_t *state)
 {

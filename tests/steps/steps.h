@@ -20,9 +20,6 @@
 #ifndef TAMIS_TESTS_STEPS_H
 #define TAMIS_TESTS_STEPS_H
 
-#include <stdatomic.h>
-#include <string.h>
-
 #include "lib/tamis.h"
 #include "tests/steps/harness.h"
 #include "tests/support/internals.h"

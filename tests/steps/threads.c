@@ -1,7 +1,6 @@
 /* Threads beside the player, which add keys of their own to one filter. */
 #include "tests/steps/words.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 static struct {

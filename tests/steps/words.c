@@ -3,12 +3,6 @@
  * nothing, so any script may be played. */
 #include "tests/steps/words.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 void broken_steps(const char *format, ...)
 {
     char text[300];
@@ -408,9 +402,9 @@ static size_t pick(const struct step *s, struct tamis_snapshot *of, bool packed,
         if (find_segment(of, s->name[i], &index) &&
             (!packed || tamis_snapshot_pack(of, index, NULL, NULL) == 0))
             picked[n++] = (uint32_t)index;
-    for (uint32_t i = 0; s->n_names == 0 && i < tamis_snapshot_n_segments(of); i++)
+    for (size_t i = 0; s->n_names == 0 && tamis_snapshot_next(of, &i); i++)
         if (n < MAX_OBJECTS && (!packed || tamis_snapshot_pack(of, i, NULL, NULL) == 0))
-            picked[n++] = i;
+            picked[n++] = (uint32_t)i;
     return n;
 }
 
@@ -624,9 +618,11 @@ static int run_ask(struct player *p, const struct step *s)
     steps_ask(p, now, p->p);
     /* The filters of columns, in memory. */
     struct tamis_filter *f;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(now); i++)
-        if (tamis_snapshot_pack(now, i, NULL, NULL) == 0)
+    for (size_t i = 0; tamis_snapshot_next(now, &i); i++)
+        if (tamis_snapshot_pack(now, i, NULL, NULL) == 0) {
             TRY(p, tamis_snapshot_filter(now, i, &f, &p->diag));
+            IN_LIB_VOID(tamis_filter_close(f));
+        }
     release(now);
     return 0;
 }

@@ -2,12 +2,6 @@
 #include "tests/steps/words.h"
 #include "lib/writer/inside.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 /* ---- writers ---- */
 
 static void note_size(struct player *p, size_t i)

@@ -160,34 +160,6 @@ static UNUSED void kill_writer(const char *store, uint64_t first)
     in_child(die_writing, &k);
 }
 
-/* ---- a store with segments a (sealed), g (growing), w (grown, then sealed) ---- */
-
-static UNUSED struct tamis_store *store_agw(const char *name)
-{
-    WRITER w;
-    struct tamis_store *s = store_new(name);
-    put_bound(s, "a", 0, 100, "A", 3);
-    put_growing(s, "g");
-    grow_keys(s, "g", 1000, 1000, 5);
-    put_growing(s, "w");
-    grow_keys(s, "w", 3000, 1000, 6);
-    OK(tamis_store_writer(s, "w", 1, NULL, &w, NULL));
-    OK(tamis_writer_seal(w, 7, NULL, NULL));
-    return s;
-}
-
-/* A store with sealed segments a, b, c of 100 keys each, from 0 on, and g, growing. */
-static UNUSED struct tamis_store *store_abcg(void)
-{
-    struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 0, 100);
-    put_segment(s, "b", 100, 100);
-    put_segment(s, "c", 200, 100);
-    put_growing(s, "g");
-    grow_keys(s, "g", 300, 100, 1);
-    return s;
-}
-
 /* ---- answers ---- */
 
 /* No key that was put may be absent: from its segment, or from all. */
@@ -197,7 +169,7 @@ static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t 
     SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
-    struct tamis_filter *f = NULL; /* asked, too: a list may not be confirmed */
+    FILTER f = NULL; /* asked, too: a list may not be confirmed */
     if (t.slot)
         tamis_snapshot_filter(snap, t.slot - 1, &f, NULL);
     for (uint64_t i = first; i < first + n; i++) {

@@ -8,6 +8,7 @@ enum segment_kind {
     SEALED,
     BY_HASH, /* no key range */
     LARGE,   /* sealed, of many pages */
+    RIBBON,
     GROWING,
     STAGES, /* sealed after it has grown */
     BARE,

@@ -98,6 +98,12 @@ static UNUSED struct tamis_pack_report pack_again(struct tamis_store *s,
     return pack_with(s, (struct tamis_pack_options){.repack = repack});
 }
 
+static UNUSED size_t index_of(struct tamis_snapshot *snap, unsigned segment)
+{
+    struct tamis_target t = found_in(snap, name_of(segment));
+    return t.slot - 1;
+}
+
 /* The first half in one pack, the others in another. */
 static UNUSED void pack_in_two(struct tamis_store *s)
 {
@@ -113,7 +119,7 @@ static UNUSED void pack_in_two(struct tamis_store *s)
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     report = pack_all(s);
-    IS(report.n_packed_before, n);
+    IS(report.n_left[TAMIS_LEFT_PACKED], n);
 }
 
 /* The first by name: the order in which a directory is read may change by itself. */

@@ -169,20 +169,12 @@ static UNUSED const char *file_of(struct tamis_store *s, const char *store,
     return p;
 }
 
-/* The record of a segment, as in the catalog. */
+/* The record of a segment, or the one that its column would have. */
 static UNUSED struct record record_in(struct tamis_store *s, const char *name)
 {
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_target t;
-    struct record r;
-    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
-    assert_true(t.slot > 0);
-    const struct entry *e = snap->entries[t.slot - 1];
-    IS(record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes, e->name_bytes,
-                     &r)
-           .code,
-       VERDICT_OK);
-    return r;
+    struct wanted w = {.name = name, .name_bytes = strlen(name)};
+    OK(catalog_read(s->catalog, store_find_record, &w, NULL));
+    return w.record;
 }
 
 /* Changes a value of a catalog that no store has open. */

@@ -8,16 +8,12 @@
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "format/checksum.h"
 #include "lib/filter/view.h"
@@ -67,11 +63,6 @@ static UNUSED uint64_t random_u64(void)
 static UNUSED uint64_t random_below(uint64_t n)
 {
     return random_u64() % n;
-}
-
-static UNUSED double random_unit(void)
-{
-    return (double)(random_u64() >> 11) * 0x1p-53;
 }
 
 /* For qsort(). */
@@ -375,13 +366,6 @@ static int faulty_rename(int from_dir, const char *from, int to_dir, const char 
     return fault_due(CALL_RENAME)
                ? -1
                : calls_before.renameat2(from_dir, from, to_dir, to, flags);
-}
-
-/* A thread that is cancelled while it writes. */
-static UNUSED ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-    pthread_cancel(pthread_self());
-    return pwrite(fd, buf, n, offset);
 }
 
 /* Counts calls from now on, and lets them fail as faults[] says. */

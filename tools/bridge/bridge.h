@@ -32,19 +32,7 @@ extern const char bridge_options_help[], bridge_exit_help[];
 
 /* A line about one file, `PROGRAM: ...`, as often as it is called. */
 void bridge_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Reports an error, as complain() of talk.h, which C++ cannot read. */
-int bridge_complain(int status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store);
-int bridge_finish_output(int status);
-enum {
-    BRIDGE_DONE = 0,
-    BRIDGE_USAGE = 2,
-    BRIDGE_DAMAGE = 3,
-    BRIDGE_IO = 4,
-    BRIDGE_NONE = 5,
-    BRIDGE_BUSY = 6
-};
 
 /* Opens the store, or reports why it cannot. */
 int bridge_open(const struct bridge *b, struct tamis_store **store);

@@ -111,25 +111,9 @@ void bridge_note(const char *format, ...)
     fputc('\n', stderr);
 }
 
-int bridge_complain(int status, const char *format, ...)
-{
-    char message[2048];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return complain(status, "%s", message);
-}
-
 int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store)
 {
     return complain_error(error, diag, store, store_advice(error, store));
-}
-
-int bridge_finish_output(int status)
-{
-    return finish_output(status);
 }
 
 /* ---- the store ---- */

@@ -146,10 +146,8 @@ bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *b
 void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
                          struct mirror_survey *out)
 {
-    size_t n = tamis_snapshot_n_segments(snapshot);
-
     *out = (struct mirror_survey){.n = {0}};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++) {
         struct tamis_segment_info info;
         enum mirror_owner owner = MIRROR_UNREADABLE;
 
@@ -203,7 +201,10 @@ static int check_whole(struct tamis_snapshot *snapshot, size_t index)
     struct tamis_verify report;
     int err = tamis_snapshot_filter(snapshot, index, &filter, NULL);
 
-    return err ? err : tamis_filter_verify(filter, &report, NULL);
+    if (err == 0)
+        err = tamis_filter_verify(filter, &report, NULL);
+    tamis_filter_close(filter);
+    return err;
 }
 
 int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,

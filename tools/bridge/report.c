@@ -93,36 +93,29 @@ static void print_text(const struct bridge_report *r)
 
 static json_t *change_json(const struct bridge_change *c)
 {
-    json_t *o = memory_or_exit(json_object());
+    json_t *o = json_of("segment", json_escaped(c->name, strlen(c->name)), "action",
+                        json_string(action_name(c->action)));
 
-    json_put(o, "segment", json_escaped(c->name, strlen(c->name)));
-    json_put(o, "action", memory_or_exit(json_string(action_name(c->action))));
     if (c->owner != N_MIRROR_OWNERS)
-        json_put(o, "was", memory_or_exit(json_string(owner_name(c->owner))));
+        json_put(o, "was", json_string(owner_name(c->owner)));
     return o;
 }
 
 static void print_json(const struct bridge_report *r)
 {
     const struct bridge *b = r->bridge;
-    json_t *o = memory_or_exit(json_object()), *changes = memory_or_exit(json_array());
+    json_t *changes = memory_or_exit(json_array());
 
-    json_put(o, "store", json_escaped(b->store, strlen(b->store)));
-    json_put(o, "database", json_escaped(b->directories[0], strlen(b->directories[0])));
-    json_put(o, "identity", json_escaped(r->tag, strlen(r->tag)));
-    json_put(o, "dry_run", memory_or_exit(json_boolean(b->dry_run)));
-    json_put(o, "tables", json_count(r->tables));
-    json_put(o, "built", json_count(r->built));
-    json_put(o, "kept", json_count(r->kept));
-    json_put(o, "bare", json_count(r->bare));
-    json_put(o, "dropped", json_count(r->dropped));
-    json_put(o, "left", json_count(r->left));
-    json_put(o, "keys", json_count(r->keys));
-    json_put(o, "log_bytes", json_count(r->log_bytes));
     for (size_t i = 0; i < r->n_changes; i++)
         json_put(changes, NULL, change_json(&r->changes[i]));
-    json_put(o, "changes", changes);
-    json_print(o);
+    json_print(json_of("store", json_escaped(b->store, strlen(b->store)), "database",
+                       json_escaped(b->directories[0], strlen(b->directories[0])),
+                       "identity", json_escaped(r->tag, strlen(r->tag)), "dry_run",
+                       json_boolean(b->dry_run), "tables", json_count(r->tables),
+                       "built", json_count(r->built), "kept", json_count(r->kept),
+                       "bare", json_count(r->bare), "dropped", json_count(r->dropped),
+                       "left", json_count(r->left), "keys", json_count(r->keys),
+                       "log_bytes", json_count(r->log_bytes), "changes", changes));
 }
 
 void bridge_print(const struct bridge_report *r)

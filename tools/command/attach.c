@@ -25,23 +25,19 @@ static int edit(struct tamis_store *store, const struct options *o)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     struct tamis_edit *e;
-    int err = tamis_edit_begin(store, NULL, &e, &diag), status = EXIT_DONE;
+    int err = tamis_edit_begin(store, NULL, &e, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, o->args[0], advice(err));
     segment_options(o, &opt);
-    for (size_t i = 0; i < o->replaces.n && err == 0; i++) {
-        err = tamis_edit_drop(e, o->replaces.at[i], strlen(o->replaces.at[i]), &diag);
-        if (err != 0)
-            status = not_dropped(err, store, o->args[0], o->replaces.at[i], &diag);
-    }
-    if (err == 0) {
+    status = drop_replaced(e, store, o);
+    if (status == EXIT_DONE) {
         err = tamis_edit_attach(e, o->args[1], strlen(o->args[1]), o->args[2], &opt,
                                 &diag);
         if (is_wrong_type(err))
             status = not_a_file(o->args[2]);
     }
-    if (err == 0) {
+    if (status == EXIT_DONE && err == 0) {
         endings_hold();
         err = edit_commit(e, &diag);
     } else {

@@ -22,20 +22,19 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
     print_finding(b->list, f);
 }
 
-static int print_report(json_t *root, const struct options *o, const struct backup *b,
+static int print_report(const struct options *o, const struct backup *b,
                         const struct tamis_backup_report *report)
 {
     work_is_done();
-    if (root != NULL) {
-        json_put(root, "segments", json_count(report->n_segments));
-        json_put(root, "files", json_count(report->n_files));
-        json_put(root, "bytes", json_count(report->n_bytes));
-        json_put(root, "damaged", json_count(report->n_damaged));
-        json_put(root, "left_out", json_count(report->n_left));
-        json_print(root);
+    if (b->list != NULL) {
+        json_print(json_of(
+            "findings", b->list, "segments", json_count(report->n_segments), "files",
+            json_count(report->n_files), "bytes", json_count(report->n_bytes),
+            "damaged", json_count(report->n_damaged), "left_out",
+            json_count(report->n_left)));
     } else {
         printf("%s, %s, %llu bytes\n", COUNTED(report->n_segments, "segment"),
-               COUNTED(report->n_files, "file"), (unsigned long long)report->n_bytes);
+               COUNTED(report->n_files, "file"), LLU(report->n_bytes));
     }
     if (!output_works())
         return EXIT_IO;
@@ -51,7 +50,7 @@ static int print_report(json_t *root, const struct options *o, const struct back
     return complain(EXIT_DAMAGE,
                     "%s: copied, but %llu file%s damaged in it and %s left out: 'tamis "
                     "verify' of the store says what would mend it",
-                    o->args[1], (unsigned long long)report->n_damaged,
+                    o->args[1], LLU(report->n_damaged),
                     report->n_damaged == 1 ? " is" : "s are",
                     COUNTED(report->n_left, "file"));
 }
@@ -80,7 +79,6 @@ static int run(int argc, char **argv)
     struct tamis_diag diag = {0};
     struct tamis_store *store;
     struct backup b = {0};
-    json_t *root = NULL;
     struct options o;
     int err, status;
 
@@ -98,17 +96,13 @@ static int run(int argc, char **argv)
                         "elsewhere",
                         o.args[1]);
     }
-    if (given(&o, OPT_JSON)) {
-        root = memory_or_exit(json_object());
+    if (given(&o, OPT_JSON))
         b.list = memory_or_exit(json_array());
-    }
     err = copy(store, o.args[1], &b, &report, &diag);
-    if (root != NULL)
-        json_put(root, "findings", b.list);
     if (err == 0)
-        status = print_report(root, &o, &b, &report);
+        status = print_report(&o, &b, &report);
     else
-        json_decref(root);
+        json_decref(b.list);
     if (err != 0)
         status = complain_error(
             err, &diag, o.args[1],

@@ -30,6 +30,7 @@ struct work {
     struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
     size_t n, next;
+    uint64_t n_bytes;    /* of the key files */
     size_t n_sized;      /* of the first ones, without a gap */
     pthread_cond_t turn; /* n_sized or status changed */
     size_t n_workers;    /* that have begun, of so many */
@@ -186,10 +187,8 @@ static int build_all(struct work *w)
 }
 
 /* The segments to build; the total size of their files for the progress line. */
-static uint64_t plan_tasks(const struct options *o, struct work *w)
+static void plan_tasks(const struct options *o, struct work *w)
 {
-    uint64_t total = 0;
-
     w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
     w->tasks = memory_or_exit(calloc(w->n, sizeof(*w->tasks)));
     if (!given(o, OPT_EACH)) {
@@ -206,23 +205,8 @@ static uint64_t plan_tasks(const struct options *o, struct work *w)
                 usage_error("--each takes a name from each file: '-' has none");
             task->name = name_of_file(task->file, o->strip);
         }
-        total += regular_bytes(task->file);
+        w->n_bytes += regular_bytes(task->file);
     }
-    return total;
-}
-
-static int drop_replaced(struct work *w)
-{
-    struct tamis_diag diag = {0};
-
-    for (size_t i = 0; i < w->o->replaces.n; i++) {
-        const char *name = w->o->replaces.at[i];
-        int err = tamis_edit_drop(w->edit, name, strlen(name), &diag);
-
-        if (err != 0)
-            return not_dropped(err, w->store, w->store_path, name, &diag);
-    }
-    return EXIT_DONE;
 }
 
 static int put_bare(struct work *w)
@@ -287,7 +271,11 @@ static int check_free(struct work *w)
 static int put_all(void *work)
 {
     struct work *w = work;
-    int status = drop_replaced(w);
+    int status;
+
+    if (!given(w->o, OPT_QUIET))
+        progress_start("build", w->n_bytes);
+    status = drop_replaced(w->edit, w->store, w->o);
 
     if (status == EXIT_DONE)
         status = check_free(w);
@@ -315,25 +303,21 @@ static int print_closing(const struct work *w)
     return EXIT_DONE;
 }
 
-static int edit(struct work *w, uint64_t total)
+static int not_committed(void *work, int err, const struct tamis_diag *diag)
 {
-    struct tamis_diag diag = {0};
-    int err, status = store_open(w->store_path, &w->store);
+    const struct work *w = work;
+
+    return put_error(w, &w->tasks[0], err, diag);
+}
+
+static int edit(struct work *w)
+{
+    int status = store_open(w->store_path, &w->store);
 
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_begin(w->store, NULL, &w->edit, &diag);
-    if (err != 0) {
-        status = complain_error(err, &diag, w->store_path, NULL);
-        tamis_store_close(w->store);
-        return status;
-    }
-    if (!given(w->o, OPT_QUIET))
-        progress_start("build", total);
-    status = edit_work(w->edit, put_all, w, false);
-    err = status == EXIT_DONE ? edit_commit(w->edit, &diag) : 0;
-    if (err != 0)
-        status = put_error(w, &w->tasks[0], err, &diag);
+    status =
+        edit_store(w->store, w->store_path, &w->edit, put_all, w, false, not_committed);
     if (status == EXIT_DONE)
         status = print_closing(w);
     tamis_store_close(w->store);
@@ -362,7 +346,6 @@ static int run(int argc, char **argv)
     struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER,
                      .turn = PTHREAD_COND_INITIALIZER};
     struct options o;
-    uint64_t total;
     int status;
 
     parse_options(argc, argv, 2, 0, &o);
@@ -392,12 +375,12 @@ static int run(int argc, char **argv)
         return rebuild(&o);
     w.o = &o;
     w.store_path = o.args[0];
-    total = plan_tasks(&o, &w);
+    plan_tasks(&o, &w);
     if (given(&o, OPT_EACH))
         check_key_files(o.args + 1, w.n, o.strip,
                         "rename one, or build it by 'tamis build STORE SEGMENT "
                         "KEYFILE'");
-    status = edit(&w, total);
+    status = edit(&w);
     free(w.tasks);
     return status;
 }

@@ -79,7 +79,7 @@ static int compare(struct comparing *c)
 {
     const char *const names[] = {c->o->args[1], c->o->args[2]};
     struct tamis_diag diag = {0};
-    struct tamis_filter *f[2];
+    struct tamis_filter *f[2] = {NULL, NULL};
     struct compared result;
     int err = 0, status;
 
@@ -89,6 +89,8 @@ static int compare(struct comparing *c)
         err = tamis_snapshot_filter(c->snapshot, c->picked[i], &f[i], &diag);
     if (err == 0)
         err = compare_filters(f[0], f[1], &result, &diag);
+    for (int i = 0; i < 2; i++)
+        tamis_filter_close(f[i]);
     if (err == TAMIS_ERR_UNFIT && c->err != 0) /* a ribbon, say: only lists would do */
         return complain_list(c, false);
     if (err != 0)
@@ -106,9 +108,7 @@ static int run(int argc, char **argv)
     int status;
 
     parse_options(argc, argv, 3, 3, &o);
-    status = store_snapshot(o.args[0], &store, &snapshot);
-    if (status != EXIT_DONE)
-        return status;
+    store_snapshot(o.args[0], &store, &snapshot);
     status =
         pick_open_segments(store, &snapshot, o.args[0], o.args + 1, 2, &picked, &n);
     if (status == EXIT_DONE) {

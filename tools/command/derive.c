@@ -12,21 +12,16 @@
 #include "tamis.h"
 
 struct derive {
-    const struct options *o;
     struct tamis_derivation what;
-    struct tamis_store *store;
-    struct tamis_snapshot *snapshot;
-    struct tamis_edit *edit;
-    size_t *segments, n;
     struct tamis_derive_report report;
 };
 
 /* Is the segment a source of the new one? */
-static bool is_source(const struct derive *d, const char *name,
+static bool is_source(const struct segments_edit *e, const char *name,
                       struct tamis_segment_info *info)
 {
-    for (size_t i = 0; i < d->n; i++)
-        if (tamis_snapshot_segment(d->snapshot, d->segments[i], info) == 0 &&
+    for (size_t i = 0; i < e->n; i++)
+        if (tamis_snapshot_segment(e->snapshot, e->segments[i], info) == 0 &&
             info->name_bytes == strlen(name) &&
             memcmp(info->name, name, info->name_bytes) == 0)
             return true;
@@ -35,92 +30,76 @@ static bool is_source(const struct derive *d, const char *name,
 
 /* Drops a source only if it still has the filter that was read. Another process may
  * have replaced it, and ours lacks the keys of the newer one. */
-static int drop_replaced(const struct derive *d)
+static int drop_sources(const struct segments_edit *e)
 {
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
 
-    for (size_t i = 0; i < d->o->replaces.n; i++) {
-        const char *name = d->o->replaces.at[i];
+    for (size_t i = 0; i < e->o->replaces.n; i++) {
+        const char *name = e->o->replaces.at[i];
         int err =
-            is_source(d, name, &info)
-                ? tamis_edit_drop_filter(d->edit, name, strlen(name), info.uuid, &diag)
-                : tamis_edit_drop(d->edit, name, strlen(name), &diag);
+            is_source(e, name, &info)
+                ? tamis_edit_drop_filter(e->edit, name, strlen(name), info.uuid, &diag)
+                : tamis_edit_drop(e->edit, name, strlen(name), &diag);
 
         if (err != 0)
-            return not_dropped(err, d->store, d->o->args[0], name, &diag);
+            return not_dropped(err, e->store, e->o->args[0], name, &diag);
     }
     return EXIT_DONE;
 }
 
-static int put_error(const struct derive *d, int err, const struct tamis_diag *diag)
+static int put_error(const struct segments_edit *e, int err,
+                     const struct tamis_diag *diag)
 {
-    const char *path = d->o->args[0], *name = d->o->args[1];
+    const char *path = e->o->args[0], *name = e->o->args[1];
 
     if (err != TAMIS_ERR_EXISTS)
-        return source_error(err, diag, d->snapshot, d->segments, d->n, path);
+        return source_error(err, diag, e->snapshot, e->segments, e->n, path);
     return exists_already(path, (struct tamis_name){name, strlen(name)});
 }
 
-static int put(void *derive)
+static int put(void *edit)
 {
-    struct derive *d = derive;
-    const struct options *o = d->o;
+    struct segments_edit *e = edit;
+    struct derive *d = e->made;
+    const struct options *o = e->o;
     const char *name = o->args[1];
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
-    int err, status = drop_replaced(d);
+    int err, status = drop_sources(e);
 
     if (status != EXIT_DONE)
         return status;
     segment_options(o, &opt);
     opt.watermark = o->watermark;
-    err = tamis_edit_derive(d->edit, name, strlen(name), d->snapshot, d->segments, d->n,
+    err = tamis_edit_derive(e->edit, name, strlen(name), e->snapshot, e->segments, e->n,
                             &d->what, &opt, &d->report, &diag);
-    return err ? put_error(d, err, &diag) : EXIT_DONE;
+    return err ? put_error(e, err, &diag) : EXIT_DONE;
 }
 
-static int edit(struct derive *d)
+static int print(struct segments_edit *e)
 {
-    const struct options *o = d->o;
-    struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(d->store, NULL, &d->edit, &diag), status;
+    const struct derive *d = e->made;
 
-    if (err != 0)
-        return complain_error(err, &diag, o->args[0], NULL);
-    status = edit_work(d->edit, put, d, false);
-    if (status != EXIT_DONE)
-        return status;
-    err = edit_commit(d->edit, &diag);
-    if (err == TAMIS_ERR_EXISTS)
-        return put_error(d, err, &diag);
-    if (err != 0)
-        return replaced_error(err, &diag, o->args[0]);
-    return print_derived(o, "segment", o->args[1], &d->report);
+    return print_derived(e->o, "segment", e->o->args[1], &d->report);
 }
 
 static int run(int argc, char **argv)
 {
     struct derive d = {0};
     struct options o;
-    int status;
+    struct segments_edit e = {.o = &o,
+                              .made = &d,
+                              .work = put,
+                              .put_error = put_error,
+                              .print = print,
+                              .open = true};
 
     parse_options(argc, argv, 3, this_command->variant == TAMIS_FOLD ? 3 : 0, &o);
     d.what = derivation_of(&o);
     check_name(o.args[1], strlen(o.args[1]));
     check_names((const char *const *)o.args + 2, o.n_args - 2);
-    d.o = &o;
-    status = store_snapshot(o.args[0], &d.store, &d.snapshot);
-    if (status != EXIT_DONE)
-        return status;
-    status = pick_open_segments(d.store, &d.snapshot, o.args[0], o.args + 2,
-                                o.n_args - 2, &d.segments, &d.n);
-    if (status == EXIT_DONE)
-        status = edit(&d);
-    free(d.segments);
-    tamis_snapshot_release(d.snapshot);
-    tamis_store_close(d.store);
-    return status;
+    return edit_segments(&e, o.args + 2, o.n_args - 2);
 }
 
 /* ---- the commands ---- */

@@ -39,9 +39,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     closing.json = given(&o, OPT_JSON);
-    status = store_snapshot(o.args[0], &store, &closing.snapshot);
-    if (status != EXIT_DONE)
-        return status;
+    store_snapshot(o.args[0], &store, &closing.snapshot);
     /* Before the drop, which removes these figures from the catalog. */
     for (size_t i = 1; i < o.n_args; i++)
         closing_listed(&closing, o.args[i], strlen(o.args[i]));

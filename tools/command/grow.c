@@ -77,8 +77,7 @@ static int check_growth(const struct grow *g)
                         "%s: segment '%s' grows with --fpr %g -s %g -r %g --n0 %llu: "
                         "leave them out or take a new segment",
                         g->path, g->name, info.growth.error, info.growth.factor,
-                        info.growth.tightening,
-                        (unsigned long long)info.growth.first_capacity);
+                        info.growth.tightening, LLU(info.growth.first_capacity));
     return EXIT_DONE;
 }
 

@@ -44,17 +44,12 @@ void grow_catch(void)
 
 int grow_ended(const struct grow *g)
 {
-    char *name;
-
     if (!endings_came)
         return EXIT_DONE;
-    name = escape(g->name, strlen(g->name));
-    complain(0,
-             "%s: segment '%s': interrupted: no key of the list is committed: run it "
-             "again with the list",
-             g->path, name);
-    free(name);
-    return EXIT_IO;
+    return complain(EXIT_IO,
+                    "%s: segment '%s': interrupted: no key of the list is committed: "
+                    "run it again with the list",
+                    g->path, NAME(g->name, strlen(g->name)));
 }
 
 int grow_end(int status)
@@ -116,7 +111,7 @@ static int check_watermark(const struct grow *g, uint64_t old)
         return EXIT_DONE;
     return complain(EXIT_USAGE,
                     "%s: segment '%s' is at watermark %llu: --watermark never falls",
-                    g->path, g->name, (unsigned long long)old);
+                    g->path, g->name, LLU(old));
 }
 
 /* Keys that came before a bad key or a signal are committed at the old watermark. */
@@ -158,21 +153,16 @@ static void print_object(const struct session *w, const struct tamis_filter_info
                          const char *name)
 {
     const struct grow *g = w->g;
-    json_t *o = memory_or_exit(json_object());
 
-    json_put(o, "segment", json_string(name));
-    json_put(o, "created", json_boolean(g->created));
-    json_put(o, "keys_read", json_count(keys_count(g->keys)));
-    json_put(o, "keys", json_count(info->keys));
-    json_put(o, "bytes", json_count(info->file_bytes));
-    json_put(o, "error", json_number(info->growth.error));
-    json_put(o, "expected_error", json_number(info->expected_error));
-    json_put(o, "over_target", json_boolean(over_target(info)));
-    json_put(o, "watermark", json_count(info->watermark));
-    json_put(o, "interrupted", json_boolean(w->interrupted));
-    json_put(o, "committed", json_boolean(w->committed));
     progress_clear();
-    json_print(o);
+    json_print(json_of(
+        "segment", json_string(name), "created", json_boolean(g->created), "keys_read",
+        json_count(keys_count(g->keys)), "keys", json_count(info->keys), "bytes",
+        json_count(info->file_bytes), "error", json_number(info->growth.error),
+        "expected_error", json_number(info->expected_error), "over_target",
+        json_boolean(over_target(info)), "watermark", json_count(info->watermark),
+        "interrupted", json_boolean(w->interrupted), "committed",
+        json_boolean(w->committed)));
 }
 
 static void print_line(const struct grow *g, const struct tamis_filter_info *info,
@@ -182,9 +172,9 @@ static void print_line(const struct grow *g, const struct tamis_filter_info *inf
 
     progress_close("added %s to segment '%s': %llu in all, %s, error %s, %s wanted, "
                    "watermark %llu",
-                   COUNTED(n, "key"), name, (unsigned long long)info->keys,
-                   SIZE(info->file_bytes), PERCENT(info->expected_error),
-                   PERCENT(info->growth.error), (unsigned long long)info->watermark);
+                   COUNTED(n, "key"), name, LLU(info->keys), SIZE(info->file_bytes),
+                   PERCENT(info->expected_error), PERCENT(info->growth.error),
+                   LLU(info->watermark));
 }
 
 /* The keys are in, but the error exceeds the target: this is a failure. */
@@ -196,7 +186,7 @@ static int stuck(const struct grow *g, const struct tamis_filter_info *info,
     return complain(EXIT_IO,
                     "%s: segment '%s' could not grow: all %llu keys of the list are "
                     "committed, but the error is %s, and %s wanted: make room%s",
-                    g->path, name, (unsigned long long)keys_count(g->keys),
+                    g->path, name, LLU(keys_count(g->keys)),
                     PERCENT(info->expected_error), PERCENT(info->growth.error),
                     over ? " and build it anew from its keys"
                          : " before more keys come");
@@ -222,15 +212,14 @@ static void interrupted(const struct grow *g, const struct tamis_filter_info *in
              "%ssegment '%s': %sthe first %s of the list %s committed, %llu in all, at "
              "watermark %llu: run it again with the list",
              store, name, endings_came ? "interrupted: " : "", COUNTED(n, "key"),
-             n == 1 ? "is" : "are", (unsigned long long)info->keys,
-             (unsigned long long)info->watermark);
+             n == 1 ? "is" : "are", LLU(info->keys), LLU(info->watermark));
 }
 
 static int tell(const struct session *w, const struct tamis_filter_info *info,
                 int status)
 {
     const struct grow *g = w->g;
-    char *name = escape(g->name, strlen(g->name));
+    const char *name = NAME(g->name, strlen(g->name));
     bool json = given(g->o, OPT_JSON);
 
     if (w->committed && !w->interrupted)
@@ -243,7 +232,6 @@ static int tell(const struct session *w, const struct tamis_filter_info *info,
         status = stuck(g, info, name);
     else if (status == EXIT_DONE && !json && !given(g->o, OPT_QUIET))
         print_line(g, info, name);
-    free(name);
     return status;
 }
 

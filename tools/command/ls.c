@@ -18,9 +18,8 @@ static void print_line(const struct tamis_segment_info *s, bool packed)
                "-", "-");
     else
         printf("%-8s %5u %12llu %12llu %9s %12llu ",
-               packed ? "packed" : state_name(s->state), s->rank,
-               (unsigned long long)s->keys, (unsigned long long)s->file_bytes,
-               PERCENT(s->error), (unsigned long long)s->watermark);
+               packed ? "packed" : state_name(s->state), s->rank, LLU(s->keys),
+               LLU(s->file_bytes), PERCENT(s->error), LLU(s->watermark));
     printf("%-20s  ", TIME(s->created));
     print_escaped(stdout, s->name, s->name_bytes);
     putchar('\n');
@@ -29,23 +28,13 @@ static void print_line(const struct tamis_segment_info *s, bool packed)
 /* Only the names; with -0 as they are, for programs and shells. */
 static void print_name(const struct tamis_segment_info *s, bool as_they_are)
 {
+    if (s->name == NULL)
+        return;
     if (as_they_are)
         fwrite(s->name, 1, s->name_bytes, stdout);
     else
         print_escaped(stdout, s->name, s->name_bytes);
     putchar(as_they_are ? '\0' : '\n');
-}
-
-static json_t *listed_json(struct tamis_snapshot *snapshot, size_t i,
-                           const struct tamis_segment_info *info)
-{
-    struct tamis_pack_place place;
-    json_t *o = segment_json(info);
-
-    if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
-        json_put(o, "pack", place_json(&place));
-    json_put_list(o, snapshot, i);
-    return o;
 }
 
 static int run(int argc, char **argv)
@@ -62,32 +51,30 @@ static int run(int argc, char **argv)
         usage_error("-0 is for --names");
     if (given(&o, OPT_NAMES) && given(&o, OPT_JSON))
         usage_error("--names and --json exclude each other");
-    status = store_snapshot(o.args[0], &store, &snapshot);
-    if (status != EXIT_DONE)
-        return status;
-    status = pick_segments(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
+    store_snapshot(o.args[0], &store, &snapshot);
+    status = pick_named(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
     if (status == EXIT_DONE && given(&o, OPT_JSON))
-        list = memory_or_exit(json_array());
+        list = json_stream(NULL, NULL);
     else if (status == EXIT_DONE && !given(&o, OPT_NAMES) && isatty(STDOUT_FILENO) == 1)
         printf("%-8s %5s %12s %12s %9s %12s %-20s  %s\n", "STATE", "RANK", "KEYS",
                "BYTES", "ERROR", "WATERMARK", "CREATED", "SEGMENT");
-    for (size_t i = 0; status == EXIT_DONE && i < n; i++) {
+    for (size_t at = 0, i;
+         status == EXIT_DONE && next_picked(snapshot, picked, n, &at, &i);) {
         struct tamis_segment_info info;
-        int err = tamis_snapshot_segment(snapshot, picked[i], &info);
+        int err = tamis_snapshot_segment(snapshot, i, &info);
 
         if (err != 0)
             status = complain_error(err, NULL, o.args[0], NULL);
         else if (list != NULL)
-            json_put(list, NULL, listed_json(snapshot, picked[i], &info));
+            json_put(list, NULL, segment_json(snapshot, i, &info));
         else if (given(&o, OPT_NAMES))
             print_name(&info, given(&o, OPT_NUL));
         else
-            print_line(&info,
-                       tamis_snapshot_pack(snapshot, picked[i], NULL, NULL) == 0 ||
-                           is_in_lost_pack(snapshot, picked[i]));
+            print_line(&info, tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 ||
+                                  is_in_lost_pack(snapshot, i));
     }
-    if (list != NULL)
-        json_print(list);
+    if (list != NULL && status == EXIT_DONE)
+        json_end(NULL);
     free(picked);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);

@@ -11,28 +11,19 @@
 #include "command.h"
 #include "tamis.h"
 
-struct merge {
-    const struct options *o;
-    struct tamis_store *store;
-    struct tamis_snapshot *snapshot;
-    struct tamis_edit *edit;
-    size_t *segments, n;
-    struct tamis_merge_report report;
-};
-
 /* Only if they still have the filters, and so the lists, that are read. */
-static int drop_sources(const struct merge *m)
+static int drop_sources(const struct segments_edit *e)
 {
     struct tamis_segment_info s;
     struct tamis_diag diag = {0};
 
-    for (size_t i = 0; i < m->n; i++) {
-        int err = tamis_snapshot_segment(m->snapshot, m->segments[i], &s);
+    for (size_t i = 0; i < e->n; i++) {
+        int err = tamis_snapshot_segment(e->snapshot, e->segments[i], &s);
 
         if (err == 0)
-            err = tamis_edit_drop_filter(m->edit, s.name, s.name_bytes, s.uuid, &diag);
+            err = tamis_edit_drop_filter(e->edit, s.name, s.name_bytes, s.uuid, &diag);
         if (err != 0)
-            return complain_error(err, &diag, m->o->args[0], NULL);
+            return complain_error(err, &diag, e->o->args[0], NULL);
     }
     return EXIT_DONE;
 }
@@ -53,28 +44,26 @@ static int merge_error(int err, const struct tamis_diag *diag, const char *store
     return status_unread(err);
 }
 
-static int put_error(const struct merge *m, int err, const struct tamis_diag *diag)
+static int put_error(const struct segments_edit *e, int err,
+                     const struct tamis_diag *diag)
 {
-    const char *store = m->o->args[0];
-    char *name;
+    const char *store = e->o->args[0], *name = e->o->args[1];
 
     if (err != TAMIS_ERR_EXISTS)
         return merge_error(err, diag, store);
-    name = escape(m->o->args[1], strlen(m->o->args[1]));
-    complain(0, "%s: segment '%s' exists already: drop it first, or name another",
-             store, name);
-    free(name);
-    return EXIT_USAGE;
+    return complain(EXIT_USAGE,
+                    "%s: segment '%s' exists already: drop it first, or name another",
+                    store, NAME(name, strlen(name)));
 }
 
-static int put(void *merge)
+static int put(void *edit)
 {
-    struct merge *m = merge;
-    const struct options *o = m->o;
+    struct segments_edit *e = edit;
+    const struct options *o = e->o;
     const char *name = o->args[1];
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
-    int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(m) : EXIT_DONE;
+    int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(e) : EXIT_DONE;
 
     if (status != EXIT_DONE)
         return status;
@@ -83,97 +72,67 @@ static int put(void *merge)
     opt.watermark = o->watermark;
     opt.n_threads = o->jobs;
     opt.kind = filter_kind(o);
-    err = tamis_edit_merge(m->edit, name, strlen(name), m->snapshot, m->segments, m->n,
-                           o->growth.error, &opt, &m->report, &diag);
-    return err ? put_error(m, err, &diag) : EXIT_DONE;
+    err = tamis_edit_merge(e->edit, name, strlen(name), e->snapshot, e->segments, e->n,
+                           o->growth.error, &opt, e->made, &diag);
+    return err ? put_error(e, err, &diag) : EXIT_DONE;
 }
 
-/* Does `work` in an edit, and commits it. */
-static int edit(struct merge *m, int (*work)(void *merge))
+static int print_sum(struct segments_edit *e)
 {
-    const char *path = m->o->args[0];
-    struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(m->store, NULL, &m->edit, &diag), status;
-
-    if (err != 0)
-        return complain_error(err, &diag, path, NULL);
-    status = edit_work(m->edit, work, m, false);
-    if (status != EXIT_DONE)
-        return status;
-    err = edit_commit(m->edit, &diag);
-    if (err == TAMIS_ERR_EXISTS)
-        return put_error(m, err, &diag);
-    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
-}
-
-/* Opens the store and picks n segments, does `work`, and prints what was made. */
-static int run_with(struct merge *m, char *const *names, size_t n,
-                    int (*work)(void *merge), int (*print)(struct merge *m))
-{
-    const char *path = m->o->args[0];
-    int status = store_snapshot(path, &m->store, &m->snapshot);
-
-    if (status != EXIT_DONE)
-        return status;
-    status = pick_segments(m->snapshot, path, names, n, &m->segments, &m->n);
-    if (status == EXIT_DONE)
-        status = edit(m, work);
-    if (status == EXIT_DONE)
-        status = print(m);
-    free(m->segments);
-    tamis_snapshot_release(m->snapshot);
-    tamis_store_close(m->store);
-    return status;
-}
-
-static int print_sum(struct merge *m)
-{
-    return print_merged(m->o, "segment", m->o->args[1], m->n, &m->report);
+    return print_merged(e->o, "segment", e->o->args[1], e->n, e->made);
 }
 
 static int run(int argc, char **argv)
 {
+    struct tamis_merge_report report;
     struct options o;
+    struct segments_edit e = {.o = &o,
+                              .made = &report,
+                              .work = put,
+                              .put_error = put_error,
+                              .print = print_sum};
 
     parse_options(argc, argv, 3, 0, &o);
     check_name(o.args[1], strlen(o.args[1]));
     check_names((const char *const *)o.args + 2, o.n_args - 2);
-    return run_with(&(struct merge){.o = &o}, o.args + 2, o.n_args - 2, put, print_sum);
+    return edit_segments(&e, o.args + 2, o.n_args - 2);
 }
 
 /* ---- build --from-list ---- */
 
-static int remake(void *merge)
+static int remake(void *edit)
 {
-    struct merge *m = merge;
-    const struct options *o = m->o;
+    struct segments_edit *e = edit;
+    const struct options *o = e->o;
     struct tamis_segment_options opt = {
         .size = sizeof(opt), .n_threads = o->jobs, .kind = filter_kind(o)};
     struct tamis_diag diag = {0};
     int err;
 
     opt.check = given(o, OPT_CHECK);
-    err = tamis_edit_from_list(m->edit, m->snapshot, m->segments[0], o->growth.error,
+    err = tamis_edit_from_list(e->edit, e->snapshot, e->segments[0], o->growth.error,
                                &opt, &diag);
     return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;
 }
 
-static int print_closing(struct merge *m)
+static int print_closing(struct segments_edit *e)
 {
     struct closing closing;
-    int status = closing_begin(&closing, m->o, m->store);
+    int status = closing_begin(&closing, e->o, e->store);
 
     if (status != EXIT_DONE)
         return status;
-    closing_listed(&closing, m->o->args[1], strlen(m->o->args[1]));
-    closing_end(&closing, m->o, "built");
+    closing_listed(&closing, e->o->args[1], strlen(e->o->args[1]));
+    closing_end(&closing, e->o, "built");
     closing_free(&closing);
     return EXIT_DONE;
 }
 
 int build_from_list(const struct options *o)
 {
-    return run_with(&(struct merge){.o = o}, o->args + 1, 1, remake, print_closing);
+    struct segments_edit e = {.o = o, .work = remake, .print = print_closing};
+
+    return edit_segments(&e, o->args + 1, 1);
 }
 
 const struct command cmd_merge = {

@@ -13,136 +13,81 @@
 #include "command.h"
 #include "tamis.h"
 
-struct packing {
-    const struct options *o;
-    struct tamis_store *store;
-    struct tamis_snapshot *snapshot;
-    struct tamis_edit *edit;
-    uint32_t *segments; /* NULL: all */
-    size_t n;
-    size_t n_lost; /* unpack: in packs that are lost, damaged or unreadable */
-    int lost_error;
-    struct tamis_pack_report report;
-};
-
-/* The named segments, as the library wants their numbers. */
-static int pick(struct packing *p)
+static bool is_named(const struct segments_edit *e)
 {
-    size_t *picked;
-    int status = pick_segments(p->snapshot, p->o->args[0], p->o->args + 1,
-                               p->o->n_args - 1, &picked, &p->n);
-
-    if (status != EXIT_DONE)
-        return status;
-    p->segments = memory_or_exit(calloc(p->n + 1, sizeof(*p->segments)));
-    for (size_t i = 0; i < p->n; i++)
-        p->segments[i] = (uint32_t)picked[i];
-    free(picked);
-    return EXIT_DONE;
+    return e->o->n_args > 1;
 }
 
-/* Does `work` in an edit, and commits it unless it is `dry`. */
-static int edit(struct packing *p, int (*work)(void *packing), bool dry)
+/* As the library wants them; malloc'd. */
+static uint32_t *numbers_of(const struct segments_edit *e)
 {
-    const char *path = p->o->args[0];
-    struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(p->store, NULL, &p->edit, &diag), status;
+    uint32_t *numbers = memory_or_exit(calloc(e->n + 1, sizeof(*numbers)));
 
-    if (err != 0)
-        return complain_error(err, &diag, path, NULL);
-    status = edit_work(p->edit, work, p, dry);
-    if (status != EXIT_DONE || dry)
-        return status;
-    err = edit_commit(p->edit, &diag);
-    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
-}
-
-static int run_with(struct options *o, int (*work)(void *packing),
-                    int (*report)(struct packing *p))
-{
-    struct packing p = {.o = o};
-    int status = store_snapshot(o->args[0], &p.store, &p.snapshot);
-
-    if (status != EXIT_DONE)
-        return status;
-    if (o->n_args > 1)
-        status = pick(&p);
-    if (status == EXIT_DONE)
-        status = edit(&p, work, given(o, OPT_DRY_RUN));
-    if (status == EXIT_DONE)
-        status = report(&p);
-    free(p.segments);
-    tamis_snapshot_release(p.snapshot);
-    tamis_store_close(p.store);
-    return status;
+    for (size_t i = 0; i < e->n; i++)
+        numbers[i] = (uint32_t)e->segments[i];
+    return numbers;
 }
 
 /* ---- pack ---- */
 
-/* Is the segment, of a newer snapshot, in the pack that was written? */
-static bool is_placed(const struct packing *p, struct tamis_snapshot *now, size_t i)
+/* How many segments the pack has that was written. */
+static uint64_t n_placed(const uint8_t *uuid, struct tamis_snapshot *now)
 {
-    struct tamis_pack_place place;
+    struct tamis_pack_info pack;
 
-    return tamis_snapshot_pack(now, i, NULL, &place) == 0 &&
-           memcmp(place.uuid, p->report.uuid, sizeof(place.uuid)) == 0;
+    for (size_t i = 0; tamis_snapshot_pack_info(now, i, &pack) == 0; i++)
+        if (memcmp(pack.uuid, uuid, sizeof(pack.uuid)) == 0)
+            return pack.n_listed + pack.n_overridden;
+    return 0;
 }
 
-/* The number in another snapshot of a segment of this one; SIZE_MAX: it has none. */
-static size_t same_in(const struct tamis_snapshot *to,
-                      const struct tamis_snapshot *from, size_t i)
+/* Is this segment in it? */
+static bool is_placed(const struct segments_edit *e, struct tamis_snapshot *now,
+                      size_t i)
 {
+    const struct tamis_pack_report *r = e->made;
     struct tamis_segment_info s;
     struct tamis_target t = {0};
+    struct tamis_pack_place place;
 
-    if (tamis_snapshot_segment(from, i, &s) == 0)
-        tamis_snapshot_find(to, s.name, s.name_bytes, NULL, 0, 0, &t);
-    return t.slot != 0 ? t.slot - 1 : SIZE_MAX;
-}
-
-/* The first named segment that was replaced after it was packed. */
-static void note_replaced(struct packing *p, struct tamis_snapshot *now)
-{
-    struct tamis_pack_report *r = &p->report;
-
-    for (size_t k = 0; r->why_left == TAMIS_LEFT_NONE && k < p->n; k++)
-        if (!is_placed(p, now, same_in(now, p->snapshot, p->segments[k]))) {
-            r->first_left = p->segments[k];
-            r->why_left = TAMIS_LEFT_REPLACED;
-        }
+    if (tamis_snapshot_segment(e->snapshot, i, &s) == 0)
+        tamis_snapshot_find(now, s.name, s.name_bytes, NULL, 0, 0, &t);
+    return t.slot != 0 && is_column(now, t.slot - 1, &place) &&
+           memcmp(place.uuid, r->uuid, sizeof(place.uuid)) == 0;
 }
 
 /* Another process may have replaced or dropped segments before the commit: these were
- * not packed, whatever was in the file. */
-static void count_placed(struct packing *p)
+ * not packed, whatever was in the file. The first named one is told. */
+static void count_placed(struct segments_edit *e)
 {
-    struct tamis_pack_report *r = &p->report;
+    struct tamis_pack_report *r = e->made;
     struct tamis_snapshot *now = NULL;
-    uint64_t n = 0, n_repacked = 0;
+    uint64_t n;
 
-    if (r->n_packed == 0 || tamis_snapshot_current(p->store, &now, NULL) != 0)
+    if (r->n_packed == 0 || tamis_snapshot_current(e->store, &now, NULL) != 0)
         return;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(now); i++) {
-        size_t before = same_in(p->snapshot, now, i);
-
-        if (!is_placed(p, now, i))
-            continue;
-        n++;
-        n_repacked += tamis_snapshot_pack(p->snapshot, before, NULL, NULL) == 0;
-    }
+    n = n_placed(r->uuid, now);
     if (n < r->n_packed) {
-        r->n_replaced += r->n_packed - n;
+        r->n_left[TAMIS_LEFT_REPLACED] += r->n_packed - n;
         r->n_packed = n;
-        r->n_repacked = n_repacked < r->n_repacked ? n_repacked : r->n_repacked;
-        note_replaced(p, now);
+        r->n_repacked = 0;
+        for (size_t i = 0; tamis_snapshot_next(e->snapshot, &i); i++)
+            r->n_repacked += is_column(e->snapshot, i, NULL) && is_placed(e, now, i);
+        for (size_t k = 0; r->why_left == TAMIS_LEFT_NONE && is_named(e) && k < e->n;
+             k++)
+            if (!is_placed(e, now, e->segments[k])) {
+                r->first_left = (uint32_t)e->segments[k];
+                r->why_left = TAMIS_LEFT_REPLACED;
+            }
     }
     tamis_snapshot_release(now);
 }
 
-static int write_pack(void *packing)
+static int write_pack(void *edit)
 {
-    struct packing *p = packing;
-    const struct options *o = p->o;
+    const struct segments_edit *e = edit;
+    const struct options *o = e->o;
+    uint32_t *numbers = is_named(e) ? numbers_of(e) : NULL; /* NULL: all */
     struct tamis_diag diag = {0};
     struct tamis_pack_options opt = {
         .size = sizeof(opt),
@@ -152,52 +97,56 @@ static int write_pack(void *packing)
                   : given(o, OPT_REPACK) ? TAMIS_REPACK_ALL
                                          : TAMIS_REPACK_NONE,
     };
-    int err = tamis_edit_pack(p->edit, p->snapshot, p->segments, p->n, &opt, &p->report,
-                              &diag);
+    int err =
+        tamis_edit_pack(e->edit, e->snapshot, numbers, e->n, &opt, e->made, &diag);
 
+    free(numbers);
     return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
 }
 
 /* Those of the considered segments whose pack is lost. */
-static size_t count_lost(const struct packing *p)
+static size_t count_lost(const struct segments_edit *e)
 {
-    bool named = p->segments != NULL;
-    size_t n = named ? p->n : tamis_snapshot_n_segments(p->snapshot), n_lost = 0;
+    size_t n_lost = 0;
 
-    for (size_t k = 0; k < n; k++)
-        n_lost += is_in_lost_pack(p->snapshot, named ? p->segments[k] : k);
+    for (size_t k = 0; k < e->n; k++)
+        n_lost += is_in_lost_pack(e->snapshot, e->segments[k]);
     return n_lost;
 }
 
 /* Segments that were named and are left are half the work. */
-static int report_pack(struct packing *p)
+static int report_pack(struct segments_edit *e)
 {
-    const struct tamis_pack_report *r = &p->report;
+    const struct tamis_pack_report *r = e->made;
     bool fails;
 
     work_is_done();
-    if (!given(p->o, OPT_DRY_RUN))
-        count_placed(p);
-    fails = r->n_unreadable > 0 || (p->segments != NULL && packed_n_left(r) > 0);
-    if (given(p->o, OPT_JSON) || r->n_packed > 0 || !fails)
-        packed_print(p->o, r);
+    if (!given(e->o, OPT_DRY_RUN))
+        count_placed(e);
+    fails =
+        r->n_left[TAMIS_LEFT_UNREADABLE] > 0 || (is_named(e) && packed_n_left(r) > 0);
+    if (given(e->o, OPT_JSON) || r->n_packed > 0 || !fails)
+        packed_print(e->o, r);
     if (!output_works())
         return EXIT_IO;
-    if (r->n_unreadable > 0)
-        return packed_damaged(r, count_lost(p), p->o->args[0]);
-    return fails ? packed_left(r, p->snapshot, p->o->args[0]) : EXIT_DONE;
+    if (r->n_left[TAMIS_LEFT_UNREADABLE] > 0)
+        return packed_damaged(r, count_lost(e), e->o->args[0]);
+    return fails ? packed_left(r, e->snapshot, e->o->args[0]) : EXIT_DONE;
 }
 
 static int pack(int argc, char **argv)
 {
+    struct tamis_pack_report report;
     struct options o;
+    struct segments_edit e = {
+        .o = &o, .made = &report, .work = write_pack, .print = report_pack};
 
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AUTO) && (o.n_args > 1 || given(&o, OPT_REPACK)))
         usage_error("--auto chooses segments itself: leave out %s",
                     given(&o, OPT_REPACK) ? "--repack" : "their names");
     progress_start("pack", 0);
-    return run_with(&o, write_pack, report_pack);
+    return edit_segments(&e, o.args + 1, o.n_args - 1);
 }
 
 const struct command cmd_pack = {
@@ -229,92 +178,95 @@ const struct command cmd_pack = {
 
 /* ---- unpack ---- */
 
-static int not_packed(const struct packing *p, size_t i)
+/* Segments in packs that are lost, damaged or unreadable. */
+struct lost {
+    size_t n;
+    int error;
+};
+
+static int not_packed(const struct segments_edit *e, size_t i)
 {
     struct tamis_segment_info info;
-    char *name;
 
-    tamis_snapshot_segment(p->snapshot, i, &info);
-    name = escape(info.name, info.name_bytes);
-    complain(0, "%s: segment '%s' is in no pack: 'tamis ls' says which are",
-             p->o->args[0], name);
-    free(name);
-    return EXIT_USAGE;
+    tamis_snapshot_segment(e->snapshot, i, &info);
+    return complain(EXIT_USAGE,
+                    "%s: segment '%s' is in no pack: 'tamis ls' says which are",
+                    e->o->args[0], NAME(info.name, info.name_bytes));
 }
 
 /* Damage ranks before other errors. */
-static void note_lost(struct packing *p, size_t i)
+static void note_lost(const struct segments_edit *e, size_t i)
 {
-    struct tamis_filter *none;
-    int err = tamis_snapshot_filter(p->snapshot, i, &none, NULL);
+    struct lost *lost = e->made;
+    int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL);
 
-    if (p->n_lost++ == 0 || status_unread(err) == EXIT_DAMAGE)
-        p->lost_error = err;
+    if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
+        lost->error = err;
 }
 
 /* Of the named segments, or of all, those that packs answer for; counts those of packs
  * that cannot. */
-static int pick_packed(struct packing *p)
+static int pick_packed(struct segments_edit *e)
 {
-    bool named = p->segments != NULL;
-    size_t n = named ? p->n : tamis_snapshot_n_segments(p->snapshot);
+    size_t n = e->n;
 
-    if (!named)
-        p->segments = memory_or_exit(calloc(n + 1, sizeof(*p->segments)));
-    p->n = 0;
+    e->n = 0;
     for (size_t k = 0; k < n; k++) {
-        size_t i = named ? p->segments[k] : k;
+        size_t i = e->segments[k];
 
-        if (tamis_snapshot_pack(p->snapshot, i, NULL, NULL) == 0)
-            p->segments[p->n++] = (uint32_t)i;
-        else if (is_in_lost_pack(p->snapshot, i))
-            note_lost(p, i);
-        else if (named)
-            return not_packed(p, i);
+        if (tamis_snapshot_pack(e->snapshot, i, NULL, NULL) == 0)
+            e->segments[e->n++] = i;
+        else if (is_in_lost_pack(e->snapshot, i))
+            note_lost(e, i);
+        else if (is_named(e))
+            return not_packed(e, i);
     }
     return EXIT_DONE;
 }
 
-/* Rows that failed are of some segments; the table of columns is of use to unpacking
- * alone. */
-static const char *unpack_advice(const struct packing *p)
+/* Rows that failed are of some segments; the table of columns has what a record would.
+ */
+static const char *unpack_advice(const struct segments_edit *e)
 {
     struct tamis_verify rows;
 
-    for (size_t i = 0; i < p->n; i++)
-        if (tamis_snapshot_pack_pages(p->snapshot, p->segments[i], &rows) == 0 &&
+    for (size_t i = 0; i < e->n; i++)
+        if (tamis_snapshot_pack_pages(e->snapshot, e->segments[i], &rows) == 0 &&
             rows.n_damaged > 0)
             return "others can be unpacked by their names; 'tamis pack --repack' saves "
                    "all that are good; build the rest anew from their keys";
-    return "'tamis pack --repack' writes a whole pack, which can be unpacked";
+    return "put the pack's file back";
 }
 
-static int write_files(void *packing)
+static int write_files(void *edit)
 {
-    struct packing *p = packing;
+    struct segments_edit *e = edit;
     struct tamis_diag diag = {0};
-    int err, status = pick_packed(p);
+    uint32_t *numbers;
+    int err, status = pick_packed(e);
 
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_unpack(p->edit, p->snapshot, p->segments, p->n, &diag);
-    return err ? complain_error(err, &diag, p->o->args[0],
-                                err == TAMIS_ERR_DAMAGED ? unpack_advice(p) : NULL)
+    numbers = numbers_of(e);
+    err = tamis_edit_unpack(e->edit, e->snapshot, numbers, e->n, &diag);
+    free(numbers);
+    return err ? complain_error(err, &diag, e->o->args[0],
+                                err == TAMIS_ERR_DAMAGED ? unpack_advice(e) : NULL)
                : EXIT_DONE;
 }
 
 /* The files of the segments, as they are now. */
-static uint64_t unpacked_bytes(const struct packing *p)
+static uint64_t unpacked_bytes(const struct segments_edit *e)
 {
     struct tamis_snapshot *now = NULL;
     struct tamis_segment_info s;
     struct tamis_target t;
     uint64_t sum = 0;
 
-    if (tamis_snapshot_current(p->store, &now, NULL) != 0)
+    if (tamis_snapshot_current(e->store, &now, NULL) != 0)
         return 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (tamis_snapshot_segment(p->snapshot, p->segments[i], &s) == 0 &&
+    for (size_t i = 0; i < e->n; i++)
+        if (tamis_snapshot_segment(e->snapshot, e->segments[i], &s) == 0 &&
             tamis_snapshot_find(now, s.name, s.name_bytes, NULL, 0, 0, &t) == 0 &&
             tamis_snapshot_segment(now, t.slot - 1, &s) == 0)
             sum += s.file_bytes;
@@ -322,52 +274,52 @@ static uint64_t unpacked_bytes(const struct packing *p)
     return sum;
 }
 
-static int complain_lost(const struct packing *p)
+static int complain_lost(const struct lost *lost, const char *path)
 {
-    const char *s = p->n_lost == 1 ? "" : "s", *be = p->n_lost == 1 ? "is" : "are";
-    const char *advice = advice_unread(p->lost_error);
+    const char *s = lost->n == 1 ? "" : "s", *be = lost->n == 1 ? "is" : "are";
+    const char *advice = advice_unread(lost->error);
 
-    if (status_unread(p->lost_error) == EXIT_DAMAGE)
+    if (status_unread(lost->error) == EXIT_DAMAGE)
         return complain(EXIT_DAMAGE,
                         "%s: the pack%s of %llu segment%s %s missing or damaged: "
                         "'tamis verify' says which",
-                        p->o->args[0], s, (unsigned long long)p->n_lost, s, be);
-    return complain(status_of_error(p->lost_error),
-                    "%s: the pack%s of %llu segment%s %s unreadable: %s%s%s",
-                    p->o->args[0], s, (unsigned long long)p->n_lost, s, be,
-                    tamis_strerror(p->lost_error), advice ? ": " : "",
-                    advice ? advice : "");
+                        path, s, LLU(lost->n), s, be);
+    return complain(status_of_error(lost->error),
+                    "%s: the pack%s of %llu segment%s %s unreadable: %s%s%s", path, s,
+                    LLU(lost->n), s, be, tamis_strerror(lost->error),
+                    advice ? ": " : "", advice ? advice : "");
 }
 
-static int report_unpack(struct packing *p)
+static int report_unpack(struct segments_edit *e)
 {
-    uint64_t n_bytes = unpacked_bytes(p);
+    const struct lost *lost = e->made;
+    uint64_t n_bytes = unpacked_bytes(e);
 
     work_is_done();
-    if (given(p->o, OPT_JSON)) {
-        json_t *o = memory_or_exit(json_object());
-
-        json_put(o, "unpacked", json_count(p->n));
-        json_put(o, "file_bytes", json_count(n_bytes));
-        json_print(o);
-    } else if (!given(p->o, OPT_QUIET)) {
-        if (p->n == 0 && p->n_lost == 0)
+    if (given(e->o, OPT_JSON)) {
+        json_print(
+            json_of("unpacked", json_count(e->n), "file_bytes", json_count(n_bytes)));
+    } else if (!given(e->o, OPT_QUIET)) {
+        if (e->n == 0 && lost->n == 0)
             progress_close("nothing to unpack");
-        else if (p->n > 0)
-            progress_close("unpacked %s: %s", COUNTED(p->n, "segment"), SIZE(n_bytes));
+        else if (e->n > 0)
+            progress_close("unpacked %s: %s", COUNTED(e->n, "segment"), SIZE(n_bytes));
     }
     if (!output_works())
         return EXIT_IO;
-    return p->n_lost > 0 ? complain_lost(p) : EXIT_DONE;
+    return lost->n > 0 ? complain_lost(lost, e->o->args[0]) : EXIT_DONE;
 }
 
 static int unpack(int argc, char **argv)
 {
+    struct lost lost = {.n = 0};
     struct options o;
+    struct segments_edit e = {
+        .o = &o, .made = &lost, .work = write_files, .print = report_unpack};
 
     parse_options(argc, argv, 1, 0, &o);
     progress_start("unpack", 0);
-    return run_with(&o, write_files, report_unpack);
+    return edit_segments(&e, o.args + 1, o.n_args - 1);
 }
 
 const struct command cmd_unpack = {

@@ -44,8 +44,7 @@ static int range_error(const struct options *o, int err)
     uint64_t least = given(o, OPT_BYTES) ? least_bytes(o) : 0;
 
     if (err == TAMIS_ERR_RANGE && least > 0)
-        usage_error("--bytes is at least %llu, not %llu", (unsigned long long)least,
-                    (unsigned long long)o->n_bytes);
+        usage_error("--bytes is at least %llu, not %llu", LLU(least), LLU(o->n_bytes));
     if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0)
         usage_error("--keys is at least 1, not 0");
     if (err == TAMIS_ERR_RANGE)
@@ -59,30 +58,22 @@ static int range_error(const struct options *o, int err)
 
 static json_t *plan_json(const struct tamis_plan *p)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "keys", json_count(p->n_keys));
-    json_put(o, "error", json_number(p->error));
-    json_put(o, "lanes", json_count(p->lanes));
-    json_put(o, "words", json_count(p->words));
-    json_put(o, "blocks", json_count(p->n_blocks));
-    json_put(o, "bits_bytes", json_count(p->bits_bytes));
-    json_put(o, "file_bytes", json_count(p->file_bytes));
-    json_put(o, "bits_per_key", json_number(p->bits_per_key));
-    return o;
+    return json_of("keys", json_count(p->n_keys), "error", json_number(p->error),
+                   "lanes", json_count(p->lanes), "words", json_count(p->words),
+                   "blocks", json_count(p->n_blocks), "bits_bytes",
+                   json_count(p->bits_bytes), "file_bytes", json_count(p->file_bytes),
+                   "bits_per_key", json_number(p->bits_per_key));
 }
 
 static void print_plan(const struct tamis_plan *p)
 {
-    printf("keys          %llu\n", (unsigned long long)p->n_keys);
+    printf("keys          %llu\n", LLU(p->n_keys));
     printf("error         %.6g\n", p->error);
     printf("lanes         %u\n", p->lanes);
     printf("words         %u\n", p->words);
-    printf("blocks        %llu per lane\n", (unsigned long long)p->n_blocks);
-    printf("bits          %llu bytes (%s)\n", (unsigned long long)p->bits_bytes,
-           SIZE(p->bits_bytes));
-    printf("file          %llu bytes (%s)\n", (unsigned long long)p->file_bytes,
-           SIZE(p->file_bytes));
+    printf("blocks        %llu per lane\n", LLU(p->n_blocks));
+    printf("bits          %llu bytes (%s)\n", LLU(p->bits_bytes), SIZE(p->bits_bytes));
+    printf("file          %llu bytes (%s)\n", LLU(p->file_bytes), SIZE(p->file_bytes));
     printf("bits per key  %.3f\n", p->bits_per_key);
 }
 
@@ -92,21 +83,18 @@ static void print_ribbon(const struct options *o)
     struct tamis_plan p;
 
     if (tamis_plan_ribbon(o->n_keys, o->growth.error, &p) == 0)
-        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n",
-               (unsigned long long)p.file_bytes, SIZE(p.file_bytes), p.bits_per_key);
+        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n", LLU(p.file_bytes),
+               SIZE(p.file_bytes), p.bits_per_key);
 }
 
 static json_t *ribbon_json(const struct options *o)
 {
     struct tamis_plan p = {0};
-    json_t *object = memory_or_exit(json_object());
 
     tamis_plan_ribbon(o->n_keys, o->growth.error, &p);
-    json_put(object, "error", json_number(p.error));
-    json_put(object, "bits_bytes", json_count(p.bits_bytes));
-    json_put(object, "file_bytes", json_count(p.file_bytes));
-    json_put(object, "bits_per_key", json_number(p.bits_per_key));
-    return object;
+    return json_of("error", json_number(p.error), "bits_bytes",
+                   json_count(p.bits_bytes), "file_bytes", json_count(p.file_bytes),
+                   "bits_per_key", json_number(p.bits_per_key));
 }
 
 static int plan_one(const struct options *o)
@@ -125,10 +113,9 @@ static int plan_one(const struct options *o)
     if (given(o, OPT_JSON)) {
         json_t *object = plan_json(&plan);
 
-        if (!given(o, OPT_BYTES)) {
-            json_put(object, "by_lanes", lanes_json(&plan, o->growth.error));
-            json_put(object, "ribbon", ribbon_json(o));
-        }
+        if (!given(o, OPT_BYTES))
+            json_add(object, "by_lanes", lanes_json(&plan, o->growth.error), "ribbon",
+                     ribbon_json(o));
         json_print(object);
     } else {
         print_plan(&plan);
@@ -143,7 +130,6 @@ static int plan_one(const struct options *o)
 static int plan_classic(const struct options *o)
 {
     struct tamis_classic c;
-    json_t *object;
     int err;
 
     if (!given(o, OPT_BYTES) || !given(o, OPT_FPR) || given(o, OPT_N_KEYS))
@@ -153,20 +139,16 @@ static int plan_classic(const struct options *o)
         return range_error(o, err);
     if (!given(o, OPT_JSON)) {
         printf("k        %u slices\n", c.k);
-        printf("m        %llu bits each\n", (unsigned long long)c.m);
-        printf("n        %llu keys by the formula\n", (unsigned long long)c.n);
+        printf("m        %llu bits each\n", LLU(c.m));
+        printf("n        %llu keys by the formula\n", LLU(c.n));
         printf("n exact  %llu keys at which %u whole slices reach the error\n",
-               (unsigned long long)c.n_exact, c.k);
+               LLU(c.n_exact), c.k);
         return EXIT_DONE;
     }
-    object = memory_or_exit(json_object());
-    json_put(object, "bytes", json_count(o->n_bytes));
-    json_put(object, "error", json_number(o->growth.error));
-    json_put(object, "k", json_count(c.k));
-    json_put(object, "m", json_count(c.m));
-    json_put(object, "n", json_count(c.n));
-    json_put(object, "n_exact", json_count(c.n_exact));
-    json_print(object);
+    json_print(json_of("bytes", json_count(o->n_bytes), "error",
+                       json_number(o->growth.error), "k", json_count(c.k), "m",
+                       json_count(c.m), "n", json_count(c.n), "n_exact",
+                       json_count(c.n_exact)));
     return EXIT_DONE;
 }
 
@@ -182,13 +164,9 @@ static void growth_defaults(struct tamis_growth *g)
 static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t bytes,
                           double lines, double error)
 {
-    json_t *o = plan_json(p);
-
-    json_put(o, "sum_keys", json_count(keys));
-    json_put(o, "sum_bits_per_key", json_number(8 * (double)bytes / (double)keys));
-    json_put(o, "sum_lines", json_number(lines));
-    json_put(o, "sum_error", json_number(error));
-    return o;
+    return json_add(plan_json(p), "sum_keys", json_count(keys), "sum_bits_per_key",
+                    json_number(8 * (double)bytes / (double)keys), "sum_lines",
+                    json_number(lines), "sum_error", json_number(error));
 }
 
 /* One line per stage: up to --keys, else the first ten. */
@@ -226,8 +204,7 @@ static int plan_growth(const struct options *o)
         else
             printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f %5.2f  %-11.6g  "
                    "%.6g\n",
-                   i, p.lanes, p.words, (unsigned long long)p.n_keys,
-                   (unsigned long long)keys, (unsigned long long)p.bits_bytes,
+                   i, p.lanes, p.words, LLU(p.n_keys), LLU(keys), LLU(p.bits_bytes),
                    p.bits_per_key, 8 * (double)bytes / (double)keys, lines, p.error,
                    1 - kept);
     }
@@ -236,12 +213,11 @@ static int plan_growth(const struct options *o)
         printf("no more stages: the last one takes the other %s, above its error\n",
                COUNTED(left, "key"));
     if (list != NULL) {
-        json_t *root = memory_or_exit(json_object());
+        json_t *root = json_of("error", json_number(growth.error), "factor",
+                               json_number(growth.factor), "tightening",
+                               json_number(growth.tightening), "n0",
+                               json_count(growth.first_capacity));
 
-        json_put(root, "error", json_number(growth.error));
-        json_put(root, "factor", json_number(growth.factor));
-        json_put(root, "tightening", json_number(growth.tightening));
-        json_put(root, "n0", json_count(growth.first_capacity));
         if (left > 0)
             json_put(root, "keys_left", json_count(left));
         json_put(root, "stages", list);

@@ -10,20 +10,21 @@
 #include "command.h"
 #include "tamis.h"
 
+enum { FEW_FOUND = 1024 }; /* if there is no room for all, they are asked again */
+
 struct probe {
     const struct options *o;
     struct tamis_snapshot *snapshot;
     struct tamis_target *targets; /* NULL: all segments, by number */
     struct tamis_name *names;     /* NULL: all, looked up where they are listed */
-    uint64_t *absent;             /* of ASK_KEYS keys */
-    size_t n;
+    uint32_t *found;              /* room for candidates */
+    size_t max_found;
+    size_t n; /* segments that are asked */
     bool complete;
+    bool tells_any; /* whether any may have the key, and nothing else */
     struct answers answers;
     enum tamis_answer last;
 };
-
-/* Keys at a time: few, so that the bitmaps of many segments take little room. */
-enum { ASK_KEYS = 64 };
 
 static struct tamis_target target_of(const struct probe *p, size_t segment)
 {
@@ -38,6 +39,8 @@ static struct tamis_name name_of(const struct probe *p, size_t segment)
 
     if (p->names != NULL)
         return p->names[segment];
+    if (p->targets != NULL)
+        segment = p->targets[segment].slot - 1;
     tamis_snapshot_segment(p->snapshot, segment, &info);
     return (struct tamis_name){info.name, info.name_bytes};
 }
@@ -55,37 +58,58 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
     return true;
 }
 
-/* Prints the answers of all segments, ABSENT as well. Is one of them MAYBE? */
-static bool explain_key(struct probe *p, const struct tamis_key *key)
+/* Prints the answer of a segment, ABSENT as well. */
+static bool explain_pair(struct probe *p, const struct tamis_key *key, size_t segment)
 {
-    bool listed = false;
+    struct tamis_target target = target_of(p, segment);
+    struct tamis_explanation e;
+    bool listed = tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
 
-    for (size_t i = 0; i < p->n; i++) {
-        struct tamis_target target = target_of(p, i);
-        struct tamis_explanation e;
-
-        listed |= tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
-        answer_explained(&p->answers, key, name_of(p, i), &e);
-    }
+    answer_explained(&p->answers, key, name_of(p, segment), &e);
     return listed;
 }
 
-static void list_key(struct probe *p, const struct tamis_key *key,
-                     const uint64_t *absent)
+/* Each segment that may have the key; of all segments few do. */
+static bool list_candidates(struct probe *p, const struct tamis_key *key)
+{
+    bool may;
+    size_t n;
+
+    if (p->tells_any)
+        return tamis_snapshot_probe_all(p->snapshot, key, NULL, NULL) != TAMIS_ABSENT;
+    may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found, &n) !=
+          TAMIS_ABSENT;
+    if (n > p->max_found) {
+        p->max_found = n;
+        p->found = memory_or_exit(realloc(p->found, n * sizeof(*p->found)));
+        may |= tamis_snapshot_candidates(p->snapshot, key, p->found, n, &n) !=
+               TAMIS_ABSENT;
+    }
+    for (size_t i = 0; i < n && i < p->max_found; i++)
+        list_pair(p, key, p->found[i]);
+    return may;
+}
+
+static bool list_each(struct probe *p, const struct tamis_key *key)
+{
+    bool (*list)(struct probe *, const struct tamis_key *, size_t) =
+        p->answers.explain ? explain_pair : list_pair;
+    bool listed = false;
+
+    for (size_t i = 0; p->targets != NULL && i < p->n; i++)
+        listed |= list(p, key, i);
+    for (size_t i = 0; p->targets == NULL && tamis_snapshot_next(p->snapshot, &i); i++)
+        listed |= list(p, key, i);
+    return listed;
+}
+
+static void list_key(struct probe *p, const struct tamis_key *key)
 {
     bool listed = !p->complete || p->n == 0;
 
     answer_begin(&p->answers);
-    if (p->answers.explain)
-        listed |= explain_key(p, key);
-    for (size_t i = 0; i < p->n && !p->answers.explain; i += 64) {
-        uint64_t maybe = ~absent[i / 64];
-
-        if (p->n - i < 64)
-            maybe &= (UINT64_C(1) << (p->n - i)) - 1;
-        for (; maybe != 0; maybe &= maybe - 1)
-            listed |= list_pair(p, key, i + (size_t)__builtin_ctzll(maybe));
-    }
+    listed |= p->answers.explain || p->targets != NULL ? list_each(p, key)
+                                                       : list_candidates(p, key);
     /* An incomplete catalog may lack a segment that has the key. */
     if (!p->complete)
         answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
@@ -96,16 +120,8 @@ static void list_key(struct probe *p, const struct tamis_key *key,
 
 static int ask(void *ctx, const struct tamis_key *keys, size_t n)
 {
-    struct probe *p = ctx;
-    size_t n_words = p->n / 64 + (p->n % 64 != 0);
-
-    for (size_t done = 0, some; done < n; done += some) {
-        some = n - done < ASK_KEYS ? n - done : ASK_KEYS;
-        tamis_snapshot_probe_keys(p->snapshot, p->targets, p->n, keys + done, some,
-                                  p->absent);
-        for (size_t i = 0; i < some; i++)
-            list_key(p, &keys[done + i], p->absent + i * n_words);
-    }
+    for (size_t i = 0; i < n; i++)
+        list_key(ctx, &keys[i]);
     return EXIT_DONE;
 }
 
@@ -124,16 +140,13 @@ static int find_named(struct probe *p)
 
         p->names[i] = name;
         if (err != 0) {
-            char *text = escape(name.bytes, name.n_bytes);
-
             if (err == TAMIS_ERR_MISMATCH)
                 complain(0,
                          "%s: segment '%s' has another binding: read it, or build "
                          "its filter anew",
-                         o->args[0], text);
+                         o->args[0], NAME(name.bytes, name.n_bytes));
             else
                 not_found(err, p->snapshot, o->args[0], name);
-            free(text);
             if (status == EXIT_DONE)
                 status = status_of_error(err);
         }
@@ -143,9 +156,11 @@ static int find_named(struct probe *p)
 
 static void require_watermark(struct probe *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        p->targets[i] = tamis_snapshot_target(p->snapshot, i);
-        p->targets[i].min_watermark = p->o->min_watermark;
+    size_t n = 0;
+
+    for (size_t i = 0; tamis_snapshot_next(p->snapshot, &i); i++) {
+        p->targets[n] = tamis_snapshot_target(p->snapshot, i);
+        p->targets[n++].min_watermark = p->o->min_watermark;
     }
 }
 
@@ -156,7 +171,6 @@ static int probe(struct probe *p)
     int named = EXIT_DONE, status;
 
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
-    p->absent = memory_or_exit(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
     if (o->segments.n > 0 || o->min_watermark > 0)
         p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
     if (o->segments.n > 0) {
@@ -165,6 +179,9 @@ static int probe(struct probe *p)
     } else if (p->targets != NULL) {
         require_watermark(p);
     }
+    p->found = memory_or_exit(calloc(FEW_FOUND, sizeof(*p->found)));
+    p->max_found = FEW_FOUND;
+    p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
     p->answers.json = given(o, OPT_JSON);
     p->answers.explain = given(o, OPT_EXPLAIN);
     p->answers.format = o->format;
@@ -174,7 +191,7 @@ static int probe(struct probe *p)
         print_totals(&p->answers);
     free(p->targets);
     free(p->names);
-    free(p->absent);
+    free(p->found);
     if (status == EXIT_DONE && given(o, OPT_QUIET))
         return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
     return status ? status : named;
@@ -204,29 +221,20 @@ static void open_filters(struct probe *p, struct tamis_store *store)
 
 static int run(int argc, char **argv)
 {
-    struct probe p = {.complete = true};
-    struct tamis_store_info info;
+    struct probe p = {0};
     struct tamis_store *store;
-    struct tamis_diag diag = {0};
     struct options o;
-    int err, status;
+    int status;
 
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
     if (given(&o, OPT_BIND) && o.segments.n != 1)
         usage_error("--bind goes with one --segment");
     p.o = &o;
-    status = store_snapshot(o.args[0], &store, &p.snapshot);
-    if (status != EXIT_DONE)
-        return status;
+    store_snapshot(o.args[0], &store, &p.snapshot);
     open_filters(&p, store);
-    err = tamis_store_info(store, &info, &diag);
-    if (err != 0) {
-        status = complain_error(err, &diag, o.args[0], NULL);
-    } else {
-        p.complete = info.complete || o.segments.n > 0;
-        status = probe(&p);
-    }
+    p.complete = tamis_snapshot_complete(p.snapshot) || o.segments.n > 0;
+    status = probe(&p);
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);
     return status;

@@ -39,23 +39,20 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
 }
 
 /* A repair that failed reports what it did, and leaves out what it does not know. */
-static void print_object(json_t *root, const struct tamis_repair_report *report,
-                         bool dry_run, bool failed)
+static void end_object(const struct tamis_repair_report *report, bool dry_run,
+                       bool failed)
 {
-    json_put(root, "failed", json_boolean(failed));
-    json_put(root, "dry_run", json_boolean(dry_run));
-    json_put(root, "finished", json_count(report->n_finished));
-    json_put(root, "rebuilt", json_count(report->n_rebuilt));
-    json_put(root, "quarantined", json_count(report->n_quarantined));
-    json_put(root, "swept", json_count(report->n_swept));
-    json_put(root, "catalog_rebuilt", json_boolean(report->rebuilt));
-    if (!failed) {
-        json_put(root, "segments", json_count(report->n_segments));
-        json_put(root, "damaged", json_count(report->n_damaged));
-        json_put(root, "unread", json_count(report->n_unread));
-        json_put(root, "complete", json_boolean(report->complete));
-    }
-    json_print(root);
+    json_t *rest = json_of(
+        "failed", json_boolean(failed), "dry_run", json_boolean(dry_run), "finished",
+        json_count(report->n_finished), "rebuilt", json_count(report->n_rebuilt),
+        "quarantined", json_count(report->n_quarantined), "swept",
+        json_count(report->n_swept), "catalog_rebuilt", json_boolean(report->rebuilt));
+
+    if (!failed)
+        json_add(rest, "segments", json_count(report->n_segments), "damaged",
+                 json_count(report->n_damaged), "unread", json_count(report->n_unread),
+                 "complete", json_boolean(report->complete));
+    json_end(rest);
 }
 
 static void print_summary(const struct tamis_repair_report *report, bool left,
@@ -69,11 +66,8 @@ static void print_summary(const struct tamis_repair_report *report, bool left,
                COUNTED(report->n_segments, "segment"));
     else
         printf("%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %s\n",
-               dry_run ? "would be" : "repaired",
-               (unsigned long long)report->n_finished,
-               (unsigned long long)report->n_rebuilt,
-               (unsigned long long)report->n_quarantined,
-               (unsigned long long)report->n_swept,
+               dry_run ? "would be" : "repaired", LLU(report->n_finished),
+               LLU(report->n_rebuilt), LLU(report->n_quarantined), LLU(report->n_swept),
                COUNTED(report->n_segments, "segment"));
     if (!report->complete)
         printf(
@@ -96,15 +90,6 @@ static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
     print_finding(found->list, f);
 }
 
-static void print_confirmed(json_t *findings, bool confirmed)
-{
-    json_t *root = memory_or_exit(json_object());
-
-    json_put(root, "findings", findings);
-    json_put(root, "confirmed", json_boolean(confirmed));
-    json_print(root);
-}
-
 static int unlisted(const char *path, bool was_complete, uint64_t n)
 {
     return complain(
@@ -124,7 +109,7 @@ static int confirm(const struct options *o)
                                         .ctx = &found};
     const char *path = o->args[0];
     struct tamis_diag diag = {0};
-    struct tamis_store_info info;
+    struct tamis_snapshot *snapshot;
     struct tamis_store *store;
     bool was_complete;
     int err, status = store_open(path, &store);
@@ -132,20 +117,24 @@ static int confirm(const struct options *o)
     if (status != EXIT_DONE)
         return status;
     if (given(o, OPT_JSON))
-        found.list = memory_or_exit(json_array());
-    was_complete = tamis_store_info(store, &info, NULL) == 0 && info.complete;
+        found.list = json_stream(memory_or_exit(json_object()), "findings");
+    tamis_snapshot_current(store, &snapshot, NULL);
+    was_complete = tamis_snapshot_complete(snapshot);
+    tamis_snapshot_release(snapshot);
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)
         work_is_done();
     if (found.list != NULL)
-        print_confirmed(found.list, err == 0);
-    else if (was_complete && err == 0)
+        json_end(json_of("confirmed", json_boolean(err == 0 && diag.what[0] == 0)));
+    else if (diag.what[0] == 0 && was_complete && err == 0)
         puts("the list is complete already: nothing to confirm");
-    if (err == TAMIS_ERR_MISMATCH || (was_complete && found.n > 0 && !opt.force))
+    if (found.n > 0 && !opt.force && (was_complete || err == TAMIS_ERR_MISMATCH))
         status = unlisted(path, was_complete, found.n);
     else if (err != 0)
         status = complain_error(err, &diag, path,
                                 err == ENOTDIR ? store_advice(err, path) : NULL);
+    else if (diag.what[0] != 0) /* lost packs went off the list */
+        status = complain(EXIT_DAMAGE, "%s: %s", path, diag.what);
     tamis_store_close(store);
     return status;
 }
@@ -169,12 +158,12 @@ static int complain_left(const struct repair *r, uint64_t n)
     char own[60] = "", packs[60] = "";
 
     if (n_own > 0)
-        snprintf(own, sizeof(own), "%llu %s filter%s", (unsigned long long)n_own, how,
+        snprintf(own, sizeof(own), "%llu %s filter%s", LLU(n_own), how,
                  n_own == 1 ? "" : "s");
     if (r->n_packs > 0)
         snprintf(packs, sizeof(packs), "%s%llu %s%spack%s", n_own > 0 ? " and " : "",
-                 (unsigned long long)r->n_packs, n_own > 0 ? "" : how,
-                 n_own > 0 ? "" : " ", r->n_packs == 1 ? "" : "s");
+                 LLU(r->n_packs), n_own > 0 ? "" : how, n_own > 0 ? "" : " ",
+                 r->n_packs == 1 ? "" : "s");
     return complain(EXIT_DAMAGE, "%s: %s%s %s left as noted: %s", r->store, own, packs,
                     n == 1 ? "is" : "are", mend(r, n));
 }
@@ -240,7 +229,7 @@ static int say_what_is_left(const struct repair *r,
     return complain(
         EXIT_DAMAGE,
         "%s: %llu name%s in filters/ %s no regular file%s: remove %s by hand", r->store,
-        (unsigned long long)r->n_strays, s, *s ? "are" : "is", s, *s ? "them" : "it");
+        LLU(r->n_strays), s, *s ? "are" : "is", s, *s ? "them" : "it");
 }
 
 static int run(int argc, char **argv)
@@ -250,7 +239,6 @@ static int run(int argc, char **argv)
     struct repair r = {0};
     struct endings endings;
     struct options o;
-    json_t *root = NULL;
     int err;
 
     parse_options(argc, argv, 1, 1, &o);
@@ -263,10 +251,8 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_FORCE))
         usage_error("--force is for --confirm");
     r.store = o.args[0];
-    if (given(&o, OPT_JSON)) {
-        root = memory_or_exit(json_object());
-        r.list = memory_or_exit(json_array());
-    }
+    if (given(&o, OPT_JSON))
+        r.list = json_stream(memory_or_exit(json_object()), "findings");
     struct tamis_repair_options opt = {
         .size = sizeof(opt),
         .dry_run = given(&o, OPT_DRY_RUN),
@@ -280,12 +266,10 @@ static int run(int argc, char **argv)
     err = tamis_store_repair(o.args[0], &opt, &report, &diag);
     if (err == 0)
         endings_let(&endings, false);
-    if (root != NULL)
-        json_put(root, "findings", r.list);
     if (err == 0 && !opt.dry_run)
         work_is_done();
-    if (root != NULL)
-        print_object(root, &report, opt.dry_run, err != 0);
+    if (r.list != NULL)
+        end_object(&report, opt.dry_run, err != 0);
     else if (err == 0)
         print_summary(&report, report.n_damaged + report.n_unread + r.n_strays > 0,
                       opt.dry_run);
@@ -315,7 +299,7 @@ const struct command cmd_repair = {
                        "compare 'tamis ls' with the engine's list, bindings too"),
                 OPTION(
                     FORCE,
-                    "confirm although quarantine has filters of segments not listed"),
+                    "in spite of quarantine; lost packs go, with all their segments"),
                 OPTION(JSON, NULL)},
     .notes =
         "Exits 3 for damage, mended or not, or if a directory or link is named like a "

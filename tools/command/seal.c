@@ -31,49 +31,43 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     err = tamis_writer_close(writer);
     if (err != 0)
         return complain_error(err, NULL, path, NULL);
-    if (n_damaged > 0) {
-        char *text = escape(name, strlen(name));
-
-        complain(0,
-                 "%s: segment '%s': %s, sealed as all ones: no key is lost; build it "
-                 "anew to lower its error",
-                 path, text, COUNTED(n_damaged, "damaged page"));
-        free(text);
-        return EXIT_DAMAGE;
-    }
-    return EXIT_DONE;
+    if (n_damaged == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: segment '%s': %s, sealed as all ones: no key is lost; build "
+                    "it anew to lower its error",
+                    path, NAME(name, strlen(name)), COUNTED(n_damaged, "damaged page"));
 }
 
 /* Checks every segment before the first one is sealed. */
 static int check(struct tamis_snapshot *snapshot, const struct options *o, size_t i)
 {
     struct tamis_segment_info s;
-    struct tamis_filter_info info;
+    struct tamis_filter_info info = {.watermark = 0};
     struct tamis_filter *filter;
-    char *name;
-    int err = tamis_snapshot_segment(snapshot, i, &s), status = EXIT_DONE;
+    const char *name;
+    int err = tamis_snapshot_segment(snapshot, i, &s);
 
     if (err != 0)
         return complain_error(err, NULL, o->args[0], NULL);
-    name = escape(s.name, s.name_bytes);
+    name = NAME(s.name, s.name_bytes);
     if (s.state == TAMIS_SEGMENT_SEALED)
-        status =
-            complain(EXIT_USAGE, "%s: segment '%s' is sealed: nothing is left to do",
-                     o->args[0], name);
-    else if (s.state == TAMIS_SEGMENT_BARE)
-        status = complain(EXIT_USAGE,
-                          "%s: segment '%s' is registered without a filter: only "
-                          "growing ones are sealed",
-                          o->args[0], name);
-    else if (given(o, OPT_WATERMARK) &&
-             tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
-             tamis_filter_info(filter, &info) == 0 && o->watermark < info.watermark)
-        status = complain(EXIT_USAGE,
-                          "%s: segment '%s' is at watermark %llu: --watermark never "
-                          "falls",
-                          o->args[0], name, (unsigned long long)info.watermark);
-    free(name);
-    return status;
+        return complain(EXIT_USAGE, "%s: segment '%s' is sealed: nothing is left to do",
+                        o->args[0], name);
+    if (s.state == TAMIS_SEGMENT_BARE)
+        return complain(EXIT_USAGE,
+                        "%s: segment '%s' is registered without a filter: only growing "
+                        "ones are sealed",
+                        o->args[0], name);
+    if (tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0)
+        tamis_filter_info(filter, &info);
+    tamis_filter_close(filter);
+    if (given(o, OPT_WATERMARK) && o->watermark < info.watermark)
+        return complain(EXIT_USAGE,
+                        "%s: segment '%s' is at watermark %llu: --watermark never "
+                        "falls",
+                        o->args[0], name, LLU(info.watermark));
+    return EXIT_DONE;
 }
 
 static int check_all(struct tamis_snapshot *snapshot, const struct options *o)
@@ -100,9 +94,7 @@ static int run(int argc, char **argv)
 
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
-    status = store_snapshot(o.args[0], &store, &snapshot);
-    if (status != EXIT_DONE)
-        return status;
+    store_snapshot(o.args[0], &store, &snapshot);
     status = check_all(snapshot, &o);
     tamis_snapshot_release(snapshot);
     for (size_t i = 1; status == EXIT_DONE && i < o.n_args; i++) {

@@ -26,15 +26,15 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
 {
     struct tamis_snapshot *fresh;
     size_t index;
-    bool same = segment_now(store, s, &fresh, &index) != TAMIS_ERR_NO_SEGMENT;
-    bool lost = same && err == ENOENT;
+    enum fate fate = segment_now(store, s, &fresh, &index);
+    bool lost = fate == SEGMENT_STAYS && err == ENOENT;
     const char *advice =
         lost && index != SIZE_MAX ? advice_from_list(fresh, index) : NULL;
     int status = status_unread(err);
 
-    if (!same && index != SIZE_MAX)
+    if (fate == SEGMENT_MOVED)
         status = detail(store, fresh, index, path, list);
-    else if (!same)
+    else if (fate == SEGMENT_DROPPED)
         status = not_found(TAMIS_ERR_NO_SEGMENT, fresh, path,
                            (struct tamis_name){s->name, s->name_bytes});
     else
@@ -65,7 +65,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     allocated =
         is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
     if (list != NULL) {
-        json_t *o = segment_json(&s);
+        json_t *o = segment_json(snapshot, i, &s);
 
         if (filter != NULL) {
             json_t *inside = filter_json(filter);
@@ -74,10 +74,8 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
             json_decref(inside);
             json_put(o, "allocated_bytes", json_count(allocated));
         }
-        if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
-            json_put(o, "pack", place_json(&place));
-        json_put_list(o, snapshot, i);
         json_put(list, NULL, o);
+        tamis_filter_close(filter);
         return EXIT_DONE;
     }
     fputs("\nsegment     ", stdout);
@@ -92,9 +90,10 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         printf(
             "  pack        column %u of %u in band %u: rows of %u bytes, %llu blocks\n",
             place.column, place.n_columns, place.band, place.row_bytes,
-            (unsigned long long)place.n_blocks);
+            LLU(place.n_blocks));
     print_its_list(snapshot, i);
     print_filter(filter, allocated);
+    tamis_filter_close(filter);
     return EXIT_DONE;
 }
 
@@ -106,9 +105,7 @@ static int judge(struct tamis_store *store, struct tamis_snapshot **snapshot,
     int status =
         add_segments(&t, store, snapshot, o->args[0], o->args + 1, o->n_args - 1);
 
-    status = status ? status : complain_totals(&t, o->args[0]);
-    free(t.lost_packs.uuids);
-    return status;
+    return status ? status : complain_totals(&t, o->args[0]);
 }
 
 static int show(struct tamis_store *store, struct tamis_snapshot **held,
@@ -118,7 +115,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     struct totals totals = {0};
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
-    json_t *root = NULL, *list = NULL;
+    json_t *list = NULL, *rest = NULL;
     struct stat st;
     size_t *picked, n;
     int err = tamis_store_info(store, &info, &diag), status;
@@ -127,45 +124,36 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
         return complain_error(err, &diag, o->args[0], NULL);
     add_segments(&totals, store, held, o->args[0], NULL, 0);
     snapshot = *held;
-    status =
-        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
-    if (status != EXIT_DONE) {
-        free(totals.lost_packs.uuids);
+    info.complete = tamis_snapshot_complete(snapshot);
+    status = pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    if (status != EXIT_DONE)
         return status;
-    }
     add_packs(&totals, snapshot, o->args[0]);
     if (stat_in(o->args[0], "catalog.lmdb", &st))
         totals.catalog_file = (uint64_t)st.st_size;
     if (given(o, OPT_JSON)) {
-        root = totals_json(&totals, &info, o->args[0]);
-        list = memory_or_exit(json_array());
+        list = json_stream(totals_json(&totals, &info, o->args[0]), "details");
+        rest = memory_or_exit(json_object());
     } else {
         print_totals_text(&totals, &info, o->args[0]);
     }
     for (size_t i = 0; o->n_args > 1 && i < n; i++) {
-        int one = detail(store, snapshot, picked[i], o->args[0], list);
-
-        status = status ? status : one;
+        status =
+            first_failure(status, detail(store, snapshot, picked[i], o->args[0], list));
     }
-    if (root != NULL)
-        json_put(root, "details", list);
     if (given(o, OPT_RESIDENCY)) {
-        int one = segments_residency(store, snapshot, o->args[0], picked, n, root);
-
-        status = status ? status : one;
+        status = first_failure(
+            status, segments_residency(store, snapshot, o->args[0], picked, n, rest));
     }
     free(picked);
-    if (root != NULL)
-        json_print(root);
+    if (list != NULL)
+        json_end(rest);
     /* Without names the totals decide the status. */
     if (o->n_args == 1 && output_works()) {
-        int all = complain_totals(&totals, o->args[0]);
-
-        status = status ? status : all;
+        status = first_failure(status, complain_totals(&totals, o->args[0]));
     } else if (status == EXIT_DONE && output_works()) {
         status = judge(store, held, o);
     }
-    free(totals.lost_packs.uuids);
     return status;
 }
 
@@ -193,9 +181,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 1, 0, &o);
     check_forms(&o);
     check_picture(&o, o.args[0], NULL);
-    status = store_snapshot(o.args[0], &store, &snapshot);
-    if (status != EXIT_DONE)
-        return status;
+    store_snapshot(o.args[0], &store, &snapshot);
     if (given(&o, OPT_PROMETHEUS))
         status = print_prometheus(store, &snapshot, &o);
     else if (given(&o, OPT_SVG))

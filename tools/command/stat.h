@@ -17,8 +17,8 @@ struct totals {
     uint64_t n_packs, n_packed, n_dead, pack_bytes;
     uint64_t unusable_lists;
     uint64_t files, unmapped; /* filters that open; those beyond what a process maps */
-    struct lost_packs lost_packs;
-    bool moved; /* a segment is not where it was */
+    uint64_t lost_packs, unread_packs; /* unread: by an error, they may be whole */
+    bool moved;                        /* a segment is not where it was */
     int status; /* of files that do not open; damage ranks before I/O errors */
 };
 

@@ -19,7 +19,7 @@ struct verify {
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
     struct tamis_domain domain;
-    json_t *root, *list, *orphans; /* NULL: text */
+    json_t *list; /* NULL: text */
     uint64_t damaged;
     int status; /* the first that was not 0 */
     struct against against;
@@ -40,8 +40,9 @@ static uint64_t work(const struct verify *v, const size_t *picked, size_t n)
 
     for (size_t i = 1; given(o, OPT_AGAINST_EACH) && i < o->n_args; i++)
         total += regular_bytes(o->args[i]);
-    for (size_t i = 0; !with_keys(o) && i < n; i++)
-        if (tamis_snapshot_segment(v->snapshot, picked[i], &info) == 0)
+    for (size_t at = 0, i;
+         !with_keys(o) && next_picked(v->snapshot, picked, n, &at, &i);)
+        if (tamis_snapshot_segment(v->snapshot, i, &info) == 0)
             total += info.file_bytes;
     return total;
 }
@@ -67,8 +68,20 @@ struct place {
 static void leave(const struct verify *v, struct place *p)
 {
     tamis_filter_close(p->its.list);
+    if (!p->column)
+        tamis_filter_close(p->filter);
     if (p->snapshot != v->snapshot)
         tamis_snapshot_release(p->snapshot);
+}
+
+/* Was its own file made for this segment? No reader asks. */
+static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *own)
+{
+    struct tamis_filter_info f;
+
+    return tamis_filter_info(own, &f) != 0 || f.name_bytes == 0 ||
+           (f.name_bytes == s->name_bytes &&
+            memcmp(f.name, s->name, s->name_bytes) == 0);
 }
 
 /* Opens the filter and the list of a segment, where the snapshot has them. */
@@ -87,8 +100,7 @@ static int open_both(struct place *p)
     err = p->column
               ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL)
               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
-    if (err == 0 &&
-        !made_for_segment(p->snapshot, p->index, p->column ? NULL : p->filter)) {
+    if (err == 0 && !p->column && !made_for(&p->info, p->filter)) {
         err = TAMIS_ERR_MISMATCH;
         p->diag = (struct tamis_diag){.code = err, .what = "made for another segment"};
     }
@@ -103,20 +115,17 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
     *p = (struct place){.snapshot = v->snapshot, .index = i};
     for (;;) {
         struct place newer = {.snapshot = NULL};
+        enum fate fate;
         int err = open_both(p);
         bool missing = (err == ENOENT && !p->column) || p->its.err == ENOENT;
 
         if (!missing)
             return err;
-        if (segment_now(v->store, &p->info, &newer.snapshot, &newer.index) !=
-            TAMIS_ERR_NO_SEGMENT) {
+        fate = segment_now(v->store, &p->info, &newer.snapshot, &newer.index);
+        if (fate != SEGMENT_MOVED) { /* it stays: registered, and lost */
             tamis_snapshot_release(newer.snapshot);
-            return err; /* registered, and lost */
-        }
-        p->gone = newer.index == SIZE_MAX;
-        if (p->gone) {
-            tamis_snapshot_release(newer.snapshot);
-            return TAMIS_ERR_NO_SEGMENT;
+            p->gone = fate == SEGMENT_DROPPED;
+            return p->gone ? TAMIS_ERR_NO_SEGMENT : err;
         }
         leave(v, p);
         *p = newer;
@@ -162,15 +171,12 @@ static int report_unopened(const struct verify *v, const struct place *p,
 /* A segment that was dropped meanwhile is ignored, unless it was named. */
 static int report_gone(const struct verify *v, const struct place *p)
 {
-    char *name;
-
     if (v->o->n_args == 1)
         return EXIT_DONE;
-    name = escape(p->info.name, p->info.name_bytes);
-    complain(0, "%s: segment '%s' has just been dropped: 'tamis ls' lists the segments",
-             v->o->args[0], name);
-    free(name);
-    return EXIT_NONE;
+    return complain(EXIT_NONE,
+                    "%s: segment '%s' has just been dropped: 'tamis ls' lists the "
+                    "segments",
+                    v->o->args[0], NAME(p->info.name, p->info.name_bytes));
 }
 
 /* The caller leaves the place. */
@@ -180,7 +186,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     char *path;
     int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
 
-    if (err != 0 && (p->info.name == NULL || p->gone)) {
+    if (err != 0 && (p->info.file[0] == '\0' || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
                         : complain_error(err, NULL, v->o->args[0], NULL));
         return false;
@@ -219,7 +225,7 @@ static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                : tamis_filter_probe_batch(filter, tag, hashes, n, absent, &why);
 }
 
-/* The rows of a column, where they are: a copy of it would stay in memory. */
+/* The rows of a column, where they are: a copy of it would cost more. */
 static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                          uint64_t *absent)
 {
@@ -234,20 +240,23 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
 static int against(struct verify *v, const char *keyfile, struct place *p)
 {
     struct tamis_name name = {p->info.name, p->info.name_bytes};
+    struct tamis_filter *copy = NULL;
     batch_fn *ask = probe_rows;
     void *ctx = p;
+    int status;
 
     if (!p->column || tamis_snapshot_target(p->snapshot, p->index).refusal != 0) {
-        if (p->column &&
-            tamis_snapshot_filter(p->snapshot, p->index, &p->filter, NULL) != 0)
-            p->filter = NULL; /* told: it has every key */
+        if (p->column) /* if it fails, that was told: it has every key */
+            tamis_snapshot_filter(p->snapshot, p->index, &copy, NULL);
         ask = probe;
-        ctx = p->filter;
+        ctx = p->column ? copy : p->filter;
     }
-    if (keyfile == NULL)
-        return against_its_list(&v->against, &p->its, v->domain.tag, name, v->o, ask,
-                                ctx);
-    return against_list(&v->against, keyfile, v->o, &v->domain, name, ask, ctx);
+    status = keyfile == NULL
+                 ? against_its_list(&v->against, &p->its, v->domain.tag, name, v->o,
+                                    ask, ctx)
+                 : against_list(&v->against, keyfile, v->o, &v->domain, name, ask, ctx);
+    tamis_filter_close(copy);
+    return status;
 }
 
 /* A segment, and the keys that it should have (NULL: none are at hand). */
@@ -272,12 +281,9 @@ static void verify_each(struct verify *v)
                                       &target);
 
         if (err != 0) {
-            char *text = escape(name.bytes, name.n_bytes);
-
             note(v,
                  complain(status_of_error(err), "%s: no segment '%s' for %s: build it",
-                          o->args[0], text, o->args[i]));
-            free(text);
+                          o->args[0], NAME(name.bytes, name.n_bytes), o->args[i]));
             continue;
         }
         check_segment(v, target.slot - 1, o->args[i]);
@@ -287,18 +293,16 @@ static void verify_each(struct verify *v)
 static void orphan(void *ctx, const struct tamis_repair_finding *f)
 {
     const struct verify *v = ctx;
-    json_t *o;
 
-    if (v->root == NULL) {
+    if (v->list == NULL) {
         fputs("-\torphan\t", stdout);
         print_escaped(stdout, f->file, strlen(f->file));
         printf(": %s\n", f->what);
         return;
     }
-    o = memory_or_exit(json_object());
-    json_put(o, "file", json_escaped(f->file, strlen(f->file)));
-    json_put(o, "what", json_string(f->what));
-    json_put(v->orphans, NULL, o);
+    json_put(v->list, NULL,
+             json_of("file", json_escaped(f->file, strlen(f->file)), "what",
+                     json_string(f->what)));
 }
 
 /* Orphans cost room and no key: they are listed, and are no failure. */
@@ -307,59 +311,59 @@ static void find_orphans(struct verify *v)
     struct tamis_diag diag = {0};
     int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
 
-    if (err == TAMIS_ERR_BUSY && v->root == NULL)
+    if (err == TAMIS_ERR_BUSY && v->list == NULL)
         printf("-\torphan\tnot looked for: %s\n", diag.what);
     else if (err != 0 && err != TAMIS_ERR_BUSY)
         note(v, complain_error(err, &diag, v->o->args[0], NULL));
 }
 
-static int verify(struct verify *v)
+static void verify(struct verify *v)
 {
     const struct options *o = v->o;
     size_t *picked = NULL, n = 0;
 
-    if (given(o, OPT_AGAINST_EACH)) {
-        progress_start("verify", work(v, NULL, 0));
-        verify_each(v);
-        return v->status;
-    }
-    v->status =
-        pick_segments(v->snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    if (!given(o, OPT_AGAINST_EACH))
+        v->status = pick_named(v->snapshot, o->args[0], o->args + 1, o->n_args - 1,
+                               &picked, &n);
+    if (given(o, OPT_JSON))
+        v->list = json_stream(memory_or_exit(json_object()), "segments");
     progress_start("verify", work(v, picked, n));
-    for (size_t i = 0; i < n; i++) {
-        check_segment(v, picked[i], given(o, OPT_AGAINST) ? o->against : NULL);
+    if (given(o, OPT_AGAINST_EACH))
+        verify_each(v);
+    for (size_t at = 0, i; next_picked(v->snapshot, picked, n, &at, &i);) {
+        check_segment(v, i, given(o, OPT_AGAINST) ? o->against : NULL);
         if (!output_works())
             break;
     }
     free(picked);
-    if (o->n_args == 1 && output_works())
-        find_orphans(v);
-    return v->status;
+    progress_clear();
 }
 
 static void finish(struct verify *v)
 {
     const struct options *o = v->o;
+    json_t *rest = NULL;
 
-    if (v->root != NULL) {
-        json_put(v->root, "segments", v->list);
-        json_put(v->root, "damaged_segments", json_count(v->damaged));
-        json_put(v->root, "packs", v->packs.damaged);
-        json_put(v->root, "orphans", v->orphans);
+    if (v->list != NULL) {
+        json_stream(json_of("damaged_segments", json_count(v->damaged), "packs",
+                            v->packs.damaged),
+                    "orphans");
+        rest = memory_or_exit(json_object());
     }
+    if (o->n_args == 1 && output_works())
+        find_orphans(v);
     if (with_keys(o) || given(o, OPT_AGAINST_LIST))
-        note(v, against_end(&v->against, o->args[0], v->root));
+        note(v, against_end(&v->against, o->args[0], rest));
     else
         json_decref(v->against.list);
-    if (v->root != NULL)
-        json_print(v->root);
+    if (v->list != NULL)
+        json_end(rest);
 }
 
 static int run(int argc, char **argv)
 {
     struct verify v = {0};
     struct options o;
-    int status;
 
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
@@ -375,22 +379,16 @@ static int run(int argc, char **argv)
         usage_error("--strip is for --against-each");
     if (given(&o, OPT_EMPTY) && !with_keys(&o))
         usage_error("--empty is for --against and --against-each");
-    status = store_snapshot(o.args[0], &v.store, &v.snapshot);
-    if (status != EXIT_DONE)
-        return status;
+    store_snapshot(o.args[0], &v.store, &v.snapshot);
     v.o = &o;
     v.against.by_hash = given(&o, OPT_AGAINST_LIST);
     v.packs.store = o.args[0];
     v.domain = tamis_snapshot_domain(v.snapshot);
     if (given(&o, OPT_JSON)) {
-        v.root = memory_or_exit(json_object());
-        v.list = memory_or_exit(json_array());
-        v.orphans = memory_or_exit(json_array());
         v.packs.damaged = memory_or_exit(json_array());
         v.against.list = memory_or_exit(json_array());
     }
     verify(&v);
-    progress_clear();
     finish(&v);
     free(v.packs.at);
     tamis_snapshot_release(v.snapshot);

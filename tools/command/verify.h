@@ -15,9 +15,6 @@ struct checked_packs {
     struct checked *at;
     size_t n;
 };
-/* Was its own file made for this segment, or (NULL) its column? No reader asks. */
-bool made_for_segment(struct tamis_snapshot *snapshot, size_t index,
-                      struct tamis_filter *own);
 /* Checks a segment that is a column of `pack`, and prints its result.
  * With the first one of a damaged pack it prints what is damaged there, and sets
  * *of_pack to the status of that. Returns the segment's own: a damaged page costs the

@@ -18,36 +18,37 @@ struct checked {
     struct tamis_verify report;
     struct tamis_diag diag;
     int err;
-    size_t n_segments, n_affected;
+    uint32_t band; /* whose rows were asked for last */
+    struct tamis_verify rows;
+    size_t n_segments, n_affected, n_nameless;
     size_t n_listed; /* of those affected: repair makes them anew from their lists */
 };
 
-bool made_for_segment(struct tamis_snapshot *snapshot, size_t i,
-                      struct tamis_filter *own)
+/* The pages of a column's rows: all columns of a band have the same. */
+static const struct tamis_verify *its_rows(struct checked *c,
+                                           struct tamis_snapshot *snapshot, size_t i)
 {
-    struct tamis_segment_info s;
-    struct tamis_filter_info f;
-    struct tamis_verify rows;
+    struct tamis_pack_place place;
 
-    if (own == NULL)
-        return tamis_snapshot_pack_pages(snapshot, i, &rows) != TAMIS_ERR_MISMATCH;
-    return tamis_snapshot_segment(snapshot, i, &s) != 0 ||
-           tamis_filter_info(own, &f) != 0 || f.name_bytes == 0 ||
-           (f.name_bytes == s.name_bytes && memcmp(f.name, s.name, s.name_bytes) == 0);
+    tamis_snapshot_pack(snapshot, i, NULL, &place);
+    if (c->rows.n_pages == 0 || c->band != place.band)
+        tamis_snapshot_pack_pages(snapshot, i, &c->rows);
+    c->band = place.band;
+    return &c->rows;
 }
 
 /* All segments for which the pack answers. */
 static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
 {
-    size_t n = tamis_snapshot_n_segments(snapshot);
+    struct tamis_segment_info info;
     struct tamis_filter *pack;
-    struct tamis_verify rows;
 
-    for (size_t i = 0; i < n; i++)
-        if (tamis_snapshot_pack(snapshot, i, &pack, NULL) == 0 && pack == c->pack &&
-            tamis_snapshot_pack_pages(snapshot, i, &rows) == 0) {
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
+        if (tamis_snapshot_pack(snapshot, i, &pack, NULL) == 0 && pack == c->pack) {
             c->n_segments++;
-            if (rows.n_damaged == 0)
+            c->n_nameless +=
+                tamis_snapshot_segment(snapshot, i, &info) == 0 && info.name == NULL;
+            if (its_rows(c, snapshot, i)->n_damaged == 0)
                 continue;
             c->n_affected++;
             c->n_listed += advice_from_list(snapshot, i) != NULL;
@@ -58,10 +59,15 @@ static void damage_text(const struct checked *c, char *text, size_t room)
 {
     int n;
 
-    n = snprintf(text, room, "%llu of its %llu pages damaged: ",
-                 (unsigned long long)c->report.n_damaged,
-                 (unsigned long long)c->report.n_pages);
-    if (c->n_affected == 0)
+    n = snprintf(text, room,
+                 "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
+                 LLU(c->report.n_pages));
+    if (c->n_nameless > 0)
+        snprintf(text + n, room - (size_t)n,
+                 "the names of %zu of its %s are lost: put the pack's file back, or "
+                 "build these anew from their keys",
+                 c->n_nameless, COUNTED(c->n_segments, "segment"));
+    else if (c->n_affected == 0)
         snprintf(text + n, room - (size_t)n,
                  "no answer of its %s depends on that; 'tamis pack --repack' writes a "
                  "whole pack",
@@ -85,7 +91,6 @@ static void print_damage(const struct checked_packs *packs, const struct checked
 {
     const char *file = path + strlen(packs->store) + 1;
     char what[320];
-    json_t *o;
 
     damage_text(c, what, sizeof(what));
     complain(0, "%s: %s", path, what);
@@ -94,21 +99,18 @@ static void print_damage(const struct checked_packs *packs, const struct checked
         printf("-\tpack\t%s: %s\n", file, what);
         return;
     }
-    o = memory_or_exit(json_object());
-    json_put(o, "file", json_string(file));
-    json_put(o, "what", json_string(what));
-    json_put(o, "pages", json_count(c->report.n_pages));
-    json_put(o, "damaged", json_count(c->report.n_damaged));
-    json_put(o, "first_damaged", json_count(c->report.first_damaged));
-    json_put(o, "segments", json_count(c->n_segments));
-    json_put(o, "affected", json_count(c->n_affected));
-    json_put(packs->damaged, NULL, o);
+    json_put(packs->damaged, NULL,
+             json_of("file", json_string(file), "what", json_string(what), "pages",
+                     json_count(c->report.n_pages), "damaged",
+                     json_count(c->report.n_damaged), "first_damaged",
+                     json_count(c->report.first_damaged), "segments",
+                     json_count(c->n_segments), "affected", json_count(c->n_affected)));
 }
 
-static const struct checked *check_pack(struct checked_packs *packs,
-                                        struct tamis_snapshot *snapshot, size_t index,
-                                        struct tamis_filter *pack, const char *path,
-                                        int *status)
+static struct checked *check_pack(struct checked_packs *packs,
+                                  struct tamis_snapshot *snapshot, size_t index,
+                                  struct tamis_filter *pack, const char *path,
+                                  int *status)
 {
     struct tamis_pack_place place;
     struct checked *c;
@@ -151,30 +153,31 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path,
                   json_t *list, int *of_pack)
 {
-    const struct checked *c = check_pack(packs, snapshot, index, pack, path, of_pack);
-    bool known = c->err == 0 || c->report.n_damaged > 0;
+    struct checked *c = check_pack(packs, snapshot, index, pack, path, of_pack);
+    bool known = c->err == 0 || c->report.n_damaged > 0, good;
     struct tamis_segment_info info;
-    struct tamis_verify rows;
+    const struct tamis_verify *rows = its_rows(c, snapshot, index);
     char what[128];
 
     tamis_snapshot_segment(snapshot, index, &info);
-    tamis_snapshot_pack_pages(snapshot, index, &rows);
+    good = known && rows->n_damaged == 0 && info.name != NULL;
     if (!known)
         snprintf(what, sizeof(what), "%.100s",
                  c->diag.what[0] ? c->diag.what : tamis_strerror(c->err));
-    else if (rows.n_damaged > 0)
+    else if (rows->n_damaged > 0)
         snprintf(what, sizeof(what), "column; %llu of the %llu pages of its rows %s",
-                 (unsigned long long)rows.n_damaged, (unsigned long long)rows.n_pages,
-                 rows.n_damaged == 1 ? "is damaged" : "are damaged");
+                 LLU(rows->n_damaged), LLU(rows->n_pages),
+                 rows->n_damaged == 1 ? "is damaged" : "are damaged");
+    else if (info.name == NULL)
+        snprintf(what, sizeof(what), "column; its name is lost");
     else
         snprintf(what, sizeof(what), "column of a pack of %llu pages%s",
-                 (unsigned long long)c->report.n_pages,
+                 LLU(c->report.n_pages),
                  c->err ? ", of which those with its rows are good" : "");
     verify_line(list, (struct tamis_name){info.name, info.name_bytes},
-                known && rows.n_damaged == 0 ? "ok"
-                : c->err > 0                 ? "unreadable"
-                                             : "damaged",
-                path, what, &rows,
-                column_advice(snapshot, index, known, c->err, &rows));
-    return known && rows.n_damaged == 0 ? EXIT_DONE : status_of_error(c->err);
+                good         ? "ok"
+                : c->err > 0 ? "unreadable"
+                             : "damaged",
+                path, what, rows, column_advice(snapshot, index, known, c->err, rows));
+    return good ? EXIT_DONE : status_of_error(c->err);
 }

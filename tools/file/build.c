@@ -94,14 +94,10 @@ static void print_closing(const struct options *o, const char *file)
     look(file, &info);
     work_is_done();
     if (given(o, OPT_JSON)) {
-        json_t *root = memory_or_exit(json_object());
-
-        json_put(root, "file", json_string(name));
-        json_put(root, "keys", json_count(info.keys));
-        json_put(root, "bytes", json_count(info.file_bytes));
-        json_put(root, "error", json_number(info.growth.error));
         progress_clear();
-        json_print(root);
+        json_print(json_of("file", json_string(name), "keys", json_count(info.keys),
+                           "bytes", json_count(info.file_bytes), "error",
+                           json_number(info.growth.error)));
     } else if (!given(o, OPT_QUIET)) {
         progress_close("built %s: %s, %s, error %s", name, COUNTED(info.keys, "key"),
                        SIZE(info.file_bytes), PERCENT(info.growth.error));

@@ -19,15 +19,10 @@ struct facts_of_bits {
 
 static void print_json_of(const char *name, const struct facts_of_bits *f)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "file", json_escaped(name, strlen(name)));
-    json_put(o, "keys", interval_json(&f->now.keys));
-    json_put(o, "error", json_number(f->now.error));
-    json_put(o, "measured", interval_json(&f->measured));
-    json_put(o, "probes", json_count(PROBES));
-    json_put(o, "damaged", json_count(f->now.n_damaged));
-    json_print(o);
+    json_print(json_of("file", json_escaped(name, strlen(name)), "keys",
+                       interval_json(&f->now.keys), "error", json_number(f->now.error),
+                       "measured", interval_json(&f->measured), "probes",
+                       json_count(PROBES), "damaged", json_count(f->now.n_damaged)));
 }
 
 static void print_text_of(const struct facts_of_bits *f)
@@ -41,12 +36,9 @@ static void print_text_of(const struct facts_of_bits *f)
 
 static int tell_damage(const char *file, uint64_t n_damaged)
 {
-    char *name = escape(file, strlen(file));
-
-    complain(0, "%s: %s counted as all ones: build it anew from its keys", name,
-             COUNTED(n_damaged, "damaged page"));
-    free(name);
-    return EXIT_DAMAGE;
+    return complain(EXIT_DAMAGE,
+                    "%s: %s counted as all ones: build it anew from its keys",
+                    PATH(file), COUNTED(n_damaged, "damaged page"));
 }
 
 static int run(int argc, char **argv)

@@ -37,22 +37,18 @@ static void field(void *ctx, const struct tamis_field *f)
     const char *text = f->text ? f->text : "";
 
     if (show->list != NULL) {
-        json_t *o = memory_or_exit(json_object());
-
-        json_put(o, "record", json_string(f->record));
-        json_put(o, "name", json_string(f->name));
-        json_put(o, "offset", json_count(f->offset));
-        json_put(o, "bytes", json_count(f->n_bytes));
-        json_put(o, "value", value_json(f));
-        json_put(o, "text", json_string(text));
-        json_put(show->list, NULL, o);
+        json_put(show->list, NULL,
+                 json_of("record", json_string(f->record), "name", json_string(f->name),
+                         "offset", json_count(f->offset), "bytes",
+                         json_count(f->n_bytes), "value", value_json(f), "text",
+                         json_string(text)));
         return;
     }
     if (strcmp(show->record, f->record) != 0) {
         snprintf(show->record, sizeof(show->record), "%s", f->record);
         printf("%s\n", f->record);
     }
-    printf("  %10llu %4u  %-22s ", (unsigned long long)f->offset, f->n_bytes, f->name);
+    printf("  %10llu %4u  %-22s ", LLU(f->offset), f->n_bytes, f->name);
     puts(text); /* its bytes are escaped already */
 }
 
@@ -65,16 +61,13 @@ static int run(int argc, char **argv)
     int err, status;
 
     parse_options(argc, argv, 1, 1, &o);
-    if (given(&o, OPT_JSON)) {
-        root = memory_or_exit(json_object());
+    if (given(&o, OPT_JSON))
         show.list = memory_or_exit(json_array());
-    }
     err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
     status = file_error(&o, err, &diag);
-    if (root != NULL) {
-        json_put(root, "file", json_escaped(o.args[0], strlen(o.args[0])));
-        json_put(root, "offset", json_count(o.offset));
-        json_put(root, "fields", show.list);
+    if (show.list != NULL) {
+        root = json_of("file", json_escaped(o.args[0], strlen(o.args[0])), "offset",
+                       json_count(o.offset), "fields", show.list);
         if (err != 0) {
             const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
 

@@ -190,14 +190,10 @@ static int fill(struct key_reader *r)
 
 static int bad_key(struct key_reader *r, const char *what, const char *advice)
 {
-    char *name = escape(r->path, strlen(r->path));
-
     r->status =
-        complain(EXIT_USAGE, "%s: %s %llu: %s (offset %llu): %s", name,
+        complain(EXIT_USAGE, "%s: %s %llu: %s (offset %llu): %s", PATH(r->path),
                  r->format == KEYS_LINES || r->format == KEYS_HEX ? "line" : "key",
-                 (unsigned long long)r->n + 1, what,
-                 (unsigned long long)keys_position(r), advice);
-    free(name);
+                 LLU(r->n) + 1, what, LLU(keys_position(r)), advice);
     return -1;
 }
 
@@ -296,17 +292,11 @@ uint64_t keys_count(const struct key_reader *reader)
 
 int check_empty(const struct key_reader *reader, bool empty, const char *why)
 {
-    char *name;
-
     if (reader->n > 0 || empty)
         return EXIT_DONE;
-    name = escape(reader->path, strlen(reader->path));
-    complain(0,
-             "%s: no key is in this list: %s: give --empty if there are "
-             "none",
-             name, why);
-    free(name);
-    return EXIT_USAGE;
+    return complain(EXIT_USAGE,
+                    "%s: no key is in this list: %s: give --empty if there are none",
+                    PATH(reader->path), why);
 }
 
 /* ---- many at a time ---- */

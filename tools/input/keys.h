@@ -30,8 +30,8 @@ uint64_t keys_count(const struct key_reader *reader); /* that were handed out */
 int check_empty(const struct key_reader *reader, bool empty, const char *why);
 uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
-/* Reads keys into a builder, with progress, to the end or until it has more than `most`;
- * `file` is what the builder makes. */
+/* Reads keys into a builder, with progress, to the end or until it has more than
+ * `most`; `file` is what the builder makes. */
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t most,
               const char *file);
 /* Reads lines that are not keys. */

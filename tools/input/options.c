@@ -24,8 +24,8 @@ static uint64_t whole(const struct option_row *row, const char *text)
     if (!parse_number(text, kind, &n) || n < row->range.whole[0] ||
         n > row->range.whole[1])
         usage_error("--%s is %llu..%llu%s, not '%s'", row->name,
-                    (unsigned long long)row->range.whole[0],
-                    (unsigned long long)row->range.whole[1], number_units(kind), text);
+                    LLU(row->range.whole[0]), LLU(row->range.whole[1]),
+                    number_units(kind), text);
     if (row->type == OPTION_PAGES && n % 4096 != 0)
         usage_error("--%s is a multiple of 4096, not %s", row->name, text);
     return n;

@@ -1,4 +1,4 @@
-/* Encodes and checks (SPEC.md, Appendix A). */
+/* Encodes and checks (README.md). */
 #include "embedded.h"
 #include "crc32c.h"
 

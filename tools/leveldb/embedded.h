@@ -1,4 +1,4 @@
-/* The bytes of one filter inside a LevelDB table (SPEC.md, Appendix A): a head byte,
+/* The bytes of one filter inside a LevelDB table (README.md): a head byte,
  * the blocks, a checksum. The length tells how many blocks there are. */
 #ifndef TAMIS_LEVELDB_EMBEDDED_H
 #define TAMIS_LEVELDB_EMBEDDED_H

@@ -265,10 +265,9 @@ static int do_table(struct attempt *a, const struct ldb_table *table)
 /* Segments of other databases stay, unless --force is given. */
 static int drop_others(struct attempt *a)
 {
-    size_t n = tamis_snapshot_n_segments(a->before);
     struct tamis_diag diag = {0};
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; tamis_snapshot_next(a->before, &i); i++) {
         struct tamis_segment_info info = {.state = 0};
         enum mirror_owner owner;
         int err = 0;
@@ -277,7 +276,8 @@ static int drop_others(struct attempt *a)
             continue;
         tamis_snapshot_segment(a->before, i, &info);
         owner = tamis_mirror_owner(a->tag, &info);
-        if (!a->b->force && owner != MIRROR_THIS && owner != MIRROR_OLD) {
+        if (info.name == NULL || /* it may be any segment */
+            (!a->b->force && owner != MIRROR_THIS && owner != MIRROR_OLD)) {
             a->report.left++;
             continue;
         }
@@ -300,7 +300,7 @@ static int begin(struct attempt *a)
     if (err != 0)
         return bridge_complain_error(err, &diag, a->b->store);
     a->is_live =
-        memory_or_exit(calloc(tamis_snapshot_n_segments(a->before) + 1, sizeof(bool)));
+        memory_or_exit(calloc(tamis_snapshot_n_numbers(a->before) + 1, sizeof(bool)));
     return admit(a);
 }
 

@@ -55,8 +55,7 @@ static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_fil
         return complain(EXIT_DAMAGE,
                         "%s: damaged: it has %llu bytes, and %llu in the MANIFEST: let "
                         "LevelDB repair the database, or restore it",
-                        path, (unsigned long long)st.st_size,
-                        (unsigned long long)n_bytes);
+                        path, LLU(st.st_size), LLU(n_bytes));
     out->bytes = memory_or_exit(malloc((size_t)n_bytes + 1));
     while (out->n_bytes < n_bytes) {
         ssize_t got = pread(fd, out->bytes + out->n_bytes,

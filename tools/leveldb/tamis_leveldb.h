@@ -1,5 +1,5 @@
 /* tamis for LevelDB: a filter policy that keeps split blocks, checked on every use,
- * inside LevelDB's own tables. Its bytes are SPEC.md, Appendix A.
+ * inside LevelDB's own tables. README.md has its bytes.
  *
  *     leveldb_filterpolicy_t *policy = tamis_leveldb_policy(0.01, 0);
  *     leveldb_options_set_filter_policy(options, policy);
@@ -10,8 +10,8 @@
  *
  * It keeps the rule of tamis: a filter that is damaged, truncated or of an unknown
  * version answers "may match". LevelDB's own policy answers from any bytes, and
- * LevelDB checks a table's filters only if it was opened with paranoid_checks. The
- * appendix also says what no policy can notice. */
+ * LevelDB checks a table's filters only if it was opened with paranoid_checks.
+ * README.md also says what no policy can notice. */
 #ifndef TAMIS_LEVELDB_H
 #define TAMIS_LEVELDB_H
 

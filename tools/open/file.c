@@ -45,7 +45,6 @@ int not_a_file(const char *path)
 {
     const char *kind = "not a regular file";
     struct stat st;
-    char *name;
 
     if (stat(path, &st) != 0)
         return complain_errno(errno, path, "cannot open"); /* links in a circle */
@@ -54,11 +53,10 @@ int not_a_file(const char *path)
            : S_ISFIFO(st.st_mode)                       ? "a FIFO"
            : S_ISSOCK(st.st_mode)                       ? "a socket"
                                                         : kind;
-    name = escape(path, strlen(path));
-    complain(0, "%s: %s, not a filter: name a file that 'tamis file build' has made",
-             name, kind);
-    free(name);
-    return EXIT_DAMAGE;
+    return complain(EXIT_DAMAGE,
+                    "%s: %s, not a filter: name a file that 'tamis file build' has "
+                    "made",
+                    PATH(path), kind);
 }
 
 int file_error(const struct options *o, int err, const struct tamis_diag *diag)

@@ -15,15 +15,14 @@ struct stat;
 /* ==== store.c: stores ============================================================ */
 
 int store_open(const char *path, struct tamis_store **store);
-int store_snapshot(const char *path, struct tamis_store **store,
-                   struct tamis_snapshot **snapshot);
+/* The same, and a snapshot; on failure the process ends. */
+void store_snapshot(const char *path, struct tamis_store **store,
+                    struct tamis_snapshot **snapshot);
 /* Is the path inside the store's directory, or would it be? */
 bool lies_inside(const char *path, const char *store);
 
 /* ==== segment.c: segments of a store ============================================= */
 
-/* stat() of a file in the store's directory. False: errno has the reason. */
-bool stat_in(const char *store, const char *file, struct stat *st);
 /* The disk space of the segment's file: a file with holes takes less than its
  * length. If the file cannot be asked: its length in the catalog. */
 uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s);
@@ -34,8 +33,14 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
  * into *list (malloc'd). An unknown name is reported. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
-/* The same, with the filters open: those that are not where the snapshot has them are
- * looked for in newer ones. */
+/* The same, but all cost no memory: then *list is NULL. */
+int pick_named(const struct tamis_snapshot *snapshot, const char *path,
+               char *const *names, size_t n_names, size_t **list, size_t *n);
+/* The next of these: its number into *segment. *at is 0 at first. */
+bool next_picked(const struct tamis_snapshot *snapshot, const size_t *list, size_t n,
+                 size_t *at, size_t *segment);
+/* As pick_segments(), with the filters open: those that are not where the snapshot has
+ * them are looked for in newer ones. */
 int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapshot,
                        const char *path, char *const *names, size_t n_names,
                        size_t **list, size_t *n);
@@ -45,12 +50,15 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
               struct tamis_name name);
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
                 const struct tamis_diag *diag);
-/* Finds a segment of an older snapshot again. 0: it has the same filter in the same
- * place still; ERR_NO_SEGMENT: another filter or place, or none. *fresh, to be
- * released, is a newer snapshot, *index its segment of that name, SIZE_MAX if there is
- * none. */
-int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
-                struct tamis_snapshot **fresh, size_t *index);
+/* Finds a segment of an older snapshot again: it has the same filter in the same place
+ * still, or nothing newer is known; or another process has dropped it; or has replaced
+ * or packed it. *fresh, to be released, is a newer snapshot, *index its segment of that
+ * name, SIZE_MAX if there is none. */
+enum fate { SEGMENT_STAYS, SEGMENT_DROPPED, SEGMENT_MOVED };
+enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
+                      struct tamis_snapshot **fresh, size_t *index);
+/* The same, where only this matters. */
+enum fate segment_fate(struct tamis_store *store, const struct tamis_segment_info *old);
 /* Takes a newer snapshot in place of this one, in which files are not where they were:
  * other processes pack and drop. False: there is none, or *tries, 0 at first, are up.
  */
@@ -64,22 +72,46 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
 
 /* ==== edit.c: edits ============================================================== */
 
-/* Does the `work` of an edit, which is to be committed next. If it fails or is `dry`,
- * the edit is aborted. A terminating signal makes it fail, so that it leaves no file.
+/* Begins an edit, does the `work`, and commits it. If the work fails or is `dry`, the
+ * edit is aborted. A terminating signal makes it fail, so that it leaves no file.
+ * `failed` reports why it was not committed. Returns the status. */
+typedef int not_committed_fn(void *ctx, int err, const struct tamis_diag *diag);
+int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **edit,
+               int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed);
+/* Reports a failed commit: 6 if a filter to be dropped had been replaced. */
+int replaced_error(int err, const struct tamis_diag *diag, const char *store);
+/* An edit for the named segments of the first argument's store, all if none is named.
  */
-int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool dry);
+struct segments_edit {
+    const struct options *o;
+    void *made;              /* the command's own */
+    int (*work)(void *edit); /* of a struct segments_edit, as that of edit_store() */
+    int (*put_error)(const struct segments_edit *e, int err,
+                     const struct tamis_diag *diag); /* for ERR_EXISTS; or NULL */
+    int (*print)(struct segments_edit *e);           /* when it is done */
+    bool open;                                       /* as pick_open_segments() */
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *edit;
+    size_t *segments, n;
+};
+int edit_segments(struct segments_edit *e, char *const *names, size_t n_names);
+/* Drops the segments of --replaces. Returns the status. */
+int drop_replaced(struct tamis_edit *edit, struct tamis_store *store,
+                  const struct options *o);
 /* Commits it, and warns of dropped files that could not be removed. A signal that ends
  * the wait for another process aborts the edit. diag: not NULL. */
 int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 
 /* ==== packs.c: packs of a store ================================================== */
 
+/* stat() of a file in the store's directory. False: errno has the reason. */
+bool stat_in(const char *store, const char *file, struct stat *st);
 void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
 struct pack {
     struct tamis_filter *filter; /* the snapshot's */
-    struct tamis_pack_place place;
-    char file[64], *name; /* in the store; the UUID in hex digits */
-    uint64_t file_bytes, allocated, n_segments;
+    char file[64], *name;        /* in the store; the UUID in hex digits */
+    uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
 };
 /* Those that answer for segments; packs_forget() frees the list. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
@@ -89,16 +121,8 @@ bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
 /* Has its record a pack that does not answer? */
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
-/* Packs that segments name, and that do not answer. */
-struct lost_packs {
-    uint8_t (*uuids)[TAMIS_UUID_BYTES];
-    size_t n, n_unread; /* of these an error keeps from being read: they may be whole */
-    int error, status;  /* of the last one */
-};
-/* Is the pack that the segment names one that was not known as lost, and is lost in a
- * newer snapshot, too? Adds it. free() the list. */
-bool add_lost_pack(struct lost_packs *known, struct tamis_store *store,
-                   struct tamis_snapshot *snapshot, size_t i);
+/* Does it not answer for its segments, in a newer snapshot either? */
+bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
 
 /* ==== file.c: files outside stores =============================================== */
 

@@ -11,17 +11,6 @@
 #include "open.h"
 #include "tamis.h"
 
-bool stat_in(const char *store, const char *file, struct stat *st)
-{
-    char *path = memory_or_exit(malloc(strlen(store) + strlen(file) + 2));
-    bool good;
-
-    sprintf(path, "%s/%s", store, file);
-    good = stat(path, st) == 0;
-    free(path);
-    return good;
-}
-
 uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s)
 {
     struct stat st;
@@ -34,23 +23,33 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
 {
     struct tamis_segment_info info;
     struct suggestion meant;
-    char *text = escape(name.bytes, name.n_bytes), *hint;
+    struct tamis_target target;
+    const char *text = NAME(name.bytes, name.n_bytes);
+    char *hint;
+    int status = status_of_error(err);
 
     suggest_begin(&meant, name.bytes, name.n_bytes);
-    for (size_t i = 0;
-         err == TAMIS_ERR_NO_SEGMENT && tamis_snapshot_segment(snapshot, i, &info) == 0;
+    for (size_t i = 0; err == TAMIS_ERR_NO_SEGMENT && tamis_snapshot_next(snapshot, &i);
          i++)
-        suggest_among(&meant, (const char *)info.name, info.name_bytes);
+        if (tamis_snapshot_segment(snapshot, i, &info) == 0 && info.name != NULL)
+            suggest_among(&meant, (const char *)info.name, info.name_bytes);
     hint = suggestion_text(&meant);
     if (err == TAMIS_ERR_NO_SEGMENT)
         complain(0, "%s: no segment '%s'%s 'tamis ls' lists the segments", path, text,
                  hint ? hint : ":");
-    else
+    else if (tamis_snapshot_find(snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
+                                 &target) == err &&
+             target.slot == 0) {
+        complain(0, "%s: segment '%s': the pack that may have it: %s: %s", path, text,
+                 tamis_strerror(err),
+                 err > 0 && err != ENOENT ? usual_advice(err)
+                                          : "put the pack's files back");
+        status = status_unread(err);
+    } else
         complain(0, "%s: the record of segment '%s': %s: 'tamis repair' mends it", path,
                  text, tamis_strerror(err));
     free(hint);
-    free(text);
-    return status_of_error(err);
+    return status;
 }
 
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
@@ -70,33 +69,33 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice)
 {
-    char *text = escape(name.bytes, name.n_bytes), offset[48] = "";
+    char offset[48] = "";
 
     if (advice == NULL)
         advice = err == ENOENT               ? "build it anew from its keys"
                  : err == TAMIS_ERR_MISMATCH ? advice_unread(err)
                                              : usual_advice(err);
     if (diag->has_offset)
-        snprintf(offset, sizeof(offset), " (offset %llu)",
-                 (unsigned long long)diag->offset);
-    complain(0, "%s: segment '%s': %s%s%s%s", path, text,
-             diag->what[0] ? diag->what : tamis_strerror(err), offset,
-             advice && advice[0] ? ": " : "", advice ? advice : "");
-    free(text);
-    return status_unread(err);
+        snprintf(offset, sizeof(offset), " (offset %llu)", LLU(diag->offset));
+    return complain(status_unread(err), "%s: segment '%s': %s%s%s%s", path,
+                    NAME(name.bytes, name.n_bytes),
+                    diag->what[0] ? diag->what : tamis_strerror(err), offset,
+                    advice && advice[0] ? ": " : "", advice ? advice : "");
 }
 
-int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
-                  char *const *names, size_t n_names, size_t **list, size_t *n)
+int pick_named(const struct tamis_snapshot *snapshot, const char *path,
+               char *const *names, size_t n_names, size_t **list, size_t *n)
 {
-    size_t n_all = tamis_snapshot_n_segments(snapshot);
-    bool *picked = memory_or_exit(calloc(n_all + 1, sizeof(*picked)));
+    bool *picked;
     int status = EXIT_DONE;
 
-    *n = 0;
-    *list = memory_or_exit(malloc((n_all + 1) * sizeof(**list)));
-    for (; n_names == 0 && *n < n_all; ++*n)
-        (*list)[*n] = *n;
+    *list = NULL;
+    *n = n_names > 0 ? 0 : tamis_snapshot_n_segments(snapshot);
+    if (n_names == 0)
+        return EXIT_DONE;
+    picked =
+        memory_or_exit(calloc(tamis_snapshot_n_numbers(snapshot) + 1, sizeof(*picked)));
+    *list = memory_or_exit(malloc(n_names * sizeof(**list)));
     for (size_t i = 0; i < n_names; i++) {
         struct tamis_target target;
         int err;
@@ -120,28 +119,75 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
     return status;
 }
 
-int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
-                struct tamis_snapshot **fresh, size_t *index)
+bool next_picked(const struct tamis_snapshot *snapshot, const size_t *list, size_t n,
+                 size_t *at, size_t *segment)
+{
+    if (list != NULL ? *at >= n : n == 0 || !tamis_snapshot_next(snapshot, at))
+        return false;
+    *segment = list != NULL ? list[*at] : *at;
+    ++*at;
+    return true;
+}
+
+int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
+                  char *const *names, size_t n_names, size_t **list, size_t *n)
+{
+    int status = pick_named(snapshot, path, names, n_names, list, n);
+
+    if (status != EXIT_DONE || n_names > 0)
+        return status;
+    *list = memory_or_exit(malloc((*n + 1) * sizeof(**list)));
+    *n = 0;
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
+        (*list)[(*n)++] = i;
+    return EXIT_DONE;
+}
+
+/* A column without a readable name. */
+static enum fate nameless_now(struct tamis_snapshot *fresh, const char *file)
+{
+    struct tamis_pack_info pack;
+    char name[64];
+
+    for (size_t i = 0; tamis_snapshot_pack_info(fresh, i, &pack) == 0; i++) {
+        pack_file_name(pack.uuid, name);
+        if (strcmp(name, file) == 0)
+            return SEGMENT_STAYS;
+    }
+    return SEGMENT_DROPPED;
+}
+
+enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
+                      struct tamis_snapshot **fresh, size_t *index)
 {
     struct tamis_segment_info now;
     struct tamis_target target;
-    int err = tamis_snapshot_current(store, fresh, NULL);
 
     *index = SIZE_MAX;
-    if (err != 0)
-        return err;
+    if (tamis_snapshot_current(store, fresh, NULL) != 0)
+        return SEGMENT_STAYS;
+    if (old->name == NULL)
+        return nameless_now(*fresh, old->file);
     tamis_snapshot_find(*fresh, old->name, old->name_bytes, NULL, 0, 0, &target);
     if (target.slot == 0)
-        return TAMIS_ERR_NO_SEGMENT;
+        return SEGMENT_DROPPED;
     *index = target.slot - 1;
-    err = tamis_snapshot_segment(*fresh, *index, &now);
-    if (err != 0)
-        return err;
     /* Packing keeps the UUID, and moves the filter to another file. */
-    return memcmp(now.uuid, old->uuid, sizeof(now.uuid)) == 0 &&
-                   strcmp(now.file, old->file) == 0
-               ? 0
-               : TAMIS_ERR_NO_SEGMENT;
+    return tamis_snapshot_segment(*fresh, *index, &now) != 0 ||
+                   (memcmp(now.uuid, old->uuid, sizeof(now.uuid)) == 0 &&
+                    strcmp(now.file, old->file) == 0)
+               ? SEGMENT_STAYS
+               : SEGMENT_MOVED;
+}
+
+enum fate segment_fate(struct tamis_store *store, const struct tamis_segment_info *old)
+{
+    struct tamis_snapshot *fresh;
+    size_t index;
+    enum fate fate = segment_now(store, old, &fresh, &index);
+
+    tamis_snapshot_release(fresh);
+    return fate;
 }
 
 bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
@@ -169,14 +215,13 @@ static bool any_moved(struct tamis_store *store, struct tamis_snapshot *snapshot
     for (size_t i = 0; i < n && !moved; i++) {
         struct tamis_segment_info info;
         struct tamis_filter *filter;
-        struct tamis_snapshot *fresh;
-        size_t index;
+        int err = tamis_snapshot_pack(snapshot, list[i], NULL, NULL);
 
-        if (tamis_snapshot_segment(snapshot, list[i], &info) != 0 ||
-            tamis_snapshot_filter(snapshot, list[i], &filter, NULL) != ENOENT)
-            continue;
-        moved = segment_now(store, &info, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
-        tamis_snapshot_release(fresh);
+        if (err == TAMIS_ERR_NO_SEGMENT) /* it has a file of its own */
+            err = tamis_snapshot_filter(snapshot, list[i], &filter, NULL);
+        moved = err == ENOENT &&
+                tamis_snapshot_segment(snapshot, list[i], &info) == 0 &&
+                segment_fate(store, &info) != SEGMENT_STAYS;
     }
     return moved;
 }
@@ -199,12 +244,10 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
 
 int exists_already(const char *path, struct tamis_name name)
 {
-    char *text = escape(name.bytes, name.n_bytes);
     char *word = shell_quoted(name.bytes, name.n_bytes);
 
     complain(0, "%s: segment '%s' exists already: --replaces %s replaces it", path,
-             text, word);
-    free(text);
+             NAME(name.bytes, name.n_bytes), word);
     free(word);
     return EXIT_USAGE;
 }

@@ -18,32 +18,29 @@ int store_open(const char *path, struct tamis_store **store)
 
 static bool lacks_packs(struct tamis_snapshot *snapshot)
 {
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
-        if (is_in_lost_pack(snapshot, i))
+    struct tamis_pack_info pack;
+
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
+        if (pack.error != 0)
             return true;
     return false;
 }
 
-int store_snapshot(const char *path, struct tamis_store **store,
-                   struct tamis_snapshot **snapshot)
+void store_snapshot(const char *path, struct tamis_store **store,
+                    struct tamis_snapshot **snapshot)
 {
     struct tamis_diag diag = {0};
     unsigned tries = 0;
     int err, status = store_open(path, store);
 
-    *snapshot = NULL;
     if (status != EXIT_DONE)
-        return status;
+        exit(finish_output(status));
     err = tamis_snapshot_current(*store, snapshot, &diag);
+    if (err != 0)
+        exit(finish_output(complain_error(err, &diag, path, NULL)));
     /* A pack may have been replaced after the list was read. */
-    while (err == 0 && lacks_packs(*snapshot) &&
-           newer_snapshot(*store, snapshot, &tries))
+    while (lacks_packs(*snapshot) && newer_snapshot(*store, snapshot, &tries))
         ;
-    if (err == 0)
-        return EXIT_DONE;
-    tamis_store_close(*store);
-    *store = NULL;
-    return complain_error(err, &diag, path, NULL);
 }
 
 bool lies_inside(const char *path, const char *store)

@@ -28,8 +28,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
         putchar('\n');
         return;
     }
-    o = memory_or_exit(json_object());
-    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
+    o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));
     json_put_key(o, key, format);
     json_put(a->list, NULL, o);
 }
@@ -109,7 +108,7 @@ static void lost_hash(void *ctx, uint64_t hash)
     /* A key could be looked up; of a hash a program learns no more than the number. */
     if (a->list != NULL || a->listed++ >= MAX_LISTED)
         return;
-    printf("lost\thash %016llx\t", (unsigned long long)hash);
+    printf("lost\thash %016llx\t", LLU(hash));
     print_escaped(stdout, of->segment.bytes, of->segment.n_bytes);
     putchar('\n');
 }
@@ -146,7 +145,7 @@ static void print_unchecked(const struct against *a)
     printf("not checked: %s", COUNTED(n, "segment"));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         if (counts[i].n > 0) {
-            printf("%s%llu %s", before, (unsigned long long)counts[i].n, counts[i].why);
+            printf("%s%llu %s", before, LLU(counts[i]).n, counts[i].why);
             before = ", ";
         }
     putchar('\n');
@@ -154,27 +153,23 @@ static void print_unchecked(const struct against *a)
 
 static void put_sum(const struct against *a, json_t *root)
 {
-    json_t *o = memory_or_exit(json_object());
+    json_t *o =
+        json_of("keys", json_count(a->keys), "segments", json_count(a->segments),
+                "lost", json_count(a->lost), "lost_keys", a->list);
 
-    json_put(o, "keys", json_count(a->keys));
-    json_put(o, "segments", json_count(a->segments));
-    json_put(o, "lost", json_count(a->lost));
-    json_put(o, "lost_keys", a->list);
-    if (a->by_hash) {
-        json_put(o, "unlisted", json_count(a->unlisted));
-        json_put(o, "cut", json_count(a->cut));
-        json_put(o, "unread", json_count(a->unread));
-    }
+    if (a->by_hash)
+        json_add(o, "unlisted", json_count(a->unlisted), "cut", json_count(a->cut),
+                 "unread", json_count(a->unread));
     json_put(root, "against", o);
 }
 
 static void print_sum(const struct against *a)
 {
     if (a->lost > MAX_LISTED)
-        printf("lost\t... and %llu more\n", (unsigned long long)(a->lost - MAX_LISTED));
+        printf("lost\t... and %llu more\n", LLU((a->lost - MAX_LISTED)));
     printf("checked %s in %s: %llu lost\n",
            COUNTED(a->keys, a->by_hash ? "hash" : "key"),
-           COUNTED(a->segments, "segment"), (unsigned long long)a->lost);
+           COUNTED(a->segments, "segment"), LLU(a->lost));
     print_unchecked(a);
 }
 
@@ -195,10 +190,10 @@ int against_end(struct against *a, const char *file, json_t *root)
         return complain(EXIT_DAMAGE,
                         "%s: %llu of the lists' hashes %s not in the filters: 'tamis "
                         "repair' makes these anew from the lists",
-                        file, (unsigned long long)a->lost, a->lost == 1 ? "is" : "are");
+                        file, LLU(a->lost), a->lost == 1 ? "is" : "are");
     return complain(EXIT_DAMAGE,
                     "%s: %llu key%s not in the filter of %s segment: check that "
                     "the key lists are theirs, or build the segments anew",
-                    file, (unsigned long long)a->lost, a->lost == 1 ? " is" : "s are",
+                    file, LLU(a->lost), a->lost == 1 ? " is" : "s are",
                     a->lost == 1 ? "its" : "their");
 }

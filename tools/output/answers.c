@@ -62,9 +62,7 @@ void answer_line(struct answers *a, const struct tamis_key *key,
     a->listed |= reason != TAMIS_NO_REASON;
     print_key(key, a->format);
     putchar('\t');
-    if (segment.bytes == NULL)
-        putchar('-');
-    else if (segment.n_bytes == 1 && *(const char *)segment.bytes == '-')
+    if (segment.n_bytes == 1 && *(const char *)segment.bytes == '-')
         fputs("\\x2d", stdout); /* a segment of that very name */
     else
         print_escaped(stdout, segment.bytes, segment.n_bytes);
@@ -78,15 +76,17 @@ void answer_line(struct answers *a, const struct tamis_key *key,
 void answer_pair(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason)
 {
+    /* Else any that the list lacks. */
+    bool known = segment.bytes != NULL || reason != TAMIS_UNKNOWN_SEGMENT;
+
     a->listed = true;
-    if (segment.bytes != NULL)
-        a->maybe_pairs++;
+    a->maybe_pairs += known;
     if (a->silent)
         return;
     if (a->json) {
         json_t *pair = memory_or_exit(json_object());
 
-        if (segment.bytes != NULL)
+        if (known)
             json_put(pair, "segment", json_escaped(segment.bytes, segment.n_bytes));
         json_put(pair, "reason", json_string(tamis_reason_name(reason)));
         json_put(a->candidates, NULL, pair);
@@ -110,9 +110,9 @@ void answer_end(struct answers *a, const struct tamis_key *key,
         json_t *object = memory_or_exit(json_object());
 
         json_put_key(object, key, a->format);
-        json_put(object, "answer",
-                 json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE"));
-        json_put(object, "candidates", a->candidates);
+        json_add(object, "answer",
+                 json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE"), "candidates",
+                 a->candidates);
         if (a->explain)
             json_put(object, "explained", a->explained);
         json_print_line(object);
@@ -140,7 +140,7 @@ void print_totals(const struct answers *a)
         if (a->json)
             json_put(object, totals[i].name, json_count(totals[i].n));
         else
-            printf("%-12s %llu\n", totals[i].name, (unsigned long long)totals[i].n);
+            printf("%-12s %llu\n", totals[i].name, LLU(totals[i]).n);
     }
     if (a->json)
         json_print(object);

@@ -27,14 +27,11 @@ static void add(struct closing *c, const struct tamis_segment_info *info)
         return;
     if (c->list == NULL)
         c->list = memory_or_exit(json_array());
-    o = memory_or_exit(json_object());
-    json_put(o, "segment", json_string(c->name));
-    json_put(o, "state", json_string(state_name(info->state)));
-    if (info->state != TAMIS_SEGMENT_BARE) {
-        json_put(o, "keys", json_count(info->keys));
-        json_put(o, "bytes", json_count(info->file_bytes));
-        json_put(o, "error", json_number(info->error));
-    }
+    o = json_of("segment", json_string(c->name), "state",
+                json_string(state_name(info->state)));
+    if (info->state != TAMIS_SEGMENT_BARE)
+        json_add(o, "keys", json_count(info->keys), "bytes",
+                 json_count(info->file_bytes), "error", json_number(info->error));
     json_put(c->list, NULL, o);
 }
 
@@ -66,7 +63,7 @@ static void print_line(const struct closing *c, const char *verb)
     if (c->n == 1)
         snprintf(what, sizeof(what), "segment '%s'", c->name);
     else
-        snprintf(what, sizeof(what), "%llu segments", (unsigned long long)c->n);
+        snprintf(what, sizeof(what), "%llu segments", LLU(c->n));
     if (c->n_filters == 0)
         progress_close("%s %s, without a filter", verb, what);
     else
@@ -76,14 +73,10 @@ static void print_line(const struct closing *c, const char *verb)
 
 static void print_object(struct closing *c)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "segments", c->list ? c->list : memory_or_exit(json_array()));
-    json_put(o, "keys", json_count(c->keys));
-    json_put(o, "bytes", json_count(c->bytes));
-    c->list = NULL;
     progress_clear();
-    json_print(o);
+    json_print(json_of("segments", c->list ? c->list : memory_or_exit(json_array()),
+                       "keys", json_count(c->keys), "bytes", json_count(c->bytes)));
+    c->list = NULL;
 }
 
 void closing_end(struct closing *c, const struct options *o, const char *verb)

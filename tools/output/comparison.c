@@ -11,12 +11,8 @@
 
 json_t *interval_json(const struct tamis_interval *i)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "value", json_number(i->value));
-    json_put(o, "low", json_number(i->low));
-    json_put(o, "high", json_number(i->high));
-    return o;
+    return json_of("value", json_number(i->value), "low", json_number(i->low), "high",
+                   json_number(i->high));
 }
 
 static void print_keys(const char *what, const struct tamis_interval *i, bool exact)
@@ -60,23 +56,18 @@ static void print_text(const struct compared *compared, const char *const names[
 static void print_json(const struct compared *compared, const char *const names[2])
 {
     const struct tamis_comparison *c = &compared->keys;
-    json_t *o = memory_or_exit(json_object()), *filters = memory_or_exit(json_array());
+    json_t *filters = memory_or_exit(json_array());
 
     for (int i = 0; i < 2; i++) {
-        json_t *f = memory_or_exit(json_object());
-
-        json_put(f, "name", json_escaped(names[i], strlen(names[i])));
-        json_put(f, "keys", interval_json(&c->keys[i]));
-        json_put(f, "in_other", json_string(contained(compared, i)));
-        json_put(filters, NULL, f);
+        json_put(filters, NULL,
+                 json_of("name", json_escaped(names[i], strlen(names[i])), "keys",
+                         interval_json(&c->keys[i]), "in_other",
+                         json_string(contained(compared, i))));
     }
-    json_put(o, "filters", filters);
-    json_put(o, "together", interval_json(&c->all));
-    json_put(o, "common", interval_json(&c->common));
-    json_put(o, "jaccard", interval_json(&c->jaccard));
-    json_put(o, "damaged", json_count(c->n_damaged));
-    json_put(o, "exact", json_boolean(compared->exact));
-    json_print(o);
+    json_print(json_of("filters", filters, "together", interval_json(&c->all), "common",
+                       interval_json(&c->common), "jaccard", interval_json(&c->jaccard),
+                       "damaged", json_count(c->n_damaged), "exact",
+                       json_boolean(compared->exact)));
 }
 
 /* ---- lists ---- */

@@ -47,9 +47,11 @@ static size_t find_source(const struct tamis_diag *diag,
         }
     for (size_t i = 0; n_found > 1 && i < n; i++)
         if (tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
-            ends_with(diag->file, s.file) &&
-            tamis_snapshot_filter(snapshot, segments[i], &f, NULL) != 0)
-            return segments[i];
+            ends_with(diag->file, s.file)) {
+            if (tamis_snapshot_filter(snapshot, segments[i], &f, NULL) != 0)
+                return segments[i];
+            tamis_filter_close(f);
+        }
     return n_found == 1 ? found : SIZE_MAX;
 }
 
@@ -63,9 +65,11 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     bool dashed = ((const char *)s->name)[0] == '-';
     char *advice, *store_word, *word;
 
-    if (tamis_snapshot_filter(snapshot, index, &f, NULL) != 0 ||
-        tamis_filter_stage(f, 0, &first) != 0 || first.lanes != 0 || /* no ribbon */
-        !has_good_list(snapshot, index))
+    bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
+                  tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
+
+    tamis_filter_close(f);
+    if (!ribbon || !has_good_list(snapshot, index))
         return NULL;
     store_word = path_word(store);
     word = shell_word(s->name, s->name_bytes);
@@ -103,14 +107,6 @@ int source_error(int err, const struct tamis_diag *diag,
                                      : derive_error(err, diag, store);
 }
 
-int replaced_error(int err, const struct tamis_diag *diag, const char *store)
-{
-    if (err != TAMIS_ERR_MISMATCH)
-        return complain_error(err, diag, store, NULL);
-    complain_error(err, diag, store, "run it again");
-    return EXIT_BUSY;
-}
-
 static void print_text(const char *name, const struct tamis_derive_report *r)
 {
     print_escaped(stdout, name, strlen(name));
@@ -121,22 +117,15 @@ static void print_text(const char *name, const struct tamis_derive_report *r)
 static void print_json(const char *what, const char *name,
                        const struct tamis_derive_report *r)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, what, json_escaped(name, strlen(name)));
-    json_put(o, "stages", json_count(r->n_stages));
-    json_put(o, "keys", json_count(r->keys));
-    json_put(o, "file_bytes", json_count(r->file_bytes));
-    json_put(o, "error", json_number(r->error));
-    json_put(o, "damaged", json_count(r->n_damaged));
-    json_print(o);
+    json_print(json_of(what, json_escaped(name, strlen(name)), "stages",
+                       json_count(r->n_stages), "keys", json_count(r->keys),
+                       "file_bytes", json_count(r->file_bytes), "error",
+                       json_number(r->error), "damaged", json_count(r->n_damaged)));
 }
 
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report)
 {
-    char *text;
-
     work_is_done();
     if (given(o, OPT_JSON))
         print_json(what, name, report);
@@ -146,11 +135,8 @@ int print_derived(const struct options *o, const char *what, const char *name,
         return EXIT_IO;
     if (report->n_damaged == 0)
         return EXIT_DONE;
-    text = escape(name, strlen(name));
-    complain(0,
-             "%s: %s of the sources counted as all ones: no key is lost; build it anew "
-             "from its keys to lower its error",
-             text, COUNTED(report->n_damaged, "damaged page"));
-    free(text);
-    return EXIT_DAMAGE;
+    return complain(EXIT_DAMAGE,
+                    "%s: %s of the sources counted as all ones: no key is lost; build "
+                    "it anew from its keys to lower its error",
+                    PATH(name), COUNTED(report->n_damaged, "damaged page"));
 }

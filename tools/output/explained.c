@@ -25,26 +25,22 @@ static const char *said(enum tamis_reason reason)
 
 static json_t *stage_json(const struct tamis_stage_answer *s)
 {
-    json_t *o = memory_or_exit(json_object());
+    json_t *o = json_of("says", json_string(said(s->reason)));
 
-    json_put(o, "says", json_string(said(s->reason)));
-    if (s->reason != TAMIS_HIT) {
-        json_put(o, "lane", json_count(s->lane));
-        json_put(o, "offset", json_count(s->offset));
-    }
+    if (s->reason != TAMIS_HIT)
+        json_add(o, "lane", json_count(s->lane), "offset", json_count(s->offset));
     return o;
 }
 
 static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
 {
-    json_t *o = memory_or_exit(json_object()), *stages = memory_or_exit(json_array());
+    json_t *stages = json_array();
+    json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
+                        json_string(said(e->reason)), "by", json_string(by_name(e->by)),
+                        "stages", stages);
 
-    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
-    json_put(o, "says", json_string(said(e->reason)));
-    json_put(o, "by", json_string(by_name(e->by)));
     for (uint32_t i = 0; i < e->n_stages; i++)
         json_put(stages, NULL, stage_json(&e->stages[i]));
-    json_put(o, "stages", stages);
     return o;
 }
 

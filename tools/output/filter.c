@@ -15,21 +15,13 @@ static double fill_of(const struct tamis_stage_info *s)
 
 static json_t *stage_json(const struct tamis_stage_info *s, bool settled)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "offset", json_count(s->offset));
-    json_put(o, "bytes", json_count(s->bits_bytes));
-    json_put(o, "lanes", json_count(s->lanes));
-    json_put(o, "words", json_count(s->words));
-    json_put(o, "blocks", json_count(s->n_blocks));
-    json_put(o, "capacity", json_count(s->capacity));
-    json_put(o, "keys", json_count(s->keys));
-    json_put(o, "bits_set", json_count(s->bits_set));
-    json_put(o, "fill", json_number(fill_of(s)));
-    json_put(o, "target_error", json_number(s->target_error));
-    json_put(o, "expected_error", json_number(s->expected_error));
-    json_put(o, "settled", json_boolean(settled));
-    return o;
+    return json_of("offset", json_count(s->offset), "bytes", json_count(s->bits_bytes),
+                   "lanes", json_count(s->lanes), "words", json_count(s->words),
+                   "blocks", json_count(s->n_blocks), "capacity",
+                   json_count(s->capacity), "keys", json_count(s->keys), "bits_set",
+                   json_count(s->bits_set), "fill", json_number(fill_of(s)),
+                   "target_error", json_number(s->target_error), "expected_error",
+                   json_number(s->expected_error), "settled", json_boolean(settled));
 }
 
 /* Chance sets a few bits more or fewer than expected. A rebuild would not mend that. */
@@ -42,30 +34,25 @@ bool over_target(const struct tamis_filter_info *info)
 
 json_t *filter_json(struct tamis_filter *filter)
 {
-    json_t *o = memory_or_exit(json_object()), *stages = memory_or_exit(json_array());
     struct tamis_filter_info info;
+    json_t *stages, *o;
 
-    if (tamis_filter_info(filter, &info) != 0) {
-        json_decref(stages);
-        return o;
-    }
-    json_put(o, "keys", json_count(info.keys));
-    json_put(o, "target_error", json_number(info.growth.error));
-    json_put(o, "expected_error", json_number(info.expected_error));
-    json_put(o, "over_target", json_boolean(over_target(&info)));
-    json_put(o, "sealed", json_boolean(info.sealed));
-    json_put(o, "clean", json_boolean(info.clean));
-    json_put(o, "watermark", json_count(info.watermark));
-    json_put(o, "sequence", json_count(info.sequence));
-    json_put(o, "generation", json_count(info.generation));
-    json_put(o, "bytes", json_count(info.file_bytes));
+    if (tamis_filter_info(filter, &info) != 0)
+        return json_of(NULL);
+    stages = json_array();
+    o = json_of(
+        "keys", json_count(info.keys), "target_error", json_number(info.growth.error),
+        "expected_error", json_number(info.expected_error), "over_target",
+        json_boolean(over_target(&info)), "sealed", json_boolean(info.sealed), "clean",
+        json_boolean(info.clean), "watermark", json_count(info.watermark), "sequence",
+        json_count(info.sequence), "generation", json_count(info.generation), "bytes",
+        json_count(info.file_bytes), "stages", stages);
     for (uint32_t i = 0; i < info.n_stages; i++) {
         struct tamis_stage_info stage;
 
         if (tamis_filter_stage(filter, i, &stage) == 0)
             json_put(stages, NULL, stage_json(&stage, i < info.n_settled));
     }
-    json_put(o, "stages", stages);
     return o;
 }
 
@@ -102,17 +89,16 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
     if (info.n_settled)
         printf(", %u of %s settled", info.n_settled, COUNTED(info.n_stages, "stage"));
     putchar('\n');
-    printf("  keys        %llu\n", (unsigned long long)info.keys);
+    printf("  keys        %llu\n", LLU(info.keys));
     printf("  error       %s expected, target %s%s", PERCENT(info.expected_error),
            PERCENT(info.growth.error), over_target(&info) ? ": " : "");
     if (over_target(&info))
         print_tinted(TINT_BAD, "OVER TARGET, build the segment anew");
-    printf("\n  watermark   %llu\n", (unsigned long long)info.watermark);
-    printf("  size        %llu bytes (%s)", (unsigned long long)info.file_bytes,
+    printf("\n  watermark   %llu\n", LLU(info.watermark));
+    printf("  size        %llu bytes (%s)", LLU(info.file_bytes),
            SIZE(info.file_bytes));
     if (allocated != info.file_bytes)
-        printf(" long, %llu allocated (%s)", (unsigned long long)allocated,
-               SIZE(allocated));
+        printf(" long, %llu allocated (%s)", LLU(allocated), SIZE(allocated));
     putchar('\n');
     printf(
         "  stage lanes words       blocks     capacity         keys    fill   target "
@@ -123,8 +109,7 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
         if (tamis_filter_stage(filter, i, &s) != 0)
             continue;
         printf("  %5u %5u %5u %12llu %12llu %12llu %6.2f%% %7.4g%% %7.4g%%\n", i,
-               s.lanes, s.words, (unsigned long long)s.n_blocks,
-               (unsigned long long)s.capacity, (unsigned long long)s.keys,
+               s.lanes, s.words, LLU(s.n_blocks), LLU(s.capacity), LLU(s.keys),
                100 * fill_of(&s), 100 * s.target_error, 100 * s.expected_error);
     }
     print_bars(filter, info.n_stages);

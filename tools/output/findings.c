@@ -17,10 +17,7 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
         print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
                      tamis_repair_action_name(f->action));
         putchar('\t');
-        if (f->name != NULL)
-            print_escaped(stdout, f->name, f->name_bytes);
-        else
-            putchar('-');
+        print_escaped(stdout, f->name, f->name_bytes);
         putchar('\t');
         print_escaped(stdout, f->file[0] ? f->file : "-",
                       strlen(f->file[0] ? f->file : "-"));
@@ -29,14 +26,13 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
         putchar('\n');
         return;
     }
-    o = memory_or_exit(json_object());
-    json_put(o, "action", json_string(tamis_repair_action_name(f->action)));
+    o = json_of("action", json_string(tamis_repair_action_name(f->action)));
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));
     if (f->file[0])
         json_put(o, "file", json_escaped(f->file, strlen(f->file)));
-    json_put(o, "what", json_escaped(f->what, strlen(f->what)));
-    json_put(o, "damage", json_boolean(f->damage));
+    json_add(o, "what", json_escaped(f->what, strlen(f->what)), "damage",
+             json_boolean(f->damage));
     if (f->error != 0)
         json_put(o, "error", json_string(tamis_strerror(f->error)));
     json_put(list, NULL, o);
@@ -54,15 +50,12 @@ void note_unread(struct unread *u, const struct tamis_repair_finding *f)
 int complain_unread(const struct unread *u, const char *store)
 {
     const char *advice = advice_unread(u->error);
-    char *name, more[48] = "";
+    char more[48] = "";
 
     if (u->n == 0)
         return EXIT_DONE;
     if (u->n > 1)
-        snprintf(more, sizeof(more), " (and %llu more)", (unsigned long long)u->n - 1);
-    name = escape(store, strlen(store));
-    complain(0, "%s: %s: %s%s%s%s", name, u->file, u->what, more, advice ? ": " : "",
-             advice ? advice : "");
-    free(name);
-    return status_unread(u->error);
+        snprintf(more, sizeof(more), " (and %llu more)", LLU(u->n) - 1);
+    return complain(status_unread(u->error), "%s: %s: %s%s%s%s", PATH(store), u->file,
+                    u->what, more, advice ? ": " : "", advice ? advice : "");
 }

@@ -1,5 +1,6 @@
 /* Facts for programs, made with jansson. */
-#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +8,19 @@
 #include "../talk/talk.h"
 #include "json.h"
 
-enum { NUMBERS = JSON_REAL_PRECISION(15) };
+enum { NUMBERS = JSON_REAL_PRECISION(15), LINES = JSON_INDENT(2) | NUMBERS };
+
+static struct {
+    json_t *array;        /* stands for the one that is printed; NULL: none is */
+    bool is_field, begun; /* of an object; it has an element */
+} stream;
+
+static void print_element(json_t *value);
 
 json_t *json_escaped(const void *bytes, size_t n)
 {
     char *text = escape(bytes, n);
-    json_t *value = json_string(text);
+    json_t *value = bytes != NULL ? json_string(text) : json_null();
 
     free(text);
     return memory_or_exit(value);
@@ -33,7 +41,7 @@ json_t *json_count(uint64_t n)
 
     if (n <= INT64_MAX)
         return memory_or_exit(json_integer((json_int_t)n));
-    snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+    snprintf(digits, sizeof(digits), "%llu", LLU(n));
     return memory_or_exit(json_string(digits));
 }
 
@@ -46,10 +54,27 @@ json_t *json_number(double x)
 
 void json_put(json_t *object, const char *key, json_t *value)
 {
-    int failed = json_is_array(object) ? json_array_append_new(object, value)
-                                       : json_object_set_new(object, key, value);
+    int failed = 0;
 
+    if (object == stream.array)
+        print_element(memory_or_exit(value));
+    else if (json_is_array(object))
+        failed = json_array_append_new(object, value);
+    else
+        failed = json_object_set_new(object, key, value);
     memory_or_exit(failed ? NULL : object);
+}
+
+json_t *json_put_all(json_t *object, const char *name, ...)
+{
+    va_list rest;
+
+    memory_or_exit(object);
+    va_start(rest, name);
+    for (; name != NULL; name = va_arg(rest, const char *))
+        json_put(object, name, va_arg(rest, json_t *));
+    va_end(rest);
+    return object;
 }
 
 static void print(json_t *value, size_t flags)
@@ -62,12 +87,82 @@ static void print(json_t *value, size_t flags)
 
 void json_print(json_t *value)
 {
-    print(value, JSON_INDENT(2) | NUMBERS);
+    print(value, LINES);
 }
 
 void json_print_line(json_t *value)
 {
     print(value, JSON_COMPACT | NUMBERS);
+}
+
+/* Prints the value but for so many bytes of its text at both ends. */
+static void print_inside(json_t *value, size_t before, size_t after)
+{
+    char *text = memory_or_exit(json_dumps(value, LINES));
+
+    fwrite(text + before, 1, strlen(text) - before - after, stdout);
+    free(text);
+    json_decref(value);
+}
+
+/* In a whole of its own, which indents it. */
+static void print_element(json_t *value)
+{
+    json_t *whole = memory_or_exit(json_array());
+
+    json_put(whole, NULL, value);
+    if (stream.begun)
+        putchar(',');
+    stream.begun = true;
+    if (stream.is_field)
+        print_inside(json_of("", whole), strlen("{\n  \"\": ["), strlen("\n  ]\n}"));
+    else
+        print_inside(whole, strlen("["), strlen("\n]"));
+}
+
+static void end_array(void)
+{
+    fputs(!stream.begun ? "]" : stream.is_field ? "\n  ]" : "\n]", stdout);
+    stream.begun = false;
+}
+
+json_t *json_stream(json_t *fields, const char *name)
+{
+    bool first = stream.array == NULL;
+
+    stream.is_field = fields != NULL;
+    if (first)
+        stream.array = memory_or_exit(json_array());
+    else
+        end_array();
+    if (fields == NULL) {
+        putchar('[');
+        return stream.array;
+    }
+    if (!first)
+        putchar(',');
+    json_put(fields, name, json_array());
+    print_inside(fields, first ? 0 : strlen("{"), strlen("]\n}"));
+    return stream.array;
+}
+
+void json_end(json_t *fields)
+{
+    json_decref(stream.array);
+    stream.array = NULL;
+    if (ferror(stdout)) { /* it lacks an element, and stays open */
+        json_decref(fields);
+        return;
+    }
+    end_array();
+    if (json_object_size(fields) > 0) {
+        putchar(',');
+        print_inside(fields, strlen("{"), 0);
+    } else {
+        fputs(stream.is_field ? "\n}" : "", stdout);
+        json_decref(fields);
+    }
+    putchar('\n');
 }
 
 const char json_help[] =

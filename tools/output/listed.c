@@ -11,58 +11,60 @@
 #include "output.h"
 #include "tamis.h"
 
-/* What a list takes, if the segment has one that opens. */
-struct taken {
-    struct tamis_list_facts facts;
-    uint64_t n_bytes;
-    double bits; /* a hash */
-};
-
-static int its_list(const struct tamis_snapshot *snapshot, size_t index,
-                    struct taken *out, struct tamis_diag *diag)
+/* Looks at the segment's list, if it opens. verify: all pages of a list of whole
+ * hashes.
+ */
+static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify,
+                struct tamis_list_facts *facts, struct tamis_filter_info *info,
+                struct tamis_diag *diag)
 {
-    struct tamis_filter_info info;
+    struct tamis_verify report;
     struct tamis_filter *list;
     int err = tamis_snapshot_list(snapshot, index, &list, diag);
 
+    *facts = (struct tamis_list_facts){0};
     if (err == 0)
-        err = tamis_list_facts(list, &out->facts);
+        err = tamis_list_facts(list, facts);
     if (err == 0)
-        err = tamis_filter_info(list, &info);
+        err = tamis_filter_info(list, info);
+    if (err == 0 && verify && facts->hash_bits == 64)
+        err = tamis_filter_verify(list, &report, NULL);
     tamis_filter_close(list);
-    if (err != 0)
-        return err;
-    out->n_bytes = info.file_bytes;
-    out->bits = out->facts.n_hashes
-                    ? 8 * (double)out->n_bytes / (double)out->facts.n_hashes
-                    : 0;
-    return 0;
+    return err;
+}
+
+int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
+                   struct tamis_list_facts *facts)
+{
+    struct tamis_filter_info info;
+
+    return look(snapshot, index, false, facts, &info, NULL);
 }
 
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index)
 {
-    struct taken t;
-    json_t *list;
+    struct tamis_list_facts f;
+    struct tamis_filter_info info;
 
-    if (its_list(snapshot, index, &t, NULL) != 0)
+    if (look(snapshot, index, false, &f, &info, NULL) != 0)
         return;
-    list = memory_or_exit(json_object());
-    json_put(list, "hashes", json_count(t.facts.n_hashes));
-    json_put(list, "hash_bits", json_count(t.facts.hash_bits));
-    json_put(list, "bytes", json_count(t.n_bytes));
-    json_put(o, "list", list);
+    json_put(o, "list",
+             json_of("hashes", json_count(f.n_hashes), "hash_bits",
+                     json_count(f.hash_bits), "bytes", json_count(info.file_bytes)));
 }
 
 void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_diag diag = {0};
-    struct taken t;
-    int err = its_list(snapshot, index, &t, &diag);
+    struct tamis_list_facts f;
+    struct tamis_filter_info info;
+    int err = look(snapshot, index, false, &f, &info, &diag);
 
     if (err == 0)
         printf("  list        %s of %s, %llu bytes (%s), %.1f bits a hash\n",
-               COUNTED(t.facts.n_hashes, "hash"), COUNTED(t.facts.hash_bits, "bit"),
-               (unsigned long long)t.n_bytes, SIZE(t.n_bytes), t.bits);
+               COUNTED(f.n_hashes, "hash"), COUNTED(f.hash_bits, "bit"),
+               LLU(info.file_bytes), SIZE(info.file_bytes),
+               f.n_hashes ? 8 * (double)info.file_bytes / (double)f.n_hashes : 0);
     else if (err != TAMIS_ERR_NO_SEGMENT)
         print_tinted(TINT_BAD, "  list        unusable: %s\n",
                      diag.what[0] ? diag.what : tamis_strerror(err));
@@ -74,55 +76,31 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
     int err = tamis_snapshot_list(snapshot, index, list, diag);
     struct tamis_segment_info s;
     struct tamis_snapshot *fresh;
+    enum fate fate;
     size_t now;
-    int gone;
 
     if (err == 0 || err == TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_segment(snapshot, index, &s) != 0)
         return err;
-    gone = segment_now(store, &s, &fresh, &now);
+    fate = segment_now(store, &s, &fresh, &now);
     if (now != SIZE_MAX)
         err = tamis_snapshot_list(fresh, now, list, diag);
-    else if (gone == TAMIS_ERR_NO_SEGMENT)
-        err = gone; /* any other error says nothing of the list: the first one does */
+    else if (fate == SEGMENT_DROPPED)
+        err = TAMIS_ERR_NO_SEGMENT; /* any other error says nothing of the list: the
+                                       first one does */
     tamis_snapshot_release(fresh);
     return err;
 }
 
-bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index)
-{
-    struct tamis_list_facts facts;
-    struct tamis_filter *list;
-    bool whole;
-
-    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
-        return false;
-    whole = tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64;
-    tamis_filter_close(list);
-    return whole;
-}
-
 /* A list that opens may be damaged further on. So repair asks, which then makes the
  * filter. */
-static bool is_good_list(struct tamis_filter *list)
-{
-    struct tamis_list_facts facts;
-    struct tamis_verify report;
-
-    return tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64 &&
-           tamis_filter_verify(list, &report, NULL) == 0;
-}
-
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index)
 {
-    struct tamis_filter *list;
-    bool good;
+    struct tamis_list_facts facts;
+    struct tamis_filter_info info;
 
-    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
-        return false;
-    good = is_good_list(list);
-    tamis_filter_close(list);
-    return good;
+    return look(snapshot, index, true, &facts, &info, NULL) == 0 &&
+           facts.hash_bits == 64;
 }
 
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)
@@ -170,14 +148,10 @@ int verify_its_list(const struct opened_list *its, struct tamis_name name,
 
 static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
 {
-    char *text = escape(name.bytes, name.n_bytes);
-
-    complain(0,
-             "%s: segment '%s': its list has %s of each hash, and a filter is asked "
-             "for all 64: check it with --against and its keys",
-             store, text, COUNTED(bits, "bit"));
-    free(text);
-    return EXIT_USAGE;
+    return complain(EXIT_USAGE,
+                    "%s: segment '%s': its list has %s of each hash, and a filter is "
+                    "asked for all 64: check it with --against and its keys",
+                    store, NAME(name.bytes, name.n_bytes), COUNTED(bits, "bit"));
 }
 
 /* An error of the list is told by verify_its_list(). */

@@ -24,15 +24,10 @@ int print_merged(const struct options *o, const char *what, const char *name,
     work_is_done();
     progress_clear();
     if (given(o, OPT_JSON)) {
-        json_t *root = memory_or_exit(json_object());
-
-        json_put(root, what, json_escaped(name, strlen(name)));
-        json_put(root, "lists", json_count(n_lists));
-        json_put(root, "read", json_count(r->n_read));
-        json_put(root, "repeats", json_count(r->n_repeats));
-        json_put(root, "keys", json_count(r->n_hashes));
-        json_put(root, "list_bytes", json_count(r->file_bytes));
-        json_print(root);
+        json_print(json_of(
+            what, json_escaped(name, strlen(name)), "lists", json_count(n_lists),
+            "read", json_count(r->n_read), "repeats", json_count(r->n_repeats), "keys",
+            json_count(r->n_hashes), "list_bytes", json_count(r->file_bytes)));
     } else {
         print_text(name, n_lists, r);
     }

@@ -109,9 +109,11 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* Has the segment a list that a filter can be made of, as far as its header tells? */
-bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index);
-/* The same, and all of the list was read and is good. */
+/* The facts of the segment's list; zeros if it has none that opens. Returns an error.
+ */
+int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
+                   struct tamis_list_facts *facts);
+/* Has the segment a list of whole hashes, of which every page is good? */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
  * the end, makes it anew. Else NULL. */
@@ -135,12 +137,13 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated);
 
 /* ==== segment.c: a segment in its catalog ======================================== */
 
-json_t *segment_json(const struct tamis_segment_info *info);
-json_t *place_json(const struct tamis_pack_place *place);
+/* With its place in a pack, and its list. */
+json_t *segment_json(struct tamis_snapshot *snapshot, size_t index,
+                     const struct tamis_segment_info *info);
 
 /* ==== residency.c: how much of a filter is in memory ============================= */
 
-/* A table of these segments, or lists and sums in `root`. */
+/* A table of these segments, of pick_named(), or lists and sums in `root`. */
 int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
                        const char *path, const size_t *segments, size_t n,
                        json_t *root);
@@ -201,8 +204,6 @@ int derive_error(int err, const struct tamis_diag *diag, const char *file);
 int source_error(int err, const struct tamis_diag *diag,
                  struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                  const char *store);
-/* The same for a failed commit: 6 if a filter to be dropped had been replaced. */
-int replaced_error(int err, const struct tamis_diag *diag, const char *store);
 /* Prints the new filter, as text or JSON. 3, reported, if sources were damaged. */
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report);

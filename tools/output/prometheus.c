@@ -130,41 +130,22 @@ static bool is_ours(int err)
     return err > 0 && err != ENOENT && err != EIO && !is_wrong_type(err);
 }
 
-/* The segment has a file of its own. Another process may have packed it anew meanwhile.
- */
-static int unread_pack(struct tamis_store *store, struct tamis_snapshot *snapshot,
-                       size_t i, const char *path)
-{
-    struct lost_packs lost = {0};
-    char file[64];
-    int status = EXIT_DONE;
-
-    if (add_lost_pack(&lost, store, snapshot, i)) {
-        pack_file_name(lost.uuids[0], file);
-        status = complain(lost.status, "%s/%s: %s: %s", path, file,
-                          tamis_strerror(lost.error), advice_unread(lost.error));
-    }
-    free(lost.uuids);
-    return status;
-}
-
-/* *there: false if another process has dropped the segment meanwhile; or has replaced
- * or packed it, then *moved is true. */
+/* *fate: what another process did to the segment meanwhile. */
 static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
-                  const struct options *o, struct facts *f, bool *there, bool *moved)
+                  const struct options *o, struct facts *f, enum fate *fate)
 {
-    struct tamis_snapshot *fresh = NULL;
     struct tamis_segment_info s;
     struct tamis_filter *filter;
     struct tamis_pack_place place;
     struct tamis_diag diag = {0};
-    size_t index;
     int err = tamis_snapshot_segment(snapshot, i, &s);
+
+    *fate = SEGMENT_DROPPED;
 
     if (err != 0)
         return complain_error(err, NULL, o->args[0], NULL);
     *f = no_facts(&s);
-    *there = true;
+    *fate = SEGMENT_STAYS;
     if (s.state == TAMIS_SEGMENT_BARE)
         return EXIT_DONE;
     f->readable = 0;
@@ -183,17 +164,15 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         return EXIT_DONE;
     }
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
-    if (err == 0 && is_ours(tamis_snapshot_pack(snapshot, i, NULL, &place)))
-        return unread_pack(store, snapshot, i, o->args[0]);
     if (err == 0) {
         facts_of_filter(f, filter, given(o, OPT_CHECK));
+        tamis_filter_close(filter);
         return EXIT_DONE;
     }
-    *there = segment_now(store, &s, &fresh, &index) != TAMIS_ERR_NO_SEGMENT;
-    tamis_snapshot_release(fresh);
-    *moved |= !*there && index != SIZE_MAX;
-    return *there && is_ours(err) ? complain_error(err, &diag, o->args[0], NULL)
-                                  : EXIT_DONE;
+    *fate = segment_fate(store, &s);
+    return *fate == SEGMENT_STAYS && is_ours(err)
+               ? complain_error(err, &diag, o->args[0], NULL)
+               : EXIT_DONE;
 }
 
 /* A list that another process has dropped meanwhile is none. */
@@ -241,15 +220,17 @@ static int gather_all(struct tamis_store *store, struct tamis_snapshot **snapsho
                                &picked, &n_picked);
         *facts = memory_or_exit(calloc(n_picked + 1, sizeof(**facts)));
         for (size_t i = 0; i < n_picked; i++) {
-            bool there = false;
+            enum fate fate;
             struct facts *f = *facts + *n;
-            int one = gather(store, *snapshot, picked[i], o, f, &there, &moved);
+            int one = gather(store, *snapshot, picked[i], o, f, &fate);
 
-            if (one == EXIT_DONE && there)
+            if (one == EXIT_DONE && fate == SEGMENT_STAYS)
                 one = facts_of_list(store, *snapshot, picked[i], o, f);
-            status = status ? status : one;
-            *n += there;
-            if (!there) {
+            status = first_failure(status, one);
+            moved |= fate == SEGMENT_MOVED;
+            if (fate == SEGMENT_STAYS) {
+                ++*n;
+            } else {
                 free(f->name);
                 f->name = NULL;
             }
@@ -289,9 +270,11 @@ static void print_segments(const char *store, const struct facts *facts, size_t 
 {
     if (n > 0)
         print_head("tamis_segment_info", "1 for each segment that is listed.");
+    /* Those without a readable name would be one series. */
     for (size_t i = 0; i < n; i++)
-        printf("tamis_segment_info{store=\"%s\",segment=\"%s\",state=\"%s\"} 1\n",
-               store, facts[i].name, state_name(facts[i].state));
+        if (facts[i].name[0] != '\0')
+            printf("tamis_segment_info{store=\"%s\",segment=\"%s\",state=\"%s\"} 1\n",
+                   store, facts[i].name, state_name(facts[i].state));
     for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++) {
         char name[64];
         bool any = false;
@@ -301,7 +284,7 @@ static void print_segments(const char *store, const struct facts *facts, size_t 
             double x;
 
             memcpy(&x, (const char *)&facts[i] + metrics[m].offset, sizeof(x));
-            if (isnan(x))
+            if (isnan(x) || facts[i].name[0] == '\0')
                 continue;
             if (!any)
                 print_head(name, metrics[m].help);
@@ -324,7 +307,7 @@ static double pack_value(const struct pack *p, enum pack_metric m)
     case PACK_SEGMENTS:
         return (double)p->n_segments;
     case PACK_DEAD:
-        return (double)(p->place.n_columns_of_pack - p->n_segments);
+        return (double)(p->n_columns - p->n_segments);
     case PACK_DAMAGED:
         break;
     }
@@ -341,25 +324,24 @@ static void print_pack(const char *metric, const char *store, const char *pack,
 
 /* Those that answer, and those that should. */
 static void print_readable_packs(struct tamis_store *of,
-                                 struct tamis_snapshot *snapshot,
-                                 const struct pack *packs, size_t n, const char *store)
+                                 struct tamis_snapshot *snapshot, const char *store)
 {
     static const char metric[] = "tamis_pack_readable";
-    struct lost_packs lost = {0};
+    struct tamis_pack_info pack;
+    bool any = false;
 
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
-        add_lost_pack(&lost, of, snapshot, i);
-    if (n + lost.n > 0)
-        print_head(metric, "0 if the pack or its .dead file is missing or damaged.");
-    for (size_t i = 0; i < n; i++)
-        print_pack(metric, store, packs[i].name, 1);
-    for (size_t i = 0; i < lost.n; i++) {
-        char *name = hex(lost.uuids[i], TAMIS_UUID_BYTES);
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++) {
+        char *name = hex(pack.uuid, TAMIS_UUID_BYTES);
 
-        print_pack(metric, store, name, 0);
+        if (pack.error == 0 || pack_is_lost(of, &pack)) {
+            if (!any)
+                print_head(metric,
+                           "0 if the pack or its .dead file is missing or damaged.");
+            print_pack(metric, store, name, pack.error == 0);
+            any = true;
+        }
         free(name);
     }
-    free(lost.uuids);
 }
 
 /* Returns how many of their pages failed their check, if they were checked. */
@@ -375,7 +357,7 @@ static double print_packs(struct tamis_store *of, struct tamis_snapshot *snapsho
     struct pack *packs = packs_list(snapshot, o->args[0], &n);
     double damaged = 0;
 
-    print_readable_packs(of, snapshot, packs, n, store);
+    print_readable_packs(of, snapshot, store);
     for (int m = 0; n > 0 && m < (given(o, OPT_CHECK) ? 4 : 3); m++) {
         print_head(metrics_of[m][0], metrics_of[m][1]);
         for (size_t i = 0; i < n; i++) {
@@ -396,7 +378,7 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
     size_t n[4] = {0};
     struct tamis_segment_info s;
 
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
         if (tamis_snapshot_segment(snapshot, i, &s) == 0)
             n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
     print_head("tamis_segments",
@@ -439,6 +421,7 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
     status = err ? complain_error(err, &diag, o->args[0], NULL)
                  : gather_all(store, held, o, &facts, &n);
     if (status == EXIT_DONE) { /* a part would be taken for all */
+        info.complete = tamis_snapshot_complete(*held);
         print_totals_of(*held, &info, path);
         print_segments(path, facts, n);
         status =

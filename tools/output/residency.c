@@ -42,10 +42,10 @@ static void print_counts(const struct tamis_residency *r, bool told)
         snprintf(percent, sizeof(percent), "%.1f%%",
                  100 * (double)r->n_resident / (double)r->n_pages);
     if (told)
-        printf("%12llu", (unsigned long long)r->n_resident);
+        printf("%12llu", LLU(r->n_resident));
     else
         printf("%12s", "?");
-    printf(" %12llu %7s  ", (unsigned long long)r->n_pages, percent);
+    printf(" %12llu %7s  ", LLU(r->n_pages), percent);
 }
 
 /* All segments so far. */
@@ -67,21 +67,17 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     const char *what = diag->what[0] ? diag->what : tamis_strerror(err);
     struct tamis_snapshot *fresh;
     size_t index;
-    int status = EXIT_DONE;
+    enum fate fate = segment_now(store, s, &fresh, &index);
+    int status =
+        fate == SEGMENT_MOVED ? add_one(sum, store, fresh, index, path) : EXIT_DONE;
 
-    if (segment_now(store, s, &fresh, &index) == TAMIS_ERR_NO_SEGMENT) {
-        if (index != SIZE_MAX)
-            status = add_one(sum, store, fresh, index, path);
-        tamis_snapshot_release(fresh);
-        return status;
-    }
     tamis_snapshot_release(fresh);
+    if (fate != SEGMENT_STAYS)
+        return status;
     if (sum->list != NULL) {
-        json_t *o = memory_or_exit(json_object());
-
-        json_put(o, "segment", json_escaped(s->name, s->name_bytes));
-        json_put(o, "what", json_escaped(what, strlen(what)));
-        json_put(sum->list, NULL, o);
+        json_put(sum->list, NULL,
+                 json_of("segment", json_escaped(s->name, s->name_bytes), "what",
+                         json_escaped(what, strlen(what))));
     } else {
         printf("%12s %12s %7s  ", "-", "-", "-");
         print_escaped(stdout, s->name, s->name_bytes);
@@ -105,9 +101,8 @@ static void add_counts(struct sum *sum, const struct tamis_residency *r,
     sum->all.n_resident += r->n_resident;
     sum->told = sum->told && told;
     if (sum->list != NULL) {
-        json_t *o = memory_or_exit(json_object());
+        json_t *o = json_of(what, json_escaped(name.bytes, name.n_bytes));
 
-        json_put(o, what, json_escaped(name.bytes, name.n_bytes));
         put_counts(o, r, told);
         json_put(sum->list, NULL, o);
         return;
@@ -134,6 +129,7 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err == 0)
         err = tamis_filter_residency(filter, &r);
+    tamis_filter_close(filter);
     if (err != 0)
         return no_count(sum, store, &s, err, &diag, path);
     add_counts(sum, &r, path, s.file, "segment",
@@ -155,8 +151,9 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
         bool named = false;
         int err;
 
-        for (size_t k = 0; k < n_segments && !named; k++)
-            named = tamis_snapshot_pack(snapshot, segments[k], &filter, NULL) == 0 &&
+        for (size_t at = 0, k;
+             !named && next_picked(snapshot, segments, n_segments, &at, &k);)
+            named = tamis_snapshot_pack(snapshot, k, &filter, NULL) == 0 &&
                     filter == packs[i].filter;
         err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
         if (err != 0)
@@ -180,14 +177,9 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
     else
         printf("\n%12s %12s %7s  (pages of %lu bytes)\n", "in memory", "of pages", "",
                page_bytes());
-    for (size_t i = 0; i < n; i++) {
-        int one = add_one(&sum, store, snapshot, segments[i], path);
-
-        status = status ? status : one;
-    }
-    int packs = add_packs(&sum, snapshot, path, segments, n);
-
-    status = status ? status : packs;
+    for (size_t at = 0, i; next_picked(snapshot, segments, n, &at, &i);)
+        status = first_failure(status, add_one(&sum, store, snapshot, i, path));
+    status = first_failure(status, add_packs(&sum, snapshot, path, segments, n));
     if (root != NULL) {
         json_put(root, "page_bytes", json_count(page_bytes()));
         put_counts(root, &sum.all, sum.told);
@@ -218,10 +210,9 @@ int file_residency(const struct options *o, json_t *root)
         return EXIT_DONE;
     }
     if (told)
-        printf("in memory: %llu", (unsigned long long)r.n_resident);
+        printf("in memory: %llu", LLU(r.n_resident));
     else
         printf("in memory: ?");
-    printf(" of %llu pages of %lu bytes\n", (unsigned long long)r.n_pages,
-           page_bytes());
+    printf(" of %llu pages of %lu bytes\n", LLU(r.n_pages), page_bytes());
     return EXIT_DONE;
 }

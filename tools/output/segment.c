@@ -4,43 +4,36 @@
 #include "output.h"
 #include "tamis.h"
 
-json_t *segment_json(const struct tamis_segment_info *s)
+static json_t *place_json(const struct tamis_pack_place *p)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "segment", json_escaped(s->name, s->name_bytes));
-    json_put(o, "state", json_string(state_name(s->state)));
-    json_put(o, "rank", json_count(s->rank));
-    if (s->binding_bytes > 0)
-        json_put(o, "binding", json_hex(s->binding, s->binding_bytes));
-    json_put(o, "created", json_count(s->created));
-    json_put(o, "generation", json_count(s->generation));
-    if (s->state == TAMIS_SEGMENT_BARE)
-        return o;
-    json_put(o, "keys", json_count(s->keys));
-    json_put(o, "bytes", json_count(s->file_bytes));
-    json_put(o, "error", json_number(s->error));
-    json_put(o, "watermark", json_count(s->watermark));
-    json_put(o, "uuid", json_hex(s->uuid, sizeof(s->uuid)));
-    json_put(o, "file", json_string(s->file));
-    if (s->first_key != NULL) {
-        json_put(o, "first_key", json_escaped(s->first_key, s->first_key_bytes));
-        json_put(o, "last_key", json_escaped(s->last_key, s->last_key_bytes));
-    }
-    return o;
+    return json_of("uuid", json_hex(p->uuid, sizeof(p->uuid)), "band",
+                   json_count(p->band), "column", json_count(p->column), "columns",
+                   json_count(p->n_columns), "blocks", json_count(p->n_blocks), "lanes",
+                   json_count(p->lanes), "words", json_count(p->words), "row_bytes",
+                   json_count(p->row_bytes));
 }
 
-json_t *place_json(const struct tamis_pack_place *p)
+json_t *segment_json(struct tamis_snapshot *snapshot, size_t i,
+                     const struct tamis_segment_info *s)
 {
-    json_t *o = memory_or_exit(json_object());
+    struct tamis_pack_place place;
+    json_t *o = json_of("segment", json_escaped(s->name, s->name_bytes), "state",
+                        json_string(state_name(s->state)), "rank", json_count(s->rank));
 
-    json_put(o, "uuid", json_hex(p->uuid, sizeof(p->uuid)));
-    json_put(o, "band", json_count(p->band));
-    json_put(o, "column", json_count(p->column));
-    json_put(o, "columns", json_count(p->n_columns));
-    json_put(o, "blocks", json_count(p->n_blocks));
-    json_put(o, "lanes", json_count(p->lanes));
-    json_put(o, "words", json_count(p->words));
-    json_put(o, "row_bytes", json_count(p->row_bytes));
+    if (s->binding_bytes > 0)
+        json_put(o, "binding", json_hex(s->binding, s->binding_bytes));
+    json_add(o, "created", json_count(s->created), "generation",
+             json_count(s->generation));
+    if (s->state == TAMIS_SEGMENT_BARE)
+        return o;
+    json_add(o, "keys", json_count(s->keys), "bytes", json_count(s->file_bytes),
+             "error", json_number(s->error), "watermark", json_count(s->watermark),
+             "uuid", json_hex(s->uuid, sizeof(s->uuid)), "file", json_string(s->file));
+    if (s->first_key != NULL)
+        json_add(o, "first_key", json_escaped(s->first_key, s->first_key_bytes),
+                 "last_key", json_escaped(s->last_key, s->last_key_bytes));
+    if (is_column(snapshot, i, &place))
+        json_put(o, "pack", place_json(&place));
+    json_put_list(o, snapshot, i);
     return o;
 }

@@ -13,8 +13,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 {
     json_t *o;
 
+    progress_wipe();
     if (list == NULL) {
-        progress_wipe();
         print_escaped(stdout, segment.bytes, segment.n_bytes);
         putchar('\t');
         print_tinted(strcmp(result, "ok") == 0     ? TINT_GOOD
@@ -28,17 +28,15 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
         putchar('\n');
         return;
     }
-    o = memory_or_exit(json_object());
-    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
-    json_put(o, "result", json_string(result));
-    json_put(o, "file", json_escaped(file, strlen(file)));
+    o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "result",
+                json_string(result), "file", json_escaped(file, strlen(file)));
     if (what != NULL)
         json_put(o, "what", json_escaped(what, strlen(what)));
     if (advice != NULL)
         json_put(o, "advice", json_string(advice));
     if (report != NULL) {
-        json_put(o, "pages", json_count(report->n_pages));
-        json_put(o, "damaged", json_count(report->n_damaged));
+        json_add(o, "pages", json_count(report->n_pages), "damaged",
+                 json_count(report->n_damaged));
         if (report->n_damaged > 0)
             json_put(o, "first_damaged", json_count(report->first_damaged));
         json_put(o, "stale_slots", json_count(report->n_stale_slots));
@@ -57,8 +55,8 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
 
     if (report.n_damaged > 0) {
         snprintf(what, sizeof(what), "%llu of %s, the first at offset %llu",
-                 (unsigned long long)report.n_damaged, COUNTED(report.n_pages, "page"),
-                 (unsigned long long)report.first_damaged);
+                 LLU(report.n_damaged), COUNTED(report.n_pages, "page"),
+                 LLU(report.first_damaged));
     } else if (err != 0) {
         snprintf(what, sizeof(what), "%.100s",
                  diag.what[0] ? diag.what : tamis_strerror(err));

@@ -54,7 +54,7 @@ double picture_error_y(struct scale s, double ratio)
 
 static void draw_name(FILE *to, const struct column *c, double x, double width)
 {
-    char *name = escape(c->name, c->name_bytes);
+    const char *name = NAME(c->name, c->name_bytes);
 
     /* Upright where there is room. The inner <svg> cuts its content off at its edge. */
     if (c->n == 1 && (width >= 220 || width >= 8 + 7 * (double)strlen(name))) {
@@ -69,18 +69,15 @@ static void draw_name(FILE *to, const struct column *c, double x, double width)
                  "%s", name);
         fputs("</svg>\n", to);
     }
-    free(name);
 }
 
 static void draw_tip(FILE *to, const struct column *c)
 {
-    char *name = escape(c->name, c->name_bytes);
-
     fputs("<title>", to);
     if (c->n == 1)
-        xml_text(to, name);
+        xml_text(to, NAME(c->name, c->name_bytes));
     else
-        fprintf(to, "%llu segments", (unsigned long long)c->n);
+        fprintf(to, "%llu segments", LLU(c->n));
     fprintf(to, "\n%s keys, %s", COUNT(c->keys), SIZE(c->bytes));
     if (c->length != c->bytes)
         fprintf(to, " allocated, %s long", SIZE(c->length));
@@ -94,10 +91,9 @@ static void draw_tip(FILE *to, const struct column *c)
     else if (c->n_unreadable < c->n)
         fprintf(to, "\nerror %.3g to %.3g times the target", c->lowest, c->highest);
     if (c->n_unreadable > 0)
-        fprintf(to, "\n%llu not to be read", (unsigned long long)c->n_unreadable);
+        fprintf(to, "\n%llu not to be read", LLU(c->n_unreadable));
     fprintf(to, "\nmade %s%s</title>", c->n > 1 ? "about " : "",
             TIME((uint64_t)c->created));
-    free(name);
 }
 
 static void draw_rectangle(FILE *to, double x, double y, double width, double height,

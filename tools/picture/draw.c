@@ -139,7 +139,7 @@ static void draw_legend(FILE *to, const struct picture *p)
                 "<rect x=\"%.0f\" y=\"%d\" width=\"14\" height=\"4\" class=\"bad\"/>\n",
                 x, TOP - 14);
         svg_text(to, x + 20, TOP - 8, "", "over the target error: %llu",
-                 (unsigned long long)p->n_over);
+                 LLU(p->n_over));
         x += 190;
     }
     if (p->n_unreadable > 0) {
@@ -147,8 +147,7 @@ static void draw_legend(FILE *to, const struct picture *p)
                 "<rect x=\"%.0f\" y=\"%d\" width=\"14\" height=\"12\" "
                 "fill=\"url(#hatch)\"/>\n",
                 x, TOP - 18);
-        svg_text(to, x + 20, TOP - 8, "", "not to be read: %llu",
-                 (unsigned long long)p->n_unreadable);
+        svg_text(to, x + 20, TOP - 8, "", "not to be read: %llu", LLU(p->n_unreadable));
     }
 }
 

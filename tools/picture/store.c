@@ -26,6 +26,7 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
     if (tamis_snapshot_filter(snapshot, i, &filter, NULL) != 0 ||
         tamis_filter_info(filter, &info) != 0) {
         c->n_unreadable = 1;
+        tamis_filter_close(filter);
         return;
     }
     c->keys = info.keys;
@@ -39,6 +40,7 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
     c->target = info.growth.error;
     c->n_over = over_target(&info);
     c->lowest = c->highest = c->target > 0 ? c->error / c->target : 0;
+    tamis_filter_close(filter);
 }
 
 static int compare(const void *left, const void *right)

@@ -65,7 +65,7 @@ void svg_text(FILE *to, double x, double y, const char *attributes, const char *
 const char *count_text(char text[TEXT_BYTES], uint64_t n)
 {
     char digits[24];
-    int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+    int length = snprintf(digits, sizeof(digits), "%llu", LLU(n));
     char *at = text;
 
     for (int i = 0; i < length; i++) {

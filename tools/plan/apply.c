@@ -47,23 +47,21 @@ static struct change change_of(const struct apply *a, const struct store_plan *p
         .apply = a, .plan = p, .segment = &p->segments[i], .to = &p->shares[i]};
 }
 
+static int not_committed(void *change, int err, const struct tamis_diag *diag)
+{
+    struct change *c = change;
+
+    c->stays = err == TAMIS_ERR_NO_SEGMENT; /* it was dropped meanwhile */
+    return c->stays ? EXIT_DONE : replaced_error(err, diag, c->apply->o->args[0]);
+}
+
 /* On failure it reports, and the segment is unchanged. */
 static int change_segment(struct change *c, int (*work)(void *change))
 {
-    const char *path = c->apply->o->args[0];
-    struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(c->apply->store, NULL, &c->edit, &diag), status;
+    int status = edit_store(c->apply->store, c->apply->o->args[0], &c->edit, work, c,
+                            false, not_committed);
 
-    if (err != 0)
-        return complain_error(err, &diag, path, NULL);
-    status = edit_work(c->edit, work, c, false);
-    if (status != EXIT_DONE)
-        return c->stays ? EXIT_DONE : status;
-    err = edit_commit(c->edit, &diag);
-    c->stays = err == TAMIS_ERR_NO_SEGMENT; /* it was dropped meanwhile */
-    if (c->stays)
-        return EXIT_DONE;
-    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
+    return c->stays ? EXIT_DONE : status;
 }
 
 /* Ends the work so that its edit is aborted. */
@@ -79,18 +77,11 @@ static int stay(struct change *c)
 static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s)
 {
     struct tamis_list_facts facts;
-    struct tamis_filter *list;
-    bool is_cut;
-    int err;
+    int err = a->tried[i] ? TAMIS_ERR_NO_SEGMENT
+                          : its_list_facts(a->snapshot, s->index, &facts);
 
-    if (a->tried[i])
-        return false;
-    err = tamis_snapshot_list(a->snapshot, s->index, &list, NULL);
-    if (err != 0)
-        return err != TAMIS_ERR_NO_SEGMENT; /* the rebuild tells why */
-    is_cut = tamis_list_facts(list, &facts) == 0 && facts.hash_bits < 64;
-    tamis_filter_close(list);
-    return !is_cut;
+    return err ? err != TAMIS_ERR_NO_SEGMENT /* the rebuild tells why */
+               : facts.hash_bits == 64;
 }
 
 static bool waits_for_list(const struct change *c)
@@ -185,21 +176,14 @@ static bool is_unread(int err)
            err == TAMIS_ERR_MISMATCH || is_wrong_type(err);
 }
 
-/* Has no other process replaced or dropped it since? Then its list went with it. */
-static bool is_there(const struct apply *a, const struct planned *s, bool *dropped)
+/* Has another process replaced or dropped it since? Then its list went with it. */
+static enum fate fate_of(const struct apply *a, const struct planned *s)
 {
     struct tamis_segment_info info;
-    struct tamis_snapshot *fresh;
-    size_t index;
-    int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
 
-    *dropped = false;
-    if (err != 0)
-        return true;
-    err = segment_now(a->store, &info, &fresh, &index);
-    tamis_snapshot_release(fresh);
-    *dropped = err == TAMIS_ERR_NO_SEGMENT && index == SIZE_MAX;
-    return err != TAMIS_ERR_NO_SEGMENT;
+    return tamis_snapshot_segment(a->snapshot, s->index, &info) != 0
+               ? SEGMENT_STAYS
+               : segment_fate(a->store, &info);
 }
 
 /* A list that is missing, cut or damaged does not end the work: then the filter is made
@@ -213,7 +197,7 @@ static int rebuild(void *change)
         .n_threads = a->o->jobs,
         .kind = plan_is_ribbon(c->to) ? TAMIS_RIBBON : TAMIS_BLOOM};
     struct tamis_diag diag = {0};
-    bool dropped;
+    enum fate fate;
     int err = tamis_edit_from_list(c->edit, a->snapshot, c->segment->index,
                                    c->to->error, &opt, &diag);
 
@@ -223,8 +207,9 @@ static int rebuild(void *change)
         return stay(c); /* no list, or a cut one */
     if (!is_unread(err))
         return complain_error(err, &diag, a->o->args[0], NULL);
-    c->unread = is_there(a, c->segment, &dropped);
-    if (!dropped)
+    fate = fate_of(a, c->segment);
+    c->unread = fate == SEGMENT_STAYS;
+    if (fate != SEGMENT_DROPPED)
         printf("unread   %s\n", diag.what); /* says whose list */
     return stay(c);
 }
@@ -320,10 +305,8 @@ static struct left print_left(const struct apply *a, const struct store_plan *p,
                                  .action = actions[i],
                                  .tried = a->tried[i],
                                  .waits = !has_room(a, p, i)};
-        bool dropped;
 
-        is_there(a, &p->segments[i], &dropped);
-        if (dropped) {
+        if (fate_of(a, &p->segments[i]) == SEGMENT_DROPPED) {
             left.dropped_bytes += a->now[i];
             continue;
         }
@@ -360,8 +343,8 @@ static int damage_status(const struct apply *a)
     return complain(EXIT_DAMAGE,
                     "%s: %llu filter%s damaged, and %s not shrunk: 'tamis verify' says "
                     "what mends %s",
-                    a->o->args[0], (unsigned long long)a->n_damaged,
-                    one ? " is" : "s are", one ? "was" : "were", one ? "it" : "them");
+                    a->o->args[0], LLU(a->n_damaged), one ? " is" : "s are",
+                    one ? "was" : "were", one ? "it" : "them");
 }
 
 /* The others are done. */
@@ -374,9 +357,9 @@ static int lists_status(const struct apply *a)
     return complain(EXIT_DAMAGE,
                     "%s: the list%s of %llu segment%s cannot be read, so %s not as "
                     "planned: build %s anew from %s keys",
-                    a->o->args[0], one ? "" : "s", (unsigned long long)a->n_unread,
-                    one ? "" : "s", one ? "its filter is" : "their filters are",
-                    one ? "it" : "them", one ? "its" : "their");
+                    a->o->args[0], one ? "" : "s", LLU(a->n_unread), one ? "" : "s",
+                    one ? "its filter is" : "their filters are", one ? "it" : "them",
+                    one ? "its" : "their");
 }
 
 /* Everything is done. A ribbon may be larger than planned by bad luck. */
@@ -387,8 +370,7 @@ static int limit_status(const struct options *o, uint64_t n_bytes)
     return complain(EXIT_USAGE,
                     "%s: its filters take %llu bytes, %llu more than --bytes: apply a "
                     "plan of fewer --bytes",
-                    o->args[0], (unsigned long long)n_bytes,
-                    (unsigned long long)(n_bytes - o->n_bytes));
+                    o->args[0], LLU(n_bytes), LLU((n_bytes - o->n_bytes)));
 }
 
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -422,7 +404,7 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",
            SIZE(a.bytes < 0 ? -a.bytes : a.bytes), a.bytes < 0 ? "taken" : "given back",
-           (unsigned long long)n_bytes, (unsigned long long)p->summary.best.file_bytes);
+           LLU(n_bytes), LLU(p->summary.best.file_bytes));
     if (status == EXIT_DONE) {
         print_waiting(&left);
         status = damage_status(&a);

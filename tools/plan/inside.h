@@ -45,11 +45,9 @@ struct store_plan {
     bool is_tight; /* no room for filters that stay a little larger than planned */
     double reads_now;
 };
-/* They report failures, and return the status. */
-int plan_from_list(const struct options *o, struct store_plan *p);
-/* It may take a newer snapshot in place of this one. */
-int plan_from_store(struct tamis_store *store, struct tamis_snapshot **snapshot,
-                    const struct options *o, struct store_plan *p);
+/* Of --sizes, or of the STORE, which it opens. Reports failures, returns the status. */
+int plan_read(const struct options *o, struct tamis_store **store,
+              struct tamis_snapshot **snapshot, struct store_plan *p);
 void plan_free(struct store_plan *p);
 
 /* ==== action.c: what a filter needs ============================================== */

@@ -88,8 +88,8 @@ void print_lanes(const struct tamis_plan *chosen, double error)
 
         if (s.blocks > 0)
             printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words,
-                   (unsigned long long)s.blocks * lanes * BLOCK,
-                   bits_per_key(chosen, lanes, s.blocks), lines_in(chosen, lanes, s),
+                   LLU(s.blocks) * lanes * BLOCK, bits_per_key(chosen, lanes, s.blocks),
+                   lines_in(chosen, lanes, s),
                    lanes == chosen->lanes ? "  the fewest lanes within 4% of the least"
                                           : "");
     }
@@ -101,18 +101,16 @@ json_t *lanes_json(const struct tamis_plan *chosen, double error)
 
     for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
         struct shape s = smallest(chosen, lanes, error);
-        json_t *o;
 
         if (s.blocks == 0)
             continue;
-        o = memory_or_exit(json_object());
-        json_put(o, "lanes", json_count(lanes));
-        json_put(o, "words", json_count(s.words));
-        json_put(o, "bits_bytes", json_count(s.blocks * lanes * BLOCK));
-        json_put(o, "bits_per_key", json_number(bits_per_key(chosen, lanes, s.blocks)));
-        json_put(o, "lines", json_number(lines_in(chosen, lanes, s)));
-        json_put(o, "chosen", json_boolean(lanes == chosen->lanes));
-        json_put(list, NULL, o);
+        json_put(list, NULL,
+                 json_of("lanes", json_count(lanes), "words", json_count(s.words),
+                         "bits_bytes", json_count(s.blocks * lanes * BLOCK),
+                         "bits_per_key",
+                         json_number(bits_per_key(chosen, lanes, s.blocks)), "lines",
+                         json_number(lines_in(chosen, lanes, s)), "chosen",
+                         json_boolean(lanes == chosen->lanes)));
     }
     return list;
 }

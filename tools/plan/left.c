@@ -10,13 +10,10 @@
 #include "inside.h"
 #include "tamis.h"
 
-static bool has_list(const struct plan_step *step, const struct planned *s)
+static bool has_list(const struct plan_step *step, const struct planned *s,
+                     struct tamis_list_facts *facts)
 {
-    struct tamis_filter *list = NULL;
-    int err = tamis_snapshot_list(step->snapshot, s->index, &list, NULL);
-
-    tamis_filter_close(list);
-    return err != TAMIS_ERR_NO_SEGMENT;
+    return its_list_facts(step->snapshot, s->index, facts) != TAMIS_ERR_NO_SEGMENT;
 }
 
 /* Prints options for the rank, the binding, and of a filter the watermark and the list,
@@ -26,7 +23,6 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
 {
     struct tamis_segment_info info;
     struct tamis_list_facts facts;
-    struct tamis_filter *list = NULL;
 
     if (tamis_snapshot_segment(step->snapshot, s->index, &info) == 0) {
         if (info.rank > 0)
@@ -36,14 +32,12 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
         for (size_t i = 0; i < info.binding_bytes; i++)
             printf("%02x", info.binding[i]);
         if (has_filter && info.watermark > 0)
-            printf(" --watermark %llu", (unsigned long long)info.watermark);
+            printf(" --watermark %llu", LLU(info.watermark));
     }
-    if (has_filter && tamis_snapshot_list(step->snapshot, s->index, &list, NULL) !=
-                          TAMIS_ERR_NO_SEGMENT) {
+    if (has_filter && has_list(step, s, &facts)) {
         printf(" --list");
-        if (list != NULL && tamis_list_facts(list, &facts) == 0 && facts.hash_bits < 64)
+        if (facts.hash_bits > 0 && facts.hash_bits < 64)
             printf("=%u", facts.hash_bits);
-        tamis_filter_close(list);
     }
 }
 
@@ -75,7 +69,8 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-    bool from_list = !step->tried && has_whole_list(step->snapshot, s->index);
+    struct tamis_list_facts list;
+    bool from_list = !step->tried && has_list(step, s, &list) && list.hash_bits == 64;
     const char *keys = from_list ? "" : " KEYFILE";
 
     print_command(step, s, "rebuild",
@@ -96,12 +91,14 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
 void plan_print_left(const struct plan_step *step, const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
+    struct tamis_list_facts list;
 
     if (step->action == PLAN_REBUILD)
         print_rebuild(step, p, i);
     if (step->action == PLAN_REMOVE) {
         print_command(step, s, "remove",
-                      has_list(step, s) ? ", and its list goes, too" : "", "build", "");
+                      has_list(step, s, &list) ? ", and its list goes, too" : "",
+                      "build", "");
         printf(" --bare --replaces %s", s->word);
         print_kept(step, s, false);
         print_operands(s, true, "");

@@ -131,15 +131,10 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
 static int bad_line(const struct options *o, uint64_t number, const void *line,
                     size_t n)
 {
-    char *text = escape(line, n < 40 ? n : 40);
-
-    complain(
-        0,
-        "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up to 2^48 keys (k, M, G "
-        "and T are powers of 1000) and rank 4294967295",
-        o->sizes, (unsigned long long)number, text);
-    free(text);
-    return EXIT_USAGE;
+    return complain(EXIT_USAGE,
+                    "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up to 2^48 "
+                    "keys (k, M, G and T are powers of 1000) and rank 4294967295",
+                    o->sizes, LLU(number), NAME(line, n < 40 ? n : 40));
 }
 
 /* Segments of one rank may be a run or several; only the list's author knows. */
@@ -161,14 +156,12 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
 static int no_segment(const struct options *o)
 {
     const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;
-    char *name = escape(path, strlen(path));
 
-    complain(0, "%s: no segment is in this list: nothing was planned", name);
-    free(name);
-    return EXIT_USAGE;
+    return complain(EXIT_USAGE, "%s: no segment is in this list: nothing was planned",
+                    PATH(path));
 }
 
-int plan_from_list(const struct options *o, struct store_plan *p)
+static int plan_from_list(const struct options *o, struct store_plan *p)
 {
     struct key_reader *lines;
     const void *line;
@@ -221,6 +214,7 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
         const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
 
         s->unread = escape(what, strlen(what));
+        tamis_filter_close(filter);
         return err;
     }
     s->error_now = info.expected_error;
@@ -233,6 +227,7 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
         s->only = (struct tamis_stage_info){0};
     if (info.keys > s->keys)
         s->keys = info.keys;
+    tamis_filter_close(filter);
     return 0;
 }
 
@@ -241,17 +236,6 @@ static bool is_lost(const char *store, const struct tamis_segment_info *info)
     struct stat st;
 
     return !stat_in(store, info->file, &st) && errno == ENOENT;
-}
-
-/* Has another process dropped, replaced or packed it since the snapshot? */
-static bool has_moved(struct tamis_store *store, const struct tamis_segment_info *info)
-{
-    struct tamis_snapshot *fresh;
-    size_t index;
-    bool moved = segment_now(store, info, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
-
-    tamis_snapshot_release(fresh);
-    return moved;
 }
 
 static void free_segment(struct planned *s)
@@ -285,7 +269,7 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
     };
     err = look_inside(l->snapshot, s);
     lost = !column && is_lost(store, info);
-    if ((lost || err == ENOENT) && has_moved(l->store, info)) {
+    if ((lost || err == ENOENT) && segment_fate(l->store, info) != SEGMENT_STAYS) {
         l->moved = true;
         free_segment(s);
         p->n--;
@@ -308,7 +292,11 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
 
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
-    if (info.state != TAMIS_SEGMENT_SEALED && info.state != TAMIS_SEGMENT_GROWING)
+    if (info.name == NULL) {
+        p->n_unread++;
+        p->unread_status = EXIT_DAMAGE;
+    } else if (info.state != TAMIS_SEGMENT_SEALED &&
+               info.state != TAMIS_SEGMENT_GROWING)
         p->n_bare++;
     else if (column && !given(l->o, OPT_PACK))
         p->n_packed++;
@@ -320,17 +308,17 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
 /* A file that is gone may be that of a segment which another process dropped, replaced
  * or packed meanwhile. Then a newer snapshot is planned. After some of these, the
  * segments that keep moving are left out. */
-int plan_from_store(struct tamis_store *store, struct tamis_snapshot **snapshot,
-                    const struct options *o, struct store_plan *p)
+static int plan_from_store(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                           const struct options *o, struct store_plan *p)
 {
     unsigned tries = 0;
 
     for (;;) {
         struct look l = {.o = o, .store = store, .snapshot = *snapshot};
-        size_t n = tamis_snapshot_n_segments(*snapshot);
         int status = EXIT_DONE;
 
-        for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+        for (size_t i = 0; status == EXIT_DONE && tamis_snapshot_next(*snapshot, &i);
+             i++)
             status = add_segment(&l, p, i);
         if (status != EXIT_DONE)
             return status;
@@ -341,6 +329,15 @@ int plan_from_store(struct tamis_store *store, struct tamis_snapshot **snapshot,
     }
     find_runs(o, p);
     return EXIT_DONE;
+}
+
+int plan_read(const struct options *o, struct tamis_store **store,
+              struct tamis_snapshot **snapshot, struct store_plan *p)
+{
+    if (given(o, OPT_SIZES))
+        return plan_from_list(o, p);
+    store_snapshot(o->args[0], store, snapshot);
+    return plan_from_store(*store, snapshot, o, p);
 }
 
 void plan_free(struct store_plan *p)

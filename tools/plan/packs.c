@@ -20,26 +20,18 @@ struct pack_plans {
 
 static json_t *packed_json(const struct tamis_plan_packed *p)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "rows_bytes", json_count(p->rows_bytes));
-    json_put(o, "bits_per_key", json_number(p->bits_per_key));
-    json_put(o, "bands", json_count(p->n_bands));
-    json_put(o, "lines", json_count(p->n_lines));
-    return o;
+    return json_of("rows_bytes", json_count(p->rows_bytes), "bits_per_key",
+                   json_number(p->bits_per_key), "bands", json_count(p->n_bands),
+                   "lines", json_count(p->n_lines));
 }
 
 static void print_json(const struct pack_plans *p)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "segments", json_count(p->n));
-    json_put(o, "keys", json_count(p->keys));
-    json_put(o, "error", json_number(p->error));
-    json_put(o, "files_bytes", json_count(p->from_files.files_bytes));
-    json_put(o, "from_files", packed_json(&p->from_files));
-    json_put(o, "from_keys", packed_json(&p->from_keys));
-    json_print(o);
+    json_print(json_of("segments", json_count(p->n), "keys", json_count(p->keys),
+                       "error", json_number(p->error), "files_bytes",
+                       json_count(p->from_files.files_bytes), "from_files",
+                       packed_json(&p->from_files), "from_keys",
+                       packed_json(&p->from_keys)));
 }
 
 static void print_packed(const char *what, const struct tamis_plan_packed *p)
@@ -51,10 +43,9 @@ static void print_packed(const char *what, const struct tamis_plan_packed *p)
 
 static void print_text(const struct pack_plans *p)
 {
-    printf("segments         %llu, %llu keys\n", (unsigned long long)p->n,
-           (unsigned long long)p->keys);
+    printf("segments         %llu, %llu keys\n", LLU(p->n), LLU(p->keys));
     printf("files            %s, %llu lines a lookup touches, one of each\n",
-           SIZE(p->from_files.files_bytes), (unsigned long long)p->n);
+           SIZE(p->from_files.files_bytes), LLU(p->n));
     print_packed("packed           ", &p->from_files);
     print_packed("packed from keys ", &p->from_keys);
 }
@@ -105,13 +96,7 @@ int plan_packs(const struct options *o)
     check(o);
     if (given(o, OPT_N_KEYS))
         return plan(o, &o->n_keys, 1);
-    if (given(o, OPT_SIZES)) {
-        status = plan_from_list(o, &p);
-    } else {
-        status = store_snapshot(o->args[0], &store, &snapshot);
-        if (status == EXIT_DONE)
-            status = plan_from_store(store, &snapshot, o, &p);
-    }
+    status = plan_read(o, &store, &snapshot, &p);
     if (status == EXIT_DONE) {
         keys = memory_or_exit(calloc(p.n + 1, sizeof(*keys)));
         for (size_t i = 0; i < p.n; i++)

@@ -230,12 +230,10 @@ static const char *reads_text(char text[TEXT_BYTES], double reads)
 static void draw_legend(const struct chart *c, const struct options *o)
 {
     const struct tamis_plan_summary *s = &c->plan->summary;
-    char reads[TEXT_BYTES], *name;
+    char reads[TEXT_BYTES];
     const char *path = o->n_args > 0 ? o->args[0] : o->sizes;
 
-    name = escape(path, strlen(path));
-    svg_text(c->to, LEFT, 40, "class=\"title\"", "%.80s", name);
-    free(name);
+    svg_text(c->to, LEFT, 40, "class=\"title\"", "%.80s", PATH(path));
     svg_text(c->to, LEFT, 66, "class=\"strong\"",
              "planned: %s reads wasted by a lookup of an absent key, of %s runs, "
              "with filters of %s",

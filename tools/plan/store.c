@@ -75,14 +75,13 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
         snprintf(bits, sizeof(bits), "%.2f",
                  s->keys ? 8 * (double)to->plan.file_bytes / (double)s->keys : 0);
     }
-    printf("%5s %5zu %12llu %10s %10s %12llu %8s", rank, p->sizes[i].run,
-           (unsigned long long)s->keys, fpr, expected,
-           (unsigned long long)to->plan.file_bytes, bits);
+    printf("%5s %5zu %12llu %10s %10s %12llu %8s", rank, p->sizes[i].run, LLU(s->keys),
+           fpr, expected, LLU(to->plan.file_bytes), bits);
     if (given(o, OPT_KIND))
         printf(" %-6s", kind_name(to));
     if (is_live(o))
-        printf(" %10s %12llu %-7s", PERCENT(s->error_now),
-               (unsigned long long)s->bytes_now, plan_action_name(plan_action(p, i)));
+        printf(" %10s %12llu %-7s", PERCENT(s->error_now), LLU(s->bytes_now),
+               plan_action_name(plan_action(p, i)));
     printf("  %s\n", s->name ? s->name : "-");
 }
 
@@ -96,8 +95,8 @@ static double saving(const struct store_plan *p)
 static void print_totals_of(const char *what, uint64_t bytes, double reads,
                             const char *more)
 {
-    printf("%-9s %14llu bytes %14s  %-12.6g %s\n", what, (unsigned long long)bytes,
-           SIZE(bytes), reads, more);
+    printf("%-9s %14llu bytes %14s  %-12.6g %s\n", what, LLU(bytes), SIZE(bytes), reads,
+           more);
 }
 
 /* The totals of plans by other kinds than the one that was asked for. */
@@ -130,7 +129,7 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     printf("\n%-9s %14s       %14s  %s\n", "", "MEMORY", "",
            "READS WASTED BY A LOOKUP OF AN ABSENT KEY");
     snprintf(text, sizeof(text), "of %llu runs; filters of any size: %.4g",
-             (unsigned long long)s->n_runs, s->best.ideal_reads);
+             LLU(s->n_runs), s->best.ideal_reads);
     print_totals_of("planned", s->best.file_bytes, s->best.reads, text);
     print_other_kinds(o, p);
     if (s->uniform_error < 1)
@@ -148,11 +147,11 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     printf("%-9s %s of the reads of uniform filters\n", "saves", PERCENT(saving(p)));
     if (p->n_bare > 0)
         printf("%-9s %llu without a filter, read every time: not planned\n", "bare",
-               (unsigned long long)p->n_bare);
+               LLU(p->n_bare));
     if (p->n_packed > 0)
         printf("%-9s %llu in packs, without files of their own: not planned; 'tamis "
                "plan STORE --pack' is for these\n",
-               "packed", (unsigned long long)p->n_packed);
+               "packed", LLU(p->n_packed));
     for (size_t i = 0; i < p->n; i++)
         if (p->segments[i].unread != NULL)
             printf("%-9s %s: %s\n", "unread", p->segments[i].name,
@@ -163,13 +162,9 @@ static void print_plan(const struct options *o, const struct store_plan *p)
 
 static json_t *total_json(const struct tamis_plan_total *t)
 {
-    json_t *o = memory_or_exit(json_object());
-
-    json_put(o, "filters", json_count(t->n_filters));
-    json_put(o, "bytes", json_count(t->file_bytes));
-    json_put(o, "reads", json_number(t->reads));
-    json_put(o, "ideal_reads", json_number(t->ideal_reads));
-    return o;
+    return json_of("filters", json_count(t->n_filters), "bytes",
+                   json_count(t->file_bytes), "reads", json_number(t->reads),
+                   "ideal_reads", json_number(t->ideal_reads));
 }
 
 static json_t *row_json(const struct options *options, const struct store_plan *p,
@@ -183,26 +178,20 @@ static json_t *row_json(const struct options *options, const struct store_plan *
         json_put(o, "segment", memory_or_exit(json_string(s->name)));
     if (s->has_rank)
         json_put(o, "rank", json_count(s->rank));
-    json_put(o, "run", json_count(p->sizes[i].run));
-    json_put(o, "keys", json_count(s->keys));
-    json_put(o, "ideal_error", json_number(to->ideal_error));
-    if (to->plan.file_bytes > 0) {
-        json_put(o, "fpr", json_number(to->error));
-        json_put(o, "error", json_number(to->plan.error));
-        json_put(o, "kind", json_string(kind_name(to)));
-    }
-    if (to->plan.lanes > 0) {
-        json_put(o, "lanes", json_count(to->plan.lanes));
-        json_put(o, "words", json_count(to->plan.words));
-        json_put(o, "blocks", json_count(to->plan.n_blocks));
-    }
+    json_add(o, "run", json_count(p->sizes[i].run), "keys", json_count(s->keys),
+             "ideal_error", json_number(to->ideal_error));
+    if (to->plan.file_bytes > 0)
+        json_add(o, "fpr", json_number(to->error), "error", json_number(to->plan.error),
+                 "kind", json_string(kind_name(to)));
+    if (to->plan.lanes > 0)
+        json_add(o, "lanes", json_count(to->plan.lanes), "words",
+                 json_count(to->plan.words), "blocks", json_count(to->plan.n_blocks));
     json_put(o, "bytes", json_count(to->plan.file_bytes));
     if (is_live(options)) {
-        json_put(o, "state", json_string(state_name(s->state)));
-        json_put(o, "bytes_now", json_count(s->bytes_now));
-        json_put(o, "length_now", json_count(s->length_now));
-        json_put(o, "error_now", json_number(s->error_now));
-        json_put(o, "action", json_string(plan_action_name(plan_action(p, i))));
+        json_add(o, "state", json_string(state_name(s->state)), "bytes_now",
+                 json_count(s->bytes_now), "length_now", json_count(s->length_now),
+                 "error_now", json_number(s->error_now), "action",
+                 json_string(plan_action_name(plan_action(p, i))));
         if (s->unread != NULL)
             json_put(o, "unread", memory_or_exit(json_string(s->unread)));
     }
@@ -212,29 +201,24 @@ static json_t *row_json(const struct options *options, const struct store_plan *
 static void print_json(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
-    json_t *root = memory_or_exit(json_object()), *uniform = total_json(&s->uniform);
-    json_t *list = memory_or_exit(json_array());
+    json_t *list;
+    json_t *root = json_of(
+        "runs", json_count(s->n_runs), "planned", total_json(&s->best), "uniform",
+        json_add(total_json(&s->uniform), "fpr", json_number(s->uniform_error)));
 
-    json_put(root, "runs", json_count(s->n_runs));
-    json_put(root, "planned", total_json(&s->best));
-    json_put(uniform, "fpr", json_number(s->uniform_error));
-    json_put(root, "uniform", uniform);
     if (p->bloom.n_runs > 0)
         json_put(root, "bloom", total_json(&p->bloom.best));
     if (p->smaller.n_runs > 0)
         json_put(root, "smaller", total_json(&p->smaller.best));
     json_put(root, "saving", json_number(saving(p)));
-    if (is_live(o)) {
-        json_put(root, "bare", json_count(p->n_bare));
-        json_put(root, "packed", json_count(p->n_packed));
-        json_put(root, "bytes_now", json_count(p->bytes_now));
-        json_put(root, "length_now", json_count(p->length_now));
-        json_put(root, "reads_now", json_number(p->reads_now));
-    }
+    if (is_live(o))
+        json_add(root, "bare", json_count(p->n_bare), "packed", json_count(p->n_packed),
+                 "bytes_now", json_count(p->bytes_now), "length_now",
+                 json_count(p->length_now), "reads_now", json_number(p->reads_now));
+    list = json_stream(root, "segments");
     for (size_t i = 0; i < p->n; i++)
         json_put(list, NULL, row_json(o, p, i));
-    json_put(root, "segments", list);
-    json_print(root);
+    json_end(NULL);
 }
 
 /* ---- the command ---- */
@@ -343,13 +327,7 @@ int plan_store(const struct options *o)
 
     check(o);
     check_picture(o, o->n_args > 0 ? o->args[0] : NULL, o->sizes);
-    if (given(o, OPT_SIZES)) {
-        status = plan_from_list(o, &p);
-    } else {
-        status = store_snapshot(o->args[0], &store, &snapshot);
-        if (status == EXIT_DONE)
-            status = plan_from_store(store, &snapshot, o, &p);
-    }
+    status = plan_read(o, &store, &snapshot, &p);
     if (status == EXIT_DONE)
         status = show(store, snapshot, o, &p);
     plan_free(&p);

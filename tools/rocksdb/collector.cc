@@ -20,12 +20,14 @@ namespace
 
 using rocksdb::Status;
 
-/* RocksDB ignores statuses. Ours are OK: a missing filter is no failure. */
+/* RocksDB ignores statuses. Ours are OK: a missing filter is no failure. Without keys
+ * (NULL) it does nothing: for a table outside the database, and when memory for more is
+ * short. */
 class Collector : public rocksdb::TablePropertiesCollector
 {
   public:
     Collector(std::shared_ptr<RocksShim> shim, std::unique_ptr<Gathered> keys)
-        : shim_(std::move(shim)), keys_(std::move(keys)), id_(keys_->id)
+        : shim_(std::move(shim)), keys_(std::move(keys)), id_(keys_ ? keys_->id : "")
     {
     }
 
@@ -51,6 +53,8 @@ class Collector : public rocksdb::TablePropertiesCollector
 
     Status Finish(rocksdb::UserCollectedProperties *properties) override
     {
+        if (id_.empty())
+            return Status::OK();
         shim_->Guarded("an SST has no filter: its properties", [&] {
             (*properties)[kGathered] = id_;
             if (keys_)
@@ -75,29 +79,6 @@ class Collector : public rocksdb::TablePropertiesCollector
     const std::string id_;
 };
 
-/* For a table outside the database, and when memory for more is short. */
-class NoCollector : public rocksdb::TablePropertiesCollector
-{
-  public:
-    Status AddUserKey(const rocksdb::Slice &, const rocksdb::Slice &,
-                      rocksdb::EntryType, rocksdb::SequenceNumber, uint64_t) override
-    {
-        return Status::OK();
-    }
-    Status Finish(rocksdb::UserCollectedProperties *) override
-    {
-        return Status::OK();
-    }
-    rocksdb::UserCollectedProperties GetReadableProperties() const override
-    {
-        return {};
-    }
-    const char *Name() const override
-    {
-        return "tamis.NoCollector";
-    }
-};
-
 class Factory : public rocksdb::TablePropertiesCollectorFactory
 {
   public:
@@ -119,7 +100,7 @@ class Factory : public rocksdb::TablePropertiesCollectorFactory
                 made = new Collector(shim_, std::move(keys));
         });
         /* RocksDB wants one in any case. */
-        return made ? made : new NoCollector;
+        return made ? made : new Collector(nullptr, nullptr);
     }
 
     const char *Name() const override

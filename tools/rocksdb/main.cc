@@ -12,6 +12,7 @@
 
 #include "../bridge/bridge.h"
 #include "../talk/process.h"
+#include "../talk/talk.h"
 #include "live.h"
 #include "segment.h"
 #include "sst_keys.h"
@@ -45,7 +46,7 @@ struct Work {
     tamis::May may = tamis::May::kThis;
     bridge_report report = {};
     tamis_diag diag = {};
-    int status = BRIDGE_DONE; /* the worst file's */
+    int status = EXIT_DONE; /* the worst file's */
 };
 
 std::string WordsOf(const rocksdb::Status &s)
@@ -67,8 +68,9 @@ bool OldIsThis(const Work &w)
             sessions.insert(file.properties().db_session_id);
     }
     tamis_segment_info info;
-    for (size_t i = 0; tamis_snapshot_segment(w.before.get(), i, &info) == 0; i++)
-        if (tamis_mirror_owner(w.tag.c_str(), &info) == MIRROR_OLD &&
+    for (size_t i = 0; tamis_snapshot_next(w.before.get(), &i); i++)
+        if (tamis_snapshot_segment(w.before.get(), i, &info) == 0 &&
+            tamis_mirror_owner(w.tag.c_str(), &info) == MIRROR_OLD &&
             info.binding_bytes && sessions.count(tamis::OldSessionOf(info)))
             return true;
     return false;
@@ -83,7 +85,7 @@ int Admit(Work *w)
              : old       ? tamis::May::kThisOrOld
                          : tamis::May::kThis;
     int status = bridge_admit(w->b, w->before.get(), w->tag.c_str(), &survey, old);
-    for (size_t i = 0; i < w->paths.size() && status == BRIDGE_DONE; i++) {
+    for (size_t i = 0; i < w->paths.size() && status == EXIT_DONE; i++) {
         tamis_segment_info info;
         if (tamis::Find(w->before, tamis::NameOf(w->paths[i]), &info) != SIZE_MAX)
             status = bridge_admit_replacing(w->b, w->tag.c_str(), &info);
@@ -135,7 +137,7 @@ int PutBare(Work *w, const File &file, const std::string &why, int status)
 int PutUnread(Work *w, const File &file, const rocksdb::Status &s)
 {
     return PutBare(w, file, "cannot be read: " + WordsOf(s),
-                   s.IsIOError() ? BRIDGE_IO : BRIDGE_DAMAGE);
+                   s.IsIOError() ? EXIT_IO : EXIT_DAMAGE);
 }
 
 int Build(Work *w, const File &file, tamis::SstKeys *sst)
@@ -156,7 +158,7 @@ int Build(Work *w, const File &file, tamis::SstKeys *sst)
         });
     if (s.IsNotSupported()) /* the file is whole: merges of values in blob files */
         return PutBare(w, file, "RocksDB reads it in a database only: " + WordsOf(s),
-                       BRIDGE_DONE);
+                       EXIT_DONE);
     if (!s.ok())
         return PutUnread(w, file, s);
     w->report.built++;
@@ -195,10 +197,9 @@ int PutFile(Work *w, const std::string &path)
         return 0;
     if (s.IsNotSupported())
         return PutBare(w, file, WordsOf(s),
-                       sst.properties().num_range_deletions ? BRIDGE_DONE
-                                                            : BRIDGE_DAMAGE);
+                       sst.properties().num_range_deletions ? EXIT_DONE : EXIT_DAMAGE);
     if (!tamis::NamesFile(file.segment.binding))
-        return PutBare(w, file, "it has no session id: write it anew", BRIDGE_DONE);
+        return PutBare(w, file, "it has no session id: write it anew", EXIT_DONE);
     return Build(w, file, &sst);
 }
 
@@ -212,13 +213,13 @@ int RefuseTwins(const std::vector<std::string> &paths)
     for (const std::string &path : paths) {
         auto added = first.emplace(tamis::NameOf(path), path);
         if (!added.second)
-            return bridge_complain(
-                BRIDGE_USAGE,
+            return complain(
+                EXIT_USAGE,
                 "%s and %s: two files of one name; the DIRECTORYs are those of one "
                 "database, another one wants a store of its own",
                 added.first->second.c_str(), path.c_str());
     }
-    return BRIDGE_DONE;
+    return EXIT_DONE;
 }
 
 /* The tables of these directories, by name. */
@@ -232,9 +233,9 @@ int FindTables(const bridge &b, std::vector<std::string> *paths)
             if (at->path().extension() == ".sst" || at->path().extension() == ".ldb")
                 paths->push_back(at->path());
         if (error)
-            return bridge_complain(
-                error == std::errc::no_such_file_or_directory ? BRIDGE_NONE : BRIDGE_IO,
-                "%s: %s", dir, error.message().c_str());
+            return complain(error == std::errc::no_such_file_or_directory ? EXIT_NONE
+                                                                          : EXIT_IO,
+                            "%s: %s", dir, error.message().c_str());
     }
     std::sort(paths->begin(), paths->end());
     return RefuseTwins(*paths);
@@ -257,11 +258,11 @@ int FindLive(Work *w)
                   "RocksDB open it once";
     }
     if (why.empty())
-        return BRIDGE_DONE;
+        return EXIT_DONE;
     /* If the MANIFEST of CURRENT is missing, the disk is not at fault. */
     bool failed = s.IsIOError() && !s.IsPathNotFound();
-    return bridge_complain(failed ? BRIDGE_IO : BRIDGE_DAMAGE,
-                           "%s: %s; nothing was changed", db, why.c_str());
+    return complain(failed ? EXIT_IO : EXIT_DAMAGE, "%s: %s; nothing was changed", db,
+                    why.c_str());
 }
 
 /* Segments of other databases stay, unless --force is given. */
@@ -270,15 +271,15 @@ int DropOthers(Work *w)
     std::set<std::string> names;
     for (const std::string &path : w->paths)
         names.insert(tamis::NameOf(path));
-    size_t n = tamis_snapshot_n_segments(w->before.get());
     int err = 0;
-    for (size_t i = 0; i < n && !err; i++) {
+    for (size_t i = 0; !err && tamis_snapshot_next(w->before.get(), &i); i++) {
         tamis_segment_info info = {};
         tamis_snapshot_segment(w->before.get(), i, &info);
         std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
         if (names.count(name))
             continue;
-        if (!tamis::MayChange(w->tag, w->may, info)) {
+        /* Without a name it may be any segment. */
+        if (info.name == nullptr || !tamis::MayChange(w->tag, w->may, info)) {
             w->report.left++;
             continue;
         }
@@ -302,7 +303,10 @@ int Edit(Work *w)
     struct tamis_confirm_options confirm = {};
     confirm.size = sizeof confirm;
     confirm.force = 1;
-    if (!err && !w->b->dry_run && !w->info.complete && !w->report.left)
+    tamis::Snapshot after;
+    if (!err && !w->b->dry_run && !(after = tamis::Now(w->store, &w->diag)))
+        err = w->diag.code;
+    if (after && !tamis_snapshot_complete(after.get()) && !w->report.left)
         err = tamis_store_confirm(w->store, &confirm, nullptr);
     return err;
 }
@@ -315,9 +319,9 @@ int Attempt(const bridge &b, tamis_store *store, bool *overtaken)
     w.store = store;
     w.report.bridge = &b;
     int status = FindTables(b, &w.paths);
-    if (status == BRIDGE_DONE)
+    if (status == EXIT_DONE)
         status = FindLive(&w);
-    if (status != BRIDGE_DONE)
+    if (status != EXIT_DONE)
         return status;
     w.report.tag = w.tag.c_str();
     w.report.tables = w.paths.size();
@@ -330,13 +334,13 @@ int Attempt(const bridge &b, tamis_store *store, bool *overtaken)
     }
     if (!err)
         status = Admit(&w);
-    if (!err && status == BRIDGE_DONE)
+    if (!err && status == EXIT_DONE)
         err = Edit(&w);
     *overtaken = bridge_was_overtaken(err);
     if (err && !*overtaken)
         status = bridge_complain_error(err, w.diag.code ? &w.diag : &w.change.diag(),
                                        b.store);
-    if (!err && status == BRIDGE_DONE) {
+    if (!err && status == EXIT_DONE) {
         bridge_print(&w.report);
         status = w.status;
     }
@@ -352,10 +356,10 @@ int Run(const bridge &b, tamis_store *store)
         if (!overtaken)
             return status;
     }
-    return bridge_complain(BRIDGE_BUSY,
-                           "%s: another process changes these segments: try again when "
-                           "it is done; nothing was changed",
-                           b.store);
+    return complain(EXIT_BUSY,
+                    "%s: another process changes these segments: try again when "
+                    "it is done; nothing was changed",
+                    b.store);
 }
 
 /* Holds RocksDB's lock while this runs; reports a faulty directory in a line. */
@@ -363,24 +367,24 @@ int LockDatabase(const std::string &db, rocksdb::FileLock **lock)
 {
     std::error_code error;
     if (!fs::exists(db, error))
-        return bridge_complain(BRIDGE_NONE, "%s: no such directory", db.c_str());
+        return complain(EXIT_NONE, "%s: no such directory", db.c_str());
     if (!fs::is_directory(db, error))
-        return bridge_complain(
-            BRIDGE_DAMAGE, "%s: no RocksDB database: it is no directory", db.c_str());
+        return complain(EXIT_DAMAGE, "%s: no RocksDB database: it is no directory",
+                        db.c_str());
     if (!fs::exists(db + "/CURRENT", error))
-        return bridge_complain(
-            BRIDGE_DAMAGE, "%s: no RocksDB database: it has no CURRENT", db.c_str());
+        return complain(EXIT_DAMAGE, "%s: no RocksDB database: it has no CURRENT",
+                        db.c_str());
     if (!tamis::IsRocksDb(db))
-        return bridge_complain(BRIDGE_DAMAGE,
-                               "%s: this is a LevelDB database: use tamis-leveldb; "
-                               "nothing was changed",
-                               db.c_str());
+        return complain(EXIT_DAMAGE,
+                        "%s: this is a LevelDB database: use tamis-leveldb; "
+                        "nothing was changed",
+                        db.c_str());
     rocksdb::Status s = rocksdb::Env::Default()->LockFile(db + "/LOCK", lock);
     if (s.ok())
-        return BRIDGE_DONE;
+        return EXIT_DONE;
     bool held = strstr(s.ToString().c_str(), strerror(EAGAIN)) != nullptr;
-    return bridge_complain(
-        held ? BRIDGE_BUSY : BRIDGE_IO, "%s: %s%s", db.c_str(), WordsOf(s).c_str(),
+    return complain(
+        held ? EXIT_BUSY : EXIT_IO, "%s: %s%s", db.c_str(), WordsOf(s).c_str(),
         held ? ": a process has it open; close it, or take a checkpoint" : "");
 }
 
@@ -392,16 +396,16 @@ int main(int argc, char **argv)
     tamis_store *store = nullptr;
     process_begin("tamis-rocksdb");
     int status = bridge_parse(argc, argv, help, SIZE_MAX, &b);
-    if (status != BRIDGE_DONE)
+    if (status != EXIT_DONE)
         return status;
     rocksdb::FileLock *lock = nullptr;
     status = bridge_open(&b, &store);
-    if (status == BRIDGE_DONE)
+    if (status == EXIT_DONE)
         status = LockDatabase(b.directories[0], &lock);
-    if (status == BRIDGE_DONE)
+    if (status == EXIT_DONE)
         status = Run(b, store);
     tamis_store_close(store);
     if (lock && !rocksdb::Env::Default()->UnlockFile(lock).ok())
         bridge_note("%s: its lock stays until this process ends", b.directories[0]);
-    return bridge_finish_output(status);
+    return finish_output(status);
 }

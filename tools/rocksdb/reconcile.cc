@@ -68,8 +68,9 @@ std::string RocksShim::Admit(const Snapshot &now, const LiveSet &live)
     tamis_mirror_survey(now.get(), live.tag.c_str(), &survey);
     tamis_segment_info info;
     bool old_is_this = false;
-    for (size_t i = 0; tamis_snapshot_segment(now.get(), i, &info) == 0; i++)
-        if (tamis_mirror_owner(live.tag.c_str(), &info) == MIRROR_OLD)
+    for (size_t i = 0; tamis_snapshot_next(now.get(), &i); i++)
+        if (tamis_snapshot_segment(now.get(), i, &info) == 0 &&
+            tamis_mirror_owner(live.tag.c_str(), &info) == MIRROR_OLD)
             old_is_this |= live.sessions.count(OldSessionOf(info)) > 0;
     if (old_is_this)
         may_ = May::kThisOrOld;
@@ -110,7 +111,8 @@ int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
             err = change->Put(segment, nullptr);
     }
     *left = false;
-    for (size_t i = 0; !err && !tamis_snapshot_segment(now.get(), i, &info); i++) {
+    for (size_t i = 0; !err && tamis_snapshot_next(now.get(), &i); i++) {
+        tamis_snapshot_segment(now.get(), i, &info);
         std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
         if (keep.count(name))
             continue;
@@ -123,22 +125,26 @@ int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
 int RocksShim::BringAndConfirm(const LiveSet &live, const Snapshot &now,
                                std::string *words)
 {
-    Change change;
+    Change change, again, *last = &change;
     tamis_diag diag = {};
     bool left;
-    int err = Bring(live, now, &change, &left);
-    struct tamis_store_info info;
-    if (!err)
-        err = tamis_store_info(store(), &info, &diag);
+    int err = Bring(live, now, last, &left);
+    /* A pack's tombstones may be lost: a list that is complete makes them anew. */
+    if (err == TAMIS_ERR_DAMAGED && tamis_snapshot_complete(now.get()) &&
+        !tamis_store_confirm(store(), nullptr, nullptr))
+        err = Bring(live, now, last = &again, &left);
+    Snapshot after = err ? nullptr : Now(store(), &diag);
+    if (!err && !after)
+        err = diag.code;
     /* Each segment was compared with the engine's file just now, and no other is
      * listed: files in quarantine/ say no more. */
     struct tamis_confirm_options confirm = {};
     confirm.size = sizeof confirm;
     confirm.force = 1;
-    if (!err && !info.complete && !left)
+    if (!err && !left && !tamis_snapshot_complete(after.get()))
         err = tamis_store_confirm(store(), &confirm, &diag);
     if (err)
-        *words = Words(err, diag.code ? diag : change.diag());
+        *words = Words(err, diag.code ? diag : last->diag());
     return err;
 }
 

@@ -27,6 +27,15 @@ char *escape(const void *bytes, size_t n)
     return text;
 }
 
+const char *escape_into(char *text, size_t room, const void *bytes, size_t n)
+{
+    char *whole = escape(bytes, n);
+
+    snprintf(text, room, "%s", whole);
+    free(whole);
+    return text;
+}
+
 /* Bytes that need no quotes in a shell, wherever they stand. */
 static bool is_plain(const char *s, size_t n)
 {

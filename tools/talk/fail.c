@@ -14,7 +14,7 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
 {
     bool told = diag != NULL && diag->code != 0;
     const char *what = told && diag->what[0] ? diag->what : tamis_strerror(error);
-    char *name, offset[48] = "";
+    char offset[48] = "";
 
     if (error == TAMIS_ERR_BUSY && endings_came) /* which ended the wait */
         return EXIT_BUSY;
@@ -29,40 +29,29 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
     if (advice != NULL && advice[0] == '\0')
         advice = NULL;
     if (told && diag->has_offset)
-        snprintf(offset, sizeof(offset), " (offset %llu)",
-                 (unsigned long long)diag->offset);
-    name = escape(file, strlen(file));
-    complain(0, "%s: %s%s%s%s", name, what, offset, advice ? ": " : "",
-             advice ? advice : "");
-    free(name);
-    return status_of_error(error);
+        snprintf(offset, sizeof(offset), " (offset %llu)", LLU(diag->offset));
+    return complain(status_of_error(error), "%s: %s%s%s%s", PATH(file), what, offset,
+                    advice ? ": " : "", advice ? advice : "");
 }
 
 int complain_errno(int os_errno, const char *file, const char *doing)
 {
     const char *advice = usual_advice(os_errno);
-    char *name = escape(file, strlen(file));
 
-    complain(0, "%s: %s: %s%s%s", name, doing, strerror(os_errno), advice ? ": " : "",
-             advice ? advice : "");
-    free(name);
-    return EXIT_IO;
+    return complain(EXIT_IO, "%s: %s: %s%s%s", PATH(file), doing, strerror(os_errno),
+                    advice ? ": " : "", advice ? advice : "");
 }
 
 int complain_add(int error, const char *file)
 {
     const char *spool = getenv("TMPDIR");
-    char *name;
 
     if (error <= 0 || error == ENOMEM)
         return complain_error(error, NULL, file, NULL);
     if (spool == NULL || spool[0] == '\0')
         spool = "/tmp";
-    name = escape(spool, strlen(spool));
-    complain(0,
-             "%s: spooling hashes here failed: %s: set TMPDIR to a directory that has "
-             "room, 8 bytes per key",
-             name, strerror(error));
-    free(name);
-    return EXIT_IO;
+    return complain(EXIT_IO,
+                    "%s: spooling hashes here failed: %s: set TMPDIR to a directory "
+                    "that has room, 8 bytes per key",
+                    PATH(spool), strerror(error));
 }

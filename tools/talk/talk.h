@@ -9,6 +9,10 @@
 
 #include "tamis.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Exit statuses; never 1, for too many runtimes exit 1 when they break. */
 enum {
     EXIT_DONE = 0,
@@ -19,6 +23,11 @@ enum {
     EXIT_BUSY = 6,
     EXIT_ABSENT = 10 /* only of probe --quiet */
 };
+
+static inline int first_failure(int status, int next)
+{
+    return status != EXIT_DONE ? status : next;
+}
 
 /* ==== status.c: errors as exit statuses ========================================== */
 
@@ -46,7 +55,7 @@ size_t printable(const uint8_t *s, size_t n);
 /* Prints printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but codes
  * that reorder text, as they are; every other byte as \xHH. Two texts are equal only if
  * their bytes are. */
-void print_escaped(FILE *to, const void *bytes, size_t n);
+void print_escaped(FILE *to, const void *bytes, size_t n); /* NULL: "-" */
 void print_message(FILE *to, const char *text); /* the same, backslashes kept */
 /* Bytes of hex digits into out[max]; the number of them, or -1. */
 long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max);
@@ -58,6 +67,7 @@ const char *percent_text(char text[TEXT_BYTES], double fraction);
 const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
 /* "1 key", "2 keys", "2 hashes". */
 const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun);
+#define LLU(n)             (unsigned long long)(n) /* for %llu */
 #define SIZE(n_bytes)      size_text((char[TEXT_BYTES]){0}, (double)(n_bytes))
 #define PERCENT(fraction)  percent_text((char[TEXT_BYTES]){0}, fraction)
 #define TIME(microseconds) time_text((char[TEXT_BYTES]){0}, microseconds)
@@ -91,7 +101,14 @@ void *memory_or_exit(void *pointer);
 /* ==== escape.c: the same bytes, as texts in memory =============================== */
 
 char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
-char *hex(const void *bytes, size_t n);    /* the same */
+/* The same into a buffer of the caller's, cut to it. The macros bring one, as SIZE()
+ * does: of a segment's name, of a path. */
+enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
+const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
+#define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define PATH(path)                                                                     \
+    escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
+char *hex(const void *bytes, size_t n); /* the same */
 /* As one word of a command line, quoted for every shell; as $'...', for bash and its
  * like, if it has bytes that are not printed. The same. */
 char *shell_quoted(const void *bytes, size_t n);
@@ -121,5 +138,9 @@ int finish_output(int status);
 bool output_works(void);
 /* Writes to stdout and flushes it. Reports a failure; returns the status. */
 int print_whole(const char *bytes, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -60,6 +60,8 @@ static void print_bytes(FILE *to, const void *bytes, size_t n, bool backslash)
 
 void print_escaped(FILE *to, const void *bytes, size_t n)
 {
+    if (bytes == NULL)
+        fputc('-', to);
     print_bytes(to, bytes, n, false);
 }
 
@@ -128,7 +130,6 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 {
     const char *plural = noun[strlen(noun) - 1] == 'h' ? "es" : "s";
 
-    snprintf(text, COUNTED_BYTES, "%llu %s%s", (unsigned long long)n, noun,
-             n == 1 ? "" : plural);
+    snprintf(text, COUNTED_BYTES, "%llu %s%s", LLU(n), noun, n == 1 ? "" : plural);
     return text;
 }

@@ -165,7 +165,7 @@ struct list_kernel {
     /* All values of a page (list_page.h), and a page of values (list_pack.h). */
     bool (*values)(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
                    uint64_t values[LIST_PAGE_MAX_HASHES]);
-    size_t (*pack)(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
+    size_t (*encode)(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
     /* Is each value above the one before? */
     bool (*rise)(const uint64_t *values, size_t n);
 };

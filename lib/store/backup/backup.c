@@ -16,98 +16,79 @@
 
 /* ---- files ---- */
 
-/* Of a segment's pack, or else of its own filter, to be named. */
-static void file_of(const struct backup_item *it, const struct backup_pack *p,
-                    char file[FILTER_NAME_BYTES])
-{
-    file[0] = 0;
-    if (p && p->no_dead)
-        dead_file_name(p->place.uuid, file);
-    else if (p)
-        filter_file_name(p->place.uuid, file);
-    else if (backup_has_file(it))
-        filter_file_name(it->uuid, file);
-}
-
-/* pack: it is about that, and not about the segment's own file. error: what kept it
- * from being copied, and says nothing of its bytes; else 0. */
-static void tell(const struct backup *b, const struct backup_item *it,
-                 const struct backup_pack *pack, int error, const char *what)
+/* error: what kept it from being copied, and says nothing of its bytes; else 0. */
+static void tell(const struct backup *b, const struct backup_item *it, int error,
+                 const char *what)
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "", text[420];
-    file_of(it, pack, file);
-    snprintf(text, sizeof text, "%s%s", it->state == RECORD_OF_LIST ? "its list: " : "",
-             what);
-    if (file[0])
+    bool pack = it->state == RECORD_OF_PACK;
+    size_t n = it->n_listed + it->n_overridden;
+    (it->no_dead ? dead_file_name : filter_file_name)(it->uuid, file);
+    if (n)
+        snprintf(text, sizeof text, "the pack of %zu segment%s: %s", n,
+                 n == 1 ? "" : "s", what);
+    else
+        snprintf(text, sizeof text, "%s%s",
+                 it->state == RECORD_OF_LIST ? "its list: " : "", what);
+    if (backup_has_file(it))
         snprintf(path, sizeof path, "filters/%s", file);
     struct tamis_repair_finding f = {.damage = error == 0,
                                      .error = error,
-                                     .name = it->name,
-                                     .name_bytes = it->name_bytes,
+                                     .name = pack ? NULL : it->name,
+                                     .name_bytes = pack ? 0 : it->name_bytes,
                                      .file = path,
                                      .what = text};
     if (b->opt.found)
         b->opt.found(b->opt.ctx, &f);
 }
 
-static void leave_pack(struct record *r)
+/* Why a file cannot be opened. *code 0: it is damage. */
+static const char *why_unopened(int *code, const char **more)
 {
-    r->place = (struct pack_place){.digest = 0};
+    int failure = *code;
+    if (failure == ENOENT)
+        return *code = 0, "the file is missing";
+    if (io_not_regular(failure))
+        return "not a regular file";
+    if (failure < 0)
+        return tamis_strerror(failure);
+    *more = tamis_strerror(failure);
+    return "opening it";
 }
 
-/* Whether the segment has another filter there, and which. */
-static void tell_left(struct backup *b, const struct backup_item *it,
-                      const struct backup_pack *pack, const char *whether, int code,
+/* what NULL: the code is that of opening it. */
+static void tell_left(struct backup *b, const struct backup_item *it, int code,
                       const char *what, const char *more)
 {
     char text[400];
-    snprintf(text, sizeof text, "left out, %s there: %s%s%s", whether, what,
-             *more ? ": " : "", more);
-    tell(b, it, pack, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
+    if (!what)
+        what = why_unopened(&code, &more);
+    snprintf(text, sizeof text, "left out, %s there: %s%s%s",
+             it->state == RECORD_OF_LIST   ? "its segment is without a list"
+             : it->state == RECORD_OF_PACK ? "its segments are MAYBE"
+             : backup_has_its_list(b, it) ? "'tamis repair' makes it anew from its list"
+                                          : "its segment is without a filter",
+             what, *more ? ": " : "", more);
+    tell(b, it, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
     b->report->n_left++;
 }
 
-/* The copy's record of a segment without its list. */
-static int leave_list(struct backup *b, struct backup_item *list, int code,
-                      const char *what, const char *more)
-{
-    struct backup_item *segment = list - 1;
-    struct record r;
-    tell_left(b, list, NULL, "its segment is without a list", code, what, more);
-    backup_record(segment, &r);
-    if (r.ro_compat)
-        return 0; /* not ours to change; its file is missing there */
-    backup_unlist(&r);
-    r.compat = 0;
-    return backup_set_record(segment, &r);
-}
-
-/* The copy's record of a segment whose filter is not in it. */
+/* The copy's record of a segment is without the filter or list that is not in it. */
 static int leave_out(struct backup *b, struct backup_item *it, int code,
                      const char *what, const char *more)
 {
+    bool list = it->state == RECORD_OF_LIST;
+    struct backup_item *segment = list ? it - 1 : it;
     struct record r;
-    const struct backup_pack *p = it->packed ? &b->packs[it->pack - 1] : NULL;
-    if (it->state == RECORD_OF_LIST)
-        return leave_list(b, it, code, what, more);
-    bool has_list = backup_has_its_list(b, it);
-    tell_left(b, it, p,
-              has_list ? "'tamis repair' makes it anew from its list"
-                       : "its segment is without a filter",
-              code, what, more);
-    backup_record(it, &r);
-    if (has_list || r.ro_compat)
+    tell_left(b, it, code, what, more);
+    backup_record(segment, &r);
+    if (it->state == RECORD_OF_PACK || backup_has_its_list(b, it) || r.ro_compat)
         return 0; /* not ours to change; its file is missing there */
-    leave_pack(&r);
-    backup_unlist(&r);
-    r.state = RECORD_NO_FILTER;
-    r.kind = 0;
-    memset(r.uuid, 0, sizeof r.uuid);
-    r.table_digest = 0;
-    r.has_range = 0;
-    r.first_bytes = r.last_bytes = 0;
-    r.compat = 0;
-    return backup_set_record(it, &r);
+    if (list)
+        record_unlist(&r);
+    else
+        record_make_bare(&r);
+    return backup_set_record(segment, &r);
 }
 
 static int copy_item(struct backup *b, const struct backup_item *it,
@@ -127,6 +108,9 @@ static int copy_item(struct backup *b, const struct backup_item *it,
         return diag_errno(diag, errno, b->path, "creating a file");
     int rc = backup_copy(b->catalog, &r, it->from, to, path, done);
     close(to);
+    if (!rc && !done->left && it->dead)
+        rc = dead_create(b->filters, it->uuid, it->table_digest, it->n_columns,
+                         it->dead + DEAD_HEAD_BYTES, false);
     if (rc)
         return rc < 0 ? diag_fail(diag, rc, path, "%s", done->diag.what)
                       : diag_errno(diag, rc, b->path, "copying a filter");
@@ -135,17 +119,30 @@ static int copy_item(struct backup *b, const struct backup_item *it,
     return 0;
 }
 
-static void open_item(const struct backup *b, struct backup_item *it)
-{
-    char name[FILTER_NAME_BYTES];
-    filter_file_name(it->uuid, name);
-    it->failure = io_open_beneath(b->catalog->filters->fd, name, O_RDONLY, &it->from);
-}
-
 static void close_item(struct backup_item *it)
 {
     close(it->from);
     it->from = -1;
+}
+
+static void open_item(const struct backup *b, struct backup_item *it)
+{
+    char name[FILTER_NAME_BYTES];
+    struct header h;
+    int dir = b->catalog->filters->fd;
+    filter_file_name(it->uuid, name);
+    it->failure = io_open_beneath(dir, name, O_RDONLY, &it->from);
+    if (it->failure || it->state != RECORD_OF_PACK)
+        return;
+    if (!it->table_digest && !header_load(it->from, true, 0, 0, name, &h, NULL))
+        it->table_digest = commit_table_digest(&h.commit);
+    int rc = dead_load(dir, it->uuid, it->table_digest, &it->dead, &it->n_columns);
+    if (rc != EMFILE && rc != ENFILE && rc != ENOMEM) {
+        it->no_dead = rc;
+        return;
+    }
+    it->failure = rc;
+    close_item(it);
 }
 
 /* ---- sealed files, which are most of it, while everything goes on ---- */
@@ -195,15 +192,7 @@ static int open_rest(struct backup *b, struct tamis_diag *diag)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct backup_item *it = &b->items[i];
-        if (it->packed) {
-            struct record r;
-            backup_record(it, &r);
-            int failed = backup_note_pack(b, it, &r);
-            if (failed)
-                return diag_errno(diag, failed, b->catalog->path,
-                                  "opening the packs of the store");
-        }
-        if (!backup_has_file(it))
+        if (!backup_has_file(it) || it->failure)
             continue;
         it->early = backup_find_early(b, it);
         if (it->early)
@@ -212,8 +201,8 @@ static int open_rest(struct backup *b, struct tamis_diag *diag)
         int rc = it->failure;
         if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
             return diag_errno(diag, rc, b->catalog->path,
-                              "opening all growing filters, and what was just sealed, "
-                              "at once");
+                              "opening all packs, growing filters, and what was just "
+                              "sealed, at once");
     }
     return 0;
 }
@@ -284,53 +273,14 @@ static void remove_dropped(struct backup *b)
 
 /* ---- the rest ---- */
 
-/* Of a file that cannot be opened. *code 0: it is damage. */
-static const char *why_unopened(int *code, const char **more)
-{
-    int failure = *code;
-    *more = "";
-    if (failure == ENOENT)
-        return *code = 0, "the file is missing";
-    if (io_not_regular(failure))
-        return "not a regular file";
-    if (failure < 0)
-        return tamis_strerror(failure);
-    *more = tamis_strerror(failure);
-    return "opening it";
-}
-
-static int leave_unopened(struct backup *b, struct backup_item *it, int code)
-{
-    const char *more, *what = why_unopened(&code, &more);
-    return leave_out(b, it, code, what, more);
-}
-
-static void count_copy(struct backup *b, const struct backup_item *it,
-                       const struct backup_pack *pack, uint64_t n_bytes, bool damaged)
+static void count_copy(struct backup *b, const struct backup_item *it, uint64_t n_bytes,
+                       bool damaged)
 {
     b->report->n_files++;
     b->report->n_bytes += n_bytes;
     b->report->n_damaged += damaged;
     if (damaged)
-        tell(b, it, pack, 0, "pages fail their check: copied as they are");
-}
-
-/* Its pages are of many segments: 'tamis verify' says of which. */
-static void count_pack(struct backup *b, const struct backup_pack *p)
-{
-    char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8], text[100];
-    b->report->n_files++;
-    b->report->n_bytes += p->n_bytes;
-    b->report->n_damaged += p->damaged;
-    if (!p->damaged || !b->opt.found)
-        return;
-    filter_file_name(p->place.uuid, file);
-    snprintf(path, sizeof path, "filters/%s", file);
-    snprintf(text, sizeof text,
-             "the pack of %zu segment%s: pages fail their check: copied as they are",
-             p->n_segments, p->n_segments == 1 ? "" : "s");
-    struct tamis_repair_finding f = {.damage = 1, .file = path, .what = text};
-    b->opt.found(b->opt.ctx, &f);
+        tell(b, it, 0, "pages fail their check: copied as they are");
 }
 
 static int finish_item(struct backup *b, struct backup_item *it,
@@ -341,54 +291,46 @@ static int finish_item(struct backup *b, struct backup_item *it,
     if (it->early && it->early->left)
         rc = leave_out(b, it, it->early->code, it->early->left, "");
     else if (it->early)
-        count_copy(b, it, NULL, it->early->n_bytes, it->early->damaged);
+        count_copy(b, it, it->early->n_bytes, it->early->damaged);
     else if (it->failure)
-        rc = leave_unopened(b, it, it->failure);
+        rc = leave_out(b, it, it->failure, NULL, "");
     if (rc)
         return diag_errno(diag, rc, b->catalog->path, "listing the copies");
-    if (it->from < 0)
+    if (it->failure || it->from < 0)
         return 0;
     rc = copy_item(b, it, &done, diag);
     close_item(it);
     if (rc)
         return rc;
+    /* The pack is there: its segments may be listed anew by it (SPEC.md §15). */
+    if (!done.left && it->no_dead)
+        tell_left(b, it, it->no_dead, NULL, "");
     if (!done.left)
-        count_copy(b, it, NULL, done.n_bytes, done.n_damaged > 0);
+        count_copy(b, it, done.n_bytes, done.n_damaged > 0);
     else if (leave_out(b, it, done.diag.code, done.left, done.diag.what) != 0)
         rc = diag_errno(diag, ENOMEM, b->catalog->path, "listing the copies");
     return rc;
 }
 
-/* A segment whose filter is in a pack. */
-static int finish_packed(struct backup *b, struct backup_item *it,
-                         struct tamis_diag *diag)
-{
-    struct backup_pack *p = &b->packs[it->pack - 1];
-    int rc = p->failure ? leave_unopened(b, it, p->failure) : 0;
-    if (!p->failure && !p->told) {
-        p->told = true;
-        count_pack(b, p);
-    }
-    return rc ? diag_errno(diag, rc, b->catalog->path, "listing the copies") : 0;
-}
-
 static int copy_rest(struct backup *b, struct tamis_diag *diag)
 {
-    int rc = backup_copy_packs(b, diag);
+    int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
-        b->report->n_segments += it->state != RECORD_OF_LIST;
+        bool loose = it->db == CATALOG_SEGMENTS && it->state < RECORD_OF_LIST;
+        bool lost = it->state == RECORD_OF_PACK && !it->n_listed && !it->n_overridden;
+        b->report->n_segments += it->n_listed + loose;
         if (backup_leaves_list(b, it))
             continue;
-        if (!it->state) {
-            tell(b, it, NULL, 0,
-                 "its record is damaged: copied as it is, without its file");
+        if (!it->state || lost) {
+            tell(b, it, 0,
+                 it->state
+                     ? "its pack record is lost or damaged: copied all the same"
+                     : "its record is damaged: copied as it is, without its file");
             b->report->n_damaged++;
-        } else if (it->packed) {
-            rc = finish_packed(b, it, diag);
-        } else if (backup_has_file(it)) {
-            rc = finish_item(b, it, diag);
         }
+        if (it->state && backup_has_file(it))
+            rc = finish_item(b, it, diag);
     }
     return rc;
 }

@@ -31,7 +31,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SPAN_BYTES = PAGES_PER_FLOOR_SECTOR * PAGE_BYTES, FLOOR_TRIES = 64 };
 
@@ -170,25 +169,6 @@ static int copy_stages(struct copying *c)
 
 /* ---- the header ---- */
 
-/* Bytes and what they say, from one read. */
-static int load_header(int fd, const char *path, uint8_t raw[HEADER_MAX_BYTES],
-                       struct header *h, struct tamis_diag *diag)
-{
-    enum { TRIES = 16 };
-    int rc = 0;
-    size_t got;
-    for (int i = 0; i < TRIES; i++) {
-        memset(h, 0, sizeof *h);
-        rc = header_read(fd, true, 0, 0, path, raw, &got, h, diag);
-        if (!rc)
-            rc = header_decode(raw, got, 0, path, h, diag);
-        if (!rc || rc > 0 || rc == TAMIS_ERR_VERSION)
-            break;
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-    }
-    return rc;
-}
-
 /* The record that was read first, in both slots, unclean. Its bytes, not a new record:
  * there may be some that this version does not know. */
 static void set_slots(uint8_t raw[HEADER_MAX_BYTES], const struct commit *c)
@@ -263,7 +243,7 @@ int backup_copy(const struct catalog *k, const struct record *r, int from, int t
     struct header h;
     struct copying c = {.from = from, .to = to, .h = &h};
     memset(out, 0, sizeof *out);
-    int rc = load_header(from, path, raw, &h, &out->diag);
+    int rc = header_load_raw(from, true, 0, 0, path, raw, &h, &out->diag);
     if (rc == ENOMEM)
         return rc;
     if (rc) {

@@ -16,9 +16,9 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
         const struct backup_item *it = &b->items[i];
-        if (it->state != RECORD_OF_LIST)
-            rc = catalog_replace(t, it->name, it->name_bytes, it->value,
-                                 it->value_bytes, diag);
+        if (it->state != RECORD_OF_LIST && !it->lost)
+            rc = catalog_put_in(t, it->db, it->name, it->name_bytes, it->value,
+                                it->value_bytes, diag);
     }
     return rc;
 }
@@ -111,9 +111,7 @@ static void discard(struct backup *b, const char *base)
     for (size_t i = 0; b->filters >= 0 && i < b->n_early; i++)
         filter_file_unlink(b->filters, b->early[i]->uuid);
     for (size_t i = 0; b->filters >= 0 && i < b->n; i++)
-        filter_file_unlink(b->filters, b->items[i].uuid);
-    for (size_t i = 0; b->filters >= 0 && i < b->n_packs; i++)
-        backup_unlink_pack(b, &b->packs[i]);
+        pack_files_unlink(b->filters, b->items[i].uuid);
     if (b->dir >= 0) {
         io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
         io_calls.unlinkat(b->dir, "catalog.lmdb", 0);
@@ -160,7 +158,6 @@ static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag
     close_fd(b->dir);
     close_fd(b->parent);
     backup_free_items(b);
-    backup_free_packs(b);
     backup_free_early(b);
     free(b->temp_path);
     return rc;

@@ -8,33 +8,27 @@
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
-/* A segment of the list. There may be many, so only frequent fields of the record. The
+/* What the catalog has under a key: a segment, with frequent fields of its record. The
  * list of a segment's hashes is an item of its own behind it: its state is that, with
- * the segment's name and record, and the list's UUID and digest. */
+ * the segment's name and record, and the list's UUID and digest. A pack record is that
+ * of a pack, a chunk of its bits has the state of no filter. A pack whose pack record
+ * is lost or refused has the digest 0, until its file is open. */
 struct backup_item {
+    enum catalog_db db;
     uint8_t *name, *value; /* one allocation */
     uint32_t name_bytes, value_bytes;
     uint8_t uuid[UUID_BYTES];
     uint64_t table_digest;
-    uint16_t state; /* 0: its record is unreadable */
+    uint8_t state;  /* 0: its record is unreadable */
     int from;       /* its file, open; -1 */
     int failure;    /* of opening it */
-    bool packed;    /* a column of a pack: it has no file of its own */
-    uint32_t pack;  /* which, + 1 */
-    struct backup_early *early;
-};
-
-/* A pack that records name. */
-struct backup_pack {
-    struct pack_place place;
-    int from;      /* -1 */
-    int failure;   /* of opening it, or of its tombstones; or why it is left out */
-    bool no_dead;  /* of these */
-    uint8_t *dead; /* the file of its tombstones */
+    bool elsewhere; /* it has no file of its own */
+    bool lost;      /* pack: it has no pack record, and gets none */
+    int no_dead;    /* pack: why its tombstones are left out */
+    uint8_t *dead;  /* pack: their file; NULL: without them no column counts there */
     uint32_t n_columns;
-    uint64_t n_bytes;
-    size_t n_segments; /* that name it */
-    bool damaged, told;
+    size_t n_listed, n_overridden; /* pack: of its pack record, or 0 */
+    struct backup_early *early;
 };
 
 /* A sealed file looked at before the list was taken. */
@@ -60,8 +54,6 @@ struct backup {
     char *temp_path;
     struct backup_item *items;
     size_t n, max;
-    struct backup_pack *packs;
-    size_t n_packs;
     struct backup_early **early;
     size_t n_early, max_early;
     struct names by_uuid; /* -> index in `early` + 1 */
@@ -69,14 +61,7 @@ struct backup {
 
 static inline bool backup_has_file(const struct backup_item *it)
 {
-    return it->state >= RECORD_GROWING && !it->packed;
-}
-
-/* Without the list. */
-static inline void backup_unlist(struct record *r)
-{
-    memset(r->list_uuid, 0, UUID_BYTES);
-    r->list_digest = 0;
+    return it->state >= RECORD_GROWING && !it->elsewhere;
 }
 
 /* ==== copy.c: one file of a backup ==== */
@@ -94,11 +79,12 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
 
 /* ==== list.c ==== */
 
-/* In a transaction, ctx the backup: lists all segments, or those whose sealed files
- * were not looked at. */
+/* In a transaction, ctx the backup: lists all segments and packs, or segments whose
+ * sealed files were not looked at. */
 catalog_fn backup_list_all, backup_list_new;
 void backup_free_items(struct backup *b);
-/* Decodes the record of a segment that has a file; record_of_list() of a list. */
+/* Decodes the record of a segment that has a file; as if it were one, of a list or a
+ * pack. */
 void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
 /* Is the segment's list in the copy, as far as is known by now? */
@@ -113,16 +99,6 @@ int backup_note_early(struct backup *b, const struct backup_item *it,
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);
-
-/* ==== packs.c ==== */
-
-/* Notes the pack of a segment, and opens it if it is new; EMFILE and the like. */
-int backup_note_pack(struct backup *b, struct backup_item *it, const struct record *r);
-void backup_free_packs(struct backup *b);
-/* Copies all of them. A pack that is no good has its failure, and is left out. */
-int backup_copy_packs(struct backup *b, struct tamis_diag *diag);
-/* Removes what there is of its copy. */
-void backup_unlink_pack(const struct backup *b, const struct backup_pack *p);
 
 /* ==== backup.c ==== */
 

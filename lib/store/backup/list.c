@@ -13,6 +13,7 @@ void backup_free_items(struct backup *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         free(b->items[i].name);
+        free(b->items[i].dead);
         if (b->items[i].from >= 0)
             close(b->items[i].from);
     }
@@ -21,31 +22,19 @@ void backup_free_items(struct backup *b)
     b->n = b->max = 0;
 }
 
-/* *list with room for one more than n. */
-static int make_room(void **list, size_t n, size_t *max, size_t element_bytes)
-{
-    if (n < *max)
-        return 0;
-    size_t more = *max ? *max * 2 : 64;
-    void *longer = realloc(*list, more * element_bytes);
-    if (!longer)
-        return ENOMEM;
-    *list = longer;
-    *max = more;
-    return 0;
-}
-
 static int add_item(struct backup *b, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, const struct record *r)
 {
-    void *items = b->items;
-    int rc = make_room(&items, b->n, &b->max, sizeof *b->items);
+    void *items = room_for(b->items, b->n + 1, &b->max, sizeof *b->items);
+    if (!items)
+        return ENOMEM;
     b->items = items;
-    uint8_t *memory = rc ? NULL : malloc(name_bytes + value_bytes);
+    uint8_t *memory = malloc(name_bytes + value_bytes);
     if (!memory)
         return ENOMEM;
     struct backup_item *it = &b->items[b->n++];
     *it = (struct backup_item){
+        .db = CATALOG_SEGMENTS,
         .name = memory,
         .value = memory + name_bytes,
         .name_bytes = (uint32_t)name_bytes,
@@ -53,7 +42,7 @@ static int add_item(struct backup *b, const void *name, size_t name_bytes,
         .table_digest = r->table_digest,
         .state = r->state,
         .from = -1,
-        .packed = record_packed(r),
+        .elsewhere = record_packed(r),
     };
     memcpy(it->uuid, r->uuid, UUID_BYTES);
     memcpy(it->name, name, name_bytes);
@@ -97,11 +86,75 @@ static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t
     return add_item(b, name, name_bytes, value, value_bytes, &r);
 }
 
+static int add_of_pack(void *ctx, const void *key, size_t key_bytes,
+                       const uint8_t *value, size_t value_bytes)
+{
+    struct backup *b = ctx;
+    struct record r = {.state = RECORD_NO_FILTER};
+    struct listing l = {0};
+    if (key_bytes == UUID_BYTES) {
+        listing_decode(value, value_bytes, key, &l); /* zeros if it is refused */
+        r = (struct record){.state = RECORD_OF_PACK, .table_digest = l.table_digest};
+        memcpy(r.uuid, key, UUID_BYTES);
+    }
+    int rc = add_item(b, key, key_bytes, value, value_bytes, &r);
+    if (rc)
+        return rc;
+    b->items[b->n - 1].db = CATALOG_PACKS;
+    b->items[b->n - 1].n_listed = l.n_listed;
+    b->items[b->n - 1].n_overridden = l.n_overridden;
+    return 0;
+}
+
+/* The pack that a chunk or a segment record is about; else false. */
+static bool names_pack_of(const struct backup_item *it, struct record *pack)
+{
+    struct record r;
+    *pack = (struct record){.state = RECORD_OF_PACK};
+    if (it->db == CATALOG_PACKS && it->name_bytes == CHUNK_KEY_BYTES) {
+        memcpy(pack->uuid, it->name, UUID_BYTES);
+        return true;
+    }
+    if (!it->elsewhere || it->state == RECORD_OF_LIST)
+        return false;
+    backup_record(it, &r);
+    memcpy(pack->uuid, r.place.uuid, UUID_BYTES);
+    return true;
+}
+
+/* Packs whose pack record is lost: their columns may be listed anew. */
+static int add_lost_packs(struct backup *b)
+{
+    struct names known = {0}; /* by the items' keys: items move */
+    size_t n = b->n;
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++)
+        if (b->items[i].state == RECORD_OF_PACK)
+            rc = names_set(&known, b->items[i].name, UUID_BYTES, 1);
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct record pack;
+        if (!names_pack_of(&b->items[i], &pack) ||
+            names_get(&known, pack.uuid, UUID_BYTES))
+            continue;
+        rc = add_item(b, pack.uuid, UUID_BYTES, pack.uuid, 0, &pack);
+        if (rc)
+            break;
+        b->items[b->n - 1].lost = true;
+        rc = names_set(&known, b->items[b->n - 1].name, UUID_BYTES, 1);
+    }
+    names_clear(&known);
+    return rc;
+}
+
 int backup_list_all(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     backup_free_items(ctx);
-    backup_free_packs(ctx);
-    return catalog_each(t, add_any, ctx, diag);
+    int rc = catalog_each(t, add_any, ctx, diag);
+    if (!rc)
+        rc = catalog_each_in(t, CATALOG_PACKS, add_of_pack, ctx, diag);
+    if (!rc && (rc = add_lost_packs(ctx)) != 0)
+        diag_errno(diag, rc, t->catalog->path, "listing the packs");
+    return rc;
 }
 
 int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -112,7 +165,10 @@ int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 void backup_record(const struct backup_item *it, struct record *r)
 {
-    memset(r, 0, sizeof *r);
+    *r = (struct record){.state = it->state, .table_digest = it->table_digest};
+    memcpy(r->uuid, it->uuid, UUID_BYTES);
+    if (it->state == RECORD_OF_PACK)
+        return;
     record_decode(it->value, it->value_bytes, it->name, it->name_bytes, r);
     if (it->state == RECORD_OF_LIST)
         *r = record_of_list(r);
@@ -156,7 +212,7 @@ int backup_set_record(struct backup_item *it, const struct record *r)
     it->value = memory + it->name_bytes;
     it->value_bytes = (uint32_t)n;
     it->state = r->state;
-    it->packed = record_packed(r);
+    it->elsewhere = record_packed(r);
     memcpy(it->uuid, r->uuid, UUID_BYTES);
     it->table_digest = r->table_digest;
     return 0;
@@ -181,11 +237,13 @@ static void free_early(struct backup_early *e)
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done)
 {
-    void *early = b->early;
-    int rc =
-        make_room(&early, b->n_early, &b->max_early, sizeof(struct backup_early *));
+    void *early = room_for(b->early, b->n_early + 1, &b->max_early,
+                           sizeof(struct backup_early *));
+    int rc = 0;
+    if (!early)
+        return ENOMEM;
     b->early = early;
-    struct backup_early *e = rc ? NULL : calloc(1, sizeof *e);
+    struct backup_early *e = calloc(1, sizeof *e);
     if (!e)
         return ENOMEM;
     memcpy(e->uuid, it->uuid, UUID_BYTES);

@@ -22,9 +22,9 @@ static inline struct bounds record_bounds(const struct record *r)
 struct record record_of_commit(const struct commit *c, double target_error,
                                uint64_t created, uint32_t rank);
 
-/* The record of a segment's list, as if that were its filter. In no catalog a record
- * has this state. */
-enum { RECORD_OF_LIST = RECORD_SEALED + 1 };
+/* The record of a segment's list, or of a pack, as if that were a segment's filter. In
+ * no catalog a record has these states. */
+enum { RECORD_OF_LIST = RECORD_SEALED + 1, RECORD_OF_PACK };
 static inline struct record record_of_list(const struct record *r)
 {
     struct record list = {.state = RECORD_OF_LIST, .table_digest = r->list_digest};
@@ -86,6 +86,10 @@ int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char
              struct tamis_diag *diag);
 /* A directory to be read; NULL, with errno. Follows no link. */
 DIR *dir_list(int dir, const char *name);
+/* Calls fn for each name in it, in no order, until that is not 0, which is the result.
+ * An errno: not all of it was read. */
+typedef int dir_each_fn(void *ctx, int dir, const char *name);
+int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx);
 /* 1: an empty directory; 0: not empty; else -1. */
 int dir_is_empty(int dir, const char *name);
 /* An errno; 0 also if it is not there. */
@@ -95,23 +99,28 @@ void uuid_random(uint8_t uuid[UUID_BYTES]);
  * the source failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
-/* ==== dead.c: the tombstones of packs ==== */
+/* ==== dead.c: tombstones of files that many segments share ==== */
 
+/* Removes the file of the one with this UUID, and its tombstones; as
+ * filter_file_unlink(). */
+int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 /* "<uuid>.dead" */
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
 /* Is this such a name, and `rest`? */
 bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
-/* Reads the file of the pack with this UUID and table digest; *file is malloc'd, its
- * bits begin at DEAD_HEAD_BYTES. An errno, or the code of a file that is not good. */
+/* Reads the file of the one with this UUID, table digest and number of columns (0:
+ * any); *file is malloc'd, its bits begin at DEAD_HEAD_BYTES. An errno, or the code of
+ * a file that is not good. */
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
               uint32_t *n_columns);
-/* A new one, all clear; synced, but for the directory. */
+/* A new one with these bits (NULL: none), over another if `replace`; synced, but for
+ * the directory. */
 int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
-                uint32_t n_columns);
-/* Sets the bits of these columns; durable on return. The caller is in a write
- * transaction (R18), unless nobody knows of the pack yet. *all: no column is left. */
+                uint32_t n_columns, const uint8_t *bits, bool replace);
+/* Sets these bits, too. The caller is in a write transaction (R18), and syncs the
+ * directory even if they are set already: somebody may have died before his sync. */
 int dead_bury(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
-              const uint32_t *columns, size_t n, bool *all);
+              const uint8_t *bits, uint32_t n_columns);
 
 /* ==== copies.c: other copies of this library in the process ==== */
 
@@ -120,7 +129,11 @@ int dead_bury(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
 int copies_enter(int dir);
 void copies_leave(int dir);
 
-/* ==== paths ==== */
+/* ==== memory and paths ==== */
+
+/* The array with room for n elements; *max are there already. NULL: no memory, and the
+ * array is as it was. */
+void *room_for(void *array, size_t n, size_t *max, size_t element_bytes);
 
 /* The path without slashes at its end, so that it has a parent; malloc'd. */
 char *plain_path(const char *path);

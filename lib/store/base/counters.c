@@ -69,16 +69,36 @@ static unsigned slot_take(void)
 
 /* ---- sheets ---- */
 
-static struct sheet *sheet_new(size_t n_segments, bool shared)
+struct sheet *sheet_new(size_t n_segments, bool shared)
 {
     size_t n_words = n_segments / 64 + 1, n_rows = n_segments + 1;
-    size_t bytes = sizeof(struct sheet) + n_rows * sizeof(struct count_row);
-    struct sheet *sheet = calloc(1, bytes + n_words * sizeof(_Atomic uint64_t) + 64);
+    size_t rows = sizeof(struct sheet) + n_rows * sizeof(struct count_row);
+    size_t all = rows + n_words * sizeof(_Atomic uint64_t);
+    size_t hits = all + n_rows * sizeof(_Atomic uint32_t);
+    struct sheet *sheet = calloc(1, hits + n_words + 64);
     if (!sheet) /* 64: the neighbour's line */
         return NULL;
     sheet->shared = shared;
-    sheet->all = (void *)((uint8_t *)sheet + bytes);
+    sheet->all = (void *)((uint8_t *)sheet + rows);
+    sheet->hits = (void *)((uint8_t *)sheet + all);
+    sheet->touched = (void *)((uint8_t *)sheet + hits);
     return sheet;
+}
+
+void sheet_fold(struct sheet *to, const struct sheet *from, size_t first, size_t n)
+{
+    for (size_t i = 0; i * 64 < n; i++)
+        sheet_add(to, &to->all[i], count_read(&from->all[first / 64 + i]));
+    for (size_t slot = first;
+         (slot = sheet_next(from, slot + 1, first + n)) <= first + n;) {
+        const struct count_row *row = &from->rows[slot];
+        sheet_hit(to, slot - first,
+                  atomic_load_explicit(&from->hits[slot], memory_order_relaxed));
+        for (size_t i = 0; i < N_COUNTS; i++)
+            if (count_read(&row->n[i]))
+                sheet_add(to, &sheet_row(to, slot - first)->n[i],
+                          count_read(&row->n[i]));
+    }
 }
 
 int counters_begin(struct counters *c, size_t n_segments)

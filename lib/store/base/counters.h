@@ -19,7 +19,8 @@ enum { N_REASONS = TAMIS_UNREADABLE + 1 };
 /* The counters of one segment, or of none. [TAMIS_NO_REASON]: ABSENTs of single probes;
  * the rest: MAYBEs by reason. */
 enum {
-    /* Absents of probes of many, minus those in sheet.all; wraps below 0. */
+    /* Absents of probes of many, minus those in sheet.all, plus sheet.hits; wraps below
+     * 0. */
     COUNT_MANY = N_REASONS,
     COUNT_FALSE, /* false positives that were reported */
     N_COUNTS
@@ -36,6 +37,12 @@ struct sheet {
     /* One per 64 segments: absents of each of them, added in one step. COUNT_MANY
      * corrects it. */
     _Atomic uint64_t *all;
+    /* By slot: hits of probes of many for which `all` has an absent too much. They are
+     * most of what is counted of many segments: their rows stay untouched, and take no
+     * memory. */
+    _Atomic uint32_t *hits;
+    /* One per 64 segments: may a row of theirs have a count? */
+    _Atomic uint8_t *touched;
     struct count_row rows[]; /* by the slot of a target: [0] is of no segment */
 };
 
@@ -46,11 +53,16 @@ struct counters {
     _Atomic(struct sheet *) sheets[N_SLOTS + 2]; /* by slot; [SLOT_NONE] stays NULL */
 };
 
+/* The sum of sheets for one segment, or of none. */
+struct segment_sum {
+    uint64_t absent, n[N_REASONS], n_false;
+};
+
 /* The counts of a segment's file, across snapshots. */
 struct account {
     atomic_size_t refs;
     struct page_counts pages;
-    uint64_t absent, n[N_REASONS], n_false; /* under the ledger's lock */
+    struct segment_sum sum; /* under the ledger's lock */
 };
 struct account *account_new(struct page_counts *sum); /* NULL: no memory */
 struct account *account_hold(struct account *t);
@@ -77,6 +89,10 @@ void ledger_unlock(struct ledger *l);
 
 extern _Thread_local unsigned counters_slot __attribute__((tls_model("initial-exec")));
 
+struct sheet *sheet_new(size_t n_segments, bool shared); /* NULL: no memory */
+/* Adds the counts of n segments, from the one at `first` on, which is a multiple of 64.
+ */
+void sheet_fold(struct sheet *to, const struct sheet *from, size_t first, size_t n);
 struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments);
 /* Makes the shared sheet; ENOMEM. Then any thread may count. */
 int counters_begin(struct counters *c, size_t n_segments);
@@ -99,15 +115,60 @@ static inline struct sheet *counters_sheet(struct counters *c, size_t n_segments
     return sheet ? sheet : counters_sheet_slowly(c, n_segments);
 }
 
+static inline uint64_t count_read(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 static inline void sheet_add(const struct sheet *sheet, _Atomic uint64_t *counter,
                              uint64_t n)
 {
     if (__builtin_expect(sheet->shared, 0))
         atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
     else
-        atomic_store_explicit(counter,
-                              n + atomic_load_explicit(counter, memory_order_relaxed),
-                              memory_order_relaxed);
+        atomic_store_explicit(counter, n + count_read(counter), memory_order_relaxed);
+}
+
+/* Which word of `all` and mark of `touched` a slot has; slot 0 has those of slot 1. */
+static inline size_t sheet_word(size_t slot)
+{
+    return (slot - (slot > 0)) / 64;
+}
+
+/* The next slot, from this one to the last, that may have a count of its own; else one
+ * beyond. Rows of a big sheet are many, and most were never touched. */
+static inline size_t sheet_next(const struct sheet *sheet, size_t slot, size_t last)
+{
+    while (slot <= last &&
+           !atomic_load_explicit(&sheet->touched[sheet_word(slot)],
+                                 memory_order_relaxed) &&
+           !count_read(&sheet->all[sheet_word(slot)]))
+        slot = sheet_word(slot) * 64 + 65;
+    return slot;
+}
+
+/* The row of a slot, to count in. */
+static inline struct count_row *sheet_row(struct sheet *sheet, size_t slot)
+{
+    _Atomic uint8_t *touched = &sheet->touched[sheet_word(slot)];
+    if (__builtin_expect(!atomic_load_explicit(touched, memory_order_relaxed), 0))
+        atomic_store_explicit(touched, 1, memory_order_relaxed);
+    return &sheet->rows[slot];
+}
+
+/* A number that is full begins again at 0, and the row keeps what it had. */
+static inline void sheet_hit(struct sheet *sheet, size_t slot, uint32_t n)
+{
+    _Atomic uint32_t *hits = &sheet->hits[slot];
+    uint32_t was = atomic_load_explicit(hits, memory_order_relaxed);
+    if (__builtin_expect(sheet->shared, 0))
+        was = atomic_fetch_add_explicit(hits, n, memory_order_relaxed);
+    else if (n)
+        atomic_store_explicit(hits, was + n, memory_order_relaxed);
+    if (__builtin_expect(was > UINT32_MAX - n, 0)) {
+        sheet_add(sheet, &sheet_row(sheet, slot)->n[TAMIS_HIT], UINT64_C(1) << 32);
+        sheet_add(sheet, &sheet_row(sheet, slot)->n[COUNT_MANY], -(UINT64_C(1) << 32));
+    }
 }
 
 #endif

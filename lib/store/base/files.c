@@ -176,19 +176,32 @@ DIR *dir_list(int dir, const char *name)
     return d;
 }
 
-int dir_is_empty(int dir, const char *name)
+int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx)
 {
     DIR *d = dir_list(dir, name);
     if (!d)
-        return -1;
+        return errno;
     const struct dirent *e;
-    int empty = 1;
-    while (empty && (errno = 0, e = readdir(d)))
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    if (empty && errno)
-        empty = -1;
+    int rc = 0;
+    while (!rc && (errno = 0, e = readdir(d)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            rc = fn(ctx, dirfd(d), e->d_name);
+    if (!rc)
+        rc = errno;
     closedir(d);
-    return empty;
+    return rc;
+}
+
+static int not_empty(void *ctx, int dir, const char *name)
+{
+    (void)ctx, (void)dir, (void)name;
+    return -1;
+}
+
+int dir_is_empty(int dir, const char *name)
+{
+    int rc = dir_each(dir, name, not_empty, NULL);
+    return rc > 0 ? -1 : rc == 0;
 }
 
 /* ---- copying ---- */
@@ -275,6 +288,19 @@ bool filter_rest_temporary(const char *rest)
         if (hex_digit(*rest++) < 0)
             return false;
     return strcmp(rest, ".tmp") == 0;
+}
+
+void *room_for(void *array, size_t n, size_t *max, size_t element_bytes)
+{
+    size_t more = *max ? *max : 16;
+    while (more < n)
+        more *= 2;
+    if (more == *max)
+        return array;
+    void *longer = realloc(array, more * element_bytes);
+    if (longer)
+        *max = more;
+    return longer;
 }
 
 char *plain_path(const char *path)

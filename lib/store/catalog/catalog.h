@@ -14,6 +14,9 @@
 
 /* ==== transaction.c: the catalog, one per process and file, and transactions ==== */
 
+/* Its databases, in LMDB's order. A newer version may have others. */
+enum catalog_db { CATALOG_META, CATALOG_PACKS, CATALOG_SEGMENTS, CATALOG_DBS };
+
 struct catalog {
     struct catalog *next; /* in the registry */
     uint64_t device, inode;
@@ -23,7 +26,7 @@ struct catalog {
     struct origin *origin; /* NULL: in no registry */
     /* Under map_lock. NULL: reads go without LMDB, and the first write tries again. */
     struct MDB_env *env;
-    unsigned meta_db, segments_db;
+    unsigned dbs[CATALOG_DBS];
     atomic_bool read_only;
     int fd;                         /* the catalog's file */
     struct mapping metas;           /* its meta pages */
@@ -40,6 +43,8 @@ struct catalog {
     struct tamis_domain domain;
     struct filters_dir *filters;
     struct ledger *ledger;
+    pthread_mutex_t opened_lock;
+    struct open_pack *opened; /* listing.h, under opened_lock */
     pthread_mutex_t cache_lock;
     struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
     void (*release_cached)(struct tamis_snapshot *s); /* set with it */
@@ -79,22 +84,47 @@ int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 /* ==== values.c: records and the meta record ==== */
 
 /* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
- * than any record comes with no bytes. */
-int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
-                const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag);
-int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
-                const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
-int catalog_replace(struct catalog_txn *t, const void *name, size_t name_bytes,
-                    const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
-int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
+ * than any of its database comes with no bytes. ERR_NO_SEGMENT: the key is not there.
+ */
+int catalog_get_in(struct catalog_txn *t, enum catalog_db db, const void *key,
+                   size_t key_bytes, const uint8_t **value, size_t *value_bytes,
                    struct tamis_diag *diag);
-/* In the order of names, until a result is not 0. */
-int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
-                 struct tamis_diag *diag);
-/* How many there are, and bytes that they and their names do not exceed: as the tree's
- * root says, which is not checked here. */
-int catalog_size(struct catalog_txn *t, size_t *n_records, size_t *n_bytes,
-                 struct tamis_diag *diag);
+int catalog_put_in(struct catalog_txn *t, enum catalog_db db, const void *key,
+                   size_t key_bytes, const uint8_t *value, size_t value_bytes,
+                   struct tamis_diag *diag);
+int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, const void *key,
+                      size_t key_bytes, struct tamis_diag *diag);
+/* In the order of keys, until a result is not 0. */
+int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
+                    void *ctx, struct tamis_diag *diag);
+
+/* The same of segment records. */
+static inline int catalog_get(struct catalog_txn *t, const void *name,
+                              size_t name_bytes, const uint8_t **value,
+                              size_t *value_bytes, struct tamis_diag *diag)
+{
+    return catalog_get_in(t, CATALOG_SEGMENTS, name, name_bytes, value, value_bytes,
+                          diag);
+}
+static inline int catalog_replace(struct catalog_txn *t, const void *name,
+                                  size_t name_bytes, const uint8_t *value,
+                                  size_t value_bytes, struct tamis_diag *diag)
+{
+    return catalog_put_in(t, CATALOG_SEGMENTS, name, name_bytes, value, value_bytes,
+                          diag);
+}
+static inline int catalog_delete(struct catalog_txn *t, const void *name,
+                                 size_t name_bytes, struct tamis_diag *diag)
+{
+    return catalog_delete_in(t, CATALOG_SEGMENTS, name, name_bytes, diag);
+}
+static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
+                               struct tamis_diag *diag)
+{
+    return catalog_each_in(t, CATALOG_SEGMENTS, fn, ctx, diag);
+}
+/* How many segments there are, as the records of the transaction say. */
+int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
                      struct tamis_diag *diag);
@@ -104,8 +134,6 @@ int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag
 /* The bytes, with those that this version does not know. */
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag);
-int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
-                           size_t value_bytes, struct tamis_diag *diag);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
 
 /* ==== env.c: made, opened, closed ==== */
@@ -143,9 +171,9 @@ void registry_close_alone(struct catalog *c);
 /* ---- a new catalog file ---- */
 
 /* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE. `fill` (may be NULL)
- * adds the records. */
+ * adds the records. replace: as the next one. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
-                    catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+                    catalog_fn *fill, void *ctx, bool replace, struct tamis_diag *diag);
 /* The same, over an old one if any; durable once `dir` is synced. The caller has STORE
  * locked exclusively, or alone knows its name. */
 int registry_replace(const char *store_path, int dir, const struct meta *m,

@@ -25,20 +25,27 @@ struct copied {
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, value */
 };
-/* In LMDB's order. A newer version may have others. */
-static const char *const databases[] = {"meta", "segments"};
-enum { META, SEGMENTS, OTHER };
+static const char *const databases[] = CATALOG_NAMES;
 
 struct catalog_copy {
     uint64_t txn;
     unsigned at, met; /* the database that is walked; a bit for each */
-    size_t n[OTHER];
-    struct copied **all; /* of meta, then of segments */
+    size_t n[CATALOG_DBS];
+    struct copied **all; /* of one database after the other */
 };
+
+/* How many records there are in the databases before this one. */
+static size_t count_before(const struct catalog_copy *c, unsigned db)
+{
+    size_t n = 0;
+    while (db > 0)
+        n += c->n[--db];
+    return n;
+}
 
 static struct copied *add(struct catalog_copy *c, size_t n_bytes)
 {
-    size_t n = c->n[META] + c->n[SEGMENTS];
+    size_t n = count_before(c, CATALOG_DBS);
     if ((n & (n - 1)) == 0) {
         struct copied **more = realloc(c->all, (2 * n + 1) * sizeof(struct copied *));
         if (!more)
@@ -53,7 +60,7 @@ static struct copied *add(struct catalog_copy *c, size_t n_bytes)
 static bool copy_record(struct walk *w, const struct node *n, uint64_t first)
 {
     struct catalog_copy *c = w->visitor->ctx;
-    bool is_long = c->at == SEGMENTS && n->data_bytes > RECORD_MAX_BYTES;
+    bool is_long = n->data_bytes > catalog_value_max((enum catalog_db)c->at);
     size_t value_bytes = is_long ? 0 : n->data_bytes;
     struct copied *r = add(c, n->key_bytes + value_bytes);
     if (!r) {
@@ -74,8 +81,8 @@ static bool copy_node(struct walk *w, const struct node *n, uint64_t first, bool
 {
     struct catalog_copy *c = w->visitor->ctx;
     if (named)
-        return c->at == OTHER || copy_record(w, n, first);
-    for (c->at = META; c->at < OTHER; c->at++)
+        return c->at == CATALOG_DBS || copy_record(w, n, first);
+    for (c->at = 0; c->at < CATALOG_DBS; c->at++)
         if (walk_compare(n->key, n->key_bytes, databases[c->at],
                          strlen(databases[c->at])) == 0)
             break;
@@ -103,7 +110,7 @@ int catalog_copy_read(int fd, const char *path, struct catalog_copy **out,
                        "no slot of LMDB, and each of %d tries to read without one met "
                        "a commit: try again",
                        TRIES);
-    if (!rc && (c->met & 3) != 3)
+    if (!rc && ~c->met & ((1U << CATALOG_DBS) - 1))
         rc = diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
                        "an LMDB file, but no catalog of tamis");
     if (rc)
@@ -117,7 +124,7 @@ void catalog_copy_free(struct catalog_copy *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; i < c->n[META] + c->n[SEGMENTS]; i++)
+    for (size_t i = 0; i < count_before(c, CATALOG_DBS); i++)
         free(c->all[i]);
     free(c->all);
     free(c);
@@ -128,30 +135,31 @@ uint64_t catalog_copy_txn(const struct catalog_copy *c)
     return c->txn;
 }
 
-size_t catalog_copy_n(const struct catalog_copy *c, bool meta)
+size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db)
 {
-    return c->n[meta ? META : SEGMENTS];
+    return c->n[db];
 }
 
-void catalog_copy_at(const struct catalog_copy *c, bool meta, size_t index,
+void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
                      const void **name, size_t *name_bytes, const uint8_t **value,
                      size_t *value_bytes)
 {
-    const struct copied *r = c->all[index + (meta ? 0 : c->n[META])];
+    const struct copied *r = c->all[index + count_before(c, db)];
     *name = r->bytes;
     *name_bytes = r->name_bytes;
     *value = r->bytes + r->name_bytes;
     *value_bytes = r->value_bytes;
 }
 
-bool catalog_copy_get(const struct catalog_copy *c, bool meta, const void *name,
-                      size_t name_bytes, const uint8_t **value, size_t *value_bytes)
+bool catalog_copy_get(const struct catalog_copy *c, enum catalog_db db,
+                      const void *name, size_t name_bytes, const uint8_t **value,
+                      size_t *value_bytes)
 {
-    size_t low = 0, high = catalog_copy_n(c, meta), n;
+    size_t low = 0, high = catalog_copy_n(c, db), n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const void *there;
-        catalog_copy_at(c, meta, middle, &there, &n, value, value_bytes);
+        catalog_copy_at(c, db, middle, &there, &n, value, value_bytes);
         int order = walk_compare(name, name_bytes, there, n);
         if (order == 0)
             return true;

@@ -79,16 +79,17 @@ static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn
 
 static int find_databases(struct catalog *c, MDB_txn *txn, const struct meta *m)
 {
+    static const char *const names[] = CATALOG_NAMES;
     unsigned flags = m ? MDB_CREATE : 0;
-    int rc = mdb_dbi_open(txn, "meta", flags, &c->meta_db);
-    if (!rc)
-        rc = mdb_dbi_open(txn, "segments", flags, &c->segments_db);
+    int rc = 0;
+    for (size_t i = 0; i < CATALOG_DBS && !rc; i++)
+        rc = mdb_dbi_open(txn, names[i], flags, &c->dbs[i]);
     if (!rc && m) {
         uint8_t bytes[META_BYTES];
         meta_encode(m, bytes);
         MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1);
         MDB_val data = catalog_val(bytes, sizeof bytes);
-        rc = mdb_put(txn, c->meta_db, &key, &data, 0);
+        rc = mdb_put(txn, c->dbs[CATALOG_META], &key, &data, 0);
     }
     return rc;
 }

@@ -4,9 +4,22 @@
 
 #include "lib/error.h"
 #include "lib/page/page.h"
+#include "lib/store/catalog/catalog.h"
 
 /* The key of the meta record. */
 #define CATALOG_META_KEY "store"
+/* Names of databases. */
+#define CATALOG_NAMES                                                                  \
+    {                                                                                  \
+        "meta", "packs", "segments"                                                    \
+    }
+/* No value of the database is longer. */
+static inline size_t catalog_value_max(enum catalog_db db)
+{
+    return db == CATALOG_SEGMENTS ? RECORD_MAX_BYTES
+           : db == CATALOG_PACKS  ? CHUNK_MAX_BYTES
+                                  : SIZE_MAX;
+}
 
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
 /* The same, and every page of its trees. */
@@ -58,13 +71,14 @@ int catalog_copy_read(int fd, const char *path, struct catalog_copy **out,
 void catalog_copy_free(struct catalog_copy *c);
 /* The transaction that they are of. */
 uint64_t catalog_copy_txn(const struct catalog_copy *c);
-size_t catalog_copy_n(const struct catalog_copy *c, bool meta);
+size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db);
 /* In the order of names. A value longer than any record comes with no bytes. */
-void catalog_copy_at(const struct catalog_copy *c, bool meta, size_t index,
+void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
                      const void **name, size_t *name_bytes, const uint8_t **value,
                      size_t *value_bytes);
 /* False if there is no such record. */
-bool catalog_copy_get(const struct catalog_copy *c, bool meta, const void *name,
-                      size_t name_bytes, const uint8_t **value, size_t *value_bytes);
+bool catalog_copy_get(const struct catalog_copy *c, enum catalog_db db,
+                      const void *name, size_t name_bytes, const uint8_t **value,
+                      size_t *value_bytes);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
+#include "lib/store/catalog/listing.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
@@ -114,6 +115,7 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
     pthread_mutex_init(&c->gates[1], NULL);
     c->fork_epoch = io_fork_epoch();
     pthread_mutex_init(&c->cache_lock, NULL);
+    pthread_mutex_init(&c->opened_lock, NULL);
     /* Else threads that never stop reading could keep the map from growing. */
     pthread_rwlockattr_t attr;
     pthread_rwlockattr_init(&attr);
@@ -125,6 +127,7 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
 
 void catalog_free(struct catalog *c)
 {
+    open_packs_forget(c, NULL);
     catalog_env_close(c);
     map_drop(&c->metas);
     if (c->fd >= 0)
@@ -140,6 +143,7 @@ void catalog_free(struct catalog *c)
     pthread_mutex_destroy(&c->gates[1]);
     pthread_rwlock_destroy(&c->map_lock);
     pthread_mutex_destroy(&c->cache_lock);
+    pthread_mutex_destroy(&c->opened_lock);
     free(c);
 }
 
@@ -236,9 +240,8 @@ void registry_close_alone(struct catalog *c)
 
 /* LMDB makes the file in several steps. Done under another name, so that whoever finds
  * catalog.lmdb finds it whole, however the process that makes it ends. */
-static int make_catalog(const char *store_path, int dir, const struct meta *m,
-                        catalog_fn *fill, void *ctx, bool replace,
-                        struct tamis_diag *diag)
+int registry_create(const char *store_path, int dir, const struct meta *m,
+                    catalog_fn *fill, void *ctx, bool replace, struct tamis_diag *diag)
 {
     char temp[CATALOG_TEMP_BYTES], file[STORE_PATH_BYTES];
     uint32_t tag;
@@ -269,16 +272,10 @@ static int make_catalog(const char *store_path, int dir, const struct meta *m,
     return rc;
 }
 
-int registry_create(const char *store_path, int dir, const struct meta *m,
-                    catalog_fn *fill, void *ctx, struct tamis_diag *diag)
-{
-    return make_catalog(store_path, dir, m, fill, ctx, false, diag);
-}
-
 int registry_replace(const char *store_path, int dir, const struct meta *m,
                      catalog_fn *fill, void *ctx, struct tamis_diag *diag)
 {
-    return make_catalog(store_path, dir, m, fill, ctx, true, diag);
+    return registry_create(store_path, dir, m, fill, ctx, true, diag);
 }
 
 bool store_catalog_temporary(const char *name)

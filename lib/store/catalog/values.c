@@ -1,76 +1,62 @@
-/* Inside a transaction: the records of segments and the meta record, in and out of
- * LMDB. */
+/* Inside a transaction: values of the databases, in and out of LMDB; and records as the
+ * entries of columns. */
 #include "lib/store/catalog/file.h"
+#include "lib/store/catalog/listing.h"
 #include "lib/store/catalog/lmdb.h"
 
 #include <string.h>
 
-static int name_error(struct catalog_txn *t, int code, const void *name,
-                      size_t name_bytes, struct tamis_diag *diag)
+/* No value is that long: the length is damaged, and may lead beyond the file. */
+static size_t value_length(enum catalog_db db, const MDB_val *data)
+{
+    return data->mv_size <= catalog_value_max(db) ? data->mv_size : 0;
+}
+
+static int no_such(struct catalog_txn *t, const void *key, size_t key_bytes,
+                   struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    return diag_fail(diag, code, t->catalog->path,
-                     code == TAMIS_ERR_EXISTS ? "segment '%s' exists already"
-                                              : "no segment '%s'",
-                     name_text(text, name, name_bytes));
+    return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, t->catalog->path, "no segment '%s'",
+                     name_text(text, key, key_bytes));
 }
 
-/* No record is that long: the length is damaged, and may lead beyond the file. */
-static size_t value_length(const MDB_val *data)
+int catalog_get_in(struct catalog_txn *t, enum catalog_db db, const void *key,
+                   size_t key_bytes, const uint8_t **value, size_t *value_bytes,
+                   struct tamis_diag *diag)
 {
-    return data->mv_size <= RECORD_MAX_BYTES ? data->mv_size : 0;
-}
-
-int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
-                const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag)
-{
-    MDB_val key = catalog_val(name, name_bytes), data;
+    MDB_val k = catalog_val(key, key_bytes), data;
     if (t->copy)
-        return catalog_copy_get(t->copy, false, name, name_bytes, value, value_bytes)
+        return catalog_copy_get(t->copy, db, key, key_bytes, value, value_bytes)
                    ? 0
-                   : name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
-    int rc = mdb_get(t->txn, t->catalog->segments_db, &key, &data);
+                   : no_such(t, key, key_bytes, diag);
+    int rc = mdb_get(t->txn, t->catalog->dbs[db], &k, &data);
     if (rc == MDB_NOTFOUND)
-        return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
+        return no_such(t, key, key_bytes, diag);
     if (rc)
         return catalog_txn_fail(t, rc, "reading a record", diag);
     *value = data.mv_data;
-    *value_bytes = value_length(&data);
+    *value_bytes = value_length(db, &data);
     return 0;
 }
 
-static int put(struct catalog_txn *t, const void *name, size_t name_bytes,
-               const uint8_t *value, size_t value_bytes, unsigned flags,
-               struct tamis_diag *diag)
+int catalog_put_in(struct catalog_txn *t, enum catalog_db db, const void *key,
+                   size_t key_bytes, const uint8_t *value, size_t value_bytes,
+                   struct tamis_diag *diag)
 {
-    MDB_val key = catalog_val(name, name_bytes), data = catalog_val(value, value_bytes);
-    int rc = mdb_put(t->txn, t->catalog->segments_db, &key, &data, flags);
+    MDB_val k = catalog_val(key, key_bytes), data = catalog_val(value, value_bytes);
+    int rc = mdb_put(t->txn, t->catalog->dbs[db], &k, &data, 0);
     t->wrote |= rc == 0;
-    if (rc == MDB_KEYEXIST)
-        return name_error(t, TAMIS_ERR_EXISTS, name, name_bytes, diag);
     return rc ? catalog_txn_fail(t, rc, "writing a record", diag) : 0;
 }
 
-int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
-                const uint8_t *value, size_t value_bytes, struct tamis_diag *diag)
+int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, const void *key,
+                      size_t key_bytes, struct tamis_diag *diag)
 {
-    return put(t, name, name_bytes, value, value_bytes, MDB_NOOVERWRITE, diag);
-}
-
-int catalog_replace(struct catalog_txn *t, const void *name, size_t name_bytes,
-                    const uint8_t *value, size_t value_bytes, struct tamis_diag *diag)
-{
-    return put(t, name, name_bytes, value, value_bytes, 0, diag);
-}
-
-int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
-                   struct tamis_diag *diag)
-{
-    MDB_val key = catalog_val(name, name_bytes);
-    int rc = mdb_del(t->txn, t->catalog->segments_db, &key, NULL);
+    MDB_val k = catalog_val(key, key_bytes);
+    int rc = mdb_del(t->txn, t->catalog->dbs[db], &k, NULL);
     t->wrote |= rc == 0;
     if (rc == MDB_NOTFOUND)
-        return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
+        return no_such(t, key, key_bytes, diag);
     return rc ? catalog_txn_fail(t, rc, "deleting a record", diag) : 0;
 }
 
@@ -82,37 +68,38 @@ static int each_stopped(struct catalog_txn *t, int stopped, struct tamis_diag *d
     return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
 }
 
-static int each_copied(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
-                       struct tamis_diag *diag)
+static int each_copied(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
+                       void *ctx, struct tamis_diag *diag)
 {
     int stopped = 0;
-    for (size_t i = 0; !stopped && i < catalog_copy_n(t->copy, false); i++) {
+    for (size_t i = 0; !stopped && i < catalog_copy_n(t->copy, db); i++) {
         const void *name;
         const uint8_t *value;
         size_t name_bytes, value_bytes;
-        catalog_copy_at(t->copy, false, i, &name, &name_bytes, &value, &value_bytes);
+        catalog_copy_at(t->copy, db, i, &name, &name_bytes, &value, &value_bytes);
         stopped = fn(ctx, name, name_bytes, value, value_bytes);
     }
     return stopped ? each_stopped(t, stopped, diag) : 0;
 }
 
-int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
-                 struct tamis_diag *diag)
+int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
+                    void *ctx, struct tamis_diag *diag)
 {
     if (t->copy)
-        return each_copied(t, fn, ctx, diag);
+        return each_copied(t, db, fn, ctx, diag);
     MDB_cursor *cursor;
     MDB_val key, data;
     MDB_stat stat;
-    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    int rc = mdb_stat(t->txn, t->catalog->dbs[db], &stat);
     if (!rc)
-        rc = mdb_cursor_open(t->txn, t->catalog->segments_db, &cursor);
+        rc = mdb_cursor_open(t->txn, t->catalog->dbs[db], &cursor);
     if (rc)
         return catalog_txn_fail(t, rc, "listing the segments", diag);
     int stopped = 0;
     size_t n_met = 0;
     while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0) {
-        stopped = fn(ctx, key.mv_data, key.mv_size, data.mv_data, value_length(&data));
+        stopped =
+            fn(ctx, key.mv_data, key.mv_size, data.mv_data, value_length(db, &data));
         n_met++;
     }
     mdb_cursor_close(cursor);
@@ -124,43 +111,42 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
     return n_met == stat.ms_entries
                ? 0
                : diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
-                           "%zu segments are listed, but the catalog counts %zu", n_met,
+                           "%zu entries are listed, but the catalog counts %zu", n_met,
                            (size_t)stat.ms_entries);
 }
 
-int catalog_size(struct catalog_txn *t, size_t *n_records, size_t *n_bytes,
-                 struct tamis_diag *diag)
+static int count_listed(void *ctx, const void *key, size_t key_bytes,
+                        const uint8_t *value, size_t value_bytes)
+{
+    uint64_t *n = ctx;
+    struct listing l;
+    if (key_bytes == UUID_BYTES &&
+        listing_decode(value, value_bytes, key, &l).code == VERDICT_OK)
+        *n += l.n_listed;
+    return 0;
+}
+
+int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag)
 {
     MDB_stat stat;
-    *n_records = t->copy ? catalog_copy_n(t->copy, false) : 0;
-    *n_bytes = 0; /* of a copy: its reader makes room as it goes */
-    if (t->copy)
-        return 0;
-    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    *n = 0;
+    int rc = t->copy ? 0 : mdb_stat(t->txn, t->catalog->dbs[CATALOG_SEGMENTS], &stat);
     if (rc)
         return catalog_txn_fail(t, rc, "counting the segments", diag);
-    *n_records = stat.ms_entries;
-    *n_bytes = (stat.ms_leaf_pages + stat.ms_overflow_pages) * stat.ms_psize;
-    return 0;
+    *n = t->copy ? catalog_copy_n(t->copy, CATALOG_SEGMENTS) : stat.ms_entries;
+    return catalog_each_in(t, CATALOG_PACKS, count_listed, n, diag);
 }
 
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag)
 {
-    MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1), data;
-    if (t->copy &&
-        catalog_copy_get(t->copy, true, key.mv_data, key.mv_size, value, value_bytes))
-        return 0;
-    int rc = t->copy ? MDB_NOTFOUND : mdb_get(t->txn, t->catalog->meta_db, &key, &data);
-    if (rc == MDB_NOTFOUND)
-        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, t->catalog->path,
-                         "a catalog without its first record: creating the store was "
-                         "cut short");
-    if (rc)
-        return catalog_txn_fail(t, rc, "reading the catalog's first record", diag);
-    *value = data.mv_data;
-    *value_bytes = data.mv_size;
-    return 0;
+    int rc = catalog_get_in(t, CATALOG_META, CATALOG_META_KEY,
+                            sizeof CATALOG_META_KEY - 1, value, value_bytes, diag);
+    return rc != TAMIS_ERR_NO_SEGMENT
+               ? rc
+               : diag_fail(diag, TAMIS_ERR_NOT_TAMIS, t->catalog->path,
+                           "a catalog without its first record: creating the store was "
+                           "cut short");
 }
 
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
@@ -179,22 +165,13 @@ int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
     return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
 }
 
-int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
-                           size_t value_bytes, struct tamis_diag *diag)
-{
-    MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1);
-    MDB_val data = catalog_val(value, value_bytes);
-    int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
-    t->wrote |= rc == 0;
-    return rc ? catalog_txn_fail(t, rc, "writing the catalog's first record", diag) : 0;
-}
-
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
                      struct tamis_diag *diag)
 {
     uint8_t bytes[META_BYTES];
     meta_encode(m, bytes);
-    return catalog_set_meta_value(t, bytes, sizeof bytes, diag);
+    return catalog_put_in(t, CATALOG_META, CATALOG_META_KEY,
+                          sizeof CATALOG_META_KEY - 1, bytes, sizeof bytes, diag);
 }
 
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag)
@@ -212,4 +189,56 @@ int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag
 uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
     return t->copy ? catalog_copy_txn(t->copy) : mdb_txn_id(t->txn);
+}
+
+/* ---- a record as the entry of a column, and back ---- */
+
+void column_of_record(const struct record *r, const void *name, size_t name_bytes,
+                      struct column *out)
+{
+    *out = (struct column){.disk = {
+                               .table_digest = le64_of(r->table_digest),
+                               .generation = le64_of(r->generation),
+                               .watermark = le64_of(r->watermark),
+                               .keys = le64_of(r->keys),
+                               .target_error = le64_of_f64(r->target_error),
+                               .created = le64_of(r->created),
+                               .rank = le32_of(r->rank),
+                               .has_range = r->has_range,
+                           }};
+    memcpy(out->disk.uuid, r->uuid, UUID_BYTES);
+    column_set_strings(out, (struct piece){name, name_bytes},
+                       (struct piece){r->binding, r->binding_bytes},
+                       (struct piece){r->first, r->first_bytes},
+                       (struct piece){r->last, r->last_bytes});
+}
+
+void record_of_column(const struct column *col, const uint8_t uuid[UUID_BYTES],
+                      uint64_t digest, struct record *r)
+{
+    const struct column_disk *d = &col->disk;
+    struct piece binding = column_binding(col);
+    struct piece first = column_first(col), last = column_last(col);
+    memset(r, 0, sizeof *r);
+    r->state = RECORD_SEALED;
+    r->kind = KIND_BLOOM;
+    r->binding_bytes = (uint8_t)binding.n;
+    r->generation = le64_get(d->generation);
+    r->table_digest = le64_get(d->table_digest);
+    r->keys = le64_get(d->keys);
+    r->target_error = le64_get_f64(d->target_error);
+    r->watermark = le64_get(d->watermark);
+    r->min_stages = 1;
+    r->rank = le32_get(d->rank);
+    r->created = le64_get(d->created);
+    r->has_range = d->has_range;
+    r->first_bytes = (uint16_t)first.n;
+    r->last_bytes = (uint16_t)last.n;
+    r->place.digest = digest;
+    r->place.column = le32_get(d->column);
+    memcpy(r->place.uuid, uuid, UUID_BYTES);
+    memcpy(r->uuid, d->uuid, UUID_BYTES);
+    memcpy(r->binding, binding.at, binding.n);
+    memcpy(r->first, first.at, first.n);
+    memcpy(r->last, last.at, last.n);
 }

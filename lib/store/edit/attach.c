@@ -28,12 +28,12 @@ static int check_header(const struct attach *a, const struct header *h,
     const struct commit *c = &h->commit;
     const struct meta *m = &a->catalog->meta;
     if (!kind_is_single(id->kind))
-        return diag_fail(diag, TAMIS_ERR_UNFIT, a->path,
-                         id->kind == KIND_LIST
-                             ? "a list of hashes: build the segment with --list, or "
-                               "attach a Bloom filter"
-                             : "a pack of many segments: it can't be one segment's "
-                               "filter");
+        return diag_fail(
+            diag, TAMIS_ERR_UNFIT, a->path,
+            id->kind == KIND_LIST
+                ? "a list of hashes: build the segment with --list, or "
+                  "attach a Bloom filter"
+                : "the filters of many segments: they can't be one segment's");
     if (c->state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");

@@ -19,16 +19,22 @@ struct locked {
     struct locked *next;
 };
 
+enum { PUT = 1, DROPPED };
+
 /* The state of applying an edit; begun anew when the transaction runs again. */
 struct apply {
     struct tamis_edit *edit;
     const struct edit_op *op;
-    struct names own;      /* put by this edit, and not dropped since: 1 */
+    struct names own;      /* PUT by this edit, or DROPPED, the latest */
     struct buffer dropped; /* UUIDs */
-    struct buffer columns; /* of packs, that go */
     struct buffer to_drop; /* of a retain: length bytes and names */
+    struct listings list;  /* of the transaction */
+    struct found found;    /* the segment that an operation is about */
+    struct record record;  /* of it */
     struct locked *locked; /* growing filters that are to go */
+    uint64_t n_refused;    /* records that are gone, and named who knows what */
     bool doubtful;         /* who knows whose record has gone? */
+    bool astray;           /* a record stays: no pack has its column */
     struct tamis_diag *diag;
 };
 
@@ -46,17 +52,16 @@ static void apply_reset(struct apply *a)
     unlock_dropped(a);
     names_clear(&a->own);
     a->dropped.n = 0;
-    a->columns.n = 0;
+    listings_free(&a->list);
     a->to_drop.n = 0;
-    a->doubtful = false;
+    a->n_refused = 0;
+    a->doubtful = a->astray = false;
 }
 
 static void apply_free(struct apply *a)
 {
-    unlock_dropped(a);
-    names_clear(&a->own);
+    apply_reset(a);
     free(a->dropped.bytes);
-    free(a->columns.bytes);
     free(a->to_drop.bytes);
 }
 
@@ -101,14 +106,24 @@ static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
     struct record r;
+    unsigned n;
+    int rc = 0;
+    const struct part_disk *part =
+        record_parts(value, value_bytes, name, name_bytes, &n);
+    a->n_refused += part == NULL;
+    for (; n > 0 && !rc; n--, part++) {
+        struct pack_place at = part_place(part);
+        if (part->kind == PART_COLUMN)
+            rc = listings_unname(&a->list, (struct piece){name, name_bytes}, &at,
+                                 a->diag);
+    }
     struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
     if (v.code != VERDICT_OK)
         a->doubtful |= verdict_error(v.code) != TAMIS_ERR_VERSION;
-    if (v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
-        return 0;
-    if (buffer_add(&a->dropped, r.uuid, UUID_BYTES) ||
-        (record_listed(&r) && buffer_add(&a->dropped, r.list_uuid, UUID_BYTES)) ||
-        (record_packed(&r) && bury_later(&a->columns, &r.place)))
+    if (rc || v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
+        return rc;
+    if ((!record_packed(&r) && buffer_add(&a->dropped, r.uuid, UUID_BYTES)) ||
+        (record_listed(&r) && buffer_add(&a->dropped, r.list_uuid, UUID_BYTES)))
         return ENOMEM;
     return r.state == RECORD_GROWING ? lock_dropped(a, &r, name, name_bytes) : 0;
 }
@@ -134,37 +149,62 @@ static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
                         : rc;
 }
 
+/* A name was in one place: once this edit has dropped it there, it is nowhere. */
+static int look_up(struct apply *a, struct tamis_diag *diag)
+{
+    if (names_get(&a->own, a->op->bytes, a->op->name_bytes) == DROPPED)
+        return TAMIS_ERR_NO_SEGMENT;
+    return listings_lookup(&a->list, a->op->bytes, a->op->name_bytes, &a->found, diag);
+}
+
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
-    int rc = catalog_add(t, op->bytes, op->name_bytes, op->bytes + op->name_bytes,
-                         op->value_bytes, diag);
+    char text[NAME_TEXT_BYTES];
+    /* It has the name, and does not list it yet. */
+    struct listed *own =
+        op->place.digest ? listings_find(&a->list, op->place.uuid) : NULL;
+    a->list.passed = own;
+    int rc = look_up(a, diag);
+    a->list.passed = NULL;
+    if (!rc)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, t->catalog->path,
+                         "segment '%s' exists already",
+                         name_text(text, op->bytes, op->name_bytes));
+    if (rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    diag_clear(diag);
+    rc = own ? listed_set(&a->list, own, op->place.column, true, diag)
+             : catalog_replace(t, op->bytes, op->name_bytes, op->bytes + op->name_bytes,
+                               op->value_bytes, diag);
     if (rc)
         return rc;
-    return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
+    return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, PUT), diag);
 }
 
-/* Does the record have the filter, or the binding, that was meant? */
-static bool is_meant(const struct edit_op *op, const uint8_t *value, size_t n)
+/* Is it where the snapshot had it, with the filter, or the binding, that was meant? */
+static bool is_meant(struct apply *a)
 {
-    struct record r;
+    const struct edit_op *op = a->op;
+    const struct found *f = &a->found;
+    struct record *r = &a->record;
     if (!op->only && !op->bound)
         return true;
-    if ((op->as && !entry_is(op->as, value, n)) ||
-        record_decode(value, n, op->bytes, op->name_bytes, &r).code != VERDICT_OK)
+    if (op->as && (!f->value || !entry_is(op->as, f->value, f->value_bytes)))
+        return false;
+    if (found_record(f, op->bytes, op->name_bytes, r) != 0)
         return false;
     if (op->bound)
-        return r.binding_bytes == op->value_bytes &&
-               memcmp(r.binding, op->bytes + op->name_bytes, op->value_bytes) == 0;
-    return r.state != RECORD_NO_FILTER && memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
+        return r->binding_bytes == op->value_bytes &&
+               memcmp(r->binding, op->bytes + op->name_bytes, op->value_bytes) == 0;
+    return r->state != RECORD_NO_FILTER && memcmp(r->uuid, op->uuid, UUID_BYTES) == 0;
 }
 
-static int check_meant(const struct apply *a, const uint8_t *value, size_t n,
-                       struct tamis_diag *diag)
+static int check_meant(struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
     char text[NAME_TEXT_BYTES];
-    if (is_meant(op, value, n))
+    if (is_meant(a))
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                      "segment '%s' has another %s than was meant: it was replaced",
@@ -175,19 +215,66 @@ static int check_meant(const struct apply *a, const uint8_t *value, size_t n,
 static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
-    const uint8_t *value;
-    size_t n;
-    int rc = catalog_get(t, op->bytes, op->name_bytes, &value, &n, diag);
+    const struct found *f = &a->found;
+    int rc = look_up(a, diag);
     if (!rc)
-        rc = check_meant(a, value, n, diag);
+        rc = check_meant(a, diag);
     if (rc)
         return rc;
-    rc = note_dropped(a, op->bytes, op->name_bytes, value, n);
+    if (!f->value)
+        rc =
+            listed_set(&a->list, f->pack, le32_get(f->column.disk.column), false, diag);
+    else
+        rc = note_dropped(a, op->bytes, op->name_bytes, f->value, f->value_bytes);
     if (!rc)
-        rc = names_set(&a->own, op->bytes, op->name_bytes, 0);
-    if (rc)
+        rc = names_set(&a->own, op->bytes, op->name_bytes, DROPPED);
+    if (rc || !f->value)
         return no_memory(t, rc, diag);
     return catalog_delete(t, op->bytes, op->name_bytes, diag);
+}
+
+static bool is_kept(void *ctx, struct piece name)
+{
+    struct apply *a = ctx;
+    return names_get(&a->op->keep, name.at, name.n) ||
+           names_get(&a->own, name.at, name.n) == PUT;
+}
+
+/* Notes a pack whose columns could not be given tombstones, and the segments that stay
+ * for that. */
+static int note_pack(struct apply *a, struct listed *p, bool *stays)
+{
+    int rc = p->failure ? p->failure : listed_buries(&a->list, p);
+    p->unread |= rc != 0;
+    *stays |= rc != 0;
+    return rc > 0 && rc != ENOENT
+               ? diag_errno(a->diag, rc, a->edit->catalog->path, "opening tombstones")
+               : 0;
+}
+
+/* A record stays if its column could not be given a tombstone; one that is refused may
+ * name any column that is counted. */
+static int record_stays(struct apply *a, const void *name, size_t name_bytes,
+                        const uint8_t *value, size_t value_bytes, bool *stays)
+{
+    unsigned n;
+    const struct part_disk *part =
+        record_parts(value, value_bytes, name, name_bytes, &n);
+    int rc = 0;
+    *stays = false;
+    for (size_t i = 0; !part && i < a->list.n && !rc; i++)
+        if (a->list.all[i].failure || a->list.all[i].now.n_overridden)
+            rc = note_pack(a, &a->list.all[i], stays);
+    for (; n > 0 && !rc; n--, part++) {
+        struct pack_place at = part_place(part);
+        if (part->kind != PART_COLUMN)
+            continue;
+        if (listings_lack(&a->list, &at))
+            a->astray = *stays = true;
+        else
+            rc = note_pack(a, listings_find(&a->list, at.uuid), stays);
+    }
+    return rc;
 }
 
 /* Deleting moves what a cursor sees, so first the names are collected. */
@@ -195,11 +282,12 @@ static int note_unkept(void *ctx, const void *name, size_t name_bytes,
                        const uint8_t *value, size_t value_bytes)
 {
     struct apply *a = ctx;
-    if (names_get(&a->op->keep, name, name_bytes) ||
-        names_get(&a->own, name, name_bytes))
-        return 0;
+    bool stays = is_kept(a, (struct piece){name, name_bytes});
     uint8_t length[2] = {(uint8_t)name_bytes, (uint8_t)(name_bytes >> 8)};
-    int rc = buffer_add(&a->to_drop, length, sizeof length);
+    int rc = stays ? 0 : record_stays(a, name, name_bytes, value, value_bytes, &stays);
+    if (rc || stays)
+        return rc;
+    rc = buffer_add(&a->to_drop, length, sizeof length);
     if (!rc)
         rc = buffer_add(&a->to_drop, name, name_bytes);
     return rc ? rc : note_dropped(a, name, name_bytes, value, value_bytes);
@@ -215,7 +303,7 @@ static int apply_retain(struct catalog_txn *t, struct apply *a, struct tamis_dia
         rc = catalog_delete(t, b + 2, n, diag);
         at += 2 + n;
     }
-    return rc;
+    return rc ? rc : listings_retain(&a->list, is_kept, a, diag);
 }
 
 /* ---- attached files keep their UUIDs: no two segments may share one ---- */
@@ -225,6 +313,9 @@ struct twins {
     bool found;
 };
 
+/* Listed columns are not looked at. They have the UUID of the filter that was packed,
+ * and no file of that name: the filter may be attached anew to another segment, and
+ * dropping one of the two removes nothing of the other. */
 static int count_twin(void *ctx, const void *name, size_t name_bytes,
                       const uint8_t *value, size_t value_bytes)
 {
@@ -270,9 +361,11 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct apply *a = ctx;
     const struct tamis_edit *e = a->edit;
+    bool forgiven = false;
     int rc = 0;
     a->diag = diag;
     apply_reset(a);
+    rc = listings_load(&a->list, t, diag);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)
@@ -280,12 +373,15 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         else if (a->op->kind == EDIT_DROP)
             rc = apply_drop(t, a, diag);
         else if (a->op->kind == EDIT_PACK)
-            rc = no_memory(t, place_columns(t, a->op, &a->columns, &a->dropped, diag),
-                           diag);
+            rc = place_columns(&a->list, a->op, &a->dropped, diag);
         else
             rc = apply_retain(t, a, diag);
     }
-    if (!rc && a->doubtful)
+    if (!rc && a->n_refused && !(rc = listings_note_named(&a->list, diag)))
+        rc = listings_forgive(&a->list, a->n_refused, &forgiven, diag);
+    if (!rc)
+        rc = listings_write(&a->list, diag);
+    if (!rc && (a->doubtful || forgiven))
         rc = catalog_set_complete(t, false, diag);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
@@ -338,17 +434,36 @@ static bool unlink_dropped(struct apply *a)
     return !rc && done;
 }
 
-/* Removes files and columns that no record names any more. If that fails, the next edit
- * sweeps. */
+/* A retain did not see the names of its segments, or not of all. */
+static void note_unread(struct apply *a, const struct listed *p)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    filter_file_name(p->uuid, name);
+    filters_dir_path(a->edit->catalog->filters, name, path);
+    note_stays(a, 0, path,
+               "segments of this pack stay listed: their names cannot be read, or "
+               "they could not be given tombstones");
+}
+
+/* Removes files that no record names any more, and what is not alive of others. If that
+ * fails, the next edit sweeps. */
 static void remove_rest(struct apply *a)
 {
     struct catalog *c = a->edit->catalog;
     diag_clear(a->diag);
-    bool done = bury_columns(a->edit, &a->columns);
+    for (size_t i = 0; i < a->list.n; i++)
+        if (a->list.all[i].unread)
+            note_unread(a, &a->list.all[i]);
+    if (a->astray)
+        note_stays(a, 0, c->path,
+                   "segments whose records name columns of no pack stay: repair the "
+                   "store");
+    open_packs_forget(c, &a->list);
+    bool done = bury_columns(a->edit, &a->list);
     if (!done)
         note_stays(a, 0, c->filters->path,
-                   "the tombstones of dropped columns cannot be written");
-    if (!(unlink_dropped(a) && done))
+                   "the tombstones of dropped segments cannot be written");
+    if (!(unlink_dropped(a) && done) || a->n_refused) /* one may have kept a pack */
         atomic_store(&c->swept, false);
 }
 

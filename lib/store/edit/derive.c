@@ -31,7 +31,7 @@ int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *
         return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                          "the snapshot is of another store");
     /* A binding would vouch for the result though none has for its sources (SPEC.md
-     * section 7.3, "uncommitted edit"). */
+     * section 13.10, "uncommitted edit"). */
     if (!s->complete)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                          "the list was rebuilt: compare it with the engine's, confirm "
@@ -52,35 +52,29 @@ static int take(const struct sources *s, struct tamis_filter **filters,
 
 /* ---- the key range ---- */
 
-static int compare_keys(const uint8_t *a, size_t a_bytes, const uint8_t *b,
-                        size_t b_bytes)
-{
-    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
-    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
-}
-
 /* From the least key of any source to the greatest. One that is not known may be any:
  * then nothing is known of the result's. */
-bool edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
-                     struct key_range *range)
+void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
+                     struct record *r)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct entry *e = s->entries[segments[i]];
-        if (!e->has_range)
-            return false;
-        size_t n_first, n_last;
-        const uint8_t *first = entry_first(e, &n_first), *last = entry_last(e, &n_last);
-        if (i == 0 ||
-            compare_keys(first, n_first, range->first, range->first_bytes) < 0) {
-            memcpy(range->first, first, n_first);
-            range->first_bytes = n_first;
+        struct column col;
+        if (segment_facts(s, segments[i], &col, NULL) != 0 || !col.disk.has_range) {
+            r->first_bytes = r->last_bytes = 0;
+            return;
         }
-        if (i == 0 || compare_keys(last, n_last, range->last, range->last_bytes) > 0) {
-            memcpy(range->last, last, n_last);
-            range->last_bytes = n_last;
+        struct piece first = column_first(&col), last = column_last(&col);
+        if (i == 0 ||
+            name_compare(first, (struct piece){r->first, r->first_bytes}) < 0) {
+            memcpy(r->first, first.at, first.n);
+            r->first_bytes = (uint16_t)first.n;
+        }
+        if (i == 0 || name_compare(last, (struct piece){r->last, r->last_bytes}) > 0) {
+            memcpy(r->last, last.at, last.n);
+            r->last_bytes = (uint16_t)last.n;
         }
     }
-    return true;
+    r->has_range = 1;
 }
 
 /* ---- the put ---- */
@@ -113,19 +107,24 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     return rc && strcmp(ours.file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
 }
 
-bool edit_drops_as(struct tamis_edit *e, struct entry *segment)
+bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index)
 {
-    const uint8_t *uuid = entry_record(segment)->uuid;
+    struct tamis_segment_info info;
     bool found = false;
+    if (!is_loose(s, index) || tamis_snapshot_segment(s, index, &info) != 0 ||
+        !info.state)
+        return false;
     pthread_mutex_lock(&e->mutex);
     for (size_t i = 0; i < e->n_ops && !found; i++) {
         struct edit_op *op = e->ops[i];
         found = op->kind == EDIT_DROP && op->only &&
-                op->name_bytes == segment->name_bytes &&
-                memcmp(op->bytes, segment->bytes, op->name_bytes) == 0 &&
-                memcmp(op->uuid, uuid, UUID_BYTES) == 0;
-        if (found && !op->as)
-            op->as = entry_hold(segment);
+                op->name_bytes == info.name_bytes &&
+                memcmp(op->bytes, info.name, op->name_bytes) == 0 &&
+                memcmp(op->uuid, info.uuid, UUID_BYTES) == 0;
+        if (!found)
+            continue;
+        if (!op->as) /* only a record has a list */
+            op->as = entry_hold(s->entries[index]);
     }
     pthread_mutex_unlock(&e->mutex);
     return found;
@@ -137,18 +136,17 @@ static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
                                const struct tamis_derivation *what, const void *name,
                                size_t name_bytes, struct record *r)
 {
-    struct entry *old = s->snapshot->entries[s->segments[0]];
-    struct record was;
+    struct column was;
+    size_t index = s->segments[0];
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
-        old->name_bytes != name_bytes || memcmp(old->bytes, name, name_bytes) != 0 ||
-        !edit_drops_as(e, old) ||
-        record_decode(old->bytes + name_bytes, old->value_bytes, name, name_bytes, &was)
-                .code != VERDICT_OK ||
-        !record_listed(&was))
+        segment_facts(s->snapshot, index, &was, NULL) != 0 ||
+        name_compare(column_name(&was), (struct piece){name, name_bytes}) != 0 ||
+        !segment_list(s->snapshot, index, r->list_uuid, &r->list_digest))
         return PUT_NEW;
-    memcpy(r->list_uuid, was.list_uuid, UUID_BYTES);
-    r->list_digest = was.list_digest;
-    return PUT_KEEPS_LIST;
+    if (edit_drops_as(e, s->snapshot, index))
+        return PUT_KEEPS_LIST;
+    record_unlist(r);
+    return PUT_NEW;
 }
 
 static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes,
@@ -157,9 +155,8 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
                        struct tamis_derive_report *report, struct tamis_diag *diag)
 {
     struct tamis_filter **filters = calloc(s->n, sizeof(struct tamis_filter *));
-    struct key_range *range = calloc(1, sizeof *range);
     struct built *made = calloc(1, sizeof *made);
-    int rc = filters && range && made
+    int rc = filters && made
                  ? take(s, filters, diag)
                  : diag_errno(diag, ENOMEM, e->catalog->path, "combining filters");
     if (!rc)
@@ -168,13 +165,13 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
     if (!rc) {
         struct record r = record_of_commit(&made->commit, made->identity.target_error,
                                            made->identity.created, opt->rank);
-        range->known = edit_range_over(s->snapshot, s->segments, s->n, range);
-        edit_record_range(&r, range);
+        edit_range_over(s->snapshot, s->segments, s->n, &r);
         enum edit_put how = keep_list(e, s, what, name, name_bytes, &r);
         rc = edit_put_append(e, name, name_bytes, &r, how, diag);
     }
+    for (size_t i = 0; filters && i < s->n; i++)
+        tamis_filter_close(filters[i]);
     free(made);
-    free(range);
     free(filters);
     return rc;
 }

@@ -86,10 +86,14 @@ int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options 
 
 void edit_op_free(struct edit_op *op)
 {
+    if (!op)
+        return;
     names_clear(&op->keep);
     if (op->as)
-        entries_release(&op->as, 1);
-    free(op->pack);
+        entry_release(op->as);
+    if (op->placed)
+        tamis_snapshot_release(op->placed->snapshot);
+    free(op->placed);
     free(op);
 }
 
@@ -109,13 +113,12 @@ void edit_free(struct tamis_edit *e)
 
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op)
 {
-    char name[FILTER_NAME_BYTES];
-    filter_file_unlink(e->dir.fd, op->uuid);
+    if (op->kind == EDIT_PACK)
+        pack_files_unlink(e->dir.fd, op->uuid);
+    else
+        filter_file_unlink(e->dir.fd, op->uuid);
     if (op->has_list)
         filter_file_unlink(e->dir.fd, op->list_uuid);
-    dead_file_name(op->uuid, name);
-    if (op->kind == EDIT_PACK)
-        io_calls.unlinkat(e->dir.fd, name, 0);
 }
 
 /* Not in a store that may be another by now: the next sweep does it there. */
@@ -152,11 +155,9 @@ int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
 
 /* ---- the list of operations ---- */
 
-struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
-                            const struct record *r)
+static struct edit_op *op_of_value(enum edit_kind kind, const void *name,
+                                   size_t name_bytes, const void *value, size_t n)
 {
-    uint8_t value[RECORD_MAX_BYTES];
-    size_t n = r ? record_encode(r, name, name_bytes, value) : 0;
     struct edit_op *op = calloc(1, sizeof *op + name_bytes + n);
     if (!op)
         return NULL;
@@ -164,66 +165,66 @@ struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_b
     op->name_bytes = name_bytes;
     op->value_bytes = n;
     memcpy(op->bytes, name, name_bytes);
-    memcpy(op->bytes + name_bytes, value, n);
-    if (!r)
-        return op;
+    if (n)
+        memcpy(op->bytes + name_bytes, value, n);
+    return op;
+}
+
+struct edit_op *edit_op_new(const void *name, size_t name_bytes, const struct record *r)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    size_t n = record_encode(r, name, name_bytes, value);
+    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n);
+    if (!op)
+        return NULL;
     op->listed = record_listed(r);
     memcpy(op->uuid, r->uuid, UUID_BYTES);
     memcpy(op->list_uuid, r->list_uuid, UUID_BYTES);
     return op;
 }
 
-struct lookup {
+/* Names that are expected to be there, or not: one, and those of operations. */
+struct expected {
+    struct tamis_edit *edit;
+    struct listings list;
     const void *name;
     size_t name_bytes;
+    bool present;
+    struct edit_op *const *ops;
+    size_t n;
 };
 
-static int look_up(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+/* Looks the name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT.
+ */
+static int state_locked(struct expected *x, struct tamis_diag *diag)
 {
-    const struct lookup *l = ctx;
-    const uint8_t *value;
-    size_t n;
-    return catalog_get(t, l->name, l->name_bytes, &value, &n, diag);
-}
-
-/* Looks a name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT. */
-static int state_locked(struct tamis_edit *e, const void *name, size_t name_bytes)
-{
-    uint32_t touched = names_get(&e->touched, name, name_bytes);
+    struct tamis_edit *e = x->edit;
+    struct found f;
+    uint32_t touched = names_get(&e->touched, x->name, x->name_bytes);
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
     for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
         if (e->ops[i]->kind == EDIT_RETAIN &&
-            !names_get(&e->ops[i]->keep, name, name_bytes))
+            !names_get(&e->ops[i]->keep, x->name, x->name_bytes))
             return TAMIS_ERR_NO_SEGMENT;
-    struct lookup l = {name, name_bytes};
-    return catalog_read(e->catalog, look_up, &l, NULL);
+    return listings_lookup(&x->list, x->name, x->name_bytes, &f, diag);
 }
 
-static int expect_locked(struct tamis_edit *e, const void *name, size_t name_bytes,
-                         bool present, struct tamis_diag *diag)
+static int expect_locked(struct expected *x, struct tamis_diag *diag)
 {
+    const char *store = x->edit->catalog->path;
     char text[NAME_TEXT_BYTES];
-    int rc = state_locked(e, name, name_bytes);
+    int rc = state_locked(x, diag);
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)
-        return diag_fail(diag, rc, e->catalog->path, "reading the catalog: %s",
-                         tamis_strerror(rc));
-    if (present == (rc == 0))
+        return rc;
+    diag_clear(diag);
+    if (x->present == (rc == 0))
         return 0;
-    name_text(text, name, name_bytes);
-    if (present)
-        return diag_fail(diag, rc, e->catalog->path, "no segment '%s'", text);
-    return diag_fail(diag, TAMIS_ERR_EXISTS, e->catalog->path,
-                     "segment '%s' exists already", text);
-}
-
-int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,
-                struct tamis_diag *diag)
-{
-    pthread_mutex_lock(&e->mutex);
-    int rc = expect_locked(e, name, name_bytes, present, diag);
-    pthread_mutex_unlock(&e->mutex);
-    return rc;
+    name_text(text, x->name, x->name_bytes);
+    if (x->present)
+        return diag_fail(diag, rc, store, "no segment '%s'", text);
+    return diag_fail(diag, TAMIS_ERR_EXISTS, store, "segment '%s' exists already",
+                     text);
 }
 
 static bool has_name(const struct edit_op *op)
@@ -231,19 +232,41 @@ static bool has_name(const struct edit_op *op)
     return op->kind == EDIT_PUT || op->kind == EDIT_DROP;
 }
 
+static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct expected *x = ctx;
+    int rc = listings_load(&x->list, t, diag);
+    if (!rc && !x->ops)
+        rc = expect_locked(x, diag);
+    for (size_t i = 0; i < x->n && !rc; i++) {
+        if (!has_name(x->ops[i]))
+            continue;
+        x->name = x->ops[i]->bytes;
+        x->name_bytes = x->ops[i]->name_bytes;
+        x->present = x->ops[i]->kind == EDIT_DROP;
+        rc = expect_locked(x, diag);
+    }
+    listings_free(&x->list);
+    return rc;
+}
+
+int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
+                     struct tamis_diag *diag)
+{
+    struct expected x = {.edit = e, .name = name, .name_bytes = name_bytes};
+    pthread_mutex_lock(&e->mutex);
+    int rc = catalog_read(e->catalog, expect_in, &x, diag);
+    pthread_mutex_unlock(&e->mutex);
+    return rc;
+}
+
 /* Then nothing below can fail. */
 static int reserve_locked(struct tamis_edit *e, size_t n)
 {
-    size_t max = e->max_ops ? e->max_ops : 16;
-    while (max < e->n_ops + n)
-        max *= 2;
-    if (max > e->max_ops) {
-        struct edit_op **ops = realloc(e->ops, max * sizeof(struct edit_op *));
-        if (!ops)
-            return ENOMEM;
-        e->ops = ops;
-        e->max_ops = max;
-    }
+    void *ops = room_for(e->ops, e->n_ops + n, &e->max_ops, sizeof(struct edit_op *));
+    if (!ops)
+        return ENOMEM;
+    e->ops = ops;
     return names_reserve(&e->touched, n);
 }
 
@@ -259,12 +282,15 @@ static void append_locked(struct tamis_edit *e, struct edit_op *op)
 int edit_append_all(struct tamis_edit *e, struct edit_op *const *ops, size_t n,
                     struct tamis_diag *diag)
 {
+    enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
+    struct expected x = {.edit = e};
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    for (size_t i = 0; i < n && !rc; i++)
-        if (has_name(ops[i]))
-            rc = expect_locked(e, ops[i]->bytes, ops[i]->name_bytes,
-                               ops[i]->kind == EDIT_DROP, diag);
+    for (size_t at = 0; at < n && !rc && (n > 1 || has_name(ops[0])); at += x.n) {
+        x.ops = ops + at;
+        x.n = n - at < AT_ONCE ? n - at : AT_ONCE;
+        rc = catalog_read(e->catalog, expect_in, &x, diag);
+    }
     if (!rc) {
         rc = reserve_locked(e, n);
         if (rc)
@@ -300,7 +326,7 @@ static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_byte
     int rc = drop_usable(edit, name, name_bytes, diag);
     if (rc)
         return rc;
-    struct edit_op *op = edit_op_new(EDIT_DROP, name, name_bytes, NULL);
+    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, NULL, 0);
     if (!op)
         return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
     op->only = uuid != NULL;
@@ -333,16 +359,11 @@ int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name
     if (binding_bytes > TAMIS_BINDING_MAX || (binding_bytes && !binding))
         return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
                          "a binding is 0 to 64 bytes");
-    struct edit_op *op = calloc(1, sizeof *op + name_bytes + binding_bytes);
+    struct edit_op *op =
+        op_of_value(EDIT_DROP, name, name_bytes, binding, binding_bytes);
     if (!op)
         return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
-    op->kind = EDIT_DROP;
     op->bound = true;
-    op->name_bytes = name_bytes;
-    op->value_bytes = binding_bytes;
-    memcpy(op->bytes, name, name_bytes);
-    if (binding_bytes)
-        memcpy(op->bytes + name_bytes, binding, binding_bytes);
     return edit_append(edit, op, diag);
 }
 

@@ -50,7 +50,6 @@ void inputs_free(struct packing *p)
     free(p->inputs);
     free(p->sources);
     free(p->gone);
-    free(p->chosen);
     free(p->taken);
     free(p->checked);
     for (size_t i = 0; i < PACK_MAX_THREADS; i++)
@@ -68,8 +67,7 @@ static int open_file(const struct packing *p, struct pack_input *o,
     const struct tamis_snapshot *s = p->snapshot;
     struct entry *e = s->entries[o->segment];
     struct tamis_verify pages;
-    int rc = e->packed ? packs_lost(s, o->segment, diag)
-                       : entry_open(e, s->dir, &s->domain, &o->filter, diag);
+    int rc = entry_open(e, s->dir, &s->domain, &o->filter, diag);
     if (rc)
         return o->filter = NULL, rc;
     rc = filter_check_features(o->filter, diag);
@@ -91,7 +89,6 @@ static struct pack_input *take(struct packing *p, size_t index)
 struct look {
     size_t index;
     enum { PASS, AT_SEAT, AT_FILE } at;
-    const struct seat *seat;
     struct pack_input found;
     struct tamis_stage_info stage;
     uint32_t n_stages;
@@ -122,39 +119,10 @@ static void look_at_file(const struct packing *p, struct look *l)
         input_close(&l->found);
 }
 
-/* Asks the catalog for the segment's record as of now. */
-struct now {
-    const struct entry *entry;
-    bool same;
-};
-
-static int compare_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct now *now = ctx;
-    const struct entry *e = now->entry;
-    const uint8_t *value;
-    size_t n_bytes;
-    int rc = catalog_get(t, e->bytes, e->name_bytes, &value, &n_bytes, diag);
-    now->same = !rc && n_bytes >= sizeof(struct record_disk) && value &&
-                memcmp(value, entry_record(e), sizeof(struct record_disk)) == 0;
-    return rc == TAMIS_ERR_NO_SEGMENT ? 0 : rc;
-}
-
 void input_left(struct packing *p, size_t segment, enum tamis_left why)
 {
     struct tamis_pack_report *r = p->report;
-    uint64_t *const counts[] = {
-        [TAMIS_LEFT_PACKED] = &r->n_packed_before,
-        [TAMIS_LEFT_BARE] = &r->n_bare,
-        [TAMIS_LEFT_GROWING] = &r->n_growing,
-        [TAMIS_LEFT_STAGES] = &r->n_stages,
-        [TAMIS_LEFT_UNREADABLE] = &r->n_unreadable,
-        [TAMIS_LEFT_REPLACED] = &r->n_replaced,
-        [TAMIS_LEFT_LARGER] = &r->n_larger,
-        [TAMIS_LEFT_NEWER] = &r->n_newer,
-        [TAMIS_LEFT_RIBBON] = &r->n_ribbons,
-    };
-    ++*counts[why];
+    r->n_left[why]++;
     if (r->why_left == TAMIS_LEFT_NONE ||
         (r->why_left == TAMIS_LEFT_REPLACED && why != TAMIS_LEFT_REPLACED)) {
         r->first_left = (uint32_t)segment;
@@ -162,11 +130,30 @@ void input_left(struct packing *p, size_t segment, enum tamis_left why)
     }
 }
 
+struct now {
+    struct column was;
+    struct record record;
+};
+
+static int record_by_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct now *now = ctx;
+    struct piece name = column_name(&now->was);
+    return catalog_find_record(t, name.at, name.n, &now->record, diag);
+}
+
 void input_lost(struct packing *p, size_t segment)
 {
-    struct now now = {.entry = p->snapshot->entries[segment]};
-    bool is_replaced =
-        catalog_read(p->edit->catalog, compare_record, &now, NULL) == 0 && !now.same;
+    struct now now;
+    struct seat seat = packs_seat(p->snapshot, segment);
+    struct pack_place place = {.digest = 0};
+    if (seat.view)
+        place = seat_place(&seat);
+    bool known = segment_facts(p->snapshot, segment, &now.was, NULL) == 0;
+    int rc = known ? catalog_read(p->edit->catalog, record_by_now, &now, NULL) : 0;
+    bool same = !rc && memcmp(now.was.disk.uuid, now.record.uuid, UUID_BYTES) == 0 &&
+                memcmp(&place, &now.record.place, sizeof place) == 0;
+    bool is_replaced = known && !same && (!rc || rc == TAMIS_ERR_NO_SEGMENT);
     input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
 }
 
@@ -209,33 +196,28 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 }
 
 /* It was folded to the least that keeps its error when it was packed first, and is not
- * folded again: how many keys it has is only what a record says. A pack without a good
- * table: the column has all blocks of its band. */
+ * folded again: how many keys it has is only what a record says. A column whose entry
+ * or pack cannot be read stays where it is. */
 static int take_column(struct packing *p, size_t index, const struct seat *seat,
                        struct tamis_diag *diag)
 {
-    struct pack_source s = {
-        .geometry = seat->band->geometry,
-        .keys = le64_get(entry_record(p->snapshot->entries[index])->keys),
-        .target_error = 0,
-    };
     struct column col;
-    int rc = packs_column(p->snapshot, index, &col, diag);
-    if (rc > 0)
+    int rc = segment_facts(p->snapshot, index, &col, diag);
+    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
         return rc;
-    if (!rc) {
-        s.geometry.n_blocks = le64_get(col.disk.own_blocks);
-        memcpy(s.set_id, col.disk.set_id, UUID_BYTES);
-    } else {
-        uuid_random(s.set_id); /* its list, if it has one, will not be known by it */
-    }
     diag_clear(diag);
-    if (rc == TAMIS_ERR_MISMATCH) {
+    if (rc) {
         input_left(p, index, TAMIS_LEFT_UNREADABLE);
         return 0;
     }
-    p->sources[p->n] = s;
-    take(p, index)->seat = seat;
+    p->sources[p->n] = (struct pack_source){
+        .geometry = seat->band->geometry,
+        .keys = le64_get(col.disk.keys),
+        .target_error = 0,
+    };
+    p->sources[p->n].geometry.n_blocks = le64_get(col.disk.own_blocks);
+    memcpy(p->sources[p->n].set_id, col.disk.set_id, UUID_BYTES);
+    take(p, index)->seat = *seat;
     return 0;
 }
 
@@ -243,18 +225,20 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
 static void check_pack(struct packing *p, const struct seat *seat)
 {
     struct tamis_verify pages;
-    if (!p->checked[seat->view])
-        tamis_filter_verify(seat->pack, &pages, NULL);
-    p->checked[seat->view] = true;
+    bool *checked = &p->checked[seat->view - p->snapshot->packs.views];
+    if (!*checked)
+        tamis_filter_verify(seat->view->pack->filter, &pages, NULL);
+    *checked = true;
 }
 
 bool input_is_damaged(struct packing *p, size_t i)
 {
-    const struct seat *seat = p->inputs[i].seat;
-    if (!seat)
+    const struct seat *seat = &p->inputs[i].seat;
+    if (!seat->band)
         return false; /* a file was checked when it was taken */
     check_pack(p, seat);
-    return pack_column_is_bad(seat->pack, seat->band, seat->column,
+    return pack_column_is_bad(seat->view->pack->filter, seat->band,
+                              seat->column - seat->band->first_column,
                               p->sources[i].geometry.n_blocks);
 }
 
@@ -262,21 +246,27 @@ bool input_is_damaged(struct packing *p, size_t i)
  * whose pack cannot be used is left, as one whose file cannot be. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
-    const struct entry *e = p->snapshot->entries[index];
-    *l = (struct look){.index = index, .seat = packs_seat(&p->snapshot->packs, index)};
-    if (p->taken[index]) /* it is listed twice */
-        return;
+    const struct tamis_snapshot *s = p->snapshot;
+    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    *l = (struct look){.index = index};
+    if (p->taken[index] || (!e && !packs_have(s, index)))
+        return; /* it is listed twice, or no segment */
     p->taken[index] = true;
-    bool stays = p->chosen ? !p->chosen[index] : p->opt.repack == TAMIS_REPACK_NONE;
-    if (!e->state) /* its record may be shorter than any */
+    bool stays = p->opt.repack == TAMIS_REPACK_NONE;
+    bool packed = !e || e->elsewhere;
+    if (packed)
+        l->found.seat = packs_seat(s, index);
+    if (e &&
+        (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
         input_left(p, index,
                    e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER
                                                    : TAMIS_LEFT_UNREADABLE);
-    else if (l->seat && stays)
-        input_left(p, index, TAMIS_LEFT_PACKED);
-    else if (le64_get(entry_record(e)->ro_compat))
+    else if (packed && stays)
+        input_left(p, index,
+                   l->found.seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE);
+    else if (e && le64_get(entry_record(e)->ro_compat))
         input_left(p, index, TAMIS_LEFT_NEWER);
-    else if (l->seat)
+    else if (packed)
         l->at = AT_SEAT;
     else if (e->state == RECORD_NO_FILTER)
         input_left(p, index, TAMIS_LEFT_BARE);
@@ -316,7 +306,7 @@ static int take_looked(struct packing *p, struct looking *all, struct tamis_diag
         else if (l->at == AT_FILE)
             rc = take_file(p, l, diag);
         else if (l->at == AT_SEAT)
-            rc = take_column(p, l->index, l->seat, diag);
+            rc = take_column(p, l->index, &l->found.seat, diag);
     }
     return rc;
 }
@@ -358,24 +348,28 @@ void inputs_leave(struct packing *p, const bool *leave)
 bool inputs_stay_open(const struct packing *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (!p->inputs[i].seat && !p->inputs[i].filter)
+        if (!p->inputs[i].seat.band && !p->inputs[i].filter)
             return false;
     return true;
 }
 
 /* ---- for pack_write() ---- */
 
+/* If it cannot be read any more, the pack is given up. */
 void input_facts(void *ctx, uint32_t source, struct column *out)
 {
-    const struct packing *p = ctx;
-    entry_facts(p->snapshot->entries[p->inputs[source].segment], out);
+    struct packing *p = ctx;
+    if (segment_facts(p->snapshot, p->inputs[source].segment, out, NULL) == 0)
+        return;
+    p->unread = true;
+    column_of_record(&(struct record){0}, "?", 1, out);
 }
 
 /* Files beyond the first that are open belong to one band. */
 static void close_band(struct packing *p)
 {
     for (size_t i = 0, n_kept = 0; i < p->n; i++)
-        if (!p->inputs[i].seat && n_kept++ >= p->n_open)
+        if (!p->inputs[i].seat.band && n_kept++ >= p->n_open)
             input_close(&p->inputs[i]);
 }
 
@@ -385,10 +379,11 @@ bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
     struct packing *p = ctx;
     struct pack_input *o = &p->inputs[source];
     const struct pack_source *s = &p->sources[source];
-    if (o->seat)
-        return pack_gather(p->windows[thread], o->seat->pack, o->seat->band,
-                           o->seat->column, s->geometry.n_blocks, lane, first, n,
-                           out) == 0;
+    const struct band *band = o->seat.band;
+    if (band)
+        return pack_gather(p->windows[thread], o->seat.view->pack->filter, band,
+                           o->seat.column - band->first_column, s->geometry.n_blocks,
+                           lane, first, n, out) == 0;
     if (!o->filter) { /* never with threads: inputs_stay_open() */
         if (p->band != s->band)
             close_band(p);

@@ -1,6 +1,6 @@
 /* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
- * balance.c (their sizes), pack.c, inputs.c, tiers.c, packer.c and unpack.c (columns),
- * place.c, commit.c, sweep.c. */
+ * balance.c (their sizes), packing.c, inputs.c and packer.c (columns), place.c,
+ * commit.c, sweep.c. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -9,7 +9,7 @@
 
 #include "lib/builder/builder.h"
 #include "lib/pack/pack.h"
-#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"
 
 /* ==== sweep.c: files that nothing names ==== */
@@ -22,18 +22,14 @@ bool sweep_orphans(struct catalog *c, int dir);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
 
-/* A column of a pack that this edit wrote, for the segment of a name. */
-struct placement {
-    uint8_t uuid[UUID_BYTES]; /* of the filter that was packed */
-    uint64_t table_digest;
-    uint32_t name_at, name_bytes; /* in the operation's bytes */
-    uint32_t column;
-};
 struct edit_pack {
-    struct pack_place place; /* uuid and digest */
-    uint32_t n;
-    struct placement placements[];
+    struct pack_place place;         /* uuid and digest */
+    struct tamis_snapshot *snapshot; /* NULL: the columns are put one by one */
+    uint32_t n_columns;
+    uint32_t segments[]; /* by column: of the snapshot, plus 1; 0: it is nobody's */
 };
+/* An operation that places so many columns, of a snapshot; 0, NULL: they are put. */
+struct edit_op *edit_op_of_pack(uint32_t n_columns, struct tamis_snapshot *s);
 
 struct edit_op {
     enum edit_kind kind;
@@ -41,12 +37,14 @@ struct edit_op {
     bool listed;   /* put: the record has a list, with list_uuid */
     bool has_list; /* and this edit wrote it */
     bool attached;
-    bool only;        /* drop: if the record's filter is this one */
-    bool bound;       /* drop: if the record's binding is `value` */
-    struct entry *as; /* drop: if the record is this one's; may be NULL */
+    bool only;               /* drop: if the record's filter is this one */
+    bool bound;              /* drop: if the record's binding is `value` */
+    struct entry *as;        /* drop: if the record is this one's; may be NULL */
+    struct pack_place place; /* put: it is this column of a new pack, unless the digest
+                                is 0 */
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
-    struct names keep;      /* retain */
-    struct edit_pack *pack; /* pack */
+    struct names keep;        /* retain */
+    struct edit_pack *placed; /* pack */
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, record; bound drop: name, binding; retain, pack: names */
 };
@@ -70,17 +68,17 @@ struct tamis_edit {
     struct balance balance;
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
-/* Would the segment exist after a commit now? ERR_EXISTS or ERR_NO_SEGMENT if not as in
- * `present`. The catalog may change until commit. */
-int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,
-                struct tamis_diag *diag);
-/* Takes over the operation after another edit_expect(); frees it on failure. */
+/* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */
+int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
+                     struct tamis_diag *diag);
+/* Takes over the operation, if its segment is there, or not; else frees it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
 /* The same for n operations, all or none; no two have one name. On failure none of them
  * is freed. */
 int edit_append_all(struct tamis_edit *e, struct edit_op *const *ops, size_t n,
                     struct tamis_diag *diag);
-struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
+/* A put. */
+struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
 void edit_op_free(struct edit_op *op);
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
@@ -111,7 +109,7 @@ struct edit_list {
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
     enum edit_put how;
-    const struct key_range *range; /* of its keys */
+    const struct record *range; /* it has that of its keys */
 };
 /* tamis_edit_put(); list NULL: what the builder's options say. */
 int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
@@ -124,10 +122,10 @@ int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *
                        const size_t *segments, size_t n, struct tamis_diag *diag);
 /* Does the edit drop this segment's filter? Then only as the snapshot has it: not if it
  * was packed or unpacked since. */
-bool edit_drops_as(struct tamis_edit *e, struct entry *segment);
-/* The range of all their keys; false: it is not known. */
-bool edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
-                     struct key_range *range);
+bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index);
+/* Gives a record, which has none, the range of all their keys, if it is known. */
+void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
+                     struct record *r);
 
 /* ==== balance.c: sizes that meet the target on average ==== */
 
@@ -138,8 +136,6 @@ void balance_choose(struct tamis_edit *e, struct tamis_builder *builder);
 /* Its filter is made, or was not put: then takes its share back. */
 void balance_settle(struct tamis_edit *e, struct tamis_builder *builder, bool is_put);
 
-/* ==== place.c: which records have which columns ==== */
-
 /* A growing array of bytes. */
 struct buffer {
     uint8_t *bytes;
@@ -147,33 +143,31 @@ struct buffer {
 };
 int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
 
-struct entry;
-/* May a record be made anew for this segment? ERR_VERSION: it has a feature of a newer
- * version, which the new one would lack (SPEC.md §5.2). */
-int edit_may_remake(const struct tamis_edit *e, const struct entry *segment,
-                    struct tamis_diag *diag);
+/* lists.c: may a record be made anew for this segment? ERR_VERSION: it has a feature of
+ * a newer version, which the new one would lack (SPEC.md §5.2). */
+int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
+                    size_t index, struct tamis_diag *diag);
 
-/* Columns that no record may use any more, as struct pack_place. */
-int bury_later(struct buffer *columns, const struct pack_place *place); /* ENOMEM */
-/* Sets their tombstones, in a write transaction of its own (R18), and removes packs
- * that have no column left. False: something failed, and a sweep has to do it. A pack
- * without usable tombstones needs none: none of its columns counts. */
-bool bury_columns(struct tamis_edit *e, struct buffer *columns);
-/* The same inside a transaction. */
-bool bury_in(int dir, struct buffer *columns);
-/* Gives the records of the operation's segments their places. Columns whose segment has
- * another filter by now, and places that they had, go to `columns`; uuids of files to
- * be removed to `files`. */
-int place_columns(struct catalog_txn *t, const struct edit_op *op,
-                  struct buffer *columns, struct buffer *files,
+/* ==== place.c: which columns are alive ==== */
+
+/* Lists or names the columns of a new pack, each if its segment is still what was
+ * packed (R18). UUIDs of files to be removed go to `files`. */
+int place_columns(struct listings *l, const struct edit_op *op, struct buffer *files,
                   struct tamis_diag *diag);
+/* After the commit: tombstones of columns that are not alive any more, and packs
+ * without one that is, in a write transaction of its own (R18). False: something
+ * failed, and a sweep has to do it. */
+bool bury_columns(struct tamis_edit *e, const struct listings *l);
+/* Tombstones of all columns that are not alive, once names are noted, within a write
+ * transaction; not where the catalog does not agree. False: as above. */
+bool bury_unused(struct listings *l, int dir);
 
 /* ==== inputs.c: segments that are packed, and where their blocks are ==== */
 
 /* A segment taken: its blocks are those of a file, or a column of another pack. */
 struct pack_input {
     uint32_t segment;            /* of the snapshot */
-    const struct seat *seat;     /* the column; NULL: a file */
+    struct seat seat;            /* the column; without a band: it is a file */
     struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
     struct geometry geometry;
 };
@@ -182,7 +176,6 @@ struct packing {
     struct tamis_snapshot *snapshot;
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
-    bool *chosen;            /* by tiers.c, by segment; NULL: as the caller says */
     bool *taken;             /* by segment: considered before */
     bool *checked;           /* by pack of the snapshot: all of its pages */
     struct threads *threads; /* that help; NULL: none */
@@ -192,6 +185,7 @@ struct packing {
     bool *gone; /* by input: lost while it was packed, nobody gets its column */
     struct pack_source *sources;
     struct pack_plan plan;
+    bool unread;   /* what an entry says could not be read when it was written */
     size_t n_open; /* files that stay open until the pack is written */
     uint32_t band; /* whose files are open beside them */
 };
@@ -217,24 +211,22 @@ bool inputs_stay_open(const struct packing *p);
 pack_facts_fn input_facts;
 pack_blocks_fn input_blocks;
 
-/* ==== pack.c, for packer.c as well ==== */
+/* ==== packing.c, for packer.c as well ==== */
 
 /* Which column has which place; ERR_RANGE, ENOMEM. */
 int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
                     struct pack_plan *plan, struct tamis_diag *diag);
-/* Reports the size of the pack. Is there room for it? Better told before the first byte
- * than when the disk is full. */
+/* Is there room for what is to be written? Better told before the first byte than when
+ * the disk is full. */
+int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
+              uint64_t *free_bytes, struct tamis_diag *diag);
+/* Reports the size of the pack, and looks for room unless it is a dry run. */
 int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
               struct tamis_pack_report *r, struct tamis_diag *diag);
-/* Writes the pack without its tombstones, under a new uuid. Sets the job's uuids and
- * domain, and the place's uuid and digest. */
-int pack_write_file(struct tamis_edit *e, struct pack_job *job,
-                    struct pack_place *place, struct tamis_diag *diag);
-
-/* ==== tiers.c: packs and segments that are worth packing now ==== */
-
-/* What is loose was taken already. Sets p->chosen. ENOMEM. */
-int tiers_choose(struct packing *p);
+/* Writes the pack and its tombstones, under a new uuid. Sets the job's uuids and
+ * domain, and the place's uuid and digest. If it fails, nothing is left of it. */
+int pack_write_files(struct tamis_edit *e, struct pack_job *job,
+                     struct pack_place *place, struct tamis_diag *diag);
 
 /* ==== attach.c ==== */
 

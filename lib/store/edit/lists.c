@@ -15,15 +15,24 @@
 
 /* ---- a segment's list ---- */
 
+static struct tamis_segment_info about(const struct tamis_snapshot *s, size_t index)
+{
+    struct tamis_segment_info info;
+    tamis_snapshot_segment(s, index, &info);
+    return info;
+}
+
 /* A list's file says little to people: the words get the segment's name. */
-static void say_whose(const struct entry *e, struct tamis_diag *diag)
+static void say_whose(const struct tamis_snapshot *s, size_t index,
+                      struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES], what[sizeof diag->what];
+    struct tamis_segment_info e = about(s, index);
     if (!diag)
         return;
     memcpy(what, diag->what, sizeof what);
     snprintf(diag->what, sizeof diag->what,
-             "the list of segment '%s': ", name_text(text, e->bytes, e->name_bytes));
+             "the list of segment '%s': ", name_text(text, e.name, e.name_bytes));
     size_t n = strlen(diag->what), room = sizeof diag->what - 1 - n;
     memcpy(diag->what + n, what, room);
     diag->what[n + room] = 0;
@@ -35,12 +44,11 @@ static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot 
 {
     char text[NAME_TEXT_BYTES];
     struct tamis_list_facts facts;
-    const struct entry *e;
     int rc = tamis_snapshot_list(s, index, list, diag);
     if (rc == TAMIS_ERR_NO_SEGMENT)
         diag_in(diag, edit->catalog->path);
     else if (rc && rc != TAMIS_ERR_RANGE)
-        say_whose(s->entries[index], diag);
+        say_whose(s, index, diag);
     if (rc)
         return rc;
     rc = tamis_list_facts(*list, &facts);
@@ -48,24 +56,24 @@ static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot 
         return rc;
     tamis_filter_close(*list);
     *list = NULL;
-    e = s->entries[index];
+    struct tamis_segment_info e = about(s, index);
     return diag_fail(diag, TAMIS_ERR_UNFIT, edit->catalog->path,
                      "the list of segment '%s' has %u bit%s of each hash: a filter "
                      "needs all 64",
-                     name_text(text, e->bytes, e->name_bytes), facts.hash_bits,
+                     name_text(text, e.name, e.name_bytes), facts.hash_bits,
                      facts.hash_bits == 1 ? "" : "s");
 }
 
 /* A page of a list was bad, if the file that failed is this list's. */
-static void say_page(const struct entry *e, const struct tamis_filter *list, int rc,
-                     struct tamis_diag *diag)
+static void say_page(const struct tamis_snapshot *s, size_t index,
+                     const struct tamis_filter *list, int rc, struct tamis_diag *diag)
 {
     const char *path = filter_path(list), *file = diag ? diag->file : "";
     size_t n = strlen(path), n_file = strlen(file);
     if (rc == TAMIS_ERR_DAMAGED && n >= FILTER_NAME_BYTES &&
         n_file >= FILTER_NAME_BYTES &&
         strcmp(path + n - FILTER_NAME_BYTES, file + n_file - FILTER_NAME_BYTES) == 0)
-        say_whose(e, diag);
+        say_whose(s, index, diag);
 }
 
 /* ---- a filter from the segment's own list ---- */
@@ -82,15 +90,6 @@ options_of(const struct record *r, const struct tamis_segment_options *theirs)
     opt.watermark = r->watermark;
     opt.list_bits = 0;
     return opt;
-}
-
-static void range_of(const struct record *r, struct key_range *range)
-{
-    range->known = r->has_range;
-    range->first_bytes = r->first_bytes;
-    range->last_bytes = r->last_bytes;
-    memcpy(range->first, r->first, r->first_bytes);
-    memcpy(range->last, r->last, r->last_bytes);
 }
 
 /* With the list open, and the name free. */
@@ -110,41 +109,35 @@ static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes
     return rc;
 }
 
-static int from_list(struct tamis_edit *edit, struct entry *e,
+static int from_list(struct tamis_edit *edit, struct tamis_snapshot *s, size_t index,
+                     const struct record *r, const void *name, size_t name_bytes,
                      struct tamis_filter *list, double error,
                      const struct tamis_segment_options *theirs,
                      struct tamis_diag *diag)
 {
-    struct record r;
-    struct key_range *range = calloc(1, sizeof *range);
-    if (!range)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "making a filter");
-    record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes, e->name_bytes,
-                  &r);
-    struct tamis_segment_options opt = options_of(&r, theirs);
+    struct tamis_segment_options opt = options_of(r, theirs);
     struct edit_list there = {
-        .digest = r.list_digest, .how = PUT_KEEPS_LIST, .range = range};
-    memcpy(there.uuid, r.list_uuid, UUID_BYTES);
-    range_of(&r, range);
-    int rc = tamis_edit_drop_filter(edit, e->bytes, e->name_bytes, r.uuid, diag);
+        .digest = r->list_digest, .how = PUT_KEEPS_LIST, .range = r};
+    memcpy(there.uuid, r->list_uuid, UUID_BYTES);
+    int rc = tamis_edit_drop_filter(edit, name, name_bytes, r->uuid, diag);
     if (!rc)
-        edit_drops_as(edit, e);
+        edit_drops_as(edit, s, index);
     if (!rc)
-        rc = put_from(edit, e->bytes, e->name_bytes, list, &there, error, &opt, diag);
-    free(range);
+        rc = put_from(edit, name, name_bytes, list, &there, error, &opt, diag);
     return rc;
 }
 
-int edit_may_remake(const struct tamis_edit *e, const struct entry *segment,
-                    struct tamis_diag *diag)
+int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
+                    size_t index, struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    if (!le64_get(entry_record(segment)->ro_compat))
+    const struct entry *of = is_loose(s, index) ? s->entries[index] : NULL;
+    if (!of || !le64_get(entry_record(of)->ro_compat))
         return 0;
     return diag_fail(diag, TAMIS_ERR_VERSION, e->catalog->path,
                      "segment '%s' has a feature of a newer version, which a new "
                      "filter would lack",
-                     name_text(text, segment->bytes, segment->name_bytes));
+                     name_text(text, of->bytes, of->name_bytes));
 }
 
 int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
@@ -154,6 +147,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
 {
     struct tamis_segment_options ours = {.size = sizeof ours};
     struct tamis_filter *list;
+    struct record r;
     int rc = edit_usable(edit, diag);
     if (!rc && options_copy(&ours, sizeof ours, opt))
         rc = diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
@@ -165,14 +159,18 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
         rc = open_list(edit, snapshot, index, &list, diag);
     if (rc)
         return rc;
-    struct entry *e = snapshot->entries[index];
     ours.size = sizeof ours;
-    rc = edit_may_remake(edit, e, diag);
-    if (!ours.kind)
-        ours.kind = entry_record(e)->kind;
+    /* What has a list has a record, which was good when the snapshot was made. */
+    const struct entry *e = snapshot->entries[index];
+    rc = verdict_error(entry_decode(e, &r).code);
     if (!rc)
-        rc = from_list(edit, e, list, error, &ours, diag);
-    say_page(e, list, rc, diag);
+        rc = edit_may_remake(edit, snapshot, index, diag);
+    if (!rc && !ours.kind)
+        ours.kind = r.kind;
+    if (!rc)
+        rc = from_list(edit, snapshot, index, &r, e->bytes, e->name_bytes, list, error,
+                       &ours, diag);
+    say_page(snapshot, index, list, rc, diag);
     tamis_filter_close(list);
     return rc;
 }
@@ -259,13 +257,12 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
     if (rc)
         return rc;
     struct tamis_filter **lists = calloc(n, sizeof(struct tamis_filter *));
-    struct key_range *range = calloc(1, sizeof *range);
-    struct edit_list there = {.range = range};
-    rc = lists && range
-             ? open_lists(edit, snapshot, segments, n, lists, diag)
-             : diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
+    struct record range = {.has_range = 0};
+    struct edit_list there = {.range = &range};
+    rc = lists ? open_lists(edit, snapshot, segments, n, lists, diag)
+               : diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
     if (!rc) {
-        range->known = edit_range_over(snapshot, segments, n, range);
+        edit_range_over(snapshot, segments, n, &range);
         ours.list_bits = 0;
         ours.size = sizeof ours;
         rc = merge_to(edit, name, name_bytes, lists, n, error, &ours, &there, report,
@@ -273,11 +270,10 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
     }
     for (size_t i = 0; i < n && lists; i++) {
         if (lists[i])
-            say_page(snapshot->entries[segments[i]], lists[i], rc, diag);
+            say_page(snapshot, segments[i], lists[i], rc, diag);
         tamis_filter_close(lists[i]);
     }
     free(lists);
-    free(range);
     if (rc)
         memset(report, 0, sizeof *report);
     return rc;

@@ -20,9 +20,11 @@ struct tamis_packer {
     struct tamis_edit *edit;
     struct pack_hashes *hashes;
     struct pack_source *sources;
-    struct edit_op **puts; /* with records that have no place yet */
-    size_t n, max;
-    struct names names; /* of those puts */
+    struct edit_op **ops; /* that of the pack, then a put for each source: with a record
+                             for as long as it has no place */
+    size_t n, max;        /* sources */
+    size_t max_ops;
+    struct names names; /* of the puts */
     uint64_t n_loose;
     int failed; /* when the pack was written */
     bool is_put;
@@ -45,8 +47,11 @@ int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options
     dir = dir && *dir ? dir : "/tmp";
     struct tamis_packer *p = calloc(1, sizeof *p);
     rc = p ? pack_hashes_new(dir, &p->hashes) : ENOMEM;
+    if (!rc && (!(p->ops = room_for(NULL, 1, &p->max_ops, sizeof(struct edit_op *))) ||
+                !(p->ops[0] = edit_op_of_pack(0, NULL))))
+        rc = ENOMEM;
     if (rc) {
-        free(p);
+        tamis_packer_free(p);
         return diag_errno(diag, rc, dir, "making a file for hashes");
     }
     p->edit = edit;
@@ -58,12 +63,12 @@ void tamis_packer_free(struct tamis_packer *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < p->n; i++)
-        edit_op_free(p->puts[i]);
+    for (size_t i = 0; p->ops && i <= p->n; i++)
+        edit_op_free(p->ops[i]);
     names_clear(&p->names);
     pack_hashes_free(p->hashes);
     free(p->sources);
-    free(p->puts);
+    free(p->ops);
     free(p);
 }
 
@@ -71,19 +76,13 @@ void tamis_packer_free(struct tamis_packer *p)
 
 static int make_room(struct tamis_packer *p)
 {
-    size_t max = p->max ? p->max * 2 : 64;
-    if (p->n < p->max)
-        return names_reserve(&p->names, 1);
-    struct pack_source *sources = realloc(p->sources, max * sizeof *sources);
+    void *sources = room_for(p->sources, p->n + 1, &p->max, sizeof *p->sources);
     if (sources)
         p->sources = sources;
-    struct edit_op **puts = realloc(p->puts, max * sizeof(struct edit_op *));
-    if (puts)
-        p->puts = puts;
-    if (!sources || !puts)
-        return ENOMEM;
-    p->max = max;
-    return names_reserve(&p->names, 1);
+    void *ops = room_for(p->ops, p->n + 2, &p->max_ops, sizeof(struct edit_op *));
+    if (ops)
+        p->ops = ops;
+    return sources && ops ? names_reserve(&p->names, 1) : ENOMEM;
 }
 
 /* May the builder's segment be put? */
@@ -144,13 +143,13 @@ static int take(struct tamis_packer *p, struct tamis_builder *b,
     s.own_blocks = s.geometry.n_blocks;
     memcpy(s.set_id, builder_set_id(b), UUID_BYTES);
     struct record r = record_of(b, id, c, s.keys);
-    struct edit_op *op = edit_op_new(EDIT_PUT, id->name, id->name_bytes, &r);
+    struct edit_op *op = edit_op_new(id->name, id->name_bytes, &r);
     if (!op) {
         pack_hashes_forget(p->hashes);
         return diag_errno(diag, ENOMEM, store, "noting the segment");
     }
     p->sources[p->n] = s;
-    p->puts[p->n++] = op;
+    p->ops[++p->n] = op;
     return names_set(&p->names, op->bytes, op->name_bytes, 1);
 }
 
@@ -190,7 +189,7 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
 /* Decodes its own record, which has passed every check of a reader. */
 static struct record record_at(const struct tamis_packer *p, size_t i)
 {
-    const struct edit_op *op = p->puts[i];
+    const struct edit_op *op = p->ops[i + 1];
     struct record r;
     record_decode(op->bytes + op->name_bytes, op->value_bytes, op->bytes,
                   op->name_bytes, &r);
@@ -200,9 +199,9 @@ static struct record record_at(const struct tamis_packer *p, size_t i)
 static void facts(void *ctx, uint32_t source, struct column *out)
 {
     const struct tamis_packer *p = ctx;
-    const struct edit_op *op = p->puts[source];
-    column_of_record((const void *)(op->bytes + op->name_bytes), op->bytes,
-                     op->name_bytes, out);
+    const struct edit_op *op = p->ops[source + 1];
+    struct record r = record_at(p, source);
+    column_of_record(&r, op->bytes, op->name_bytes, out);
     out->disk.table_digest = le64_of(pack_hashes_digest(p->hashes, source));
 }
 
@@ -220,82 +219,37 @@ static bool blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
     return true;
 }
 
-/* Writes pack and tombstones. Their names stay free if this fails. */
-static int write_files(struct tamis_packer *p, struct pack_job *job,
-                       struct pack_place *place, struct tamis_diag *diag)
+/* The first operation stands for the pack; the others list its columns. */
+static void place_ops(struct tamis_packer *p, const struct pack_plan *plan,
+                      const struct pack_place *place)
 {
-    struct tamis_edit *e = p->edit;
-    int rc = pack_write_file(e, job, place, diag);
-    if (rc)
-        return rc;
-    rc = p->failed;
-    if (rc)
-        diag_errno(diag, rc, e->catalog->path, "reading the hashes of a pack again");
-    else if ((rc = dead_create(e->dir.fd, place->uuid, place->digest,
-                               job->plan->n_columns)) != 0)
-        diag_errno(diag, rc, e->catalog->filters->path,
-                   "writing the tombstones of a pack");
-    if (rc)
-        filter_file_unlink(e->dir.fd, place->uuid);
-    return rc;
-}
-
-static void free_ops(struct edit_op **ops, size_t n)
-{
-    for (size_t i = 0; i < n && ops[i]; i++)
-        edit_op_free(ops[i]);
-    free(ops);
-}
-
-/* Operation 0 stands for the pack's files; the others put the segments. */
-static struct edit_op **make_ops(const struct tamis_packer *p,
-                                 const struct pack_plan *plan,
-                                 const struct pack_place *pack)
-{
-    struct edit_op **ops = calloc(p->n + 1, sizeof(struct edit_op *));
-    if (!ops)
-        return NULL;
-    ops[0] = calloc(1, sizeof *ops[0]);
-    bool good = ops[0] != NULL;
-    if (good) {
-        *ops[0] = (struct edit_op){.kind = EDIT_PACK, .has_file = true};
-        memcpy(ops[0]->uuid, pack->uuid, UUID_BYTES);
-        ops[0]->pack = calloc(1, sizeof *ops[0]->pack);
-        good = ops[0]->pack != NULL;
-    }
-    for (size_t i = 0; i < p->n && good; i++) {
+    struct edit_op *op = p->ops[0];
+    memcpy(op->uuid, place->uuid, UUID_BYTES);
+    op->placed->place = *place;
+    op->placed->n_columns = plan->n_columns;
+    for (size_t i = 0; i < p->n; i++) {
         const struct pack_source *s = &p->sources[i];
-        struct record r = record_at(p, i);
-        r.table_digest = pack_hashes_digest(p->hashes, (uint32_t)i);
-        r.place = *pack;
-        r.place.column = plan->bands[s->band].first_column + s->column;
-        ops[i + 1] =
-            edit_op_new(EDIT_PUT, p->puts[i]->bytes, p->puts[i]->name_bytes, &r);
-        good = ops[i + 1] != NULL;
+        op = p->ops[i + 1];
+        op->place = *place;
+        op->place.column = plan->bands[s->band].first_column + s->column;
     }
-    if (good)
-        return ops;
-    free_ops(ops, p->n + 1);
-    return NULL;
 }
 
 static int put_packed(struct tamis_packer *p, const struct pack_plan *plan,
                       struct pack_job *job, struct pack_place *place,
                       struct tamis_diag *diag)
 {
-    int rc = write_files(p, job, place, diag);
+    int rc = pack_write_files(p->edit, job, place, diag);
     if (rc)
         return rc;
-    struct edit_op **ops = make_ops(p, plan, place);
-    rc = ops ? edit_append_all(p->edit, ops, p->n + 1, diag)
-             : diag_errno(diag, ENOMEM, p->edit->catalog->path, "noting the pack");
-    if (rc) {
-        struct edit_op written = {.kind = EDIT_PACK, .has_file = true};
-        memcpy(written.uuid, place->uuid, UUID_BYTES);
-        edit_unlink_op(p->edit, &written);
-    }
-    if (ops)
-        free_ops(ops, rc ? p->n + 1 : 0);
+    place_ops(p, plan, place);
+    rc = p->failed ? diag_errno(diag, p->failed, p->edit->catalog->path,
+                                "reading the hashes of a pack again")
+                   : edit_append_all(p->edit, p->ops, p->n + 1, diag);
+    if (rc)
+        edit_unlink_op(p->edit, p->ops[0]);
+    else
+        p->n = 0, p->ops[0] = NULL; /* they are the edit's */
     return rc;
 }
 
@@ -330,6 +284,7 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
         rc = pack_room(edit, &job, false, &ours, diag);
     if (p->n && !rc)
         rc = put_packed(p, &plan, &job, &place, diag);
+    pack_index_free(&job);
     pack_plan_free(&plan);
     if (rc)
         return rc;

@@ -1,12 +1,11 @@
-/* Which records have which columns: packs published, and columns that are dropped
- * (SPEC.md §17.5, R18). */
+/* Which columns are alive: packs published, and columns that are dropped (SPEC.md
+ * §17.4, R18). */
 #include "lib/store/edit/inside.h"
 #include "format/pack.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +13,10 @@
 
 int buffer_add(struct buffer *b, const void *bytes, size_t n)
 {
-    if (b->max - b->n < n) {
-        size_t max = (b->max + n) * 2;
-        uint8_t *more = realloc(b->bytes, max);
-        if (!more)
-            return ENOMEM;
-        b->bytes = more;
-        b->max = max;
-    }
+    uint8_t *more = room_for(b->bytes, b->n + n, &b->max, 1);
+    if (!more)
+        return ENOMEM;
+    b->bytes = more;
     memcpy(b->bytes + b->n, bytes, n);
     b->n += n;
     return 0;
@@ -29,125 +24,197 @@ int buffer_add(struct buffer *b, const void *bytes, size_t n)
 
 /* ---- tombstones ---- */
 
-int bury_later(struct buffer *columns, const struct pack_place *place)
-{
-    return buffer_add(columns, place, sizeof *place);
-}
-
-static int compare_places(const void *left, const void *right)
-{
-    const struct pack_place *a = left, *b = right;
-    int order = memcmp(a->uuid, b->uuid, UUID_BYTES);
-    if (order || a->digest != b->digest)
-        return order ? order : a->digest < b->digest ? -1 : 1;
-    return (a->column > b->column) - (a->column < b->column);
-}
-
-static bool remove_pack(int dir, const uint8_t uuid[UUID_BYTES])
-{
-    char name[FILTER_NAME_BYTES];
-    bool done = filter_file_unlink(dir, uuid) == 0;
-    dead_file_name(uuid, name);
-    done &= io_calls.unlinkat(dir, name, 0) == 0 || errno == ENOENT;
-    return io_sync_dir(dir) == 0 && done;
-}
-
-/* Columns of one pack. */
-static bool bury_of_pack(int dir, const struct pack_place *places, size_t n)
-{
-    uint32_t *columns = malloc(n * sizeof *columns);
-    bool all = false;
-    if (!columns)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        columns[i] = places[i].column;
-    int rc = dead_bury(dir, places->uuid, places->digest, columns, n, &all);
-    free(columns);
-    if (rc == 0 && all)
-        return remove_pack(dir, places->uuid);
-    return rc <= 0 || rc == ENOENT; /* there are none, or they are damaged */
-}
-
-bool bury_in(int dir, struct buffer *columns)
-{
-    struct pack_place *p = (struct pack_place *)(void *)columns->bytes;
-    size_t n = columns->n / sizeof *p, first = 0;
-    bool done = true;
-    if (n > 1)
-        qsort(p, n, sizeof *p, compare_places);
-    for (size_t i = 1; i <= n; i++)
-        if (i == n || memcmp(p[i].uuid, p[first].uuid, UUID_BYTES) != 0 ||
-            p[i].digest != p[first].digest) {
-            done &= bury_of_pack(dir, p + first, i - first);
-            first = i;
-        }
-    return done;
-}
-
 struct burial {
     int dir;
-    struct buffer *columns;
+    const struct listings *list;
     bool done;
 };
+
+/* A part of an unknown kind keeps its file, and so does a record that is refused. */
+static int names_pack(void *ctx, const void *name, size_t name_bytes,
+                      const uint8_t *value, size_t value_bytes)
+{
+    unsigned n;
+    const struct part_disk *part =
+        record_parts(value, value_bytes, name, name_bytes, &n);
+    bool refused = !part;
+    while (n > 0 && memcmp(part->uuid, ctx, UUID_BYTES) != 0)
+        n--, part++;
+    return n || refused ? EEXIST : 0;
+}
 
 static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct burial *b = ctx;
-    (void)t, (void)diag;
-    b->done = bury_in(b->dir, b->columns);
+    (void)diag;
+    b->done = true;
+    for (size_t i = 0; i < b->list->n; i++) {
+        struct listed *p = &b->list->all[i];
+        if (!p->changed)
+            continue;
+        if (listed_is_gone(p)) {
+            int rc = catalog_each(t, names_pack, p->uuid, NULL);
+            b->done &= !rc || rc == EEXIST;
+            if (rc)
+                continue;
+            b->done &= pack_files_unlink(b->dir, p->uuid) == 0;
+        } else if (p->freed)
+            b->done &= dead_bury(b->dir, p->uuid, p->now.table_digest, p->freed,
+                                 p->now.n_columns) == 0;
+    }
+    b->done &= io_sync_dir(b->dir) == 0;
     return 0;
 }
 
-bool bury_columns(struct tamis_edit *e, struct buffer *columns)
+bool bury_columns(struct tamis_edit *e, const struct listings *l)
 {
-    struct burial b = {e->dir.fd, columns, false};
-    return columns->n == 0 ||
+    struct burial b = {e->dir.fd, l, false};
+    bool any = false;
+    for (size_t i = 0; i < l->n; i++)
+        any |= l->all[i].changed && (l->all[i].freed || listed_is_gone(&l->all[i]));
+    return !any ||
            (catalog_write(e->catalog, &e->wait, bury, &b, NULL, NULL) == 0 && b.done);
+}
+
+/* Until tombstones are made anew (tamis_store_confirm()) the next sweep could do no
+ * more. */
+static bool bury_unused_in(struct listings *l, struct listed *p, int dir, bool *any)
+{
+    uint8_t *bits;
+    int rc = listed_unused(l, p, &bits, NULL);
+    if (rc)
+        return rc < 0;
+    if (!all_zero(bits, columns_bytes(p->now.n_columns))) {
+        *any = true;
+        rc = dead_bury(dir, p->uuid, p->now.table_digest, bits, p->now.n_columns);
+    }
+    free(bits);
+    return rc <= 0 || rc == ENOENT;
+}
+
+bool bury_unused(struct listings *l, int dir)
+{
+    bool done = true, any = false;
+    for (size_t i = 0; i < l->n; i++)
+        done &= bury_unused_in(l, &l->all[i], dir, &any);
+    return (!any || io_sync_dir(dir) == 0) && done;
 }
 
 /* ---- a pack published ---- */
 
-/* May this record get the place? Only with the very filter that was packed. */
-static bool is_packed_one(const struct record *r, const struct placement *p)
+struct placing {
+    struct listings *list;
+    const struct edit_pack *pack;
+    struct listed *to; /* the new pack */
+    uint32_t column;
+    struct buffer *files;
+    struct tamis_diag *diag;
+};
+
+/* The segment's old filter is not its own any more: a column, or a file. */
+static int leave_old(struct placing *p, struct piece name, const struct record *r)
 {
-    return r->state == RECORD_SEALED && r->table_digest == p->table_digest &&
-           memcmp(r->uuid, p->uuid, UUID_BYTES) == 0 && !r->ro_compat;
+    if (record_packed(r))
+        return listings_unname(p->list, name, &r->place, p->diag);
+    int rc = buffer_add(p->files, r->uuid, UUID_BYTES);
+    return rc ? diag_errno(p->diag, rc, p->list->txn->catalog->path, "packing") : 0;
 }
 
-static int place_record(struct catalog_txn *t, const struct edit_op *op,
-                        const struct placement *p, struct buffer *columns,
-                        struct buffer *files, struct tamis_diag *diag)
+/* The record goes on, and names the new column. */
+static int name_new(struct placing *p, struct piece name, struct record *r)
 {
-    const struct edit_pack *pack = op->pack;
-    const uint8_t *name = op->bytes + p->name_at, *value;
-    struct pack_place place = pack->place;
     uint8_t bytes[RECORD_MAX_BYTES];
-    struct record r;
-    size_t n;
-    place.column = p->column;
-    int rc = catalog_get(t, name, p->name_bytes, &value, &n, diag);
-    if (rc && rc != TAMIS_ERR_NO_SEGMENT)
-        return rc;
-    if (rc || record_decode(value, n, name, p->name_bytes, &r).code != VERDICT_OK ||
-        !is_packed_one(&r, p)) {
-        diag_clear(diag);
-        return bury_later(columns, &place);
-    }
-    rc = record_packed(&r) ? bury_later(columns, &r.place)
-                           : buffer_add(files, r.uuid, UUID_BYTES);
-    r.compat = 0; /* SPEC.md §5.2 */
-    r.place = place;
+    int rc = leave_old(p, name, r);
     if (rc)
         return rc;
-    n = record_encode(&r, name, p->name_bytes, bytes);
-    return catalog_replace(t, name, p->name_bytes, bytes, n, diag);
+    r->compat = 0; /* SPEC.md §5.2 */
+    r->place = p->pack->place;
+    r->place.column = p->column;
+    size_t n = record_encode(r, name.at, name.n, bytes);
+    rc = catalog_replace(p->list->txn, name.at, name.n, bytes, n, p->diag);
+    return rc ? rc : listed_name(p->list, p->to, name, p->column, true, p->diag);
 }
 
-int place_columns(struct catalog_txn *t, const struct edit_op *op,
-                  struct buffer *columns, struct buffer *files, struct tamis_diag *diag)
+/* The record of the segment, as it is now; false: there is none that can be read. */
+static int record_now(struct placing *p, struct piece name, const uint8_t **value,
+                      size_t *n, struct record *r, bool *there)
 {
-    int rc = 0;
-    for (uint32_t i = 0; i < op->pack->n && !rc; i++)
-        rc = place_record(t, op, &op->pack->placements[i], columns, files, diag);
+    int rc = catalog_get(p->list->txn, name.at, name.n, value, n, p->diag);
+    *there = !rc && record_decode(*value, *n, name.at, name.n, r).code == VERDICT_OK;
+    if (rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    diag_clear(p->diag);
+    return 0;
+}
+
+/* The segment has a record, which may have changed. If that names the same old column
+ * still, whatever else it says, it goes on with the new one. e: the record that was
+ * packed; NULL: it was listed. */
+static int place_record(struct placing *p, struct piece name, const struct entry *e,
+                        const struct pack_place *old)
+{
+    const uint8_t *value;
+    struct record r;
+    size_t n;
+    bool there;
+    int rc = record_now(p, name, &value, &n, &r, &there);
+    if (rc || !there)
+        return rc;
+    bool same = e && entry_is(e, value, n);
+    if (same && !record_listed(&r)) {
+        rc = leave_old(p, name, &r);
+        if (!rc)
+            rc = catalog_delete(p->list->txn, name.at, name.n, p->diag);
+        return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
+    }
+    bool follows = record_packed(&r) && r.place.column == old->column && !r.ro_compat &&
+                   memcmp(r.place.uuid, old->uuid, UUID_BYTES) == 0;
+    return same || follows ? name_new(p, name, &r) : 0;
+}
+
+static int place_segment(struct placing *p, const struct tamis_snapshot *s, size_t i)
+{
+    const struct entry *e = is_loose(s, i) ? s->entries[i] : NULL;
+    struct seat from = packs_seat(s, i);
+    struct pack_place old = {.digest = 0};
+    struct column col;
+    bool has = false;
+    if (e) {
+        old = e->elsewhere ? entry_place(e) : old;
+        return place_record(p, (struct piece){e->bytes, e->name_bytes}, e, &old);
+    }
+    old = seat_place(&from);
+    struct listed *pack = listings_find(p->list, old.uuid);
+    int rc = pack ? listed_has(p->list, pack, old.column, &has, p->diag) : 0;
+    if (!rc && has) {
+        rc = listed_set(p->list, pack, old.column, false, p->diag);
+        return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
+    }
+    if (rc)
+        return rc;
+    rc = pack_describe(p->to->open->filter, p->column, false, &col);
+    if (rc)
+        return diag_fail(p->diag, rc, p->list->txn->catalog->path,
+                         "the new pack cannot be read");
+    return place_record(p, column_name(&col), NULL, &old);
+}
+
+int place_columns(struct listings *l, const struct edit_op *op, struct buffer *files,
+                  struct tamis_diag *diag)
+{
+    const struct edit_pack *pack = op->placed;
+    struct placing p = {.list = l, .pack = pack, .files = files, .diag = diag};
+    int rc = listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns,
+                          &p.to, diag);
+    if (!rc && (rc = listed_open(l, p.to)) > 0)
+        return diag_errno(diag, rc, l->txn->catalog->path, "opening the new pack");
+    if (rc < 0)
+        rc = diag_fail(diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
+                       "the new pack cannot be read");
+    const struct tamis_snapshot *s = pack->snapshot;
+    for (p.column = 0; !rc && s && p.column < pack->n_columns; p.column++) {
+        size_t i = pack->segments[p.column];
+        rc = i ? place_segment(&p, s, i - 1) : 0;
+    }
     return rc;
 }

@@ -52,7 +52,7 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
         rc = check_name(e, name, name_bytes, diag);
     if (!rc)
         rc = check_options(e, opt, theirs, diag);
-    return rc ? rc : edit_expect(e, name, name_bytes, false, diag);
+    return rc ? rc : edit_expect_none(e, name, name_bytes, diag);
 }
 
 /* ---- records ---- */
@@ -74,7 +74,7 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
 {
     bool has_file = r->state != RECORD_NO_FILTER;
     bool has_list = record_listed(r) && how != PUT_KEEPS_LIST;
-    struct edit_op *op = edit_op_new(EDIT_PUT, name, name_bytes, r);
+    struct edit_op *op = edit_op_new(name, name_bytes, r);
     int rc;
     if (op) {
         op->has_file = has_file;
@@ -131,12 +131,9 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .list_bits = ours.list_bits,
     };
     rc = tamis_builder_create(&b, out, diag);
-    if (rc)
-        return rc;
-    builder_set_rank(*out, ours.rank);
-    if (error == 0)
-        builder_set_balanced(*out);
-    return 0;
+    if (!rc)
+        builder_set_edit(*out, ours.rank, error == 0);
+    return rc;
 }
 
 int edit_check_built(const struct tamis_edit *e, const struct identity *id,
@@ -198,11 +195,16 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
                                        built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
-    edit_record_range(&r, list ? list->range : builder_range(builder));
     if (list) {
+        r.has_range = list->range->has_range;
+        r.first_bytes = list->range->first_bytes;
+        r.last_bytes = list->range->last_bytes;
+        memcpy(r.first, list->range->first, r.first_bytes);
+        memcpy(r.last, list->range->last, r.last_bytes);
         memcpy(r.list_uuid, list->uuid, UUID_BYTES);
         r.list_digest = list->digest;
     } else {
+        edit_record_range(&r, builder_range(builder));
         rc = put_list(edit, builder, &r, diag);
     }
     if (rc) {

@@ -103,14 +103,20 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         if (!s->changed)
             continue;
         rc = catalog_get(t, s->name, s->name_bytes, &now, &n, diag);
-        if (!rc && (n != s->before_bytes || memcmp(now, s->before, n) != 0))
+        bool same =
+            rc ? !s->before
+               : s->before && n == s->before_bytes && memcmp(now, s->before, n) == 0;
+        if (same && rc == TAMIS_ERR_NO_SEGMENT) { /* as it was */
+            diag_clear(diag);
+            rc = 0;
+        } else if (!same && (!rc || rc == TAMIS_ERR_NO_SEGMENT))
             rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
                            "a record changed while it was repaired: repair again");
         if (!rc)
             rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes,
                                  diag);
     }
-    return rc;
+    return rc ? rc : repair_write_packs(r, t, false, diag);
 }
 
 static int change_catalog(struct repair *r, struct tamis_diag *diag)
@@ -118,6 +124,8 @@ static int change_catalog(struct repair *r, struct tamis_diag *diag)
     bool any = false;
     for (size_t i = 0; i < r->n_segments; i++)
         any |= r->segments[i].changed;
+    for (size_t i = 0; i < r->n_packs; i++)
+        any |= r->packs[i].write;
     struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
     return any ? catalog_write(r->store->catalog, &wait, change_in, r, NULL, diag) : 0;
 }
@@ -132,6 +140,8 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
                              s->changed ? s->value : s->before,
                              s->changed ? s->value_bytes : s->before_bytes, diag);
     }
+    if (!rc)
+        rc = repair_write_packs(r, t, true, diag);
     return rc;
 }
 

@@ -280,7 +280,7 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     if (rc)
         return rc;
     if (j->state == FILE_GOOD && j->h.identity.kind == KIND_PACK)
-        return claim_pack(r, names, i, j, diag);
+        return claim_pack(r, i, j, diag);
     const struct identity *id = &j->h.identity;
     if (id->kind == KIND_LIST && (j->state == FILE_GOOD || j->state == FILE_BAD)) {
         note_list(r, f, j);
@@ -342,11 +342,8 @@ static void settle_rotten(struct repair *r)
                         "%s: left, for its list may make it anew", f->rotten);
             continue;
         }
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "%s", f->rotten);
-        f->aside = true;
-        f->named = false;
         record = (struct record){.state = RECORD_NO_FILTER, .created = record.created};
-        repair_set_record(s, &record);
+        claim_set_rotten_aside(r, s, &record);
     }
 }
 
@@ -360,7 +357,8 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
         if (!rc)
             rc = judge_file(r, &names, i, j, diag);
     }
-    claim_packs(r);
+    if (!rc)
+        rc = claim_packs(r, &names, diag);
     repair_settle_tombstones(r, false);
     if (!rc)
         rc = claim_lists(r, &names, diag);

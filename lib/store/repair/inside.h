@@ -21,7 +21,7 @@
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
 #include "lib/store/base/counters.h"
-#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/listing.h"
 
 /* A segment's record, now and after the repair. */
 struct repair_segment {
@@ -56,12 +56,21 @@ struct repair_file {
     bool unlink;   /* from filters/, at the end */
 };
 
-/* A pack that records name, and how many of them. */
+/* A pack that the catalog names, or (without a catalog) that lies in filters/. */
 struct repair_pack {
-    struct pack_place place;
-    size_t n_segments;
-    uint8_t *dead; /* its tombstones; NULL: no column counts */
-    uint32_t n_columns;
+    uint8_t uuid[UUID_BYTES];
+    uint64_t digest;    /* 0: unknown until its file is looked at */
+    uint32_t n_columns; /* likewise: 0 */
+    uint32_t first;     /* the number of column 0 in the table of names */
+    uint8_t *listed;    /* a bit for each column that is, or will be */
+    uint8_t *dead;      /* its tombstones; NULL: no column counts */
+    struct listing was; /* its pack record; zeros: there is none, or it is refused */
+    uint32_t n_named;   /* columns that records name, as they were found */
+    bool counted;       /* by the catalog, which has it */
+    bool agrees;        /* what the catalog says of it */
+    bool write;         /* its list is to be written anew */
+    bool looked_at;
+    struct tamis_filter *filter; /* for its table of columns; NULL: it can't be used */
     int error;      /* what kept it from being read, as an errno or a public code */
     char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
 };
@@ -79,15 +88,18 @@ struct repair {
     struct tamis_store *store; /* NULL unless the catalog is good */
     struct io_guarded_fd turn; /* STORE, locked exclusively, if `held` */
     bool held;
-    bool unsure;   /* some record can't be read: no file is an orphan */
-    bool doubtful; /* a record's name may be wrong, and its segment not listed */
+    bool unsure;    /* some record can't be read: no file is an orphan */
+    bool doubtful;  /* a record's name may be wrong, and its segment not listed */
+    bool disagrees; /* the catalog goes on not to agree on a pack */
     struct meta meta;
     struct names remade;             /* segments whose filters are made from lists, */
     struct tamis_snapshot *snapshot; /* which has their names */
     struct repair_segment *segments;
     size_t n_segments, max_segments;
-    struct repair_pack *packs; /* that records name */
+    struct repair_pack *packs;
     size_t n_packs;
+    struct kept_names *kept_names; /* claims.c */
+    bool strange;                  /* the catalog has a key of none of them */
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;
@@ -103,8 +115,8 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Tells what is wrong with a pack, which is left as it is. */
-void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p);
+/* Tells of a file that is left as it is; error 0: it is damage. */
+void repair_tell_file(struct repair *r, int error, const char *file, const char *text);
 /* Tells of a filter left as it is after an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
@@ -175,21 +187,27 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
                        const uint8_t *before, size_t before_bytes,
                        struct repair_segment **out);
 void repair_set_record(struct repair_segment *s, const struct record *record);
-int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
+/* The segment keeps all that is not the filter's. */
+void repair_drop_filter(struct repair_segment *s, const struct record *record);
+void repair_forget_segments(struct repair *r);
 int repair_list_files(struct repair *r, struct tamis_diag *diag);
 /* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
 int repair_refuse_draft(struct repair *r, int dir, const char *filters,
                         struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
-/* A record names this pack: marks its files. */
+/* The catalog names this pack: marks its files. */
 void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
-/* Marks the files of all parts of its record, as the catalog has it. False: they are
- * not known. */
-bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 /* The parts that the bytes of its damaged record seem to have. */
 const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n);
 /* Tombstones that no record names go where their pack goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
+
+/* ==== orphans.c ==== */
+
+int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
+/* Marks the files of all parts of its record, as the catalog has it, and counts its
+ * columns. False: they are not known. */
+bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 
 /* ==== records.c, files.c ==== */
 
@@ -207,17 +225,28 @@ int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
 /* ==== claims.c: who claims a name, when there is no catalog ==== */
 
-/* Claims so far are in `names`: name -> number of its segment + 1. `set_id`: of the
- * filter, if the record has one. */
+/* Claims so far are in `names`: name -> number of its segment + 1, or of its column, as
+ * packs.c has them. `set_id`: of the filter, if the record has one. */
+enum { FIRST_COLUMN = 0x40000000 };
 int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
                size_t name_bytes, const struct record *record, const uint8_t *set_id);
-/* The living columns of a pack; a pack without a good table goes aside. */
-int claim_pack(struct repair *r, struct names *names, size_t i,
-               const struct judgement *j, struct tamis_diag *diag);
-/* After all claims: a pack goes aside if others claim its segments, too, and no record
- * names it. */
-void claim_packs(struct repair *r);
-int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
+/* A segment that nobody has claimed. ENOMEM. */
+int claim_new(struct repair *r, struct names *names, struct piece name,
+              const struct record *record, struct repair_segment **s);
+/* A copy of a name, for the table of names; NULL: ENOMEM. It lives until the other
+ * call, which repair_forget_packs() makes. */
+const void *claim_keep_name(struct repair *r, struct piece name);
+void claim_forget_names(struct repair *r);
+/* Two claim the segment, which has no filter then: its own file goes aside, and this
+ * one (may be NULL), too. */
+void claim_dispute(struct repair *r, struct repair_segment *s, struct repair_file *f,
+                   uint64_t created);
+extern const char claimed_twice[];
+/* Pages of the segment's own file fail: it goes aside, and this is the record. */
+void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
+                            const struct record *now);
+/* Do both mean the same filter, wherever it lies? */
+bool claim_is_same(const struct record *a, const struct record *b);
 
 /* ==== lists.c ==== */
 
@@ -242,25 +271,51 @@ void repair_keep_list(struct repair *r, const struct repair_segment *s,
  * listed, too. */
 int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
 
-/* ==== packs.c ==== */
+/* ==== packs.c: packs ==== */
 
-/* Looks at the pack of a record, if it is the first of this pack, counts the segment,
- * and tells what is wrong with its column. Fails only if the repair cannot go on. */
-int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
-                        const struct record *record, struct repair_pack **pack,
-                        struct tamis_diag *diag);
-/* Is the record's column one that counts, of a pack without damage? */
-bool repair_pack_has(const struct repair_pack *p, const struct record *record);
-/* Once all records are known: tells what is wrong with each pack, and how many segments
- * are in it. */
-void repair_tell_packs(struct repair *r);
+/* Notes a pack whose columns claim their names, later; one that can't be used goes
+ * aside. */
+int claim_pack(struct repair *r, size_t i, const struct judgement *j,
+               struct tamis_diag *diag);
+/* The catalog names all of them. */
+void repair_name_packs(struct repair *r);
+/* The segment that has the name; NULL: none has, though perhaps a column. */
+struct repair_segment *claim_segment(struct repair *r, const struct names *names,
+                                     const void *name, size_t name_bytes);
+/* A list has this name and set id. If a listed column has, it gets a record that names
+ * it, *s; else NULL. */
+int claim_column_of_list(struct repair *r, struct names *names,
+                         const struct identity *id, struct repair_segment **s);
+/* After all files: columns without a tombstone are listed, unless something else has
+ * their name. */
+int claim_packs(struct repair *r, struct names *names, struct tamis_diag *diag);
+/* The packs of the catalog, in its transaction. */
+int repair_read_packs(struct catalog_txn *t, struct repair *r, struct tamis_diag *diag);
+/* Looks at the pack of a record, counts the segment, and tells what is wrong with its
+ * column. *good: the column counts, of a pack without damage. Fails only if the repair
+ * cannot go on. */
+int repair_look_at_column(struct repair *r, struct repair_segment *s,
+                          const struct record *record, bool *good,
+                          struct tamis_diag *diag);
+/* A record that is left alone names this column. */
+void repair_count_column(struct repair *r, const struct part_disk *part);
+/* Once all records are known: looks at all packs, lists anew the columns of packs for
+ * which the catalog does not agree, and tells what is wrong. */
+int repair_settle_packs(struct repair *r, struct tamis_diag *diag);
+uint64_t repair_count_listed(const struct repair *r);
+/* Puts the lists of packs into a catalog: all, or those that change. */
+int repair_write_packs(struct repair *r, struct catalog_txn *t, bool all,
+                       struct tamis_diag *diag);
 void repair_forget_packs(struct repair *r);
-/* Calls fn with a record for each living column of a pack; its result, or why the table
- * cannot be read: ERR_DAMAGED, an errno. */
-typedef int repair_column_fn(void *ctx, const uint8_t *name, size_t name_bytes,
-                             const struct record *record, const uint8_t *set_id);
-int repair_list_columns(struct repair *r, const char *name, const struct header *h,
-                        repair_column_fn *fn, void *ctx, struct tamis_diag *diag);
+/* ==== confirm.c ==== */
+
+/* The caller vouches for the list: tombstones are made anew, and what is lost goes, if
+ * `force`; *n_lost: so many. ERR_MISMATCH: packs do not agree. Within a transaction. */
+int repair_confirm_packs(struct repair *r, struct listings *l, bool force,
+                         size_t *n_lost, struct tamis_diag *diag);
+/* All listed columns whose entries can be read. */
+void repair_each_column(struct listings *l,
+                        void (*each)(void *ctx, const struct column *col), void *ctx);
 
 /* ==== remake.c ==== */
 
@@ -269,16 +324,7 @@ int repair_remake(struct repair *r, struct tamis_diag *diag);
 
 /* ==== quarantine.c ==== */
 
-struct quarantined {
-    const char *file; /* its name in quarantine/ */
-    int error;        /* an errno: unreadable, nothing known */
-    bool has_identity;
-    struct identity identity;
-};
-/* Calls fn for each filter in STORE/quarantine/, in no order, until fn returns
- * non-zero, which is the result. Else 0 or an errno. */
-typedef int quarantine_fn(void *ctx, struct quarantined *q);
-int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx);
+int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
 
 /* ==== apply.c ==== */
 

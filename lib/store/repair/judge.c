@@ -98,7 +98,7 @@ static const char *not_the_one(const struct repair *r, const struct record *reco
 
 /* ---- pages ---- */
 
-/* The rules of a list or a pack, whose pages can be read and are good. */
+/* The rules of a kind that has some, if the pages can be read and are good. */
 static int judge_rules(int fd, const char *name, struct tamis_verify *v)
 {
     struct tamis_filter *f;
@@ -110,10 +110,10 @@ static int judge_rules(int fd, const char *name, struct tamis_verify *v)
     return rc == TAMIS_ERR_DAMAGED ? 0 : rc;
 }
 
-/* A page of a sealed filter that fails is rot: the filter goes. A pack stays: a page is
- * a small part of many filters. In one that grows, a
- * page below its floors counts as ones, and its writer condemns it for good before it
- * uses it: the filter is more use, to its writer too, where it is. */
+/* A page of a sealed filter that fails is rot: the filter goes. A file of many filters
+ * stays: a page is a small part of them. In one that grows, a page below its floors
+ * counts as ones, and its writer condemns it for good before it uses it: the filter is
+ * more use, to its writer too, where it is. */
 static int judge_pages(int fd, const char *name, struct judgement *j)
 {
     struct tamis_verify v;

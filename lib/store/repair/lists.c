@@ -13,9 +13,7 @@
 static void drop_list(struct repair_segment *s, const struct record *record)
 {
     struct record without = *record;
-    without.compat = 0;
-    memset(without.list_uuid, 0, UUID_BYTES);
-    without.list_digest = 0;
+    record_unlist(&without);
     repair_set_record(s, &without);
 }
 
@@ -33,7 +31,7 @@ int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
     memset(list, 0, sizeof *list);
     list->state = FILE_MISSING;
     *waits = false;
-    /* A column goes on answering, so that the record and its list stay. */
+    /* Another file goes on answering, so that the record and its list stay. */
     if (!record_listed(record) || record_packed(record))
         return 0;
     filter_file_name(its.uuid, name);
@@ -149,29 +147,26 @@ static bool give_back(struct repair *r, struct repair_segment *s, struct repair_
 static int claim_list(struct repair *r, struct names *names, struct repair_file *f)
 {
     struct identity id;
-    struct repair_segment *s = NULL;
+    struct repair_segment *s;
     bool none;
     int rc = repair_identify(r->filters.fd, f->name, &id, &none);
     if (rc)
         return rc;
-    uint32_t number = names_get(names, id.name, id.name_bytes);
-    if (number && give_back(r, &r->segments[number - 1], f, &id))
-        return 0;
+    s = claim_segment(r, names, id.name, id.name_bytes);
+    if (!s && !f->aside && repair_is_ours(r, &id))
+        rc = claim_column_of_list(r, names, &id, &s);
+    if (rc || (s && give_back(r, s, f, &id)))
+        return rc;
     const struct repair_segment who = {.name = id.name, .name_bytes = id.name_bytes};
     if (!f->aside)
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, id.name_bytes ? &who : NULL, f->name,
                     "a list: nothing says which filter it goes with");
     f->aside = true;
-    if (number || !id.name_bytes || !repair_is_ours(r, &id))
+    if (!id.name_bytes || !repair_is_ours(r, &id) ||
+        names_get(names, id.name, id.name_bytes))
         return 0;
-    rc = repair_add_segment(r, id.name, id.name_bytes, NULL, 0, &s);
-    if (!rc)
-        rc = names_set(names, s->name, s->name_bytes, (uint32_t)r->n_segments);
-    if (rc)
-        return rc;
-    struct record bare = {.state = RECORD_NO_FILTER, .created = id.created};
-    repair_set_record(s, &bare);
-    return 0;
+    const struct record bare = {.state = RECORD_NO_FILTER, .created = id.created};
+    return claim_new(r, names, (struct piece){id.name, id.name_bytes}, &bare, &s);
 }
 
 int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag)

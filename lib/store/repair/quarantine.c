@@ -1,5 +1,5 @@
 /* Filters in quarantine/: the names of their segments, and whether the list has them.
- * Tombstones without their pack count as a filter without a name.
+ * Tombstones without their file count as a filter without a name.
  *
  * A rebuild lists each name that it finds here (files.c). A list is confirmed
  * only if it has them all (tamis_store_confirm()). Only the identity of a file is read.
@@ -12,10 +12,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- the files ---- */
+
+struct quarantined {
+    const char *file; /* its name in quarantine/ */
+    int error;        /* an errno: unreadable, nothing known */
+    bool has_identity;
+    struct identity identity;
+};
+/* Until it returns non-zero, which is the result. */
+typedef int quarantine_fn(void *ctx, struct quarantined *q);
 
 /* "<uuid>.tamis", and ".1", ".2", ... where that was taken. */
 static bool is_filter_name(const char *name)
@@ -28,16 +38,16 @@ static bool is_filter_name(const char *name)
            (*rest == '.' && strspn(rest + 1, "0123456789") == strlen(rest + 1));
 }
 
-/* Tombstones of a pack that is not here: it may be lost, and its segments with it. */
-static bool is_of_no_pack(int dir, const char *name)
+/* Tombstones of a file that is not here: it may be lost, and its segments with it. */
+static bool is_of_no_file(int dir, const char *name)
 {
     uint8_t uuid[UUID_BYTES];
-    char pack[FILTER_NAME_BYTES];
+    char file[FILTER_NAME_BYTES];
     const char *rest;
     if (!dead_name_parse(name, uuid, &rest) || *rest)
         return false;
-    filter_file_name(uuid, pack);
-    return faccessat(dir, pack, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    filter_file_name(uuid, file);
+    return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
 }
 
 /* Neither a directory nor a link was put here by repair, and a file may go at any time.
@@ -51,7 +61,7 @@ static int look_at(int dir, const char *name, quarantine_fn *fn, void *ctx)
 {
     struct quarantined q = {.file = name};
     bool none;
-    if (is_of_no_pack(dir, name))
+    if (is_of_no_file(dir, name))
         return fn(ctx, &q);
     if (!is_filter_name(name))
         return 0;
@@ -62,7 +72,8 @@ static int look_at(int dir, const char *name, quarantine_fn *fn, void *ctx)
     return fn(ctx, &q);
 }
 
-int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx)
+/* In no order. */
+static int each_aside(int store_fd, quarantine_fn *fn, void *ctx)
 {
     DIR *d = dir_list(store_fd, "quarantine");
     if (!d)
@@ -77,14 +88,75 @@ int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx)
     return rc;
 }
 
+/* ---- its names claimed, when there is no catalog ---- */
+
+/* For list_aside(). */
+struct aside {
+    struct repair *r;
+    struct names *names;
+    struct tamis_diag *diag;
+};
+
+/* The lost catalog had the segment of this filter without one, or not at all: then the
+ * caller drops it. A file in filters/ that claims the name says more. */
+static int list_aside(void *ctx, struct quarantined *q)
+{
+    const struct aside *a = ctx;
+    const struct identity *id = &q->identity;
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    struct repair_segment *s;
+    char path[300];
+    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
+    if (q->error)
+        return diag_errno(a->diag, q->error, a->r->path,
+                          "reading a filter in quarantine/, to list its segment");
+    if (q->has_identity && !repair_is_ours(a->r, id))
+        return 0;
+    if (!q->has_identity || !id->name_bytes) {
+        repair_tell(a->r, TAMIS_REPAIR_NOTED, NULL, path,
+                    "nobody can tell which segment it is of");
+        return 0;
+    }
+    if (names_get(a->names, id->name, id->name_bytes))
+        return 0;
+    int rc =
+        claim_new(a->r, a->names, (struct piece){id->name, id->name_bytes}, &bare, &s);
+    if (rc)
+        return diag_errno(a->diag, rc, a->r->path, "listing segments");
+    repair_tell(a->r, TAMIS_REPAIR_REBUILT, s, path,
+                "its filter was set aside before: listed without one");
+    return 0;
+}
+
+int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag)
+{
+    struct aside a = {r, names, diag};
+    int rc = each_aside(r->store_fd, list_aside, &a);
+    if (rc > 0 && (!diag || !diag->code))
+        return diag_errno(diag, rc, r->path, "looking into quarantine/");
+    return rc;
+}
+
 /* ---- the list is confirmed ---- */
+
+/* A filter without a name; a UUID of zeros: without an identity. */
+struct nameless {
+    uint8_t uuid[UUID_BYTES];
+    char file[256];
+    bool known; /* a segment has it */
+};
 
 struct confirm {
     struct repair r; /* for its findings alone */
+    struct nameless *aside;
+    size_t n_aside, max_aside;
+    struct names by_uuid; /* of these: number + 1 */
     struct tamis_confirm_options opt;
     struct catalog_txn *txn;
+    struct listings list;
     struct tamis_diag *diag;
-    uint64_t n_missing, n_unknown; /* named and not listed; without a name */
+    uint64_t n_missing, n_unknown; /* not listed; nobody can tell */
+    size_t n_unlisted;             /* lost files of many segments */
 };
 
 static void tell(struct confirm *c, const struct quarantined *q,
@@ -95,46 +167,83 @@ static void tell(struct confirm *c, const struct quarantined *q,
     repair_tell(&c->r, TAMIS_REPAIR_NOTED, segment, path, "%s", what);
 }
 
-struct nameless {
-    const uint8_t *uuid;
-    bool listed;
-};
+static void nameless_known(struct confirm *c, const uint8_t uuid[UUID_BYTES])
+{
+    uint32_t number = names_get(&c->by_uuid, uuid, UUID_BYTES);
+    if (number)
+        c->aside[number - 1].known = true;
+}
+
+static void column_known(void *ctx, const struct column *col)
+{
+    nameless_known(ctx, col->disk.uuid);
+}
 
 static int compare_uuid(void *ctx, const void *name, size_t name_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
-    struct nameless *w = ctx;
+    struct confirm *c = ctx;
     struct record r;
     if (record_decode(value, value_bytes, name, name_bytes, &r).code == VERDICT_OK &&
-        r.state != RECORD_NO_FILTER && memcmp(r.uuid, w->uuid, UUID_BYTES) == 0)
-        w->listed = true;
+        r.state != RECORD_NO_FILTER)
+        nameless_known(c, r.uuid);
     return 0;
 }
 
-/* A filter without a name was perhaps attached again since. */
-static int check_nameless(struct confirm *c, const struct quarantined *q)
+static int note_nameless(struct confirm *c, const struct quarantined *q)
 {
-    struct nameless w = {.uuid = q->identity.uuid};
-    int rc = q->has_identity ? catalog_each(c->txn, compare_uuid, &w, c->diag) : 0;
-    if (rc || w.listed)
-        return rc;
-    tell(c, q, NULL, "nobody can tell which segment it is of");
-    c->n_unknown++;
+    void *more = room_for(c->aside, c->n_aside + 1, &c->max_aside, sizeof *c->aside);
+    if (!more)
+        return diag_errno(c->diag, ENOMEM, c->txn->catalog->path,
+                          "looking into quarantine/");
+    c->aside = more;
+    struct nameless *n = &c->aside[c->n_aside++];
+    *n = (struct nameless){.known = false};
+    memcpy(n->uuid, q->identity.uuid, UUID_BYTES);
+    snprintf(n->file, sizeof n->file, "%s", q->file);
     return 0;
+}
+
+/* Filters without a name were perhaps attached again since: all records and columns
+ * are gone over once. */
+static int check_nameless(struct confirm *c)
+{
+    int rc = 0;
+    for (size_t i = 0; i < c->n_aside && !rc; i++)
+        if (!all_zero(c->aside[i].uuid, UUID_BYTES))
+            rc = names_set(&c->by_uuid, c->aside[i].uuid, UUID_BYTES, (uint32_t)i + 1);
+    if (rc)
+        return diag_errno(c->diag, rc, c->txn->catalog->path,
+                          "looking into quarantine/");
+    if (c->by_uuid.n)
+        rc = catalog_each(c->txn, compare_uuid, c, c->diag);
+    if (c->by_uuid.n && !rc)
+        repair_each_column(&c->list, column_known, c);
+    for (size_t i = 0; i < c->n_aside && !rc; i++) {
+        struct quarantined q = {.file = c->aside[i].file};
+        uint32_t number = names_get(&c->by_uuid, c->aside[i].uuid, UUID_BYTES);
+        if (number && c->aside[number - 1].known)
+            continue;
+        tell(c, &q, NULL, "nobody can tell which segment it is of");
+        c->n_unknown++;
+    }
+    return rc;
 }
 
 static int check_named(struct confirm *c, struct quarantined *q)
 {
     struct repair_segment s = {.name = q->identity.name,
                                .name_bytes = q->identity.name_bytes};
-    const uint8_t *value;
-    size_t n;
-    int rc = catalog_get(c->txn, s.name, s.name_bytes, &value, &n, c->diag);
-    if (rc != TAMIS_ERR_NO_SEGMENT) /* whatever its record says: it is listed */
-        return rc;
+    struct found f;
+    int rc = listings_lookup(&c->list, s.name, s.name_bytes, &f, c->diag);
+    if (!rc || rc > 0 || rc == TAMIS_ERR_CATALOG)
+        return rc; /* whatever its record says: it is listed */
     diag_clear(c->diag);
-    tell(c, q, &s, "its segment is not listed");
-    c->n_missing++;
+    tell(c, q, &s,
+         rc == TAMIS_ERR_NO_SEGMENT
+             ? "its segment is not listed"
+             : "nobody can tell whether its segment is listed, for a pack cannot");
+    *(rc == TAMIS_ERR_NO_SEGMENT ? &c->n_missing : &c->n_unknown) += 1;
     return 0;
 }
 
@@ -147,34 +256,46 @@ static int check_one(void *ctx, struct quarantined *q)
     if (q->has_identity && !repair_is_ours(&c->r, &q->identity))
         return 0; /* another store's segment */
     return q->has_identity && q->identity.name_bytes ? check_named(c, q)
-                                                     : check_nameless(c, q);
+                                                     : note_nameless(c, q);
 }
 
-/* Inside the transaction: repair links a file aside before it changes the catalog, so
- * that either it is seen here, or repair's own change comes later. */
+/* Inside the transaction, and without the lock of filters/: repair links a file aside
+ * before it changes the catalog, so that either it is seen here, or repair's own change
+ * comes later, and then it looks whether what it changes is as it was. Tombstones are
+ * made for packs of this list only, whose files neither repair nor a sweep removes; a
+ * sweep is in a write transaction, too. */
 static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct confirm *c = ctx;
     const struct catalog *catalog = t->catalog;
     c->txn = t;
     c->diag = diag;
-    c->n_missing = c->n_unknown = 0;
+    c->n_missing = c->n_unknown = c->n_unlisted = c->n_aside = 0;
+    names_clear(&c->by_uuid);
     repair_forget(&c->r);
+    listings_free(&c->list);
     int rc = catalog_meta(t, &c->r.meta, diag);
+    if (!rc)
+        rc = listings_load(&c->list, t, diag);
     if (rc)
         return rc;
-    rc = quarantine_each(catalog->turn.fd, check_one, c);
+    rc = each_aside(catalog->turn.fd, check_one, c);
+    if (!rc)
+        rc = check_nameless(c);
     if (rc > 0 && (!diag || !diag->code))
         return diag_errno(diag, rc, catalog->path, "looking into quarantine/");
-    if (rc || c->r.meta.complete) /* what lies there is told, and no more */
-        return rc;
-    if ((c->n_missing || c->n_unknown) && !c->opt.force)
+    bool refused = (c->n_missing || c->n_unknown) && !c->opt.force;
+    if (!rc && (c->r.meta.complete || !refused))
+        rc = repair_confirm_packs(&c->r, &c->list, c->opt.force, &c->n_unlisted, diag);
+    if (rc || (c->r.meta.complete && !c->n_unlisted))
+        return rc; /* what lies there is told, and no more */
+    if (refused)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, catalog->path,
                          "quarantine/ has filters of segments that are not listed "
                          "(%llu), or that nobody can tell (%llu)",
                          (unsigned long long)c->n_missing,
                          (unsigned long long)c->n_unknown);
-    return catalog_set_complete(t, true, diag);
+    return catalog_set_complete(t, !c->n_unlisted, diag);
 }
 
 int tamis_store_confirm(struct tamis_store *store,
@@ -191,6 +312,22 @@ int tamis_store_confirm(struct tamis_store *store,
         return diag_fail(diag, rc, store->catalog->path, "size of the option struct");
     struct io_wait wait = store_wait(store, c.opt.timeout_ms);
     rc = catalog_write(store->catalog, &wait, confirm_in, &c, NULL, diag);
+    listings_free(&c.list);
+    names_clear(&c.by_uuid);
+    free(c.aside);
+    size_t n_packs = c.n_unlisted - c.list.astray;
+    if (!rc && n_packs) /* a note: what was asked for is done */
+        diag_fail(diag, 0, store->catalog->path,
+                  "not confirmed: %zu lost pack%s listed no more: register the "
+                  "segments again, then confirm",
+                  n_packs, n_packs == 1 ? " is" : "s are");
+    else if (!rc && c.list.astray)
+        diag_fail(diag, 0, store->catalog->path,
+                  "not confirmed: segments that named columns of no pack on the list "
+                  "are without a filter now: compare the list again, then confirm");
+    if (!rc)
+        atomic_store(&store->catalog->swept, false); /* what it could not bury */
+    free(c.r.segments);
     c.r.opt.found = c.opt.found;
     c.r.opt.ctx = c.opt.ctx;
     repair_report(&c.r);

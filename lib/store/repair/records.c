@@ -16,23 +16,6 @@ struct record repair_record_of(const struct header *h)
                             0);
 }
 
-/* The segment keeps all that is not the filter's. */
-static void drop_filter(struct repair_segment *s, const struct record *record)
-{
-    struct record bare = *record;
-    bare.state = RECORD_NO_FILTER;
-    bare.kind = 0;
-    memset(bare.uuid, 0, sizeof bare.uuid);
-    bare.table_digest = 0;
-    bare.has_range = 0;
-    bare.first_bytes = bare.last_bytes = 0;
-    bare.compat = 0;
-    bare.place = (struct pack_place){.digest = 0};
-    memset(bare.list_uuid, 0, UUID_BYTES);
-    bare.list_digest = 0;
-    repair_set_record(s, &bare);
-}
-
 /* Without a catalog to write to, a writer could not tell it how far it had come. */
 static void follow(struct repair_segment *s, const struct record *record,
                    const struct header *h)
@@ -53,7 +36,8 @@ static void follow(struct repair_segment *s, const struct record *record,
     repair_set_record(s, &r);
 }
 
-/* A pack or a list: the record has nothing to do with it, and others may name it. */
+/* No filter of one segment: the record has nothing to do with it, and others may name
+ * it. */
 static bool is_others(const struct judgement *j)
 {
     return j->h.identity.kind == KIND_PACK || j->h.identity.kind == KIND_LIST;
@@ -78,7 +62,7 @@ static int set_filter_aside(struct repair *r, struct repair_segment *s,
         repair_tell(r, is_others(j) ? TAMIS_REPAIR_REBUILT : TAMIS_REPAIR_QUARANTINED,
                     s, name, "%s", j->what);
         repair_set_list_aside(r, s, record, list);
-        drop_filter(s, record);
+        repair_drop_filter(s, record);
         if (f)
             f->aside = !is_others(j);
     }
@@ -91,13 +75,11 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
                              struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES];
-    struct repair_pack *pack = NULL;
+    bool good;
     int rc;
     if (record_packed(record)) {
-        repair_name_pack(r, record->place.uuid);
-        rc = repair_look_at_pack(r, s, record, &pack, diag);
-        if (pack && repair_pack_has(pack, record))
-            j->state = FILE_GOOD;
+        rc = repair_look_at_column(r, s, record, &good, diag);
+        j->state = !rc && good ? FILE_GOOD : j->state;
         return rc;
     }
     filter_file_name(record->uuid, name);
@@ -280,7 +262,7 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
             rc = repair_judge_list(r, &r->segments[i], j, diag);
     }
     if (!rc)
-        repair_tell_packs(r);
+        rc = repair_settle_packs(r, diag);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)

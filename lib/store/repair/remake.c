@@ -63,6 +63,7 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
     if (!rc)
         rc = tamis_filter_verify(filter, &pages, &m->why);
     if (is_gone(rc)) {
+        tamis_filter_close(filter);
         snprintf(m->what, sizeof m->what, "%.120s: made anew from its list",
                  m->why.what[0] ? m->why.what : tamis_strerror(rc));
         /* The list must be good to the end, also where nothing is made. */
@@ -70,6 +71,7 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
     }
     if (!rc)
         rc = count_lacking(m, list, filter, &n_hashes, &n);
+    tamis_filter_close(filter);
     if (!rc && n)
         snprintf(m->what, sizeof m->what,
                  "wrong: lacks %llu of the %llu hashes of its list: made anew from it",
@@ -79,14 +81,16 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
 
 /* ---- one segment ---- */
 
-static int tell(struct remake *m, const struct tamis_segment_info *info)
+static int tell(struct remake *m, const struct tamis_segment_info *info,
+                struct tamis_diag *diag)
 {
     const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)info->name,
                                        .name_bytes = info->name_bytes};
     const char *file = strrchr(info->file, '/');
     repair_tell_done(m->repair, TAMIS_REPAIR_REBUILT, &who, file ? file + 1 : NULL,
                      m->what);
-    return names_set(&m->repair->remade, info->name, info->name_bytes, 1);
+    int rc = names_set(&m->repair->remade, info->name, info->name_bytes, 1);
+    return rc ? diag_errno(diag, rc, m->repair->path, "making filters from lists") : 0;
 }
 
 static int put_anew(struct remake *m, size_t index, double error,
@@ -135,7 +139,7 @@ static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
         return 0; /* a bad list is for repair */
     if (!m->repair->opt.dry_run)
         rc = put_anew(m, index, info.error, diag);
-    return rc ? rc : tell(m, &info);
+    return rc ? rc : tell(m, &info, diag);
 }
 
 int repair_remake(struct repair *r, struct tamis_diag *diag)
@@ -146,7 +150,7 @@ int repair_remake(struct repair *r, struct tamis_diag *diag)
     m->repair = r;
     /* Not one that a process had before: its files may have come back since. */
     int rc = snapshot_load(r->store->catalog, NULL, &r->snapshot, diag);
-    size_t n = rc ? 0 : tamis_snapshot_n_segments(r->snapshot);
+    size_t n = rc ? 0 : r->snapshot->n_loose; /* others have no list */
     for (size_t i = 0; i < n && !rc; i++) {
         rc = repair_stopped(r, diag);
         if (!rc)

@@ -89,6 +89,9 @@ static int open_live(struct repair *r, struct tamis_diag *diag)
     }
     if (!rc)
         rc = repair_read_records(r->store->catalog, r, diag);
+    if (!rc && r->strange)
+        rc = diag_fail(diag, TAMIS_ERR_CATALOG, r->path,
+                       "the catalog has bits of a file that it does not list");
     return rc;
 }
 
@@ -117,7 +120,7 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
     if (!rc)
         rc = tamis_store_info(r->store, &info, diag);
     if (!rc)
-        r->report->complete = info.complete && !r->doubtful;
+        r->report->complete = info.complete && !r->doubtful && !r->disagrees;
     return rc;
 }
 
@@ -136,7 +139,7 @@ static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag
     *have = rc == 0;
     if (!rc) {
         rc = catalog_read(c, read_first, &m, diag);
-        if (!rc)
+        if (!rc && !r->strange)
             rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
                            "the catalog is good now: repair again");
     }
@@ -197,9 +200,11 @@ static int repair(struct repair *r, struct tamis_diag *diag)
         rc = repair_live(r, diag);
     else if (is_lost(rc)) {
         close_live(r);
+        repair_forget_segments(r);
+        repair_forget_packs(r);
         rc = repair_lost(r, diag);
     }
-    r->report->n_segments = r->n_segments;
+    r->report->n_segments = r->n_segments + repair_count_listed(r);
     return rc;
 }
 

@@ -47,14 +47,11 @@ static enum repair_step step_of(enum tamis_repair_action action)
 
 static struct repair_finding *new_finding(struct repair *r)
 {
-    if (r->n_findings == r->max_findings) {
-        size_t max = r->max_findings ? r->max_findings * 2 : 16;
-        void *more = realloc(r->findings, max * sizeof *r->findings);
-        if (!more)
-            return NULL;
-        r->findings = more;
-        r->max_findings = max;
-    }
+    void *more =
+        room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
+    if (!more)
+        return NULL;
+    r->findings = more;
     return &r->findings[r->n_findings];
 }
 
@@ -101,16 +98,13 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
     keep(r, f, segment, file, what);
 }
 
-void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p)
+void repair_tell_file(struct repair *r, int error, const char *file, const char *text)
 {
-    char text[sizeof p->what + 100];
-    snprintf(text, sizeof text, "the pack of %zu segment%s: %s", p->n_segments,
-             p->n_segments == 1 ? "" : "s", p->what);
     keep(r,
          (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
                                  .step = STEP_DECIDED,
-                                 .damage = !p->error,
-                                 .error = p->error},
+                                 .damage = !error,
+                                 .error = error},
          NULL, file, text);
 }
 

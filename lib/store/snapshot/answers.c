@@ -9,7 +9,7 @@
 static struct count_row *row_of(struct sheet *sheet, const struct tamis_snapshot *s,
                                 const struct tamis_target *t)
 {
-    return &sheet->rows[t && target_here(s, t) ? t->slot : 0];
+    return sheet_row(sheet, t && target_here(s, t) ? t->slot : 0);
 }
 
 static uint64_t bits(uint64_t mask)
@@ -95,10 +95,11 @@ void count_excluded(struct tamis_snapshot *s, uint64_t mask)
 
 void count_keys(struct sheet *sheet, uint32_t slot, uint64_t absent, uint64_t hits)
 {
-    sheet_add(sheet, &sheet->rows[slot].n[COUNT_MANY], bits(absent));
+    struct count_row *row = sheet_row(sheet, slot);
+    sheet_add(sheet, &row->n[COUNT_MANY], bits(absent));
     sheet_add(sheet, &sheet->absent, bits(absent));
     if (hits)
-        sheet_add(sheet, &sheet->rows[slot].n[TAMIS_HIT], bits(hits));
+        sheet_add(sheet, &row->n[TAMIS_HIT], bits(hits));
 }
 
 void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
@@ -106,11 +107,12 @@ void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
 {
     sheet_add(sheet, &sheet->absent, bits(absent));
     for (uint64_t m = absent; m; m &= m - 1)
-        sheet_add(sheet, &sheet->rows[targets[__builtin_ctzll(m)].slot].n[COUNT_MANY],
+        sheet_add(sheet,
+                  &sheet_row(sheet, targets[__builtin_ctzll(m)].slot)->n[COUNT_MANY],
                   1);
     for (uint64_t m = hits; m; m &= m - 1)
-        sheet_add(sheet, &sheet->rows[targets[__builtin_ctzll(m)].slot].n[TAMIS_HIT],
-                  1);
+        sheet_add(sheet,
+                  &sheet_row(sheet, targets[__builtin_ctzll(m)].slot)->n[TAMIS_HIT], 1);
 }
 
 /* The absents of 64 segments in one step, and then those taken back that are none; or
@@ -118,14 +120,19 @@ void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
 void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
                   uint64_t hits)
 {
-    struct count_row *rows = sheet->rows + 1 + word * 64;
-    uint64_t most = bits(absent) > bits(asked) / 2 ? asked : 0;
+    size_t first = 1 + word * 64;
+    uint64_t most = bits(absent) > bits(asked) / 2 ? asked : 0, small = most & hits;
     sheet_add(sheet, &sheet->absent, bits(absent));
     if (most)
         sheet_add(sheet, &sheet->all[word], 1);
-    for (uint64_t m = most ^ absent; m; m &= m - 1)
-        sheet_add(sheet, &rows[__builtin_ctzll(m)].n[COUNT_MANY],
+    for (uint64_t m = small; m; m &= m - 1)
+        sheet_hit(sheet, first + (size_t)__builtin_ctzll(m), 1);
+    for (uint64_t m = (most ^ absent) & ~small; m; m &= m - 1)
+        sheet_add(sheet,
+                  &sheet_row(sheet, first + (size_t)__builtin_ctzll(m))->n[COUNT_MANY],
                   most ? UINT64_MAX : 1); /* one less: numbers wrap */
-    for (uint64_t m = hits; m; m &= m - 1)
-        sheet_add(sheet, &rows[__builtin_ctzll(m)].n[TAMIS_HIT], 1);
+    for (uint64_t m = hits & ~small; m; m &= m - 1)
+        sheet_add(sheet,
+                  &sheet_row(sheet, first + (size_t)__builtin_ctzll(m))->n[TAMIS_HIT],
+                  1);
 }

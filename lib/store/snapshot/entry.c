@@ -18,32 +18,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct entry *entry_alloc(struct arena *a, size_t name_bytes, size_t value_bytes)
+struct entry *entry_new(struct page_counts *pages, const void *name, size_t name_bytes,
+                        const uint8_t *value, size_t value_bytes)
 {
-    struct chunk *chunk;
-    struct entry *e = arena_take(a, sizeof *e + name_bytes + value_bytes, &chunk);
+    struct record r;
+    struct entry *e = malloc(sizeof *e + name_bytes + value_bytes);
     if (!e)
         return NULL;
     *e = (struct entry){
-        .chunk = chunk,
+        .pages = pages,
         .name_bytes = (uint16_t)name_bytes, /* LMDB's keys have 511 at most */
         .value_bytes = (uint16_t)value_bytes,
     };
     atomic_init(&e->refs, 1);
-    atomic_init(&e->filter, NULL);
-    atomic_init(&e->unpacked, NULL);
-    atomic_init(&e->account, NULL);
-    atomic_init(&e->failure, 0);
-    return e;
-}
-
-struct entry *entry_new(struct arena *a, const void *name, size_t name_bytes,
-                        const uint8_t *value, size_t value_bytes)
-{
-    struct record r;
-    struct entry *e = entry_alloc(a, name_bytes, value_bytes);
-    if (!e)
-        return NULL;
     memcpy(e->bytes, name, name_bytes);
     memcpy(e->bytes + name_bytes, value, value_bytes);
 
@@ -60,35 +47,8 @@ struct entry *entry_new(struct arena *a, const void *name, size_t name_bytes,
     e->has_range = r.has_range;
     e->rank = r.rank;
     e->watermark = r.watermark;
-    e->packed = record_packed(&r);
+    e->elsewhere = record_packed(&r);
     return e;
-}
-
-void column_of_record(const struct record_disk *r, const void *name, size_t name_bytes,
-                      struct column *out)
-{
-    const uint8_t *first = record_keys(r);
-    size_t n_first = le16_get(r->first_bytes), n_last = le16_get(r->last_bytes);
-    *out = (struct column){.disk = {
-                               .table_digest = r->table_digest,
-                               .generation = r->generation,
-                               .watermark = r->watermark,
-                               .keys = r->keys,
-                               .target_error = r->target_error,
-                               .created = r->created,
-                               .rank = r->rank,
-                               .has_range = r->has_range,
-                           }};
-    memcpy(out->disk.uuid, r->uuid, UUID_BYTES);
-    column_set_strings(out, (struct piece){name, name_bytes},
-                       (struct piece){r->binding, r->binding_bytes},
-                       (struct piece){first, n_first},
-                       (struct piece){first + n_first, n_last});
-}
-
-void entry_facts(const struct entry *e, struct column *out)
-{
-    column_of_record(entry_record(e), e->bytes, e->name_bytes, out);
 }
 
 /* How many filters are mapped, over all snapshots of the process. */
@@ -102,7 +62,7 @@ void entry_leave_place(void)
 void entry_close(struct tamis_filter *f)
 {
     bool mapped = !filter_is_unmapped(f);
-    tamis_filter_close(f);
+    filter_close(f);
     if (mapped)
         entry_leave_place();
 }
@@ -113,48 +73,23 @@ struct entry *entry_hold(struct entry *e)
     return e;
 }
 
-static void entry_end(struct entry *e)
+void entry_release(struct entry *e)
 {
-    struct tamis_filter *f = atomic_load(&e->filter), *copy = atomic_load(&e->unpacked);
+    if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    struct tamis_filter *f = atomic_load(&e->filter);
     if (f && !e->borrowed)
         entry_close(f);
-    if (copy)
-        entry_close(copy);
     account_release(atomic_load(&e->account));
-}
-
-/* The holder of the last reference is alone with it: nobody can take another. */
-static bool was_last(struct entry *e)
-{
-    return atomic_load_explicit(&e->refs, memory_order_acquire) == 1 ||
-           atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1;
-}
-
-void entries_release(struct entry **entries, size_t n)
-{
-    struct chunk *chunk = NULL; /* neighbours are mostly in one chunk */
-    size_t n_ended = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct entry *e = entries[i];
-        if (!was_last(e))
-            continue;
-        entry_end(e);
-        if (e->chunk != chunk) {
-            chunk_release(chunk, n_ended);
-            chunk = e->chunk;
-            n_ended = 0;
-        }
-        n_ended++;
-    }
-    chunk_release(chunk, n_ended);
+    free(e);
 }
 
 struct account *entry_account(struct entry *e)
 {
     struct account *there = atomic_load_explicit(&e->account, memory_order_acquire);
-    if (there || !e->chunk->pages)
+    if (there || !e->pages)
         return there;
-    struct account *mine = account_new(e->chunk->pages);
+    struct account *mine = account_new(e->pages);
     if (!mine || atomic_compare_exchange_strong(&e->account, &there, mine))
         return mine;
     account_release(mine); /* another thread was first */
@@ -181,8 +116,10 @@ const char *record_mismatch(const struct record *r, const struct header *h)
     struct bounds known = record_bounds(r);
     if (r->state == RECORD_OF_LIST && h->identity.kind != KIND_LIST)
         return "no list of hashes";
-    if (r->state != RECORD_OF_LIST && !kind_is_single(h->identity.kind))
-        return "a list or a pack, which is no segment's filter";
+    if (r->state == RECORD_OF_PACK && h->identity.kind != KIND_PACK)
+        return "no pack";
+    if (r->state < RECORD_OF_LIST && !kind_is_single(h->identity.kind))
+        return "a file of another kind, which is no segment's filter";
     if (commit_is_older(c, &known))
         return "an older copy: the catalog has seen this filter further on";
     if (r->state == RECORD_GROWING)
@@ -196,7 +133,7 @@ const char *record_mismatch(const struct record *r, const struct header *h)
 
 /* ---- opening ---- */
 
-bool entry_may_open_later(int code)
+static bool may_open_later(int code)
 {
     switch (code) {
     case EMFILE:
@@ -300,10 +237,10 @@ static int open_file(struct entry *e, const struct filters_dir *dir,
 static int check_state(const struct entry *e, struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    if (e->state && e->state != RECORD_NO_FILTER && !e->packed)
+    if (e->state && e->state != RECORD_NO_FILTER && !e->elsewhere)
         return 0;
     name_text(text, e->bytes, e->name_bytes);
-    if (e->packed)
+    if (e->elsewhere)
         return diag_fail(diag, ENOENT, NULL, "segment '%s' has no file of its own",
                          text);
     if (e->state == RECORD_NO_FILTER)
@@ -327,21 +264,13 @@ int entry_open(struct entry *e, const struct filters_dir *dir,
         rc = open_file(e, dir, domain, false, out, diag);
     }
     bool mapped = !rc && !filter_is_unmapped(*out);
+    if (!rc)
+        filter_keep(*out);
     if (place && !mapped)
         entry_leave_place();
     if (!place && mapped)
         atomic_fetch_add(&n_mapped, 1);
     return rc;
-}
-
-struct tamis_filter *entry_share(_Atomic(struct tamis_filter *) *there,
-                                 struct tamis_filter *mine)
-{
-    struct tamis_filter *none = NULL;
-    if (atomic_compare_exchange_strong(there, &none, mine))
-        return mine;
-    entry_close(mine); /* another thread was first */
-    return none;
 }
 
 int entry_filter(struct entry *e, const struct filters_dir *dir,
@@ -357,11 +286,14 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     struct tamis_filter *mine;
     rc = entry_open(e, dir, domain, &mine, diag);
     if (rc) {
-        if (!entry_may_open_later(rc))
+        if (!may_open_later(rc))
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }
-    *out = entry_share(&e->filter, mine);
+    if (!atomic_compare_exchange_strong(&e->filter, out, mine))
+        entry_close(mine); /* another thread was first */
+    else
+        *out = mine;
     return 0;
 }
 
@@ -386,4 +318,20 @@ struct tamis_filter *entry_filter_or_reason(struct entry *e,
         return f;
     *why = reason_of_error(rc);
     return NULL;
+}
+
+/* ---- key ranges ---- */
+
+bool outside_keys(const struct tamis_key *key, struct piece first, struct piece last)
+{
+    struct piece bytes = {key->bytes, key->n_bytes};
+    return bytes.at &&
+           (name_compare(bytes, first) < 0 || name_compare(bytes, last) > 0);
+}
+
+/* Only of a sealed record with a range, which a builder computed of all its keys. */
+bool outside_range(const struct entry *e, const struct tamis_key *key)
+{
+    return e->has_range && e->state == RECORD_SEALED &&
+           outside_keys(key, entry_first(e), entry_last(e));
 }

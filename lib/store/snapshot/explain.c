@@ -28,10 +28,13 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
     if ((reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED) ||
         target->refusal)
         return explain(out, TAMIS_BY_NOTHING, reason);
-    if (packs_seat(&snapshot->packs, target->slot - 1))
-        return explain(out, TAMIS_BY_FILTER, reason);
     /* The filter was there a moment ago: the target is this snapshot's. */
-    struct tamis_filter *f = filter_or_reason(snapshot, target->slot - 1, &reason);
+    size_t index = target->slot - 1;
+    struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    if (!e || e->elsewhere)
+        return explain(out, TAMIS_BY_FILTER, reason);
+    struct tamis_filter *f =
+        entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);
     return f ? filter_explain_from(f, target->min_watermark, key, out)
              : explain(out, TAMIS_BY_NOTHING, reason);
 }

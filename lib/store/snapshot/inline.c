@@ -29,9 +29,11 @@ static struct tamis_filter *filter_of(struct tamis_snapshot *s,
                                       const struct tamis_target *t)
 {
     enum tamis_reason why = target_reason(s, t, s->domain.tag);
-    if (why != TAMIS_NO_REASON || packs_seat(&s->packs, t->slot - 1))
-        return NULL;
-    return entry_filter_or_reason(s->entries[t->slot - 1], s->dir, &s->domain, &why);
+    struct entry *e = why == TAMIS_NO_REASON && is_loose(s, t->slot - 1)
+                          ? s->entries[t->slot - 1]
+                          : NULL;
+    return e && !e->elsewhere ? entry_filter_or_reason(e, s->dir, &s->domain, &why)
+                              : NULL;
 }
 
 int tamis_snapshot_inline(struct tamis_snapshot *snapshot,

@@ -6,6 +6,7 @@
 #include "lib/store/base/base.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 static int open_list(const struct tamis_snapshot *s, const struct part_disk *p,
@@ -33,6 +34,23 @@ static int open_list(const struct tamis_snapshot *s, const struct part_disk *p,
     return diag_fail(diag, TAMIS_ERR_MISMATCH, path, "a filter, not a list of hashes");
 }
 
+static const struct part_disk *list_of(const struct tamis_snapshot *s, size_t index)
+{
+    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    return e && e->state ? record_part(entry_record(e), PART_LIST) : NULL;
+}
+
+bool segment_list(const struct tamis_snapshot *s, size_t index,
+                  uint8_t uuid[UUID_BYTES], uint64_t *digest)
+{
+    const struct part_disk *list = list_of(s, index);
+    if (!list)
+        return false;
+    memcpy(uuid, list->uuid, UUID_BYTES);
+    *digest = le64_get(list->table_digest);
+    return true;
+}
+
 int tamis_snapshot_list(const struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -42,12 +60,12 @@ int tamis_snapshot_list(const struct tamis_snapshot *snapshot, size_t index,
         *out = NULL;
     if (!out || !snapshot || index >= snapshot->n || !snapshot->dir)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
-    const struct entry *e = snapshot->entries[index];
-    const struct part_disk *list =
-        e->state ? record_part(entry_record(e), PART_LIST) : NULL;
+    const struct part_disk *list = list_of(snapshot, index);
     if (list)
         return open_list(snapshot, list, out, diag);
+    struct tamis_segment_info info;
+    tamis_snapshot_segment(snapshot, index, &info);
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, snapshot->dir->path,
                      "segment '%s' has no list of its hashes: build it with one",
-                     name_text(text, e->bytes, e->name_bytes));
+                     name_text(text, info.name, info.name_bytes));
 }

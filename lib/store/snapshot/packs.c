@@ -1,322 +1,377 @@
-/* Packs of a snapshot: opened, their tombstones read. packs_ask.c asks them. */
+/* Segments that packs answer for: their listed bits, their files, their tombstones; one
+ * column, and what is known of it. probe_all.c asks all columns. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/pack.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
+#include "lib/pack/pack.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- open packs ---- */
+/* ---- the list, inside its transaction ---- */
 
-static void pack_release(struct open_pack *p)
+/* Packs are in the order of their UUIDs, as in the catalog. */
+static struct pack_view *view_of_record(const struct packs *p,
+                                        const struct pack_place *place)
 {
-    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    tamis_filter_close(p->filter);
-    free(p);
+    struct pack_view *v =
+        p->n ? bsearch(place->uuid, p->views, p->n, sizeof *v, compare_pack_uuids)
+             : NULL;
+    return v && v->digest == place->digest ? v : NULL;
 }
 
-static struct open_pack *pack_hold(struct open_pack *p)
+/* Nobody knows which of its columns are segments. */
+static void disagree(struct tamis_snapshot *s, struct pack_view *v)
 {
-    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
-    return p;
+    s->complete = false;
+    v->failure = TAMIS_ERR_DAMAGED;
+    v->n_columns = v->n_listed = 0;
 }
 
-/* A pack with this digest and good bands; an errno or a code. */
-static int pack_open(const struct tamis_snapshot *s, const struct pack_place *place,
-                     struct open_pack **out)
+/* Takes the bits over. */
+static void take_view(struct tamis_snapshot *s, struct listed *p, struct pack_view *v)
 {
-    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    struct tamis_filter_options opt = {
-        .size = sizeof opt,
-        .domain = &s->domain,
-        .uuid = place->uuid,
-        .table_digest = place->digest,
-    };
-    int fd;
-    struct open_pack *p = calloc(1, sizeof *p);
-    if (!p)
-        return ENOMEM;
-    filter_file_name(place->uuid, name);
-    filters_dir_path(s->dir, name, path);
-    int rc = place->digest ? io_open_raw(s->dir->fd, name, O_RDONLY, &fd)
-                           : TAMIS_ERR_MISMATCH; /* 0 would expect nothing */
-    if (!rc) {
-        /* Else the header brings megabytes of rows behind it. */
-        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-        rc = filter_open_fd(fd, path, &opt, NULL, &p->filter, NULL);
-        close(fd);
-    }
-    if (!rc)
-        p->bands = pack_bands(p->filter, &p->n_bands);
-    if (!rc && !p->bands) {
-        tamis_filter_close(p->filter);
-        rc = TAMIS_ERR_DAMAGED;
-    }
-    if (rc) {
-        free(p);
-        return rc;
-    }
-    atomic_init(&p->refs, 1);
-    const struct band *last = &p->bands[p->n_bands - 1];
-    p->n_columns = last->first_column + last->n_columns;
-    memcpy(p->uuid, place->uuid, UUID_BYTES);
-    p->digest = place->digest;
-    *out = p;
-    return 0;
+    *v = (struct pack_view){.digest = p->now.table_digest,
+                            .n_columns = p->now.n_columns,
+                            .n_listed = p->now.n_listed,
+                            .n_named = p->n_named,
+                            .listed = p->bits};
+    memcpy(v->uuid, p->uuid, UUID_BYTES);
+    p->bits = NULL;
+    if (!p->agrees)
+        disagree(s, v);
 }
 
-static bool is_pack(const struct open_pack *p, const struct pack_place *place)
+/* What the records of its entries name. */
+static int count_named(struct tamis_snapshot *s, struct listings *l,
+                       struct tamis_diag *diag)
 {
-    return p && p->digest == place->digest &&
-           memcmp(p->uuid, place->uuid, UUID_BYTES) == 0;
-}
-
-static int pack_get(const struct tamis_snapshot *s,
-                    const struct tamis_snapshot *previous,
-                    const struct pack_place *place, struct open_pack **out)
-{
-    for (size_t i = 0; previous && i < previous->packs.n; i++)
-        if (is_pack(previous->packs.views[i].pack, place)) {
-            *out = pack_hold(previous->packs.views[i].pack);
-            return 0;
-        }
-    return pack_open(s, place, out);
-}
-
-/* ---- the packs of a snapshot ---- */
-
-/* Opens the pack of a place, with slots for its columns: COLUMN_DROPPED where a
- * tombstone is. Without good tombstones no column counts. */
-static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-                     const struct pack_place *place, struct pack_view *v)
-{
-    uint8_t *file = NULL;
-    uint32_t n = 0;
-    struct open_pack *pack = NULL;
-    *v = (struct pack_view){0};
-    int rc = pack_get(s, previous, place, &pack);
-    v->by_tombstones = !rc;
-    if (!rc)
-        rc = dead_load(s->dir->fd, place->uuid, place->digest, &file, &n);
-    if (!rc && n != pack->n_columns)
-        rc = TAMIS_ERR_DAMAGED;
-    if (!rc) {
-        v->slots = calloc(n, sizeof *v->slots);
-        if (!v->slots)
-            rc = ENOMEM;
-    }
-    for (uint32_t i = 0; v->slots && i < n; i++)
-        if (file[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
-            v->slots[i] = COLUMN_DROPPED;
-    v->failure = rc;
-    free(file);
-    if (v->slots)
-        v->pack = pack;
-    else
-        pack_release(pack);
-    if (rc > 0 && rc != ENOENT && rc != EACCES && !io_not_regular(rc))
-        s->packs.transient = true;
-    return 0;
-}
-
-/* The view of an entry's place; made if it is the first segment of this pack. */
-static int view_find(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-                     struct names *known, const struct entry *e, size_t *view)
-{
-    struct packs *p = &s->packs;
-    uint32_t at = names_get(known, entry_pack(e), PLACE_KEY_BYTES);
-    if (!at) {
-        struct pack_place place = entry_place(e);
-        struct pack_view *more = realloc(p->views, (p->n + 1) * sizeof *more);
-        if (!more)
-            return ENOMEM;
-        p->views = more;
-        int rc = view_make(s, previous, &place, &p->views[p->n]);
-        if (!rc)
-            rc = names_set(known, entry_pack(e), PLACE_KEY_BYTES, (uint32_t)p->n + 1);
-        p->n++;
-        if (rc)
-            return rc;
-        at = (uint32_t)p->n;
-    }
-    *view = at - 1;
-    return 0;
-}
-
-static void give_up_seat(struct packs *p, uint32_t index)
-{
-    p->seats[index] =
-        (struct seat){.column = COLUMN_NOBODYS, .view = p->seats[index].view};
-    p->seated[index / 64] &= ~(UINT64_C(1) << index % 64);
-    p->n_seated--;
-}
-
-/* Gives segment `index` its seat, if its column is there, alive, and no other's. */
-static void take_seat(struct packs *p, struct pack_view *v, const struct entry *e,
-                      uint32_t index)
-{
-    const struct pack_place at = entry_place(e), *place = &at;
-    p->seats[index] =
-        (struct seat){.column = COLUMN_NOBODYS, .view = (uint32_t)(v - p->views)};
-    if (!v->pack || place->column >= v->pack->n_columns)
-        return;
-    uint32_t *slot = &v->slots[place->column];
-    if (*slot) {
-        if (*slot == COLUMN_DROPPED) {
-            p->seats[index].column = COLUMN_DROPPED;
-            return;
-        }
-        if (*slot != COLUMN_NOBODYS)
-            give_up_seat(p, *slot - 1);
-        *slot = COLUMN_NOBODYS;
-        return;
-    }
-    const struct band *b =
-        v->pack->bands +
-        band_of_column(v->pack->bands, v->pack->n_bands, place->column);
-    *slot = index + 1;
-    p->seats[index] = (struct seat){v->pack->filter, b, place->column - b->first_column,
-                                    (uint32_t)(v - p->views)};
-    p->seated[index / 64] |= UINT64_C(1) << index % 64;
-    p->n_seated++;
-}
-
-static int seats_alloc(struct packs *p, size_t n)
-{
-    p->seats = table_new(n, sizeof *p->seats);
-    p->seated = calloc(n / 64 + 1, sizeof *p->seated);
-    return p->seats && p->seated ? 0 : ENOMEM;
-}
-
-/* From here on a slot has an index, or nothing. */
-static void forget_tombstones(const struct pack_view *v)
-{
-    for (uint32_t c = 0; c < v->pack->n_columns; c++)
-        if (v->slots[c] >= COLUMN_NOBODYS)
-            v->slots[c] = 0;
-}
-
-/* Is the stripe a run? Sets the bits of its living columns. */
-static void look_for_run(struct stripe *t, uint64_t *living)
-{
-    t->is_run = true;
-    t->least = UINT32_MAX;
-    for (uint32_t c = 0, any = 0; c < t->rows.n_columns; c++) {
-        if (!t->slots[c])
+    int rc = 0;
+    for (size_t i = 0; i < s->n_loose && !rc; i++) {
+        const struct entry *e = s->entries[i];
+        unsigned n = 1;
+        if (e->state && !e->elsewhere)
             continue;
-        uint32_t index = t->slots[c] - 1;
-        if (!any++)
-            t->first = index - c; /* wraps: then it is none */
-        t->is_run &= index == t->first + c && t->first < COLUMN_NOBODYS / 2;
-        t->least = index < t->least ? index : t->least;
-        t->last = index > t->last ? index : t->last;
-        living[c / 64] |= UINT64_C(1) << c % 64;
+        const struct part_disk *part =
+            e->elsewhere ? record_part(entry_record(e), PART_COLUMN)
+                         : record_parts(e->bytes + e->name_bytes, e->value_bytes,
+                                        e->bytes, e->name_bytes, &n);
+        rc = listings_count(l, e->bytes, e->name_bytes, part, n);
     }
+    if (rc)
+        return diag_errno(diag, rc, NULL, "taking a snapshot");
+    rc = listings_agree(l, diag);
+    s->complete &= !l->strange && !l->astray;
+    return rc;
 }
 
-/* Words of `living` of all bands. */
-static size_t count_words(const struct packs *p)
+/* Gives the columns their numbers. */
+static int number_columns(struct tamis_snapshot *s)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < p->n; i++)
-        for (uint32_t b = 0; p->views[i].pack && b < p->views[i].pack->n_bands; b++)
-            n += pack_row_words(&p->views[i].pack->bands[b]);
-    return n;
+    size_t at = s->n_loose;
+    for (size_t i = 0; i < s->packs.n; i++) {
+        struct pack_view *v = &s->packs.views[i];
+        v->base = v->n_columns ? bit_words(at) * 64 : at;
+        if (!v->n_columns)
+            continue;
+        s->n = at = v->base + v->n_columns;
+        s->packs.n_listed += v->n_listed;
+    }
+    s->n_segments = s->n_loose + s->packs.n_listed;
+    return s->n < NAME_TWICE - 1 ? 0 : ENOMEM;
+}
+
+int packs_read(struct tamis_snapshot *s, struct catalog_txn *t, struct tamis_diag *diag)
+{
+    struct listings l;
+    struct packs *p = &s->packs;
+    int rc = listings_load(&l, t, diag);
+    if (rc)
+        return rc;
+    open_packs_forget(t->catalog, &l);
+    p->views = calloc(l.n + 1, sizeof *p->views);
+    rc = p->views ? count_named(s, &l, diag)
+                  : diag_errno(diag, ENOMEM, t->catalog->path, "taking a snapshot");
+    for (; p->n < l.n && !rc; p->n++)
+        take_view(s, &l.all[p->n], &p->views[p->n]);
+    listings_free(&l);
+    if (rc)
+        return rc;
+    rc = number_columns(s);
+    return rc ? diag_errno(diag, rc, t->catalog->path, "taking a snapshot") : 0;
+}
+
+/* ---- files ---- */
+
+/* Without good tombstones no column counts. */
+static int read_tombstones(struct tamis_snapshot *s, struct pack_view *v)
+{
+    uint32_t n = v->n_columns;
+    return dead_load(s->dir->fd, v->uuid, v->digest, &v->dead, &n);
+}
+
+/* It failed, and its files are good again? Leaves it as it is. */
+static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
+                            const struct pack_view *v)
+{
+    struct open_pack *pack;
+    uint8_t *dead = NULL;
+    uint32_t n = v->n_columns;
+    if (!v->failure || !n || open_pack_get(c, v->uuid, v->digest, n, false, &pack) != 0)
+        return false;
+    bool good = dead_load(s->dir->fd, v->uuid, v->digest, &dead, &n) == 0;
+    free(dead);
+    open_pack_release(pack);
+    return good;
+}
+
+bool packs_would_open(const struct tamis_snapshot *s, struct catalog *c)
+{
+    for (size_t i = 0; i < s->packs.n; i++)
+        if (view_would_open(s, c, &s->packs.views[i]))
+            return true;
+    return false;
+}
+
+static void view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
+                      struct pack_view *v)
+{
+    if (v->failure)
+        return;
+    int rc = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+    if (!rc)
+        rc = read_tombstones(s, v);
+    v->failure = rc;
+    if (rc) /* it may come back */
+        s->packs.again = look_clock() + LOOK_VALID / 2;
+}
+
+static uint64_t living_word(const struct pack_view *v, size_t i)
+{
+    bool any = i < bit_words(v->n_columns);
+    return any ? columns_word(v->listed, i) & ~dead_word(v, i) : 0;
+}
+
+/* Bits [first, first + n) of a view's listed columns without a tombstone. False: there
+ * are none. */
+static bool cut_living(const struct pack_view *v, uint32_t first, uint32_t n,
+                       uint64_t *living)
+{
+    uint64_t any = 0, word = living_word(v, first / 64);
+    for (uint32_t i = 0, shift = first % 64; i < n; i += 64) {
+        uint64_t next = living_word(v, (first + (size_t)i) / 64 + 1);
+        uint64_t bits = shift ? word >> shift | next << (64 - shift) : word;
+        word = next;
+        living[i / 64] = n - i < 64 ? bits & ((UINT64_C(1) << (n - i)) - 1) : bits;
+        any |= living[i / 64];
+    }
+    return any;
 }
 
 static void add_stripe(struct packs *p, const struct pack_view *v,
                        const struct band *band, uint64_t *living)
 {
-    struct stripe *t = &p->stripes[p->n_stripes];
-    *t = (struct stripe){
-        .rows = pack_band_rows(v->pack->filter, band),
-        .living = living,
-        .slots = v->slots + band->first_column,
-        .n_words = pack_row_words(band),
-    };
-    look_for_run(t, living);
-    if (t->least > t->last)
-        return;
-    p->n_stripes++;
-    p->n_lines += band->geometry.words * ((band->row_bytes + 63) / 64);
+    if (cut_living(v, band->first_column, band->n_columns, living))
+        p->stripes[p->n_stripes++] = (struct stripe){
+            .rows = pack_band_rows(v->pack->filter, band),
+            .view = v,
+            .living = living,
+            .band = band,
+            .n_words = (uint32_t)bit_words(band->n_columns),
+            .first = v->base + band->first_column,
+        };
 }
 
-/* After all seats of n segments are taken. */
-static int settle(struct packs *p, size_t n)
+/* Listed columns of a view that have no answer. */
+static size_t count_mute(const struct pack_view *v)
 {
-    size_t n_bands = 0;
+    size_t n = 0;
+    for (size_t i = 0; v->dead && i < bit_words(v->n_columns); i++) {
+        uint64_t lost = columns_word(v->listed, i) & dead_word(v, i);
+        n += lost ? (size_t)__builtin_popcountll(lost) : 0;
+    }
+    return v->dead ? n : v->n_listed;
+}
+
+static int make_stripes(struct tamis_snapshot *s)
+{
+    struct packs *p = &s->packs;
+    size_t n_bands = 0, n_words = 0;
     for (size_t i = 0; i < p->n; i++)
-        n_bands += p->views[i].pack ? p->views[i].pack->n_bands : 0;
+        for (uint32_t b = 0; p->views[i].dead && b < p->views[i].pack->n_bands; b++) {
+            n_words += pack_row_words(&p->views[i].pack->bands[b]);
+            n_bands++;
+        }
     p->stripes = calloc(n_bands + 1, sizeof *p->stripes);
-    p->living = calloc(count_words(p) + 1, sizeof *p->living);
-    if (!p->stripes || !p->living)
+    uint64_t *living = p->living = calloc(n_words + 1, sizeof *p->living);
+    if (!p->stripes || !living)
         return ENOMEM;
-    uint64_t *living = p->living;
     for (size_t i = 0; i < p->n; i++) {
         const struct pack_view *v = &p->views[i];
-        for (uint32_t b = 0; v->pack && b < v->pack->n_bands; b++) {
-            if (b == 0)
-                forget_tombstones(v);
+        p->n_mute += count_mute(v);
+        for (uint32_t b = 0; v->dead && b < v->pack->n_bands; b++) {
             add_stripe(p, v, &v->pack->bands[b], living);
             living += pack_row_words(&v->pack->bands[b]);
         }
     }
     const struct stripe *one = p->stripes;
-    /* A run of all segments begins with the first one. */
-    p->whole = p->n_stripes == 1 && one->is_run && one->n_words >= (n + 63) / 64 &&
-               p->n_seated == n;
+    p->whole = p->n_stripes == 1 && !p->n_mute && !s->n_loose && one->first == 0 &&
+               one->n_words >= bit_words(s->n);
     return 0;
 }
 
-int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
+int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
 {
-    struct names known = {0};
-    const struct entry *last = NULL; /* neighbours are mostly in one pack */
-    size_t view = 0;
-    int rc = 0;
-    for (size_t i = 0; i < s->n && !rc; i++) {
-        const struct entry *e = s->entries[i];
-        if (!e->packed)
-            continue;
-        if (!last)
-            rc = seats_alloc(&s->packs, s->n);
-        if (!rc &&
-            (!last || memcmp(entry_pack(e), entry_pack(last), PLACE_KEY_BYTES) != 0))
-            rc = view_find(s, previous, &known, e, &view);
-        if (!rc)
-            take_seat(&s->packs, &s->packs.views[view], e, (uint32_t)i);
-        last = e;
+    for (size_t i = 0; i < s->packs.n; i++)
+        view_open(s, c, fresh, &s->packs.views[i]);
+    return make_stripes(s);
+}
+
+void packs_free(struct packs *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        open_pack_release(p->views[i].pack);
+        free(p->views[i].listed);
+        free(p->views[i].dead);
     }
-    names_clear(&known);
-    return rc ? rc : settle(&s->packs, s->n);
+    free(p->views);
+    free(p->stripes);
+    free(p->living);
+    *p = (struct packs){0};
 }
 
-int packs_failure(const struct packs *p, size_t index)
+/* ---- one column ---- */
+
+/* How many packs begin at or below a number: the last of them may have it. */
+static size_t packs_up_to(const struct packs *p, size_t index)
 {
-    const struct pack_view *v = p->seats ? &p->views[p->seats[index].view] : NULL;
-    return v && !v->pack ? v->failure : TAMIS_ERR_NO_SEGMENT;
+    size_t from = 0, to = p->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (p->views[middle].base <= index)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
 }
 
-int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *diag)
+static const struct pack_view *view_of_number(const struct tamis_snapshot *s,
+                                              size_t index)
+{
+    size_t n = packs_up_to(&s->packs, index);
+    const struct pack_view *v = n ? &s->packs.views[n - 1] : NULL;
+    return v && index - v->base < v->n_columns ? v : NULL;
+}
+
+bool packs_have(const struct tamis_snapshot *s, size_t index)
+{
+    const struct pack_view *v = view_of_number(s, index);
+    return v && columns_have(v->listed, (uint32_t)(index - v->base));
+}
+
+/* A missing or refused pack, and its tombstones likewise, is lost. */
+static enum tamis_reason view_reason(const struct pack_view *v)
+{
+    if (v->n_columns && v->dead)
+        return TAMIS_NO_REASON;
+    if (!v->n_columns)
+        return TAMIS_UNREADABLE;
+    return v->failure > 0 ? reason_of_error(v->failure) : TAMIS_FILE_LOST;
+}
+
+/* So is a column that is alive and has a tombstone. */
+static struct seat seat_of(const struct pack_view *v, uint32_t column)
+{
+    struct seat seat = {.view = v, .column = column, .why = view_reason(v)};
+    if (seat.why == TAMIS_NO_REASON && columns_have(v->dead + DEAD_HEAD_BYTES, column))
+        seat.why = TAMIS_FILE_LOST;
+    if (seat.why == TAMIS_NO_REASON)
+        seat.band =
+            &v->pack->bands[band_of_column(v->pack->bands, v->pack->n_bands, column)];
+    return seat;
+}
+
+/* Does the entry of a column agree with the record that names it? What was so stays so:
+ * the record is the same, and a pack never changes. */
+static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
+{
+    struct column col;
+    if (atomic_load_explicit(&e->agrees, memory_order_relaxed))
+        return TAMIS_NO_REASON;
+    if (pack_describe(seat->view->pack->filter, seat->column, false, &col) != 0)
+        return TAMIS_DAMAGED;
+    if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) != 0 ||
+        entry_compare_name(e, column_name(&col).at, column_name(&col).n) != 0)
+        return TAMIS_MISMATCH;
+    atomic_store_explicit(&e->agrees, true, memory_order_relaxed);
+    return TAMIS_NO_REASON;
+}
+
+static struct seat seat_of_entry(const struct tamis_snapshot *s, struct entry *e)
+{
+    struct seat seat = {.why = TAMIS_UNREADABLE};
+    if (!e->elsewhere)
+        return seat;
+    struct pack_place at = entry_place(e);
+    const struct pack_view *v = view_of_record(&s->packs, &at);
+    if (!v || (v->n_columns && at.column >= v->n_columns))
+        return seat;
+    seat = seat_of(v, at.column);
+    if (seat.band)
+        seat.why = check_named(e, &seat);
+    if (seat.why != TAMIS_NO_REASON)
+        seat.band = NULL;
+    return seat;
+}
+
+struct seat packs_seat(const struct tamis_snapshot *s, size_t index)
+{
+    if (index < s->n_loose)
+        return seat_of_entry(s, s->entries[index]);
+    const struct pack_view *v = view_of_number(s, index);
+    if (v && columns_have(v->listed, (uint32_t)(index - v->base)))
+        return seat_of(v, (uint32_t)(index - v->base));
+    return (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
+}
+
+int seat_describe(const struct seat *seat, struct column *out)
+{
+    return seat->view->pack
+               ? pack_describe(seat->view->pack->filter, seat->column, false, out)
+               : TAMIS_ERR_DAMAGED;
+}
+
+int packs_lost(const struct tamis_snapshot *s, const struct seat *seat,
+               struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    const struct seat *seat = &s->packs.seats[index];
-    const struct pack_view *v = &s->packs.views[seat->view];
-    filter_file_name(entry_pack(s->entries[index]), name);
+    const struct pack_view *v = seat->view;
+    if (!v)
+        return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, s->dir->path,
+                         "no pack has a column of the segment");
+    filter_file_name(v->uuid, name);
     filters_dir_path(s->dir, name, path);
-    const char *file =
-        v->by_tombstones ? "the .dead file beside this pack" : "this pack";
-    if (v->pack)
+    const char *file = v->pack ? "the .dead file beside this pack" : "this pack";
+    if (!v->n_columns)
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                         "the catalog does not agree on the columns of this pack");
+    if (v->dead && seat->why == TAMIS_DAMAGED)
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                         "its table of columns fails its check");
+    if (v->dead && seat->why == TAMIS_MISMATCH)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, path,
+                         "the pack's table has another filter where the segment's "
+                         "should be");
+    if (v->dead)
         return diag_fail(diag, ENOENT, path,
-                         seat->column == COLUMN_DROPPED
-                             ? "the segment was dropped from this pack: the catalog is "
-                               "older than that"
-                             : "no column of this pack is known to be the segment's");
+                         "the segment was dropped from this pack: the catalog is older "
+                         "than that");
     if (v->failure == ENOENT)
         return diag_fail(diag, ENOENT, path, "%s is missing", file);
     int rc = diag_open(diag, v->failure, path, file);
@@ -325,16 +380,328 @@ int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *
     return rc;
 }
 
-void packs_free(struct packs *p)
+int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
+                  struct tamis_diag *diag)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        pack_release(p->views[i].pack);
-        free(p->views[i].slots);
+    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    struct seat seat = packs_seat(s, index);
+    struct column entry;
+    struct record r;
+    bool packed = !e || e->elsewhere;
+    if (packed && seat.band &&
+        pack_describe(seat.view->pack->filter, seat.column, true, &entry) != 0) {
+        seat.why = TAMIS_DAMAGED;
+        seat.band = NULL;
     }
-    free(p->views);
-    free(p->stripes);
-    free(p->living);
-    free(p->seats);
-    free(p->seated);
-    *p = (struct packs){0};
+    if (packed && !seat.band)
+        return packs_lost(s, &seat, diag);
+    if (!e) {
+        *out = entry;
+        return 0;
+    }
+    struct verdict v = entry_decode(e, &r);
+    if (v.code != VERDICT_OK)
+        return diag_verdict(diag, v, s->dir->path, 0);
+    column_of_record(&r, e->bytes, e->name_bytes, out);
+    if (packed) {
+        out->disk.own_blocks = entry.disk.own_blocks;
+        memcpy(out->disk.set_id, entry.disk.set_id, UUID_BYTES);
+    }
+    return 0;
+}
+
+enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
+                             const struct tamis_key *key, bool *by_range)
+{
+    struct column col;
+    if (pack_describe(v->pack->filter, column, false, &col) != 0)
+        return TAMIS_DAMAGED;
+    if (!col.disk.has_range ||
+        !outside_keys(key, column_first(&col), column_last(&col)))
+        return TAMIS_HIT;
+    *by_range = true;
+    return TAMIS_NO_REASON;
+}
+
+/* That of a record is compared before its seat is looked for. */
+enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
+                             const struct seat *seat, uint64_t min_watermark)
+{
+    struct column col;
+    if (is_loose(s, index) || !min_watermark)
+        return TAMIS_NO_REASON;
+    if (seat_describe(seat, &col) != 0)
+        return TAMIS_DAMAGED;
+    return le64_get(col.disk.watermark) < min_watermark ? TAMIS_BEHIND
+                                                        : TAMIS_NO_REASON;
+}
+
+enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
+                           const struct seat *seat, uint64_t min_watermark,
+                           const struct tamis_key *key, bool *by_range)
+{
+    bool listed = !is_loose(s, index);
+    enum tamis_reason why = seat_check(s, index, seat, min_watermark);
+    if (why != TAMIS_NO_REASON)
+        return why;
+    if (!listed && outside_range(s->entries[index], key)) {
+        *by_range = true;
+        return TAMIS_NO_REASON;
+    }
+    why = seat_probe(seat, key->hash);
+    if (why == TAMIS_NO_REASON || !listed || !key->bytes)
+        return why;
+    enum tamis_reason hit = column_hit(seat->view, seat->column, key, by_range);
+    return hit == TAMIS_HIT ? why : hit; /* a row may be damaged */
+}
+
+uint32_t packs_rank(const struct tamis_snapshot *s, size_t index)
+{
+    struct column col;
+    if (index < s->n_loose)
+        return s->entries[index]->rank;
+    struct seat seat = packs_seat(s, index);
+    if (!seat.view || !seat.view->pack || seat_describe(&seat, &col) != 0)
+        return UINT32_MAX;
+    return le32_get(col.disk.rank);
+}
+
+/* ---- names and facts ---- */
+
+/* Its strings are the pack's own bytes, which stay where they are. */
+void seat_info(const struct seat *seat, struct tamis_segment_info *info)
+{
+    struct column col;
+    const struct column_disk *d = &col.disk;
+    if (seat_describe(seat, &col) != 0)
+        return;
+    const uint8_t *at = col.mapped + sizeof *d;
+    info->state = TAMIS_SEGMENT_SEALED;
+    info->name = at;
+    info->name_bytes = d->name_bytes;
+    info->binding = at += d->name_bytes;
+    info->binding_bytes = d->binding_bytes;
+    at += d->binding_bytes;
+    if (d->has_range) {
+        info->first_key = at;
+        info->first_key_bytes = le16_get(d->first_bytes);
+        info->last_key = at + info->first_key_bytes;
+        info->last_key_bytes = le16_get(d->last_bytes);
+    }
+    memcpy(info->uuid, d->uuid, UUID_BYTES);
+    info->rank = le32_get(d->rank);
+    info->keys = le64_get(d->keys);
+    info->watermark = le64_get(d->watermark);
+    info->generation = le64_get(d->generation);
+    info->created = le64_get(d->created);
+    info->error = le64_get_f64(d->target_error);
+}
+
+bool packs_next(const struct packs *p, size_t *index)
+{
+    size_t n = packs_up_to(p, *index);
+    for (size_t k = n ? n - 1 : 0; k < p->n; k++) {
+        const struct pack_view *v = &p->views[k];
+        size_t at = *index > v->base ? *index - v->base : 0;
+        for (; at < v->n_columns; at = (at / 64 + 1) * 64) {
+            uint64_t left = columns_word(v->listed, at / 64) >> at % 64;
+            if (left) {
+                *index = v->base + at + (size_t)__builtin_ctzll(left);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* In one pack: its index says which column, and the list whether that counts. */
+static int slot_in(const struct pack_view *v, const void *name, size_t name_bytes,
+                   uint32_t *slot, enum tamis_reason *why)
+{
+    struct column col;
+    if (v->n_columns && !v->n_listed)
+        return TAMIS_ERR_NO_SEGMENT;
+    *why = v->pack ? TAMIS_DAMAGED : view_reason(v);
+    if (!v->pack)
+        return v->failure;
+    int rc = pack_find(v->pack->filter, name, name_bytes, false, &col);
+    uint32_t column = rc ? 0 : le32_get(col.disk.column);
+    if (!rc && !columns_have(v->listed, column))
+        rc = TAMIS_ERR_NO_SEGMENT;
+    if (!rc)
+        *slot = (uint32_t)(v->base + column) + 1;
+    return rc;
+}
+
+int packs_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+               uint32_t *slot, enum tamis_reason *why)
+{
+    const struct packs *p = &s->packs;
+    int failed = TAMIS_ERR_NO_SEGMENT;
+    bool found = false;
+    for (size_t i = 0; i < p->n && !(found && s->complete); i++) {
+        enum tamis_reason its;
+        int rc = slot_in(&p->views[i], name, name_bytes, slot, &its);
+        if (!rc && found) { /* listed twice: nobody knows which column is its own */
+            rc = TAMIS_ERR_DAMAGED;
+            its = TAMIS_DAMAGED;
+        }
+        found |= !rc;
+        if (rc && rc != TAMIS_ERR_NO_SEGMENT) {
+            failed = rc;
+            *why = its;
+        }
+    }
+    return found && (s->complete || failed == TAMIS_ERR_NO_SEGMENT) ? 0 : failed;
+}
+
+int seat_binding(const struct seat *seat, struct piece *out)
+{
+    struct column col;
+    int rc = seat_describe(seat, &col);
+    if (!rc)
+        *out = (struct piece){col.mapped + sizeof col.disk + col.disk.name_bytes,
+                              col.disk.binding_bytes};
+    return rc;
+}
+
+/* ---- sums ---- */
+
+static bool begin_sums(struct open_pack *p)
+{
+    struct sheet *none = NULL, *mine;
+    if (atomic_load(&p->sums))
+        return true;
+    mine = sheet_new(p->n_columns, false);
+    if (mine && !atomic_compare_exchange_strong(&p->sums, &none, mine))
+        free(mine);
+    return mine != NULL;
+}
+
+int packs_begin_sums(struct tamis_snapshot *s)
+{
+    for (size_t i = 0; i < s->packs.n; i++)
+        if (s->packs.views[i].pack && !begin_sums(s->packs.views[i].pack))
+            return ENOMEM;
+    return 0;
+}
+
+const struct sheet *seat_sums(const struct seat *seat)
+{
+    return seat->view && seat->view->pack ? atomic_load(&seat->view->pack->sums) : NULL;
+}
+
+/* ---- public calls about packs ---- */
+
+int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
+                        struct tamis_filter **out, struct tamis_pack_place *place)
+{
+    if (out)
+        *out = NULL;
+    if (place)
+        memset(place, 0, sizeof *place);
+    if (!snapshot || index >= snapshot->n)
+        return TAMIS_ERR_RANGE;
+    struct seat seat = packs_seat(snapshot, index);
+    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    if (e && !e->elsewhere)
+        return TAMIS_ERR_NO_SEGMENT;
+    if (place && e)
+        memcpy(place->uuid, entry_place(e).uuid, UUID_BYTES);
+    else if (place && seat.view)
+        memcpy(place->uuid, seat.view->uuid, UUID_BYTES);
+    if (!seat.band)
+        return packs_lost(snapshot, &seat, NULL);
+    if (out)
+        *out = seat.view->pack->filter;
+    if (place) {
+        place->n_blocks = seat.band->geometry.n_blocks;
+        place->lanes = seat.band->geometry.lanes;
+        place->words = seat.band->geometry.words;
+        place->band = (uint32_t)(seat.band - seat.view->pack->bands);
+        place->column = seat.column - seat.band->first_column;
+        place->n_columns = seat.band->n_columns;
+        place->row_bytes = seat.band->row_bytes;
+        place->n_columns_of_pack = seat.view->n_columns;
+        place->n_bands_of_pack = seat.view->pack->n_bands;
+    }
+    return 0;
+}
+
+int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
+                             struct tamis_pack_info *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!snapshot || number >= snapshot->packs.n)
+        return TAMIS_ERR_RANGE;
+    const struct pack_view *v = &snapshot->packs.views[number];
+    memcpy(out->uuid, v->uuid, UUID_BYTES);
+    out->pack = v->dead ? v->pack->filter : NULL;
+    out->error = v->failure;
+    out->first = v->base;
+    out->n_columns = v->n_columns;
+    out->n_bands = v->pack ? v->pack->n_bands : 0;
+    out->n_listed = v->n_listed;
+    out->n_overridden = v->n_named;
+    return 0;
+}
+
+int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
+                              struct tamis_verify *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!snapshot || index >= snapshot->n)
+        return TAMIS_ERR_RANGE;
+    struct seat seat = packs_seat(snapshot, index);
+    if (!seat.band)
+        return is_loose(snapshot, index) && !snapshot->entries[index]->elsewhere
+                   ? TAMIS_ERR_NO_SEGMENT
+                   : packs_lost(snapshot, &seat, NULL);
+    pack_band_pages(seat.view->pack->filter, seat.band, out);
+    return 0;
+}
+
+/* ---- columns as filters in memory ---- */
+
+/* For callers that want a filter of its own: to verify, to compare, to derive another
+ * one. Probes ask the pack. */
+static int fill(const struct tamis_snapshot *s, const struct seat *seat,
+                const struct column *col, int fd, struct tamis_filter **out,
+                struct tamis_diag *diag)
+{
+    struct commit c;
+    struct identity id = {
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = (uint16_t)s->domain.hash_id,
+        .hash_seed = s->domain.seed,
+        .created = le64_get(col->disk.created),
+    };
+    struct tamis_filter_options opt = {.size = sizeof opt, .domain = &s->domain};
+    struct tamis_filter *pack = seat->view->pack->filter;
+    const char *path = filter_path(pack);
+    memcpy(id.uuid, col->disk.uuid, UUID_BYTES);
+    int rc = pack_unpack_into(pack, seat->band, seat->column - seat->band->first_column,
+                              col, &id, &c, fd);
+    if (rc == TAMIS_ERR_DAMAGED)
+        return diag_fail(diag, rc, path, "a page of the column fails its check");
+    if (rc)
+        return diag_errno(diag, rc, path, "unpacking a column");
+    return filter_open_fd(fd, path, &opt, NULL, out, diag);
+}
+
+int unpacked_filter(const struct tamis_snapshot *s, size_t index,
+                    struct tamis_filter **out, struct tamis_diag *diag)
+{
+    struct seat seat = packs_seat(s, index);
+    struct column col;
+    int rc = segment_facts(s, index, &col, diag);
+    if (rc || !seat.band) /* a page may be readable again: the seat is from before */
+        return rc ? rc : packs_lost(s, &seat, diag);
+    int fd = memfd_create("tamis column", MFD_CLOEXEC);
+    if (fd < 0)
+        return diag_errno(diag, errno, s->dir->path, "unpacking a column");
+    rc = fill(s, &seat, &col, fd, out, diag);
+    close(fd);
+    return rc;
 }

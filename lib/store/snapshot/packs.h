@@ -1,58 +1,53 @@
-/* The packs of a snapshot: which segments are columns, and their answers (SPEC.md
+/* The packs of a snapshot: which columns are segments, and their answers (SPEC.md
  * §17.4).
  *
- *     packs    pack 0, pack 1      open files, shared by snapshots
- *     seats    segment -> band and column of a pack; none: it has its own file
- *     slots    column  -> segment; 0: dropped, or never this snapshot's
+ *     numbers   0 1 2 ... | 64 65 66 ...        | 192 193 ...
+ *               loose     | columns of views[0] | columns of views[1]
  *
- * All of it is made with the snapshot, and never changes. */
+ * Each pack begins at a multiple of 64, so that its bits and those of numbers are
+ * words that agree. Nothing is held for a column but a bit. All of it is made with the
+ * snapshot, and never changes. */
 #ifndef TAMIS_STORE_SNAPSHOT_PACKS_H
 #define TAMIS_STORE_SNAPSHOT_PACKS_H
 
+#include <string.h>
+
+#include "format/pack.h"
 #include "lib/filter/filter.h"
-#include "lib/filter/pack.h"
-#include "lib/store/base/base.h"
+#include "lib/store/catalog/listing.h"
 
 struct tamis_snapshot;
+struct entry;
 
-struct seat {
-    struct tamis_filter *pack; /* NULL: the segment is in no pack that counts */
-    const struct band *band;
-    uint32_t column; /* of the band; or COLUMN_DROPPED, COLUMN_NOBODYS: no seat */
-    uint32_t view;   /* the pack's number in `views` */
-};
-/* A tombstone is set. Two records claim it, or it is not there: nobody can tell whose
- * it is. */
-#define COLUMN_DROPPED UINT32_MAX
-#define COLUMN_NOBODYS (UINT32_MAX - 1)
+static inline size_t bit_words(size_t n_bits)
+{
+    return n_bits / 64 + (n_bits % 64 != 0);
+}
 
-/* An open pack; snapshots share it. */
-struct open_pack {
-    atomic_size_t refs;
-    struct tamis_filter *filter;
-    const struct band *bands;
-    uint32_t n_bands, n_columns;
-    uint8_t uuid[UUID_BYTES];
-    uint64_t digest;
-};
 /* A pack as a snapshot sees it. */
 struct pack_view {
-    struct open_pack *pack; /* NULL: it can't be used */
-    int failure;            /* why; an errno or a code */
-    bool by_tombstones;     /* they are what failed */
-    uint32_t *slots;        /* of its columns: index + 1 */
+    uint8_t uuid[UUID_BYTES];
+    uint64_t digest;
+    uint32_t n_columns;         /* 0: its list does not agree, and nobody knows */
+    uint32_t n_listed, n_named; /* n_named: by the records that are there */
+    struct open_pack *pack;     /* NULL: it can't be read */
+    uint8_t *listed;            /* a bit for each column */
+    uint8_t *dead;              /* its tombstones' file; NULL: no column counts */
+    int failure;                /* why not; an errno or a code */
+    size_t base;                /* the number of column 0 */
 };
+static inline struct tamis_filter *view_filter(const struct pack_view *v)
+{
+    return v->pack ? v->pack->filter : NULL;
+}
 /* A band as a snapshot sees it: all that a probe of its columns needs. */
 struct stripe {
     struct band_rows rows;
-    const uint64_t *living; /* a bit for each column */
-    const uint32_t *slots;  /* of its columns */
-    uint32_t n_words;       /* of `living`, and of a row */
-    uint32_t least, last;   /* index of a living column; least > last: none lives */
-    /* Living columns are segments one after the other: column c is segment first + c.
-     * Then 64 hits are one word, shifted. */
-    bool is_run;
-    uint32_t first;
+    const struct pack_view *view;
+    const uint64_t *living; /* a bit for each column: listed, and without a tombstone */
+    const struct band *band;
+    uint32_t n_words; /* of its columns: a row may be longer */
+    size_t first;     /* the number of its first column */
 };
 
 struct packs {
@@ -61,76 +56,119 @@ struct packs {
     struct stripe *stripes; /* those of all packs that have living columns */
     size_t n_stripes;
     uint64_t *living; /* of all stripes */
-    /* Are there no other columns than those of one stripe, and is each the segment of
-     * its number? Then a row is all answers. */
+    size_t n_listed;
+    /* Listed columns that no stripe has: always MAYBE. */
+    size_t n_mute;
+    /* Is the only stripe all there is, and is a row all answers? */
     bool whole;
-    struct seat *seats; /* by index; NULL: no segment has one */
-    uint64_t *seated;   /* a bit for each segment */
-    size_t n_seated;
-    size_t n_lines; /* lines that a key's first lanes take in all packs */
-    bool transient; /* one could not be opened that may be opened later */
+    uint64_t again; /* one could not be opened: when to try again; 0: never.
+                     * Under the catalog's cache_lock. */
 };
 
-/* Opens the packs of the entries, or takes those of `previous` (may be NULL), and reads
- * their tombstones: after the records (R18). Packs that cannot be used are no failure.
- * ENOMEM. */
-int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous);
+/* Reads the listed bits, in the transaction of the entries, which are there. Sets
+ * s->complete to false if something does not agree. */
+int packs_read(struct tamis_snapshot *s, struct catalog_txn *t,
+               struct tamis_diag *diag);
+/* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
+ * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
+int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
+/* Would one open now that did not? */
+bool packs_would_open(const struct tamis_snapshot *s, struct catalog *c);
 void packs_free(struct packs *p);
-/* Why the pack of a segment's place cannot be used: an errno or a code. ERR_NO_SEGMENT:
- * it can, and the column does not count. */
-int packs_failure(const struct packs *p, size_t index);
-/* Why a segment with a record of a place has no seat: an errno or a code; ENOENT also
- * if its column does not count. */
-int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *diag);
 
-/* ==== packs_ask.c: keys asked of all columns ==== */
+/* ---- one column ---- */
 
-/* The segments with index base .. base + 64 * PACK_WORDS - 1 that may have a key, a bit
- * each; only of those that have a seat. *damaged: pages that failed took part, so that
- * a bit may stand for damage alone. The words behind those of n segments are anyone's.
- */
-enum { PACK_WORDS = 1024, PACK_WINDOW = 64 * PACK_WORDS };
-void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
-               uint64_t hits[PACK_WORDS], bool *damaged);
-
-/* The same for many keys, one after the other:
- *
- *     key 0           key 1           key 2
- *     stripe 0 1 2    stripe 0 1 2    stripe 0 1 2
- *            ^ asked next                    ^ fetched next  */
-enum { PACKS_AHEAD = 8 };
-struct packs_turn {
-    const struct packs *packs;
-    size_t base, n_words;
-    bool whole; /* one stripe that is all segments */
-    const uint64_t *hashes;
-    size_t n_keys, key;
-    size_t stripe; /* whose rows are fetched next, for `key` */
-    uint32_t n_fetched, n_asked;
-    struct key_rows ring[PACKS_AHEAD];
+/* A column of a view that can be used, or why not: `why` is its reason. */
+struct seat {
+    const struct pack_view *view; /* NULL: there is none */
+    const struct band *band;      /* NULL: it cannot be asked */
+    uint32_t column;              /* of the pack */
+    enum tamis_reason why;
 };
-void packs_begin(struct packs_turn *t, const struct packs *p, size_t base, size_t n,
-                 const uint64_t *hashes, size_t n_keys);
-void packs_next(struct packs_turn *t, uint64_t hits[PACK_WORDS], bool *damaged);
-
-/* unpacked.c, of a segment that has a seat. Its facts, with what only the table of
- * columns knows: its own blocks and set id. ERR_DAMAGED: the table fails its check.
- * ERR_MISMATCH: it has another filter in this place. */
-int packs_column(struct tamis_snapshot *s, size_t index, struct column *out,
-                 struct tamis_diag *diag);
-/* Its filter: a copy of its column in memory, as entry_filter(). */
-int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
-                    struct tamis_diag *diag);
-
-static inline struct open_pack *packs_of_seat(const struct packs *p,
-                                              const struct seat *seat)
+/* Of a number, or of an entry whose record names a column. */
+struct seat packs_seat(const struct tamis_snapshot *s, size_t index);
+/* Has the number a column? */
+bool packs_have(const struct tamis_snapshot *s, size_t index);
+/* What its entry says, if the seat is good. */
+int seat_describe(const struct seat *seat, struct column *out);
+/* For a caller who writes from it (SPEC.md §16.4): what a segment's record or its
+ * entry says, and the own blocks and the set id of one that is in a pack. An entry is
+ * checked anew, and all of it is a copy. ERR_DAMAGED: it cannot be read. */
+int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
+                  struct tamis_diag *diag);
+/* Why a segment of a pack cannot be used: an errno or a code. */
+int packs_lost(const struct tamis_snapshot *s, const struct seat *seat,
+               struct tamis_diag *diag);
+/* Asks the rows for one key. A hit that a range excludes is absent; one whose entry
+ * cannot be read is TAMIS_DAMAGED. */
+enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
+                           const struct seat *seat, uint64_t min_watermark,
+                           const struct tamis_key *key, bool *by_range);
+/* Is its watermark below? TAMIS_NO_REASON: it is not. */
+enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
+                             const struct seat *seat, uint64_t min_watermark);
+/* The same of a hit of a column's rows. */
+enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
+                             const struct tamis_key *key, bool *by_range);
+static inline struct pack_place seat_place(const struct seat *seat)
 {
-    return p->views[seat->view].pack;
+    struct pack_place place = {.digest = seat->view->digest, .column = seat->column};
+    memcpy(place.uuid, seat->view->uuid, UUID_BYTES);
+    return place;
 }
-
-static inline const struct seat *packs_seat(const struct packs *p, size_t index)
+/* By its rows alone. */
+static inline enum tamis_reason seat_probe(const struct seat *seat, uint64_t h)
 {
-    return p->seats && p->seats[index].pack ? &p->seats[index] : NULL;
+    return pack_probe_column(seat->view->pack->filter, seat->band,
+                             seat->column - seat->band->first_column, h);
+}
+/* Brings what a probe reads first. */
+static inline void seat_prefetch(const struct seat *seat, uint64_t h)
+{
+    pack_prefetch_column(seat->view->pack->filter, seat->band,
+                         seat->column - seat->band->first_column, h);
+}
+/* For up to 64 hashes. */
+static inline void seat_probe_many(const struct seat *seat, const uint64_t *hashes,
+                                   size_t n, uint64_t *absent)
+{
+    pack_probe_column_many(seat->view->pack->filter, seat->band,
+                           seat->column - seat->band->first_column, hashes, n, absent);
+}
+/* The file that has it, mapped. */
+static inline struct tamis_filter *seat_filter(const struct seat *seat)
+{
+    return seat->view->pack->filter;
+}
+/* Sums of counts, which snapshots share: room for them; those of all columns of its
+ * pack, or NULL. */
+int packs_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
+const struct sheet *seat_sums(const struct seat *seat);
+
+/* ---- names and facts ---- */
+
+/* The next number that a segment has, from *index on. */
+bool packs_next(const struct packs *p, size_t *index);
+/* *slot is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
+ * error, and *why: a pack cannot tell. In a list that is not complete it may have the
+ * name even if another one has it, for repair may have listed an older column. */
+int packs_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+               uint32_t *slot, enum tamis_reason *why);
+/* The pack's own bytes. ERR_DAMAGED: its entry cannot be read. */
+int seat_binding(const struct seat *seat, struct piece *out);
+/* What the file says of it; nothing, if that cannot be read. */
+void seat_info(const struct seat *seat, struct tamis_segment_info *info);
+/* The rank of a segment; one that cannot be read comes last. */
+uint32_t packs_rank(const struct tamis_snapshot *s, size_t index);
+
+/* A column, copied into memory as a filter of the caller's. */
+int unpacked_filter(const struct tamis_snapshot *s, size_t index,
+                    struct tamis_filter **out, struct tamis_diag *diag);
+
+/* Word i of the tombstones. Behind the last ones there may be anything. */
+static inline uint64_t dead_word(const struct pack_view *v, size_t i)
+{
+    return columns_word(v->dead + DEAD_HEAD_BYTES, i);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* Planes: the bits of all segments of a snapshot, dense, for probes that go over many.
+/* Planes: the bits of all loose segments, dense, for probes that go over many.
  *
  * A plane is ready when nothing is left to be asked but its bits: a careful probe has
  * opened the filter, it is sealed for good, one stage, and every page of it was found
@@ -25,13 +25,10 @@
 static struct gate gate_of(const struct entry *e)
 {
     struct gate g = {0, UINT64_MAX, e->watermark};
-    size_t n;
     if (!e->has_range || e->state != RECORD_SEALED)
         return g;
-    const uint8_t *bound = entry_first(e, &n);
-    g.first = key_prefix(bound, n);
-    bound = entry_last(e, &n);
-    g.last = key_prefix(bound, n);
+    g.first = key_prefix(entry_first(e).at, entry_first(e).n);
+    g.last = key_prefix(entry_last(e).at, entry_last(e).n);
     return g;
 }
 
@@ -40,21 +37,19 @@ int planes_make(struct tamis_snapshot *s)
     struct planes *p = &s->planes;
     io_fork_epoch(); /* its first call installs handlers, for which no probe waits */
     p->kernel = kernel_get();
-    p->plane = calloc(s->n + 1, sizeof *p->plane);
-    p->gate = table_new(s->n + 1, sizeof *p->gate);
-    p->opened = calloc(s->n / 64 + 1, sizeof *p->opened);
-    p->ready = calloc(s->n / 64 + 1, sizeof *p->ready);
-    p->deep = calloc(s->n / 64 + 1, sizeof *p->deep);
+    p->plane = calloc(s->n_loose + 1, sizeof *p->plane);
+    p->gate = calloc(s->n_loose + 1, sizeof *p->gate);
+    p->opened = calloc(s->n_loose / 64 + 1, sizeof *p->opened);
+    p->ready = calloc(s->n_loose / 64 + 1, sizeof *p->ready);
+    p->deep = calloc(s->n_loose / 64 + 1, sizeof *p->deep);
     if (!p->plane || !p->gate || !p->opened || !p->ready || !p->deep)
         return ENOMEM;
     atomic_init(&p->epoch, stage_epoch());
     p->all_shapes = UINT64_MAX;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n_loose; i++) {
         p->gate[i] = gate_of(s->entries[i]);
         p->any_range |= p->gate[i].first != 0 || p->gate[i].last != UINT64_MAX;
-        planes_offer(s, i);           /* another snapshot may have opened it long ago */
-        if (packs_seat(&s->packs, i)) /* its pack is open, and the record's */
-            atomic_fetch_or(&p->opened[i / 64], UINT64_C(1) << i % 64);
+        planes_offer(s, i); /* another snapshot may have opened it long ago */
     }
     return 0;
 }
@@ -90,7 +85,7 @@ static void clear_ready(struct tamis_snapshot *s, uint64_t epoch)
     s->planes.n_ready = 0; /* first: a child of a fork must not find it too large */
     s->planes.any_shape = 0;
     s->planes.all_shapes = UINT64_MAX;
-    for (size_t i = 0; i < s->n / 64 + 1; i++)
+    for (size_t i = 0; i < s->n_loose / 64 + 1; i++)
         atomic_store(&s->planes.ready[i], 0);
     atomic_store(&s->planes.epoch, epoch);
 }
@@ -138,8 +133,8 @@ static void make_ready(struct tamis_snapshot *s, size_t index, struct tamis_filt
     if (atomic_fetch_or(&p->ready[index / 64], bit) & bit)
         return; /* another thread was faster: each counts once */
     /* After its bit: a child of a fork in between finds too small a number. */
-    if (++p->n_ready == s->n && p->any_shape == p->all_shapes) {
-        make_all(p, s->n);
+    if (++p->n_ready == s->n_loose && p->any_shape == p->all_shapes) {
+        make_all(p, s->n_loose);
         atomic_store(&p->uniform, epoch);
     }
 }

@@ -10,10 +10,11 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* A filter of listed segments, in the order of ranks. A pack is there once for
- * neighbours that are its columns: a store of 10,000 has a place or two. */
+/* A filter of listed segments: first files of many, which every key asks, then the
+ * others in the order of ranks. */
 struct place {
     struct tamis_filter *filter; /* NULL: an earlier place has it */
     uint64_t lock;               /* how much of it is to be locked, then: is */
@@ -22,7 +23,7 @@ struct place {
 struct preparing {
     struct tamis_snapshot *snapshot;
     struct tamis_prepare_options opt;
-    uint64_t *listed; /* a bit for each segment, then one for each pack */
+    uint64_t *listed; /* a bit for each segment */
     struct place *places;
     size_t n, max; /* places */
     struct tamis_prepare_report *report;
@@ -49,17 +50,28 @@ static bool is_listed(const struct preparing *p, size_t i)
     return p->listed[i / 64] >> i % 64 & 1;
 }
 
+/* The bits of a view among those of all numbers: it begins with a word. */
+static uint64_t *bits_of(const struct preparing *p, const struct pack_view *v)
+{
+    return p->listed + v->base / 64;
+}
+
 static void list_segments(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
-    for (size_t i = 0; !p->opt.targets && i < s->n; i++)
+    for (size_t i = 0; !p->opt.targets && i < s->n_loose; i++)
         list_bit(p, i);
+    for (size_t i = 0; !p->opt.targets && i < s->packs.n; i++) {
+        const struct pack_view *v = &s->packs.views[i];
+        for (size_t w = 0; w < bit_words(v->n_columns); w++)
+            bits_of(p, v)[w] = columns_word(v->listed, w);
+    }
     for (size_t i = 0; p->opt.targets && i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
-        if (t->refusal || t->slot == 0 || t->slot > s->n || t->snapshot != s->serial)
-            p->report->n_skipped++;
-        else
+        if (target_here(s, t))
             list_bit(p, t->slot - 1);
+        else
+            p->report->n_skipped++;
     }
 }
 
@@ -77,31 +89,57 @@ static int add_place(struct preparing *p, struct tamis_filter *f)
     return 0;
 }
 
+static void note_opened(struct preparing *p, int rc, uint64_t n)
+{
+    *(rc ? &p->report->n_failed : &p->report->n_open) += n;
+    p->told |= rc != 0;
+}
+
+/* If it has a listed segment. */
+static int open_view(struct preparing *p, const struct pack_view *v)
+{
+    uint64_t n = 0, n_lost = 0, *bits = bits_of(p, v);
+    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
+    for (size_t i = 0; i < bit_words(v->n_columns); i++) {
+        uint64_t dead = v->dead ? dead_word(v, i) : UINT64_MAX;
+        n += (uint64_t)__builtin_popcountll(bits[i] & ~dead);
+        n_lost += (uint64_t)__builtin_popcountll(bits[i] & dead);
+    }
+    note_opened(p, 0, n);
+    if (n_lost)
+        note_opened(p, packs_lost(p->snapshot, &seat, diag_of_first(p)), n_lost);
+    return n ? add_place(p, view_filter(v)) : 0;
+}
+
+static int open_loose(struct preparing *p, size_t i)
+{
+    struct tamis_snapshot *s = p->snapshot;
+    struct tamis_filter *f;
+    struct seat seat = packs_seat(s, i);
+    int rc;
+    if (s->entries[i]->state == RECORD_NO_FILTER) {
+        p->report->n_skipped++;
+        return 0;
+    }
+    if (s->entries[i]->elsewhere) {
+        rc = seat.band ? 0 : packs_lost(s, &seat, diag_of_first(p));
+        note_opened(p, rc, 1);
+        return rc ? 0 : add_place(p, view_filter(seat.view));
+    }
+    rc = entry_filter(s->entries[i], s->dir, &s->domain, &f, diag_of_first(p));
+    note_opened(p, rc, 1);
+    return rc ? 0 : add_place(p, f);
+}
+
 static int open_filters(struct preparing *p)
 {
     struct tamis_snapshot *s = p->snapshot;
-    const struct tamis_filter *last = NULL; /* the last place's pack */
     int rc = 0;
-    for (size_t i = 0; i < s->n && !rc; i++) {
-        if (!is_listed(p, i))
-            continue;
-        const struct seat *seat = packs_seat(&s->packs, i);
-        struct tamis_filter *f;
-        if (seat) {
-            rc = seat->pack == last ? 0 : add_place(p, seat->pack);
-            last = seat->pack;
-            list_bit(p, s->n + seat->view);
-            p->report->n_open++;
-        } else if (s->entries[i]->state == RECORD_NO_FILTER) {
-            p->report->n_skipped++;
-        } else if (tamis_snapshot_filter(s, i, &f, diag_of_first(p)) == 0) {
-            rc = add_place(p, f);
-            p->report->n_open++;
-        } else {
-            p->report->n_failed++;
-            p->told = true;
-        }
-    }
+    for (size_t i = 0; i < s->packs.n && !rc; i++)
+        rc = open_view(p, &s->packs.views[i]);
+    for (size_t i = 0; i < s->n_loose && !rc; i++)
+        if (is_listed(p, i))
+            rc = open_loose(p, i);
     return rc;
 }
 
@@ -112,7 +150,8 @@ static int compare_places(const void *a, const void *b)
     return f != g ? (f > g) - (f < g) : (x > y) - (x < y);
 }
 
-/* A caller's filter may be there several times: it is in memory once. */
+/* A file of many, or a caller's filter, may be there several times: it is in memory
+ * once. */
 static int forget_twins(struct preparing *p)
 {
     size_t n = 0;
@@ -151,23 +190,29 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Segments that are not listed have no share, nor has a pack of such segments alone.
- * A file that a pack stands in for has none: it was locked while the pack was of no
- * use. */
+static bool has_place(const struct preparing *p, const struct tamis_filter *f)
+{
+    size_t i = 0;
+    while (i < p->n && p->places[i].filter != f)
+        i++;
+    return i < p->n;
+}
+
+/* Segments that are not listed have no share, nor has a file of such segments alone. */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
     uint64_t stuck = 0;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n_loose; i++) {
         struct tamis_filter *f =
             atomic_load_explicit(&s->entries[i]->filter, memory_order_acquire);
-        if (f && (!is_listed(p, i) || packs_seat(&s->packs, i)))
+        if (f && !is_listed(p, i))
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->packs.n; i++) {
-        const struct open_pack *pack = s->packs.views[i].pack;
-        if (pack && !is_listed(p, s->n + i))
-            stuck += unlock_beyond(p, pack->filter, 0);
+        struct tamis_filter *f = view_filter(&s->packs.views[i]);
+        if (f && !has_place(p, f))
+            stuck += unlock_beyond(p, f, 0);
     }
     return stuck;
 }
@@ -264,7 +309,7 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
     if (err || !snapshot || (!p.opt.targets && p.opt.n_targets))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          snapshot ? "options are not valid" : "no snapshot");
-    p.listed = calloc((snapshot->n + snapshot->packs.n) / 64 + 1, sizeof *p.listed);
+    p.listed = calloc(snapshot->n / 64 + 2, sizeof *p.listed);
     if (!p.listed)
         return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
     list_segments(&p);

@@ -2,8 +2,8 @@
  *
  * Where nothing is left to be asked but bits, kernel/cells.h asks all pairs at once:
  * there is no window and no tile to set up. Anything else (a segment that is not ready,
- * a target that something speaks against, a key of another domain, packs) is left to
- * probe_many.c and probe_keys.c. */
+ * a target that something speaks against, a key of another domain, segments without
+ * records) is left to probe_many.c and probe_keys.c. */
 #include "lib/store/snapshot/snapshot.h"
 #include "lib/kernel/kernel.h"
 #include "lib/store/base/counters.h"
@@ -67,7 +67,7 @@ static inline bool take_uniform(struct few_planes *f, struct tamis_snapshot *s,
 {
     const struct plane *const planes = s->planes.plane;
     const uint64_t serial = s->serial;
-    const uint32_t n_segments = (uint32_t)s->n;
+    const uint32_t n_segments = (uint32_t)s->n_loose;
     uint64_t odd = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t at = (uint32_t)i;
@@ -103,7 +103,7 @@ __attribute__((always_inline)) static inline bool
 few_begin(struct few_planes *f, struct tamis_snapshot *s,
           const struct tamis_target *targets, size_t n, uint64_t h)
 {
-    if (n - 1 >= FEW_PLANES || (!targets && (!s->complete || s->packs.n_seated)))
+    if (n - 1 >= FEW_PLANES || (!targets && (!s->complete || s->n != s->n_loose)))
         return false;
     if (planes_uniform(&s->planes) && (targets ? take_uniform(f, s, targets, n, true, h)
                                                : take_uniform(f, s, NULL, n, false, h)))
@@ -184,10 +184,10 @@ static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
 static inline bool row_ready(struct tamis_snapshot *s, size_t n)
 {
     return n - 1 < FEW_PLANES && planes_uniform(&s->planes) && s->complete &&
-           !s->packs.n_seated && !s->planes.any_range && !counters_on(&s->counts);
+           s->n == s->n_loose && !s->planes.any_range && !counters_on(&s->counts);
 }
 
-/* One key of all segments: their lines are found from columns, eight at a time. */
+/* One key of all segments: their lines are found eight at a time, field by field. */
 static inline bool ask_row(struct tamis_snapshot *s, size_t n,
                            const struct tamis_key *key, uint64_t *row, size_t *n_absent)
 {

@@ -29,7 +29,7 @@ struct keys {
 
 struct tile {
     struct tamis_snapshot *snapshot;
-    const struct tamis_target *targets; /* NULL: all, by number */
+    const struct tamis_target *targets; /* NULL: all that are loose */
     struct sheet *sheet;                /* NULL: nothing is counted */
     size_t base, n;
     uint64_t absent[TILE];   /* of each segment, a bit for each key */
@@ -41,10 +41,6 @@ struct tile {
     size_t n_planes;
     /* With care, or of a few keys: in the order of segments. */
     uint64_t slow[TILE], few[TILE];
-    /* Segments of the tile that packs answer for: then only keys of another domain are
-     * asked here. Packs are asked for all segments, not for a list. */
-    uint64_t seated;
-    bool packs;
 };
 
 static void keys_begin(struct keys *k, const struct tamis_snapshot *s,
@@ -97,17 +93,19 @@ static uint64_t ask_filter(struct tamis_filter *f, uint64_t tag, uint64_t min_wa
     return absent;
 }
 
-/* The same of a column of a pack. */
+/* The same at a seat. */
 static uint64_t ask_seat(struct tamis_snapshot *s, const struct tamis_target *t,
                          const struct seat *seat, const struct keys *k, uint64_t mask)
 {
     uint64_t absent = 0;
+    for (uint64_t m = seat->band ? mask : 0; m; m &= m - 1)
+        seat_prefetch(seat, k->hash[__builtin_ctzll(m)]);
     for (uint64_t m = mask; m; m &= m - 1) {
-        size_t i = (size_t)__builtin_ctzll(m);
-        bool by_range = outside_range(s->entries[t->slot - 1], &k->keys[i]);
-        enum tamis_reason why = by_range ? TAMIS_NO_REASON
-                                         : pack_probe_column(seat->pack, seat->band,
-                                                             seat->column, k->hash[i]);
+        const struct tamis_key *key = &k->keys[__builtin_ctzll(m)];
+        bool by_range = false;
+        enum tamis_reason why = seat->band ? seat_ask(s, t->slot - 1, seat,
+                                                      t->min_watermark, key, &by_range)
+                                           : seat->why;
         absent |= why == TAMIS_NO_REASON ? m & -m : 0;
         if (counters_on(&s->counts))
             count_one(s, t, why, by_range);
@@ -121,11 +119,15 @@ static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target 
 {
     enum tamis_reason why = target_reason(s, t, s->domain.tag);
     uint64_t by_range = 0, absent = 0;
-    struct entry *e = why == TAMIS_NO_REASON ? s->entries[t->slot - 1] : NULL;
-    const struct seat *seat = e ? packs_seat(&s->packs, t->slot - 1) : NULL;
-    if (seat)
-        return ask_seat(s, t, seat, k, mask);
-    struct tamis_filter *f = e ? filter_or_reason(s, t->slot - 1, &why) : NULL;
+    size_t index = why == TAMIS_NO_REASON ? t->slot - 1 : 0;
+    struct entry *e =
+        why == TAMIS_NO_REASON && is_loose(s, index) ? s->entries[index] : NULL;
+    if (why == TAMIS_NO_REASON && (!e || e->elsewhere)) {
+        struct seat seat = packs_seat(s, index);
+        return ask_seat(s, t, &seat, k, mask);
+    }
+    struct tamis_filter *f =
+        e ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
     for (uint64_t m = f ? mask : 0; m; m &= m - 1)
         if (outside_range(e, &k->keys[__builtin_ctzll(m)]))
             by_range |= m & -m;
@@ -149,7 +151,7 @@ static void ask_with_care(struct tile *t, const struct keys *k)
         struct tamis_target target = target_at(t, i);
         if (t->slow[i]) {
             t->absent[i] |= ask_segment(t->snapshot, &target, k, t->slow[i]);
-            if (target_here(t->snapshot, &target))
+            if (target_loose(t->snapshot, &target))
                 planes_offer(t->snapshot, target.slot - 1);
         }
         /* Keys of another domain, which no segment has; or filters of the caller. */
@@ -205,10 +207,6 @@ static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
     size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
     t->absent[i] = t->by_range[i] = t->few[i] = 0;
     t->slow[i] = k->plain;
-    if (t->seated >> i & 1) {
-        t->slow[i] = 0;
-        return;
-    }
     if (t->targets ? !target_plain(s, &t->targets[t->base + i]) : !s->complete)
         return;
     t->absent[i] = t->by_range[i] = excluded(s, at, k);
@@ -237,8 +235,6 @@ static void count_fast(const struct tile *t, const struct keys *k)
 {
     for (size_t i = 0; i < t->n; i++) {
         uint64_t asked = k->plain & ~(t->by_range[i] | t->slow[i]);
-        if (t->seated >> i & 1)
-            continue;
         size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
         if (t->by_range[i])
             count_excluded(t->snapshot, t->by_range[i]);
@@ -248,19 +244,12 @@ static void count_fast(const struct tile *t, const struct keys *k)
     }
 }
 
-/* The segments of this tile that packs answer for. */
-static uint64_t seated_here(const struct tile *t)
-{
-    return t->packs ? t->snapshot->packs.seated[t->base / TILE] : 0;
-}
-
 static void ask_tile(struct tile *t, const struct keys *k)
 {
     struct planes *p = &t->snapshot->planes;
     bool current = planes_current(p);
     uint64_t hits[TILE];
     t->n_planes = 0;
-    t->seated = seated_here(t);
     for (size_t i = 0; i < t->n; i++)
         choose(t, i, k, current);
     p->kernel->probe_grid(t->planes, t->n_planes, k->hash, k->n, 0, hits);
@@ -288,92 +277,18 @@ static void transpose(uint64_t words[TILE])
         }
 }
 
-/* Takes out the segments whose range excludes key i; returns them. */
-static uint64_t excluded_hits(const struct tamis_snapshot *s, const struct keys *k,
-                              size_t i, size_t word, uint64_t hits)
-{
-    uint64_t out = 0;
-    for (uint64_t m = k->bytes >> i & 1 ? hits : 0; m; m &= m - 1)
-        if (outside_gate(s, word * 64 + (size_t)__builtin_ctzll(m), k->prefix[i],
-                         &k->keys[i]))
-            out |= m & -m;
-    return out;
-}
-
-/* Some of the hits may be damage alone. */
-static void count_hits(const struct tile *t, const struct keys *k, size_t i,
-                       size_t word, uint64_t absent, uint64_t hits, bool damaged)
-{
-    struct tamis_snapshot *s = t->snapshot;
-    size_t left = s->n - word * 64;
-    count_of_all(t->sheet, word, left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX,
-                 absent, damaged ? 0 : hits);
-    for (uint64_t m = damaged ? hits : 0; m; m &= m - 1) {
-        struct tamis_target target =
-            tamis_snapshot_target(s, word * 64 + (size_t)__builtin_ctzll(m));
-        bool by_range = false;
-        count_one(s, &target, probe_target(s, &target, k->now, &k->keys[i], &by_range),
-                  by_range);
-    }
-}
-
-/* What packs found of key i; adds to its row. May any of them have it? */
-static bool take_from_packs(const struct tile *t, const struct keys *k, size_t i,
-                            const uint64_t *found, bool damaged, uint64_t *row)
-{
-    struct tamis_snapshot *s = t->snapshot;
-    uint64_t any = 0;
-    for (size_t word = 0; word < s->n / 64 + (s->n % 64 != 0); word++) {
-        uint64_t seated = s->packs.seated[word], hits = found[word];
-        uint64_t by_range = excluded_hits(s, k, i, word, hits);
-        hits &= ~by_range;
-        any |= hits;
-        if (row)
-            row[word] |= seated & ~hits;
-        if (t->sheet && by_range)
-            count_excluded(s, by_range);
-        if (t->sheet && seated)
-            count_hits(t, k, i, word, seated & ~(hits | by_range), hits, damaged);
-    }
-    return any;
-}
-
-/* All keys on all columns; returns those that some column may have. */
-static uint64_t ask_packs(const struct tile *t, const struct keys *k, size_t n,
-                          uint64_t *rows)
-{
-    const struct tamis_snapshot *s = t->snapshot;
-    size_t n_words = n / 64 + (n % 64 != 0);
-    uint64_t found[PACK_WORDS], some = 0;
-    bool plainly = all_packed(s) && !t->sheet && !k->bytes, damaged;
-    struct packs_turn turn;
-    packs_begin(&turn, &s->packs, 0, n, k->hash, k->n);
-    for (size_t i = 0; i < k->n; i++) {
-        uint64_t *row = rows ? rows + i * n_words : NULL;
-        bool any;
-        packs_next(&turn, found, &damaged);
-        if (!(k->plain >> i & 1))
-            continue;
-        any = plainly ? tell_absent(s, found, row)
-                      : take_from_packs(t, k, i, found, damaged, row);
-        some |= (uint64_t)any << i;
-    }
-    return some;
-}
-
-/* Returns which of 64 keys are absent from all segments, and writes their rows. */
-static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_t *rows)
+/* Returns which of 64 keys are absent from these n segments, and writes rows of n_words
+ * words. */
+static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_t *rows,
+                         size_t n_words)
 {
     uint64_t everywhere = k->all;
-    size_t n_words = n / 64 + (n % 64 != 0);
-    /* With nothing but packs, and no key of another domain, no tile is to be asked. */
-    bool tiles = !t->packs || t->snapshot->packs.n_seated < n || k->plain != k->all;
-    for (size_t word = 0; tiles && word < n_words; word++) {
+    for (size_t word = 0; word * TILE < n; word++) {
         t->base = word * TILE;
         t->n = n - t->base < TILE ? n - t->base : TILE;
         ask_tile(t, k);
         for (size_t i = 0; i < t->n; i++)
-            everywhere &= t->absent[i] | (t->seated >> i & 1 ? k->plain : 0);
+            everywhere &= t->absent[i];
         if (!rows)
             continue;
         memset(t->absent + t->n, 0, (TILE - t->n) * sizeof t->absent[0]);
@@ -381,9 +296,25 @@ static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_
         for (size_t i = 0; i < k->n; i++)
             rows[i * n_words + word] = t->absent[i];
     }
-    if (t->packs)
-        everywhere &= ~ask_packs(t, k, n, rows);
     return everywhere;
+}
+
+/* The same of segments without records. An incomplete list, and keys of another domain,
+ * prove nothing. */
+static uint64_t ask_all_packs(const struct tile *t, const struct keys *k,
+                              uint64_t *rows, size_t n_words)
+{
+    struct tamis_snapshot *s = t->snapshot;
+    struct packs_asked a = {.keys = k->keys,
+                            .hashes = k->hash,
+                            .n = k->n,
+                            .plain = s->complete ? k->plain : 0,
+                            .rows = rows,
+                            .n_words = n_words,
+                            .sheet = t->sheet};
+    for (size_t i = 0; t->sheet && i < k->n; i++)
+        tell_mute(s, &k->keys[i], !(a.plain >> i & 1), &(struct outputs){0});
+    return a.plain & ~(a.plain ? ask_packs(s, &a) : 0);
 }
 
 /* At least one segment. */
@@ -393,16 +324,18 @@ static __attribute__((noinline)) size_t ask_many(struct tamis_snapshot *s,
                                                  size_t n_keys, uint64_t *absent)
 {
     size_t n_words = n / 64 + (n % 64 != 0), n_absent = 0;
+    size_t n_listed = targets ? n : s->n_loose;
     struct tile t;
     struct keys k;
     t.snapshot = s;
     t.targets = targets;
     t.sheet = counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL;
-    t.packs = !targets && s->complete && s->packs.n_seated && n <= (size_t)PACK_WINDOW;
     for (size_t done = 0; done < n_keys; done += k.n) {
         keys_begin(&k, s, keys + done, n_keys - done);
-        uint64_t everywhere =
-            ask_keys(&t, &k, n, absent ? absent + done * n_words : NULL);
+        uint64_t *rows = absent ? absent + done * n_words : NULL;
+        uint64_t everywhere = ask_keys(&t, &k, n_listed, rows, n_words);
+        if (!targets && s->packs.n_listed)
+            everywhere &= ask_all_packs(&t, &k, rows, n_words);
         n_absent += (size_t)__builtin_popcountll(everywhere);
     }
     return n_absent;
@@ -414,11 +347,11 @@ static __attribute__((noinline)) size_t probe_keys(struct tamis_snapshot *snapsh
                                                    const struct tamis_key *keys,
                                                    size_t n_keys, uint64_t *absent)
 {
-    size_t n = targets ? n_targets : tamis_snapshot_n_segments(snapshot), n_absent = 0;
+    size_t n = targets ? n_targets : snapshot ? snapshot->n : 0, n_absent = 0;
     size_t n_words = n / 64 + (n % 64 != 0);
     if (absent)
         memset(absent, 0, n_keys * n_words * sizeof *absent);
-    if (!snapshot || !keys || !n)
+    if (!snapshot || !keys || !n || (!targets && !snapshot->n_segments))
         return 0;
     size_t done = probe_few_keys(snapshot, targets, n, keys, n_keys, absent, &n_absent);
     if (done < n_keys)

@@ -1,7 +1,4 @@
-/* One key, many segments, 64 at a time.
- *
- * Packs come first: all of their columns are asked at once (packs_ask.c), and what that
- * says is taken 64 segments at a time, too.
+/* One key, many segments, 64 at a time: a list, or all that are loose.
  *
  * Most segments need nothing but their bits asked (planes.c): the kernel goes
  * over those in a window that rolls on from one 64 to the next. Key ranges come before
@@ -21,11 +18,9 @@ enum { ITEM = 64, N_ITEMS = ROW_LAG + 1, FEW = 4 };
 
 /* 64 segments on their way. */
 struct item {
-    size_t base;            /* of the list */
-    uint64_t asked, absent; /* all of them; those known to be so at once */
-    uint64_t by_range;      /* of these */
-    uint64_t packed;        /* by a pack; those of them that may have the key */
-    uint64_t pack_hits;
+    size_t base;               /* of the list */
+    uint64_t asked, absent;    /* all of them; those known to be so at once */
+    uint64_t by_range;         /* of these */
     uint64_t slow;             /* to be asked with care */
     struct row_item fast;      /* by the kernel */
     uint64_t hits;             /* of the fast ones */
@@ -34,7 +29,7 @@ struct item {
 
 struct question {
     struct tamis_snapshot *snapshot;
-    const struct tamis_target *targets; /* NULL: all, by number */
+    const struct tamis_target *targets; /* NULL: all that are loose */
     size_t n;
     const struct tamis_key *key;
     const struct kernel *kernel;
@@ -45,8 +40,6 @@ struct question {
     uint64_t prefix;
     struct sheet *sheet; /* NULL: nothing is counted */
     struct outputs to;
-    bool packs, damaged;            /* of those in packs; a hit may be damage */
-    uint64_t pack_hits[PACK_WORDS]; /* of the segments from a window's base on */
     struct row row;
     struct item items[N_ITEMS];
 };
@@ -75,23 +68,6 @@ static uint64_t excluded(const struct question *a, size_t base, uint64_t asked)
     return out;
 }
 
-static void ask_packs(struct question *a, size_t base, size_t n)
-{
-    packs_ask(&a->snapshot->packs, base, n, a->key->hash, a->pack_hits, &a->damaged);
-}
-
-/* Takes the answers of packs for these segments. A hit that may be damage is asked with
- * care. */
-static void take_from_packs(struct question *a, struct item *t)
-{
-    size_t word = t->base / ITEM;
-    uint64_t seated = a->snapshot->packs.seated[word] & ~t->by_range;
-    uint64_t hits = a->pack_hits[word % PACK_WORDS] & seated;
-    t->packed = a->damaged ? seated & ~hits : seated;
-    t->pack_hits = hits & t->packed;
-    t->absent |= t->packed & ~t->pack_hits;
-}
-
 static void choose_of_all(struct question *a, struct item *t)
 {
     struct planes *p = &a->snapshot->planes;
@@ -101,24 +77,11 @@ static void choose_of_all(struct question *a, struct item *t)
     if (a->ranged)
         t->by_range = excluded(a, t->base, t->asked) & planes_word(p->opened, word);
     t->absent = t->by_range;
-    if (a->packs)
-        take_from_packs(a, t);
     if (!planes_current(p))
         return;
-    t->fast.ask = planes_word(p->ready, word) & ~(t->absent | t->packed);
+    t->fast.ask = planes_word(p->ready, word) & ~t->absent;
     t->fast.deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed);
     t->fast.planes = p->plane + t->base;
-}
-
-static void take_seat_of_list(const struct question *a, struct item *t, uint32_t i,
-                              size_t at)
-{
-    uint64_t bit = UINT64_C(1) << i;
-    bool hit = a->pack_hits[at / 64] >> at % 64 & 1;
-    if (hit && a->damaged)
-        return; /* with care */
-    t->packed |= bit;
-    *(hit ? &t->pack_hits : &t->absent) |= bit;
 }
 
 static void choose_of_list(struct question *a, struct item *t)
@@ -134,8 +97,6 @@ static void choose_of_list(struct question *a, struct item *t)
         if (a->ranged && outside_gate(a->snapshot, at, a->prefix, a->key)) {
             t->absent |= UINT64_C(1) << i;
             t->by_range |= UINT64_C(1) << i;
-        } else if (a->packs && packs_seat(&a->snapshot->packs, at)) {
-            take_seat_of_list(a, t, i, at);
         } else if (current && planes_bit(p->ready, at)) {
             t->fast.ask |= UINT64_C(1) << i;
             t->fast.deep |= (uint64_t)(p->plane[at].lanes > 1) << i;
@@ -144,16 +105,26 @@ static void choose_of_list(struct question *a, struct item *t)
     }
 }
 
+static void prefetch_segment(const struct tamis_snapshot *s, size_t index, uint64_t h)
+{
+    if (!is_loose(s, index)) {
+        struct seat seat = packs_seat(s, index);
+        if (seat.band)
+            seat_prefetch(&seat, h);
+        return;
+    }
+    struct tamis_filter *f =
+        atomic_load_explicit(&s->entries[index]->filter, memory_order_acquire);
+    if (f)
+        filter_prefetch(f, h);
+}
+
 static void prefetch_slow(const struct question *a, const struct item *t)
 {
     for (uint64_t m = a->plain ? t->slow : 0; m; m &= m - 1) {
         struct tamis_target target = target_at(a, t->base + (size_t)__builtin_ctzll(m));
-        if (!target_here(a->snapshot, &target))
-            continue;
-        struct tamis_filter *f = atomic_load_explicit(
-            &a->snapshot->entries[target.slot - 1]->filter, memory_order_acquire);
-        if (f)
-            filter_prefetch(f, a->key->hash);
+        if (target_here(a->snapshot, &target))
+            prefetch_segment(a->snapshot, target.slot - 1, a->key->hash);
     }
 }
 
@@ -162,15 +133,13 @@ static void send_and_prefetch(struct question *a, struct item *t, size_t base)
     size_t n = a->n - base;
     t->base = base;
     t->asked = n < ITEM ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-    t->absent = t->by_range = t->packed = t->pack_hits = 0;
+    t->absent = t->by_range = 0;
     t->fast = (struct row_item){t->planes, 0, 0, &t->hits};
-    if (a->packs && !a->targets && base % ((size_t)PACK_WINDOW) == 0)
-        ask_packs(a, base, a->n);
     if (a->snapshot && a->targets)
         choose_of_list(a, t);
     else if (a->snapshot)
         choose_of_all(a, t);
-    t->slow = t->asked & ~(t->absent | t->fast.ask | t->packed);
+    t->slow = t->asked & ~(t->absent | t->fast.ask);
     prefetch_slow(a, t);
     /* The kernel prefetches these lines, and tests those of earlier steps. */
     a->kernel->row_step(&a->row, &t->fast);
@@ -192,7 +161,7 @@ static void ask_with_care(struct question *a, struct item *t)
             a->to.reasons[i] = (uint8_t)reason;
         if (reason == TAMIS_NO_REASON)
             t->absent |= m & -m;
-        if (a->snapshot && target_here(a->snapshot, &target))
+        if (a->snapshot && target_loose(a->snapshot, &target))
             planes_offer(a->snapshot, target.slot - 1);
     }
 }
@@ -212,7 +181,7 @@ static void give_reasons(struct question *a, const struct item *t)
 /* Counts the segments that took the fast way. */
 static void count_fast(const struct question *a, const struct item *t)
 {
-    uint64_t absent = (t->fast.ask | t->packed) & ~t->hits;
+    uint64_t absent = t->fast.ask & ~t->hits;
     if (t->by_range)
         count_excluded(a->snapshot, t->by_range);
     if (a->targets)
@@ -226,16 +195,13 @@ static void count_fast(const struct question *a, const struct item *t)
 static size_t receive(struct question *a, struct item *t)
 {
     t->absent |= t->fast.ask & ~t->hits;
-    t->hits |= t->pack_hits;
     ask_with_care(a, t);
     if (a->to.reasons)
         give_reasons(a, t);
     if (a->to.absent)
         a->to.absent[t->base / ITEM] = t->absent;
-    for (uint64_t m = t->asked & ~t->absent; m; m &= m - 1, a->to.n_segments++)
-        if (a->to.n_segments < a->to.max_segments)
-            a->to.segments[a->to.n_segments] =
-                (uint32_t)(t->base + (size_t)__builtin_ctzll(m));
+    for (uint64_t m = a->to.candidates ? t->asked & ~t->absent : 0; m; m &= m - 1)
+        outputs_add(a->snapshot, &a->to, t->base + (size_t)__builtin_ctzll(m));
     if (a->sheet)
         count_fast(a, t);
     return (size_t)__builtin_popcountll(t->absent);
@@ -260,7 +226,7 @@ static size_t ask_few(struct question *a)
     struct item *t = &a->items[0];
     t->base = 0;
     t->asked = t->slow = (UINT64_C(1) << a->n) - 1;
-    t->absent = t->hits = t->by_range = t->packed = t->pack_hits = 0;
+    t->absent = t->hits = t->by_range = 0;
     t->fast = (struct row_item){0};
     prefetch_slow(a, t);
     return receive(a, t);
@@ -291,7 +257,7 @@ static size_t ask(struct question *a)
 static void question_begin(struct question *a, struct tamis_snapshot *s,
                            const struct tamis_key *key, size_t n)
 {
-    memset(a, 0, offsetof(struct question, pack_hits));
+    memset(a, 0, offsetof(struct question, row));
     a->snapshot = s;
     a->key = key;
     a->n = n;
@@ -302,19 +268,8 @@ static void question_begin(struct question *a, struct tamis_snapshot *s,
         return;
     a->now = origin_clock(s->origin);
     a->plain = origin_known(s->origin) == TAMIS_NO_REASON && key->tag == s->domain.tag;
-    a->packs = a->plain && s->packs.n_seated;
     a->ranged = key->bytes && s->planes.any_range;
     a->prefix = a->ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
-}
-
-/* All columns are asked for a list only if that takes fewer lines than one by one. */
-static void packs_for_list(struct question *a)
-{
-    const struct packs *p = a->snapshot ? &a->snapshot->packs : NULL;
-    a->packs = a->packs && a->n > FEW && a->n * MAX_WORDS > p->n_lines &&
-               a->snapshot->n <= (size_t)PACK_WINDOW;
-    if (a->packs)
-        ask_packs(a, 0, a->snapshot->n);
 }
 
 static __attribute__((noinline)) enum tamis_answer
@@ -325,7 +280,6 @@ probe_list(struct tamis_snapshot *s, const struct tamis_target *targets, size_t 
     question_begin(&a, s, key, n);
     a.targets = targets;
     a.to = *to;
-    packs_for_list(&a);
     if (n && !targets) {
         clear_answers(&a);
         return TAMIS_MAYBE;
@@ -345,23 +299,13 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
     return probe_list(snapshot, targets, n, key, &to);
 }
 
-/* An incomplete catalog proves nothing of the segments that it lacks. */
-static __attribute__((noinline)) enum tamis_answer
-probe_all(struct tamis_snapshot *s, const struct tamis_key *key, struct outputs *to)
+bool probe_loose(struct tamis_snapshot *s, const struct tamis_key *key,
+                 struct outputs *to)
 {
     struct question a;
-    question_begin(&a, s, key, tamis_snapshot_n_segments(s));
+    question_begin(&a, s, key, s->n_loose);
     a.to = *to;
-    bool everywhere = ask(&a) == a.n && a.n && s->complete;
+    bool all = ask(&a) == a.n;
     to->n_segments = a.to.n_segments;
-    return everywhere ? TAMIS_ABSENT : TAMIS_MAYBE;
-}
-
-enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
-                                      const struct tamis_key *key, struct outputs *to)
-{
-    enum tamis_answer answer;
-    if (probe_few_segments(s, NULL, tamis_snapshot_n_segments(s), key, to, &answer))
-        return answer;
-    return probe_all(s, key, to);
+    return all;
 }

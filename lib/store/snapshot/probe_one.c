@@ -12,13 +12,6 @@
 
 #include <string.h>
 
-static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    size_t n = a_bytes < b_bytes ? a_bytes : b_bytes;
-    int order = n ? memcmp(a, b, n) : 0;
-    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
-}
-
 uint64_t key_prefix(const void *key, size_t n_bytes)
 {
     uint8_t b[8] = {0};
@@ -29,20 +22,6 @@ uint64_t key_prefix(const void *key, size_t n_bytes)
     return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
            (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
            (uint64_t)b[6] << 8 | (uint64_t)b[7];
-}
-
-/* Only of a key given with its bytes, and of a sealed record with a range, which a
- * builder computed of all its keys. */
-bool outside_range(const struct entry *e, const struct tamis_key *key)
-{
-    size_t n;
-    if (!e->has_range || !key->bytes || e->state != RECORD_SEALED)
-        return false;
-    const uint8_t *bound = entry_first(e, &n);
-    if (compare_keys(key->bytes, key->n_bytes, bound, n) < 0)
-        return true;
-    bound = entry_last(e, &n);
-    return compare_keys(key->bytes, key->n_bytes, bound, n) > 0;
 }
 
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
@@ -62,6 +41,10 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
         return TAMIS_MISMATCH;
     if (t->slot > s->n)
         return TAMIS_UNKNOWN_SEGMENT;
+    if (!is_loose(s, t->slot - 1))
+        return tag != s->domain.tag         ? TAMIS_MISMATCH
+               : packs_have(s, t->slot - 1) ? TAMIS_NO_REASON
+                                            : TAMIS_UNKNOWN_SEGMENT;
     const struct entry *e = s->entries[t->slot - 1];
     if (!e->state)
         return TAMIS_UNREADABLE;
@@ -83,15 +66,14 @@ static inline enum tamis_reason ask(struct tamis_snapshot *s,
     enum tamis_reason why = target_reason(s, t, key->tag);
     if (why != TAMIS_NO_REASON)
         return why;
-    struct entry *e = s->entries[t->slot - 1];
-    const struct seat *seat = packs_seat(&s->packs, t->slot - 1);
-    if (seat && outside_range(e, key)) {
-        *by_range = true;
-        return TAMIS_NO_REASON;
+    size_t index = t->slot - 1;
+    struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    if (!e || e->elsewhere) {
+        struct seat seat = packs_seat(s, index);
+        return seat.band ? seat_ask(s, index, &seat, t->min_watermark, key, by_range)
+                         : seat.why;
     }
-    if (seat)
-        return pack_probe_column(seat->pack, seat->band, seat->column, key->hash);
-    struct tamis_filter *f = filter_or_reason(s, t->slot - 1, &why);
+    struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, &why);
     if (!f)
         return why;
     /* Only now: a record whose file is there and matches is not an older one. */
@@ -127,40 +109,33 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
 }
 
 /* As count_word(): a batch does not say which maybes only damage says. */
-static void count_in_pack(struct tamis_snapshot *s, const struct tamis_target *t,
+static void count_at_seat(struct tamis_snapshot *s, const struct tamis_target *t,
                           const struct seat *seat, const uint64_t *hashes,
                           uint64_t absent, uint64_t maybe)
 {
-    bool damaged = atomic_load_explicit(&filter_page_counts(seat->pack)->n_damaged,
-                                        memory_order_relaxed);
+    bool damaged = atomic_load_explicit(
+        &filter_page_counts(seat_filter(seat))->n_damaged, memory_order_relaxed);
     count_keys(counters_sheet(&s->counts, s->n), t->slot, absent, damaged ? 0 : maybe);
     for (uint64_t m = damaged ? maybe : 0; m; m &= m - 1)
-        count_one(s, t,
-                  pack_probe_column(seat->pack, seat->band, seat->column,
-                                    hashes[__builtin_ctzll(m)]),
-                  false);
+        count_one(s, t, seat_probe(seat, hashes[__builtin_ctzll(m)]), false);
 }
 
-static size_t batch_in_pack(struct tamis_snapshot *s, const struct tamis_target *t,
+static size_t batch_at_seat(struct tamis_snapshot *s, const struct tamis_target *t,
                             const struct seat *seat, const uint64_t *hashes, size_t n,
-                            uint64_t *absent, enum tamis_reason *why)
+                            uint64_t *absent)
 {
     size_t n_absent = 0;
     for (size_t done = 0; done < n; done += 64) {
         uint64_t word = 0;
         size_t some = n - done < 64 ? n - done : 64;
-        pack_probe_column_many(seat->pack, seat->band, seat->column, hashes + done,
-                               some, &word);
+        seat_probe_many(seat, hashes + done, some, &word);
         absent[done / 64] = word;
-        size_t n_word = (size_t)__builtin_popcountll(word);
-        n_absent += n_word;
+        n_absent += (size_t)__builtin_popcountll(word);
         if (counters_on(&s->counts)) {
             uint64_t asked = some < 64 ? (UINT64_C(1) << some) - 1 : UINT64_MAX;
-            count_in_pack(s, t, seat, hashes + done, word, asked & ~word);
+            count_at_seat(s, t, seat, hashes + done, word, asked & ~word);
         }
     }
-    if (why)
-        *why = TAMIS_NO_REASON;
     return n_absent;
 }
 
@@ -177,13 +152,22 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
         memset(absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *absent);
     if (reason == TAMIS_NO_REASON && n && (!hashes || !absent))
         reason = TAMIS_MISMATCH;
-    const struct seat *seat = reason == TAMIS_NO_REASON
-                                  ? packs_seat(&snapshot->packs, target->slot - 1)
-                                  : NULL;
-    if (seat)
-        return batch_in_pack(snapshot, target, seat, hashes, n, absent, why);
-    if (reason == TAMIS_NO_REASON)
-        f = filter_or_reason(snapshot, target->slot - 1, &reason);
+    size_t index = reason == TAMIS_NO_REASON ? target->slot - 1 : 0;
+    struct entry *e = reason == TAMIS_NO_REASON && is_loose(snapshot, index)
+                          ? snapshot->entries[index]
+                          : NULL;
+    if (reason == TAMIS_NO_REASON && (!e || e->elsewhere)) {
+        struct seat seat = packs_seat(snapshot, index);
+        reason = seat.band ? seat_check(snapshot, index, &seat, target->min_watermark)
+                           : seat.why;
+        if (reason == TAMIS_NO_REASON) {
+            if (why)
+                *why = reason;
+            return batch_at_seat(snapshot, target, &seat, hashes, n, absent);
+        }
+    } else if (e) {
+        f = entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);
+    }
     if (f)
         n_absent = filter_probe_batch_from(f, target->min_watermark, now, tag, hashes,
                                            n, absent, &reason);

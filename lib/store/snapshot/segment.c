@@ -10,14 +10,39 @@
 
 /* ---- describing ---- */
 
+int tamis_snapshot_complete(const struct tamis_snapshot *snapshot)
+{
+    return snapshot && snapshot->complete;
+}
+
 size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot)
 {
+    return snapshot ? snapshot->n_segments : 0;
+}
+
+size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot)
+{
     return snapshot ? snapshot->n : 0;
+}
+
+int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index)
+{
+    const struct tamis_snapshot *s = snapshot;
+    if (s && *index < s->n_loose)
+        return 1;
+    return s && packs_next(&s->packs, index);
 }
 
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
 {
     return snapshot ? snapshot->domain : (struct tamis_domain){0};
+}
+
+static void file_of(const uint8_t *uuid, struct tamis_segment_info *info)
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_name(uuid, name);
+    snprintf(info->file, sizeof info->file, "filters/%s", name);
 }
 
 static void info_of_record(const struct entry *e, struct tamis_segment_info *info)
@@ -26,8 +51,11 @@ static void info_of_record(const struct entry *e, struct tamis_segment_info *inf
     info->binding = r->binding;
     info->binding_bytes = r->binding_bytes;
     if (e->has_range) {
-        info->first_key = entry_first(e, &info->first_key_bytes);
-        info->last_key = entry_last(e, &info->last_key_bytes);
+        struct piece first = entry_first(e), last = entry_last(e);
+        info->first_key = first.at;
+        info->first_key_bytes = first.n;
+        info->last_key = last.at;
+        info->last_key_bytes = last.n;
     }
     memcpy(info->uuid, r->uuid, UUID_BYTES);
     info->rank = e->rank;
@@ -37,11 +65,8 @@ static void info_of_record(const struct entry *e, struct tamis_segment_info *inf
     info->generation = le64_get(r->generation);
     info->created = le64_get(r->created);
     info->error = le64_get_f64(r->target_error);
-    if (e->state != RECORD_NO_FILTER && !e->borrowed) {
-        char name[FILTER_NAME_BYTES];
-        filter_file_name(e->packed ? entry_pack(e) : r->uuid, name);
-        snprintf(info->file, sizeof info->file, "filters/%s", name);
-    }
+    if (e->state != RECORD_NO_FILTER && !e->borrowed)
+        file_of(e->elsewhere ? entry_place(e).uuid : r->uuid, info);
 }
 
 int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
@@ -52,64 +77,25 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     memset(info, 0, sizeof *info);
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
-    const struct entry *e = snapshot->entries[index];
-    info->name = e->bytes;
-    info->name_bytes = e->name_bytes;
-    info->state = (enum tamis_segment_state)e->state;
-    if (e->state)
-        info_of_record(e, info);
-    const struct seat *seat = packs_seat(&snapshot->packs, index);
-    if (e->packed)
-        info->file_bytes = seat ? band_bytes(seat->band) / seat->band->n_columns : 0;
-    return 0;
-}
-
-int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
-                        struct tamis_filter **out, struct tamis_pack_place *place)
-{
-    if (out)
-        *out = NULL;
-    if (place)
-        memset(place, 0, sizeof *place);
-    if (!snapshot || index >= snapshot->n)
-        return TAMIS_ERR_RANGE;
-    const struct seat *seat = packs_seat(&snapshot->packs, index);
-    const struct entry *e = snapshot->entries[index];
-    if (place && e->packed)
-        memcpy(place->uuid, entry_pack(e), UUID_BYTES);
-    if (!seat)
-        return e->packed ? packs_failure(&snapshot->packs, index)
-                         : TAMIS_ERR_NO_SEGMENT;
-    if (out)
-        *out = seat->pack;
-    if (place) {
-        const struct open_pack *pack = packs_of_seat(&snapshot->packs, seat);
-        place->n_blocks = seat->band->geometry.n_blocks;
-        place->lanes = seat->band->geometry.lanes;
-        place->words = seat->band->geometry.words;
-        place->band = (uint32_t)(seat->band - pack->bands);
-        place->column = seat->column;
-        place->n_columns = seat->band->n_columns;
-        place->row_bytes = seat->band->row_bytes;
-        place->n_columns_of_pack = pack->n_columns;
-        place->n_bands_of_pack = pack->n_bands;
+    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    if (e) {
+        info->name = e->bytes;
+        info->name_bytes = e->name_bytes;
+        info->state = (enum tamis_segment_state)e->state;
+        if (e->state)
+            info_of_record(e, info);
     }
-    return 0;
-}
-
-int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
-                              struct tamis_verify *out)
-{
-    memset(out, 0, sizeof *out);
-    if (!snapshot || index >= snapshot->n)
-        return TAMIS_ERR_RANGE;
-    const struct seat *seat = packs_seat(&snapshot->packs, index);
-    if (!seat)
+    if (e && !e->elsewhere)
+        return 0;
+    struct seat seat = packs_seat(snapshot, index);
+    if (!e && !seat.view)
         return TAMIS_ERR_NO_SEGMENT;
-    pack_band_pages(seat->pack, seat->band, out);
-    struct column col;
-    int rc = packs_column(snapshot, index, &col, NULL);
-    return rc == TAMIS_ERR_MISMATCH ? rc : 0;
+    if (!e) {
+        file_of(seat.view->uuid, info);
+        seat_info(&seat, info);
+    }
+    info->file_bytes = seat.band ? band_bytes(seat.band) / seat.band->n_columns : 0;
+    return 0;
 }
 
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
@@ -120,12 +106,13 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
         *out = NULL;
     if (!out || !snapshot || index >= snapshot->n)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
-    if (packs_seat(&snapshot->packs, index))
+    struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    if (!e || e->elsewhere)
         return unpacked_filter(snapshot, index, out, diag);
-    if (snapshot->entries[index]->packed)
-        return packs_lost(snapshot, index, diag);
-    return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
-                        diag);
+    int rc = entry_filter(e, snapshot->dir, &snapshot->domain, out, diag);
+    if (!rc && e->borrowed)
+        filter_lend(*out);
+    return rc;
 }
 
 /* ---- finding ---- */
@@ -134,7 +121,7 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
 static size_t first_from(const struct tamis_snapshot *s, const void *name,
                          size_t name_bytes)
 {
-    size_t from = 0, to = s->n;
+    size_t from = 0, to = s->n_loose;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
         if (entry_compare_name(s->named[middle], name, name_bytes) < 0)
@@ -145,22 +132,43 @@ static size_t first_from(const struct tamis_snapshot *s, const void *name,
     return from;
 }
 
-uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
-                       size_t name_bytes)
+/* Among the loose segments. */
+static uint32_t loose_slot(const struct tamis_snapshot *s, const void *name,
+                           size_t name_bytes)
 {
     if (!s->named)
         return names_get(&s->by_name, name, name_bytes);
-    size_t at = name && name_bytes ? first_from(s, name, name_bytes) : s->n;
-    if (at == s->n || entry_compare_name(s->named[at], name, name_bytes) != 0)
+    size_t at = name && name_bytes ? first_from(s, name, name_bytes) : s->n_loose;
+    if (at == s->n_loose || entry_compare_name(s->named[at], name, name_bytes) != 0)
         return 0;
     return s->slots ? s->slots[at] : (uint32_t)at + 1;
 }
 
-static bool has_binding(const struct entry *e, const void *binding, size_t n_bytes)
+int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+                  uint32_t *slot, enum tamis_reason *why)
 {
-    const struct record_disk *r = entry_record(e);
-    return r->binding_bytes == n_bytes &&
-           (n_bytes == 0 || memcmp(r->binding, binding, n_bytes) == 0);
+    *why = TAMIS_UNKNOWN_SEGMENT;
+    *slot = loose_slot(s, name, name_bytes);
+    if (*slot)
+        return 0;
+    return name ? packs_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
+}
+
+static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a, b, a_bytes) == 0);
+}
+
+/* ERR_DAMAGED: it cannot be read. */
+static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece *out)
+{
+    if (!is_loose(s, index)) {
+        struct seat seat = packs_seat(s, index);
+        return seat_binding(&seat, out);
+    }
+    const struct record_disk *r = entry_record(s->entries[index]);
+    *out = (struct piece){r->binding, r->binding_bytes};
+    return 0;
 }
 
 /* Several filters of one name, in a snapshot of filters: the binding must tell. */
@@ -169,10 +177,11 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *nam
                                  size_t binding_bytes)
 {
     uint32_t slot = 0;
-    for (size_t i = 0; binding && i < s->n; i++) {
-        const struct entry *e = s->entries[i];
-        if (entry_compare_name(e, name, name_bytes) != 0 ||
-            !has_binding(e, binding, binding_bytes))
+    for (size_t i = 0; binding && i < s->n_loose; i++) {
+        struct piece its;
+        if (entry_compare_name(s->entries[i], name, name_bytes) != 0 ||
+            binding_of(s, i, &its) != 0 ||
+            !same_binding(its.at, its.n, binding, binding_bytes))
             continue;
         if (slot)
             return 0;
@@ -184,11 +193,11 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *nam
 /* A list that was made of files alone may call a filter a segment's that never was: an
  * edit's that was killed before its commit. Until the engine has confirmed the list,
  * only a binding says that the filter is of the file that is meant (SPEC.md section
- * 7.3, "uncommitted edit"); a binding of no bytes says nothing. */
+ * 13.10, "uncommitted edit"); a binding of no bytes says nothing. */
 static bool is_unproven(const struct tamis_snapshot *s, const struct entry *e,
                         size_t binding_bytes)
 {
-    return !s->complete && !binding_bytes && e->state != RECORD_NO_FILTER;
+    return !s->complete && !binding_bytes && !(e && e->state == RECORD_NO_FILTER);
 }
 
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
@@ -199,30 +208,40 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
         return TAMIS_ERR_RANGE;
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
-    uint32_t slot = snapshot ? snapshot_slot(snapshot, name, name_bytes) : 0;
-    if (!slot)
-        return TAMIS_ERR_NO_SEGMENT;
+    uint32_t slot;
+    enum tamis_reason why = TAMIS_UNKNOWN_SEGMENT;
+    int rc = snapshot ? snapshot_slot(snapshot, name, name_bytes, &slot, &why)
+                      : TAMIS_ERR_NO_SEGMENT;
+    target->refusal = why; /* a file that cannot tell may have it */
+    if (rc)
+        return rc;
     if (slot == NAME_TWICE)
         slot = find_among_twins(snapshot, name, name_bytes, binding, binding_bytes);
     if (!slot) {
         target->refusal = TAMIS_MISMATCH;
         return TAMIS_ERR_MISMATCH;
     }
-    const struct entry *e = snapshot->entries[slot - 1];
     target->slot = slot;
     target->snapshot = snapshot->serial;
     target->refusal = 0;
-    if (!e->state) {
+    const struct entry *e =
+        is_loose(snapshot, slot - 1) ? snapshot->entries[slot - 1] : NULL;
+    if (e && !e->state) {
         target->refusal = TAMIS_UNREADABLE;
         return e->refusal;
     }
-    if (binding && !has_binding(e, binding, binding_bytes)) {
-        target->refusal = TAMIS_MISMATCH;
-        return TAMIS_ERR_MISMATCH;
+    if (binding) {
+        struct piece its;
+        rc = binding_of(snapshot, slot - 1, &its);
+        if (!rc && !same_binding(its.at, its.n, binding, binding_bytes))
+            rc = TAMIS_ERR_MISMATCH;
+        target->refusal = rc == TAMIS_ERR_DAMAGED ? TAMIS_DAMAGED
+                          : rc                    ? TAMIS_MISMATCH
+                                                  : 0;
     }
-    if (is_unproven(snapshot, e, binding ? binding_bytes : 0))
+    if (!rc && is_unproven(snapshot, e, binding ? binding_bytes : 0))
         target->refusal = TAMIS_MISMATCH;
-    return 0;
+    return rc;
 }
 
 struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
@@ -232,8 +251,10 @@ struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
         return (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT};
     struct tamis_target target = {.slot = (uint32_t)index + 1,
                                   .snapshot = snapshot->serial};
-    const struct entry *e = snapshot->entries[index];
-    if (e->state && is_unproven(snapshot, e, 0))
+    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    if (!e && !packs_have(snapshot, index))
+        target.refusal = TAMIS_UNKNOWN_SEGMENT;
+    else if ((!e || e->state) && is_unproven(snapshot, e, 0))
         target.refusal = TAMIS_MISMATCH;
     return target;
 }

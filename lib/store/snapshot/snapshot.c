@@ -20,26 +20,28 @@ static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
 {
     if (!e)
         return ENOMEM;
-    if (s->n == *max) {
+    if (s->n_loose == *max) {
         size_t more = *max ? *max * 2 : 64;
         struct entry **entries =
             more < NAME_TWICE ? realloc(s->entries, more * sizeof(struct entry *))
                               : NULL;
         if (!entries) {
-            entries_release(&e, 1);
+            entry_release(e);
             return ENOMEM;
         }
         s->entries = entries;
         *max = more;
     }
-    s->entries[s->n++] = e;
+    s->entries[s->n_loose++] = e;
+    s->n = s->n_segments = s->n_loose;
     return 0;
 }
 
 /* Frees what a snapshot refers to, and leaves it empty. */
 static void snapshot_clear(struct tamis_snapshot *s)
 {
-    entries_release(s->entries, s->n);
+    for (size_t i = 0; i < s->n_loose; i++)
+        entry_release(s->entries[i]);
     if (s->named != s->entries)
         free(s->named);
     free(s->entries);
@@ -49,7 +51,7 @@ static void snapshot_clear(struct tamis_snapshot *s)
     packs_free(&s->packs);
     s->entries = s->named = NULL;
     s->slots = NULL;
-    s->n = 0;
+    s->n = s->n_segments = s->n_loose = 0;
 }
 
 static struct tamis_snapshot *snapshot_alloc(void)
@@ -88,7 +90,6 @@ void tamis_snapshot_release(struct tamis_snapshot *snapshot)
 struct loading {
     struct tamis_snapshot *snapshot;
     const struct tamis_snapshot *previous; /* may be NULL */
-    struct arena arena;
     size_t max;
     size_t next;  /* of previous->named: all before it are passed */
     bool by_rank; /* so far the order of names is that of ranks, too */
@@ -114,7 +115,7 @@ static struct entry *entry_before(struct loading *l, const void *name,
 {
     const struct tamis_snapshot *s = l->previous;
     int order = 1;
-    while (s && l->next < s->n &&
+    while (s && l->next < s->n_loose &&
            (order = entry_compare_name(s->named[l->next], name, name_bytes)) < 0)
         l->next++;
     return order == 0 ? s->named[l->next] : NULL;
@@ -123,8 +124,8 @@ static struct entry *entry_before(struct loading *l, const void *name,
 static int add_loaded(struct loading *l, struct entry *e)
 {
     struct tamis_snapshot *s = l->snapshot;
-    if (e && s->n)
-        l->by_rank &= e->rank >= s->entries[s->n - 1]->rank;
+    if (e && s->n_loose)
+        l->by_rank &= e->rank >= s->entries[s->n_loose - 1]->rank;
     return add_entry(s, e, &l->max);
 }
 
@@ -137,28 +138,13 @@ static int load_entry(void *ctx, const void *name, size_t name_bytes,
     if (before && entry_is(before, value, value_bytes) &&
         !atomic_load(&before->failure) && !entry_may_be_mapped(before))
         return add_loaded(l, entry_hold(before));
-    struct entry *e = entry_new(&l->arena, name, name_bytes, value, value_bytes);
+    struct entry *e =
+        entry_new(&l->snapshot->ledger->pages, name, name_bytes, value, value_bytes);
     if (e && before && keep_account(e, before) != 0) {
-        entries_release(&e, 1);
+        entry_release(e);
         e = NULL;
     }
     return add_loaded(l, e);
-}
-
-/* Room for all of it at once, if there is no snapshot that has most of it. */
-static int expect(struct loading *l, struct catalog_txn *t, struct tamis_diag *diag)
-{
-    enum { MAX_EXPECTED = 1 << 24 }; /* more only as they come */
-    size_t n, n_bytes;
-    int rc = catalog_size(t, &n, &n_bytes, diag);
-    arena_end(&l->arena);
-    l->arena = (struct arena){.pages = &l->snapshot->ledger->pages};
-    if (!rc && n < MAX_EXPECTED)
-        l->snapshot->entries = malloc((n + 1) * sizeof(struct entry *));
-    l->max = l->snapshot->entries ? n + 1 : 0;
-    if (!rc && !l->previous)
-        l->arena.expected = n_bytes + n * (sizeof(struct entry) + 8);
-    return rc;
 }
 
 static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -169,13 +155,12 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     l->max = l->next = 0;
     l->by_rank = true;
     int rc = catalog_meta(t, &m, diag);
-    if (!rc)
-        rc = expect(l, t, diag);
     if (rc)
         return rc;
     l->snapshot->complete = m.complete;
     l->snapshot->number = catalog_txn_number(t);
-    return catalog_each(t, load_entry, l, diag);
+    rc = catalog_each(t, load_entry, l, diag);
+    return rc ? rc : packs_read(l->snapshot, t, diag);
 }
 
 /* ---- the order ---- */
@@ -190,19 +175,20 @@ static int compare_keys(const void *left, const void *right)
 
 static int sort_by_rank(struct tamis_snapshot *s)
 {
-    uint64_t *keys = malloc(s->n * sizeof *keys);
-    s->entries = malloc(s->n * sizeof(struct entry *));
-    s->slots = malloc(s->n * sizeof *s->slots);
+    size_t n = s->n_loose;
+    uint64_t *keys = malloc(n * sizeof *keys);
+    s->entries = malloc(n * sizeof(struct entry *));
+    s->slots = malloc(n * sizeof *s->slots);
     bool good = keys && s->entries && s->slots;
     if (!good) {
         free(s->entries);
         s->entries = s->named;
     }
-    for (size_t i = 0; good && i < s->n; i++)
+    for (size_t i = 0; good && i < n; i++)
         keys[i] = (uint64_t)s->named[i]->rank << 32 | i;
     if (good)
-        qsort(keys, s->n, sizeof *keys, compare_keys);
-    for (size_t i = 0; good && i < s->n; i++) {
+        qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 0; good && i < n; i++) {
         s->entries[i] = s->named[(uint32_t)keys[i]];
         s->slots[(uint32_t)keys[i]] = (uint32_t)i + 1;
     }
@@ -222,7 +208,6 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     s->ledger = ledger_hold(c->ledger);
     struct loading l = {.snapshot = s, .previous = previous};
     int rc = catalog_read(c, load_in, &l, diag);
-    arena_end(&l.arena);
     if (!rc)
         rc = catalog_agrees(c, diag);
     if (!rc) {
@@ -230,7 +215,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
         if (!l.by_rank)
             rc = sort_by_rank(s);
         if (!rc)
-            rc = packs_make(s, previous);
+            rc = packs_open(s, c, previous == NULL);
         if (!rc)
             rc = planes_make(s);
         if (!rc)
@@ -245,18 +230,33 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     return rc;
 }
 
+/* Nothing but packs that could not be read is to be looked at. While none of them can
+ * be, the snapshot stays, and so do its targets. */
+static bool try_again(struct tamis_snapshot *s, struct catalog *c)
+{
+    uint64_t now = s->packs.again ? look_clock() : 0;
+    if (!s->packs.again || !look_is_due_at(s->packs.again, now))
+        return false;
+    s->packs.again = now + LOOK_VALID / 2;
+    return packs_would_open(s, c);
+}
+
 /* With cache_lock held. *stale is what the caller releases after unlocking. */
 static int current_locked(struct catalog *c, struct tamis_snapshot **out,
                           struct tamis_snapshot **stale, struct tamis_diag *diag)
 {
+    struct tamis_snapshot *fresh = NULL, *last = c->cached;
     *stale = NULL;
-    if (!c->cached || c->cached->packs.transient ||
-        !catalog_is_at(c, c->cached->number)) {
-        struct tamis_snapshot *fresh = NULL;
-        int rc = snapshot_load(c, c->cached, &fresh, diag);
-        if (rc)
+    bool good = last && catalog_is_at(c, last->number);
+    if (!good || try_again(last, c)) {
+        int rc = snapshot_load(c, last, &fresh, diag);
+        if (rc &&
+            (!good || rc == TAMIS_ERR_REPLACED || !catalog_is_at(c, last->number)))
             return rc;
-        *stale = c->cached;
+        diag_clear(diag);
+    }
+    if (fresh) {
+        *stale = last;
         c->cached = fresh;
         c->release_cached = tamis_snapshot_release;
     }
@@ -288,8 +288,7 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
 /* ---- from filters ---- */
 
 /* A filter that the caller opened, with the record that a catalog would have of it. */
-static struct entry *entry_of_filter(struct arena *a, struct tamis_filter *f,
-                                     uint32_t rank)
+static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
 {
     struct tamis_filter_info info;
     if (tamis_filter_info(f, &info) != 0)
@@ -312,7 +311,7 @@ static struct entry *entry_of_filter(struct arena *a, struct tamis_filter *f,
     memcpy(r.binding, info.binding, info.binding_bytes);
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(&r, info.name, info.name_bytes, value);
-    struct entry *e = entry_new(a, info.name, info.name_bytes, value, n);
+    struct entry *e = entry_new(NULL, info.name, info.name_bytes, value, n);
     if (!e)
         return NULL;
     /* Whatever the record's checks make of a foreign filter, the filter is open. */
@@ -327,7 +326,7 @@ static struct entry *entry_of_filter(struct arena *a, struct tamis_filter *f,
 
 static int index_names(struct tamis_snapshot *s)
 {
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n_loose; i++) {
         const struct entry *e = s->entries[i];
         if (!e->name_bytes)
             continue;
@@ -357,12 +356,10 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
     s->complete = true; /* the list is the caller's own */
     if (n)
         s->domain = tamis_filter_domain(filters[0]);
-    struct arena arena = {0};
     size_t max = 0;
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++)
-        rc = add_entry(s, entry_of_filter(&arena, filters[i], (uint32_t)i), &max);
-    arena_end(&arena);
+        rc = add_entry(s, entry_of_filter(filters[i], (uint32_t)i), &max);
     if (!rc)
         rc = index_names(s);
     if (!rc)

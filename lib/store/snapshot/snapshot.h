@@ -10,7 +10,7 @@
 #include "lib/store/snapshot/entry.h"
 #include "lib/store/snapshot/packs.h"
 
-/* ==== planes.c: what a snapshot has at hand of all its segments ==== */
+/* ==== planes.c: what a snapshot has at hand of its loose segments ==== */
 
 /* Range and watermark of a segment: `first` and `last` are key_prefix() of its range,
  * or 0 and UINT64_MAX. */
@@ -20,7 +20,7 @@ struct gate {
 
 struct planes {
     const struct kernel *kernel;
-    struct plane *plane; /* by index; valid if ready */
+    struct plane *plane; /* by number; valid if ready */
     struct gate *gate;
     bool any_range;
     /* A bit per segment, for ever: its file was opened, and is the one that its record
@@ -65,11 +65,13 @@ struct tamis_snapshot {
     struct tamis_domain domain;
     struct filters_dir *dir; /* NULL: filters of the caller's */
     struct origin *origin;   /* the same */
-    size_t n;
-    struct entry **entries; /* by rank, then name */
-    struct entry **named;   /* by name; NULL: the filters are the caller's */
-    uint32_t *slots;        /* of `named`: index + 1; NULL: the order is the same */
-    struct names by_name;   /* the caller's: -> index + 1, or NAME_TWICE */
+    size_t n;                /* all numbers are below */
+    size_t n_segments;       /* that are at a number */
+    size_t n_loose;          /* those with a record: numbers from 0 on */
+    struct entry **entries;  /* of these, by rank, then name */
+    struct entry **named;    /* by name; NULL: the filters are the caller's */
+    uint32_t *slots;         /* of `named`: index + 1; NULL: the order is the same */
+    struct names by_name;    /* the caller's: -> index + 1, or NAME_TWICE */
     struct packs packs;
     struct planes planes;
     struct counters counts;
@@ -81,31 +83,26 @@ struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference
 /* The list as of now. It has what `previous` (may be NULL) has open. */
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
                   struct tamis_snapshot **out, struct tamis_diag *diag);
-/* segment.c: index + 1 of the segment of this name; 0: none; or NAME_TWICE. */
-uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
-                       size_t name_bytes);
+/* segment.c: *slot is the number + 1 of the segment of this name, or NAME_TWICE.
+ * ERR_NO_SEGMENT: there is none. Any other error: a file that cannot tell may have it.
+ */
+int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+                  uint32_t *slot, enum tamis_reason *why);
 
-/* As entry_filter_or_reason(). Where an error keeps the segment's pack from being read,
- * nothing is known to be lost. */
-static inline struct tamis_filter *
-filter_or_reason(struct tamis_snapshot *s, size_t index, enum tamis_reason *why)
+/* Has the segment a record? Else a pack has it, or nothing is there. */
+static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
 {
-    struct entry *e = s->entries[index];
-    struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, why);
-    if (!f && e->packed && *why == TAMIS_FILE_LOST) {
-        int rc = packs_lost(s, index, NULL);
-        *why = rc > 0 ? reason_of_error(rc) : TAMIS_FILE_LOST;
-    }
-    return f;
+    return index < s->n_loose;
 }
+/* listed.c: the list that its record names; false: none. */
+bool segment_list(const struct tamis_snapshot *s, size_t index,
+                  uint8_t uuid[UUID_BYTES], uint64_t *digest);
 
 /* ==== probe_one.c: one segment, with care ==== */
 
 /* The first eight bytes as a number, padded with zeros: if two differ, they order their
  * keys. */
 uint64_t key_prefix(const void *key, size_t n_bytes);
-/* Does a range prove that the segment has no such key? */
-bool outside_range(const struct entry *e, const struct tamis_key *key);
 /* The reason that refuses a target before any file is opened. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);
@@ -145,38 +142,43 @@ void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
 void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
                   uint64_t hits);
 
-/* ==== probe_packed.c: all segments, where each is a column of a pack ==== */
+/* ==== probe_all.c: one key, all segments ==== */
 
 /* Where the answers of one key go; each may be NULL. */
 struct outputs {
     uint64_t *absent;
     uint8_t *reasons;
-    uint32_t *segments;
+    uint32_t *segments; /* the first by rank, as many as there is room for */
     size_t max_segments, n_segments;
-    bool candidates; /* are counted, and as many as there is room for listed */
+    bool candidates; /* are counted, and listed */
+    bool by_number;  /* in their order: that of ranks, or all may have the key */
 };
-/* Do packs answer for all segments of this snapshot, and prove that there are no more?
- */
-static inline bool all_packed(const struct tamis_snapshot *s)
-{
-    return s->packs.n_seated == s->n && s->n && s->complete &&
-           s->n <= (size_t)PACK_WINDOW;
-}
+/* One more segment that may have the key. */
+void outputs_add(const struct tamis_snapshot *s, struct outputs *to, size_t index);
+/* In the order of their ranks. */
+void outputs_sort(const struct tamis_snapshot *s, struct outputs *to);
 
-/* probe_many.c: asks all segments, whatever they are. Both may be NULL. */
-enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
-                                      const struct tamis_key *key, struct outputs *to);
-/* Turns hits into answers, where packs answer for all: the bits of absent (may be
- * NULL). False: the key is absent from all. */
-static inline bool tell_absent(const struct tamis_snapshot *s, const uint64_t *hits,
-                               uint64_t *absent)
-{
-    size_t n_words = (s->n + 63) / 64;
-    bool any = s->planes.kernel->tell_absent(hits, n_words, absent);
-    if (absent)
-        absent[n_words - 1] &= UINT64_MAX >> (-s->n % 64); /* no segments behind them */
-    return any;
-}
+/* Asks all segments without records for keys. Writes their bits in rows of n_words
+ * words (may be NULL), and returns the keys that one of them may have, a bit for each.
+ */
+struct packs_asked {
+    const struct tamis_key *keys; /* at most 64 */
+    const uint64_t *hashes;
+    size_t n;
+    uint64_t plain; /* those that are to be asked */
+    uint64_t *rows;
+    size_t n_words;
+    struct sheet *sheet;   /* NULL: nothing is counted */
+    struct outputs *tells; /* of one key: reasons, candidates; may be NULL */
+};
+uint64_t ask_packs(struct tamis_snapshot *s, const struct packs_asked *a);
+/* Tells of those that have no answer, or of all of them; counts. */
+void tell_mute(struct tamis_snapshot *s, const struct tamis_key *key, bool all,
+               struct outputs *to);
+
+/* probe_many.c: asks the loose segments, whatever they are; true: all are absent. */
+bool probe_loose(struct tamis_snapshot *s, const struct tamis_key *key,
+                 struct outputs *to);
 
 /* ==== probe_few.c: up to FEW_PLANES segments whose bits alone decide ==== */
 
@@ -205,12 +207,19 @@ static inline bool target_here(const struct tamis_snapshot *s,
     return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n;
 }
 
+/* The same of a loose one? */
+static inline bool target_loose(const struct tamis_snapshot *s,
+                                const struct tamis_target *t)
+{
+    return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n_loose;
+}
+
 /* Would target_reason() find nothing against this target, given a key of the snapshot's
  * domain, and a ready plane or a range that excludes the key? False: ask it. */
 static inline bool target_plain(const struct tamis_snapshot *s,
                                 const struct tamis_target *t)
 {
-    return target_here(s, t) &&
+    return target_loose(s, t) &&
            (!t->min_watermark ||
             s->planes.gate[t->slot - 1].watermark >= t->min_watermark);
 }

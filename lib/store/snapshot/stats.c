@@ -15,44 +15,39 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
-static uint64_t read_count(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 /* ---- sums ---- */
-
-/* The sum of a snapshot's sheets for one of its segments, or [0] for none. */
-struct segment_sum {
-    uint64_t absent, n[N_REASONS], n_false;
-};
 
 static void add_row(struct segment_sum *sum, const struct sheet *sheet, size_t slot)
 {
     const struct count_row *row = &sheet->rows[slot];
+    uint64_t hits = atomic_load_explicit(&sheet->hits[slot], memory_order_relaxed);
     if (slot)
-        sum->absent += read_count(&sheet->all[(slot - 1) / 64]);
+        sum->absent += count_read(&sheet->all[(slot - 1) / 64]) - hits;
+    sum->n[TAMIS_HIT] += hits;
     sum->absent +=
-        read_count(&row->n[TAMIS_NO_REASON]) + read_count(&row->n[COUNT_MANY]);
+        count_read(&row->n[TAMIS_NO_REASON]) + count_read(&row->n[COUNT_MANY]);
     for (size_t r = TAMIS_HIT; r < N_REASONS; r++)
-        sum->n[r] += read_count(&row->n[r]);
-    sum->n_false += read_count(&row->n[COUNT_FALSE]);
+        sum->n[r] += count_read(&row->n[r]);
+    sum->n_false += count_read(&row->n[COUNT_FALSE]);
 }
 
 /* Each segment's absents of probes of many are worked out, but there is a sum of them.
  */
 static void add_sheet(struct tamis_stats *out, const struct sheet *sheet, size_t n)
 {
-    out->n_excluded += read_count(&sheet->excluded);
-    out->n_absent += read_count(&sheet->absent);
-    for (size_t slot = 0; slot <= n; slot++) {
+    out->n_excluded += count_read(&sheet->excluded);
+    out->n_absent += count_read(&sheet->absent);
+    for (size_t slot = 0; (slot = sheet_next(sheet, slot, n)) <= n; slot++) {
         const struct count_row *row = &sheet->rows[slot];
-        out->n_absent += read_count(&row->n[TAMIS_NO_REASON]);
+        out->n_absent += count_read(&row->n[TAMIS_NO_REASON]);
+        out->n_maybe[TAMIS_HIT] +=
+            atomic_load_explicit(&sheet->hits[slot], memory_order_relaxed);
         for (size_t r = TAMIS_HIT; r < N_REASONS; r++)
-            out->n_maybe[r] += read_count(&row->n[r]);
-        out->n_false_positives += read_count(&row->n[COUNT_FALSE]);
+            out->n_maybe[r] += count_read(&row->n[r]);
+        out->n_false_positives += count_read(&row->n[COUNT_FALSE]);
     }
 }
 
@@ -87,8 +82,8 @@ static void complete(struct tamis_stats *out)
 
 static void add_pages(struct tamis_stats *out, const struct page_counts *pages)
 {
-    out->n_pages_checked += read_count(&pages->n_checked);
-    out->n_pages_damaged += read_count(&pages->n_damaged);
+    out->n_pages_checked += count_read(&pages->n_checked);
+    out->n_pages_damaged += count_read(&pages->n_damaged);
 }
 
 /* A filter of the caller has its page counts itself. */
@@ -109,10 +104,11 @@ static void add_pages_of(struct tamis_stats *out, struct entry *e)
  * goes. */
 static int begin(struct tamis_snapshot *s)
 {
-    for (size_t i = 0; s->ledger && i < s->n; i++)
+    for (size_t i = 0; s->ledger && i < s->n_loose; i++)
         if (!entry_account(s->entries[i]))
             return ENOMEM;
-    return counters_begin(&s->counts, s->n);
+    int rc = packs_begin_sums(s);
+    return rc ? rc : counters_begin(&s->counts, s->n);
 }
 
 int stats_join(struct tamis_snapshot *s)
@@ -132,15 +128,37 @@ int stats_join(struct tamis_snapshot *s)
     return rc;
 }
 
-static void fold_segment(struct tamis_snapshot *s, size_t index)
+/* Where the sums of a segment are kept across snapshots; NULL: nowhere. Adds them, if
+ * `sum` is given. */
+static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
+                            struct segment_sum *sum)
 {
-    struct account *t = atomic_load(&s->entries[index]->account);
-    struct segment_sum sum = {0};
-    add_segment(&sum, s, index);
-    t->absent += sum.absent;
-    t->n_false += sum.n_false;
-    for (size_t r = 0; r < N_REASONS; r++)
-        t->n[r] += sum.n[r];
+    if (is_loose(s, index)) {
+        struct account *t = atomic_load(&s->entries[index]->account);
+        if (t && sum)
+            *sum = t->sum;
+        return t;
+    }
+    struct seat seat = packs_seat(s, index);
+    const struct sheet *sums = seat_sums(&seat);
+    if (sums && sum)
+        add_row(sum, sums, seat.column + 1);
+    return sums ? &sums->rows[seat.column + 1] : NULL;
+}
+
+static void fold_loose(struct tamis_snapshot *s, size_t index)
+{
+    struct account *to = atomic_load(&s->entries[index]->account);
+    if (to)
+        add_segment(&to->sum, s, index);
+}
+
+static void fold_view(struct tamis_snapshot *s, const struct pack_view *v)
+{
+    struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
+    for (size_t i = 0; to && i < N_SLOTS + 2; i++)
+        if (sheet_at(s, i))
+            sheet_fold(to, sheet_at(s, i), v->base, v->n_columns);
 }
 
 void stats_leave(struct tamis_snapshot *s)
@@ -153,8 +171,10 @@ void stats_leave(struct tamis_snapshot *s)
         s->next_live->to_live = s->to_live;
     if (sheet_at(s, SLOT_SHARED)) { /* it has counted */
         add_snapshot(&s->ledger->gone, s);
-        for (size_t i = 0; i < s->n; i++)
-            fold_segment(s, i);
+        for (size_t i = 0; i < s->n_loose; i++)
+            fold_loose(s, i);
+        for (size_t i = 0; i < s->packs.n; i++)
+            fold_view(s, &s->packs.views[i]);
     }
     ledger_unlock(s->ledger);
 }
@@ -214,40 +234,39 @@ int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *ou
     if (!snapshot)
         return TAMIS_ERR_RANGE;
     add_snapshot(out, snapshot);
-    for (size_t i = 0; i < snapshot->n; i++)
+    for (size_t i = 0; i < snapshot->n_loose; i++)
         add_pages_of(out, snapshot->entries[i]);
     complete(out);
     return 0;
 }
 
 /* Where this segment's filter is in another snapshot of the store; n if nowhere. */
-static size_t find_account(const struct tamis_snapshot *s, const struct entry *e)
+static size_t find_account(const struct tamis_snapshot *s,
+                           const struct tamis_segment_info *info, const void *sum)
 {
-    uint32_t slot = snapshot_slot(s, e->bytes, e->name_bytes);
-    const struct entry *other = slot ? s->entries[slot - 1] : NULL;
-    return other && atomic_load(&other->account) == atomic_load(&e->account) ? slot - 1
-                                                                             : s->n;
+    uint32_t slot;
+    enum tamis_reason why;
+    if (snapshot_slot(s, info->name, info->name_bytes, &slot, &why) != 0)
+        return s->n;
+    return kept_sum(s, slot - 1, NULL) == sum ? slot - 1 : s->n;
 }
 
 /* In all snapshots that are held and those that were; in a child of a fork, and of
  * filters of the caller's, in this one. */
 static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_sum *sum)
 {
-    const struct entry *e = s->entries[index];
+    struct tamis_segment_info info;
     if (!ledger_lock(s->ledger)) {
         add_segment(sum, s, index);
         return;
     }
-    const struct account *t = atomic_load(&e->account);
-    if (!t) { /* nobody has counted */
+    const void *t = kept_sum(s, index, sum);
+    if (!t || tamis_snapshot_segment(s, index, &info) != 0) { /* nobody has counted */
         ledger_unlock(s->ledger);
         return;
     }
-    sum->absent = t->absent;
-    sum->n_false = t->n_false;
-    memcpy(sum->n, t->n, sizeof sum->n);
     for (struct tamis_snapshot *live = s->ledger->live; live; live = live->next_live) {
-        size_t at = live == s ? index : find_account(live, e);
+        size_t at = live == s ? index : find_account(live, &info, t);
         if (at < live->n)
             add_segment(sum, live, at);
     }
@@ -271,17 +290,19 @@ int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
     *out = (struct tamis_segment_stats){0};
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
-    struct entry *e = snapshot->entries[index];
+    struct tamis_segment_info info;
+    struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
     struct segment_sum sum = {0};
     sum_segment(snapshot, index, &sum);
     /* Caught between two steps of a probe the difference may be below 0. */
     out->counts.n_absent = sum.absent <= INT64_MAX ? sum.absent : 0;
     out->counts.n_false_positives = sum.n_false;
     memcpy(out->counts.n_maybe, sum.n, sizeof sum.n);
-    add_pages_of(&out->counts, e);
+    if (e)
+        add_pages_of(&out->counts, e);
     complete(&out->counts);
-    if (e->state)
-        out->target_error = le64_get_f64(entry_record(e)->target_error);
+    if (tamis_snapshot_segment(snapshot, index, &info) == 0 && info.state)
+        out->target_error = info.error;
     measure(out);
     return 0;
 }
@@ -293,12 +314,13 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
         return TAMIS_ERR_RANGE;
     if (!target_here(snapshot, target))
         return TAMIS_ERR_NO_SEGMENT;
-    const struct entry *e = snapshot->entries[target->slot - 1];
-    if (!e->state || e->state == RECORD_NO_FILTER)
+    size_t index = target->slot - 1;
+    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    if (e ? !e->state || e->state == RECORD_NO_FILTER : !packs_have(snapshot, index))
         return TAMIS_ERR_NO_SEGMENT;
     if (!counters_on(&snapshot->counts))
         return 0;
     struct sheet *sheet = counters_sheet(&snapshot->counts, snapshot->n);
-    sheet_add(sheet, &sheet->rows[target->slot].n[COUNT_FALSE], 1);
+    sheet_add(sheet, &sheet_row(sheet, target->slot)->n[COUNT_FALSE], 1);
     return 0;
 }

@@ -139,15 +139,6 @@ size_t rocksdb_misses_32(const struct rocksdb_filter *f, const struct tamis_key 
 
 /* ---- the standard library ---- */
 
-size_t search_misses(const uint64_t *sorted, size_t n_sorted, const uint64_t *values,
-                     size_t n)
-{
-    size_t misses = 0;
-    for (size_t i = 0; i < n; i++)
-        misses += !std::binary_search(sorted, sorted + n_sorted, values[i]);
-    return misses;
-}
-
 void sort_numbers(uint64_t *numbers, size_t n)
 {
     std::sort(numbers, numbers + n);

@@ -1,4 +1,4 @@
-/* Peers in C++: the filters of RocksDB, from Debian's library, and two functions of the
+/* Peers in C++: the filters of RocksDB, from Debian's library, and functions of the
  * standard library. */
 #ifndef TAMIS_TESTS_BENCH_CXX_H
 #define TAMIS_TESTS_BENCH_CXX_H
@@ -29,9 +29,6 @@ size_t rocksdb_misses(const struct rocksdb_filter *filter, const struct tamis_ke
 size_t rocksdb_misses_32(const struct rocksdb_filter *filter,
                          const struct tamis_key *keys, size_t n);
 
-/* std::binary_search() for each. */
-size_t search_misses(const uint64_t *sorted, size_t n_sorted, const uint64_t *values,
-                     size_t n);
 void sort_numbers(uint64_t *numbers, size_t n);
 /* std::merge(), then std::unique(); returns how many are left. */
 size_t merge_numbers(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b,

@@ -144,7 +144,7 @@ FORM(plain, PLAIN)
 FORM(avx2, AVX2)
 #endif
 
-bool (*sbbf_has)(const struct sbbf *sbbf, uint64_t hash) = has_plain;
+static bool (*sbbf_has)(const struct sbbf *sbbf, uint64_t hash) = has_plain;
 static void (*put)(struct sbbf *sbbf, uint64_t hash) = put_plain;
 static size_t (*count_best)(const struct sbbf *, const uint64_t *,
                             size_t) = count_plain;
@@ -183,11 +183,6 @@ size_t ask_sbbf_inline(void *subject, const struct piece *p)
     return count_best(((struct subject *)subject)->sbbf, p->hashes, p->n);
 }
 
-size_t ask_sbbf_inline_plain(void *subject, const struct piece *p)
-{
-    return count_plain(((struct subject *)subject)->sbbf, p->hashes, p->n);
-}
-
 size_t ask_sbbf_calls(void *subject, const struct piece *p)
 {
     const struct subject *s = subject;
@@ -211,27 +206,4 @@ size_t add_sbbf_inline(void *subject, const struct piece *p)
 {
     add_best(((struct subject *)subject)->scratch_sbbf, p->hashes, p->n);
     return 0;
-}
-
-size_t ask_sbbf_one_of(void *subject, const struct piece *p)
-{
-    const struct many_sbbf *m = subject;
-    size_t n_absent = 0;
-    for (size_t i = 0; i < p->n; i++)
-        n_absent += !sbbf_has(m->of[p->segments[i]], p->hashes[i]);
-    return n_absent;
-}
-
-/* The blocks of one key in all filters are fetched 64 filters ahead. */
-size_t ask_sbbf_all_of(void *subject, const struct piece *p)
-{
-    const struct many_sbbf *m = subject;
-    size_t n_absent = 0;
-    for (size_t k = 0; k < p->n; k++)
-        for (size_t i = 0; i < m->n; i++) {
-            if (i + WINDOW < m->n)
-                __builtin_prefetch(block_of(m->of[i + WINDOW], p->hashes[k]));
-            n_absent += !sbbf_has(m->of[i], p->hashes[k]);
-        }
-    return n_absent;
 }

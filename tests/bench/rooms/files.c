@@ -3,14 +3,6 @@
 #include "tests/bench/bench.h"
 #include "format/integrity.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 enum { PIECE = 1 << 20 };
 
 struct file {
@@ -229,20 +221,12 @@ struct editing {
 static double edit(void *editing)
 {
     struct editing *e = editing;
-    struct tamis_edit *edit;
-    struct tamis_builder *builder;
-    struct tamis_diag diag = {0};
     char name[32];
-    int n_bytes = snprintf(name, sizeof name, "edited-%06u", e->n_edits++);
+    snprintf(name, sizeof name, "edited-%06u", e->n_edits++);
     uint64_t began = now_ns();
-    must(tamis_edit_begin(e->store, NULL, &edit, &diag), &diag, "edit");
-    must(tamis_edit_builder(edit, name, (size_t)n_bytes, 0.01, NULL, &builder, &diag),
-         &diag, "builder");
-    must(tamis_builder_add_hashes(builder, bench.domain.tag, e->hashes, EDIT_KEYS),
-         NULL, "adding");
-    must(tamis_edit_put(edit, builder, &diag), &diag, "put");
-    tamis_builder_free(builder);
-    must(tamis_edit_commit(edit, &diag), &diag, "commit of an edit");
+    struct tamis_edit *edit = edit_of(e->store);
+    segment_put(edit, segment_builder(edit, name, 0.01, e->hashes, EDIT_KEYS));
+    edit_done(edit);
     return (double)(now_ns() - began);
 }
 

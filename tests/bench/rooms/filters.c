@@ -3,9 +3,6 @@
 #include "tests/bench/peers/cxx.h"
 #include "tests/bench/peers/peers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- RocksDB's ---- */
 
 size_t ask_rocksdb(void *subject, const struct piece *p)

@@ -1,12 +1,7 @@
 /* Adding to a growing filter, and asking one of eleven stages: against loops by hand,
- * bare loads of a line in each stage, and a chain in RedisBloom's manner. */
+ * and bare loads of a line in each stage. */
 #include "tests/bench/peers/peers.h"
 #include "tests/support/inline/loops.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { STAGES = 11, MANY = 1000, WINDOW = 64 };
 
@@ -20,7 +15,6 @@ struct adding {
     /* The other's. */
     uint8_t *bits;
     struct tamis_inline_geometry geometry;
-    struct chain *chain;
 };
 
 static uint64_t begin(struct adding *a)
@@ -54,15 +48,6 @@ static double add_by_hand(void *adding)
     uint64_t began = begin(a);
     inline_loops_at(0)->add_by_hand(&a->geometry, a->bits, a->hashes, a->n,
                                     a->many > 1 ? WINDOW : 0);
-    return end(a, began);
-}
-
-static double add_to_chain(void *adding)
-{
-    struct adding *a = adding;
-    uint64_t began = begin(a);
-    for (size_t i = 0; i < a->n; i++)
-        chain_add(a->chain, a->hashes[i]);
     return end(a, began);
 }
 
@@ -132,14 +117,11 @@ void room_adding(void)
 
 /* ---- eleven stages ---- */
 
-/* Adds to both until ours has them. */
 static void fill(struct adding *a)
 {
     struct tamis_filter_info info = {0};
     while (info.n_stages < STAGES) {
         add_ours(a);
-        for (size_t i = 0; i < a->n; i++)
-            chain_add(a->chain, a->hashes[i]);
         must(tamis_writer_info(a->writer, &info), NULL, "info");
     }
     struct tamis_diag diag = {0};
@@ -156,10 +138,10 @@ static void add_to_stages(struct adding *a, const char *path)
     free(a->hashes);
     a->hashes = allocate(a->n * sizeof *a->hashes);
     for (size_t i = 0; i < 2; i++) {
-        struct adding other = *a;
         a->many = rows[i].many;
+        struct adding other = *a;
         other.hashes = allocate(a->n * sizeof *other.hashes);
-        compare(rows[i].id, add_ours, a, add_to_chain, &other);
+        compare(rows[i].id, add_ours, a, add_by_hand, &other);
         figure_detail(rows[i].id, "%d stages", STAGES);
         free(other.hashes);
     }
@@ -171,27 +153,25 @@ static void ask_stages(struct adding *a, const char *path)
     static const struct {
         const char *id;
         size_t few;
-        ask_fn *ours, *peer;
-    } rows[] = {{"growing_chain", 1, ask_call, ask_chain},
-                {"growing_loads", 1, ask_call, ask_lines},
-                {"growing_loads_4", 4, ask_calls, ask_lines}};
+        ask_fn *ours;
+    } rows[] = {{"growing_loads", 1, ask_call}, {"growing_loads_4", 4, ask_calls}};
     struct subject s = {.n_keys = a->next, .filter = filter_open(path)};
     struct source source = source_of(a->next, bench.sizes.small_piece, 0);
     struct lines lines = {0};
     for (uint32_t i = 0; i < STAGES; i++) {
         struct bits bits = bits_of(path, s.filter, i);
+        if (i == STAGES - 1) {
+            a->geometry = hand_geometry(&bits.geometry);
+            a->bits = allocate(bits.n_bytes);
+        }
         bits.geometry.lanes = 1;
         lines_add(&lines, bits.base, &bits.geometry);
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bool of_lines = rows[i].peer != ask_chain;
         s.few = rows[i].few;
-        contest(rows[i].id,
-                (struct contest){.ours = {rows[i].ours, &s, 0.01},
-                                 .peer = {rows[i].peer,
-                                          of_lines ? (void *)&lines : a->chain,
-                                          of_lines ? 0 : 0.01},
-                                 .source = &source});
+        contest(rows[i].id, (struct contest){.ours = {rows[i].ours, &s, 0.01},
+                                             .peer = {ask_lines, &lines, 0},
+                                             .source = &source});
         figure_detail(rows[i].id, "%.3g M keys in %d stages", (double)a->next / 1e6,
                       STAGES);
     }
@@ -207,12 +187,10 @@ void room_growing(void)
     struct adding a = {.n = bench.sizes.stage_keys, .many = MANY};
     a.hashes = allocate(a.n * sizeof *a.hashes);
     a.writer = writer_new(path, bench.sizes.stage_keys);
-    a.chain = chain_new(bench.sizes.stage_keys, 0.01);
     fill(&a);
     ask_stages(&a, path);
     add_to_stages(&a, path);
-    chain_free(a.chain);
-    free(a.hashes);
+    free(a.hashes), free(a.bits);
     must(tamis_writer_close(a.writer), NULL, "close");
     unlink(path);
 }

@@ -1,13 +1,7 @@
-/* Lists of hashes: against the code of Elias and Fano, binary search, and std::merge()
- * of numbers in memory. */
+/* Lists of hashes: against the code of Elias and Fano, and std::merge() of numbers in
+ * memory. */
 #include "tests/bench/peers/cxx.h"
 #include "tests/bench/peers/peers.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Hashes of keys first .. first + n - 1, in a file and in memory. */
 struct hashes {
@@ -41,31 +35,16 @@ static void hashes_free(struct hashes *h)
 
 /* ---- asking ---- */
 
-static size_t ask_sorted(void *hashes, const struct piece *p)
-{
-    const struct hashes *h = hashes;
-    return search_misses(h->sorted, h->n, p->hashes, p->n);
-}
-
 static void asking(struct hashes *h)
 {
     struct subject s = {.n_keys = h->n, .filter = h->list};
     struct source source = source_of(h->n, bench.sizes.small_piece, 0);
     struct elias_fano *e = elias_fano_new(h->sorted, h->n);
-    static const struct {
-        const char *id;
-        ask_fn *ours, *peer;
-    } rows[] = {{"list_single", ask_call, ask_elias_fano},
-                {"list_search", ask_call, ask_sorted}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bool sorted = rows[i].peer == ask_sorted;
-        contest(rows[i].id,
-                (struct contest){.ours = {rows[i].ours, &s, 1e-9},
-                                 .peer = {rows[i].peer, sorted ? (void *)h : e, 1e-9},
-                                 .source = &source,
-                                 .same = true});
-        figure_detail(rows[i].id, "%.3g M hashes", (double)h->n / 1e6);
-    }
+    contest("list_single", (struct contest){.ours = {ask_call, &s, 1e-9},
+                                            .peer = {ask_elias_fano, e, 1e-9},
+                                            .source = &source,
+                                            .same = true});
+    figure_detail("list_single", "%.3g M hashes", (double)h->n / 1e6);
     struct tamis_filter_info info;
     must(tamis_filter_info(h->list, &info), NULL, "info");
     double ours = 8 * (double)info.file_bytes / (double)h->n;
@@ -90,20 +69,18 @@ static double merge_lists(void *merging)
     struct tamis_filter *lists[] = {m->lists[0].list, m->lists[1].list};
     struct tamis_merge_report report;
     struct tamis_diag diag = {0};
-    struct timespec a, b;
     const char *path = path_in("merged.tamis");
     unlink(path);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+    uint64_t began = cpu_ns();
     must(tamis_list_merge(lists, 2, path, NULL, &report, &diag), &diag, "merging");
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+    uint64_t ns = cpu_ns() - began;
     unlink(path);
     size_t n = merge_numbers(m->lists[0].sorted, m->lists[0].n, m->lists[1].sorted,
                              m->lists[1].n, m->out);
     if (report.n_hashes != n)
         wrong("list_merge: %llu hashes, by std::merge() %zu",
               (unsigned long long)report.n_hashes, n);
-    return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) /
-           (double)report.n_read;
+    return (double)ns / (double)report.n_read;
 }
 
 static double merge_sorted(void *merging)

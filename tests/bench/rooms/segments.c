@@ -1,12 +1,8 @@
-/* Many segments of a store: one of them by itself, and all of them. Against as many
- * split block filters, and against the lines alone. Columns of a pack against its rows;
+/* Many segments of a store: one of them by itself, and all of them. Against
+ * their lines alone. Columns of a pack against its rows;
  * packing against reading and writing as many bytes. */
 #include "tests/bench/peers/peers.h"
 #include "tests/support/inline/loops.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { A_CALL = 32 };
 
@@ -16,7 +12,6 @@ struct segments {
     struct tamis_target *targets;
     struct tamis_filter **filters; /* the snapshot's */
     struct tamis_inline *values;
-    struct many_sbbf sbbf;
     struct lines lines;
     uint64_t *absent; /* A_CALL rows */
     /* Of a pack. */
@@ -86,13 +81,11 @@ static size_t ask_all_many(void *segments, const struct piece *p)
 
 static void segments_begin(struct segments *s, struct tamis_store *store, size_t n)
 {
-    uint64_t each = bench.sizes.segment_keys, *hashes;
     *s = (struct segments){.snapshot = snapshot_of(store), .n = n};
     s->targets = allocate(n * sizeof *s->targets);
     s->filters = allocate(n * sizeof *s->filters);
     s->values = allocate(n * sizeof *s->values);
     s->absent = allocate(A_CALL * ((n + 63) / 64) * sizeof *s->absent);
-    s->sbbf = (struct many_sbbf){allocate(n * sizeof *s->sbbf.of), n};
     for (size_t i = 0; i < n; i++) {
         s->targets[i] = tamis_snapshot_target(s->snapshot, i);
         must(tamis_snapshot_filter(s->snapshot, i, &s->filters[i], NULL), NULL,
@@ -104,25 +97,17 @@ static void segments_begin(struct segments *s, struct tamis_store *store, size_t
              NULL, "inline");
         struct geometry g = {s->values[i].geometry.n_blocks, 1, 1};
         lines_add(&s->lines, s->values[i].bits, &g); /* its first lane */
-        s->sbbf.of[i] = sbbf_new(each, 0.01);
-        hashes = hashes_of(i * each, each);
-        sbbf_add(s->sbbf.of[i], hashes, each);
-        free(hashes);
     }
 }
 
 static void segments_end(struct segments *s)
 {
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++)
         tamis_inline_release(&s->values[i]);
-        sbbf_free(s->sbbf.of[i]);
-    }
-    free(s->sbbf.of), free(s->values), free(s->filters), free(s->targets);
+    free(s->values), free(s->filters), free(s->targets);
     free(s->absent), free(s->lines.lanes);
     tamis_snapshot_release(s->snapshot);
 }
-
-#define AT(part) offsetof(struct segments, part)
 
 void room_segments(void)
 {
@@ -130,15 +115,12 @@ void room_segments(void)
     static const struct {
         const char *id;
         ask_fn *ours, *peer;
-        size_t peers, each; /* where its subject is; segments a key, 0: all */
-        double error;       /* the peer's */
+        size_t each; /* segments a key, 0: all */
     } rows[] = {
-        {"segments_one", ask_one, ask_sbbf_one_of, AT(sbbf), 1, 0.01},
-        {"segments_one_inline", ask_value, ask_line_of, AT(lines), 1, 0},
-        {"segments_one_filter", ask_one, ask_filter, 0, 1, 0.01},
-        {"segments_all", ask_all, ask_sbbf_all_of, AT(sbbf), 0, 0.01},
-        {"segments_all_loads", ask_all, ask_lines, AT(lines), 0, 0},
-        {"segments_all_32", ask_all_many, ask_lines_ahead, AT(lines), 0, 0},
+        {"segments_one_inline", ask_value, ask_line_of, 1},
+        {"segments_one_filter", ask_one, ask_filter, 1},
+        {"segments_all_loads", ask_all, ask_lines, 0},
+        {"segments_all_32", ask_all_many, ask_lines_ahead, 0},
     };
     char path[512];
     snprintf(path, sizeof path, "%s", path_in("store"));
@@ -149,13 +131,14 @@ void room_segments(void)
     struct source one = source_of(n * each, bench.sizes.small_piece, each),
                   all = source_of(n * each, bench.sizes.small_piece / 50, each);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool same = rows[i].peer == ask_filter;
         contest(rows[i].id,
-                (struct contest){
-                    .ours = {rows[i].ours, &s, 0.01},
-                    .peer = {rows[i].peer, (char *)&s + rows[i].peers, rows[i].error},
-                    .source = rows[i].each ? &one : &all,
-                    .n_segments = rows[i].each ? rows[i].each : n,
-                    .same = rows[i].peer == ask_filter});
+                (struct contest){.ours = {rows[i].ours, &s, 0.01},
+                                 .peer = {rows[i].peer, same ? (void *)&s : &s.lines,
+                                          same ? 0.01 : 0},
+                                 .source = rows[i].each ? &one : &all,
+                                 .n_segments = rows[i].each ? rows[i].each : n,
+                                 .same = same});
         figure_detail(rows[i].id, "%zu segments of %llu keys", n,
                       (unsigned long long)each);
     }
@@ -225,9 +208,8 @@ static double pack(void *packing)
     struct packing *p = packing;
     struct tamis_pack_options options = {.size = sizeof options, .n_threads = 1};
     struct tamis_pack_report report;
-    struct tamis_edit *edit;
+    struct tamis_edit *edit = edit_of(p->store);
     struct tamis_diag diag = {0};
-    must(tamis_edit_begin(p->store, NULL, &edit, &diag), &diag, "edit");
     uint64_t began = now_ns();
     must(tamis_edit_pack(edit, p->snapshot, NULL, 0, &options, &report, &diag), &diag,
          "pack");
@@ -275,7 +257,7 @@ void room_packs(void)
     figure_detail("packs_pack", "%llu MiB of rows",
                   (unsigned long long)packing.n_bytes >> 20);
     tamis_snapshot_release(packing.snapshot);
-    store_pack(store);
+    store_pack(store, TAMIS_REPACK_NONE);
     struct segments s;
     columns_begin(&s, store, path);
     struct source source = source_of(n * each, bench.sizes.small_piece / 5, 0);

@@ -263,7 +263,7 @@ tree() {
     rm store/catalog.lmdb*
     run tamis repair store
     echo "$output"
-    [[ $output == *"$dead"*"the pack of these tombstones is not there"* ]]
+    [[ $output == *"$dead"*"the file of these tombstones is not there"* ]]
     [ -f "store/quarantine/$dead" ]
     [ ! -e "store/filters/$dead" ]
     fails 3 "not confirmed: 1 filter in quarantine" tamis repair store --confirm

@@ -2,9 +2,6 @@
  */
 #include "tests/crash/disk/disk.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <xxhash.h>
 
 /* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */

@@ -2,9 +2,6 @@
  * length and sector that is not durable. */
 #include "tests/crash/disk/disk.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <xxhash.h>
 
 /* ---- names ---- */

@@ -1,11 +1,8 @@
 /* Recording: the entries of io_calls replaced, and the call by which LMDB syncs. */
 #include "tests/crash/record/record.h"
 
-#include <errno.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct io_calls real;
 

@@ -2,17 +2,8 @@
  * and after each call, which shows what was stored through mappings meanwhile. */
 #include "tests/crash/record/record.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct run *recording;
 uint64_t run_seed, run_states;

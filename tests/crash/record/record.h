@@ -3,6 +3,8 @@
 #ifndef TAMIS_TESTS_CRASH_RECORD_H
 #define TAMIS_TESTS_CRASH_RECORD_H
 
+#include <sys/mman.h>
+
 #include "lib/writer/inside.h"
 #include "tests/crash/disk/disk.h"
 #include "tests/steps/steps.h"

@@ -4,9 +4,6 @@
 
 #include "lib/tamis_inline.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #define OK(call) CHECK((call) == 0, "%s failed: %s", #call, r->diag.what)
 
 enum { N_KEYS = 64, N_MANY = 1280, N_SEGMENTS = 5 };
@@ -257,6 +254,7 @@ static void store_body(struct run *r)
 {
     static const struct tamis_prepare_options warm = {.size = sizeof warm, .warm = 1};
     struct tamis_segment_info info;
+    struct tamis_pack_info pack;
     struct tamis_segment_stats one;
     struct tamis_stats stats;
     uint32_t named[N_SEGMENTS];
@@ -266,6 +264,7 @@ static void store_body(struct run *r)
     FIRST(tamis_snapshot_probe_all(snapshot, keys, NULL, NULL));
     FIRST(tamis_snapshot_prepare(snapshot, &warm, NULL, NULL));
     FIRST(tamis_snapshot_find(snapshot, "g", 1, NULL, 0, 1, t));
+    FIRST(tamis_snapshot_pack_info(snapshot, 0, &pack));
     FIRST_OF_EACH(tamis_snapshot_probe(snapshot, &t[i], keys, NULL));
     FIRST_OF_EACH(tamis_snapshot_probe_list(snapshot, &t[i], 1, keys, NULL, NULL));
     FIRST_OF_EACH(tamis_snapshot_probe_batch(snapshot, &t[i], keys[0].tag, hashes,
@@ -283,6 +282,9 @@ static void store_body(struct run *r)
     CHECK(tamis_store_domain(the_player.store).tag == keys[0].tag, "no store");
     OK(tamis_store_confirm(the_player.store, NULL, &r->diag));
     OK(tamis_snapshot_count(snapshot, 1));
+    CHECK(tamis_snapshot_complete(snapshot) &&
+              tamis_snapshot_n_numbers(snapshot) >= tamis_snapshot_n_segments(snapshot),
+          "not whole");
     tamis_snapshot_report_false_positive(snapshot, t);
     tamis_snapshot_segment_stats(snapshot, 0, &one);
     OK(tamis_snapshot_stats(snapshot, &stats));

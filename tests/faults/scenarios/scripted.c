@@ -14,8 +14,9 @@
 
 #define STORE                                                                          \
     "init; begin; put a 0 20; bare b; grow g; end; add g 10; commit g; shut g; "
-#define READY STORE "close; now; "
-#define ASK   "open; info; count; ask; prepare; ask; close"
+#define READY       STORE "close; now; "
+#define READY_LISTS "init; begin; list c 100 2000; list d 1500 2000; end; close; now; "
+#define ASK         "open; info; count; ask; prepare; ask; close"
 /* A sealed filter of this store that no record names, a file and a catalog that were
  * never finished. */
 #define ORPHANS STORE "put o 100 5; stray o; litter 3; "
@@ -52,8 +53,7 @@ const struct scenario scripted_scenarios[] = {
     /* Stores that are opened, asked, and followed while others commit. */
     SCENARIO("store-open", READY ASK),
     /* Filters that cannot be mapped are read. */
-    SCENARIO("store-unmapped",
-             "init; put a 0 4; close; now; open; prepare; ask; close",
+    SCENARIO("store-unmapped", "init; put a 0 4; close; now; open; prepare; ask; close",
              .first = "mmap:2:ENOMEM:ever", .gets_around = true),
     /* LMDB's file may end before the last page that it ever counted; then its trees are
      * walked. */
@@ -137,6 +137,7 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("many",
              READY "begin; bare n1; bare n2; bare n3; bare n4; bare n5; bare n6; bare "
                    "n7; bare n8; bare n9; put x 50 3; retain x; end"),
+    SCENARIO("merge", READY_LISTS "begin; list n 100 3000; merge m c d; drop c; end"),
     SCENARIO("drop-busy", STORE "close; writer g; now; drop g"),
     SCENARIO("attach", "init; bare y; build e 0 30; close; now; attach x e"),
     SCENARIO("abort", READY "begin; put s 101 15; bare t; drop a; abort"),
@@ -158,6 +159,7 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("repair-damage", ORPHANS "rot a 5600; " REPAIR "0 0 2 2 0 0"),
     SCENARIO("repair-dead", STORE DEAD REPAIR "1 0 0 0 0 0"),
     SCENARIO("repair-sealed", STORE "past g; seal g; shut g; " REPAIR "1 0 0 0 0 0"),
+    SCENARIO("repair-list", "init; list l 100 50; lose l; " REPAIR "0 1 0 0 0 0"),
     SCENARIO("repair-record", STORE "keep; spoil a; now; repair 0 1 0 0 0 0"),
     SCENARIO("repair-lost",
              STORE DEAD "rot a 5600; keep; catalog gone; now; repair 1 1 1 0 0 1"),

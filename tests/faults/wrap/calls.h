@@ -4,6 +4,15 @@
 #ifndef TAMIS_FAULTS_CALLS_H
 #define TAMIS_FAULTS_CALLS_H
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
 #define FAULT(name, code, effect, unseen, at_most)                                     \
     {                                                                                  \
         name, code, effect, unseen, at_most                                            \
@@ -83,7 +92,6 @@
     X(mkostemp, ERR(EMFILE), ERR(ENOSPC))                                              \
     X(open, ERR(EMFILE), ERR(EIO), ERR(EINTR), ERR(EROFS), ERR(EISDIR), ERR(EINVAL))   \
     X(openat, ERR(EMFILE), ERR(EIO), ERR(ENOSPC), ERR(EROFS))                          \
-    X(opendir, ERR(EMFILE), ERR(ENOMEM), ERR(EIO))                                     \
     X(posix_fadvise, UNSEEN(EINVAL))                                                   \
     X(sync_file_range, UNSEEN(ENOSYS))                                                 \
     X(pread, ERR(EIO), INTERRUPTED, SHORT, FAULT("end", 0, NONE, false, 0))            \

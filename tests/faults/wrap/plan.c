@@ -1,10 +1,7 @@
 /* The plan of a run: which call is to fail, and how often calls were made. */
 #include "tests/faults/wrap/stops.h"
 
-#include <errno.h>
 #include <lmdb.h>
-#include <stdio.h>
-#include <string.h>
 
 #define X(name, ...) [CALL_##name] = {#name, {__VA_ARGS__}},
 const struct call_type call_types[N_CALLS] = {CALLS(X)};

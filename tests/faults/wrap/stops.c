@@ -2,11 +2,6 @@
 #include "tests/faults/wrap/stops.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 struct watch watch;

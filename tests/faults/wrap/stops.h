@@ -6,8 +6,6 @@
 
 #include "tests/faults/wrap/wrap.h"
 
-#include <pthread.h>
-
 enum { MAX_HALTS = 1 << 16, MAX_ENTRIES = 1 << 15, MAX_FUNCTIONS = 256, N_STATES = 8 };
 
 /* The calls of public functions in one run, and the blocking calls that these make. */

@@ -3,16 +3,8 @@
 #include "tests/faults/wrap/wrap.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <lmdb.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -314,7 +306,6 @@ WRAP(int, mkdir, -1, (const char *path, mode_t mode), path, mode)
 WRAP(int, mkdirat, -1, (int dir, const char *path, mode_t mode), dir, path, mode)
 WRAP(int, mkostemp, -1, (char *path, int flags), path, flags)
 WRAP(struct dirent *, readdir, NULL, (DIR * d), d)
-WRAP_TAKER(DIR *, opendir, dirs, (const char *path), path)
 WRAP_TAKER(DIR *, fdopendir, dirs, (int fd), fd)
 WRAP_CODE(posix_fadvise, (int fd, off_t at, off_t n, int advice), fd, at, n, advice)
 

@@ -125,14 +125,14 @@ CHANGE(pack)
     int rc = tamis_edit_pack(e, snap, n ? some : NULL, n, &opt, &r, &shop.diag);
     snapshot_done(snap);
     note_count("packed", r.n_packed);
-    note_count("packed_before", r.n_packed_before);
+    note_count("packed_before", r.n_left[TAMIS_LEFT_PACKED]);
     note_count("repacked", r.n_repacked);
-    note_count("larger", r.n_larger);
-    note_count("newer", r.n_newer);
-    note_count("ribbons", r.n_ribbons);
-    note_count("stages", r.n_stages);
-    note_count("replaced", r.n_replaced);
-    note_count("unreadable", r.n_unreadable);
+    note_count("larger", r.n_left[TAMIS_LEFT_LARGER]);
+    note_count("newer", r.n_left[TAMIS_LEFT_NEWER]);
+    note_count("ribbons", r.n_left[TAMIS_LEFT_RIBBON]);
+    note_count("stages", r.n_left[TAMIS_LEFT_STAGES]);
+    note_count("replaced", r.n_left[TAMIS_LEFT_REPLACED]);
+    note_count("unreadable", r.n_left[TAMIS_LEFT_UNREADABLE]);
     note_count("why_left", r.why_left);
     return rc;
 }
@@ -598,14 +598,50 @@ HARM(unreadable)
 
 /* ---- the catalog's records ---- */
 
+struct value {
+    const char *name;
+    const uint8_t *bytes;
+    size_t n;
+};
+
+/* A listed column gets a record of its own in the place of its bit. */
+static int replace_value(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const struct value *v = ctx;
+    struct listings l;
+    struct found f;
+    OK(listings_load(&l, t, diag));
+    int rc = listings_lookup(&l, v->name, strlen(v->name), &f, diag);
+    if (!rc && !f.value) {
+        uint32_t column = le32_get(f.column.disk.column);
+        OK(listed_set(&l, f.pack, column, false, diag));
+        struct piece name = {(const uint8_t *)v->name, strlen(v->name)};
+        OK(listed_name(&l, f.pack, name, column, true, diag));
+        OK(listings_write(&l, diag));
+    }
+    listings_free(&l);
+    return catalog_replace(t, v->name, strlen(v->name), v->bytes, v->n, diag);
+}
+
+static void put_value(const char *name, const uint8_t *value, size_t n)
+{
+    struct value v = {name, value, n};
+    struct tamis_store *s = opened();
+    know_files();
+    OK(catalog_write(s->catalog, NULL, replace_value, &v, NULL, NULL));
+    if (shop.edits[0])
+        return;
+    tamis_store_close(s);
+    shop.store = NULL;
+}
+
 void put_record(const char *name, const struct record *r, size_t rotten_at)
 {
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(r, name, strlen(name), value);
-    closed();
     if (rotten_at)
         value[rotten_at] ^= 1;
-    poke_catalog(shop.dir, "segments", name, value, n);
+    put_value(name, value, n);
 }
 
 /* rot_record NAME keys|uuid */
@@ -617,7 +653,9 @@ MUST(rot_record)
                                        : offsetof(struct record_disk, uuid) + 3);
 }
 
-/* set_record NAME list-of=|uuid-of=|place-of=OTHER keys=|compat=|ro_compat= rotten */
+/* set_record NAME list-of=|uuid-of=|place-of=OTHER keys=|rank=|compat=|ro_compat=
+ * rotten
+ */
 MUST(set_record)
 {
     struct record r = record_in(opened(), name_at(s, 1)), other = r;
@@ -634,6 +672,8 @@ MUST(set_record)
         r.place = other.place;
     if (option_of(s, "keys"))
         r.keys = number_option(s, "keys");
+    if (option_of(s, "rank"))
+        r.rank = (uint32_t)number_option(s, "rank");
     r.compat |= number_option(s, "compat");
     r.ro_compat |= number_option(s, "ro_compat");
     put_record(s->word[1], &r,
@@ -676,8 +716,7 @@ HARM(part)
     memmove(at + sizeof p, at, (size_t)(v + n - at) - sizeof p);
     memcpy(at, &p, sizeof p);
     checksum_set(v, n, XXH3_64bits(name, strlen(name)));
-    closed();
-    poke_catalog(shop.dir, "segments", name, v, n);
+    put_value(name, v, n);
 }
 
 /* noise FILE PAGE: from there on random bytes. */
@@ -708,6 +747,30 @@ HARM(noise_meta)
 {
     uint8_t noise[META_BYTES] = {1, 2, 3};
     poke_catalog(shop.dir, "meta", "store", noise, sizeof noise);
+}
+
+static int mark_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    uint8_t bytes[META_BYTES];
+    size_t n;
+    OK(catalog_meta_value(t, &value, &n, diag));
+    memcpy(bytes, value, n);
+    bytes[*(const size_t *)ctx + 5] |= 1;
+    bytes[offsetof(struct meta_disk, unused)] = 77;
+    checksum_set(bytes, n, 0);
+    return catalog_put_in(t, CATALOG_META, "store", 5, bytes, n, diag);
+}
+
+/* mark_meta compat|ro_compat|incompat: as a newer version, in another process, marks a
+ * store that we have open: with a bit, and a byte that it speaks of. */
+MUST(mark_meta)
+{
+    char word = name_at(s, 1)[0];
+    size_t at = word == 'c'   ? offsetof(struct meta_disk, compat)
+                : word == 'r' ? offsetof(struct meta_disk, ro_compat)
+                              : offsetof(struct meta_disk, incompat);
+    OK(catalog_write(opened()->catalog, NULL, mark_in, &at, NULL, NULL));
 }
 
 HARM(rot_meta)

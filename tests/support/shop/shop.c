@@ -23,7 +23,7 @@ static int code_of(const char *word)
         "NO_SEGMENT", "NO_STORE",  "EXISTS",  "BUSY",      "SEALED",
         "POISONED",   "FORKED",    "RANGE",   "TOO_LARGE", "NETWORK",
         "READ_ONLY",  "CATALOG",   "UNFIT",   "REPLACED",  "THREAD"};
-    for (int i = 0; i < (int)(sizeof words / sizeof words[0]); i++)
+    for (int i = 0; i < (int)(N_OF(words)); i++)
         if (strcmp(words[i], word) == 0)
             return -i;
     for (int i = 1; i < 134; i++)
@@ -83,9 +83,9 @@ void know_files(void)
     char name[80], path[700], file[FILTER_NAME_BYTES];
     if (tamis_snapshot_current(shop.store, &snap, NULL) != 0)
         return;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
+    for (size_t i = 0, n = 0; tamis_snapshot_next(snap, &i); i++) {
         struct tamis_segment_info info = segment_at(snap, i);
-        if (info.name_bytes > 8 || !info.file[0] || i > 20)
+        if (info.name_bytes > 8 || !info.name || !info.file[0] || n++ > 20)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)info.name_bytes,
                  (const char *)info.name);

@@ -53,8 +53,8 @@ const char *path_at(const char *word);
 uint64_t count_named(const char *word); /* of the last report */
 uint32_t index_named(struct tamis_snapshot *snap, const char *name);
 
-/* Into a catalog that no store has open; with a wrong byte at rotten_at, if it is not
- * 0. */
+/* Into the catalog; with a wrong byte at rotten_at, if it is not 0. Then the store is
+ * closed, but for an edit under way. */
 void put_record(const char *name, const struct record *r, size_t rotten_at);
 
 /* ---- scenes ---- */
@@ -99,6 +99,6 @@ struct scene_row {
 };
 
 void play_rows(const struct scene_row *rows, size_t n);
-#define PLAY_ROWS(rows) play_rows(rows, sizeof rows / sizeof rows[0])
+#define PLAY_ROWS(rows) play_rows(rows, N_OF(rows))
 
 #endif

@@ -59,15 +59,6 @@ static UNUSED struct tamis_builder *new_builder(double error, uint64_t memory_li
     return threaded_builder_of(error, 0, 0, memory_limit);
 }
 
-/* A thread is cancelled as it writes. */
-static UNUSED void cancelled_while_writing(void *(*fn)(void *), void *ctx)
-{
-    io_calls.pwrite = cancelling_pwrite;
-    void *result = run_in_thread(fn, ctx);
-    io_calls.pwrite = pwrite;
-    assert_ptr_equal(result, PTHREAD_CANCELED);
-}
-
 static UNUSED void finish(struct tamis_builder *b, const char *path)
 {
     struct tamis_diag diag;

@@ -148,24 +148,6 @@ TEST(test_no_file_has_holes)
     }
 }
 
-static void *finish_cancelled(void *builder)
-{
-    tamis_builder_finish_file(builder, path_of("cancelled"), NULL);
-    pthread_testcancel();
-    return NULL;
-}
-
-/* It finishes first: its threads work on its stack. */
-TEST(test_cancelled_at_work)
-{
-    BUILDER b = threaded_builder_of(1e-4, N_KEYS, 3, 0);
-    size_t n_files = count_files(test_dir), n_tasks = count_files("/proc/self/task");
-    cancelled_while_writing(finish_cancelled, b);
-    IS(count_files("/proc/self/task"), n_tasks);
-    IS(count_files(test_dir), n_files + 1);
-    expect_present(path_of("cancelled"), N_KEYS);
-}
-
 /* ---- inside a file of the engine's: not a byte beside it is touched ---- */
 
 enum { HUGE_BYTES = 2 << 20 };
@@ -298,29 +280,6 @@ TEST(test_inside_at_odd_places)
     IS(tamis_filter_open_fd(fd, 1 << 20, n_bytes - 4096, NULL, &f, NULL),
        TAMIS_ERR_DAMAGED); /* a limit that cuts it off */
     close(fd);
-}
-
-TEST_WITH_FAULTS(test_failures_inside_another_file)
-{
-    BUILDER b = builder_of(0.01, 1000);
-    struct tamis_diag diag;
-    struct tamis_filter *f;
-    uint64_t n_bytes;
-    FD fd = open(path_of("inner"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    assert_true(fd >= 0);
-    for (unsigned long nth = 1; nth <= 2; nth++) {
-        fail_once(CALL_PWRITE, nth, ENOSPC);
-        n_bytes = 1;
-        IS(tamis_builder_finish_fd(b, fd, 4096, &n_bytes, &diag), ENOSPC);
-        IS(diag.os_errno, ENOSPC);
-        IS(n_bytes, 0);
-        /* The header comes last, so that half a filter is none. */
-        IS(tamis_filter_open_fd(fd, 4096, 0, NULL, &f, NULL), TAMIS_ERR_NOT_TAMIS);
-    }
-    fail_never();
-    OK(tamis_builder_finish_fd(b, fd, 4096, &n_bytes, NULL));
-    /* Nothing is synced: that is the caller's to do. */
-    IS(faults[CALL_FSYNC].n + faults[CALL_FDATASYNC].n, 0);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

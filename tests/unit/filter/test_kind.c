@@ -1,6 +1,5 @@
 /* The table of kinds (lib/filter/kind.h): each kind that the format lets pass has a
  * whole row, and a filter is asked by its row alone. */
-#include "tests/support/filters.h"
 #include "tests/support/algebra_support.h"
 
 enum { N_KEYS = 500 };

@@ -1,6 +1,5 @@
 /* How much of a filter is in memory: counting, warming, obstacles (old kernels, pages
  * that cannot be had), and locking as much as the budget and the limit allow. */
-#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 #include "tests/support/locked.h"
 
@@ -278,19 +277,6 @@ TEST(a_part_is_read_and_no_more)
         assert_true(after.n_resident < after.n_pages / 2);
 }
 
-static int lock_nothing(void *ctx)
-{
-    struct tamis_filter *f = ctx;
-    uint64_t budget = 64 << 20;
-    limit_locking(0);
-    if (lock_within(f, &budget) != EPERM || budget != 64 << 20 || locked_now())
-        return 1;
-    if (count_absent(f, keys, N_ASKED) != 0 || tamis_filter_warm(f, NULL, NULL) != 0)
-        return 2;
-    budget = 0;
-    return lock_within(f, &budget) == 0 ? 0 : 3;
-}
-
 /* It leaves no room for a second mapping: large reads all the same. */
 static int lock_and_warm(void *ctx)
 {
@@ -310,32 +296,12 @@ static int lock_and_warm(void *ctx)
     return count_absent(f, keys, N_ASKED) == 0 ? 0 : 4;
 }
 
-static int lock_some(void *ctx)
-{
-    struct tamis_filter *f = ctx;
-    uint64_t budget = 64 << 20;
-    limit_locking((1 << 20) + page);
-    for (int i = 0; i < 2; i++) {
-        if (lock_within(f, &budget) != ENOMEM || locked_now() != (1 << 20) + page)
-            return 1;
-        if (budget != (63 << 20) - page)
-            return 2;
-        budget = 64 << 20;
-    }
-    budget = 65536;
-    if (lock_within(f, &budget) != 0 || locked_now() != 65536)
-        return 3;
-    return count_absent(f, keys, N_ASKED) == 0 ? 0 : 4;
-}
-
-TEST(the_limit_is_told)
+TEST(all_may_be_locked)
 {
     const char *path = build_large();
     make_cold(path);
     FILTER f = open_filter(path);
     in_child(lock_and_warm, f);
-    in_child(lock_nothing, f);
-    in_child(lock_some, f);
 }
 
 static int has_no_lock(void *ctx)

@@ -43,6 +43,12 @@ FIELDS_OF(part, F(uuid, FIELD_UUID), F(table_digest, FIELD_HEX), F(column, FIELD
           F(kind, FIELD_UINT), F(unused, FIELD_UNUSED))
 #undef F
 
+#define F(member, type) FIELD(struct listing_disk, member, type)
+FIELDS_OF(listing, F(table_digest, FIELD_HEX), F(chunks_sum, FIELD_HEX),
+          F(names_sum, FIELD_HEX), F(n_columns, FIELD_UINT), F(n_listed, FIELD_UINT),
+          F(n_overridden, FIELD_UINT), F(checksum, FIELD_HEX))
+#undef F
+
 #define F(member, type) FIELD(struct band_disk, member, type)
 FIELDS_OF(band, F(rows_offset, FIELD_UINT), F(n_blocks, FIELD_UINT),
           F(n_columns, FIELD_UINT), F(first_column, FIELD_UINT),

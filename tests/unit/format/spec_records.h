@@ -32,6 +32,7 @@ static struct record_table {
     {"meta_disk", meta_fields, &n_meta_fields, META_BYTES},
     {"record_disk", record_fields, &n_record_fields, RECORD_HEAD_BYTES},
     {"part_disk", part_fields, &n_part_fields, PART_BYTES},
+    {"listing_disk", listing_fields, &n_listing_fields, LISTING_BYTES},
 };
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 
-#include "format/commit.h"
 #include "format/hash.h"
 #include "format/integrity.h"
 #include "format/list.h"

@@ -1,6 +1,5 @@
 /* format/: little-endian fields, checked arithmetic, hash and geometry.
  * The golden values were computed by programs that share no code with format/. */
-#include "tests/support/unit/unit.h"
 
 #include "format/checksum.h"
 #include "format/hash.h"

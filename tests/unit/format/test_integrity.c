@@ -1,5 +1,4 @@
 /* format/integrity.h: floors of open stages and the digest tree of sealed ones. */
-#include "tests/support/unit/unit.h"
 
 #include "format/integrity.h"
 #include "tests/support/rules.h"

@@ -1,7 +1,6 @@
 /* The descriptors of a list: every rule of SPEC.md section 18.2 by a mutation of its
  * own, and what is just inside the limits. */
 #include "tests/unit/format/commit_records.h"
-#include "format/list.h"
 
 static struct commit list;
 

@@ -2,6 +2,7 @@
  * mutation of its own, and what is just inside the limits. */
 #include "tests/unit/format/commit_records.h"
 #include "format/pack.h"
+#include "format/record.h"
 #include "tests/support/support.h"
 
 /* A pack of three columns in two bands. */

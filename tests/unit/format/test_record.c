@@ -316,6 +316,91 @@ TEST(parts_together)
     }
 }
 
+/* ---- packs ---- */
+
+static const uint8_t PACK[UUID_BYTES] = "a pack's uuid: 1", OTHER[UUID_BYTES] = "2";
+
+static struct verdict listing_reseal(uint8_t *bytes)
+{
+    struct listing l;
+    memset(&l, 0xff, sizeof l);
+    checksum_set(bytes, LISTING_BYTES, XXH3_64bits(PACK, sizeof PACK));
+    struct verdict v = listing_decode(bytes, LISTING_BYTES, PACK, &l);
+    if (v.code != VERDICT_OK)
+        assert_true(all_zero(&l, sizeof l));
+    return v;
+}
+
+#define L(member, value, code) RULE(struct listing_disk, member, value, VERDICT_##code)
+
+TEST(rules_of_a_listing)
+{
+    static const struct rule rules[] = {
+        L(n_columns, 0, RANGE),     L(n_columns, (1 << 20) + 1, RANGE),
+        L(n_listed, 101, RANGE),    L(n_listed, UINT32_MAX, RANGE),
+        L(n_overridden, 41, RANGE), L(n_overridden, UINT32_MAX, RANGE),
+    };
+    static const struct rule inside[] = {
+        L(n_columns, 1 << 20, OK), L(n_overridden, 0, OK), L(n_overridden, 40, OK),
+        L(n_listed, 98, OK), L(n_listed, 0, OK)};
+    struct listing in = {5, 6, 7, 100, 60, 2}, out;
+    uint8_t bytes[LISTING_BYTES];
+    listing_encode(&in, PACK, bytes);
+    verdict_is(listing_decode(bytes, sizeof bytes, PACK, &out), VERDICT_OK, 0, "");
+    assert_memory_equal(&in, &out, offsetof(struct listing, n_overridden) + 4);
+    rules_hold(rules, N_OF(rules), bytes, sizeof bytes, listing_reseal);
+    for (size_t i = 0; i < N_OF(inside); i++) /* one alone */
+        rules_hold(&inside[i], 1, bytes, sizeof bytes, listing_reseal);
+    verdict_is(listing_decode(bytes, 43, PACK, &out), VERDICT_SHORT, 43, "listing");
+    verdict_is(listing_decode(bytes, sizeof bytes, OTHER, &out), VERDICT_CHECKSUM, 36,
+               "checksum");
+    in.n_listed = in.n_overridden = 0; /* nothing lives there */
+    listing_encode(&in, PACK, bytes);
+    verdict_is(listing_decode(bytes, sizeof bytes, PACK, &out), VERDICT_RANGE, 32,
+               "n_overridden");
+}
+
+TEST(rules_of_chunks)
+{
+    static const struct {
+        uint32_t n_columns, number;
+        size_t n_bytes;
+    } cases[] = {{1, 0, 9},        {8, 0, 9},           {9, 0, 10},
+                 {32575, 0, 4080}, {32576, 0, 4080},    {32577, 0, 4080},
+                 {32577, 1, 9},    {1 << 20, 31, 4080}, {1 << 20, 32, 776}};
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint8_t bytes[CHUNK_MAX_BYTES + 1], key[2][CHUNK_KEY_BYTES];
+        uint32_t n_columns = cases[i].n_columns, number = cases[i].number;
+        uint32_t left = n_columns - number * 32576;
+        size_t n = cases[i].n_bytes;
+        uint64_t sum;
+        IS(chunk_bytes(n_columns, number), n);
+        memset(bytes, 0, sizeof bytes);
+        memset(bytes, 0xff, n - 9);
+        uint64_t sealed = chunk_seal(PACK, n_columns, number, bytes);
+#define CHECK(n, uuid, number) chunk_check(bytes, n, uuid, n_columns, number, &sum)
+        verdict_is(CHECK(n, PACK, number), VERDICT_OK, 0, "");
+        assert_true(sum == sealed);
+        verdict_is(CHECK(n - 1, PACK, number), VERDICT_SHORT, n - 1, "chunk");
+        verdict_is(CHECK(n + 1, PACK, number), VERDICT_SHORT, n + 1, "chunk");
+        verdict_is(CHECK(n, PACK, 33), VERDICT_SHORT, n, "chunk");
+        verdict_is(CHECK(n, OTHER, number), VERDICT_CHECKSUM, n - 8, "checksum");
+        for (uint32_t bit = left % 8; bit > 0 && bit < 8 && left < 32576; bit++) {
+            bytes[n - 9] = (uint8_t)(1U << bit);
+            chunk_seal(PACK, n_columns, number, bytes);
+            verdict_is(CHECK(n, PACK, number), VERDICT_UNUSED, n - 9, "chunk");
+        }
+        chunk_key(PACK, number, key[0]);
+        chunk_key(PACK, number + 1, key[1]);
+        assert_true(memcmp(key[0], key[1], sizeof key[0]) < 0);
+        assert_true(memcmp(PACK, key[0], sizeof PACK) == 0);
+    }
+    IS(listing_chunks(1), 1);
+    IS(listing_chunks(32576), 1);
+    IS(listing_chunks(32577), 2);
+    IS(listing_chunks(1 << 20), 33);
+}
+
 TEST(lengths_must_agree)
 {
     static const struct rule rules[] = {

@@ -82,7 +82,7 @@ TEST(odds_are_those_of_all_places)
             if (row % RIBBON_PAIR_ROWS < page[ribbon_threshold_at(&s, b)])
                 bumped++;
             else
-                matches += UINT64_C(2) << s.columns >> ribbon_columns(&s, b);
+                matches += UINT64_C(2) << s.digits >> ribbon_columns(&s, b);
         }
         struct ribbon_odds o = ribbon_page_odds(&s, page);
         IS(o.bumped, bumped);

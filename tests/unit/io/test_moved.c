@@ -208,33 +208,6 @@ TEST(no_probe_waits_for_a_look)
     tamis_filter_close(asked);
 }
 
-static void *probe_cancelled(void *why)
-{
-    pthread_cancel(pthread_self());
-    errno = 77;
-    ask(asked, keys[BEFORE], why);
-    bool kept = errno == 77;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    return kept ? why : NULL;
-}
-
-TEST(a_look_is_no_cancellation_point)
-{
-    const char *path = make();
-    enum tamis_reason why;
-    pthread_t thread;
-    void *result;
-    asked = open_filter(path);
-    unlink(path); /* so that the look fails, and sets errno */
-    n_looks = 0;
-    OK(pthread_create(&thread, NULL, probe_cancelled, &why));
-    OK(pthread_join(thread, &result));
-    assert_ptr_equal(result, &why);
-    IS(why, TAMIS_NO_REASON);
-    IS(n_looks, 1);
-    tamis_filter_close(asked);
-}
-
 static int ask_in_child(void *path)
 {
     filter_must_say(asked, TAMIS_NO_REASON);

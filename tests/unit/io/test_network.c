@@ -2,7 +2,6 @@
  * may be stale, so nobody may read what is being written; and overlays, where a reader
  * is to see its writer. This program's fstatfs() says what it is told to. */
 #include "tests/support/filters.h"
-#include "lib/writer/inside.h"
 
 #include "tests/support/unit/told_fs.h"
 

@@ -1,6 +1,5 @@
 /* Pages of lists made fast, compared byte by byte with those of the reference. */
 #include "tests/support/support.h"
-#include "lib/kernel/list/list_spot.h"
 #include "lib/sort/sort.h"
 
 enum { MOST = 4000 };
@@ -26,7 +25,7 @@ static void expect_same(size_t n)
     size_t n_wanted = list_page_fill(values, n, wanted);
     for (size_t i = 0; (each = kernel_at(i)); i++) {
         memset(page, 0x55, sizeof page);
-        IS(kernel_list(each)->pack(values, n, page), n_wanted);
+        IS(kernel_list(each)->encode(values, n, page), n_wanted);
         assert_memory_equal(page, wanted, sizeof page);
     }
 }

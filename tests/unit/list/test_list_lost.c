@@ -1,9 +1,7 @@
 /* Pages of a list that rot or are lost while it is open: never ABSENT of a value, in
  * any mode, one at a time or many. Ones are not neutral in a list. */
-#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 #include "tests/support/list_support.h"
-#include "lib/page/page.h"
 
 enum { N = 400000, ASKED = 300 };
 static uint64_t values[N];

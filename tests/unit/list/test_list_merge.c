@@ -1,7 +1,6 @@
 /* Lists merged, and filters made from lists: the same as from the hashes in memory. */
 #include "tests/unit/builder/builder_support.h"
 #include "lib/list/list.h"
-#include "lib/sort/sort.h"
 
 static struct tamis_builder *lister(const struct tamis_domain *d, uint64_t bits)
 {
@@ -108,28 +107,6 @@ TEST_WITH(repeatable, faults_off, test_counts_repeats)
     memcpy(keys, before, 60000 * sizeof *before);
 }
 
-static void *merge_cancelled(void *ctx)
-{
-    /* static: AddressSanitizer does not clear the frames of a cancelled thread. */
-    static struct tamis_merge_report r;
-    struct tamis_filter **lists = ctx;
-    tamis_list_merge(lists, 2, path_of("cancelled"), NULL, &r, NULL);
-    pthread_testcancel();
-    return NULL;
-}
-
-/* It finishes first, and leaves no temporary file. */
-TEST_WITH(repeatable, faults_off, test_cancelled)
-{
-    make_list("a", keys, 5000);
-    make_list("b", keys + 5000, 5000);
-    size_t n_files = count_files(test_dir);
-    TWO_LISTS("a", "b");
-    cancelled_while_writing(merge_cancelled, lists);
-    IS(count_files(test_dir), n_files + 1);
-    IS(n_hashes("cancelled"), 10000);
-}
-
 static void expect_refused(const char *a, const char *b, int code, const char *words)
 {
     TWO_LISTS(a, b);
@@ -185,24 +162,6 @@ TEST_WITH_FAULTS(test_bad_page)
         expect_refused("good", "bad", TAMIS_ERR_DAMAGED, "fails its check");
         IS(count_files(test_dir), n_files);
     }
-}
-
-TEST_WITH_FAULTS(test_full_disk)
-{
-    make_list("f1", keys, 600000);
-    make_list("f2", keys + 300000, 600000);
-    TWO_LISTS("f1", "f2");
-    size_t n_files = count_files(test_dir);
-    unsigned long nth = 1;
-    for (int err = ENOSPC; err; nth++) {
-        fail_once(CALL_PWRITE, nth, ENOSPC);
-        err = tamis_list_merge(lists, 2, path_of("m"), NULL, NULL, NULL);
-        fail_never();
-        assert_true(err == 0 || err == ENOSPC);
-        IS(count_files(test_dir), n_files + (err == 0));
-    }
-    assert_true(nth > 3);
-    unlink(path_of("m"));
 }
 
 static int stop_at_second(void *ctx, uint64_t done, uint64_t total)

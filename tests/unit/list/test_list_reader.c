@@ -79,21 +79,4 @@ TEST(lists_are_read_from_the_text)
         }
 }
 
-/* SPEC.md section 18.4. */
-TEST(the_example_is_right)
-{
-    static const uint64_t five[] = {0x10000, 0x10007, 0x10130, 0x11111, 0x1ffff};
-    static const uint8_t begins[] = {0, 0, 1,  0,    0,    0, 0, 0,
-                                     5, 0, 12, 0x07, 0xf1, 7, 0, 2};
-    static const uint8_t ends[] = {0xff, 0x11, 0x13, 0x00};
-    uint8_t page[PAGE_BYTES];
-    IS(list_page_fill(five, 5, page), 5);
-    assert_memory_equal(page, begins, sizeof begins);
-    assert_memory_equal(page + PAGE_BYTES - sizeof ends, ends, sizeof ends);
-    IS(read_page(page, read_back), 5);
-    assert_memory_equal(read_back, five, sizeof five);
-    for (size_t i = sizeof begins; i < PAGE_BYTES - sizeof ends; i++)
-        IS(page[i], 0);
-}
-
 RUN_TESTS(test_dir_create, test_dir_remove)

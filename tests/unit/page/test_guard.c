@@ -1,6 +1,5 @@
 /* The SIGBUS guard and readers (R15): pages that cannot be had say MAYBE, the others
  * answer as before, and no loss is taken for a good page. */
-#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 
 enum { N_KEYS = 60 * 1000, N_OTHERS = 20 * 1000 };

@@ -1,5 +1,4 @@
 /* The SIGBUS guard with many pages, many mappings, many threads, and after a fork. */
-#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 
 #include "lib/writer/inside.h"

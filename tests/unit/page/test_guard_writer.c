@@ -1,7 +1,6 @@
 /* The SIGBUS guard and writers (R15): a writer that meets a lost page is poisoned.
  * Nothing that the page took is acknowledged, whatever the moment of the loss, nothing
  * of it reaches the file, and the next writer finds what the last commit left. */
-#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
 
 #include "lib/writer/inside.h"

@@ -269,6 +269,16 @@ TEST(test_a_page_counts_once)
     }
 }
 
+/* All pages have been good once, and yet not all are. */
+TEST(test_good_before_the_last_one)
+{
+    make_stage(false, TAMIS_CHECK_LAZY);
+    check_the_page();
+    mark_the_page_bad();
+    check_all_but_the_page();
+    the_page_is_bad_for_ever();
+}
+
 /* A page that was in use when the mark was set is not believed either: its bits may
  * have been filled up in between. */
 TEST(test_a_check_that_was_overtaken_fails)

@@ -1,7 +1,6 @@
 /* Ribbon filters: no key is lost, however many there are, however the hashes fall and
  * however little memory the builder has; and the files are the same byte for byte. */
 #include "tests/support/filters.h"
-#include "format/ribbon.h"
 
 enum { MAX_KEYS = 400000, N_OTHERS = 400000 };
 

@@ -1,9 +1,7 @@
 /* Damaged ribbons: a page that failed its check is DAMAGED for each key that maps to
  * it, in every stage, and never bumps a key. A page that is lost while a reader has the
  * file mapped is not believed either. */
-#include "tests/support/filters.h"
 #include "tests/support/guard_support.h"
-#include "format/ribbon.h"
 
 enum { N = 60000, N_OTHERS = 20000 };
 

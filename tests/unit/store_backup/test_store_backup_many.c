@@ -248,7 +248,7 @@ static int second_record(struct catalog_txn *t, void *ctx, struct tamis_diag *di
     OK(catalog_get(t, name[0], 1, &value, &n, diag));
     IS(record_decode(value, n, name[0], 1, &r).code, VERDICT_OK);
     n = record_encode(&r, name[1], 1, copy);
-    return catalog_add(t, name[1], 1, copy, n, diag);
+    return catalog_replace(t, name[1], 1, copy, n, diag);
 }
 
 /* As no edit makes them. A sealed file serves both; one that grows has one place, and

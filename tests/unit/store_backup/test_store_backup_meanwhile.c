@@ -234,10 +234,8 @@ TEST(while_all_goes_on)
         IS(n_filter_files("b"), 5);
         grow_keys(b, "g", c.watermark, 5, c.watermark + 5);
         struct tamis_snapshot *snap = snapshot_of(b);
-        for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
-            struct tamis_filter *f = filter_at(snap, i);
-            verified(f);
-        }
+        for (size_t i = 0; tamis_snapshot_next(snap, &i); i++)
+            verified(filter_at(snap, i));
         tamis_snapshot_release(snap);
         tamis_store_close(b);
         check_settled("b");

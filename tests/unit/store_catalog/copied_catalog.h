@@ -30,14 +30,14 @@ static MDB_env *open_env(const char *file, unsigned flags)
     return NULL;
 }
 
-/* dbi[0] is of segments, dbi[1] of meta. */
-static MDB_txn *begin(MDB_env *e, unsigned flags, MDB_dbi dbi[2])
+static MDB_txn *begin(MDB_env *e, unsigned flags, MDB_dbi dbi[CATALOG_DBS])
 {
+    static const char *const names[] = {"meta", "packs", "segments"};
     MDB_txn *t;
     unsigned create = flags & MDB_RDONLY ? 0 : MDB_CREATE;
     OK(mdb_txn_begin(e, NULL, flags, &t));
-    OK(mdb_dbi_open(t, "segments", create, &dbi[0]));
-    OK(mdb_dbi_open(t, "meta", create, &dbi[1]));
+    for (size_t i = 0; i < CATALOG_DBS; i++)
+        OK(mdb_dbi_open(t, names[i], create, &dbi[i]));
     return t;
 }
 
@@ -57,18 +57,18 @@ static uint64_t write_list(void)
 {
     char name[8];
     uint64_t value[30];
-    MDB_dbi dbi[2];
+    MDB_dbi dbi[CATALOG_DBS];
     MDB_txn *t = begin(env, 0, dbi);
     for (size_t i = 0; i < 30; i++)
         value[i] = mdb_txn_id(t);
-    put(t, dbi[1], "store", value, sizeof value);
+    put(t, dbi[CATALOG_META], "store", value, sizeof value);
     for (unsigned i = 0; i < N_NAMES; i++) {
         snprintf(name, sizeof name, "n%03u", i);
         MDB_val key = catalog_val(name, 4);
         if (is_listed(value[0], i))
-            put(t, dbi[0], name, value, sizeof value);
+            put(t, dbi[CATALOG_SEGMENTS], name, value, sizeof value);
         else
-            mdb_del(t, dbi[0], &key, NULL);
+            mdb_del(t, dbi[CATALOG_SEGMENTS], &key, NULL);
     }
     OK(mdb_txn_commit(t));
     return value[0];
@@ -118,47 +118,49 @@ static void check_list(struct catalog_copy *c, uint64_t newest)
     for (unsigned i = 0; i < N_NAMES; i++) {
         snprintf(wanted, sizeof wanted, "n%03u", i);
         bool listed = is_listed(txn, i);
-        assert_true(catalog_copy_get(c, false, wanted, 4, &value, &n) == listed);
+        assert_true(catalog_copy_get(c, CATALOG_SEGMENTS, wanted, 4, &value, &n) ==
+                    listed);
         if (!listed)
             continue;
-        catalog_copy_at(c, false, at++, &name, &n_name, &value, &n);
+        catalog_copy_at(c, CATALOG_SEGMENTS, at++, &name, &n_name, &value, &n);
         assert_true(n_name == 4 && memcmp(name, wanted, 4) == 0 && n == 240);
         memcpy(&number, value + n - 8, 8);
         IS(number, txn);
     }
-    IS(catalog_copy_n(c, false), at);
-    assert_true(catalog_copy_get(c, true, "store", 5, &value, &n));
+    IS(catalog_copy_n(c, CATALOG_SEGMENTS), at);
+    assert_true(catalog_copy_get(c, CATALOG_META, "store", 5, &value, &n));
     memcpy(&number, value, 8);
     IS(number, txn);
     catalog_copy_free(c);
 }
 
-/* Is it what LMDB reads? */
+/* Is it what LMDB reads? And no tree of its is called damaged. */
 static void check_same(struct catalog_copy *c, MDB_env *e)
 {
-    MDB_dbi dbi[2];
+    MDB_dbi dbi[CATALOG_DBS];
     MDB_txn *t = begin(e, MDB_RDONLY, dbi);
     IS(catalog_copy_txn(c), mdb_txn_id(t));
-    for (int meta = 0; meta < 2; meta++) {
+    OK(catalog_file_scrub(fd, path(), NULL));
+    for (enum catalog_db db = 0; db < CATALOG_DBS; db++) {
         MDB_cursor *cursor;
         MDB_val key, data;
         const void *name;
         const uint8_t *value;
         size_t i = 0, n, n_name;
-        OK(mdb_cursor_open(t, dbi[meta], &cursor));
+        OK(mdb_cursor_open(t, dbi[db], &cursor));
         for (; mdb_cursor_get(cursor, &key, &data, MDB_NEXT) == 0; i++) {
-            size_t want = meta || data.mv_size <= RECORD_MAX_BYTES ? data.mv_size : 0;
-            assert_true(i < catalog_copy_n(c, meta));
-            catalog_copy_at(c, meta, i, &name, &n_name, &value, &n);
+            size_t want = data.mv_size <= catalog_value_max(db) ? data.mv_size : 0;
+            assert_true(i < catalog_copy_n(c, db));
+            catalog_copy_at(c, db, i, &name, &n_name, &value, &n);
             assert_true(n_name == key.mv_size &&
                         memcmp(name, key.mv_data, n_name) == 0);
             assert_true(n == want && memcmp(value, data.mv_data, n) == 0);
-            assert_true(catalog_copy_get(c, meta, name, n_name, &value, &n));
+            assert_true(catalog_copy_get(c, db, name, n_name, &value, &n));
             assert_true(n == want && memcmp(value, data.mv_data, n) == 0);
         }
-        IS(catalog_copy_n(c, meta), i);
-        assert_false(catalog_copy_get(c, meta, "~none", 5, &value, &n));
-        assert_false(catalog_copy_get(c, meta, "", 0, &value, &n));
+        IS(catalog_copy_n(c, db), i);
+        assert_false(catalog_copy_get(c, db, "~none", 5, &value, &n));
+        assert_false(catalog_copy_get(c, db, "", 0, &value, &n));
         mdb_cursor_close(cursor);
     }
     mdb_txn_abort(t);

@@ -124,7 +124,7 @@ TEST_IN_DIR(the_second_copy_is_refused)
         "oOeEcC",     "oOeEEeCc",  "oeOEceEC",  "oOcEEC",       "oOCeec",
         "oOcoeEeCec", "oeOEcOEEC", "oOEeCOeEc", "oOeEcoeEeECc",
     };
-    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
+    for (size_t i = 0; i < N_OF(orders); i++)
         if (!refused(orders[i]))
             fail_msg("%s: both were let in", orders[i]);
 }
@@ -299,7 +299,7 @@ static int open_code(void *code)
 TEST_IN_DIR(without_proc_the_number_is_enough)
 {
     static const int missing[] = {ENOENT, ENOTDIR, EACCES};
-    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+    for (size_t i = 0; i < N_OF(missing); i++) {
         no_namespace = missing[i];
         IS(refused("oOeEcC"), 1);
         IS(refused("oecOECoec"), 0);

@@ -10,19 +10,21 @@ TEST_WITH_CATALOG(what_lmdb_reads)
 {
     enum { MANY = 10000, VALUE = 4 << 20 };
     char name[300];
-    MDB_dbi dbi[2];
+    MDB_dbi dbi[CATALOG_DBS];
     uint8_t *value = malloc(VALUE);
     assert_non_null(value);
     for (size_t i = 0; i < VALUE; i++)
         value[i] = (uint8_t)random_u64();
     for (int i = 0; i < 2; i++) { /* empty, then a few */
         MDB_txn *t = begin(env, 0, dbi);
-        OK(mdb_drop(t, dbi[0], 0));
+        OK(mdb_drop(t, dbi[CATALOG_SEGMENTS], 0));
         if (i) {
-            put(t, dbi[1], "later", value, 40000);
-            put(t, dbi[0], "a", value, 0);
-            put(t, dbi[0], "long", value, RECORD_MAX_BYTES);
-            put(t, dbi[0], "longer", value, RECORD_MAX_BYTES + 1);
+            put(t, dbi[CATALOG_META], "later", value, 40000);
+            put(t, dbi[CATALOG_SEGMENTS], "a", value, 0);
+            put(t, dbi[CATALOG_SEGMENTS], "long", value, RECORD_MAX_BYTES);
+            put(t, dbi[CATALOG_SEGMENTS], "longer", value, RECORD_MAX_BYTES + 1);
+            put(t, dbi[CATALOG_PACKS], "chunk", value, CHUNK_MAX_BYTES);
+            put(t, dbi[CATALOG_PACKS], "larger", value, CHUNK_MAX_BYTES + 1);
         }
         OK(mdb_txn_commit(t));
         check_same(copy(), env);
@@ -31,11 +33,11 @@ TEST_WITH_CATALOG(what_lmdb_reads)
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "%0*llx", i % 3 ? 16 : 250,
                  (unsigned long long)random_u64());
-        put(t, dbi[0], name, value + i, i % 700);
+        put(t, dbi[CATALOG_SEGMENTS], name, value + i, i % 700);
     }
     for (unsigned i = 0; i < by_form(5, 40); i++) { /* 300 KB of numbers, once free */
         snprintf(name, sizeof name, "big%u", i);
-        put(t, dbi[0], name, value, VALUE);
+        put(t, dbi[CATALOG_SEGMENTS], name, value, VALUE);
     }
     OK(mdb_txn_commit(t));
     check_same(copy(), env);
@@ -43,7 +45,7 @@ TEST_WITH_CATALOG(what_lmdb_reads)
         MDB_cursor *cursor;
         MDB_val key, data;
         t = begin(env, 0, dbi);
-        OK(mdb_cursor_open(t, dbi[0], &cursor));
+        OK(mdb_cursor_open(t, dbi[CATALOG_SEGMENTS], &cursor));
         while (mdb_cursor_get(cursor, &key, &data, MDB_NEXT) == 0)
             if (data.mv_size == VALUE || random_below(4))
                 OK(mdb_cursor_del(cursor, 0));
@@ -53,7 +55,7 @@ TEST_WITH_CATALOG(what_lmdb_reads)
     }
     free(value);
     t = begin(env, 0, dbi); /* a list that is not there is no empty list */
-    OK(mdb_drop(t, dbi[0], 1));
+    OK(mdb_drop(t, dbi[CATALOG_SEGMENTS], 1));
     OK(mdb_txn_commit(t));
     struct catalog_copy *c;
     IS(catalog_copy_read(fd, path(), &c, NULL), TAMIS_ERR_NOT_TAMIS);

@@ -2,6 +2,9 @@
  * many (SPEC.md 13.5): all ways to ask notice it. test_moved.c has the filter alone. */
 #include "tests/support/shop/ways.h"
 #include "tests/support/moved_support.h"
+#include "tests/support/store_packs.h"
+
+#include <sys/resource.h>
 
 /* Segment `at` of a snapshot; the others lack the keys for certain. */
 static void snapshot_must_say(struct tamis_snapshot *s, size_t at, uint64_t tag,
@@ -111,16 +114,31 @@ TEST(all_segments_share_a_clock)
     done_with(s);
 }
 
-TEST(a_writer_of_a_store_is_told)
+/* For half a second nobody tries again to open it. */
+TEST(a_pack_that_cannot_be_opened)
 {
-    struct tamis_store *s = store_new("s");
-    grow_in(s);
-    struct tamis_writer *w = writer_of(s, "g");
-    add_hashes(w, keys + BEFORE, AFTER);
-    replace(file_of(s, "s", "g"));
-    IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_REPLACED);
-    tamis_writer_close(w);
-    done_with(s);
+    struct rlimit limit, none = {0};
+    struct tamis_snapshot *snap[3];
+    struct tamis_store *s = store_new("p");
+    put_segment(s, "a", 0, 10);
+    pack_all(s);
+    tamis_store_close(s);
+    s = store_open("p");
+    OK(getrlimit(RLIMIT_NOFILE, &limit));
+    none.rlim_max = limit.rlim_max;
+    OK(setrlimit(RLIMIT_NOFILE, &none));
+    snap[0] = snapshot_of(s);
+    OK(setrlimit(RLIMIT_NOFILE, &limit));
+    pass(499);
+    snap[1] = snapshot_of(s);
+    assert_ptr_equal(snap[0], snap[1]);
+    IS(reason_of(s, "a", 5), TAMIS_UNREADABLE);
+    pass(1);
+    snap[2] = snapshot_of(s);
+    IS(reason_of(s, "a", 5), TAMIS_HIT);
+    for (size_t i = 0; i < 3; i++)
+        tamis_snapshot_release(snap[i]);
+    tamis_store_close(s);
 }
 
 int main(void)

@@ -30,7 +30,7 @@ TEST_IN_DIR(create_checks_its_options)
         {.error = -1},       {.first_capacity = (UINT64_C(1) << 32) + 1},
     };
     struct tamis_store_options opt = {.size = sizeof opt};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < N_OF(bad); i++) {
         opt.growth = bad[i];
         IS(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
         assert_false(exists(path_of("s")));
@@ -41,18 +41,6 @@ TEST_IN_DIR(create_checks_its_options)
     opt.size = 3;
     IS(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
     IS(tamis_store_create("", NULL, NULL), TAMIS_ERR_RANGE);
-}
-
-TEST_IN_DIR(create_removes_what_it_made_on_failure)
-{
-    struct io_calls saved = io_calls;
-    io_calls.fsync = fail_fsync;
-    IS(tamis_store_create(path_of("s"), NULL, NULL), EIO);
-    assert_false(exists(path_of("s")));
-    mkdir(path_of("empty"), 0777);
-    IS(tamis_store_create(path_of("empty"), NULL, NULL), EIO);
-    IS(count_files(path_of("empty")), 0);
-    io_calls = saved;
 }
 
 /* Several processes create one store at once: one does, the others are told. */
@@ -194,19 +182,6 @@ TEST_OF_SCENES(a_catalog_of_another_machine_is_not_lost)
         }
 }
 
-/* As a newer version, in another process, marks a store that we have open. */
-static int mark_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    const uint8_t *value;
-    uint8_t bytes[META_BYTES];
-    size_t n;
-    OK(catalog_meta_value(t, &value, &n, diag));
-    memcpy(bytes, value, n);
-    bytes[*(const size_t *)ctx] |= 32;
-    checksum_set(bytes, n, 0);
-    return catalog_set_meta_value(t, bytes, n, diag);
-}
-
 static int mark_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const uint8_t *value;
@@ -228,28 +203,14 @@ static int look_at_mark(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
     return 0;
 }
 
-TEST_IN_DIR(features_that_come_later_are_heeded)
+TEST_OF_SCENES(features_that_come_later_are_heeded)
 {
-    static const size_t words[] = {offsetof(struct meta_disk, ro_compat),
-                                   offsetof(struct meta_disk, incompat)};
-    struct tamis_diag diag;
-    struct tamis_snapshot *snap;
-    for (size_t i = 0; i < 2; i++) {
-        size_t at = words[i];
-        const char *name = i ? "t" : "s";
-        STORE s = store_new(name);
-        put_segment(s, "a", 0, 10);
-        struct tamis_edit *e = edit_new(s);
-        OK(tamis_edit_put_bare(e, "x", 1, NULL, NULL));
-        OK(catalog_write(s->catalog, NULL, mark_meta, &at, NULL, NULL));
-        IS(tamis_edit_commit(e, &diag), TAMIS_ERR_VERSION);
-        assert_non_null(strstr(diag.what, "feature"));
-        IS(tamis_store_confirm(s, NULL, NULL), TAMIS_ERR_VERSION);
-        IS(tamis_snapshot_current(s, &snap, NULL), i ? TAMIS_ERR_VERSION : 0);
-        if (!i)
-            IS(tamis_snapshot_n_segments(snap), 1);
-        tamis_snapshot_release(snap);
-    }
+    play("that writers must know",
+         "put a 0 10; begin; bare x; mark_meta ro_compat; fails VERSION commit;"
+         "told feature; fails VERSION confirm; segments 1");
+    play("that all must know",
+         "put a 0 10; begin; bare x; mark_meta incompat; fails VERSION commit;"
+         "told feature; fails VERSION confirm; fails VERSION hold");
 }
 
 TEST_IN_DIR(a_record_marked_later_is_left_as_it_is)
@@ -261,22 +222,6 @@ TEST_IN_DIR(a_record_marked_later_is_left_as_it_is)
     OK(tamis_writer_commit(w, 9, NULL));
     tamis_writer_close(w);
     OK(catalog_read(s->catalog, look_at_mark, NULL, NULL));
-}
-
-TEST_IN_DIR(one_environment_per_process)
-{
-    STORE a = store_new("s");
-    OK(symlink(path_of("s"), path_of("link")));
-    struct tamis_store *b = store_open("link"), *c = store_open("s//");
-    assert_ptr_equal(a->catalog, b->catalog);
-    assert_ptr_equal(a->catalog, c->catalog);
-    tamis_store_close(a);
-    put_segment(b, "x", 0, 5);
-    IS(reason_of(c, "x", 2), TAMIS_HIT);
-    tamis_store_close(b);
-    tamis_store_close(c);
-    a = store_open("s");
-    IS(reason_of(a, "x", 2), TAMIS_HIT);
 }
 
 /* ---- descriptors and locks ---- */

@@ -50,7 +50,7 @@ TEST_OF_SCENES(a_long_list_of_free_pages_is_checked)
     steps(A_AND_B "close");
     FREED uint8_t *bytes;
     size_t n, page = long_free_list(&bytes, &n);
-    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+    for (size_t i = 0; i < N_OF(damages); i++) {
         size_t at = page * 4096 + damages[i].at;
         uint8_t bad = bytes[at] ^ damages[i].flip;
         file_poke(path_at("catalog"), at, &bad, 1);

@@ -1,7 +1,6 @@
 /* A store whose files are replaced while a process has it open: the caveats of LMDB and
  * the ways to corrupt a database that SQLite lists, one after the other. Nothing that a
  * call acknowledged may be lost, and no file of another process may go. */
-#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 #include "tests/support/replaced_support.h"
 
@@ -72,7 +71,7 @@ TEST_WITH_OTHER(who_has_the_old_catalog_writes_no_more)
     int a[IN_TURN], b[IN_TURN];
     void (*const changes[])(void) = {replace_catalog, replace_both, replace_filters,
                                      move_away_and_copy_back};
-    for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
+    for (size_t k = 0; k < N_OF(changes); k++) {
         int opened = edit_in_turn(changes[k], a, b);
         must_hold_all(a, b);
         IS(opened, 0);
@@ -87,7 +86,7 @@ TEST_WITH_OTHER(who_has_the_old_catalog_writes_no_more)
 TEST_WITH_OTHER(nor_who_has_lost_it)
 {
     void (*const changes[])(void) = {remove_catalog, move_away, remove_lock};
-    for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
+    for (size_t k = 0; k < N_OF(changes); k++) {
         struct tamis_store *a = store_of_base("s");
         changes[k]();
         must_refuse_edits(a);
@@ -145,7 +144,7 @@ TEST_WITH_OTHER(a_damaged_lock_file_is_no_lost_catalog)
 {
     uint64_t damage[] = {0, UINT64_MAX, UINT64_C(0xBEEFC0DE)}; /* and a version of 0 */
     STORE a = store_of_base("s");
-    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++)
+    for (size_t i = 0; i < N_OF(damage); i++)
         in_child(open_with_damaged_lock, &damage[i]);
 }
 
@@ -353,7 +352,8 @@ TEST_WITH_OTHER(no_list_is_older_than_one_that_was_seen)
     }
 }
 
-/* Nor does the signal of a page beyond its end reach a reader that does without LMDB. */
+/* Nor does the signal of a page beyond its end reach a reader that does without LMDB.
+ */
 TEST_WITH_OTHER(a_file_that_was_cut_ends_no_reader)
 {
     STORE a = store_of_base("s");
@@ -503,7 +503,7 @@ TEST_WITH_OTHER(bounds_are_not_raised_in_another_catalog)
 TEST_WITH_OTHER(stale_handles_are_closed_first)
 {
     void (*const changes[])(void) = {replace_catalog, remove_lock, replace_filters};
-    for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
+    for (size_t k = 0; k < N_OF(changes); k++) {
         struct tamis_store *a = store_new("s"), *again;
         struct tamis_diag diag = {0};
         OK(try_put(a, 'a', 1, NULL));

@@ -5,9 +5,9 @@
 #define TAMIS_TESTS_ALIKE_SUPPORT_H
 
 #include "folded_support.h"
-#include "tests/support/store_support.h"
+#include "tests/support/shop/ways.h"
 
-enum { N_NAMES = 70, UNIVERSE = 12000, MOST_KEYS = 3000, N_WORDS = 2 };
+enum { N_NAMES = 70, UNIVERSE = 12000, MOST_KEYS = 3000, N_NUMBERS = 4096 };
 enum state { GONE, NO_BITS, GROWS, WHOLE };
 
 struct model {
@@ -148,34 +148,38 @@ static void judge(const struct side *s, const struct model *m, size_t i, size_t 
 
 /* ---- every way to ask ---- */
 
-enum { AT_ONCE = 500, LISTED = 90 };
+enum { AT_ONCE = 500, SOME = 50, LISTED = 90 };
 
 struct asking {
     const struct side *side;
     const struct model *model;
     struct tamis_snapshot *snap;
-    size_t n;               /* segments */
-    size_t at[N_NAMES + 1]; /* their numbers in the model, by index */
+    size_t n;               /* segments, */
+    size_t number[N_NAMES]; /* their numbers in the snapshot, and */
+    size_t at[N_NAMES];     /* in the model */
 };
 
 static struct asking ask_begin(const struct side *s, const struct model *m)
 {
     struct asking a = {.side = s, .model = m, .snap = snapshot_of(s->store)};
-    a.n = tamis_snapshot_n_segments(a.snap);
-    assert_true(a.n <= N_NAMES);
+    assert_true(tamis_snapshot_n_numbers(a.snap) <= N_NUMBERS);
     for (size_t i = 0; i < N_NAMES; i++)
-        if (slot_of(a.snap, i))
-            a.at[slot_of(a.snap, i) - 1] = i;
+        if (slot_of(a.snap, i)) {
+            a.number[a.n] = slot_of(a.snap, i) - 1;
+            a.at[a.n++] = i;
+        }
+    if (!w.hurt && m == &w.now) /* else names are not to be read, perhaps */
+        IS(tamis_snapshot_n_segments(a.snap), a.n);
     return a;
 }
 
 /* A tenth of its keys in a batch, and single ones with their bytes. */
-static void ask_one_segment(const struct asking *a, size_t index)
+static void ask_one_segment(const struct asking *a, size_t segment)
 {
     static uint64_t hashes[UNIVERSE], absent[UNIVERSE / 64 + 1];
     static size_t ids[UNIVERSE];
-    size_t i = a->at[index], k = 0;
-    struct tamis_target t = tamis_snapshot_target(a->snap, index);
+    size_t i = a->at[segment], k = 0;
+    struct tamis_target t = tamis_snapshot_target(a->snap, a->number[segment]);
     for (size_t id = 0; id < UNIVERSE; id++)
         if (random_below(has(a->model, i, id) ? 10 : 200) == 0) {
             hashes[k] = w.keys[id].hash;
@@ -194,59 +198,58 @@ static void ask_one_segment(const struct asking *a, size_t index)
     }
 }
 
-/* One key of all segments, and of a list with some of them twice. */
+/* One key of all segments. */
 static void ask_one_key(const struct asking *a, size_t id)
 {
-    struct tamis_target targets[LISTED];
-    uint8_t reasons[LISTED];
-    uint64_t absent[N_WORDS];
+    uint8_t reasons[N_NUMBERS];
+    uint64_t absent[N_NUMBERS / 64];
+    bool is_found[N_NUMBERS] = {false};
     uint32_t found[N_NAMES];
-    size_t n_found, at = 0, listed[LISTED];
+    size_t n_found;
     struct tamis_key key = w.keys[id];
     key.bytes = NULL;
     tamis_snapshot_probe_all(a->snap, &key, absent, reasons);
     tamis_snapshot_candidates(a->snap, &key, found, N_NAMES, &n_found);
+    for (size_t k = 0; k < n_found; k++)
+        is_found[found[k]] = true;
     for (size_t k = 0; k < a->n; k++) {
-        bool is_absent = absent[k / 64] >> k % 64 & 1, is_found;
-        is_found = at < n_found && found[at] == k;
-        at += is_found;
-        IS(reasons[k] == TAMIS_NO_REASON, is_absent);
-        IS(is_found, !is_absent);
+        size_t at = a->number[k];
+        bool is_absent = absent[at / 64] >> at % 64 & 1;
+        IS(reasons[at] == TAMIS_NO_REASON, is_absent);
+        IS(is_found[at], !is_absent);
         judge(a->side, a->model, a->at[k], id, is_absent, true);
     }
-    for (size_t k = 0; k < LISTED && a->n; k++) {
-        listed[k] = random_below(a->n);
-        targets[k] = tamis_snapshot_target(a->snap, listed[k]);
-    }
-    tamis_snapshot_probe_list(a->snap, targets, a->n ? LISTED : 0, &key, absent, NULL);
-    for (size_t k = 0; k < LISTED && a->n; k++)
-        judge(a->side, a->model, a->at[listed[k]], id, absent[k / 64] >> k % 64 & 1,
-              true);
 }
 
-/* Many keys of all segments, or of a list. */
-static void ask_many_keys(const struct asking *a, bool by_list)
+/* Many keys of all segments, and some of a list with some segments twice. */
+static void ask_many_keys(const struct asking *a)
 {
-    static uint64_t absent[AT_ONCE * N_WORDS];
+    static uint64_t absent[AT_ONCE * N_NUMBERS / 64];
+    static uint8_t why[SOME * LISTED];
     struct tamis_key keys[AT_ONCE];
     struct tamis_target targets[LISTED];
-    size_t ids[AT_ONCE], segments[LISTED], n_segments = by_list ? LISTED : a->n;
-    for (size_t k = 0; k < n_segments; k++) {
-        segments[k] = by_list ? random_below(a->n) : k;
-        targets[k] = tamis_snapshot_target(a->snap, segments[k]);
+    size_t ids[AT_ONCE], listed[LISTED];
+    size_t n_words = (tamis_snapshot_n_numbers(a->snap) + 63) / 64;
+    for (size_t k = 0; k < LISTED; k++) {
+        listed[k] = random_below(a->n);
+        targets[k] = tamis_snapshot_target(a->snap, a->number[listed[k]]);
     }
     for (size_t k = 0; k < AT_ONCE; k++) {
         ids[k] = random_below(UNIVERSE);
         keys[k] = w.keys[ids[k]];
         keys[k].bytes = NULL;
     }
-    tamis_snapshot_probe_keys(a->snap, by_list ? targets : NULL, n_segments, keys,
-                              AT_ONCE, absent);
-    size_t n_words = (n_segments + 63) / 64;
+    tamis_snapshot_probe_keys(a->snap, NULL, 0, keys, AT_ONCE, absent);
     for (size_t k = 0; k < AT_ONCE; k++)
-        for (size_t j = 0; j < n_segments; j++)
-            judge(a->side, a->model, a->at[segments[j]], ids[k],
-                  absent[k * n_words + j / 64] >> j % 64 & 1, true);
+        for (size_t j = 0; j < a->n; j++) {
+            size_t at = a->number[j];
+            judge(a->side, a->model, a->at[j], ids[k],
+                  absent[k * n_words + at / 64] >> at % 64 & 1, true);
+        }
+    ask_every_way(a->snap, targets, LISTED, keys, SOME, why);
+    for (size_t k = 0; k < SOME * LISTED; k++)
+        judge(a->side, a->model, a->at[listed[k % LISTED]], ids[k / LISTED],
+              why[k] == TAMIS_NO_REASON, true);
 }
 
 static void ask_side(const struct side *s, const struct model *m)
@@ -256,10 +259,8 @@ static void ask_side(const struct side *s, const struct model *m)
         ask_one_segment(&a, k);
     for (size_t k = 0; k < 20; k++)
         ask_one_key(&a, random_below(UNIVERSE));
-    if (a.n) {
-        ask_many_keys(&a, false);
-        ask_many_keys(&a, true);
-    }
+    if (a.n)
+        ask_many_keys(&a);
     tamis_snapshot_release(a.snap);
 }
 

@@ -142,10 +142,10 @@ static void do_write(void)
 static size_t pick(struct tamis_snapshot *snap, bool packed, uint32_t picked[N_NAMES])
 {
     size_t k = 0, of = 1 + random_below(4);
-    for (uint32_t i = 0; i < tamis_snapshot_n_segments(snap); i++)
+    for (size_t i = 0; tamis_snapshot_next(snap, &i); i++)
         if ((!packed || tamis_snapshot_pack(snap, i, NULL, NULL) == 0) &&
             random_below(4) < of)
-            picked[k++] = i;
+            picked[k++] = (uint32_t)i;
     return k;
 }
 
@@ -247,7 +247,7 @@ static void choose_file(const struct side *s, char path[900])
     char dir[600], growing[N_NAMES][64];
     size_t n_growing = 0, n_seen = 0;
     struct tamis_snapshot *snap = snapshot_of(s->store);
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
+    for (size_t i = 0; tamis_snapshot_next(snap, &i); i++) {
         struct tamis_segment_info info = segment_at(snap, i);
         if (info.state == TAMIS_SEGMENT_GROWING)
             snprintf(growing[n_growing++], 64, "%s", strchr(info.file, '/') + 1);
@@ -289,6 +289,19 @@ static void hurt_bytes(const char *path)
         OK(truncate(path, (off_t)random_below(n_bytes)));
 }
 
+/* Else no edit of some name goes through any more, nor one that needs a tombstone. */
+static bool edits_go_on(const struct side *s, const char *hurt)
+{
+    SNAPSHOT snap = snapshot_of(s->store);
+    struct tamis_target t;
+    bool known = !strstr(hurt, ".dead");
+    for (size_t i = 0; i < N_NAMES; i++) {
+        int rc = tamis_snapshot_find(snap, label(i), strlen(label(i)), NULL, 0, 0, &t);
+        known &= rc == (w.now.state[i] == GONE ? TAMIS_ERR_NO_SEGMENT : 0);
+    }
+    return known;
+}
+
 /* For good: what a file of the store says is not exact any more. */
 static void leave_hurt(struct side *s)
 {
@@ -302,11 +315,11 @@ static void do_hurt(struct side *s)
     choose_file(s, path);
     if (!path[0])
         return;
-    bool stays = random_below(3) == 0;
     file_copy(path, path_of("whole"));
     tamis_store_close(s->store);
     hurt_bytes(path);
     s->store = store_open(s->dir);
+    bool stays = random_below(3) == 0 && edits_go_on(s, path);
     w.hurt = true;
     ask_side(s, &w.now);
     if (w.kept && random_below(4) == 0)

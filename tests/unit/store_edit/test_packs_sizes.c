@@ -8,9 +8,9 @@ enum { KEYS = 29970, BASE = 1000000 };
 static struct tamis_derive_report derived(struct tamis_store *s, const char *name,
                                           struct tamis_derivation what, size_t n)
 {
-    static const size_t both[] = {0, 1};
     struct tamis_derive_report report;
     struct tamis_snapshot *snap = snapshot_of(s);
+    const size_t both[] = {index_of(snap, 0), index_of(snap, 1)};
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_derive(e, name, strlen(name), snap, both, n, &what, NULL, &report,
                          NULL));
@@ -21,8 +21,8 @@ static struct tamis_derive_report derived(struct tamis_store *s, const char *nam
 
 static void unpack_two(struct tamis_store *s)
 {
-    static const uint32_t both[] = {0, 1};
     struct tamis_snapshot *snap = snapshot_of(s);
+    const uint32_t both[] = {(uint32_t)index_of(snap, 0), (uint32_t)index_of(snap, 1)};
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_unpack(e, snap, both, 2, NULL));
     tamis_snapshot_release(snap);
@@ -78,17 +78,18 @@ TEST_IN_DIR(large_filters_wait_for_others)
         for (unsigned i = 0; i < 3; i++) {
             put_segment(s, name_of(i), i * BASE, KEYS);
             struct tamis_pack_report report = pack_again(s, (enum tamis_repack)repack);
-            assert_true(report.n_packed == 0 && report.n_larger == i + 1);
+            assert_true(report.n_packed == 0 &&
+                        report.n_left[TAMIS_LEFT_LARGER] == i + 1);
             assert_true(report.file_bytes == 0);
             IS(n_filter_files("s"), i + 1);
         }
         put_segment(s, "small", 0, 20);
         struct tamis_pack_report report = pack_again(s, (enum tamis_repack)repack);
-        assert_true(report.n_packed == 1 && report.n_larger == 3);
+        assert_true(report.n_packed == 1 && report.n_left[TAMIS_LEFT_LARGER] == 3);
         assert_true(report.file_bytes < 20000);
         put_segment(s, name_of(3), 3 * BASE, KEYS);
         report = pack_again(s, (enum tamis_repack)repack);
-        IS(report.n_larger, 0);
+        IS(report.n_left[TAMIS_LEFT_LARGER], 0);
         IS(report.n_packed, repack == TAMIS_REPACK_ALL ? 5 : 4);
         for (unsigned i = 0; i < 4; i++)
             IS(reason_of(s, name_of(i), i * BASE + 9), TAMIS_HIT);
@@ -96,7 +97,7 @@ TEST_IN_DIR(large_filters_wait_for_others)
         for (unsigned i = 0; i < 3; i++)
             drop_segment(s, name_of(i));
         report = pack_again(s, TAMIS_REPACK_ALL);
-        assert_true(report.n_packed == 2 && report.n_larger == 0);
+        assert_true(report.n_packed == 2 && report.n_left[TAMIS_LEFT_LARGER] == 0);
         IS(reason_of(s, name_of(3), 3 * BASE + 9), TAMIS_HIT);
         tamis_store_close(s);
         remove_tree("s");
@@ -112,7 +113,7 @@ TEST_IN_DIR(large_filters_merge_nothing)
     for (unsigned i = 0; i < 16; i++) {
         put_segment(s, name_of(i), i * BASE, 100);
         struct tamis_pack_report report = pack_again(s, TAMIS_REPACK_AUTO);
-        assert_true(report.n_larger == 1 && report.n_packed > 0);
+        assert_true(report.n_left[TAMIS_LEFT_LARGER] == 1 && report.n_packed > 0);
         n_repacked += report.n_repacked;
     }
     assert_true(n_repacked <= 2 * 16); /* once a tier */

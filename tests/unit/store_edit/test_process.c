@@ -77,7 +77,7 @@ static int be_editor(struct shared *shared)
     struct tamis_edit *e;
     MUST(tamis_store_open(path_of("s"), NULL, &s, NULL));
     MUST(tamis_edit_begin(s, NULL, &e, NULL));
-    if (edit_expect(e, "theirs", 6, false, NULL) == TAMIS_ERR_EXISTS) {
+    if (edit_expect_none(e, "theirs", 6, NULL) == TAMIS_ERR_EXISTS) {
         tamis_edit_abort(e);
         tamis_store_close(s);
         return 5;

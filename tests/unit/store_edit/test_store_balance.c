@@ -56,8 +56,7 @@ struct sums {
 
 static double expected_error(struct tamis_snapshot *now, size_t i)
 {
-    struct tamis_filter *f = filter_at(now, i);
-    struct tamis_stage_info stage = stage_at(f, 0);
+    struct tamis_stage_info stage = stage_at(filter_at(now, i), 0);
     return tamis_plan_error(stage.lanes, stage.words, stage.n_blocks, stage.keys);
 }
 
@@ -309,6 +308,9 @@ TEST(later_keys_and_later_edits)
     }
     tamis_edit_abort(e);
     e = edit_new(s);
+    IS(tamis_edit_size(e, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_size(NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
     for (size_t i = 0; i < SIX; i++) {
         OK(tamis_edit_size(e, b[i], NULL));
         add_random(b[i], keys_at(i) - keys_at(i) / 2);
@@ -389,16 +391,6 @@ TEST(the_largest_error)
     SNAPSHOT now = snapshot_of(s);
     for (size_t i = 0; i < N; i++)
         assert_true(expected_error(now, i) <= ERROR_MAX);
-}
-
-TEST(refusals)
-{
-    STORE s = store_of_target("refuses");
-    struct tamis_edit *e = edit_new(s);
-    IS(tamis_edit_size(e, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_size(NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
-    tamis_edit_abort(e);
 }
 
 RUN_TESTS(test_dir_create, test_dir_remove)

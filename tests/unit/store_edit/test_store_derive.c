@@ -93,17 +93,6 @@ TEST_OF_SCENES(refusals)
           "factor=1048576");
 }
 
-/* A write that fails is told with the path of the file that would have been. */
-TEST_OF_SCENES(failing_disk)
-{
-    scene("a failing disk");
-    steps(TWO);
-    OK(faults_on(NULL));
-    fail_once(CALL_PWRITE, 1, EIO);
-    steps("fails EIO derive u a b how=union; told_file s/filters/; files 2");
-    OK(faults_off(NULL));
-}
-
 /* Damage costs reads, in what is made of it too. The report tells the result though it
  * is not made, and the diagnosis its source. */
 TEST_OF_SCENES(damaged_pages_become_ones)

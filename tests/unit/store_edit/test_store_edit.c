@@ -155,17 +155,6 @@ TEST_OF_SCENES(names_that_are_none_are_retained_by_nobody)
     steps("commit; files 1; why b 15 HIT");
 }
 
-TEST_OF_SCENES(failed_sync_fails_the_commit)
-{
-    scene("a sync fails");
-    steps("begin; put a 0 10");
-    struct io_calls saved = io_calls;
-    io_calls.fsync = fail_fsync;
-    steps("fails EIO commit; begin; fails EIO put a 0 10; abort");
-    io_calls = saved;
-    steps("files 0; why a 5 UNKNOWN_SEGMENT");
-}
-
 struct putter {
     struct tamis_edit *edit;
     int number, n_exists;

@@ -45,39 +45,6 @@ TEST_OF_SCENES(lists_and_their_segments)
     PLAY_ROWS(rows);
 }
 
-/* Whatever write or sync of it fails, the edit leaves nothing. */
-static void fail_each(struct tamis_store *s, enum call call,
-                      int (*what)(struct tamis_edit *e))
-{
-    size_t n_files = n_filter_files("s");
-    bool failed = true;
-    for (unsigned long nth = 1; failed; nth++) {
-        struct tamis_edit *e = edit_new(s);
-        fail_once(call, nth, ENOSPC);
-        int rc = what(e);
-        failed = faults[call].n >= nth;
-        fail_never();
-        IS(rc, failed ? ENOSPC : 0);
-        tamis_edit_abort(e);
-        IS(n_filter_files("s"), n_files);
-    }
-}
-
-static int put_20000(struct tamis_edit *e)
-{
-    struct tamis_segment_options opt = {.size = sizeof opt, .list_bits = 64};
-    return put_keys(e, "new", 0, 20000, &opt);
-}
-
-TEST_IN_DIR_WITH_FAULTS(faults_leave_both_or_none)
-{
-    static const enum call calls[] = {CALL_PWRITE, CALL_FSYNC, CALL_FDATASYNC,
-                                      CALL_RENAME};
-    STORE s = store_new("s");
-    for (size_t c = 0; c < N_OF(calls); c++)
-        fail_each(s, calls[c], put_20000);
-}
-
 TEST_OF_SCENES(lists_of_packed_segments)
 {
     scene_of_twenty(
@@ -141,28 +108,6 @@ TEST_OF_SCENES(merged_segments)
           "hits new 0 5000; hits new 9000 500; why new 8000 ABSENT;"
           "from_list new error=1e-5; hits new 0 5000"); /* its list is as good as any */
     assert_true(r.n_read == 6500 && r.n_repeats == 1000 && r.n_hashes == 5500);
-}
-
-static struct tamis_snapshot *merged;
-
-static int merge_both(struct tamis_edit *e)
-{
-    return tamis_edit_merge(e, "new", 3, merged, (size_t[]){0, 1}, 2, 0.01, NULL, NULL,
-                            NULL);
-}
-
-TEST_IN_DIR_WITH_FAULTS(merges_that_fail_leave_nothing)
-{
-    STORE s = store_new("s");
-    put_listed(s, "a", 0, 30000);
-    put_listed(s, "b", 20000, 30000);
-    SNAPSHOT snap = merged = snapshot_of(s);
-    fail_each(s, CALL_PWRITE, merge_both);
-    flip(list_of(s, "s", "b"), 3 * 4096 + 8);
-    struct tamis_edit *e = edit_new(s);
-    IS(merge_both(e), TAMIS_ERR_DAMAGED);
-    tamis_edit_abort(e);
-    IS(n_filter_files("s"), 4);
 }
 
 RUN_TESTS(NULL, NULL)

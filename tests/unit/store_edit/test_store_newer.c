@@ -20,7 +20,7 @@ TEST_OF_SCENES(marks_of_a_newer_version)
         {"in records that are backed up", "many 4 60; pack",
          "set_record s1 ro_compat=" BIT "; lose dead; note s1; backup copy",
          "use copy; record s1 ro_compat=" BIT
-         "; placed s1; why s1 1000 FILE_LOST; loose s2"},
+         "; placed s1; why s1 1000 FILE_LOST; why s2 2000 FILE_LOST"},
         {"ribbons are said to be ribbons", "many 3 60; put ribbon 7000 900 kind=ribbon",
          "pack", "is packed=3 ribbons=1 stages=0 why_left=9"},
     };

@@ -1,7 +1,5 @@
 /* Which segments a damaged page of a pack costs, and a damaged record. */
 #include "tests/support/store_packs.h"
-#include "format/pack.h"
-#include "lib/filter/pack.h"
 
 enum { N = 20 };
 
@@ -46,23 +44,6 @@ TEST_IN_DIR(damaged_pages_have_their_segments)
     SNAPSHOT snap = snapshot_of(s);
     IS(tamis_snapshot_pack_pages(snap, N, &own), TAMIS_ERR_RANGE);
     IS(tamis_snapshot_pack_pages(NULL, 0, &own), TAMIS_ERR_RANGE);
-}
-
-/* A record that is too short to be one: nothing in it is read, and the others are
- * packed. */
-TEST_IN_DIR(a_short_record_is_left)
-{
-    static const uint8_t some[5] = {1, 2, 3, 4, 5};
-    struct tamis_pack_report report;
-    STORE s = store_of("s", 3, 100);
-    tamis_store_close(s);
-    poke_catalog("s", "segments", name_of(1), some, sizeof some);
-    s = store_open("s");
-    struct tamis_edit *e = edit_new(s);
-    SNAPSHOT snap = snapshot_of(s);
-    OK(tamis_edit_pack(e, snap, NULL, 0, NULL, &report, NULL));
-    assert_true(report.n_packed == 2 && report.n_unreadable == 1);
-    OK(tamis_edit_commit(e, NULL));
 }
 
 RUN_TESTS(NULL, NULL)

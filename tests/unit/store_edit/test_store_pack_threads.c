@@ -1,5 +1,5 @@
 /* Packing with threads: the same pack and the same segments left as with one, also when
- * files are damaged, are lost beneath their mappings, or the caller is cancelled. */
+ * files are damaged, or are lost beneath their mappings. */
 #include "tests/support/store_packs.h"
 #include "tests/support/guard_support.h"
 #include "lib/io/threads.h"
@@ -65,44 +65,8 @@ TEST(the_same_pack)
 {
     large = store_of("s", N, MANY_KEYS);
     struct tamis_pack_report report = same_with_threads(large, TAMIS_REPACK_NONE);
-    IS(report.n_packed + report.n_larger, N);
+    IS(report.n_packed + report.n_left[TAMIS_LEFT_LARGER], N);
     assert_true(report.n_packed > N / 2);
-}
-
-struct cancelled {
-    struct tamis_snapshot *snapshot;
-    struct tamis_edit *edit;
-    struct tamis_pack_options opt;
-    int err;
-};
-
-/* With nothing on its stack that has an address: AddressSanitizer would find the guards
- * around that still there when the thread ends, for cancelling skips what removes them.
- */
-static void *pack_cancelled(void *ctx)
-{
-    struct cancelled *c = ctx;
-    c->err = tamis_edit_pack(c->edit, c->snapshot, NULL, 0, &c->opt, NULL, NULL);
-    pthread_testcancel();
-    return NULL;
-}
-
-/* It packs first: the others work on its stack. */
-TEST(cancelled_at_work)
-{
-    pthread_t thread;
-    void *result;
-    size_t n_tasks = count_files("/proc/self/task");
-    struct cancelled c = {snapshot_of(large), edit_new(large), with(3), -1};
-    io_calls.pwrite = cancelling_pwrite;
-    OK(pthread_create(&thread, NULL, pack_cancelled, &c));
-    OK(pthread_join(thread, &result));
-    io_calls.pwrite = pwrite;
-    assert_true(result == PTHREAD_CANCELED);
-    OK(c.err);
-    IS(count_files("/proc/self/task"), n_tasks);
-    tamis_edit_abort(c.edit);
-    tamis_snapshot_release(c.snapshot);
 }
 
 /* ---- files that are cut short while they are read ---- */
@@ -159,8 +123,10 @@ TEST_WITH_GUARD(lost_beneath_all_threads)
     OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
     io_calls.pwrite = pwrite;
     assert_false(atomic_load(&to_cut));
-    assert_true(report.n_unreadable > 0);
-    IS(report.n_unreadable + report.n_packed + report.n_larger, N);
+    assert_true(report.n_left[TAMIS_LEFT_UNREADABLE] > 0);
+    IS(report.n_left[TAMIS_LEFT_UNREADABLE] + report.n_packed +
+           report.n_left[TAMIS_LEFT_LARGER],
+       N);
     tamis_edit_abort(e);
     tamis_snapshot_release(snap);
     tamis_store_close(large);
@@ -193,13 +159,13 @@ TEST(damaged_inputs)
     tamis_snapshot_release(snap);
     struct tamis_pack_report report = same_with_threads(s, TAMIS_REPACK_NONE);
     IS(report.n_packed, N - 5);
-    IS(report.n_unreadable, 5);
+    IS(report.n_left[TAMIS_LEFT_UNREADABLE], 5);
     /* Pages of rows: found while the new pack is written. */
     pack_all(s);
     for (uint64_t page = 1; page < 400; page += 130)
         zero_page(pack_file(), page);
     report = same_with_threads(s, TAMIS_REPACK_ALL);
-    assert_true(report.n_unreadable > 5 && report.n_packed > 0);
+    assert_true(report.n_left[TAMIS_LEFT_UNREADABLE] > 5 && report.n_packed > 0);
     tamis_store_close(s);
     remove_tree("s");
 }

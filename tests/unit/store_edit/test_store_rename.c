@@ -34,8 +34,7 @@ TEST(test_named_late)
     struct tamis_segment_info info = segment_at(now, 0);
     IS(info.keys, 100);
     assert_memory_equal(info.last_key, key_text(99), info.last_key_bytes);
-    struct tamis_filter *f = filter_at(now, 0);
-    struct tamis_filter_info file = filter_info(f);
+    struct tamis_filter_info file = filter_info(filter_at(now, 0));
     assert_string_equal((const char *)file.name, "000012.sst");
     IS(file.binding_bytes, 10);
     assert_memory_equal(file.binding, "session/12", 10);

@@ -40,7 +40,7 @@ TEST_WITH(test_dir_create, calls_back, tombstones_of_a_full_disk)
     io_calls.renameat2 = failing_rename;
     failing = ".dead";
     steps(
-        "replace s2 2000 90; told the tombstones of dropped columns cannot be written;"
+        "replace s2 2000 90; told the tombstones of dropped segments cannot be written;"
         "put other 1 3"); /* as full as before */
     failing = NULL;
     steps("put another 1 3; close; copy =old catalog; hits s2 2000 90 FILE_LOST");

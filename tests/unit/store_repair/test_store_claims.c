@@ -7,13 +7,15 @@
  * an edit takes what nothing names. */
 TEST_OF_SCENES(one_filter_in_three_files)
 {
-    for (int own = 0; own < 2; own++)
+    static const char *const own[] = {"close", "copy =own own",
+                                      "copy =own own; flip own 4099"};
+    for (size_t i = 0; i < N_OF(own); i++)
         play("one filter in three files",
              "many 3 300; call own s0; copy own =own; pack; call dead1 dead;"
              "copy dead1 =dead; pack how=ALL s0; copy =dead dead1; %s; lose catalog;"
-             "repair; confirm; is anew=1 quarantined=0; aside 0; each 0 3 HIT;"
+             "repair; is anew=1 quarantined=%zu; clear_aside; confirm; each 0 3 HIT;"
              "put another 8000000 10; each 0 3 HIT; hash s0 7777777 ABSENT",
-             own ? "copy =own own" : "close");
+             own[i], i / 2);
 }
 
 /* Segment 0 three times anew: in the pack of all, in a pack of its own, and in a file.

@@ -54,6 +54,11 @@ TEST_OF_SCENES(lists_that_lack_what_is_in_quarantine)
          "repair; says of no segment: attach it; fails MISMATCH confirm;"
          "says nobody can tell which segment; attach a aside:was; confirm; has a 0 "
          "100"},
+        {"a dropped column is not the file's segment", "put b 100 100",
+         "build =a; attach a =a; call was a; copy was =kept; pack; copy =kept was;"
+         "lose catalog",
+         "repair; says of no segment: attach it; confirm; drop a; lose catalog; repair;"
+         "fails MISMATCH confirm; says nobody can tell which segment"},
         /* Whatever else is there, is of no segment of this store. */
         {"other files are passed over", SET_ASIDE,
          "stranger x 0 10; move stranger aside:stranger;"
@@ -64,7 +69,7 @@ TEST_OF_SCENES(lists_that_lack_what_is_in_quarantine)
          "move aside:a aside2:a; lose catalog", /* as repair names a second one */
          "repair; is segments=2; confirm; seen 0; why a 50 NO_FILTER"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < N_OF(rows); i++)
         play(rows[i].name, "%s;%s;%s;%s", rows[i].made, i == 1 ? "call old a" : "mark",
              rows[i].harm, rows[i].then);
 }

@@ -70,9 +70,14 @@ static ssize_t read_meanwhile(int fd, void *buf, size_t n, off_t at)
     return calls_before.pread(fd, buf, n, at);
 }
 
+static void pack(struct tamis_store *s)
+{
+    pack_all(s);
+}
+
 static void repack(struct tamis_store *s)
 {
-    pack_once_more(s, TAMIS_REPACK_ALL);
+    pack_again(s, TAMIS_REPACK_ALL);
 }
 
 static void replace(struct tamis_store *s)
@@ -86,11 +91,11 @@ static void replace(struct tamis_store *s)
 TEST_IN_DIR(edits_beside_it_are_no_damage)
 {
     void (*const edits[])(struct tamis_store * s) = {pack, repack, replace};
-    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+    for (size_t i = 0; i < N_OF(edits); i++) {
         tamis_store_close(twenty_listed());
         if (edits[i] == repack) {
             STORE s = store_open("s");
-            pack(s);
+            pack_all(s);
         }
         calls_before = io_calls;
         io_calls.pread = read_meanwhile;
@@ -113,19 +118,6 @@ TEST_OF_SCENES(what_has_come_back_is_left)
     steps("pack; move pack =away; hash p00 0 FILE_LOST; live move =away pack; live "
           "repair;"
           "is done=0 damaged=0");
-}
-
-/* An edit that fails leaves the segment as it was, and the failure is told. */
-TEST_IN_DIR_WITH_FAULTS(a_full_disk_is_told)
-{
-    fail_never();
-    scene("a full disk");
-    steps(TWO_LISTS "lose a");
-    fail_once(CALL_PWRITE, 1, ENOSPC);
-    steps("fails ENOSPC repair");
-    fail_never();
-    steps("is rebuilt=0 seen=0; repair; is rebuilt=1;" ALL_HIT);
-    scene_ends();
 }
 
 RUN_TESTS(NULL, NULL)

@@ -49,7 +49,7 @@ TEST_OF_SCENES(what_a_crash_leaves)
                    {"a name that rotted", "130 0", true},
                    {"a UUID that rotted", "40 77", true},
                    {"no filter", "1 88", false}};
-    for (size_t i = 0; i < sizeof orphans / sizeof orphans[0]; i++) {
+    for (size_t i = 0; i < N_OF(orphans); i++) {
         bool kept = orphans[i].kept;
         play(orphans[i].name,
              "put a 0 10; copy a %s; call it %s; poke it %s; repair;"

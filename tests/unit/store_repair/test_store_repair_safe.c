@@ -4,6 +4,17 @@
 
 #define ABCG "put a 0 100; put b 100 100; put c 200 100; growing g; grow g 300 100 1;"
 
+static struct tamis_store *store_abcg(void)
+{
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 100);
+    put_segment(s, "b", 100, 100);
+    put_segment(s, "c", 200, 100);
+    put_growing(s, "g");
+    grow_keys(s, "g", 300, 100, 1);
+    return s;
+}
+
 TEST_OF_SCENES(what_repair_must_not_harm)
 {
     static const char *const harm[] = {"close", "noise_meta", "lose catalog"};

@@ -1,5 +1,5 @@
 /* Repair of a catalog whose trees make no sense: a leaf that lost a record, a node of
- * impossible length. And trees that do make sense. */
+ * impossible length. */
 #include "tests/support/shop/shop.h"
 
 /* ---- a catalog that has forgotten a filter ---- */
@@ -93,39 +93,6 @@ TEST_OF_SCENES(trees_that_make_no_sense)
               "there g quarantine/catalog.lmdb; has g 300 100; has a 0 100; settled",
               how < N_HARMS ? "rebuilt  catalog.lmdb; is segments=4"
                             : "a page of its trees makes no sense");
-    }
-}
-
-/* ---- trees that make sense ---- */
-
-/* Trees of several levels, as LMDB splits and merges them: never called damaged. */
-TEST_IN_DIR(trees_that_grow_and_shrink_make_sense)
-{
-    enum { ROUNDS = 30, PUTS = 120 };
-    char name[256], path[1100];
-    struct tamis_diag diag = {0};
-    STORE s = store_new("s");
-    snprintf(path, sizeof path, "%s", path_of("s/catalog.lmdb"));
-    FD fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    uint64_t n = 0, dropped = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        struct tamis_edit *e = edit_new(s);
-        for (int i = 0; i < PUTS; i++, n++) {
-            snprintf(name, sizeof name, "%0*llx", n % 3 ? 16 : 250,
-                     (unsigned long long)(n * UINT64_C(0x9E3779B97F4A7C15)));
-            OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
-        }
-        for (; dropped < n * (uint64_t)(round % 6) / 6; dropped++) {
-            snprintf(name, sizeof name, "%0*llx", dropped % 3 ? 16 : 250,
-                     (unsigned long long)(dropped * UINT64_C(0x9E3779B97F4A7C15)));
-            OK(tamis_edit_drop(e, name, strlen(name), NULL));
-        }
-        OK(tamis_edit_commit(e, NULL));
-        if (catalog_file_scrub(fd, path, &diag) != 0)
-            fail_msg("round %d: %s", round, diag.what);
-        tamis_store_close(s);
-        s = store_open("s"); /* nor is the size of the file */
     }
 }
 

@@ -43,7 +43,7 @@ TEST_OF_SCENES(which_store)
          "meta ro_compat=0x10000000000;" BAD_ROOTS "mark",
          "fails VERSION repair; stays"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < N_OF(rows); i++)
         play(rows[i].name, "%s; own_uuid; %s; %s", rows[i].made, rows[i].harm,
              rows[i].then);
     IS(repair_code("none", 0, NULL, NULL, NULL), TAMIS_ERR_NO_STORE);

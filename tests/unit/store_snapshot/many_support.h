@@ -1,5 +1,4 @@
-/* For tests of many segments: their names, how they grow, and how far their planes are.
- */
+/* For tests of many segments: their names, and how far their planes are. */
 #ifndef TAMIS_TESTS_MANY_SUPPORT_H
 #define TAMIS_TESTS_MANY_SUPPORT_H
 
@@ -14,11 +13,12 @@ static UNUSED const char *name_of(size_t i)
 
 static UNUSED void verify_all(struct tamis_snapshot *s)
 {
-    struct tamis_filter *f;
     struct tamis_verify report;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(s); i++)
+    for (size_t i = 0; tamis_snapshot_next(s, &i); i++) {
+        FILTER f;
         if (tamis_snapshot_filter(s, i, &f, NULL) == 0)
             tamis_filter_verify(f, &report, NULL);
+    }
 }
 
 static UNUSED size_t n_ready(const struct tamis_snapshot *s)
@@ -27,33 +27,6 @@ static UNUSED size_t n_ready(const struct tamis_snapshot *s)
     for (size_t i = 0; i < s->n; i++)
         n += atomic_load(&s->planes.ready[i / 64]) >> (i % 64) & 1;
     return n;
-}
-
-/* Lets segment i grow over several stages. */
-static UNUSED void grow_or_seal(struct tamis_store *s, size_t i, bool seal)
-{
-    WRITER w = writer_of(s, name_of(i));
-    add_keys(w, i * 50, 300); /* the first capacity is 100 */
-    if (seal)
-        OK(tamis_writer_seal(w, 2, NULL, NULL));
-    else
-        OK(tamis_writer_commit(w, 2, NULL));
-}
-
-static UNUSED void store_end(struct tamis_store *s)
-{
-    tamis_store_close(s);
-    remove_tree("s");
-}
-
-static UNUSED void check_planes_differ(const struct tamis_snapshot *s)
-{
-    uint32_t lanes = 0, words = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        lanes |= 1U << s->planes.plane[i].lanes;
-        words |= 1U << s->planes.plane[i].words;
-    }
-    assert_true(__builtin_popcount(lanes) > 1 && __builtin_popcount(words) > 1);
 }
 
 #endif

@@ -3,15 +3,13 @@
 #include "tests/support/shop/shop.h"
 
 /* A column is a filter in memory: of the same facts, with the same answers. */
-static void check_own_filter(struct tamis_snapshot *snap, size_t i,
-                             struct tamis_filter *own)
+static void check_own_filter(struct tamis_snapshot *snap, size_t i)
 {
+    FILTER own = filter_at(snap, i);
     struct tamis_target t = tamis_snapshot_target(snap, i);
     struct tamis_segment_info info = segment_at(snap, i);
     struct tamis_filter_info of = filter_info(own);
     verified(own);
-    struct tamis_filter *again = filter_at(snap, i);
-    assert_ptr_equal(own, again);
     assert_memory_equal(of.uuid, info.uuid, 16);
     assert_true(of.keys == info.keys && of.watermark == info.watermark);
     assert_true(info.file_bytes > 0);
@@ -32,11 +30,11 @@ static void check_own_filter(struct tamis_snapshot *snap, size_t i,
 
 TEST_IN_DIR(the_place_of_a_segment)
 {
-    struct tamis_store *s = store_of("s", 12, 300);
-    struct tamis_snapshot *snap = snapshot_of(s);
+    STORE s = store_of("s", 12, 300);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_segment_info info;
     struct tamis_pack_place place;
-    struct tamis_filter *pack, *own;
+    struct tamis_filter *pack;
     IS(tamis_snapshot_pack(snap, 0, &pack, &place), TAMIS_ERR_NO_SEGMENT);
     assert_null(pack);
     tamis_snapshot_release(snap);
@@ -51,8 +49,7 @@ TEST_IN_DIR(the_place_of_a_segment)
         char file[700];
         snprintf(file, sizeof file, "%s/%s", path_of("s"), info.file);
         assert_true(exists(file));
-        OK(tamis_snapshot_filter(snap, i, &own, NULL));
-        check_own_filter(snap, i, own);
+        check_own_filter(snap, i);
     }
     IS(tamis_snapshot_pack(snap, 12, &pack, NULL), TAMIS_ERR_RANGE);
     IS(tamis_snapshot_pack(NULL, 0, NULL, NULL), TAMIS_ERR_RANGE);
@@ -62,69 +59,49 @@ TEST_IN_DIR(the_place_of_a_segment)
     OK(tamis_snapshot_prepare(snap, &warm, &prepared, NULL));
     assert_true(prepared.n_open == 12 && prepared.n_failed == 0);
     assert_true(prepared.warm_bytes < report.file_bytes + 4096);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
     remove_tree("s");
 }
 
-/* The first filter of a pack reads its table of columns; all need their rows. */
-TEST_OF_SCENES(damaged_columns_are_no_filters)
+/* Each counts once, and of each file so much is locked. */
+TEST_OF_SCENES(columns_of_two_packs_are_prepared)
 {
-    for (int table = 0; table < 2; table++) {
-        scene(table ? "a table" : "rows");
-        steps("many 40 300");
-        struct tamis_pack_report report = pack_all(shop.store);
-        steps("zero pack %d", table ? (int)(report.file_bytes / PAGE_BYTES) - 1 : 1);
-        SNAPSHOT snap = snapshot_of(opened());
-        size_t n_damaged = 0;
-        for (size_t i = 0; i < 40; i++) {
-            struct tamis_filter *f;
-            struct tamis_diag diag;
-            int rc = tamis_snapshot_filter(snap, i, &f, &diag);
-            n_damaged += rc == TAMIS_ERR_DAMAGED;
-            assert_true(rc == 0 || (rc == TAMIS_ERR_DAMAGED && diag.what[0] && !f));
-        }
-        assert_true(table ? n_damaged == 40 : n_damaged > 0);
-    }
+    struct tamis_prepare_report report;
+    scene("two packs");
+    steps("many 12 300; pack_in_two; all 0 MAYBE; all 9000 MAYBE; set_record s3; put z "
+          "8000000 10");
+    SNAPSHOT snap = snapshot_of(opened());
+    IS(snap->packs.n, 2);
+    OK(tamis_snapshot_prepare(snap, NULL, &report, NULL));
+    assert_true(report.n_open == 13 && report.n_failed == 0 && report.n_skipped == 0);
+    struct tamis_target t = found_in(snap, "s11");
+    struct tamis_prepare_options one = {
+        .size = sizeof one, .targets = &t, .n_targets = 1, .warm = 1};
+    OK(tamis_snapshot_prepare(snap, &one, &report, NULL));
+    assert_true(report.n_open == 1 && report.warm_bytes == report.open_bytes);
 }
 
 /* Columns of few blocks against a filter of many. */
 TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
 {
     struct tamis_comparison c;
-    struct tamis_filter *one, *other;
     STORE s = store_new("s");
     put_segment(s, "a", 0, 60);
     put_segment(s, "b", 30, 60);
     pack_all(s);
     put_segment(s, "c", 0, 60);
     SNAPSHOT snap = snapshot_of(s);
-    for (size_t i = 1; i < 3; i++) {
-        OK(tamis_snapshot_filter(snap, 0, &one, NULL));
-        OK(tamis_snapshot_filter(snap, i, &other, NULL));
+    static const char *const others[] = {"b", "c"};
+    for (size_t i = 0; i < 2; i++) {
+        FILTER one = filter_at(snap, found_in(snap, "a").slot - 1);
+        FILTER other = filter_at(snap, found_in(snap, others[i]).slot - 1);
         OK(tamis_filter_compare(one, other, &c, NULL));
         assert_true(c.keys[0].value > 50 && c.keys[0].value < 70);
         assert_true(c.keys[1].value > 50 && c.keys[1].value < 70);
-        double common = i == 1 ? 30 : 60;
+        double common = i ? 60 : 30;
         assert_true(c.common.low <= common && c.common.high >= common);
     }
-}
-
-/* Filters made of columns: their union has the keys of both. */
-TEST_OF_SCENES(columns_are_sources_of_derivations)
-{
-    play("a union",
-         "put a 0 100; put b 1000 100; pack; derive c a b how=union; hits c 0 100;"
-         "hits c 1000 100");
-}
-
-/* As for a filter: NULL for what is needed proves nothing. */
-TEST_IN_DIR(batches_without_arrays)
-{
-    STORE s = store_of("s", 3, 100);
-    pack_all(s);
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_target t = tamis_snapshot_target(snap, 1);
+    /* As for a filter: NULL for what is needed proves nothing. */
+    struct tamis_target t = found_in(snap, "a");
     uint64_t tag = tamis_store_domain(s).tag, hash = 1, absent = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
         enum tamis_reason why = TAMIS_NO_REASON;
@@ -146,8 +123,8 @@ TEST_OF_SCENES(the_pack_that_is_lost)
     struct tamis_pack_report report = pack_all(shop.store);
     steps("put z 8000000 100; lose dead");
     SNAPSHOT snap = snapshot_of(opened());
-    for (size_t i = 0; i < 2; i++) {
-        bool z = segment_at(snap, i).name[0] == 'z';
+    for (size_t i = 0; tamis_snapshot_next(snap, &i); i++) {
+        bool z = i == 0;
         IS(tamis_snapshot_pack(snap, i, NULL, &place),
            z ? TAMIS_ERR_NO_SEGMENT : ENOENT);
         assert_memory_equal(place.uuid, z ? none : report.uuid, sizeof none);

@@ -1,9 +1,9 @@
-/* Entries of snapshots: where they lie, in which order, how long they live, and which
- * of them newer snapshots share. The segments have no filters: that takes no files. */
+/* Entries of snapshots: in which order, how long they live, and which of them newer
+ * snapshots share. The segments have no filters: that takes no files. */
 #include "tests/support/store_support.h"
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
-enum { MANY = 3000 }; /* for several chunks */
+enum { MANY = 3000 };
 
 static const char *name_at(unsigned i)
 {
@@ -66,7 +66,7 @@ static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
     return snap->entries[t.slot - 1];
 }
 
-/* Every 50th survives five edits, alone in its chunk. */
+/* Every 50th survives five edits. */
 TEST_IN_DIR(entries_outlive_their_snapshot)
 {
     struct tamis_snapshot *first, *now;
@@ -101,31 +101,6 @@ TEST_IN_DIR(entries_outlive_their_snapshot)
     tamis_store_close(s);
     check_order(now);
     tamis_snapshot_release(now);
-}
-
-/* A chunk goes with the last of its entries, whether it is still being filled or not.
- */
-TEST_IN_DIR(chunks_go_with_their_entries)
-{
-    struct arena a = {.expected = 100};
-    struct chunk *in[3], *big;
-    for (size_t i = 0; i < 3; i++) {
-        uint8_t *p = arena_take(&a, 13, &in[i]);
-        assert_non_null(p);
-        IS((uintptr_t)p % 8, 0);
-        memset(p, 0xff, 13);
-    }
-    assert_ptr_equal(in[0], in[1]);
-    chunk_release(in[0], 2);
-    assert_non_null(arena_take(&a, CHUNK_MAX_BYTES + 1, &big)); /* of its own */
-    assert_ptr_not_equal(big, in[2]);
-    IS(in[2]->refs, 1);
-    chunk_release(in[2], 1);
-    chunk_release(big, 1);
-    IS(big->refs, CHUNK_FILLING - 1);
-    arena_end(&a);
-    arena_end(&a);
-    assert_null(a.chunk);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -64,7 +64,7 @@ TEST_IN_DIR(names_the_block_that_decided)
     OK(tamis_writer_close(w));
     snprintf(path, sizeof path, "%s", file_of(s, "s", "g"));
     assert_true(commit_of(path).n_stages >= STAGES);
-    for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++)
+    for (size_t m = 0; m < N_OF(modes); m++)
         for (uint64_t i = 0; i < 2 * N; i += 37) {
             struct tamis_key key = key_in(s, i);
             check_filter(path, modes[m], &key, i < N);
@@ -86,28 +86,23 @@ static void explain(struct tamis_store *s, const char *name, struct tamis_key ke
 TEST_IN_DIR(names_the_range_and_the_page)
 {
     STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
     struct tamis_explanation x;
     struct tamis_domain d = tamis_store_domain(s);
     uint8_t zeros[64] = {0};
-    OK(tamis_edit_put_bare(e, "bare", 4, NULL, NULL));
-    OK(tamis_edit_commit(e, NULL));
     put_segment(s, "a", 0, N);
     explain(s, "a", tamis_key_of(&d, "\xff", 1), &x);
     assert_true(x.answer == TAMIS_ABSENT && x.by == TAMIS_BY_RANGE && x.n_stages == 0);
     explain(s, "a", key_in(s, 7), &x);
     assert_true(x.reason == TAMIS_HIT && x.by == TAMIS_BY_FILTER && x.n_stages == 1);
-    explain(s, "bare", key_in(s, 7), &x);
-    assert_true(x.reason == TAMIS_NO_FILTER && x.by == TAMIS_BY_NOTHING);
     explain(s, "none", key_in(s, 7), &x);
     assert_true(x.reason == TAMIS_UNKNOWN_SEGMENT && x.by == TAMIS_BY_NOTHING);
     explain(s, "a", (struct tamis_key){0}, &x);
     assert_true(x.reason == TAMIS_MISMATCH && x.by == TAMIS_BY_NOTHING);
-    SNAPSHOT now = snapshot_of(s);
-    struct tamis_target made = {.refusal = TAMIS_HIT}; /* as no snapshot makes one */
-    struct tamis_key any = key_in(s, 7);
-    IS(tamis_snapshot_explain(now, &made, &any, &x), TAMIS_MAYBE);
-    assert_true(x.reason == TAMIS_HIT && x.by == TAMIS_BY_NOTHING);
+    struct tamis_key nothing = {0};
+    IS(tamis_filter_explain(NULL, &nothing, &x), TAMIS_MAYBE);
+    assert_true(x.reason == TAMIS_UNREADABLE && x.by == TAMIS_BY_NOTHING);
+    IS(tamis_snapshot_explain(NULL, NULL, NULL, &x), TAMIS_MAYBE);
+    assert_true(x.answer == TAMIS_MAYBE && x.by == TAMIS_BY_NOTHING);
     /* Damage, under the key that is asked for. */
     const char *path = file_of(s, "s", "a");
     struct commit c = commit_of(path);
@@ -156,16 +151,6 @@ TEST_IN_DIR(names_the_first_page_of_several)
     OK(tamis_filter_open(path_of("f"), &none, &f, NULL));
     IS(tamis_filter_explain(f, &key, &x), TAMIS_MAYBE);
     IS(x.stages[0].reason, TAMIS_HIT);
-}
-
-TEST_IN_DIR(nothing_is_maybe)
-{
-    struct tamis_explanation x;
-    struct tamis_key key = {0};
-    IS(tamis_filter_explain(NULL, &key, &x), TAMIS_MAYBE);
-    assert_true(x.reason == TAMIS_UNREADABLE && x.by == TAMIS_BY_NOTHING);
-    IS(tamis_snapshot_explain(NULL, NULL, NULL, &x), TAMIS_MAYBE);
-    assert_true(x.answer == TAMIS_MAYBE && x.by == TAMIS_BY_NOTHING);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -28,7 +28,7 @@ static enum tamis_reason reason_now(void)
 static void all_must_say(enum tamis_reason want)
 {
     enum { MOST = 40 };
-    size_t n = tamis_snapshot_n_segments(asked);
+    size_t n = tamis_snapshot_n_numbers(asked);
     struct tamis_target targets[MOST];
     struct tamis_key keys[2] = {absent_key, absent_key};
     uint8_t why[2 * MOST];
@@ -69,7 +69,7 @@ TEST_WITH_OTHER(readers_notice_within_a_second)
     void (*const changes[])(void) = {replace_catalog, remove_lock,
                                      remove_catalog,  replace_filters,
                                      move_away,       move_away_and_copy_back};
-    for (size_t k = 0; k < 2 * sizeof changes / sizeof changes[0]; k++)
+    for (size_t k = 0; k < 2 * N_OF(changes); k++)
         for (size_t n = 1; n <= 33; n += 32) {
             ASKED s = store_to_ask(n, k % 2);
             struct tamis_snapshot *now;
@@ -144,6 +144,35 @@ TEST_WITH_OTHER(a_catalog_that_is_cut_off_proves_nothing)
     restore_in_place();
     pass(500);
     all_must_say(TAMIS_NO_REASON);
+}
+
+/* Nobody commits anything meanwhile. */
+TEST_WITH_OTHER(a_pack_that_is_put_back_answers_again)
+{
+    for (int k = 0; k < 4; k++) {
+        char file[80];
+        ASKED s = store_to_ask(2, true);
+        struct tamis_segment_info info = segment_at(asked, 0);
+        snprintf(file, sizeof file, "s/%.41s%s", info.file, k % 2 ? "dead" : "tamis");
+        tamis_snapshot_release(asked);
+        tamis_store_close(s);
+        rename_to(file, "s/kept");
+        OK(k / 2 ? mkdir(path_of(file), 0700) : 0);
+        OK(tamis_store_open(path_of("s"), NULL, &s, NULL));
+        asked = snapshot_of(s);
+        for (int i = 0; i < 3; i++) { /* and stays the same snapshot meanwhile */
+            pass(500);
+            SNAPSHOT still = snapshot_of(s);
+            assert_ptr_equal(still, asked);
+            assert_true(reason_now() > TAMIS_HIT);
+        }
+        OK(k / 2 ? rmdir(path_of(file)) : 0);
+        rename_to("s/kept", file);
+        pass(500);
+        tamis_snapshot_release(asked);
+        asked = snapshot_of(s);
+        all_must_say(TAMIS_NO_REASON);
+    }
 }
 
 /* Others may edit as they like. */
@@ -281,30 +310,6 @@ static ssize_t fail_pread(int fd, void *buf, size_t n, off_t offset)
 {
     errno = EIO;
     return -1;
-}
-
-/* A thread that is to be cancelled has probed, looks included, before it ends. */
-static void *probe_cancelled(void *reason)
-{
-    pthread_cancel(pthread_self());
-    *(enum tamis_reason *)reason = reason_now();
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    return reason;
-}
-
-TEST_WITH_OTHER(a_look_is_no_cancellation_point)
-{
-    ASKED s = store_to_ask(1, false);
-    enum tamis_reason reason = TAMIS_UNREADABLE;
-    pthread_t thread;
-    void *result;
-    pass(500);
-    n_looks = 0;
-    OK(pthread_create(&thread, NULL, probe_cancelled, &reason));
-    OK(pthread_join(thread, &result));
-    assert_ptr_equal(result, &reason);
-    IS(reason, TAMIS_NO_REASON);
-    IS(n_looks, 3);
 }
 
 /* Not knowing is MAYBE, until somebody knows. */

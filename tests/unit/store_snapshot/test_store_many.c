@@ -1,7 +1,7 @@
 /* Many segments at once against the careful probe of each: what probe_list, probe_all,
  * candidates and probe_keys say over random stores is what tamis_snapshot_probe() says,
  * before anything was opened, while pages are still to be checked, when all are good,
- * and after one of them rots. */
+ * and after one of them rots. And few keys on few segments, in every number of both. */
 #include "tests/unit/store_snapshot/many_support.h"
 #include "tests/support/shop/ways.h"
 
@@ -9,14 +9,16 @@ enum { MAX_SEGMENTS = 300, MAX_TARGETS = 400, N_KEYS = 150, UNIVERSE = 3000 };
 
 /* ---- random stores ---- */
 
-static const enum segment_kind kinds[] = {SEALED, BY_HASH, GROWING, STAGES,
-                                          BARE,   LOST,    DAMAGED, LARGE};
-enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+static const enum segment_kind kinds[] = {BY_HASH, SEALED, GROWING, STAGES, BARE,
+                                          LOST,    RIBBON, DAMAGED, LARGE};
+enum { N_KINDS = N_OF(kinds) };
 
 struct world {
     struct tamis_store *store;
     struct tamis_domain domain;
     size_t n;
+    double error; /* of all segments; 0: each has its own */
+    bool few;     /* so many keys that some bits are hit by chance */
     enum segment_kind kind[MAX_SEGMENTS];
     uint64_t first[MAX_SEGMENTS], n_keys[MAX_SEGMENTS];
     uint64_t watermark[MAX_SEGMENTS];
@@ -40,13 +42,22 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
         .domain = &w->domain,
         .identity.name = name_of(i),
         .identity.name_bytes = strlen(name_of(i)),
-        .error = (double[]){0.2, 0.01, 1e-3, 1e-4, 1e-6}[random_below(5)],
+        .error = w->error > 0
+                     ? w->error
+                     : (double[]){0.2, 0.01, 1e-3, 1e-4, 1e-6}[random_below(5)],
+        .kind = w->kind[i] == RIBBON ? TAMIS_RIBBON : 0,
         .watermark = w->watermark[i] = random_below(4),
     };
     BUILDER b = builder_made(&opt);
     for (uint64_t k = w->first[i]; k < w->first[i] + w->n_keys[i]; k++) {
         struct tamis_key key = key_of(w, k);
         add_to(b, w->kind[i], &key);
+        for (int more = 0; w->few && more < 40; more++) {
+            char text[48];
+            snprintf(text, sizeof text, "%s-%d", (const char *)key.bytes, more);
+            struct tamis_key other = tamis_key_of(&w->domain, text, strlen(text));
+            add_to(b, w->kind[i], &other);
+        }
     }
     for (uint64_t n = w->kind[i] == LARGE ? 20000 : 0; n > 0; n--)
         OK(tamis_builder_add_hashes(b, w->domain.tag, &(uint64_t){random_u64()}, 1));
@@ -57,6 +68,7 @@ static void put(struct world *w, struct tamis_edit *e, size_t i)
 {
     w->first[i] = random_below(UNIVERSE);
     w->n_keys[i] = random_below(UNIVERSE + 1 - w->first[i]) % 300;
+    w->n_keys[i] += w->few;    /* of few none is empty */
     if (random_below(10) == 0) /* the empty key, the first one of all */
         w->first[i] = UNIVERSE, w->n_keys[i] = 1;
     w->watermark[i] = 0;
@@ -78,15 +90,18 @@ static void grow(struct world *w, size_t i)
         OK(tamis_writer_commit(writer, w->watermark[i], NULL));
 }
 
-static void world_make(struct world *w, size_t n)
+/* Of the first n_kinds kinds. */
+static void world_make(struct world *w, size_t n, double error, size_t n_kinds)
 {
     memset(w, 0, sizeof *w);
     w->n = n;
+    w->error = error;
+    w->few = n_kinds < N_KINDS;
     w->store = store_new("s");
     w->domain = tamis_store_domain(w->store);
     struct tamis_edit *e = edit_new(w->store);
     for (size_t i = 0; i < n; i++) {
-        w->kind[i] = random_below(2) ? SEALED : kinds[random_below(N_KINDS)];
+        w->kind[i] = !w->few && random_below(2) ? SEALED : kinds[random_below(n_kinds)];
         if ((w->kind[i] == GROWING || w->kind[i] == STAGES) && random_below(4))
             w->kind[i] = SEALED;
         put(w, e, i);
@@ -107,13 +122,15 @@ static void world_free(struct world *w)
 
 /* ---- random questions ---- */
 
-static void random_questions(const struct world *w, struct tamis_key *keys, size_t n)
+/* Something speaks against one in so many of them: 0: against none. */
+static void random_questions(const struct world *w, struct tamis_key *keys, size_t n,
+                             unsigned odd)
 {
     for (size_t i = 0; i < n; i++) {
         keys[i] = key_of(w, random_below(UNIVERSE + 1));
         if (random_below(6) == 0)
             keys[i].bytes = NULL;
-        if (random_below(25) == 0)
+        if (odd && random_below(25 * odd) == 0)
             keys[i].tag ^= random_below(2) ? 1 : random_u64();
         if (random_below(25) == 0) {
             keys[i].bytes = "\xff\xff\xff\xff\xff\xff\xff\xff\xff";
@@ -127,7 +144,7 @@ static struct tamis_target random_target(const struct world *w,
                                          struct tamis_snapshot *s,
                                          struct tamis_snapshot *other)
 {
-    size_t n = tamis_snapshot_n_segments(s);
+    size_t n = tamis_snapshot_n_numbers(s);
     struct tamis_target t = {0};
     switch (n ? random_below(12) : random_below(4)) {
     case 0:
@@ -154,18 +171,27 @@ static struct tamis_target random_target(const struct world *w,
     }
 }
 
-static void check_questions(struct world *w, struct tamis_snapshot *s,
-                            struct tamis_snapshot *other)
+static void check_some(struct world *w, struct tamis_snapshot *s,
+                       struct tamis_snapshot *other, size_t n_list, size_t n_keys,
+                       unsigned odd)
 {
     struct tamis_key keys[N_KEYS];
     struct tamis_target list[MAX_TARGETS];
-    size_t n = tamis_snapshot_n_segments(s), n_list = random_below(MAX_TARGETS);
-    size_t n_keys = 1 + random_below(random_below(3) ? 20 : N_KEYS);
-    random_questions(w, keys, n_keys);
+    size_t n = tamis_snapshot_n_numbers(s);
+    random_questions(w, keys, n_keys, odd);
     for (size_t i = 0; i < n_list; i++)
-        list[i] = random_target(w, s, other);
+        list[i] = odd && random_below(odd) == 0
+                      ? random_target(w, s, other)
+                      : tamis_snapshot_target(s, random_below(n));
     ask_every_way(s, NULL, n, keys, n_keys, NULL);
     ask_every_way(s, list, n_list, keys, n_keys, NULL);
+}
+
+static void check_questions(struct world *w, struct tamis_snapshot *s,
+                            struct tamis_snapshot *other)
+{
+    check_some(w, s, other, random_below(MAX_TARGETS),
+               1 + random_below(random_below(3) ? 20 : N_KEYS), 1);
 }
 
 /* ---- the stages of a snapshot's life ---- */
@@ -190,7 +216,7 @@ static void check_nothing_lost(struct world *w, struct tamis_snapshot *s)
 static void rot_some(struct world *w, struct tamis_snapshot *s)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (w->kind[i] == SEALED && random_below(4) == 0)
+        if ((w->kind[i] == SEALED || w->kind[i] == RIBBON) && random_below(4) == 0)
             zero_page(file_of(w->store, "s", name_of(i)), 1);
     verify_all(s);
 }
@@ -227,11 +253,69 @@ TEST_IN_DIR_WITH_FAULTS(many_say_what_each_says)
 {
     static const size_t n[] = {0, 1, 3, 63, 64, 65, 130, 200, MAX_SEGMENTS};
     static struct world w;
-    for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
-        world_make(&w, n[i]);
+    for (size_t i = 0; i < N_OF(n); i++) {
+        world_make(&w, n[i], 0, N_KINDS);
         check_world(&w);
         world_free(&w);
     }
+}
+
+/* ---- few of them ---- */
+
+static void check_few(struct world *w, struct tamis_snapshot *s,
+                      struct tamis_snapshot *other)
+{
+    static const size_t n_list[] = {
+        1, 2, 3, FEW_PLANES - 1, FEW_PLANES, FEW_PLANES + 1};
+    for (size_t i = 0; i < N_OF(n_list); i++)
+        for (size_t n_keys = 1; n_keys <= 33; n_keys++)
+            for (unsigned odd = 0; odd <= 20; odd += 20)
+                check_some(w, s, other, n_list[i], n_keys, odd);
+}
+
+/* Where all are alike, one look says that they are ready, until a page is bad. Without
+ * ranges, up to 16 are asked of one key as of a row. */
+static void few_of(size_t n, double error, size_t n_kinds)
+{
+    static struct world w;
+    struct tamis_filter *f[FEW_PLANES + 1];
+    struct tamis_snapshot *own;
+    world_make(&w, n, error, n_kinds);
+    SNAPSHOT s = snapshot_of(w.store);
+    put_segment(w.store, "another", 0, 10);
+    SNAPSHOT other = snapshot_of(w.store);
+    check_few(&w, s, other);
+    verify_all(s);
+    check_few(&w, s, other);
+    IS(n_ready(s), n);
+    if (error == 1e-6)
+        assert_true(s->planes.plane[0].lanes > 1);
+    if (error > 0 || n > 3)
+        IS(planes_uniform(&s->planes), error > 0);
+    for (size_t i = 0; i < n; i++)
+        f[i] = open_filter(file_of(w.store, "s", name_of(i)));
+    OK(tamis_snapshot_from_filters(f, n, &own));
+    verify_all(own);
+    check_few(&w, own, s);
+    IS(n_ready(own), n);
+    tamis_snapshot_release(own);
+    for (size_t i = 0; i < n; i++)
+        tamis_filter_close(f[i]);
+    zero_page(file_of(w.store, "s", name_of(n / 2)), 1);
+    verify_all(s);
+    check_few(&w, s, other);
+    assert_false(planes_uniform(&s->planes));
+    world_free(&w);
+}
+
+TEST_IN_DIR_WITH_FAULTS(few_say_what_each_says)
+{
+    static const size_t n[] = {1, 3, FEW_PLANES - 1, FEW_PLANES, FEW_PLANES + 1};
+    for (size_t i = 0; i < N_OF(n); i++)
+        for (size_t n_kinds = 1; n_kinds <= 2; n_kinds++) {
+            few_of(n[i], 0, n_kinds);
+            few_of(n[i], i % 2 ? 0.01 : 1e-6, n_kinds); /* one lane, several */
+        }
 }
 
 /* Filters of the caller's: of two domains, in every mode of checking, with watermarks
@@ -273,20 +357,22 @@ TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
         tamis_filter_close(f[i]);
 }
 
-/* A list that is not confirmed proves nothing, ready or not; with a binding it does. */
-TEST_IN_DIR_WITH_FAULTS(unconfirmed_list)
+/* A list that is not confirmed proves nothing, ready or not, few or many, though they
+ * are alike; with a binding it does. */
+static void unconfirmed(size_t n, double error, size_t n_kinds)
 {
     static struct world w;
-    world_make(&w, 70);
+    world_make(&w, n, error, n_kinds);
     tamis_store_close(w.store);
     struct meta m = meta_in("s");
     m.complete = 0;
     put_meta("s", &m);
     w.store = store_open("s");
-    struct tamis_snapshot *s = snapshot_of(w.store);
+    SNAPSHOT s = snapshot_of(w.store);
     verify_all(s);
     check_questions(&w, s, s);
     struct tamis_target t[70];
+    uint8_t why[70];
     for (size_t i = 0; i < w.n; i++) {
         t[i] = tamis_snapshot_target(s, i);
         t[i].refusal = 0; /* as one found with a binding */
@@ -295,9 +381,17 @@ TEST_IN_DIR_WITH_FAULTS(unconfirmed_list)
     for (int i = 0; i < 3; i++)
         ask_every_way(s, t, w.n, &key, 1, NULL);
     check_questions(&w, s, s);
-    ask_every_way(s, NULL, w.n, &key, 1, NULL);
-    tamis_snapshot_release(s);
+    ask_every_way(s, NULL, w.n, &key, 1, why);
+    for (size_t i = 0; i < w.n; i++)
+        assert_true(why[i] > TAMIS_HIT);
     world_free(&w);
+}
+
+TEST_IN_DIR_WITH_FAULTS(unconfirmed_list)
+{
+    unconfirmed(70, 0, N_KINDS);
+    unconfirmed(5, 0, 2);
+    unconfirmed(5, 0.01, 1);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -173,7 +173,7 @@ TEST_IN_DIR(a_pack_without_a_target)
     uint64_t of_pack = r.locked_bytes - mapped();
     assert_true(of_pack > 0);
     IS(locked_now(), of_pack + mapped());
-    struct tamis_target t = tamis_snapshot_target(snap, 12);
+    struct tamis_target t = found_in(snap, "z");
     opt.targets = &t;
     opt.n_targets = 1;
     opt.lock_bytes = of_pack + page;
@@ -186,7 +186,7 @@ TEST_IN_DIR(a_pack_without_a_target)
     assert_true(r.n_open == 1 && r.lock_error == 0);
     IS(r.locked_bytes, mapped());
     IS(locked_now(), mapped());
-    t = tamis_snapshot_target(snap, 0); /* one column is enough to keep it */
+    t = found_in(snap, "a"); /* one column is enough to keep it */
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     IS(r.locked_bytes, of_pack);
     IS(locked_now(), of_pack);
@@ -241,7 +241,7 @@ TEST_IN_DIR(the_limit_is_told_not_an_error)
         {snap, 3 * WHOLE, 0, {WHOLE, WHOLE, WHOLE}, 1 << 20},
         {snap, WHOLE, 0, {4096, 0, 0}, 4096},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < N_OF(cases); i++)
         in_child(prepare_limited, &cases[i]);
 }
 

@@ -35,7 +35,7 @@ TEST_OF_SCENES(ranges_and_their_filters)
     damage_bits(file_of(shop.store, "s", "a"));
     {
         SNAPSHOT snap = snapshot_of(shop.store);
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        for (size_t i = 0; i < N_OF(keys); i++)
             IS(probe_bytes(snap, "a", keys[i].key, keys[i].n),
                keys[i].outside ? ABSENT_HERE : TAMIS_DAMAGED);
         struct tamis_key by_hash =
@@ -49,47 +49,6 @@ TEST_OF_SCENES(ranges_and_their_filters)
     /* Its record may be an older one's: its range speaks of other keys. */
     play("not without the file",
          "put a 100 100; hold; live lose a; was a 0 FILE_LOST 99999999 FILE_LOST");
-}
-
-/* The same, asked of many at a time, by one key and by several. */
-TEST_IN_DIR(nor_among_many)
-{
-    enum { N = 100, N_KEYS = 20, GONE = 70 };
-    struct tamis_target targets[N];
-    struct tamis_key keys[N_KEYS];
-    uint64_t absent[N_KEYS][2];
-    uint32_t candidates[N];
-    uint8_t reasons[N];
-    size_t n;
-    STORE s = store_new("s");
-    for (size_t i = 0; i < N; i++) {
-        char name[8];
-        snprintf(name, sizeof name, "s%03zu", i);
-        put_segment(s, name, 1, 100);
-    }
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_domain d = tamis_store_domain(s);
-    OK(unlink(file_of(s, "s", "s070")));
-    for (size_t i = 0; i < N; i++)
-        targets[i] = tamis_snapshot_target(snap, i);
-    for (size_t i = 0; i < N_KEYS; i++)
-        keys[i] = tamis_key_of(&d, i % 2 ? "zzz" : "", i % 2 ? 3 : 0);
-    for (int twice = 0; twice < 2; twice++) {
-        tamis_snapshot_probe_all(snap, &keys[1], absent[0], reasons);
-        IS(reasons[GONE], TAMIS_FILE_LOST);
-        tamis_snapshot_probe_list(snap, targets, N, &keys[1], absent[0], reasons);
-        IS(reasons[GONE], TAMIS_FILE_LOST);
-        tamis_snapshot_candidates(snap, &keys[1], candidates, N, &n);
-        IS(n, 1);
-        IS(candidates[0], GONE);
-        IS(tamis_snapshot_probe_keys(snap, targets, N, keys, N_KEYS, absent[0]), 0);
-        IS(tamis_snapshot_probe_keys(snap, NULL, 0, keys, N_KEYS, absent[0]), 0);
-        for (size_t i = 0; i < N_KEYS; i++) {
-            assert_true(absent[i][0] == UINT64_MAX);
-            assert_true(absent[i][1] ==
-                        ((UINT64_C(1) << (N - 64)) - 1 - (UINT64_C(1) << (GONE - 64))));
-        }
-    }
 }
 
 TEST_OF_SCENES(adds_by_hash_have_no_range)

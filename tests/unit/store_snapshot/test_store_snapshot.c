@@ -1,25 +1,17 @@
 /* Snapshots: finding segments and probing them, with every reason. */
 #include "tests/support/shop/shop.h"
 
-TEST_OF_SCENES(segments_are_ordered_by_rank_then_name)
+TEST_OF_SCENES(what_is_known_of_a_segment)
 {
-    static const char *const want[] = {"z", "zz", "a", "ab", "b"};
     struct tamis_segment_info info;
-    scene("ranks and names");
-    steps("begin; put b 0 10 rank=1 binding=B; put zz 10 10 binding=B;"
-          "put a 20 10 rank=1 binding=B; put ab 30 10 rank=1 binding=B;"
-          "put z 40 10 binding=B; commit; range b key00000000 key00000009");
+    scene("a segment");
+    steps("put b 0 10 binding=B; range b key00000000 key00000009");
     SNAPSHOT snap = snapshot_of(shop.store);
-    for (size_t i = 0; i < 5; i++) {
-        OK(tamis_snapshot_segment(snap, i, &info));
-        IS(info.name_bytes, strlen(want[i]));
-        assert_memory_equal(info.name, want[i], info.name_bytes);
-        IS(info.state, TAMIS_SEGMENT_SEALED);
-        IS(info.keys, 10);
-        assert_true(info.binding_bytes == 1 && info.error == 1e-4);
-        assert_true(info.file_bytes == 8192 && info.created > 0);
-    }
-    IS(tamis_snapshot_segment(snap, 5, &info), TAMIS_ERR_RANGE);
+    OK(tamis_snapshot_segment(snap, 0, &info));
+    assert_true(info.state == TAMIS_SEGMENT_SEALED && info.keys == 10);
+    assert_true(info.binding_bytes == 1 && info.error == 1e-4);
+    assert_true(info.file_bytes == 8192 && info.created > 0);
+    IS(tamis_snapshot_segment(snap, 1, &info), TAMIS_ERR_RANGE);
 }
 
 TEST_IN_DIR(unchanged_snapshots_are_one)
@@ -32,8 +24,9 @@ TEST_IN_DIR(unchanged_snapshots_are_one)
     put_segment(other, "b", 0, 10);
     SNAPSHOT three = snapshot_of(s);
     assert_ptr_not_equal(one, three);
-    struct tamis_filter *g = filter_at(three, 0);
-    assert_ptr_equal(f, g); /* opened filters are shared */
+    assert_ptr_equal(f, filter_at(three, 0)); /* opened filters are shared */
+    for (int i = 0; i < 5; i++) /* and closed with the last snapshot, not before */
+        tamis_filter_close(f);
     IS(tamis_snapshot_n_segments(one), 1);
     IS(tamis_snapshot_n_segments(three), 2);
     drop_segment(s, "a");

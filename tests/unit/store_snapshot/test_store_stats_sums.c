@@ -152,40 +152,6 @@ TEST_IN_DIR_WITH_FAULTS(other_filters_of_the_name)
     IS(stats_of(s).n_maybe[TAMIS_HIT], 4);
 }
 
-/* A batch among whose maybes some are damage and others bits that are set. */
-TEST_IN_DIR_WITH_FAULTS(damage_in_part)
-{
-    enum { MANY = 6400 };
-    static uint64_t hashes[MANY], absent[MANY / 64], again[MANY / 64];
-    struct tamis_segment_stats one;
-    STORE s = store_new("s");
-    OK(tamis_store_count(s, 1, NULL));
-    put_segment(s, "a", 0, 20000);
-    zero_page(file_of(s, "s", "a"), 3);
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_target t = tamis_snapshot_target(snap, 0);
-    struct tamis_domain d = tamis_snapshot_domain(snap);
-    uint64_t n_damaged = 0, n_absent = 0;
-    for (uint64_t i = 0; i < MANY; i++) {
-        enum tamis_reason why;
-        struct tamis_key key = key_in(s, i * 6); /* half of them are not in it */
-        hashes[i] = key.hash;
-        key.bytes = NULL;
-        tamis_snapshot_probe(snap, &t, &key, &why);
-        n_damaged += why == TAMIS_DAMAGED;
-        n_absent += why == ABSENT_HERE;
-    }
-    assert_true(n_damaged > 100 && n_damaged + n_absent < MANY - 100);
-    tamis_snapshot_probe_batch(snap, &t, d.tag, hashes, MANY, absent, NULL);
-    OK(tamis_snapshot_count(snap, 0));
-    tamis_snapshot_probe_batch(snap, &t, d.tag, hashes, MANY, again, NULL);
-    assert_memory_equal(absent, again, sizeof absent);
-    OK(tamis_snapshot_segment_stats(snap, 0, &one));
-    IS(one.counts.n_absent, 2 * n_absent);
-    IS(one.counts.n_maybe[TAMIS_DAMAGED], 2 * n_damaged);
-    IS(one.counts.n_maybe[TAMIS_HIT], 2 * (MANY - n_absent - n_damaged));
-}
-
 TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
 {
     struct tamis_segment_stats one;

@@ -1,6 +1,5 @@
 /* Calls that fail while a filter is made durable (R3, R4): the writer is poisoned, what
  * it acknowledged stays, and the next one brings a seal to its end. */
-#include "tests/support/filters.h"
 #include "tests/unit/writer/recover_support.h"
 
 /* ---- syncs that fail (R4) ---- */
@@ -72,15 +71,6 @@ static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
     expect_survival(path, &a);
     unlink(path);
     return failed;
-}
-
-TEST_WITH_FAULTS(test_failed_syncs_poison)
-{
-    unsigned long nth = 1;
-    bool poisoned;
-    for (; fail_nth(CALL_FDATASYNC, nth, &poisoned); nth++)
-        assert_true(poisoned);
-    assert_true(nth > 30); /* 12 commits of two, growth and the seal of three */
 }
 
 /* A write of floors or slot A that fails is no better; one of slot B is found out at

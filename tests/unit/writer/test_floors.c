@@ -38,16 +38,19 @@ static size_t n_floors_below(void)
 
 TEST_WITH_FAULTS(test_a_commit_counts_every_sector)
 {
-    WRITER w = fresh(CAPACITY);
-    assert_true(commit_of(path).stages[0].length > 100 * PAGE_BYTES);
-    for (uint64_t i = 0; i < 60; i++) {
-        add_hashes(w, keys + 50 * i, 50); /* a few pages each time */
-        assert_true(n_floors_below() > 0);
-        OK(tamis_writer_commit(w, i, NULL));
+    for (int alone = 0; alone < 2; alone++) {
+        WRITER w = fresh(CAPACITY);
+        OK(alone ? tamis_writer_one_thread(w) : 0);
+        assert_true(commit_of(path).stages[0].length > 100 * PAGE_BYTES);
+        for (uint64_t i = 0; i < 60; i++) {
+            add_hashes(w, keys + 50 * i, 50); /* a few pages each time */
+            assert_true(n_floors_below() > 0);
+            OK(tamis_writer_commit(w, i, NULL));
+            IS(n_floors_below(), 0);
+        }
+        OK(tamis_writer_commit(w, 60, NULL));
         IS(n_floors_below(), 0);
     }
-    OK(tamis_writer_commit(w, 60, NULL));
-    IS(n_floors_below(), 0);
 }
 
 /* A commit writes the sectors of floors whose pages took keys, and no others: a large

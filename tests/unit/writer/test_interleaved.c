@@ -1,6 +1,6 @@
-/* Does between two steps, without threads, what another thread may do there. A step
- * stops at a page that may not be read, and the handler does the other thread's part;
- * sched_yield() and the syncs are other such places. */
+/* Does between two steps, without threads, what another thread may do there: in a
+ * digest, in sched_yield(), in a sync. What becomes of a page that others look at
+ * meanwhile is in test_page_memory. */
 #include "tests/support/guard_support.h"
 #include "lib/writer/inside.h"
 
@@ -14,129 +14,6 @@ static void do_meanwhile(void)
     meanwhile = NULL;
     if (f)
         f();
-}
-
-/* ---- a reader checks a page of an open stage ---- */
-
-enum { N_PAGES = 2 };
-static const uint8_t uuid[UUID_BYTES] = {1, 2, 3};
-static struct stage stage;
-static struct mapping map;
-static uint8_t *bits;
-static struct floor_sector_disk floors;
-static uint64_t memory[8];
-
-static void on_page(int n, siginfo_t *info, void *context)
-{
-    if (mprotect(bits, N_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE) != 0)
-        abort();
-    do_meanwhile();
-}
-
-static int stage_begin(void **state)
-{
-    struct stage_desc d = {.length = N_PAGES * PAGE_BYTES,
-                           .floors_offset = 16384,
-                           .geometry = {BLOCKS_PER_PAGE, 1, 8}};
-    struct identity id = {0};
-    int fd = open(path_of("bits"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    memcpy(id.uuid, uuid, sizeof uuid);
-    memset(memory, 0, sizeof memory);
-    memset(&floors, 0, sizeof floors);
-    floor_sector_seal(&floors, uuid, d.floors_offset);
-    if (fd < 0 || ftruncate(fd, N_PAGES * PAGE_BYTES) != 0 ||
-        map_file(fd, 0, N_PAGES * PAGE_BYTES, true, NULL, &map) != 0)
-        return -1;
-    close(fd);
-    bits = map.base;
-    stage_init(&stage, &d, false, &id, TAMIS_CHECK_LAZY, &map, bits,
-               (const uint8_t *)&floors, NULL, memory);
-    return 0;
-}
-
-static int stage_end(void **state)
-{
-    map_drop(&map);
-    return 0;
-}
-
-#define TEST_OF_STAGE(name) TEST_WITH(stage_begin, stage_end, name)
-
-/* Checks page 0, with `f` between the floors and the bits. */
-static bool check_with(void (*f)(void))
-{
-    const struct sigaction handler = {.sa_sigaction = on_page, .sa_flags = SA_SIGINFO};
-    struct sigaction before; /* cmocka's */
-    meanwhile = f;
-    OK(mprotect(bits, N_PAGES * PAGE_BYTES, PROT_NONE));
-    OK(sigaction(SIGSEGV, &handler, &before));
-    bool good = stage_check_page(&stage, 0);
-    OK(sigaction(SIGSEGV, &before, NULL));
-    assert_null(meanwhile); /* it came there */
-    return good;
-}
-
-static void nothing(void)
-{
-}
-
-static void another_finds_it_bad(void)
-{
-    stage_mark_bad(&stage, 0);
-}
-
-static void its_writer_condemns_it(void)
-{
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        floors.floor[i] = le16_of(FLOOR_DAMAGED);
-    floor_sector_seal(&floors, uuid, stage.floors_offset);
-}
-
-static void its_floors_are_torn(void)
-{
-    floors.floor[0] = le16_of(1);
-}
-
-/* Bits may have been added to it since another thread found it bad, and mask what it
- * lost: bad it stays. Of torn floors nothing is known, so the next look may find the
- * page good. */
-TEST(test_what_is_found_of_a_page)
-{
-    static const struct {
-        const char *name;
-        void (*meanwhile)(void);
-        bool is_good, is_bad; /* or neither */
-    } rows[] = {
-        {"nothing happens", nothing, true, false},
-        {"another finds it bad", another_finds_it_bad, false, true},
-        {"its writer condemns it", its_writer_condemns_it, false, true},
-        {"its floors are torn", its_floors_are_torn, false, false},
-    };
-    for (size_t i = 0; i < N_OF(rows); i++) {
-        OK(stage_begin(state));
-        bool good = check_with(rows[i].meanwhile);
-        if (good != rows[i].is_good || stage_is_bad(&stage, 0) != rows[i].is_bad)
-            fail_msg("%s", rows[i].name);
-        IS(stage_page_state(&stage, 0) == PAGE_GOOD, good);
-        if (!good && !rows[i].is_bad)
-            floors.floor[0] = le16_of(0);
-        IS(stage_check_page(&stage, 0), !rows[i].is_bad);
-        if (rows[i].meanwhile != its_writer_condemns_it) /* its floors say so of both */
-            assert_true(stage_check_page(&stage, 1));
-        IS(stage_all_good(&stage), !rows[i].is_bad);
-        OK(stage_end(state));
-    }
-}
-
-/* A page that was good, and was found bad by a writer: all pages have been good once,
- * and yet not all are. */
-TEST_OF_STAGE(test_all_were_good_once)
-{
-    assert_true(check_with(nothing));
-    stage_mark_bad(&stage, 0);
-    assert_true(stage_check_page(&stage, 1));
-    assert_false(stage_all_good(&stage));
-    assert_false(stage_check_page(&stage, 0));
 }
 
 /* ---- a strict reader, and digests that change under it ---- */
@@ -179,20 +56,27 @@ static void its_digest_is_made_to_fit(void)
 }
 
 /* The digest in the copy that was checked counts. */
-TEST_OF_STAGE(test_a_digest_that_changes_once_checked)
+TEST(test_a_digest_that_changes_once_checked)
 {
+    enum { N_BYTES = 2 * PAGE_BYTES };
     static uint64_t room[8];
-    struct stage_desc d = {.length = N_PAGES * PAGE_BYTES,
-                           .geometry = {BLOCKS_PER_PAGE, 1, 8}};
+    struct stage_desc d = {.length = N_BYTES, .geometry = {BLOCKS_PER_PAGE, 1, 8}};
     struct identity id = {0};
+    struct mapping map;
+    struct stage stage;
+    FD fd = open(path_of("bits"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    OK(ftruncate(fd, N_BYTES));
+    IS(map_file(fd, 0, N_BYTES, true, NULL, &map), 0);
     put_digest(0xff); /* the page has lost all its bits */
     d.root = page_digest(digests);
-    stage_init(&stage, &d, true, &id, TAMIS_CHECK_STRICT, &map, bits, NULL, digests,
+    stage_init(&stage, &d, true, &id, TAMIS_CHECK_STRICT, &map, map.base, NULL, digests,
                room);
     meanwhile = its_digest_is_made_to_fit;
     watching = true;
     assert_false(stage_check_page(&stage, 0));
     assert_null(meanwhile); /* it came there */
+    map_drop(&map);
 }
 
 /* ---- a seal, and adds in flight ---- */

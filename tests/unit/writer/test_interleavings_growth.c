@@ -1,6 +1,5 @@
 /* Interleavings that chance would take years to find, forced: growth, seals and readers
  * that look anew (SPEC.md R6, R10 and R11) while others add and probe. */
-#include "tests/support/filters.h"
 #include "tests/unit/writer/held_support.h"
 
 /* ---- growth, and adds and probes in flight (R6, R10) ---- */

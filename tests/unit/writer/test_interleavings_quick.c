@@ -3,7 +3,6 @@
  * older copy then comes back in its place, which no probe may take for the file. */
 #include "tests/support/still_clock.h"
 #include "tests/unit/writer/held_support.h"
-#include "tests/support/filters.h"
 
 static bool quick(void)
 {

@@ -1,6 +1,5 @@
 /* After an unclean end (R1-R4): whatever a dead writer left, its acknowledged keys are
  * there, its watermark is not below the last one acknowledged, and writing goes on. */
-#include "tests/support/filters.h"
 #include "tests/unit/writer/recover_support.h"
 
 /* ---- killed ---- */

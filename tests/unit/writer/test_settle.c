@@ -1,6 +1,5 @@
 /* Settling (SPEC.md R17): which stages of an open filter get digests and when, adds in
  * flight, and in which order digests and records become durable. */
-#include "tests/support/filters.h"
 #include "tests/unit/writer/settle_support.h"
 
 /* ---- what is settled, and when ---- */

@@ -1,6 +1,5 @@
 /* Settled stages that are damaged (SPEC.md R17): what digests find that floors do not,
  * for readers and for the next writer. */
-#include "tests/support/filters.h"
 #include "tests/unit/writer/settle_support.h"
 
 /* ---- damage ---- */

@@ -1,13 +1,13 @@
 /* The loops of every ribbon kernel. The file that includes this one defines KERNEL,
  * KERNEL_NAME, RIBBON_SYMBOL, and:
  *
- * - parities_of(here, next, low, high): a bit for each of eight columns, its parity
+ * - parities_of(here, next, low, high): a bit for each of eight digits, its parity
  * - spots_of(p, hashes, spots), with OWN_SPOTS: where eight keys are
  *
  *     probe_many()   keys --> spots ----(lines are on their way)----> differ?
  *                             32 keys at a time are between the two
  *
- * Nearly all absent keys differ in the first eight columns, so those are tested without
+ * Nearly all absent keys differ in the first eight digits, so those are tested without
  * a branch, and so are the thresholds. */
 #include "lib/kernel/ribbon.h"
 
@@ -53,7 +53,7 @@ KERNEL inline struct spot spot_of(const struct ribbon_plane *p, uint64_t h)
     };
 }
 
-/* A bit for each of the first eight columns whose parity is not the fingerprint's. */
+/* A bit for each of the first eight digits whose parity is not the fingerprint's. */
 KERNEL inline uint32_t first_differ(const struct spot *x)
 {
     const struct ribbon_entry *e = x->entry;
@@ -66,7 +66,7 @@ KERNEL inline bool is_bumped(const struct spot *x)
     return x->row < x->page[x->entry->threshold];
 }
 
-/* Asks the other columns, for a key that matches in the first eight. It stands apart,
+/* Asks the other digits, for a key that matches in the first eight. It stands apart,
  * as few keys come here. */
 KERNEL __attribute__((noinline)) enum ribbon_answer
 later_columns(const struct ribbon_plane *p, uint64_t h)
@@ -158,7 +158,7 @@ KERNEL inline void spots_ask(const struct spots *s, uint64_t *match, uint64_t *b
     }
 }
 
-/* The keys of a word that match in all columns, of those that do in the first. */
+/* The keys of a word that match in all digits, of those that do in the first. */
 KERNEL inline uint64_t in_all_columns(const struct ribbon_plane *p,
                                       const uint64_t *hashes, uint64_t match)
 {
@@ -172,7 +172,7 @@ KERNEL void ribbon_probe_many(const struct ribbon_plane *p, const uint64_t *hash
                               size_t n, uint64_t *match, uint64_t *bumped)
 {
     struct spots ring[SPOTS_AHEAD];
-    bool more = p->entries[p->blocks - 1].first == 0xff; /* has a page more columns? */
+    bool more = p->entries[p->blocks - 1].first == 0xff; /* has a page more digits? */
     size_t begun = 0;
     for (; begun < SPOTS_AHEAD && begun * SPOTS < n; begun++)
         spots_begin(p, hashes + begun * SPOTS, n - begun * SPOTS, &ring[begun]);

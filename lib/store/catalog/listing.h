@@ -1,0 +1,224 @@
+/* The packs of a catalog: which of their columns are listed, and where a name is
+ * (SPEC.md §17.4).
+ *
+ *     listings_load()     every pack record, as of a transaction
+ *     listings_lookup()   a name: among the records, then in each pack by its index
+ *     listed_set() ...    changes, in memory
+ *     listings_write()    the chunks and pack records that changed
+ *
+ * A column that stops being alive is noted in `freed`: it gets a tombstone after the
+ * commit. All columns of a new pack are noted so, until they are listed or named. */
+#ifndef TAMIS_STORE_CATALOG_LISTING_H
+#define TAMIS_STORE_CATALOG_LISTING_H
+
+#include "lib/filter/pack.h"
+#include "lib/store/catalog/catalog.h"
+
+/* ---- open packs, which snapshots and edits of a process share ---- */
+
+struct open_pack {
+    struct open_pack *next; /* of the catalog's */
+    atomic_size_t refs;
+    struct tamis_filter *filter;
+    const struct band *bands;
+    uint32_t n_bands, n_columns;
+    uint8_t uuid[UUID_BYTES];
+    uint64_t digest;
+    /* Counts of its columns, across snapshots; NULL until somebody counts. Under the
+     * ledger's lock, once it is there. */
+    _Atomic(struct sheet *) sums;
+};
+/* A pack with this digest, as many columns, and good bands; an errno or a code.
+ * `fresh`: its files may have changed since somebody opened it. */
+int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t digest,
+                  uint32_t n_columns, bool fresh, struct open_pack **out);
+struct open_pack *open_pack_hold(struct open_pack *p);
+void open_pack_release(struct open_pack *p); /* may be NULL */
+
+/* ---- a bit for each column of a pack ---- */
+
+static inline size_t columns_bytes(uint32_t n_columns)
+{
+    return ((size_t)n_columns + 7) / 8;
+}
+static inline bool columns_have(const uint8_t *bits, uint32_t column)
+{
+    return bits[column / 8] >> column % 8 & 1;
+}
+static inline void columns_set(uint8_t *bits, uint32_t column, bool on)
+{
+    bits[column / 8] = (uint8_t)((bits[column / 8] & ~(1U << column % 8)) |
+                                 (unsigned)on << column % 8);
+}
+static inline uint32_t columns_count(const uint8_t *bits, uint32_t n_columns)
+{
+    uint32_t n = 0;
+    size_t i = 0, end = columns_bytes(n_columns);
+    for (uint64_t word; i + sizeof word <= end; i += sizeof word) {
+        memcpy(&word, bits + i, sizeof word);
+        /* Most are all listed, or none; and not every build has an instruction. */
+        n += ~word ? (uint32_t)__builtin_popcountll(word) : 64;
+    }
+    for (; i < end; i++)
+        n += (uint32_t)__builtin_popcount(bits[i]);
+    return n;
+}
+/* 64 of them, of bits with eight bytes more than they need. */
+static inline uint64_t columns_word(const uint8_t *bits, size_t i)
+{
+    struct le64 word;
+    memcpy(&word, bits + i * sizeof word, sizeof word);
+    return le64_get(word);
+}
+/* Clears the bits behind the last column. */
+static inline void columns_cut(uint8_t *bits, uint32_t n_columns)
+{
+    if (n_columns % 8)
+        bits[n_columns / 8] &= (uint8_t)((1U << n_columns % 8) - 1);
+}
+
+/* ---- the packs of one transaction ---- */
+
+/* For bsearch(): packs begin with their UUIDs, and are in the order of these. */
+static inline int compare_pack_uuids(const void *a, const void *b)
+{
+    return memcmp(a, b, UUID_BYTES);
+}
+enum { MAX_CHUNKS = (PACK_MAX_COLUMNS + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS };
+struct listed {
+    uint8_t uuid[UUID_BYTES];
+    struct listing now;
+    int failure;  /* its record is refused, or it has too many chunks: a public code */
+    bool is_new;  /* made in this transaction */
+    bool changed; /* `now`, or a chunk */
+    bool unread;  /* a column stays: its name cannot be read, or it needs a tombstone */
+    bool buries;  /* its tombstones are good */
+    int unburied; /* why not, an errno or a code; 0: not tried, or good */
+    /* A bit for each column. */
+    uint8_t *bits;  /* that are listed, after listed_read(); columns_word() */
+    uint8_t *freed; /* NULL: none */
+    uint8_t *named; /* that counted records name; NULL: none */
+    uint64_t sums[MAX_CHUNKS]; /* checksums of its chunks */
+    uint64_t dirty;            /* a bit for each chunk that is to be written */
+    uint64_t names_sum;        /* of counted records, n_named */
+    uint32_t n_named;
+    bool agrees; /* after listings_agree(): pack record, chunks and segment records */
+    struct open_pack *open;
+    int unopened; /* why not; 0: not tried, or open */
+};
+struct listings {
+    struct catalog_txn *txn;
+    struct listed *all;
+    size_t n, n_sorted; /* so many come in the order of UUIDs: those of the catalog */
+    bool strange;       /* there is a key that belongs to none */
+    bool unknown; /* of counted records: one has a part that may name any column, */
+    bool astray;  /* one names a column of a pack that is not there, */
+    const struct listed *passed; /* where lookups do not look; NULL: everywhere */
+    uint64_t n_unread;           /* and so many cannot be read, */
+    uint64_t n_newer;   /* some for flags of a newer tamis: listings_note_named() */
+    uint64_t n_missing; /* after listings_agree(): more are counted than are there */
+};
+int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
+void listings_free(struct listings *l);
+struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
+/* The pack that has this very column. NULL: none, or its pack record is refused. */
+struct listed *listings_at(struct listings *l, const struct pack_place *at);
+/* Does no pack have it, not even one whose record is refused? */
+bool listings_lack(struct listings *l, const struct pack_place *at);
+/* A pack that is not in the catalog yet: none of its columns is alive. */
+int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
+                 uint32_t n_columns, struct listed **out, struct tamis_diag *diag);
+/* Fails if a column that is not alive any more cannot get its tombstone. */
+int listings_write(struct listings *l, struct tamis_diag *diag);
+/* For repair: lists these columns of a pack, a bit each, and no others, whatever the
+ * catalog says. bits NULL: the pack goes. */
+int listings_put(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
+                 uint32_t n_columns, const uint8_t *bits, struct tamis_diag *diag);
+/* After that: counts in each pack so put the records of the catalog that name its
+ * columns, and as many more as before if only a newer tamis can read those. */
+int listings_put_names(struct listings *l, struct tamis_diag *diag);
+/* Closes what the process has open of packs that the list does not have; l NULL: of
+ * all. For snapshots, and after a commit. */
+void open_packs_forget(struct catalog *c, struct listings *l);
+/* Has the pack no column alive any more? Then its record has gone. */
+static inline bool listed_is_gone(const struct listed *p)
+{
+    return !p->failure && !p->now.n_listed && !p->now.n_overridden;
+}
+
+/* Is the column listed? Errors of listed_read(). */
+int listed_has(struct listings *l, struct listed *p, uint32_t column, bool *has,
+               struct tamis_diag *diag);
+/* Lists a column that is not listed, or the other way round; else ERR_DAMAGED. */
+int listed_set(struct listings *l, struct listed *p, uint32_t column, bool on,
+               struct tamis_diag *diag);
+/* The record of this name names a column, or does not any more. */
+int listed_name(struct listings *l, struct listed *p, struct piece name,
+                uint32_t column, bool on, struct tamis_diag *diag);
+/* Reads its bits, once. ERR_DAMAGED: record and chunks do not agree. */
+int listed_read(struct listings *l, struct listed *p, struct tamis_diag *diag);
+/* Counts a segment record by its parts, NULL if it is refused. ENOMEM. */
+int listings_count(struct listings *l, const void *name, size_t name_bytes,
+                   const struct part_disk *parts, unsigned n_parts);
+/* Once all are counted: which packs agree (SPEC.md §17.4)? */
+int listings_agree(struct listings *l, struct tamis_diag *diag);
+/* Both, for all records of the catalog. */
+int listings_note_named(struct listings *l, struct tamis_diag *diag);
+/* Does a key of no pack, or a record that was counted or could not be, leave anything
+ * open? */
+static inline bool listings_unsure(const struct listings *l)
+{
+    return l->strange || l->astray || l->n_unread;
+}
+/* Refused records are dropped, so many, that packs may have counted: if no other one
+ * can be meant, those agree again. *any: some do, and the list is not complete for it.
+ * After listings_note_named(). */
+int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
+                     struct tamis_diag *diag);
+/* The columns that are not alive, a bit each, once the names are noted. ERR_DAMAGED:
+ * the pack record, the chunks and the segment records do not agree, or one of these is
+ * refused. *bits is malloc'd. */
+int listed_unused(struct listings *l, struct listed *p, uint8_t **bits,
+                  struct tamis_diag *diag);
+/* Opens the pack for its index, once. */
+int listed_open(struct listings *l, struct listed *p);
+/* Can columns of it get tombstones? Looks once. An errno or a code: no. */
+int listed_buries(struct listings *l, struct listed *p);
+
+/* Where a name is: in a segment record, or a listed column. */
+struct found {
+    const uint8_t *value; /* the record; NULL: it is a column */
+    size_t value_bytes;
+    struct listed *pack;
+    struct column column;
+};
+/* ERR_NO_SEGMENT: nowhere. Any other error: perhaps in a pack that cannot tell. */
+int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
+                    struct found *f, struct tamis_diag *diag);
+/* Its record, or the one that it would have. A public code: it cannot be read. */
+int found_record(const struct found *f, const void *name, size_t name_bytes,
+                 struct record *r);
+/* Columns are not listed any more whose names are not kept. One whose name cannot be
+ * read stays, for it may be kept: its pack is `unread`. An errno: a pack cannot be
+ * opened now. */
+typedef bool keeps_name_fn(void *ctx, struct piece name);
+int listings_retain(struct listings *l, keeps_name_fn *keeps, void *ctx,
+                    struct tamis_diag *diag);
+/* The record of this name does not name its column any more. ERR_DAMAGED: no pack has
+ * it, so that it cannot get a tombstone. */
+int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,
+                    struct tamis_diag *diag);
+/* The record that the segment has, or would have. ERR_NO_SEGMENT. */
+int catalog_find_record(struct catalog_txn *t, const void *name, size_t name_bytes,
+                        struct record *r, struct tamis_diag *diag);
+
+/* ---- values.c: a record as the entry of a column, and back ---- */
+
+/* The entry of a segment with this record, but for its column and own_blocks. */
+void column_of_record(const struct record *r, const void *name, size_t name_bytes,
+                      struct column *out);
+/* The record that names a column, with what its entry says. */
+void record_of_column(const struct column *col, const uint8_t uuid[UUID_BYTES],
+                      uint64_t digest, struct record *r);
+
+#endif

@@ -1,0 +1,109 @@
+/* What the catalog names: its records, and the files of their parts; and which files
+ * nothing names, without a repair. */
+#include "lib/store/repair/inside.h"
+#include "lib/error.h"
+#include "lib/store/catalog/catalog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int read_record(void *ctx, const void *name, size_t name_bytes,
+                       const uint8_t *value, size_t value_bytes)
+{
+    struct repair_segment *s;
+    return repair_add_segment(ctx, name, name_bytes, value, value_bytes, &s);
+}
+
+static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    repair_forget_segments(r);
+    int rc = catalog_each(t, read_record, r, diag);
+    return rc ? rc : repair_read_packs(t, r, diag);
+}
+
+int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag)
+{
+    int rc = catalog_read(c, read_in, r, diag);
+    if (rc) {
+        repair_forget_segments(r);
+        repair_forget_packs(r);
+    }
+    return rc;
+}
+
+bool repair_name_parts(struct repair *r, const struct repair_segment *s)
+{
+    unsigned n;
+    const struct part_disk *p =
+        record_parts(s->before, s->before_bytes, s->name, s->name_bytes, &n);
+    for (unsigned i = 0; i < n; i++) {
+        struct repair_file *f = repair_find_file(r, p[i].uuid);
+        if (f)
+            f->named = true;
+        if (p[i].kind == PART_COLUMN)
+            repair_count_column(r, &p[i]);
+        if (p[i].kind != PART_FILE && p[i].kind != PART_LIST)
+            repair_name_pack(r, p[i].uuid);
+    }
+    return p != NULL;
+}
+
+/* ---- which of the files does no record name? ---- */
+
+static void tell_orphans(struct repair *r)
+{
+    repair_name_packs(r);
+    r->unsure = r->strange;
+    for (size_t i = 0; i < r->n_segments; i++)
+        if (!repair_name_parts(r, &r->segments[i]))
+            r->unsure = true;
+    for (size_t i = 0; i < r->n_files; i++)
+        if (r->files[i].named || (r->unsure && !r->files[i].temporary))
+            continue;
+        else if (r->files[i].strange)
+            repair_tell_stray(r, r->files[i].name);
+        else
+            repair_tell(r, TAMIS_REPAIR_NOTED, NULL, r->files[i].name, "%s",
+                        r->files[i].temporary ? "was never finished"
+                                              : "no record names it");
+}
+
+int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
+                        uint64_t *n_orphans, struct tamis_diag *diag)
+{
+    struct tamis_repair_report report = {0};
+    struct repair r = {.opt = {.found = fn, .ctx = ctx, .timeout_ms = -1},
+                       .report = &report};
+    if (n_orphans)
+        *n_orphans = 0;
+    int rc = store_usable(store, false, diag);
+    if (rc)
+        return rc;
+    struct catalog *c = store->catalog;
+    r.path = c->path;
+    /* Edits have files that nothing names yet, and hold filters/ shared as long. */
+    int before = io_hold_cancel(); /* or filters/ would stay locked */
+    rc = repair_lock_filters(&r, c->filters->fd, ".", diag);
+    if (!rc)
+        rc = repair_refuse_draft(&r, c->filters->fd, ".", diag);
+    if (!rc)
+        rc = repair_read_records(c, &r, diag);
+    if (!rc)
+        rc = repair_list_files(&r, diag);
+    if (!rc)
+        tell_orphans(&r);
+    repair_unlock_filters(&r);
+    if (!rc && r.untold)
+        rc = diag_errno(diag, ENOMEM, c->path, "comparing files and records");
+    repair_report(&r);
+    for (size_t i = 0; i < r.n_files && n_orphans && !rc; i++)
+        *n_orphans += !r.files[i].named && (r.files[i].temporary || !r.unsure);
+    for (size_t i = 0; i < r.n_segments; i++)
+        free(r.segments[i].name);
+    free(r.segments);
+    repair_forget_packs(&r);
+    free(r.files);
+    io_let_cancel(before);
+    return rc;
+}
