@@ -11,9 +11,10 @@ begin build/check-all.log
 # A sanitizer names lines, so it needs these of the debug information, and no more.
 asan='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 tsan='-fsanitize=thread'
-# with_asan TARGET...
+# with_asan TARGET... The command begins thousands of times, so it has their libraries.
 with_asan() {
-    make "$jobs" B=build/asan OPT='-O1 -g1' SANITIZE="$asan" WERROR=-Werror "$@"
+    make "$jobs" B=build/asan OPT='-O1 -g1' SANITIZE="$asan" \
+        COMMAND_LINK='-static-libasan -static-libubsan' WERROR=-Werror "$@"
 }
 
 step "build with gcc, warnings are errors" build WERROR=-Werror all tests
