@@ -148,9 +148,7 @@ void FollowsTheEngine()
     for (rocksdb::ColumnFamilyHandle *family : engine.families)
         OK(engine.db->CompactRange(rocksdb::CompactRangeOptions(), family, nullptr,
                                    nullptr));
-    OK(engine.db->PauseBackgroundWork());
     CheckStore(&engine, Extra::kForbidden);
-    OK(engine.db->ContinueBackgroundWork());
 }
 
 } // namespace
