@@ -142,7 +142,10 @@ asks session/store bee "$(sed -n 's/.*, it prints `\([^`]*\)`.*/\1/p' README.md)
 "$b/tamis" init "$dir/store"
 printf 'apple\npear\n' | "$b/tamis" build -q "$dir/store" fruit
 printf 'leek\n' | "$b/tamis" build -q "$dir/store" vegetables
+# The numbers of packed segments come behind a hole.
+"$b/tamis" pack -q "$dir/store" vegetables
 asks store pear 'read fruit'
+asks store leek 'read vegetables'
 asks store stone ''
 ! "$dir/ask" "$dir/nowhere" pear >/dev/null 2>&1 ||
     die "the README's program does not notice a missing store"

@@ -163,8 +163,10 @@ std::vector<std::string> Listed()
     View v = Open();
     std::vector<std::string> names;
     struct tamis_segment_info info;
-    for (size_t i = 0; tamis_snapshot_segment(v.now.get(), i, &info) == 0; i++)
+    for (size_t i = 0; tamis_snapshot_next(v.now.get(), &i); i++) {
+        EXPECT(tamis_snapshot_segment(v.now.get(), i, &info) == 0, "no segment");
         names.emplace_back(reinterpret_cast<const char *>(info.name), info.name_bytes);
+    }
     std::sort(names.begin(), names.end());
     return names;
 }

@@ -37,13 +37,15 @@ std::string State()
     tamis::Snapshot now = tamis::Now(store.get(), nullptr);
     tamis_segment_info info;
     std::vector<std::string> parts;
-    for (size_t i = 0; tamis_snapshot_segment(now.get(), i, &info) == 0; i++)
+    for (size_t i = 0; tamis_snapshot_next(now.get(), &i); i++) {
+        EXPECT(tamis_snapshot_segment(now.get(), i, &info) == 0, "no segment");
         parts.push_back(
             std::string(reinterpret_cast<const char *>(info.name), info.name_bytes) +
             " " +
             std::string(reinterpret_cast<const char *>(info.binding),
                         info.binding_bytes) +
             " " + info.file);
+    }
     for (const auto &file : fs::directory_iterator(StorePath() + "/filters"))
         parts.push_back(file.path().filename());
     std::sort(parts.begin(), parts.end());
