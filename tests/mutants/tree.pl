@@ -60,7 +60,7 @@ sub tree_new {
         . " SANITIZE='-fsanitize=bounds-strict,shift -fsanitize-undefined-trap-on-error'";
     system('mkdir', '-p', $root);
     # Short: the address of a socket has 108 bytes.
-    chomp($t->{tmp} = `mktemp -d`);
+    chomp($t->{tmp} = `mktemp -d -p "\${TMPDIR:-/var/tmp}"`);
     die "mktemp failed\n" unless $t->{tmp} =~ m{^/.*/[^/]+$} && -d $t->{tmp};
     chmod 0755, $t->{tmp}; # some tests are other users for a while
     tree_copy($source, $root);
