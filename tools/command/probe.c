@@ -197,6 +197,19 @@ static int probe(struct probe *p)
     return status ? status : named;
 }
 
+/* No line of a segment tells that one of theirs may have the key. */
+static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
+{
+    struct tamis_pack_info pack;
+    char file[64];
+
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
+        if (pack_is_unlisted(&pack)) {
+            pack_file_name(pack.uuid, file);
+            complain(0, "%s/%s: %s", path, file, PACK_UNLISTED);
+        }
+}
+
 /* Opens the filters. Then none goes away between its answers. */
 static void open_filters(struct probe *p, struct tamis_store *store)
 {
@@ -234,6 +247,8 @@ static int run(int argc, char **argv)
     store_snapshot(o.args[0], &store, &p.snapshot);
     open_filters(&p, store);
     p.complete = tamis_snapshot_complete(p.snapshot) || o.segments.n > 0;
+    if (!p.complete)
+        name_unlisted(p.snapshot, o.args[0]);
     status = probe(&p);
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);

@@ -344,6 +344,8 @@ static void finish(struct verify *v)
     const struct options *o = v->o;
     json_t *rest = NULL;
 
+    if (o->n_args == 1 && output_works())
+        note(v, verify_unlisted(&v->packs, v->store, v->snapshot));
     if (v->list != NULL) {
         json_stream(json_of("damaged_segments", json_count(v->damaged), "packs",
                             v->packs.damaged),
@@ -406,7 +408,8 @@ const struct command cmd_verify = {
         "ends with advice. Damage costs disk reads, never keys. Filters replaced "
         "meanwhile are checked anew, and dropped ones "
         "ignored. A damaged page of a pack costs the segments that have rows in "
-        "it; a line says how many. Files of no segment are listed as orphan, "
+        "it; a line says how many. Another names a pack on which the catalog does not "
+        "agree: its segments are not listed. Files of no segment are listed as orphan, "
         "which is no damage; 'tamis repair' sweeps them, or sets them aside.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),

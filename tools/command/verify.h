@@ -22,5 +22,9 @@ struct checked_packs {
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path,
                   json_t *list, int *of_pack);
+/* Names the packs on which the catalog does not agree: no line of a segment tells of
+ * them. */
+int verify_unlisted(const struct checked_packs *packs, struct tamis_store *store,
+                    struct tamis_snapshot *snapshot);
 
 #endif

@@ -86,25 +86,52 @@ static void damage_text(const struct checked *c, char *text, size_t room)
                      : "");
 }
 
-static void print_damage(const struct checked_packs *packs, const struct checked *c,
-                         const char *path)
+/* The file is within the store. `counts` (NULL: text) is what JSON has besides. */
+static void print_pack(const struct checked_packs *packs, const char *file,
+                       const char *what, json_t *counts)
 {
-    const char *file = path + strlen(packs->store) + 1;
-    char what[320];
-
-    damage_text(c, what, sizeof(what));
-    complain(0, "%s: %s", path, what);
+    complain(0, "%s/%s: %s", packs->store, file, what);
     if (packs->damaged == NULL) {
         progress_wipe();
         printf("-\tpack\t%s: %s\n", file, what);
         return;
     }
-    json_put(packs->damaged, NULL,
-             json_of("file", json_string(file), "what", json_string(what), "pages",
-                     json_count(c->report.n_pages), "damaged",
-                     json_count(c->report.n_damaged), "first_damaged",
-                     json_count(c->report.first_damaged), "segments",
-                     json_count(c->n_segments), "affected", json_count(c->n_affected)));
+    json_put(counts, "file", json_string(file));
+    json_put(counts, "what", json_string(what));
+    json_put(packs->damaged, NULL, counts);
+}
+
+static void print_damage(const struct checked_packs *packs, const struct checked *c,
+                         const char *path)
+{
+    json_t *counts = NULL;
+    char what[320];
+
+    damage_text(c, what, sizeof(what));
+    if (packs->damaged != NULL)
+        counts =
+            json_of("pages", json_count(c->report.n_pages), "damaged",
+                    json_count(c->report.n_damaged), "first_damaged",
+                    json_count(c->report.first_damaged), "segments",
+                    json_count(c->n_segments), "affected", json_count(c->n_affected));
+    print_pack(packs, path + strlen(packs->store) + 1, what, counts);
+}
+
+int verify_unlisted(const struct checked_packs *packs, struct tamis_store *store,
+                    struct tamis_snapshot *snapshot)
+{
+    struct tamis_pack_info pack;
+    char file[64];
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
+        if (pack_is_unlisted(&pack) && pack_is_lost(store, &pack)) {
+            pack_file_name(pack.uuid, file);
+            print_pack(packs, file, PACK_UNLISTED,
+                       packs->damaged ? memory_or_exit(json_object()) : NULL);
+            status = EXIT_DAMAGE;
+        }
+    return status;
 }
 
 static struct checked *check_pack(struct checked_packs *packs,

@@ -123,6 +123,11 @@ bool is_column(struct tamis_snapshot *snapshot, size_t i,
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
 /* Does it not answer for its segments, in a newer snapshot either? */
 bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
+/* Does the catalog not agree on it? Then nobody knows which segments it has. */
+bool pack_is_unlisted(const struct tamis_pack_info *info);
+#define PACK_UNLISTED                                                                  \
+    "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \
+    "anew"
 
 /* ==== file.c: files outside stores =============================================== */
 

@@ -52,6 +52,11 @@ bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
            !has_own_file(&s);
 }
 
+bool pack_is_unlisted(const struct tamis_pack_info *info)
+{
+    return info->error != 0 && info->n_columns == 0;
+}
+
 /* Another process may have packed its segments anew since the snapshot. */
 bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info)
 {

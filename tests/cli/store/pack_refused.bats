@@ -211,6 +211,26 @@ unchanged() {
     done
 }
 
+# Then nobody knows its segments: no line of theirs can tell.
+@test "a pack on which the catalog does not agree" {
+    four store
+    tamis pack store s1 s2 s3 -q
+    pack=$(basename store/filters/*.dead .dead)
+    words="$pack.tamis: the catalog does not agree on this pack's columns: 'tamis repair' lists them anew"
+    # One bit behind its key.
+    perl -0777 -e 'open $f, "+<:raw", $ARGV[0]; $_ = <$f>; $key = pack "H*", $ARGV[1];
+        s/\x10\0\Q$key\E\K./$& ^ "\1"/ges or exit 1; seek $f, 0, 0; print $f $_' store/catalog.lmdb "$pack"
+    exits 3 tamis stat store
+    fails 3 "^tamis: store/filters/$words" tamis verify store
+    prints $'^s4\tok\t.*\n-\tpack\tfilters/'"$words"
+    exits 3 tamis verify store --json
+    [ "$(jq -c '[(.segments | length), (.packs | map(keys) | add)]' <<<"$output")" = '[1,["file","what"]]' ]
+    fails 0 "^tamis: store/filters/$words" tamis probe store 1003
+    prints $'\n1003\t-\tUNKNOWN_SEGMENT'
+    fails 3 "damage was found, and dealt with" tamis repair store
+    ok tamis verify store
+}
+
 # The others in a pack are said to be saved only if there are any.
 @test "a page that all segments need" {
     four store
