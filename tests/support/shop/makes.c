@@ -517,12 +517,14 @@ HARM(anew)
     shop.store = store_new(shop.dir);
 }
 
-/* other_digest FILE: as if a file had been written anew under the name. */
+/* other_digest FILE [SEED]: as if a file had been written anew under the name, or with
+ * another seed. */
 HARM(other_digest)
 {
-    size_t n;
+    size_t n, keys = IDENTITY_BYTES + STAGES_OFFSET + offsetof(struct stage_disk, keys);
     FREED uint8_t *bytes = file_read(path_at(name_at(s, 1)), &n);
-    bytes[IDENTITY_BYTES + STAGES_OFFSET + offsetof(struct stage_disk, keys)] ^= 1;
+    bytes[s->n > 2 ? offsetof(struct identity_disk, hash_seed) : keys] ^= 1;
+    checksum_set(bytes, IDENTITY_BYTES, 0);
     checksum_set(bytes + IDENTITY_BYTES, BIRTH_BYTES, 0);
     file_write(path_at(s->word[1]), bytes, n);
 }

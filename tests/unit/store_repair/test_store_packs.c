@@ -50,6 +50,8 @@ TEST_OF_SCENES(backups_and_repairs)
         /* Not the pack that the records mean. */
         {"another digest under the same UUID", "many 8 300; pack", "other_digest pack",
          "every 8 FILE_LOST"},
+        {"another seed", "many 8 300; pack", "other_digest pack seed",
+         "every 8 FILE_LOST"},
         {"unpacked ones are as they were", "many 30 500; pack", "unpack s0 s14 s5",
          "loose s0 s14 s5; packed s1 s29; every 30 HIT;"
          "record s14 rank=0 watermark=114 binding=s14 range=1; record s5 range=0"},
