@@ -3,11 +3,6 @@
 #include "lib/builder/inside.h"
 #include "format/hash.h"
 #include "lib/filter/filter.h"
-#include "lib/filter/header.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 

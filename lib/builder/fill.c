@@ -11,10 +11,6 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {

@@ -3,20 +3,10 @@
  * The filter is sized exactly, filled in private memory, digested and written
  * sequentially: that way it lands in large folios of the page cache, and no half-built
  * bit is ever mapped by anyone. The header is written last. */
-#include "lib/builder/inside.h"
 #include "lib/builder/layer.h"
-#include "lib/filter/header.h"
 #include "format/integrity.h"
 #include "lib/io/io.h"
 #include "lib/plan/plan.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { WRITE_BYTES = 4 << 20 };
 

@@ -5,10 +5,14 @@
 #define TAMIS_BUILDER_H
 
 #include "lib/builder/builder.h"
-#include "format/commit.h"
 #include "lib/filter/header.h"
 #include "lib/io/threads.h"
 #include "lib/kernel/kernel.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The sum of a list of hashes, whatever their order (check.c). */
 struct hash_sum {

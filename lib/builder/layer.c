@@ -11,10 +11,6 @@
 #include "format/integrity.h"
 #include "lib/ribbon/ribbon.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { REGION_BYTES = 256 << 10, LEAST_ROOM = 64 };
 
 struct layer_worker {

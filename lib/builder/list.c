@@ -4,11 +4,6 @@
 #include "lib/io/io.h"
 #include "lib/list/source.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { SOME_VALUES = 1024 };
 
 /* Values that were cut, without those that repeat the one before. */

@@ -10,9 +10,6 @@
 #include "lib/io/io.h"
 #include "lib/sort/sort.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 enum { LEAST_BLOCK = 64 };
 
 /* A run that is being read; in memory, all of it is the only block. */

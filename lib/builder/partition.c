@@ -9,9 +9,6 @@
  * computes its own from them, here and when it is filled. */
 #include "lib/builder/inside.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { LINE_HASHES = 8, AHEAD = 2 /* runs */ };
 
 struct slice {

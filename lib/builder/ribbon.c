@@ -12,10 +12,6 @@
 #include "lib/io/io.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { WRITE_BYTES = 4 << 20 };
 
 struct maker {

@@ -10,11 +10,7 @@
 #include "lib/io/io.h"
 #include "lib/sort/sort.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { LEAST_HASHES = 512, MAPPED_BYTES = HUGE_PAGE_BYTES };
 

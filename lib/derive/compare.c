@@ -1,9 +1,6 @@
 /* Compares two filters without their keys: containment, equality. */
 #include "lib/derive/inside.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool page_beyond(const uint8_t part[PAGE_BYTES], const uint8_t whole[PAGE_BYTES])
 {
     uint8_t beyond = 0;

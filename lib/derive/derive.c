@@ -1,11 +1,6 @@
 /* A filter made from filters: its sources, its record, its pages, one after the other;
  * and the public calls. */
 #include "lib/derive/inside.h"
-#include "lib/filter/header.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the result's record ---- */
 

@@ -5,9 +5,6 @@
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 {
     uint16_t counts[SECTORS_PER_PAGE];

@@ -4,9 +4,7 @@
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static uint64_t keys_by_bits(const struct stage_desc *s)
 {

@@ -6,10 +6,13 @@
 #define TAMIS_COMBINE_H
 
 #include "lib/derive/derive.h"
-#include "format/commit.h"
 #include "lib/filter/header.h"
 #include "lib/filter/view.h"
 #include "lib/page/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- sources.c ---- */
 

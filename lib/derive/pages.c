@@ -3,8 +3,6 @@
  * must not leave with a good digest. Bits have no byte order. */
 #include "lib/derive/inside.h"
 
-#include <string.h>
-
 /* Lengths are constants, and nothing overlaps: compilers make wide instructions of it
  * at -O2. */
 static void join_block(uint8_t *restrict to, const uint8_t *restrict from)

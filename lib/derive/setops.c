@@ -6,9 +6,6 @@
  * from those keys. */
 #include "lib/derive/inside.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 /* ---- union ---- */
 
 /* Adds an operand to the stage of its geometry, if there is one, else a stage. What a

@@ -4,10 +4,7 @@
 #include "format/hash.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static uint64_t source_tag(const struct source *s)
 {

@@ -3,8 +3,6 @@
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
-#include <string.h>
-
 enum { MEASURED_PAGES = 4096 }; /* of a large stage: so many at most, half at least */
 static const double LEAST_ERROR = 0x1p-40;
 

@@ -3,12 +3,6 @@
 #include "lib/derive/inside.h"
 #include "lib/page/stage_writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- stages ---- */
 
 static int write_stage(struct derived *d, uint32_t stage, int fd)

@@ -2,12 +2,6 @@
  * keep a lock of its parent, and recognises inherited objects by their epoch. */
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
-
 static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int guard_cancel; /* was cancellation enabled in the thread that has it? */
 static struct io_guarded_fd guarded = {-1, &guarded, &guarded};

@@ -2,15 +2,11 @@
  * record what was written. */
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 static void random_bytes(void *buf, size_t n)
 {

@@ -3,11 +3,15 @@
 #ifndef TAMIS_IO_IO_H
 #define TAMIS_IO_IO_H
 
+#include "lib/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/types.h>
-
-#include "lib/error.h"
+#include <unistd.h>
 
 /* ==== io.c: system calls that write =================================== */
 

@@ -1,12 +1,8 @@
 /* Locks between processes: who holds one, and how long others wait for it (R14). */
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* An open-file-description lock has no owner that F_OFD_GETLK could report. So a holder
  * locks two bytes: the first one of a range, which excludes, and a later one that

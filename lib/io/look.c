@@ -9,16 +9,10 @@
  * A name that is gone is no fault: nobody can open the file and go on in it. */
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* After half of the second that a look is valid one thread looks again. */
 static const uint64_t LOOK_EVERY = LOOK_VALID / 2;

@@ -3,16 +3,12 @@
 #include "lib/io/io.h"
 #include "format/identity.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 /* Opening alone may do something: a watchdog starts, a tape rewinds, whoever waits at
  * the other end of a FIFO goes on. So a name is asked first what it is. It may be

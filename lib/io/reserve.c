@@ -4,8 +4,6 @@
  * mapping, that is an error; afterwards it is SIGBUS. */
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>

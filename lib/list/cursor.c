@@ -1,13 +1,10 @@
 /* Values of a list in order: for callers, and page by page for merges and builders.
  * lib/filter/list.c says which pages count. */
-#include "lib/error.h"
-#include "lib/filter/filter.h"
 #include "lib/filter/view.h"
 #include "lib/io/io.h"
 #include "lib/kernel/list/list_spot.h"
 #include "lib/list/source.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 int tamis_list_facts(struct tamis_filter *f, struct tamis_list_facts *facts)

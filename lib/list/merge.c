@@ -1,16 +1,12 @@
 /* Lists merged: one list of all their hashes, each once. Every page is checked before a
  * hash of it is used. One that fails ends the merge, and nothing of the file stays. */
-#include "lib/list/list.h"
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
 #include "lib/list/merge.h"
 #include "lib/list/source.h"
 #include "lib/sort/sort.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { PROGRESS_BYTES = 8 << 20 };
 

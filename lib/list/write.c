@@ -8,9 +8,7 @@
 #include "lib/kernel/list/list_spot.h"
 #include "lib/page/stage_writer.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     /* Pieces end at multiples of it in the file, as in stage_writer.c: then the page

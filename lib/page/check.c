@@ -5,15 +5,9 @@
  * anyone can add bits that would mask the loss, beats a mark that it is good, and is
  * never taken back. */
 #include "lib/page/page.h"
-#include "format/commit.h"
 #include "format/hash.h"
-#include "format/integrity.h"
-#include "lib/kernel/kernel.h"
 #include "lib/page/quick.h"
 #include "lib/sync_point.h"
-
-#include <stdatomic.h>
-#include <string.h>
 
 /* A writer may be rewriting a floor sector while we copy it. */
 enum { FLOOR_TRIES = 64 };

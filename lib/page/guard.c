@@ -3,12 +3,9 @@
  * It lets watch.c look whether the fault is in a mapping of ours. Everything else goes
  * to the handler that was there before, as if the kernel had called it. */
 #include "lib/page/page.h"
-#include "lib/error.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <ucontext.h>
 
 /* ---- the handler ---- */

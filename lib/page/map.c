@@ -2,9 +2,7 @@
 #include "lib/page/page.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              _Atomic bool *alarm, struct mapping *m)

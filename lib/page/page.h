@@ -3,13 +3,14 @@
 #ifndef TAMIS_PAGE_PAGE_H
 #define TAMIS_PAGE_PAGE_H
 
-#include <stdatomic.h>
-#include <stddef.h>
-
 #include "format/commit.h"
 #include "format/integrity.h"
 #include "lib/kernel/kernel.h"
 #include "lib/tamis.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
 
 /* ==== watch.c: pages of mappings that the file system cannot deliver ==== */
 

@@ -3,7 +3,6 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

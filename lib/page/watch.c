@@ -14,13 +14,9 @@
 #include "lib/page/page.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 struct watched {
     _Atomic uint32_t version; /* odd: a live mapping */

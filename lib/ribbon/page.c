@@ -6,7 +6,6 @@
  * keys of its first rows would need. So those are the keys that are bumped
  * (Dillinger, Huebschle-Schneider, Sanders, Walzer: BuRR, 2022). */
 #include "lib/ribbon/ribbon.h"
-#include "lib/kernel/kernel.h"
 #include "lib/kernel/ribbon.h"
 
 #include <stdlib.h>

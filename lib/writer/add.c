@@ -4,8 +4,6 @@
 #include "format/hash.h"
 #include "lib/sync_point.h"
 
-#include <stdatomic.h>
-
 /* Threads spread over the stripes by their order of arrival. */
 static unsigned my_stripe(void)
 {

@@ -12,8 +12,6 @@
  */
 #include "lib/writer/inside.h"
 
-#include <stdatomic.h>
-
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 static bool all_good(const struct tamis_writer *w, uint32_t n)

@@ -3,8 +3,6 @@
 #include "lib/writer/inside.h"
 #include "lib/sync_point.h"
 
-#include <stdatomic.h>
-
 /* Returns the sum. Others read it meanwhile. */
 static uint64_t count(_Atomic uint64_t *counter, unsigned stripe, uint64_t n)
 {

@@ -3,12 +3,6 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 static uint64_t *taken_of(uint64_t **taken, uint32_t i, const struct writer_stage *s)
 {
     taken[i] = calloc((size_t)(s->stage.n_pages + 63) / 64, sizeof *taken[i]);

@@ -2,13 +2,7 @@
  * and first stage, which gets its name when all of it is durable (R13). */
 #include "lib/writer/inside.h"
 #include "lib/filter/filter.h"
-#include "lib/filter/header.h"
 #include "lib/plan/plan.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 static int check_options(struct tamis_writer_options *o, struct tamis_diag *diag)
 {

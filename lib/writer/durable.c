@@ -3,10 +3,6 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
 /* R4: after a failed write or sync of the protocol nothing is retried; what the
  * disk holds is unknown until the file is opened again. */
 int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,

@@ -4,11 +4,6 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 enum { FLOOR_SECTORS_AT_ONCE = 32 };
 
 static void encode_floors(const struct tamis_writer *w, const struct writer_stage *s,

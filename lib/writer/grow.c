@@ -4,10 +4,6 @@
 #include "lib/plan/plan.h"
 #include "lib/sync_point.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
                struct stage_desc *d)
 {

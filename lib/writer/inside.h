@@ -5,14 +5,15 @@
 #define TAMIS_WRITER_H
 
 #include "lib/writer/writer.h"
-#include "format/commit.h"
-#include "lib/filter/header.h"
-#include "lib/io/io.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A stripe serves one thread at a time. Threads that find theirs taken share two more.
  */

@@ -6,9 +6,6 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 _Thread_local char alone_here;
 _Thread_local const void *mutex_of;
 

@@ -8,10 +8,6 @@
 #include "lib/writer/inside.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-
 /* A store that changes nothing and still dirties the page. Compilers may turn
  * fetch_or(p, 0) into a load, and clang does; hence the assembly. */
 static void touch(uint8_t *p)

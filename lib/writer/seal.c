@@ -3,12 +3,7 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void stop_adds(struct tamis_writer *w)
 {

@@ -10,11 +10,6 @@
  */
 #include "lib/writer/inside.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- adds that may still change a stage that was left ---- */
 
 /* Each number is read after the new stage was published, and an add says that it is in

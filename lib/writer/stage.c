@@ -3,11 +3,6 @@
 #include "lib/writer/inside.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 uint64_t stage_keys_now(const struct writer_stage *s)
 {
     uint64_t n = s->base_keys;

@@ -4,13 +4,6 @@
 #include "lib/writer/inside.h"
 #include "format/hash.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const uint64_t SEQUENCE_LEAP = UINT64_C(1) << 20;
 /* Beyond it there is no honest file, and a number that wrapped would bring an older
  * record back. */
