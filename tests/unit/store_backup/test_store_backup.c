@@ -86,6 +86,13 @@ TEST_OF_SCENES(what_serves_nobody_is_left_out)
          "cut g 9000; backup b; is left=4 segments=6; use b; files 1;"
          "why a 99999 NO_FILTER; why x 99999 NO_FILTER; why y 99999 NO_FILTER;"
          "why g 99999 NO_FILTER; record x rank=9 binding=X;" HAS_AGW_BARE "settled");
+    /* As no edit makes them. One that grows has one place. */
+    play("two records of one file",
+         "put a 0 10; put b 0 10; growing g; grow g 100 10 1; growing h; grow h 100 10 "
+         "1; set_record b uuid-of=a; set_record h uuid-of=g; backup b;"
+         "is segments=4 left=1; seen 1; says another segment has the same file; use b;"
+         "files 2; hits a 0 10; hits b 0 10; why b 99999 ABSENT; hits g 100 10;"
+         "why g 99999 ABSENT; why h 99999 NO_FILTER");
 }
 
 /* ---- what this version does not know ---- */
