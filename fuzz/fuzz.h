@@ -7,9 +7,7 @@
 #ifndef TAMIS_FUZZ_H
 #define TAMIS_FUZZ_H
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/steps/steps.h"
 #include "tests/unit/format/spec_fields.h"

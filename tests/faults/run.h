@@ -3,11 +3,6 @@
 #ifndef TAMIS_FAULTS_RUN_H
 #define TAMIS_FAULTS_RUN_H
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/steps/steps.h"
 #include "tests/faults/wrap/stops.h"
 #include "public.h" /* made by rules.mk: notes which function a run is in */

@@ -3,9 +3,6 @@
 #ifndef TAMIS_TESTS_GOLDEN_MAKE_H
 #define TAMIS_TESTS_GOLDEN_MAKE_H
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "tests/golden/handmade.h"
 #include "tests/support/internals.h"
 

@@ -1,15 +1,10 @@
 /* The policy inside real databases: compactions, several versions, tombstones, keys of
  * any bytes; what LevelDB hands it; and tables whose filters are damaged on the disk,
  * where LevelDB's own policy shows that the damage reaches who reads. */
-#include <errno.h>
 #include <fcntl.h>
 #include <dirent.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "../support/unit/dir.h"
 
 #include "tamis_leveldb.h"

@@ -1,8 +1,5 @@
 /* The reader of tables and of the MANIFEST under damage: whatever byte is changed and
  * wherever a file is cut, it gives the keys that were there, or refuses. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include "../support/unit/dir.h"
 #include <leveldb/c.h>

@@ -2,8 +2,6 @@
 #ifndef TAMIS_TESTS_PAPER_KINDS_H
 #define TAMIS_TESTS_PAPER_KINDS_H
 
-#include <stdint.h>
-
 #include "tests/support/internals.h"
 
 /* ---- textbook.c ---- */

@@ -3,8 +3,6 @@
  * just full. Seeds are fixed: the same keys and the same answers at every run. */
 #include "tests/paper/series.h"
 
-#include <errno.h>
-
 enum { BATCH = 4096, PROBE_BATCHES = 16 };
 
 /* First stages that fill their pages, so that errors come close to their targets. In

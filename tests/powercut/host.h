@@ -5,17 +5,10 @@
 #ifndef TAMIS_TESTS_POWERCUT_HOST_H
 #define TAMIS_TESTS_POWERCUT_HOST_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/steps/harness.h"
 

@@ -4,7 +4,6 @@
 #ifndef TAMIS_TESTS_SUPPORT_H
 #define TAMIS_TESTS_SUPPORT_H
 
-#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>

@@ -4,8 +4,6 @@
 #include "tests/support/moved_support.h"
 #include "tests/support/store_packs.h"
 
-#include <sys/resource.h>
-
 /* Segment `at` of a snapshot; the others lack the keys for certain. */
 static void snapshot_must_say(struct tamis_snapshot *s, size_t at, uint64_t tag,
                               enum tamis_reason want)
