@@ -160,8 +160,6 @@ struct figure figures[] = {
       "read and XXH3", "ms", N, N),
     F(room_commits, "file_commit", "a commit", "writer", "fdatasync of as many pages",
       "ms", N, N),
-    F(room_edits, "store_edit", "an edit of one segment", "edit",
-      "its writes and 4 flushes", "us", N, N),
 
     LAW("law_commit_steps", "commit of one put"),
     LAW("law_snapshot_steps", "snapshot after a put"),
@@ -181,6 +179,7 @@ struct figure figures[] = {
       "what packs hold", "MB", 4, N),
     F(room_law_edits, "law_edits_space", "space of filters then", "after the last one",
       "after a full repack", "MB", 1.7, N),
-    F(room_law_syncs, "law_syncs", "a new segment, on a disk", "syncs", "limit", "", 1, N),
+    F(room_law_syncs, "law_syncs", "a new segment, on a disk", "syncs", "limit", "", 1,
+      N),
 };
 const size_t n_figures = sizeof figures / sizeof figures[0];
