@@ -1,7 +1,7 @@
-/* Identity and commit records. The oracle is a second reading of SPEC.md §5, §6 and §8,
- * by byte offsets and 128-bit sums, that shares nothing with format/: both must agree
- * on what is a filter and what is not, and what is decoded must encode to the same
- * bytes.
+/* Identity and commit records of every kind. The oracle is a second reading of SPEC.md
+ * §5, §6, §8, §17.3, §18.2 and §19.3, by byte offsets and 128-bit sums, that shares
+ * nothing with format/: both must agree on what is a filter and what is not, and what
+ * is decoded must encode to the same bytes.
  *
  * Input: four bytes, the pages that the file has, then the header, up to three pages.
  */
@@ -35,13 +35,16 @@ static bool identity_by_spec(const uint8_t *p, size_t n)
     bool features = get_number(p + 16, 8) || get_number(p + 24, 8);
     size_t name = (size_t)get_number(p + 78, 2);
     double error = get_real(p + 88);
-    bool pack = get_number(p + 72, 2) == 2;
-    if (pack && (get_number(p + 12, 4) != 1 || get_number(p + 76, 2) != 0 || name != 0))
+    uint64_t kind = get_number(p + 72, 2);
+    bool pack = kind == 2;
+    if ((kind != 1 && (get_number(p + 12, 4) != 1 || get_number(p + 76, 2) != 0)) ||
+        (pack && name != 0))
         return false;
     return get_number(p + 32, 8) == 0 && !all_zero(p + 40, 16) &&
-           (pack || get_number(p + 72, 2) == 1) && get_number(p + 74, 2) == 1 &&
-           error >= 1e-8 && error <= 0.5 && name <= 255 && !memchr(p + 128, 0, name) &&
-           all_zero(p + 128 + name, 256 - name) && all_zero(p + 896, 16) == pack &&
+           (kind == 1 || pack || kind == 3 || kind == 5) &&
+           get_number(p + 74, 2) == 1 && error >= 1e-8 && error <= 0.5 && name <= 255 &&
+           !memchr(p + 128, 0, name) && all_zero(p + 128 + name, 256 - name) &&
+           all_zero(p + 896, 16) == pack &&
            (features || (all_zero(p + 384, 512) && all_zero(p + 912, 1128))) &&
            growth_by_spec(p);
 }
@@ -100,6 +103,32 @@ static bool pack_stage_by_spec(const uint8_t *p, size_t i, const uint8_t *rows,
            get_number(p + 88, 4) == n &&
            (i == 1 ? used == most : used && used % 4096 == 0 && used <= most) &&
            length == (used + 4095) / 4096 * 4096 && (features || all_zero(p + 94, 34));
+}
+
+/* §18.2: descriptor i of a list, whose first one is `pages`. */
+static bool list_stage_by_spec(const uint8_t *p, size_t i, const uint8_t *pages,
+                               bool features)
+{
+    uint64_t n_pages = get_number(pages + 8, 8) / 4096, n = get_number(p + 80, 8);
+    if (i == 1)
+        return get_number(p + 64, 2) == 6 && get_number(p + 92, 2) == 4 &&
+               get_number(p + 88, 4) == n_pages && n == 8 * n_pages &&
+               get_number(p + 8, 8) == (n + 4095) / 4096 * 4096 &&
+               (features || all_zero(p + 94, 34));
+    return get_number(p + 64, 2) == 5 && get_number(p + 8, 8) % 4096 == 0 &&
+           n_pages >= 1 && n_pages <= 1 << 28 && p[88] >= 1 && p[88] <= 64 &&
+           (n ? n >= n_pages && n <= 3583 * n_pages && n <= (wide)1 << p[88]
+              : n_pages == 1) &&
+           (features || all_zero(p + 89, 39));
+}
+
+/* §19.3: a descriptor of a ribbon, but the last one. */
+static bool ribbon_stage_by_spec(const uint8_t *p, bool features)
+{
+    uint64_t length = get_number(p + 8, 8), blocks = get_number(p + 88, 2);
+    return get_number(p + 64, 2) == 3 && blocks >= 16 && blocks <= 480 && length &&
+           length % 4096 == 0 && length < UINT64_C(1) << 44 &&
+           get_number(p + 80, 8) <= length / 4096 && (features || all_zero(p + 90, 38));
 }
 
 static bool stage_by_spec(const uint8_t *p, bool sealed, bool digested, int slot,
@@ -161,14 +190,16 @@ static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
         (!features && (!all_zero(p + 94, 2) || !all_zero(p + 160, 88))) ||
         get_number(p + 72, 8) % 4096 || get_number(p + 72, 8) > available)
         return false;
-    bool pack = get_number(header + 72, 2) == 2;
-    if (pack && n != 3)
+    uint64_t kind = get_number(header + 72, 2);
+    if ((kind == 2 && n != 3) || (kind == 3 && n < 2) || (kind == 5 && n != 2))
         return false;
     for (size_t i = 0; i < n; i++) {
         const uint8_t *d = p + 248 + 128 * i;
         if (!stage_by_spec(d, sealed, sealed || i < p[93], slot, features) ||
-            !(pack ? pack_stage_by_spec(d, i, p + 248, features)
-                   : blocks_by_spec(d, features)))
+            !(kind == 2                ? pack_stage_by_spec(d, i, p + 248, features)
+              : kind == 5              ? list_stage_by_spec(d, i, p + 248, features)
+              : kind == 3 && i + 1 < n ? ribbon_stage_by_spec(d, features)
+                                       : blocks_by_spec(d, features)))
             return false;
     }
     return all_zero(p + end, slot_bytes[slot] - 8 - end) &&

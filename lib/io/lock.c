@@ -44,13 +44,23 @@ int io_is_locked(int fd, enum lock_name which, bool *locked)
     return rc;
 }
 
+/* The number is found once a fork, as far as ten bits tell forks: a look at /proc costs
+ * more than all else of a lock. Messages alone depend on it. */
 int io_tell_process(int fd, enum lock_name which)
 {
-    uint64_t number;
-    int rc = io_process(&number);
-    return rc ? rc
-              : io_byte_lock(fd, F_OFD_SETLK, F_RDLCK,
-                             (uint64_t)LOCK_AT(which) + 1 + number, 1, NULL);
+    enum { NUMBER_BITS = 32 + PID_BITS };
+    static _Atomic uint64_t known;
+    uint64_t epoch = (uint64_t)io_fork_epoch() << NUMBER_BITS;
+    uint64_t number = atomic_load(&known) ^ epoch;
+    if (number >> NUMBER_BITS ||
+        (number & ((1u << PID_BITS) - 1)) != (uint64_t)getpid()) {
+        int rc = io_process(&number);
+        if (rc)
+            return rc;
+        atomic_store(&known, number ^ epoch);
+    }
+    return io_byte_lock(fd, F_OFD_SETLK, F_RDLCK, (uint64_t)LOCK_AT(which) + 1 + number,
+                        1, NULL);
 }
 
 const char *io_holder(int fd, enum lock_name which, char text[HOLDER_TEXT_BYTES])

@@ -254,8 +254,7 @@ ask_fn add_blocks, add_blocks_inline, add_hand, hash_keys, hash_xxh3;
 
 void room_filters(void), room_segments(void), room_packs(void), room_growing(void);
 void room_adding(void), room_lists(void), room_merging(void), room_files(void);
-void room_commits(void), room_edits(void), room_laws(void);
-void room_law_edits(void);
+void room_commits(void), room_laws(void), room_law_edits(void), room_law_syncs(void);
 /* What processes that room_laws() starts do with its stores. */
 void guest(const char *path, uint64_t n_segments);
 

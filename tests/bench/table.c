@@ -43,12 +43,9 @@
 #define CALLS(id, on, how, error, keys)                                                \
     ONE(id, on, "call", ask_calls, "SBBF call", ask_sbbf_calls, how, error, keys, N, N)
 
-#define MANY "many packed segments"
-#define FEW  "few"
-/* Asked of both: the processor's time, and instructions, which are counted. */
-#define LAW(id, on)                                                                    \
-    F(room_laws, id, on ", processor's time", MANY, FEW, "us", 1.5, N),                \
-        F(room_laws, id "_steps", on ", instructions", MANY, FEW, "", 1.5, N)
+#define MANY        "many packed segments"
+#define FEW         "few"
+#define LAW(id, on) F(room_laws, id, on ", instructions", MANY, FEW, "", 1.5, N)
 
 struct figure figures[] = {
     INLINE("single_small_inline", 0, 0.01, 1.45, 1.45),
@@ -163,22 +160,26 @@ struct figure figures[] = {
       "read and XXH3", "ms", N, N),
     F(room_commits, "file_commit", "a commit", "writer", "fdatasync of as many pages",
       "ms", N, N),
-    F(room_edits, "store_edit", "an edit of one segment", "edit",
-      "its writes and 4 flushes", "us", N, N),
 
-    LAW("law_commit", "commit of one put"),
-    LAW("law_snapshot", "snapshot after a put"),
-    LAW("law_open", "open"),
-    LAW("law_first", "first snapshot after an open"),
-    LAW("law_find", "find of a name"),
+    LAW("law_commit_steps", "commit of one put"),
+    LAW("law_snapshot_steps", "snapshot after a put"),
+    LAW("law_open_steps", "open"),
+    LAW("law_first_steps", "first snapshot after an open"),
+    LAW("law_find_steps", "find of a name"),
     F(room_laws, "law_probe", "tamis probe KEY, a process", MANY, FEW, "us", 1.5, N),
     F(room_laws, "law_memory", "private memory after 10,000 keys and a list of all",
       "a process", "limit", "MB", 1, N),
     F(room_law_edits, "law_edits", "an edit, packed now and then, processor's time",
       "all edits", "first half", "us", 1.2, N),
+    F(room_law_edits, "law_edits_user", "the same, user time", "all edits", "limit",
+      "us", 1, N),
+    F(room_law_edits, "law_edits_system", "the same without packing, system time",
+      "an edit", "its system calls by hand", "us", 1.3, N),
     F(room_law_edits, "law_edits_written", "what these packings write", "all of them",
       "what packs hold", "MB", 4, N),
     F(room_law_edits, "law_edits_space", "space of filters then", "after the last one",
       "after a full repack", "MB", 1.7, N),
+    F(room_law_syncs, "law_syncs", "a new segment, on a disk", "syncs", "limit", "", 1,
+      N),
 };
 const size_t n_figures = sizeof figures / sizeof figures[0];

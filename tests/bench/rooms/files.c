@@ -1,5 +1,5 @@
-/* Files: built, opened, checked and committed, and an edit of a store, each against
- * what the machine takes for the bytes alone: written, read, hashed, flushed. */
+/* Files: built, opened, checked and committed, each against what the machine takes for
+ * the bytes alone: written, read, hashed, flushed. */
 #include "tests/bench/bench.h"
 #include "format/integrity.h"
 
@@ -206,71 +206,4 @@ void room_commits(void)
     must(tamis_writer_close(o.writer), NULL, "close");
     close(o.fd);
     unlink(o.path), unlink(o.other);
-}
-
-/* ---- an edit ---- */
-
-enum { LOOSE_SEGMENTS = 100, EDIT_KEYS = 1000 };
-
-struct editing {
-    struct tamis_store *store;
-    unsigned n_edits;
-    uint64_t hashes[EDIT_KEYS];
-};
-
-static double edit(void *editing)
-{
-    struct editing *e = editing;
-    char name[32];
-    snprintf(name, sizeof name, "edited-%06u", e->n_edits++);
-    uint64_t began = now_ns();
-    struct tamis_edit *edit = edit_of(e->store);
-    segment_put(edit, segment_builder(edit, name, 0.01, e->hashes, EDIT_KEYS));
-    edit_done(edit);
-    return (double)(now_ns() - began);
-}
-
-static bool write_pages(int fd, unsigned n, off_t at)
-{
-    char pages[4 * PAGE_BYTES] = {0};
-    return pwrite(fd, pages, n * PAGE_BYTES, at) == (ssize_t)(n * PAGE_BYTES);
-}
-
-/* A file of two pages under its name, and a catalog of four pages and a root: each
- * durable before the next. */
-static double write_and_flush(void *editing)
-{
-    struct editing *e = editing;
-    char name[32];
-    snprintf(name, sizeof name, "edited-%06u", e->n_edits++);
-    int dir = open(bench.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int catalog = openat(dir, "catalog", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    uint64_t began = now_ns();
-    int fd = openat(dir, "temporary", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool good = write_pages(fd, 2, 0) && fsync(fd) == 0 &&
-                renameat(dir, "temporary", dir, name) == 0 && fsync(dir) == 0 &&
-                write_pages(catalog, 4, PAGE_BYTES) && fdatasync(catalog) == 0 &&
-                write_pages(catalog, 1, 0) && fdatasync(catalog) == 0;
-    close(fd);
-    double ns = (double)(now_ns() - began);
-    if (!good)
-        give_up("files cannot be written in %s", bench.dir);
-    unlinkat(dir, name, 0);
-    close(catalog), close(dir);
-    return ns;
-}
-
-void room_edits(void)
-{
-    static struct editing e;
-    char path[512];
-    snprintf(path, sizeof path, "%s", path_in("edited"));
-    e.store = store_of(path, LOOSE_SEGMENTS, EDIT_KEYS);
-    hashes_fill(LOOSE_SEGMENTS * EDIT_KEYS, EDIT_KEYS, e.hashes);
-    compare("store_edit", edit, &e, write_and_flush, &e);
-    figure_detail("store_edit", "%d keys, beside %d loose segments", EDIT_KEYS,
-                  LOOSE_SEGMENTS);
-    tamis_store_close(e.store);
-    tree_remove(path);
-    unlink(path_in("catalog"));
 }

@@ -10,7 +10,11 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
@@ -174,33 +178,18 @@ static void rest(struct site *s)
 
 /* What closes the store stands last. */
 static const struct law {
-    const char *id, *steps_id;
+    const char *id;
     void (*before)(struct site *), (*run)(struct site *), (*after)(struct site *);
     unsigned times;
 } laws[] = {
-    {"law_commit", "law_commit_steps", rest, put_next, drop_next, 1},
-    {"law_snapshot", "law_snapshot_steps", put_next, look_anew, drop_next, 1},
-    {"law_find", "law_find_steps", draw_names, find_names, rest, PACKS},
-    {"law_open", "law_open_steps", shut, open_store, look_anew, 1},
-    {"law_first", "law_first_steps", open_anew, look_anew, rest, 1},
+    {"law_commit_steps", rest, put_next, drop_next, 1},
+    {"law_snapshot_steps", put_next, look_anew, drop_next, 1},
+    {"law_find_steps", draw_names, find_names, rest, PACKS},
+    {"law_open_steps", shut, open_store, look_anew, 1},
+    {"law_first_steps", open_anew, look_anew, rest, 1},
 };
-static const struct law *law;
 
-/* ---- the processor's time, and instructions ---- */
-
-static double law_ns(void *site)
-{
-    enum { TIMES = 10 };
-    double ns = 0;
-    for (unsigned i = 0; i < TIMES; i++) {
-        law->before(site);
-        uint64_t began = cpu_ns();
-        law->run(site);
-        ns += (double)(cpu_ns() - began);
-        law->after(site);
-    }
-    return ns / TIMES / law->times;
-}
+/* ---- instructions ---- */
 
 static volatile sig_atomic_t stepping;
 static volatile uint64_t n_steps;
@@ -221,7 +210,7 @@ static void step(int number, siginfo_t *info, void *context)
 #endif
 }
 
-static double law_steps(struct site *site)
+static double law_steps(const struct law *law, struct site *site)
 {
     struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
@@ -236,19 +225,23 @@ static double law_steps(struct site *site)
     return n;
 }
 
-static void obey(struct site *many, struct site *few)
+static void obey(const struct law *law, struct site *many, struct site *few)
 {
-    compare(law->id, law_ns, many, law_ns, few);
-    if (!wanted(law->steps_id))
+    if (!wanted(law->id))
         return;
-    double of_many = law_steps(many), of_few = law_steps(few);
+    double of_many = law_steps(law, many), of_few = law_steps(law, few);
     if (of_few > 0)
-        figure_set(law->steps_id, 0, &of_many, &of_few, 1);
+        figure_set(law->id, 0, &of_many, &of_few, 1);
     else
-        figure_detail(law->steps_id, "instructions are counted on x86-64 alone");
+        figure_detail(law->id, "instructions are counted on x86-64 alone");
 }
 
 /* ---- processes ---- */
+
+static double ns_of(struct timeval t)
+{
+    return 1e9 * (double)t.tv_sec + 1e3 * (double)t.tv_usec;
+}
 
 /* `tamis probe`, from its start to its end. */
 static double probe_ns(void *site)
@@ -269,8 +262,7 @@ static double probe_ns(void *site)
         WEXITSTATUS(status) % 10 != 0) /* 0, 10: MAYBE, ABSENT */
         give_up("%s probe failed", tamis);
     posix_spawn_file_actions_destroy(&unseen);
-    return 1e9 * (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-           1e3 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    return ns_of(used.ru_utime) + ns_of(used.ru_stime);
 }
 
 /* Says how many KiB of private memory 10,000 keys, half of them present, and a list of
@@ -341,14 +333,142 @@ void room_laws(void)
     struct site few = site_of("few", bench.sizes.few_packed),
                 many = site_of("many", bench.sizes.many_packed);
     site_fill(&few), site_fill(&many);
-    for (law = laws; law < laws + sizeof laws / sizeof laws[0]; law++)
-        obey(&many, &few);
+    for (size_t i = 0; i < sizeof laws / sizeof laws[0]; i++)
+        obey(&laws[i], &many, &few);
     compare("law_probe", probe_ns, &many, probe_ns, &few);
     if (wanted("law_memory"))
         obey_memory(&many, &few);
-    figure_detail("law_commit", "%llu packed segments beside %llu",
+    figure_detail("law_probe", "%llu packed segments beside %llu",
                   (unsigned long long)many.n, (unsigned long long)few.n);
     shut(&few), shut(&many);
+}
+
+/* ---- the system calls of an edit, bare ---- */
+
+/* What this process has used: nanoseconds of the processor, calls and bytes. */
+enum used { USER, SYSTEM, READS, READ, WRITES, WRITTEN, N_USED };
+
+/* Call it with -1 before, and with 1 after. */
+static void use(double used[N_USED], double sign)
+{
+    static const char *const keys[] = {"syscr", "rchar", "syscw", "wchar"};
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    used[USER] += sign * ns_of(r.ru_utime);
+    used[SYSTEM] += sign * ns_of(r.ru_stime);
+    for (size_t i = READS; i < N_USED; i++)
+        used[i] += sign * number_in("/proc/self/io", keys[i - READS]);
+}
+
+#define MUST_DO(call) ((call) < 0 ? give_up("%s failed in %s", #call, place) : (void)0)
+
+/* The files of a store; meta is its catalog, open for O_DSYNC. */
+struct bare {
+    int dir, lock, catalog, meta;
+    char path[512], file[600];
+};
+
+static struct bare bare_new(void)
+{
+    struct bare b;
+    char name[700];
+    snprintf(b.path, sizeof b.path, "%s/bare", place);
+    MUST_DO(mkdir(b.path, 0700));
+    MUST_DO(b.dir = open(b.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    snprintf(b.file, sizeof b.file, "%s/catalog.lmdb", b.path);
+    snprintf(name, sizeof name, "%s-lock", b.file);
+    MUST_DO(b.lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    MUST_DO(ftruncate(b.lock, 1 << 16));
+    MUST_DO(b.catalog = open(b.file, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    MUST_DO(b.meta = open(b.file, O_WRONLY | O_DSYNC | O_CLOEXEC));
+    MUST_DO(ftruncate(b.catalog, 1 << 24));
+    return b;
+}
+
+static void bare_lock(int fd, int type, off_t at, off_t n)
+{
+    struct flock l = {.l_type = (short)type, .l_start = at, .l_len = n};
+    MUST_DO(fcntl(fd, F_OFD_SETLK, &l));
+}
+
+static const char *bare_name(uint64_t number, const char *ending)
+{
+    static char names[2][64];
+    char *name = names[*ending != 0];
+    snprintf(name, sizeof names[0], "%032llx.tamis%s", (unsigned long long)number,
+             ending);
+    return name;
+}
+
+static void bare_file(int dir, uint64_t number)
+{
+    const char *name = bare_name(number, ""),
+               *temp = bare_name(number, ".01234567.tmp");
+    char bytes[PAGE_BYTES] = {0}, *bits;
+    struct statfs fs;
+    struct stat st;
+    int fd;
+    for (size_t i = 0; i < 3; i++)
+        MUST_DO(getrandom(bytes, i < 2 ? 16 : 4, 0));
+    MUST_DO(fd = openat(dir, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    MUST_DO(fstatfs(fd, &fs));
+    bits = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                -1, 0);
+    memcpy(bits, bytes, PAGE_BYTES);
+    MUST_DO(pwrite(fd, bits, PAGE_BYTES, PAGE_BYTES));
+    munmap(bits, PAGE_BYTES);
+    MUST_DO(pwrite(fd, bytes, PAGE_BYTES, 0));
+    MUST_DO(fstatat(dir, "..", &st, 0));
+    MUST_DO(fstat(fd, &st));
+    MUST_DO(fsync(fd));
+    MUST_DO(renameat2(dir, temp, dir, name, RENAME_NOREPLACE));
+    MUST_DO(close(fd));
+    MUST_DO(fsync(dir));
+}
+
+/* The calls that strace shows of edit_once(), by kinds, but for those of a tombstone.
+ * The catalog is read and written by as many calls, of as many bytes, as the edits
+ * before made. */
+static void bare_edit(const struct bare *b, uint64_t number, const double each[N_USED])
+{
+    enum { LOOKS = 5, FILE_WRITES = 2 };
+    static char bytes[1 << 20];
+    const int gates = number % 3 == 2 ? 6 : 5;
+    double n_reads = round(each[READS]) - gates - 2 * LOOKS;
+    double n_writes = round(each[WRITES]) - FILE_WRITES - 1;
+    double read = (each[READ] - gates * 128 - 2 * LOOKS * 152) / n_reads;
+    double write = (each[WRITTEN] - FILE_WRITES * PAGE_BYTES) / n_writes;
+    struct statfs fs;
+    struct stat st;
+    int dir;
+    MUST_DO(fstatfs(b->dir, &fs));
+    MUST_DO(dir = openat(b->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    MUST_DO(flock(dir, LOCK_SH | LOCK_NB));
+    bare_lock(dir, F_RDLCK, getpid(), 1);
+    for (int i = 0; i < gates; i++) {
+        bare_lock(b->lock, F_WRLCK, 0, 1);
+        bare_lock(b->lock, F_RDLCK, 1 + getpid(), 1);
+        MUST_DO(fstat(b->lock, &st));
+        MUST_DO(pread(b->lock, bytes, 128, 0));
+        bare_lock(b->lock, F_UNLCK, 0, 1 << 30);
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        for (int k = 0; k < 3; k++)
+            MUST_DO(lstat(b->file, &st));
+        for (int k = 0; k < 2; k++)
+            MUST_DO(pread(b->catalog, bytes, 152, k * PAGE_BYTES));
+    }
+    bare_file(dir, number);
+    MUST_DO(fstat(b->catalog, &st));
+    for (double i = 0; i < n_reads; i++)
+        MUST_DO(pread(b->catalog, bytes, (size_t)read, (off_t)(i * read)));
+    for (double i = 1; i <= n_writes; i++)
+        MUST_DO(pwrite(b->catalog, bytes, (size_t)write, (off_t)(i * write)));
+    MUST_DO(fdatasync(b->catalog));
+    MUST_DO(pwrite(b->meta, bytes, 120, PAGE_BYTES));
+    bare_lock(dir, F_UNLCK, 0, 1 << 30);
+    MUST_DO(flock(dir, LOCK_UN));
+    MUST_DO(close(dir));
 }
 
 /* ---- many edits, packed now and then ---- */
@@ -381,28 +501,104 @@ static void edit_once(struct site *s, uint64_t number)
 void room_law_edits(void)
 {
     struct site s = site_of("edited", 0);
-    const uint64_t n = bench.sizes.edits;
-    uint64_t began = cpu_ns();
-    double half = 0, written = 0;
-    for (uint64_t i = 1; i <= n; i++) {
-        edit_once(&s, i - 1);
-        if (i % (n / bench.sizes.packings) == 0) {
-            written -= number_in("/proc/self/io", "wchar") / 1e6;
-            store_pack(s.store, TAMIS_REPACK_AUTO);
-            written += number_in("/proc/self/io", "wchar") / 1e6;
-        }
-        if (i == n / 2)
-            half = (double)(cpu_ns() - began) / (double)i;
+    struct bare b = bare_new();
+    const uint64_t n = bench.sizes.edits, group = n / bench.sizes.packings;
+    double edits[N_USED] = {0}, packings[N_USED] = {0}, bare[N_USED] = {0};
+    double half = 0, limit = 60e3;
+    for (uint64_t at = 0; at < n; at += group) {
+        double each[N_USED] = {0};
+        use(each, -1);
+        for (uint64_t i = at; i < at + group; i++)
+            edit_once(&s, i);
+        use(each, 1);
+        for (size_t i = 0; i < N_USED; i++)
+            edits[i] += each[i] / (double)n, each[i] /= (double)group;
+        use(packings, -1 / (double)n);
+        store_pack(s.store, TAMIS_REPACK_AUTO);
+        use(packings, 1 / (double)n);
+        use(bare, -1 / (double)n);
+        for (uint64_t i = at; i < at + group; i++)
+            bare_edit(&b, i, each);
+        use(bare, 1 / (double)n);
+        for (uint64_t i = at; i < at + group; i++)
+            MUST_DO(unlinkat(b.dir, bare_name(i, ""), 0));
+        if (at + group == n / 2)
+            half =
+                2 * (edits[USER] + edits[SYSTEM] + packings[USER] + packings[SYSTEM]);
     }
-    double all = (double)(cpu_ns() - began) / (double)n, space = space_of(&s);
+    double user = edits[USER] + packings[USER];
+    double all = user + edits[SYSTEM] + packings[SYSTEM];
+    double written = packings[WRITTEN] * (double)n / 1e6, space = space_of(&s);
     store_pack(s.store, TAMIS_REPACK_ALL);
     double lives = space_of(&s);
     look_anew(&s);
     if (tamis_snapshot_n_segments(s.snapshot) != s.n)
         wrong("law_edits: segments are lost");
     figure_set("law_edits", 0, &all, &half, 1);
+    figure_set("law_edits_user", 0, &user, &limit, 1);
+    figure_set("law_edits_system", 0, &edits[SYSTEM], &bare[SYSTEM], 1);
     figure_set("law_edits_written", 0, &written, &space, 1);
     figure_set("law_edits_space", 0, &space, &lives, 1);
     figure_detail("law_edits", "%llu", (unsigned long long)n);
+    figure_detail("law_edits_user", "%.1f us without packing", edits[USER] / 1e3);
+    figure_detail("law_edits_system", "%.1f calls that read, %.1f that write",
+                  edits[READS], edits[WRITES]);
     shut(&s);
+}
+
+/* ---- syncs ---- */
+
+/* In place of libc's, for LMDB, too. A write to a file that is open for O_DSYNC is as
+ * good as a sync after it. */
+static bool counts_syncs;
+static double n_syncs;
+
+__attribute__((visibility("default"))) int fsync(int fd)
+{
+    n_syncs++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    n_syncs++;
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes,
+                                                      size_t n, off_t at)
+{
+    n_syncs += counts_syncs && fcntl(fd, F_GETFL) & O_DSYNC;
+    return syscall(SYS_pwrite64, fd, bytes, n, at);
+}
+
+void room_law_syncs(void)
+{
+    enum { TMPFS = 0x01021994 };
+    const uint64_t n = bench.sizes.edits / 10;
+    struct site s = {0};
+    struct statfs fs;
+    double limit = 4, n_of[2] = {0}, syncs[2] = {0}; /* of new ones, of replacements */
+    MUST_DO(statfs(bench.dir, &fs));
+    if (fs.f_type == TMPFS) {
+        figure_detail("law_syncs", "%s is a tmpfs, no disk", bench.dir);
+        return;
+    }
+    snprintf(s.path, sizeof s.path, "%s", path_in("synced"));
+    s.store = store_of(s.path, 0, 0);
+    for (uint64_t i = 0; i < n; i++) {
+        n_syncs = 0, counts_syncs = true;
+        edit_once(&s, i);
+        counts_syncs = false;
+        n_of[i % 3 == 2]++, syncs[i % 3 == 2] += n_syncs;
+        if (i % (n / 10) == 0)
+            store_pack(s.store, TAMIS_REPACK_AUTO);
+    }
+    for (size_t i = 0; i < 2; i++)
+        syncs[i] /= n_of[i];
+    figure_set("law_syncs", 0, &syncs[0], &limit, 1);
+    figure_detail("law_syncs", "%llu edits; %.2f of one that replaces a segment",
+                  (unsigned long long)n, syncs[1]);
+    tamis_store_close(s.store);
+    tree_remove(s.path);
 }

@@ -58,21 +58,20 @@ TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
 TEST_WITH_FAULTS(test_spool_failures_stick)
 {
     size_t n_files = count_files(test_dir);
-    struct tamis_builder *b = new_builder(0.01, 4096);
     struct tamis_diag diag;
-    fail_once(CALL_PWRITE, 2, ENOSPC);
-    IS(tamis_builder_add_hashes(b, domain.tag, keys, 10000), ENOSPC);
-    /* It is unknown which hashes got lost, so no filter may come of it. */
-    IS(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
-    IS(tamis_builder_add_key(b, "k", 1), ENOSPC);
-    IS(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
-    IS(diag.os_errno, ENOSPC);
-    tamis_builder_free(b);
-
-    b = BUILDER_AS(.memory_limit = 4096, .spool_dir = path_of("nowhere"));
-    uint64_t tag = tamis_builder_domain(b).tag;
-    IS(tamis_builder_add_hashes(b, tag, keys, 10000), ENOENT);
-    tamis_builder_free(b);
+    for (uint64_t list_bits = 0; list_bits <= 64; list_bits += 64) {
+        BUILDER b = BUILDER_AS(.domain = &domain, .memory_limit = 4096,
+                               .spool_dir = test_dir, .list_bits = list_bits);
+        fail_once(CALL_PWRITE, 2, ENOSPC);
+        IS(tamis_builder_add_hashes(b, domain.tag, keys, 200000), ENOSPC);
+        /* It is unknown which hashes got lost, so no filter may come of it. */
+        IS(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
+        IS(tamis_builder_add_key(b, "k", 1), ENOSPC);
+        IS(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
+        IS(diag.os_errno, ENOSPC);
+    }
+    BUILDER b = BUILDER_AS(.memory_limit = 4096, .spool_dir = path_of("nowhere"));
+    IS(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, keys, 10000), ENOENT);
     IS(count_files(test_dir), n_files);
 }
 

@@ -105,20 +105,6 @@ TEST(test_repeats)
     memcpy(keys, before, 60000 * sizeof *before);
 }
 
-TEST_WITH_FAULTS(test_full_disk)
-{
-    size_t n_files = count_files(test_dir);
-    struct tamis_builder *b = listed_builder(1 << 17);
-    int err = 0;
-    fail_once(CALL_PWRITE, 5, ENOSPC);
-    for (size_t i = 0; i < 100 && !err; i++)
-        err = tamis_builder_add_hashes(b, domain.tag, keys + i * 1000, 1000);
-    IS(err, ENOSPC);
-    IS(tamis_builder_finish_file(b, path_of("f"), NULL), ENOSPC);
-    tamis_builder_free(b);
-    IS(count_files(test_dir), n_files);
-}
-
 /* A run that does not come back as it was written. */
 TEST(test_changed_spool)
 {

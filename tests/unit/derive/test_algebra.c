@@ -61,19 +61,6 @@ TEST_WITH_KEYS(test_union_of_sizes)
                 0.01); /* the largest of theirs, if it is met or not */
 }
 
-/* The same shape, the larger one first: two stages all the same. */
-TEST_WITH_KEYS(test_union_of_a_smaller_one)
-{
-    struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
-                                built("b", keys[1], N / 4, 0.01)};
-    const char *out = "union";
-    OK(unite(f, 2, out));
-    IS(derived.n_stages, 2);
-    check_whole(out);
-    check_present(out, keys[0], N);
-    check_present(out, keys[1], N / 4);
-}
-
 /* As many blocks and words, but in one lane or two: no key's bits are the same. */
 TEST_WITH_KEYS(test_union_of_lanes)
 {

@@ -4,8 +4,6 @@
  * the tests of format/ have all damages. */
 #include "tests/support/one_file.h"
 
-#include "tests/support/hostile_cases.h"
-
 enum { N_KEYS = 3000 };
 static uint64_t keys[N_KEYS];
 static uint8_t *sealed, *growing; /* good files */
@@ -30,6 +28,75 @@ static int tear_down(void **state)
     free(growing);
     return test_dir_remove(state);
 }
+
+/* ---- one a line: what is done to a good record, and the verdict that is due ---- */
+
+/* Changes a decoded commit record; identities are changed as bytes. */
+typedef void hurt_fn(struct commit *c);
+enum base { BIRTH, GROWN };
+
+#define BIG_PAGE (UINT64_MAX - 4095)
+#define HURT(name, ...)                                                                \
+    static void name(struct commit *c)                                                 \
+    {                                                                                  \
+        struct stage_desc *s = &c->stages[0];                                          \
+        (void)s;                                                                       \
+        __VA_ARGS__;                                                                   \
+    }
+HURT(blocks_2_58_length_wraps, s->geometry.n_blocks = UINT64_C(1) << 58;
+     s->length = s->geometry.n_blocks * 64 * s->geometry.lanes)
+HURT(blocks_2_32, commit_unsettle(c); s->geometry.n_blocks = UINT64_C(1) << 32;
+     s->geometry.lanes = 4; s->length = UINT64_C(1) << 40)
+HURT(length_huge, s->length = BIG_PAGE)
+HURT(offset_that_wraps, s->offset = BIG_PAGE)
+HURT(digests_in_the_bits, s->digests_offset = s->offset)
+HURT(stage_over_header, s->offset = 2 * PAGE_BYTES)
+HURT(stages_255, c->n_stages = 255)
+HURT(committed_past_the_end, c->committed_bytes += PAGE_BYTES)
+HURT(sequence_zero, c->sequence = 0)
+HURT(layout_unknown, s->layout = 2)
+HURT(feature_unknown, c->incompat = UINT64_C(1) << 63)
+HURT(binding_255, c->binding_bytes = 255)
+
+struct hostile {
+    const char *name;
+    hurt_fn *hurt;
+    enum base base;
+    int code;
+    const char *field, *why; /* in the message */
+    uint32_t at;             /* in the record; stages count from 248 */
+};
+
+static const struct hostile cases[] = {
+#define AT_STAGE(member) STAGES_OFFSET + offsetof(struct stage_disk, member)
+#define RANGE_OF(fn, base, member)                                                     \
+    {                                                                                  \
+#fn, fn, base, TAMIS_ERR_DAMAGED, "stage." #member, "out of range",            \
+            AT_STAGE(member)                                                           \
+    }
+#define HEAD(fn, base, member, code, why)                                              \
+    {                                                                                  \
+#fn, fn, base, code, #member, why, offsetof(struct commit_disk, member)        \
+    }
+#define AREA(fn, base, member, why)                                                    \
+    {                                                                                  \
+#fn, fn, base, TAMIS_ERR_DAMAGED, "stage." #member, why, STAGES_OFFSET         \
+    }
+    RANGE_OF(blocks_2_58_length_wraps, GROWN, n_blocks),
+    RANGE_OF(length_huge, BIRTH, length),
+    {"layout_unknown", layout_unknown, GROWN, TAMIS_ERR_VERSION, "stage.layout",
+     "does not know", AT_STAGE(layout)},
+    HEAD(stages_255, GROWN, n_stages, TAMIS_ERR_DAMAGED, "out of range"),
+    HEAD(sequence_zero, BIRTH, sequence, TAMIS_ERR_DAMAGED, "out of range"),
+    HEAD(binding_255, GROWN, binding_bytes, TAMIS_ERR_DAMAGED, "out of range"),
+    HEAD(feature_unknown, GROWN, incompat, TAMIS_ERR_VERSION, "does not know"),
+    HEAD(committed_past_the_end, GROWN, committed_bytes, TAMIS_ERR_DAMAGED, "shorter"),
+    AREA(blocks_2_32, GROWN, offset, "shorter"),
+    AREA(blocks_2_32, BIRTH, offset, "shorter"),
+    AREA(offset_that_wraps, GROWN, offset, "shorter"),
+    AREA(digests_in_the_bits, BIRTH, digests_offset, "overlap"),
+    AREA(stage_over_header, GROWN, offset, "overlap"),
+};
 
 static void ignore_field(void *ctx, const struct tamis_field *field)
 {
@@ -123,8 +190,6 @@ TEST(every_case_has_its_verdict)
         const struct hostile *h = &cases[i];
         uint8_t slot = h->base == BIRTH ? SLOT_BIRTH : SLOT_A;
         for (int only_a = 0; only_a <= (h->base == GROWN); only_a++) {
-            if (only_a && h->hurt == sequence_zero)
-                continue;
             make_case(h, only_a);
             expect_refused(h, commit_slot_offset(slot) + h->at);
         }
@@ -138,17 +203,11 @@ static const struct hostile_identity {
     uint32_t at, n_bytes;
     uint64_t value;
 } identities[] = {
-    {"target_error", "out of range", TAMIS_ERR_DAMAGED, 88, 8,
-     UINT64_C(0x7ff8000000000000)},
-    {"first_capacity", "out of range", TAMIS_ERR_DAMAGED, 112, 8, UINT64_MAX},
     {"header_pages", "out of range", TAMIS_ERR_DAMAGED, 12, 4, UINT32_MAX},
-    {"name_bytes", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 65535},
     {"name", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 200},
     {"kind", "does not know", TAMIS_ERR_VERSION, 72, 2, 9},
-    {"incompat", "does not know", TAMIS_ERR_VERSION, 32, 8, 1},
     {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 2},
     {"kind_area", "not zero", TAMIS_ERR_DAMAGED, 384, 1, 1},
-    {"unused", "not zero", TAMIS_ERR_DAMAGED, 912, 1, 1},
 };
 
 TEST(every_identity_has_its_verdict)

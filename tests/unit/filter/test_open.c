@@ -21,20 +21,6 @@ static void write_small(const char *path)
     commit_and_close(w, 7);
 }
 
-/* Whatever the file has become: it opens or not, but no present key is ABSENT. */
-static int open_and_ask(const char *path, int *err)
-{
-    struct tamis_filter *f;
-    *err = tamis_filter_open(path, NULL, &f, NULL);
-    if (*err)
-        return 0;
-    size_t n_absent = count_absent(f, keys, N_KEYS);
-    for (size_t i = 0; i < N_KEYS; i += 100)
-        n_absent += ask(f, keys[i], NULL) == TAMIS_ABSENT;
-    tamis_filter_close(f);
-    return (int)n_absent;
-}
-
 static size_t resident_pages(const char *path, uint64_t *n_bytes)
 {
     FD fd = open_to_read(path);
@@ -166,26 +152,6 @@ TEST(test_things_that_are_no_filter)
     enum tamis_reason why;
     IS(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_UNREADABLE);
-}
-
-TEST(test_every_truncation)
-{
-    for (int growing = 0; growing < 2; growing++) {
-        const char *path = path_of("whole"), *cut = path_of("cut");
-        size_t n;
-        int err;
-        growing ? write_small(path) : build_small(path, 0.0001);
-        FREED uint8_t *bytes = file_read(path, &n);
-        file_write(cut, bytes, 0);
-        for (size_t k = 0, had = 0; k < n; had = k, k += k % 512 == 0 ? 511 : 1) {
-            file_poke(cut, had, bytes + had, k - had);
-            IS(open_and_ask(cut, &err), 0);
-            assert_int_not_equal(err, 0);
-        }
-        file_write(cut, bytes, n);
-        IS(open_and_ask(cut, &err), 0);
-        IS(err, 0);
-    }
 }
 
 SET_UP(test_dir_create, tamis_domain_init(&domain, 1, 99), random_hashes(keys, N_KEYS))

@@ -212,23 +212,6 @@ TEST_WITH_FAULTS(test_damage_over_and_over)
     seal_and_check(1, 1900);
 }
 
-TEST_WITH_FAULTS(test_counts_are_only_hints)
-{
-    make(true);
-    struct commit c = commit_of(path);
-    c.stages[0].bits_set = c.stages[0].length * 8;
-    c.stages[0].keys = c.keys = 0;
-    put_slots(path, &c);
-    expect_present(NULL, N_OLD); /* no keys, it says */
-    for (uint64_t i = 2; i < 4; i++) {
-        fail_from_now(CALL_FALLOCATE, ENOSPC);
-        add_and_close(keys + N_OLD * (i - 1), N_OLD, i);
-        expect_present(NULL, N_OLD * i);
-    }
-    fail_never();
-    seal_and_check(0, N_OLD * 3);
-}
-
 TEST_WITH_FAULTS(test_damaged_floors)
 {
     for (int how = 0; how < 3; how++) {

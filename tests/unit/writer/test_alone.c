@@ -55,16 +55,6 @@ TEST_WITH_PAIR(not_while_another_adds)
     take();
 }
 
-/* A handler that interrupts an add of the owner's, between a load and its store. */
-TEST_WITH_PAIR(states_are_told)
-{
-    take();
-    IS(tamis_writer_add_hashes(writer, writer->domain.tag + 1, keys, 1),
-       TAMIS_ERR_MISMATCH);
-    OK(tamis_writer_seal(writer, 1, NULL, NULL));
-    IS(tamis_writer_add_hashes(writer, writer->domain.tag, keys, 1), TAMIS_ERR_SEALED);
-}
-
 /* ---- the quick way of one key ends with whatever speaks against it ---- */
 
 static int add_one(size_t i)
@@ -82,6 +72,7 @@ static void take_and_add(void)
     IS(ask(reader, keys[FIRST + 1], NULL), TAMIS_MAYBE);
 }
 
+/* A handler that interrupts an add of the owner's, between a load and its store. */
 TEST_WITH_PAIR(a_handler_in_an_add_is_refused)
 {
     take_and_add();
@@ -98,6 +89,8 @@ TEST_WITH_PAIR(a_handler_in_an_add_is_refused)
 TEST_WITH_PAIR(not_once_sealed)
 {
     take_and_add();
+    IS(tamis_writer_add_hashes(writer, writer->domain.tag + 1, keys, 1),
+       TAMIS_ERR_MISMATCH);
     OK(tamis_writer_seal(writer, 1, NULL, NULL));
     IS(add_one(FIRST + 2), TAMIS_ERR_SEALED);
     IS(count_absent(reader, keys, FIRST + 2), 0);
@@ -216,21 +209,6 @@ TEST_WITH_PAIR(as_many_threads_do)
     }
 }
 
-/* Each key is there when its add has returned, in this process and through the file. */
-TEST_WITH_PAIR(each_add_is_seen)
-{
-    take();
-    for (size_t i = FIRST; i < N; i++) {
-        add_hashes(writer, &keys[i], 1);
-        IS(ask(reader, keys[i], NULL), TAMIS_MAYBE);
-    }
-    OK(tamis_writer_commit(writer, N, NULL));
-    IS(count_absent(reader, keys, N), 0);
-    OK(tamis_writer_seal(writer, N, NULL, NULL));
-    IS(count_absent(reader, keys, N), 0);
-}
-
-/* After a commit the floors have every bit: a page that loses one fails (R8). */
 /* Pages that failed are added to with care: all ones, and in no way "there already". */
 TEST_WITH_PAIR(bad_pages_are_condemned)
 {

@@ -2,23 +2,6 @@
  * there, its watermark is not below the last one acknowledged, and writing goes on. */
 #include "tests/unit/writer/recover_support.h"
 
-/* ---- killed ---- */
-
-/* A copy of the file of an open writer is what kill -9 leaves. */
-TEST_WITH_FAULTS(test_copies_taken_while_writing)
-{
-    enum { STEP = 700 };
-    const char *path = path_of("live"), *copy = path_of("copy");
-    WRITER w = create_writer(path, 0.001, 2, 1000);
-    for (size_t n = 0; n < 30 * STEP; n += STEP) {
-        add_hashes(w, keys + n, STEP / 2);
-        OK(tamis_writer_commit(w, n + 1, NULL));
-        add_hashes(w, keys + n + STEP / 2, STEP / 2); /* not committed, but written */
-        file_copy(path, copy);
-        expect_recovery(copy, n + STEP, n + 1);
-    }
-}
-
 /* After an unclean end the numbers leap (R7): one that a dead writer showed to readers
  * must not come again. Which ends are unclean: a clean flag of 0, a slot that is bad,
  * two that differ. */

@@ -228,28 +228,4 @@ TEST(test_seal)
     }
 }
 
-/* ---- again and again ---- */
-
-TEST(test_reopen_and_continue)
-{
-    const char *path = path_of("sessions");
-    OK(tamis_writer_close(create_writer(path, 0.001, 2, 300)));
-    FILTER f = open_filter(path);
-    for (size_t i = 0; i < 20; i++) {
-        struct tamis_writer *w = open_writer(path);
-        IS(tamis_writer_watermark(w), i);
-        assert_true(writer_info(w).keys >= i * 490 && writer_info(w).keys <= i * 500);
-        add_hashes(w, keys + i * 500, 500);
-        IS(count_absent(f, keys, (i + 1) * 500), 0);
-        OK(tamis_writer_commit(w, i + 1, NULL));
-        OK(tamis_writer_close(w));
-        FILTER fresh = open_filter(path);
-        IS(count_absent(fresh, keys, (i + 1) * 500), 0);
-    }
-    struct tamis_filter_info info = filter_info(f);
-    IS(info.over_target, 0);
-    assert_true(info.n_stages >= 5 && info.n_stages <= 7);
-    assert_true(count_absent(f, keys + 10000, 100000) > 99850);
-}
-
 RUN_TESTS(set_up, test_dir_remove)

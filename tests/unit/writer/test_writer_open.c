@@ -119,8 +119,6 @@ TEST(test_the_limits_of_options)
     assert_false(exists(path_of("limits")));
 }
 
-/* ---- the required watermark ---- */
-
 /* A copy with holes: the space comes first, or an error before anything is written. */
 TEST_WITH_FAULTS(test_a_copy_with_holes)
 {
