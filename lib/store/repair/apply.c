@@ -116,16 +116,14 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes,
                                  diag);
     }
-    return rc ? rc : repair_write_packs(r, t, false, diag);
+    return rc ? rc : repair_write_shared(r, t, false, diag);
 }
 
 static int change_catalog(struct repair *r, struct tamis_diag *diag)
 {
-    bool any = false;
+    bool any = r->relists;
     for (size_t i = 0; i < r->n_segments; i++)
         any |= r->segments[i].changed;
-    for (size_t i = 0; i < r->n_packs; i++)
-        any |= r->packs[i].write;
     struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
     return any ? catalog_write(r->store->catalog, &wait, change_in, r, NULL, diag) : 0;
 }
@@ -141,7 +139,7 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
                              s->changed ? s->value_bytes : s->before_bytes, diag);
     }
     if (!rc)
-        rc = repair_write_packs(r, t, true, diag);
+        rc = repair_write_shared(r, t, true, diag);
     return rc;
 }
 

@@ -49,13 +49,6 @@ void repair_drop_filter(struct repair_segment *s, const struct record *record)
     repair_set_record(s, &bare);
 }
 
-void repair_forget_segments(struct repair *r)
-{
-    for (size_t i = 0; i < r->n_segments; i++)
-        free(r->segments[i].name);
-    r->n_segments = 0;
-}
-
 /* ---- files ---- */
 
 static int compare_files(const void *a, const void *b)
@@ -79,7 +72,7 @@ struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_B
     return find_name(r, name);
 }
 
-void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
+void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES])
 {
     char name[FILTER_NAME_BYTES];
     dead_file_name(uuid, name);

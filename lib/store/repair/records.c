@@ -78,7 +78,7 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     bool good;
     int rc;
     if (record_packed(record)) {
-        rc = repair_look_at_column(r, s, record, &good, diag);
+        rc = repair_look_at_shared(r, s, record, &good, diag);
         j->state = !rc && good ? FILE_GOOD : j->state;
         return rc;
     }
@@ -262,7 +262,7 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
             rc = repair_judge_list(r, &r->segments[i], j, diag);
     }
     if (!rc)
-        rc = repair_settle_packs(r, diag);
+        rc = repair_settle_shared(r, diag);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)

@@ -200,8 +200,7 @@ static int repair(struct repair *r, struct tamis_diag *diag)
         rc = repair_live(r, diag);
     else if (is_lost(rc)) {
         close_live(r);
-        repair_forget_segments(r);
-        repair_forget_packs(r);
+        repair_forget_records(r);
         rc = repair_lost(r, diag);
     }
     r->report->n_segments = r->n_segments + repair_count_listed(r);
@@ -211,10 +210,7 @@ static int repair(struct repair *r, struct tamis_diag *diag)
 static void repair_free(struct repair *r)
 {
     close_live(r);
-    for (size_t i = 0; i < r->n_segments; i++)
-        free(r->segments[i].name);
-    free(r->segments);
-    repair_forget_packs(r);
+    repair_forget_records(r);
     for (size_t i = 0; i < r->n_files; i++)
         free(r->files[i].rotten);
     free(r->files);
