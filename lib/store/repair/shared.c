@@ -201,7 +201,8 @@ static int look_at(struct repair *r, struct shared_file *p, struct tamis_diag *d
 /* ---- records that name columns ---- */
 
 /* What is wrong with the record; NULL: nothing. *drop: it goes on without a filter, or
- * nobody could confirm the list, nor drop the segment. */
+ * nobody could confirm the list, nor drop the segment. Where the catalog does not
+ * agree, several records may name the column: whose it is its entry alone can tell. */
 static const char *judge_column(const struct shared_file *p,
                                 const struct repair_segment *s,
                                 const struct record *record, bool *drop)
@@ -212,10 +213,14 @@ static const char *judge_column(const struct shared_file *p,
     *drop = record->place.digest != p->digest || column >= p->n_columns;
     if (*drop)
         return "its pack has no such column";
-    if (pack_describe(p->filter, column, false, &col) == 0 &&
-        (memcmp(col.disk.uuid, record->uuid, UUID_BYTES) != 0 ||
-         name_compare(column_name(&col), name) != 0))
+    bool known = pack_describe(p->filter, column, false, &col) == 0;
+    *drop = !p->has.agrees;
+    if (known && (memcmp(col.disk.uuid, record->uuid, UUID_BYTES) != 0 ||
+                  name_compare(column_name(&col), name) != 0))
         return "its pack has another filter in its column";
+    if (!known && p->has.twice && columns_have(p->has.twice, column))
+        return "another record names its column, and nobody can tell whose that is";
+    *drop = false;
     return columns_have(p->dead + DEAD_HEAD_BYTES, column)
                ? "it was dropped from its pack: the catalog is older than that"
                : NULL;
