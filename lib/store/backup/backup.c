@@ -7,13 +7,6 @@
  * bounds that its record had (R5). The new catalog has the records byte for byte. */
 #include "lib/store/backup/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- files ---- */
 
 /* error: what kept it from being copied, and says nothing of its bytes; else 0. */

@@ -28,10 +28,6 @@
 #include "lib/store/catalog/catalog.h"
 #include "lib/store/snapshot/entry.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { SPAN_BYTES = PAGES_PER_FLOOR_SECTOR * PAGE_BYTES, FLOOR_TRIES = 64 };
 
 struct span {

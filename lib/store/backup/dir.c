@@ -2,13 +2,7 @@
  * durable, its catalog, and the call itself. */
 #include "lib/store/backup/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {

@@ -1,12 +1,6 @@
 /* Backup: the list of segments, and of files that were copied before it was made. */
 #include "lib/store/backup/inside.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- segments ---- */
 
 void backup_free_items(struct backup *b)

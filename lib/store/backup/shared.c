@@ -5,10 +5,6 @@
 #include "lib/error.h"
 #include "lib/filter/header.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 static const char refused[] = "its pack record is lost or damaged: copied all the same";
 
 static int add_of_pack(void *ctx, const void *key, size_t key_bytes,

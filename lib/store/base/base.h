@@ -1,9 +1,16 @@
 /* Shared by all rooms of the store: names, the directory of filters, other copies of
- * the library. counters.h has the counters of probes. */
+ * the library, and the system's headers that most files need. counters.h has the
+ * counters of probes. */
 #ifndef TAMIS_STORE_BASE_BASE_H
 #define TAMIS_STORE_BASE_BASE_H
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "format/record.h"
 #include "lib/filter/header.h"

@@ -4,15 +4,9 @@
 #include "format/identity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
                      struct filters_dir **out)

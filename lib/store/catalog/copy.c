@@ -16,9 +16,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct copied {

@@ -7,10 +7,6 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 /* LMDB's own layout, in native byte order and sizes (lmdb 0.9, data version 1). */
 struct lmdb_meta_page {
     size_t number;

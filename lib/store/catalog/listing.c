@@ -5,12 +5,6 @@
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- the packs of one transaction ---- */
 
 static int fail_listing(const struct listings *l, const struct listed *p,

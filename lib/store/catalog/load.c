@@ -11,14 +11,8 @@
 #include "lib/io/io.h"
 #include "lib/store/base/counters.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- the files ---- */
 

@@ -19,14 +19,9 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- made and freed ---- */
 

@@ -11,13 +11,10 @@
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct catalog *registry;

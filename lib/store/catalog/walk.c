@@ -6,10 +6,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum tree_kind { TREE_FREE, TREE_MAIN, TREE_NAMED };
 enum { FLAG_INTEGER_KEYS = 0x08, FLAG_NO_SUBDIR = 0x4000 };
 

@@ -2,13 +2,7 @@
  * is done again by the next repair, to the same end. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- 1: quarantine ---- */
 

@@ -2,12 +2,8 @@
  */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- locks ---- */
 

@@ -8,13 +8,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- which store is this? ---- */
 
 static int same_store(const struct meta *a, const struct meta *b)

@@ -7,13 +7,7 @@
 #include "lib/store/snapshot/entry.h"
 #include "lib/writer/writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static int say(struct judgement *j, enum file_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

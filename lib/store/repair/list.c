@@ -1,11 +1,6 @@
 /* The input of a repair: the segments with their records, and the files in filters/. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* ---- segments ---- */

@@ -6,10 +6,6 @@
  * to quarantine with its damaged filter. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void drop_list(struct repair_segment *s, const struct record *record)
 {
     struct record without = *record;

@@ -4,9 +4,6 @@
 #include "lib/error.h"
 #include "lib/store/catalog/catalog.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 static int read_record(void *ctx, const void *name, size_t name_bytes,
                        const uint8_t *value, size_t value_bytes)
 {

@@ -9,13 +9,6 @@
  *                               no name: any segment may be missing */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- the files ---- */
 
 struct quarantined {

@@ -4,10 +4,6 @@
  * never goes away: its segment would be taken to lack every key. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- deciding ---- */
 
 struct record repair_record_of(const struct header *h)

@@ -7,11 +7,6 @@
 #include "lib/error.h"
 #include "lib/store/snapshot/snapshot.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { AT_ONCE = 4096 }; /* hashes */
 
 struct remake {

@@ -2,13 +2,7 @@
 #include "lib/store/repair/inside.h"
 #include "lib/store/catalog/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- the catalog is good ---- */
 

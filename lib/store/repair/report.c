@@ -2,13 +2,7 @@
  * may use the store at once. Only what has come true is told; a dry run tells all. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct repair_finding {
     enum tamis_repair_action action;

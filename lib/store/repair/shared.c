@@ -8,13 +8,6 @@
 #include "lib/filter/filter.h"
 #include "lib/filter/pack.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* A pack that the catalog names, or (without a catalog) that lies in filters/. */
 struct shared_file {
     /* As the catalog has it, first its UUID. failure: it has no good pack record. bits:
