@@ -2,8 +2,6 @@
  * beside it are items; so is a pack whose pack record is lost, for its columns may be
  * listed anew. With its file go its tombstones. */
 #include "lib/store/backup/inside.h"
-#include "lib/error.h"
-#include "lib/filter/header.h"
 
 static const char refused[] = "its pack record is lost or damaged: copied all the same";
 

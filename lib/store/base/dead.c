@@ -4,6 +4,12 @@
 #include "format/record.h"
 #include "lib/io/io.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES])
 {
     filter_file_name(uuid, name);

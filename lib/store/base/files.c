@@ -1,8 +1,6 @@
 /* The directory of filters and the names in it. A file's name is its UUID in hex,
  * never the segment's name: names recur, UUIDs do not. */
 #include "lib/store/base/base.h"
-#include "format/identity.h"
-#include "lib/io/io.h"
 
 #include <stdatomic.h>
 #include <sys/file.h>

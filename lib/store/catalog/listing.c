@@ -1,9 +1,7 @@
 /* The packs of a catalog (listing.h): pack records and chunks of listed bits, in and
  * out of a transaction; names looked up. */
 #include "lib/store/catalog/listing.h"
-#include "lib/error.h"
 #include "lib/filter/filter.h"
-#include "lib/io/io.h"
 
 /* ---- the packs of one transaction ---- */
 

@@ -3,13 +3,8 @@
  * whole or not at all: of a new store, in a backup, or in the place of one that is
  * lost.
  */
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/listing.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/counters.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

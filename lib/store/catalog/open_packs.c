@@ -4,6 +4,12 @@
 #include "lib/io/io.h"
 #include "lib/store/catalog/listing.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 struct open_pack *open_pack_hold(struct open_pack *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);

@@ -4,6 +4,8 @@
 #include "lib/store/catalog/listing.h"
 #include "lib/store/catalog/lmdb.h"
 
+#include <string.h>
+
 /* No value is that long: the length is damaged, and may lead beyond the file. */
 static size_t value_length(enum catalog_db db, const MDB_val *data)
 {

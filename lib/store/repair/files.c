@@ -5,7 +5,6 @@
 #include "lib/store/repair/inside.h"
 #include "format/list.h"
 #include "lib/plan/plan.h"
-#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
 
 /* ---- which store is this? ---- */

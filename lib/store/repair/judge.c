@@ -2,7 +2,6 @@
  * read just now (an I/O error, no permission, a newer format, a writer at work) is left
  * where it is, for none of that says that it is damaged. */
 #include "lib/store/repair/inside.h"
-#include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
 #include "lib/store/snapshot/entry.h"
 #include "lib/writer/writer.h"

@@ -1,8 +1,6 @@
 /* What the catalog names: its records, and the files of their parts; and which files
  * nothing names, without a repair. */
 #include "lib/store/repair/inside.h"
-#include "lib/error.h"
-#include "lib/store/catalog/catalog.h"
 
 static int read_record(void *ctx, const void *name, size_t name_bytes,
                        const uint8_t *value, size_t value_bytes)

@@ -4,7 +4,6 @@
  * in an edit of its own. With filters/ locked exclusively no other edit goes on, so
  * that its snapshot, and the files that this names, stay as they are judged. */
 #include "lib/store/repair/inside.h"
-#include "lib/error.h"
 #include "lib/store/snapshot/snapshot.h"
 
 enum { AT_ONCE = 4096 }; /* hashes */

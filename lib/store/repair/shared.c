@@ -3,10 +3,7 @@
  * record, its chunks and the segment records do not agree. Then its tombstones say
  * which columns may be alive, and so they do without a catalog. */
 #include "lib/store/repair/inside.h"
-#include "format/pack.h"
-#include "lib/error.h"
 #include "lib/filter/filter.h"
-#include "lib/filter/pack.h"
 
 /* A pack that the catalog names, or (without a catalog) that lies in filters/. */
 struct shared_file {
