@@ -25,7 +25,8 @@
 
 /* A segment's record, now and after the repair. */
 struct repair_segment {
-    uint8_t *name, *before, *value; /* before: NULL if the record is new */
+    /* before: NULL if the record is new; value: as it is by now, not NULL. */
+    uint8_t *name, *before, *value;
     size_t name_bytes, before_bytes, value_bytes;
     bool changed;
     bool lost_uuid; /* the record was damaged, and its file is unknown */
@@ -97,21 +98,17 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Tells of a file that is left as it is; error 0: it is damage. */
-void repair_tell_file(struct repair *r, int error, const char *file, const char *text);
-/* Tells of a filter left as it is after an error, j->code: no damage. */
-struct judgement;
-void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
-                        const char *file, const struct judgement *j);
-/* Tells of a file without a segment: no damage. */
-void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
-                          const char *file, const char *what);
+/* Tells of a file left as it is; `error` is what kept it from being judged, or 0. */
+void repair_note(struct repair *r, int error, bool damage,
+                 const struct repair_segment *segment, const char *file,
+                 const char *what);
+/* Tells of an action without calling it damage. done: it is, whatever happens to the
+ * rest. */
+void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
+                       const struct repair_segment *segment, const char *file,
+                       const char *what);
 /* Tells of a directory or the like that no record names: repair removes files only. */
 void repair_tell_stray(struct repair *r, const char *file);
-/* Tells of an action already done, whatever happens to the rest. */
-void repair_tell_done(struct repair *r, enum tamis_repair_action action,
-                      const struct repair_segment *segment, const char *file,
-                      const char *what);
 /* Tells the caller what has come true, counts it, and frees the findings. Call it
  * without locks: the caller may begin an edit. */
 void repair_report(struct repair *r);

@@ -19,20 +19,21 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
     if (!memory)
         return ENOMEM;
     struct repair_segment *s = &r->segments[r->n_segments++];
-    *s = (struct repair_segment){.name = memory, .name_bytes = name_bytes};
+    *s = (struct repair_segment){.name = memory,
+                                 .name_bytes = name_bytes,
+                                 .value = memory + name_bytes,
+                                 .before_bytes = before_bytes,
+                                 .value_bytes = before_bytes};
     memcpy(memory, name, name_bytes);
-    s->value = memory + name_bytes + before_bytes;
-    if (before) {
-        s->before = memory + name_bytes;
-        s->before_bytes = before_bytes;
-        memcpy(s->before, before, before_bytes);
-    }
+    if (before)
+        s->before = memcpy(s->value, before, before_bytes);
     *out = s;
     return 0;
 }
 
 void repair_set_record(struct repair_segment *s, const struct record *record)
 {
+    s->value = s->name + s->name_bytes + s->before_bytes;
     s->value_bytes = record_encode(record, s->name, s->name_bytes, s->value);
     s->changed = true;
 }

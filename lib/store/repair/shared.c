@@ -275,7 +275,7 @@ static void tell_of(struct repair *r, const struct shared_file *p)
     uint64_t n = p->has.n_named + count_listed(p);
     snprintf(text, sizeof text, "the pack of %llu segment%s: %s", (unsigned long long)n,
              n == 1 ? "" : "s", p->what);
-    repair_tell_file(r, p->error, p->name, text);
+    repair_note(r, p->error, !p->error, NULL, p->name, text);
 }
 
 static void tell_pack(struct repair *r, struct shared_file *p)
@@ -457,9 +457,8 @@ static void unlist_named(struct repair *r)
     for (size_t k = 0; k < r->n_segments; k++) {
         const struct repair_segment *s = &r->segments[k];
         unsigned n;
-        const struct part_disk *part = record_parts(
-            s->changed ? s->value : s->before,
-            s->changed ? s->value_bytes : s->before_bytes, s->name, s->name_bytes, &n);
+        const struct part_disk *part =
+            record_parts(s->value, s->value_bytes, s->name, s->name_bytes, &n);
         for (; n > 0; n--, part++) {
             struct shared_file *p =
                 part->kind == PART_COLUMN ? find_pack(r, part->uuid) : NULL;
