@@ -16,8 +16,9 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "", text[420];
     bool shared = backup_is_shared(it);
     (it->no_dead ? dead_file_name : filter_file_name)(it->uuid, file);
-    if (shared)
-        backup_tell_shared(it, what, text, sizeof text);
+    size_t n = it->n_segments + it->n_named;
+    if (shared && n)
+        listing_say(n, what, text, sizeof text);
     else
         snprintf(text, sizeof text, "%s%s",
                  it->state == RECORD_OF_LIST ? "its list: " : "", what);

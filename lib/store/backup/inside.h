@@ -7,7 +7,7 @@
 #include "format/record.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/listing.h"
 
 /* What the catalog has under a key: a segment, with frequent fields of its record. The
  * list of a segment's hashes is an item of its own behind it: its state is that, with
@@ -119,9 +119,6 @@ int backup_list_shared(struct catalog_txn *t, struct backup *b,
                        struct tamis_diag *diag);
 /* After its file: reads its tombstones. An errno: not now. */
 int backup_open_shared(struct backup_item *it, int dir);
-/* Which one it is, for a finding. */
-void backup_tell_shared(const struct backup_item *it, const char *what, char *text,
-                        size_t n_text);
 
 /* ==== backup.c ==== */
 

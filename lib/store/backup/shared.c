@@ -89,14 +89,3 @@ int backup_open_shared(struct backup_item *it, int dir)
     it->no_dead = rc;
     return 0;
 }
-
-void backup_tell_shared(const struct backup_item *it, const char *what, char *text,
-                        size_t n_text)
-{
-    size_t n = it->n_segments + it->n_named;
-    if (n)
-        snprintf(text, n_text, "the pack of %zu segment%s: %s", n, n == 1 ? "" : "s",
-                 what);
-    else
-        snprintf(text, n_text, "%s", what);
-}

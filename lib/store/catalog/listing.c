@@ -14,6 +14,12 @@ static int fail_listing(const struct listings *l, const struct listed *p,
                      "the catalog does not agree on the columns of pack %s", file);
 }
 
+void listing_say(uint64_t n, const char *what, char *text, size_t n_text)
+{
+    snprintf(text, n_text, "the pack of %llu segment%s: %s", (unsigned long long)n,
+             n == 1 ? "" : "s", what);
+}
+
 static int no_listing_memory(const struct listings *l, struct tamis_diag *diag)
 {
     return diag_errno(diag, ENOMEM, l->txn->catalog->path, "reading the list of packs");

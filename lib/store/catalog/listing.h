@@ -145,6 +145,8 @@ int listings_put_names(struct listings *l, struct tamis_diag *diag);
 /* Closes what the process has open of packs that the list does not have; l NULL: of
  * all. For snapshots, and after a commit. */
 void open_packs_forget(struct catalog *c, struct listings *l);
+/* For a finding: which pack it is, by so many segments. */
+void listing_say(uint64_t n, const char *what, char *text, size_t n_text);
 /* Has the pack no column alive any more? Then its record has gone. */
 static inline bool listed_is_gone(const struct listed *p)
 {

@@ -272,9 +272,7 @@ void repair_name_all_shared(struct repair *r)
 static void tell_of(struct repair *r, const struct shared_file *p)
 {
     char text[sizeof p->what + 100];
-    uint64_t n = p->has.n_named + count_listed(p);
-    snprintf(text, sizeof text, "the pack of %llu segment%s: %s", (unsigned long long)n,
-             n == 1 ? "" : "s", p->what);
+    listing_say(p->has.n_named + count_listed(p), p->what, text, sizeof text);
     repair_note(r, p->error, !p->error, NULL, p->name, text);
 }
 
