@@ -414,6 +414,13 @@ int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
     int rc = 0;
     /* Else others may be the ones that are missing: then there is no telling which. */
     *any = l->n_missing && !l->n_unread && l->n_missing <= n_dropped;
+    bool counted = l->n_missing == l->n_unread + n_dropped;
+    for (size_t i = 0; !*any && counted && l->n_missing && i < l->n; i++)
+        if (n_missing(&l->all[i]) == l->n_missing) { /* they are all of one pack */
+            l->all[i].now.n_overridden -= (uint32_t)n_dropped;
+            l->all[i].changed = *any = true;
+            return 0;
+        }
     for (size_t i = 0; *any && i < l->n && !rc; i++) {
         struct listed *p = &l->all[i];
         if (!n_missing(p))

@@ -178,7 +178,8 @@ static inline bool listings_unsure(const struct listings *l)
     return l->strange || l->astray || l->n_unread;
 }
 /* Refused records are dropped, so many, that packs may have counted: if no other one
- * can be meant, those agree again. *any: some do, and the list is not complete for it.
+ * can be meant, or one pack has counted all of them and all that are left, those agree
+ * again. *any: some do, and the list is not complete for it.
  * After listings_note_named(). */
 int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
                      struct tamis_diag *diag);

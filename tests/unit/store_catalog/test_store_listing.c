@@ -243,6 +243,10 @@ TEST_OF_SCENES(a_named_column_is_alive)
          "many 4 300; pack; set_record s1 rotten=1; set_record s3 rotten=1",
          "begin; drop s1; drop s3; commit; complete 0; confirm",
          "segments 2; why s0 0 HIT; all 999 ABSENT; repair; is anew=0; complete 1"},
+        {"refused, they go one after the other",
+         "many 4 300; pack; set_record s1 rotten=1; set_record s3 rotten=1",
+         "drop s1; complete 0; drop s3; complete 0; confirm",
+         "segments 2; why s0 0 HIT; all 999 ABSENT; repair; is anew=0; complete 1"},
         {"while one is refused, files of a pack that is empty stay",
          "many 1 300; pack; put y 5000 10; call p pack; call d dead; set_record y "
          "rotten=1",
