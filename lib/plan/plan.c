@@ -265,11 +265,11 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
     return err;
 }
 
-/* ---- sealed filters, and columns of packs ---- */
+/* ---- sealed filters ---- */
 
 /* The shape of a large filter of this error: small ones would differ by what a page has
  * room for. It is the same for one filter after the other. */
-static int column_shape(double error, struct geometry *g)
+static int shape_of_error(double error, struct geometry *g)
 {
     enum { MANY = 1000000 };
     static _Thread_local struct {
@@ -286,14 +286,15 @@ static int column_shape(double error, struct geometry *g)
 
 int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g)
 {
-    int err = column_shape(error, g);
+    int err = shape_of_error(error, g);
     if (!err)
         g->n_blocks = least_blocks(g->lanes, g->words, n_keys, error, 1);
     return !err && g->n_blocks == 0 ? TAMIS_ERR_TOO_LARGE : err;
 }
 
 /* The next of 1, 2, 3 and 4, 5, 6 times a power of two. With more sizes files are
- * smaller, but rows have fewer columns, and packs get larger. With fewer, both do. */
+ * smaller, but fewer have one size, and take more side by side. With fewer, both are
+ * larger. */
 static uint64_t round_to_grid(uint64_t n_blocks)
 {
     uint64_t unit = 1;
@@ -307,7 +308,7 @@ int plan_sealed_geometry(uint64_t n_keys, double error, double allowed,
 {
     struct geometry down;
     if (n_keys <= GRID_KEYS) {
-        int err = column_shape(error, g);
+        int err = shape_of_error(error, g);
         if (!err)
             g->n_blocks =
                 round_to_grid(least_blocks(g->lanes, g->words, n_keys, allowed, 1));

@@ -13,7 +13,7 @@
 int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
                         double *expected_error);
 /* A filter that is built: of at most GRID_KEYS keys on a grid of few sizes, so that
- * many share a band of a pack; of more keys as a stage. It has the shape for `error`,
+ * many lie side by side; of more keys as a stage. It has the shape for `error`,
  * and as many blocks as the error `allowed` needs, which is not less. */
 enum { GRID_KEYS = 65536 };
 int plan_sealed_geometry(uint64_t n_keys, double error, double allowed,
@@ -22,8 +22,8 @@ double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
 /* An error, in two digits, for which plan_sealed_geometry() takes these lanes and
  * words: the nearest to `near`. 0: there is none. It takes some 60 milliseconds. */
 double plan_error_of_shape(const struct geometry *shape, uint64_t n_keys, double near);
-/* For a column of a pack: the shape that filters of one error share, and the least
- * blocks that keep the error. ERR_TOO_LARGE. */
+/* For one of many, side by side: the shape that filters of one error share, and the
+ * least blocks that keep the error. ERR_TOO_LARGE. */
 int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g);
 /* The error for keys of this block; 1 if it is all ones. */
 double plan_block_error(const uint8_t *block, uint32_t words);

@@ -7,13 +7,6 @@
  * bounds that its record had (R5). The new catalog has the records byte for byte. */
 #include "lib/store/backup/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- files ---- */
 
 /* error: what kept it from being copied, and says nothing of its bytes; else 0. */
@@ -21,12 +14,11 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
                  const char *what)
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "", text[420];
-    bool pack = it->state == RECORD_OF_PACK;
-    size_t n = it->n_listed + it->n_overridden;
+    bool shared = backup_is_shared(it);
     (it->no_dead ? dead_file_name : filter_file_name)(it->uuid, file);
-    if (n)
-        snprintf(text, sizeof text, "the pack of %zu segment%s: %s", n,
-                 n == 1 ? "" : "s", what);
+    size_t n = it->n_segments + it->n_named;
+    if (shared && n)
+        listing_say(n, what, text, sizeof text);
     else
         snprintf(text, sizeof text, "%s%s",
                  it->state == RECORD_OF_LIST ? "its list: " : "", what);
@@ -34,8 +26,8 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
         snprintf(path, sizeof path, "filters/%s", file);
     struct tamis_repair_finding f = {.damage = error == 0,
                                      .error = error,
-                                     .name = pack ? NULL : it->name,
-                                     .name_bytes = pack ? 0 : it->name_bytes,
+                                     .name = shared ? NULL : it->name,
+                                     .name_bytes = shared ? 0 : it->name_bytes,
                                      .file = path,
                                      .what = text};
     if (b->opt.found)
@@ -64,8 +56,8 @@ static void tell_left(struct backup *b, const struct backup_item *it, int code,
     if (!what)
         what = why_unopened(&code, &more);
     snprintf(text, sizeof text, "left out, %s there: %s%s%s",
-             it->state == RECORD_OF_LIST   ? "its segment is without a list"
-             : it->state == RECORD_OF_PACK ? "its segments are MAYBE"
+             it->state == RECORD_OF_LIST  ? "its segment is without a list"
+             : backup_is_shared(it)       ? "its segments are MAYBE"
              : backup_has_its_list(b, it) ? "'tamis repair' makes it anew from its list"
                                           : "its segment is without a filter",
              what, *more ? ": " : "", more);
@@ -82,7 +74,7 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
     struct record r;
     tell_left(b, it, code, what, more);
     backup_record(segment, &r);
-    if (it->state == RECORD_OF_PACK || backup_has_its_list(b, it) || r.ro_compat)
+    if (backup_is_shared(it) || backup_has_its_list(b, it) || r.ro_compat)
         return 0; /* not ours to change; its file is missing there */
     if (list)
         record_unlist(&r);
@@ -128,21 +120,14 @@ static void close_item(struct backup_item *it)
 static void open_item(const struct backup *b, struct backup_item *it)
 {
     char name[FILTER_NAME_BYTES];
-    struct header h;
     int dir = b->catalog->filters->fd;
     filter_file_name(it->uuid, name);
     it->failure = io_open_beneath(dir, name, O_RDONLY, &it->from);
-    if (it->failure || it->state != RECORD_OF_PACK)
+    if (it->failure || !backup_is_shared(it))
         return;
-    if (!it->table_digest && !header_load(it->from, true, 0, 0, name, &h, NULL))
-        it->table_digest = commit_table_digest(&h.commit);
-    int rc = dead_load(dir, it->uuid, it->table_digest, &it->dead, &it->n_columns);
-    if (rc != EMFILE && rc != ENFILE && rc != ENOMEM) {
-        it->no_dead = rc;
-        return;
-    }
-    it->failure = rc;
-    close_item(it);
+    it->failure = backup_open_shared(it, dir);
+    if (it->failure)
+        close_item(it);
 }
 
 /* ---- sealed files, which are most of it, while everything goes on ---- */
@@ -201,8 +186,8 @@ static int open_rest(struct backup *b, struct tamis_diag *diag)
         int rc = it->failure;
         if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
             return diag_errno(diag, rc, b->catalog->path,
-                              "opening all packs, growing filters, and what was just "
-                              "sealed, at once");
+                              "opening all shared files, growing filters, and what "
+                              "was just sealed, at once");
     }
     return 0;
 }
@@ -233,6 +218,8 @@ static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = keep_meta(t, b, diag);
     if (!rc)
         rc = backup_list_all(t, b, diag);
+    if (!rc)
+        rc = backup_list_shared(t, b, diag);
     return rc ? rc : open_rest(b, diag);
 }
 
@@ -302,7 +289,7 @@ static int finish_item(struct backup *b, struct backup_item *it,
     close_item(it);
     if (rc)
         return rc;
-    /* The pack is there: its segments may be listed anew by it (SPEC.md §15). */
+    /* The file is there: its segments may be listed anew by it (SPEC.md §15). */
     if (!done.left && it->no_dead)
         tell_left(b, it, it->no_dead, NULL, "");
     if (!done.left)
@@ -317,16 +304,11 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
-        bool loose = it->db == CATALOG_SEGMENTS && it->state < RECORD_OF_LIST;
-        bool lost = it->state == RECORD_OF_PACK && !it->n_listed && !it->n_overridden;
-        b->report->n_segments += it->n_listed + loose;
+        b->report->n_segments += it->n_segments;
         if (backup_leaves_list(b, it))
             continue;
-        if (!it->state || lost) {
-            tell(b, it, 0,
-                 it->state
-                     ? "its pack record is lost or damaged: copied all the same"
-                     : "its record is damaged: copied as it is, without its file");
+        if (it->refused) {
+            tell(b, it, 0, it->refused);
             b->report->n_damaged++;
         }
         if (it->state && backup_has_file(it))

@@ -19,18 +19,7 @@
  *
  * Damage is copied as it is, digests and floors with it: it is damage in the copy. */
 #include "lib/store/backup/inside.h"
-#include "format/integrity.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/snapshot/entry.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SPAN_BYTES = PAGES_PER_FLOOR_SECTOR * PAGE_BYTES, FLOOR_TRIES = 64 };
 

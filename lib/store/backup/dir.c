@@ -2,13 +2,7 @@
  * durable, its catalog, and the call itself. */
 #include "lib/store/backup/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
@@ -30,7 +24,7 @@ static int write_catalog(struct backup *b, struct tamis_diag *diag)
         return diag_errno(diag, rc, b->path, "syncing the copy");
     /* Nobody else is in there: no need of a rename that replaces nothing. */
     int before = io_hold_cancel(); /* or LMDB's locks would stay */
-    rc = registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+    rc = registry_create(b->temp_path, b->dir, &b->meta, fill_in, b, true, diag);
     io_let_cancel(before);
     if (rc) /* its diag names the temporary directory */
         diag_in(diag, b->path);

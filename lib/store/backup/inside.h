@@ -1,34 +1,38 @@
-/* A backup from inside: shared by backup.c (what is copied, and when), list.c
- * (what there is to copy) and dir.c (where it goes). */
+/* A backup from inside: used by backup.c (what is copied, and when), list.c
+ * (what there is to copy), shared.c (files that many segments share) and dir.c (where
+ * it goes). */
 #ifndef TAMIS_STORE_BACKUP_H
 #define TAMIS_STORE_BACKUP_H
 
 #include "format/record.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/listing.h"
 
 /* What the catalog has under a key: a segment, with frequent fields of its record. The
  * list of a segment's hashes is an item of its own behind it: its state is that, with
- * the segment's name and record, and the list's UUID and digest. A pack record is that
- * of a pack, a chunk of its bits has the state of no filter. A pack whose pack record
- * is lost or refused has the digest 0, until its file is open. */
+ * the segment's name and record, and the list's UUID and digest. A file that many
+ * segments share is an item, too; its digest is 0 until it is open, if the catalog does
+ * not know it. */
 struct backup_item {
     enum catalog_db db;
     uint8_t *name, *value; /* one allocation */
     uint32_t name_bytes, value_bytes;
     uint8_t uuid[UUID_BYTES];
     uint64_t table_digest;
-    uint8_t state;  /* 0: its record is unreadable */
-    int from;       /* its file, open; -1 */
-    int failure;    /* of opening it */
-    bool elsewhere; /* it has no file of its own */
-    bool lost;      /* pack: it has no pack record, and gets none */
-    int no_dead;    /* pack: why its tombstones are left out */
-    uint8_t *dead;  /* pack: their file; NULL: without them no column counts there */
-    uint32_t n_columns;
-    size_t n_listed, n_overridden; /* pack: of its pack record, or 0 */
+    uint8_t state;       /* 0: its record is unreadable */
+    const char *refused; /* the same as a finding; NULL: it is good */
+    int from;            /* its file, open; -1 */
+    int failure;         /* of opening it */
+    bool elsewhere;      /* it has no file of its own */
+    size_t n_segments;   /* that are listed by it alone */
     struct backup_early *early;
+    /* Of a shared file. */
+    bool lost;      /* the catalog has nothing under its key, and gets nothing */
+    size_t n_named; /* segments that have records, too */
+    int no_dead;    /* why its tombstones are left out */
+    uint8_t *dead;  /* their file; NULL: without them no segment counts there */
+    uint32_t n_columns;
 };
 
 /* A sealed file looked at before the list was taken. */
@@ -63,6 +67,10 @@ static inline bool backup_has_file(const struct backup_item *it)
 {
     return it->state >= RECORD_GROWING && !it->elsewhere;
 }
+static inline bool backup_is_shared(const struct backup_item *it)
+{
+    return it->state == RECORD_OF_PACK;
+}
 
 /* ==== copy.c: one file of a backup ==== */
 
@@ -79,12 +87,15 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
 
 /* ==== list.c ==== */
 
-/* In a transaction, ctx the backup: lists all segments and packs, or segments whose
- * sealed files were not looked at. */
+/* In a transaction, ctx the backup: lists all segments, or those whose sealed files
+ * were not looked at. */
 catalog_fn backup_list_all, backup_list_new;
+/* The last one of b->items then; ENOMEM. */
+int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
+                    const uint8_t *value, size_t value_bytes, const struct record *r);
 void backup_free_items(struct backup *b);
-/* Decodes the record of a segment that has a file; as if it were one, of a list or a
- * pack. */
+/* Decodes the record of a segment that has a file; as if it were one, of a list or of a
+ * shared file. */
 void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
 /* Is the segment's list in the copy, as far as is known by now? */
@@ -99,6 +110,15 @@ int backup_note_early(struct backup *b, const struct backup_item *it,
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);
+
+/* ==== shared.c ==== */
+
+/* In a transaction, once all segments are listed: the files that they share, and what
+ * the catalog has of these. */
+int backup_list_shared(struct catalog_txn *t, struct backup *b,
+                       struct tamis_diag *diag);
+/* After its file: reads its tombstones. An errno: not now. */
+int backup_open_shared(struct backup_item *it, int dir);
 
 /* ==== backup.c ==== */
 

@@ -1,12 +1,6 @@
 /* Backup: the list of segments, and of files that were copied before it was made. */
 #include "lib/store/backup/inside.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- segments ---- */
 
 void backup_free_items(struct backup *b)
@@ -22,7 +16,7 @@ void backup_free_items(struct backup *b)
     b->n = b->max = 0;
 }
 
-static int add_item(struct backup *b, const void *name, size_t name_bytes,
+int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, const struct record *r)
 {
     void *items = room_for(b->items, b->n + 1, &b->max, sizeof *b->items);
@@ -41,6 +35,9 @@ static int add_item(struct backup *b, const void *name, size_t name_bytes,
         .value_bytes = (uint32_t)value_bytes,
         .table_digest = r->table_digest,
         .state = r->state,
+        .refused = r->state ? NULL
+                            : "its record is damaged: copied as it is, without its "
+                              "file",
         .from = -1,
         .elsewhere = record_packed(r),
     };
@@ -55,7 +52,7 @@ static int add_list(struct backup *b, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, const struct record *r)
 {
     struct record list = record_of_list(r);
-    return add_item(b, name, name_bytes, value, value_bytes, &list);
+    return backup_add_item(b, name, name_bytes, value, value_bytes, &list);
 }
 
 static int add_any(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
@@ -63,10 +60,13 @@ static int add_any(void *ctx, const void *name, size_t name_bytes, const uint8_t
 {
     struct record r = {0};
     record_decode(value, value_bytes, name, name_bytes, &r);
-    int rc = add_item(ctx, name, name_bytes, value, value_bytes, &r);
-    if (!rc && record_listed(&r))
-        rc = add_list(ctx, name, name_bytes, value, value_bytes, &r);
-    return rc;
+    struct backup *b = ctx;
+    int rc = backup_add_item(b, name, name_bytes, value, value_bytes, &r);
+    if (rc)
+        return rc;
+    b->items[b->n - 1].n_segments = 1;
+    return record_listed(&r) ? add_list(b, name, name_bytes, value, value_bytes, &r)
+                             : 0;
 }
 
 static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
@@ -83,78 +83,13 @@ static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t
     if (r.state != RECORD_SEALED || record_packed(&r) ||
         names_get(&b->by_uuid, r.uuid, UUID_BYTES))
         return 0;
-    return add_item(b, name, name_bytes, value, value_bytes, &r);
-}
-
-static int add_of_pack(void *ctx, const void *key, size_t key_bytes,
-                       const uint8_t *value, size_t value_bytes)
-{
-    struct backup *b = ctx;
-    struct record r = {.state = RECORD_NO_FILTER};
-    struct listing l = {0};
-    if (key_bytes == UUID_BYTES) {
-        listing_decode(value, value_bytes, key, &l); /* zeros if it is refused */
-        r = (struct record){.state = RECORD_OF_PACK, .table_digest = l.table_digest};
-        memcpy(r.uuid, key, UUID_BYTES);
-    }
-    int rc = add_item(b, key, key_bytes, value, value_bytes, &r);
-    if (rc)
-        return rc;
-    b->items[b->n - 1].db = CATALOG_PACKS;
-    b->items[b->n - 1].n_listed = l.n_listed;
-    b->items[b->n - 1].n_overridden = l.n_overridden;
-    return 0;
-}
-
-/* The pack that a chunk or a segment record is about; else false. */
-static bool names_pack_of(const struct backup_item *it, struct record *pack)
-{
-    struct record r;
-    *pack = (struct record){.state = RECORD_OF_PACK};
-    if (it->db == CATALOG_PACKS && it->name_bytes == CHUNK_KEY_BYTES) {
-        memcpy(pack->uuid, it->name, UUID_BYTES);
-        return true;
-    }
-    if (!it->elsewhere || it->state == RECORD_OF_LIST)
-        return false;
-    backup_record(it, &r);
-    memcpy(pack->uuid, r.place.uuid, UUID_BYTES);
-    return true;
-}
-
-/* Packs whose pack record is lost: their columns may be listed anew. */
-static int add_lost_packs(struct backup *b)
-{
-    struct names known = {0}; /* by the items' keys: items move */
-    size_t n = b->n;
-    int rc = 0;
-    for (size_t i = 0; i < n && !rc; i++)
-        if (b->items[i].state == RECORD_OF_PACK)
-            rc = names_set(&known, b->items[i].name, UUID_BYTES, 1);
-    for (size_t i = 0; i < n && !rc; i++) {
-        struct record pack;
-        if (!names_pack_of(&b->items[i], &pack) ||
-            names_get(&known, pack.uuid, UUID_BYTES))
-            continue;
-        rc = add_item(b, pack.uuid, UUID_BYTES, pack.uuid, 0, &pack);
-        if (rc)
-            break;
-        b->items[b->n - 1].lost = true;
-        rc = names_set(&known, b->items[b->n - 1].name, UUID_BYTES, 1);
-    }
-    names_clear(&known);
-    return rc;
+    return backup_add_item(b, name, name_bytes, value, value_bytes, &r);
 }
 
 int backup_list_all(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     backup_free_items(ctx);
-    int rc = catalog_each(t, add_any, ctx, diag);
-    if (!rc)
-        rc = catalog_each_in(t, CATALOG_PACKS, add_of_pack, ctx, diag);
-    if (!rc && (rc = add_lost_packs(ctx)) != 0)
-        diag_errno(diag, rc, t->catalog->path, "listing the packs");
-    return rc;
+    return catalog_each(t, add_any, ctx, diag);
 }
 
 int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -167,7 +102,7 @@ void backup_record(const struct backup_item *it, struct record *r)
 {
     *r = (struct record){.state = it->state, .table_digest = it->table_digest};
     memcpy(r->uuid, it->uuid, UUID_BYTES);
-    if (it->state == RECORD_OF_PACK)
+    if (backup_is_shared(it))
         return;
     record_decode(it->value, it->value_bytes, it->name, it->name_bytes, r);
     if (it->state == RECORD_OF_LIST)

@@ -1,9 +1,16 @@
 /* Shared by all rooms of the store: names, the directory of filters, other copies of
- * the library. counters.h has the counters of probes. */
+ * the library, and the system's headers that most files need. counters.h has the
+ * counters of probes. */
 #ifndef TAMIS_STORE_BASE_BASE_H
 #define TAMIS_STORE_BASE_BASE_H
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "format/record.h"
 #include "lib/filter/header.h"
@@ -22,8 +29,8 @@ static inline struct bounds record_bounds(const struct record *r)
 struct record record_of_commit(const struct commit *c, double target_error,
                                uint64_t created, uint32_t rank);
 
-/* The record of a segment's list, or of a pack, as if that were a segment's filter. In
- * no catalog a record has these states. */
+/* The record of a segment's list, or of a file that many segments share, as if that
+ * were a segment's filter. In no catalog a record has these states. */
 enum { RECORD_OF_LIST = RECORD_SEALED + 1, RECORD_OF_PACK };
 static inline struct record record_of_list(const struct record *r)
 {
@@ -108,9 +115,9 @@ int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
 /* Is this such a name, and `rest`? */
 bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
-/* Reads the file of the one with this UUID, table digest and number of columns (0:
- * any); *file is malloc'd, its bits begin at DEAD_HEAD_BYTES. An errno, or the code of
- * a file that is not good. */
+/* Reads the file of the one with this UUID, table digest and number of bits (0: any);
+ * *file is malloc'd, its bits begin at DEAD_HEAD_BYTES. An errno, or the code of a file
+ * that is not good. */
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
               uint32_t *n_columns);
 /* A new one with these bits (NULL: none), over another if `replace`; synced, but for

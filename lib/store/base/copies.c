@@ -10,8 +10,6 @@
  * two copies that come at once at least one sees the other. */
 #include "lib/store/base/base.h"
 
-#include <fcntl.h>
-
 #define COPIES_AT (UINT64_C(1) << 62)
 
 int copies_enter(int dir)

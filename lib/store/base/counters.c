@@ -1,7 +1,5 @@
 /* Slots of threads, the sheets in which they count, and what holds the sums. */
 #include "lib/store/base/counters.h"
-#include "lib/io/io.h"
-#include "lib/page/page.h"
 
 #include <errno.h>
 #include <pthread.h>

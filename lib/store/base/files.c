@@ -1,18 +1,10 @@
 /* The directory of filters and the names in it. A file's name is its UUID in hex,
  * never the segment's name: names recur, UUIDs do not. */
 #include "lib/store/base/base.h"
-#include "format/identity.h"
-#include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
                      struct filters_dir **out)

@@ -3,10 +3,6 @@
 #include "lib/store/base/base.h"
 #include "format/hash.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct name_slot {
     const uint8_t *bytes; /* NULL: free */
     uint64_t hash;

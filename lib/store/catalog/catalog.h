@@ -162,22 +162,19 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
 /* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. */
 int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag);
 void catalog_free(struct catalog *c);
+catalog_fn catalog_read_meta; /* ctx: struct meta */
 /* For repair, with STORE locked exclusively: the catalog, read-only, in no registry,
  * all pages checked. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag);
-void registry_close_alone(struct catalog *c);
 
 /* ---- a new catalog file ---- */
 
 /* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE. `fill` (may be NULL)
- * adds the records. replace: as the next one. */
+ * adds the records. replace: over an old one if any, durable once `dir` is synced; the
+ * caller has STORE locked exclusively, or alone knows its name. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
                     catalog_fn *fill, void *ctx, bool replace, struct tamis_diag *diag);
-/* The same, over an old one if any; durable once `dir` is synced. The caller has STORE
- * locked exclusively, or alone knows its name. */
-int registry_replace(const char *store_path, int dir, const struct meta *m,
-                     catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 /* Its name until it is whole: this, eight hex digits and ".tmp". */
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };

@@ -13,12 +13,8 @@
  * A meta page that is read while it is written may be half of each. So the two are read
  * twice more: then T's has been read once for certain between two looks at the other.
  */
-#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct copied {

@@ -1,9 +1,6 @@
 /* LMDB's errors in our words. */
 #include "lib/store/catalog/lmdb.h"
 
-#include <stdio.h>
-#include <string.h>
-
 int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
                  const char *doing)
 {

@@ -2,14 +2,7 @@
  * zeros, a stub or a truncated copy it fails obscurely or crashes. So its two meta
  * pages are read here first, by pread, and compared with the file's size. (Against a
  * crafted file this is no defence: the store's directory is trusted that far.) */
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 /* LMDB's own layout, in native byte order and sizes (lmdb 0.9, data version 1). */
 struct lmdb_meta_page {

@@ -11,12 +11,8 @@
  * it would drop LMDB's own locks. */
 #include "lib/store/catalog/lmdb.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* LMDB maps its lock file, and makes it with a hole for what it has not touched: on a
  * full disk a signal, not an error. So its space is asked for before. */

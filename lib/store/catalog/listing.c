@@ -1,15 +1,7 @@
 /* The packs of a catalog (listing.h): pack records and chunks of listed bits, in and
  * out of a transaction; names looked up. */
 #include "lib/store/catalog/listing.h"
-#include "lib/error.h"
 #include "lib/filter/filter.h"
-#include "lib/io/io.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- the packs of one transaction ---- */
 
@@ -20,6 +12,12 @@ static int fail_listing(const struct listings *l, const struct listed *p,
     filter_file_name(p->uuid, file);
     return diag_fail(diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
                      "the catalog does not agree on the columns of pack %s", file);
+}
+
+void listing_say(uint64_t n, const char *what, char *text, size_t n_text)
+{
+    snprintf(text, n_text, "the pack of %llu segment%s: %s", (unsigned long long)n,
+             n == 1 ? "" : "s", what);
 }
 
 static int no_listing_memory(const struct listings *l, struct tamis_diag *diag)
@@ -83,11 +81,12 @@ int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *
     return rc;
 }
 
-static void listed_free(struct listed *p)
+void listed_free(struct listed *p)
 {
     free(p->bits);
     free(p->freed);
     free(p->named);
+    free(p->twice);
     open_pack_release(p->open);
 }
 
@@ -126,6 +125,20 @@ bool listings_lack(struct listings *l, const struct pack_place *at)
 {
     const struct listed *p = listings_find(l, at->uuid);
     return !p || (!p->failure && !listings_at(l, at));
+}
+
+bool listings_lack_of(struct listings *l, const void *name, size_t name_bytes,
+                      const uint8_t *value, size_t value_bytes)
+{
+    unsigned n;
+    const struct part_disk *part =
+        record_parts(value, value_bytes, name, name_bytes, &n);
+    for (; n > 0; n--, part++) {
+        struct pack_place at = part_place(part);
+        if (part->kind == PART_COLUMN && listings_lack(l, &at))
+            return true;
+    }
+    return false;
 }
 
 static int note_freed(struct listed *p, uint32_t column, bool on)
@@ -311,9 +324,11 @@ int listings_count(struct listings *l, const void *name, size_t name_bytes,
             l->astray |= listings_lack(l, &at);
             continue;
         }
-        if (!p->named && !(p->named = calloc(1, columns_bytes(p->now.n_columns))))
+        bool again = p->named && columns_have(p->named, at.column);
+        uint8_t **bits = again ? &p->twice : &p->named;
+        if (!*bits && !(*bits = calloc(1, columns_bytes(p->now.n_columns))))
             return ENOMEM;
-        columns_set(p->named, at.column, true);
+        columns_set(*bits, at.column, true);
         p->names_sum += name_sum(name, name_bytes, at.column);
         p->n_named++;
     }
@@ -327,7 +342,7 @@ static bool names_fit(const struct listed *p)
     for (size_t i = 0; i < n; i++)
         if (p->named[i] & p->bits[i])
             return false;
-    return !n || columns_count(p->named, p->now.n_columns) == p->n_named;
+    return !p->twice;
 }
 
 /* How many more records it counts than are there. */
@@ -399,6 +414,13 @@ int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
     int rc = 0;
     /* Else others may be the ones that are missing: then there is no telling which. */
     *any = l->n_missing && !l->n_unread && l->n_missing <= n_dropped;
+    bool counted = l->n_missing == l->n_unread + n_dropped;
+    for (size_t i = 0; !*any && counted && l->n_missing && i < l->n; i++)
+        if (n_missing(&l->all[i]) == l->n_missing) { /* they are all of one pack */
+            l->all[i].now.n_overridden -= (uint32_t)n_dropped;
+            l->all[i].changed = *any = true;
+            return 0;
+        }
     for (size_t i = 0; *any && i < l->n && !rc; i++) {
         struct listed *p = &l->all[i];
         if (!n_missing(p))
@@ -514,6 +536,41 @@ int listings_write(struct listings *l, struct tamis_diag *diag)
     return rc;
 }
 
+/* ---- its files ---- */
+
+int listed_ask_file(struct listings *l, const struct listed *p, uint64_t *digest,
+                    uint32_t *n_columns)
+{
+    char file[FILTER_NAME_BYTES];
+    struct header h;
+    filter_file_name(p->uuid, file);
+    int fd, rc = io_open_beneath(l->txn->catalog->filters->fd, file, O_RDONLY, &fd);
+    if (rc)
+        return rc;
+    rc = header_load(fd, true, 0, 0, file, &h, NULL);
+    close(fd);
+    if (!rc) {
+        *digest = commit_table_digest(&h.commit);
+        *n_columns = h.commit.stages[PACK_ROWS].n_columns;
+    }
+    return rc;
+}
+
+int listed_bury_anew(struct listings *l, struct listed *p, struct tamis_diag *diag)
+{
+    uint8_t *bits;
+    const struct filters_dir *dir = l->txn->catalog->filters;
+    int rc = listed_unused(l, p, &bits, diag);
+    if (rc)
+        return rc;
+    rc = dead_create(dir->fd, p->uuid, p->now.table_digest, p->now.n_columns, bits,
+                     true);
+    if (!rc)
+        rc = io_sync_dir(dir->fd);
+    free(bits);
+    return rc ? diag_errno(diag, rc, dir->path, "writing the tombstones of a pack") : 0;
+}
+
 /* ---- names ---- */
 
 int listed_open(struct listings *l, struct listed *p)
@@ -582,6 +639,22 @@ int found_record(const struct found *f, const void *name, size_t name_bytes,
             record_decode(f->value, f->value_bytes, name, name_bytes, r).code);
     record_of_column(&f->column, f->pack->uuid, f->pack->now.table_digest, r);
     return 0;
+}
+
+void listings_each_filter(struct listings *l,
+                          void (*each)(void *ctx, const uint8_t uuid[UUID_BYTES]),
+                          void *ctx)
+{
+    struct column col;
+    bool has;
+    for (size_t i = 0; i < l->n; i++) {
+        struct listed *p = &l->all[i];
+        uint32_t n = listed_open(l, p) == 0 ? p->now.n_columns : 0;
+        for (uint32_t c = 0; c < n; c++)
+            if (listed_has(l, p, c, &has, NULL) == 0 && has &&
+                pack_describe(p->open->filter, c, true, &col) == 0)
+                each(ctx, col.disk.uuid);
+    }
 }
 
 struct retaining {

@@ -98,6 +98,7 @@ struct listed {
     uint8_t *bits;  /* that are listed, after listed_read(); columns_word() */
     uint8_t *freed; /* NULL: none */
     uint8_t *named; /* that counted records name; NULL: none */
+    uint8_t *twice; /* that several of them name */
     uint64_t sums[MAX_CHUNKS]; /* checksums of its chunks */
     uint64_t dirty;            /* a bit for each chunk that is to be written */
     uint64_t names_sum;        /* of counted records, n_named */
@@ -120,11 +121,15 @@ struct listings {
 };
 int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
 void listings_free(struct listings *l);
+void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
 /* The pack that has this very column. NULL: none, or its pack record is refused. */
 struct listed *listings_at(struct listings *l, const struct pack_place *at);
 /* Does no pack have it, not even one whose record is refused? */
 bool listings_lack(struct listings *l, const struct pack_place *at);
+/* Does this record name such a column? */
+bool listings_lack_of(struct listings *l, const void *name, size_t name_bytes,
+                      const uint8_t *value, size_t value_bytes);
 /* A pack that is not in the catalog yet: none of its columns is alive. */
 int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                  uint32_t n_columns, struct listed **out, struct tamis_diag *diag);
@@ -140,6 +145,8 @@ int listings_put_names(struct listings *l, struct tamis_diag *diag);
 /* Closes what the process has open of packs that the list does not have; l NULL: of
  * all. For snapshots, and after a commit. */
 void open_packs_forget(struct catalog *c, struct listings *l);
+/* For a finding: which pack it is, by so many segments. */
+void listing_say(uint64_t n, const char *what, char *text, size_t n_text);
 /* Has the pack no column alive any more? Then its record has gone. */
 static inline bool listed_is_gone(const struct listed *p)
 {
@@ -171,7 +178,8 @@ static inline bool listings_unsure(const struct listings *l)
     return l->strange || l->astray || l->n_unread;
 }
 /* Refused records are dropped, so many, that packs may have counted: if no other one
- * can be meant, those agree again. *any: some do, and the list is not complete for it.
+ * can be meant, or one pack has counted all of them and all that are left, those agree
+ * again. *any: some do, and the list is not complete for it.
  * After listings_note_named(). */
 int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
                      struct tamis_diag *diag);
@@ -180,10 +188,21 @@ int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
  * refused. *bits is malloc'd. */
 int listed_unused(struct listings *l, struct listed *p, uint8_t **bits,
                   struct tamis_diag *diag);
+/* The caller vouches for the list: makes tombstones for all columns that are not alive.
+ * Errors of listed_unused(), too. */
+int listed_bury_anew(struct listings *l, struct listed *p, struct tamis_diag *diag);
+/* What the file of a pack says of it, if no pack record does; an errno or a code. */
+int listed_ask_file(struct listings *l, const struct listed *p, uint64_t *digest,
+                    uint32_t *n_columns);
 /* Opens the pack for its index, once. */
 int listed_open(struct listings *l, struct listed *p);
 /* Can columns of it get tombstones? Looks once. An errno or a code: no. */
 int listed_buries(struct listings *l, struct listed *p);
+
+/* The UUIDs of all listed columns whose entries can be read. */
+void listings_each_filter(struct listings *l,
+                          void (*each)(void *ctx, const uint8_t uuid[UUID_BYTES]),
+                          void *ctx);
 
 /* Where a name is: in a segment record, or a listed column. */
 struct found {

@@ -2,7 +2,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-#include <errno.h>
 #include <sys/statvfs.h>
 
 /* ---- beginning ---- */

@@ -3,22 +3,11 @@
  * whole or not at all: of a new store, in a backup, or in the place of one that is
  * lost.
  */
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/listing.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/counters.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- the files ---- */
 
@@ -147,7 +136,7 @@ void catalog_free(struct catalog *c)
     free(c);
 }
 
-static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+int catalog_read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     return catalog_meta(t, ctx, diag);
 }
@@ -179,7 +168,7 @@ int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
     c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
     int rc = open_catalog(c, dir, fd, c->origin->catalog.path, diag);
     if (!rc)
-        rc = catalog_read(c, read_meta, &c->meta, diag);
+        rc = catalog_read(c, catalog_read_meta, &c->meta, diag);
     if (rc)
         return rc;
     if (c->meta.ro_compat)
@@ -230,12 +219,6 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
     return rc;
 }
 
-void registry_close_alone(struct catalog *c)
-{
-    if (c)
-        catalog_free(c);
-}
-
 /* ---- a new one ---- */
 
 /* LMDB makes the file in several steps. Done under another name, so that whoever finds
@@ -270,12 +253,6 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
     strcat(temp, "-lock");
     io_calls.unlinkat(dir, temp, 0);
     return rc;
-}
-
-int registry_replace(const char *store_path, int dir, const struct meta *m,
-                     catalog_fn *fill, void *ctx, struct tamis_diag *diag)
-{
-    return registry_create(store_path, dir, m, fill, ctx, true, diag);
 }
 
 bool store_catalog_temporary(const char *name)

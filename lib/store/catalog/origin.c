@@ -14,19 +14,11 @@
  * Both files are kept open here, so that the kernel gives their inode numbers to no
  * other file. The lock file is opened with O_PATH: LMDB has locks on it that belong to
  * the process, and closing any other descriptor of it would drop them. */
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- made and freed ---- */
 

@@ -3,10 +3,6 @@
  * out: so a damaged offset or length does not go unseen. */
 #include "lib/store/catalog/walk.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset)
 {
     size_t got;

@@ -5,19 +5,12 @@
  *
  * A forked child inherits the list and must touch nothing on it (R14): it ignores
  * entries of an earlier fork epoch, which stay allocated for ever. */
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct catalog *registry;

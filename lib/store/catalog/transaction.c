@@ -5,9 +5,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-#include <errno.h>
-#include <string.h>
-
 static size_t map_bytes(const struct catalog *c)
 {
     MDB_envinfo info;

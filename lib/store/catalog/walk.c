@@ -3,12 +3,7 @@
  * kind as the tree's root says? Are the keys in order and none missing? Is no free page
  * in use? Whatever is not as LMDB writes it (0.9) is damage. It happens when a store is
  * opened, before each transaction that writes, and in verify and repair. */
-#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum tree_kind { TREE_FREE, TREE_MAIN, TREE_NAMED };
 enum { FLAG_INTEGER_KEYS = 0x08, FLAG_NO_SUBDIR = 0x4000 };

@@ -2,13 +2,7 @@
  * is done again by the next repair, to the same end. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- 1: quarantine ---- */
 
@@ -116,16 +110,14 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes,
                                  diag);
     }
-    return rc ? rc : repair_write_packs(r, t, false, diag);
+    return rc ? rc : repair_write_shared(r, t, false, diag);
 }
 
 static int change_catalog(struct repair *r, struct tamis_diag *diag)
 {
-    bool any = false;
+    bool any = r->relists;
     for (size_t i = 0; i < r->n_segments; i++)
         any |= r->segments[i].changed;
-    for (size_t i = 0; i < r->n_packs; i++)
-        any |= r->packs[i].write;
     struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
     return any ? catalog_write(r->store->catalog, &wait, change_in, r, NULL, diag) : 0;
 }
@@ -136,18 +128,16 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
-        rc = catalog_replace(t, s->name, s->name_bytes,
-                             s->changed ? s->value : s->before,
-                             s->changed ? s->value_bytes : s->before_bytes, diag);
+        rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes, diag);
     }
     if (!rc)
-        rc = repair_write_packs(r, t, true, diag);
+        rc = repair_write_shared(r, t, true, diag);
     return rc;
 }
 
 static int replace_catalog(struct repair *r, struct tamis_diag *diag)
 {
-    int rc = registry_replace(r->path, r->store_fd, &r->meta, fill_in, r, diag);
+    int rc = registry_create(r->path, r->store_fd, &r->meta, fill_in, r, true, diag);
     if (rc)
         return rc;
     r->step = STEP_CHANGED;
@@ -181,8 +171,8 @@ int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag)
     if (!rc)
         rc = new_catalog ? replace_catalog(r, diag) : change_catalog(r, diag);
     if (rc && r->linked)
-        repair_tell_leftover(r, TAMIS_REPAIR_NOTED, "/quarantine",
-                             "has second names of files in filters/: repair again");
+        repair_note(r, 0, false, NULL, "/quarantine",
+                    "has second names of files in filters/: repair again");
     if (rc)
         return rc;
     r->step = STEP_CHANGED;

@@ -2,11 +2,6 @@
  * aside. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 bool claim_is_same(const struct record *a, const struct record *b)
 {
     return a->state == RECORD_SEALED && b->state == RECORD_SEALED &&

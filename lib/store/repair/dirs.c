@@ -2,12 +2,8 @@
  */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- locks ---- */
 
@@ -90,7 +86,8 @@ static int sweep_catalog(struct repair *r, const char *file, bool *any)
         errno != ENOENT)
         return errno;
     *any |= !r->opt.dry_run;
-    repair_tell_done(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
+    repair_tell_plain(r, TAMIS_REPAIR_SWEPT, true, NULL, name,
+                      "a catalog never finished");
     return 0;
 }
 
@@ -129,8 +126,8 @@ int repair_make_filters(struct repair *r, struct tamis_diag *diag)
         rc = io_sync_dir(r->store_fd);
     if (rc)
         return diag_errno(diag, rc, r->path, "making filters/");
-    repair_tell_done(r, TAMIS_REPAIR_REBUILT, NULL, "/filters",
-                     "was missing: made, empty");
+    repair_tell_plain(r, TAMIS_REPAIR_REBUILT, true, NULL, "/filters",
+                      "was missing: made, empty");
     if (!r->opt.dry_run)
         return 0;
     return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,

@@ -5,15 +5,7 @@
 #include "lib/store/repair/inside.h"
 #include "format/list.h"
 #include "lib/plan/plan.h"
-#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/walk.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- which store is this? ---- */
 
@@ -280,7 +272,7 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     if (rc)
         return rc;
     if (j->state == FILE_GOOD && j->h.identity.kind == KIND_PACK)
-        return claim_pack(r, i, j, diag);
+        return claim_shared(r, i, j, diag);
     const struct identity *id = &j->h.identity;
     if (id->kind == KIND_LIST && (j->state == FILE_GOOD || j->state == FILE_BAD)) {
         note_list(r, f, j);
@@ -358,7 +350,7 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
             rc = judge_file(r, &names, i, j, diag);
     }
     if (!rc)
-        rc = claim_packs(r, &names, diag);
+        rc = claim_all_shared(r, &names, diag);
     repair_settle_tombstones(r, false);
     if (!rc)
         rc = claim_lists(r, &names, diag);

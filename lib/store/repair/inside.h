@@ -25,7 +25,8 @@
 
 /* A segment's record, now and after the repair. */
 struct repair_segment {
-    uint8_t *name, *before, *value; /* before: NULL if the record is new */
+    /* before: NULL if the record is new; value: as it is by now, not NULL. */
+    uint8_t *name, *before, *value;
     size_t name_bytes, before_bytes, value_bytes;
     bool changed;
     bool lost_uuid; /* the record was damaged, and its file is unknown */
@@ -41,7 +42,7 @@ struct repair_file {
     char name[256];
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
-    bool dead;    /* the tombstones of a pack */
+    bool dead;    /* the tombstones of a shared file */
     bool strange; /* a directory, a link, ... */
     /* Only when a catalog is made anew: a list, and what is known of a good one; what
      * is wrong with the pages of a filter, malloc'd. */
@@ -49,30 +50,11 @@ struct repair_file {
     uint8_t hash_bits;
     uint64_t digest; /* of its stage table */
     char *rotten;
-    bool disputed; /* a pack: another file claims a segment of it, too */
+    bool disputed; /* it is shared, and another file claims a segment of it, too */
     bool named;    /* by a record */
     bool suspect;  /* a damaged record may name it */
     bool aside;    /* to quarantine/ */
     bool unlink;   /* from filters/, at the end */
-};
-
-/* A pack that the catalog names, or (without a catalog) that lies in filters/. */
-struct repair_pack {
-    uint8_t uuid[UUID_BYTES];
-    uint64_t digest;    /* 0: unknown until its file is looked at */
-    uint32_t n_columns; /* likewise: 0 */
-    uint32_t first;     /* the number of column 0 in the table of names */
-    uint8_t *listed;    /* a bit for each column that is, or will be */
-    uint8_t *dead;      /* its tombstones; NULL: no column counts */
-    struct listing was; /* its pack record; zeros: there is none, or it is refused */
-    uint32_t n_named;   /* columns that records name, as they were found */
-    bool counted;       /* by the catalog, which has it */
-    bool agrees;        /* what the catalog says of it */
-    bool write;         /* its list is to be written anew */
-    bool looked_at;
-    struct tamis_filter *filter; /* for its table of columns; NULL: it can't be used */
-    int error;      /* what kept it from being read, as an errno or a public code */
-    char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
 };
 
 /* How far it got. Findings are told accordingly. */
@@ -90,14 +72,15 @@ struct repair {
     bool held;
     bool unsure;    /* some record can't be read: no file is an orphan */
     bool doubtful;  /* a record's name may be wrong, and its segment not listed */
-    bool disagrees; /* the catalog goes on not to agree on a pack */
+    bool disagrees; /* the catalog goes on not to agree on a shared file, */
+    bool relists;   /* or lists its segments anew */
     struct meta meta;
     struct names remade;             /* segments whose filters are made from lists, */
     struct tamis_snapshot *snapshot; /* which has their names */
     struct repair_segment *segments;
     size_t n_segments, max_segments;
-    struct repair_pack *packs;
-    size_t n_packs;
+    struct shared_file *shared; /* files that many segments share */
+    size_t n_shared;
     struct kept_names *kept_names; /* claims.c */
     bool strange;                  /* the catalog has a key of none of them */
     enum repair_step step;
@@ -115,21 +98,17 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Tells of a file that is left as it is; error 0: it is damage. */
-void repair_tell_file(struct repair *r, int error, const char *file, const char *text);
-/* Tells of a filter left as it is after an error, j->code: no damage. */
-struct judgement;
-void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
-                        const char *file, const struct judgement *j);
-/* Tells of a file without a segment: no damage. */
-void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
-                          const char *file, const char *what);
+/* Tells of a file left as it is; `error` is what kept it from being judged, or 0. */
+void repair_note(struct repair *r, int error, bool damage,
+                 const struct repair_segment *segment, const char *file,
+                 const char *what);
+/* Tells of an action without calling it damage. done: it is, whatever happens to the
+ * rest. */
+void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
+                       const struct repair_segment *segment, const char *file,
+                       const char *what);
 /* Tells of a directory or the like that no record names: repair removes files only. */
 void repair_tell_stray(struct repair *r, const char *file);
-/* Tells of an action already done, whatever happens to the rest. */
-void repair_tell_done(struct repair *r, enum tamis_repair_action action,
-                      const struct repair_segment *segment, const char *file,
-                      const char *what);
 /* Tells the caller what has come true, counts it, and frees the findings. Call it
  * without locks: the caller may begin an edit. */
 void repair_report(struct repair *r);
@@ -189,24 +168,24 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
 void repair_set_record(struct repair_segment *s, const struct record *record);
 /* The segment keeps all that is not the filter's. */
 void repair_drop_filter(struct repair_segment *s, const struct record *record);
-void repair_forget_segments(struct repair *r);
 int repair_list_files(struct repair *r, struct tamis_diag *diag);
 /* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
 int repair_refuse_draft(struct repair *r, int dir, const char *filters,
                         struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
-/* The catalog names this pack: marks its files. */
-void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+/* The catalog names this shared file: marks it and its tombstones. */
+void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* The parts that the bytes of its damaged record seem to have. */
 const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n);
-/* Tombstones that no record names go where their pack goes. */
+/* Tombstones that no record names go where their file goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
 
 /* ==== orphans.c ==== */
 
 int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
-/* Marks the files of all parts of its record, as the catalog has it, and counts its
- * columns. False: they are not known. */
+void repair_forget_records(struct repair *r);
+/* Marks the files of all parts of its record, as the catalog has it, and counts those
+ * of shared files. False: they are not known. */
 bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 
 /* ==== records.c, files.c ==== */
@@ -225,8 +204,8 @@ int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
 /* ==== claims.c: who claims a name, when there is no catalog ==== */
 
-/* Claims so far are in `names`: name -> number of its segment + 1, or of its column, as
- * packs.c has them. `set_id`: of the filter, if the record has one. */
+/* Claims so far are in `names`: name -> number of its segment + 1, or a greater one of
+ * a shared file's. `set_id`: of the filter, if the record has one. */
 enum { FIRST_COLUMN = 0x40000000 };
 int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
                size_t name_bytes, const struct record *record, const uint8_t *set_id);
@@ -234,7 +213,7 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
 int claim_new(struct repair *r, struct names *names, struct piece name,
               const struct record *record, struct repair_segment **s);
 /* A copy of a name, for the table of names; NULL: ENOMEM. It lives until the other
- * call, which repair_forget_packs() makes. */
+ * call, which repair_forget_shared() makes. */
 const void *claim_keep_name(struct repair *r, struct piece name);
 void claim_forget_names(struct repair *r);
 /* Two claim the segment, which has no filter then: its own file goes aside, and this
@@ -271,51 +250,51 @@ void repair_keep_list(struct repair *r, const struct repair_segment *s,
  * listed, too. */
 int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
 
-/* ==== packs.c: packs ==== */
+/* ==== shared.c: files that many segments share ==== */
 
-/* Notes a pack whose columns claim their names, later; one that can't be used goes
+/* Notes one whose segments claim their names, later; one that can't be used goes
  * aside. */
-int claim_pack(struct repair *r, size_t i, const struct judgement *j,
-               struct tamis_diag *diag);
+int claim_shared(struct repair *r, size_t i, const struct judgement *j,
+                 struct tamis_diag *diag);
 /* The catalog names all of them. */
-void repair_name_packs(struct repair *r);
-/* The segment that has the name; NULL: none has, though perhaps a column. */
+void repair_name_all_shared(struct repair *r);
+/* The segment that has the name; NULL: none has, though perhaps one in a shared file.
+ */
 struct repair_segment *claim_segment(struct repair *r, const struct names *names,
                                      const void *name, size_t name_bytes);
-/* A list has this name and set id. If a listed column has, it gets a record that names
- * it, *s; else NULL. */
+/* A list has this name and set id. If a filter listed in a shared file has, it gets a
+ * record that names it, *s; else NULL. */
 int claim_column_of_list(struct repair *r, struct names *names,
                          const struct identity *id, struct repair_segment **s);
-/* After all files: columns without a tombstone are listed, unless something else has
+/* After all files: segments without a tombstone are listed, unless something else has
  * their name. */
-int claim_packs(struct repair *r, struct names *names, struct tamis_diag *diag);
-/* The packs of the catalog, in its transaction. */
-int repair_read_packs(struct catalog_txn *t, struct repair *r, struct tamis_diag *diag);
-/* Looks at the pack of a record, counts the segment, and tells what is wrong with its
- * column. *good: the column counts, of a pack without damage. Fails only if the repair
+int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *diag);
+/* Those of the catalog, in its transaction. */
+int repair_read_shared(struct catalog_txn *t, struct repair *r,
+                       struct tamis_diag *diag);
+/* Looks at the file of a record, counts the segment, and tells what is wrong with its
+ * filter in it. *good: that counts, of a file without damage. Fails only if the repair
  * cannot go on. */
-int repair_look_at_column(struct repair *r, struct repair_segment *s,
+int repair_look_at_shared(struct repair *r, struct repair_segment *s,
                           const struct record *record, bool *good,
                           struct tamis_diag *diag);
-/* A record that is left alone names this column. */
-void repair_count_column(struct repair *r, const struct part_disk *part);
-/* Once all records are known: looks at all packs, lists anew the columns of packs for
- * which the catalog does not agree, and tells what is wrong. */
-int repair_settle_packs(struct repair *r, struct tamis_diag *diag);
+/* A record that is left alone has this part: a filter in a shared file, or not. */
+void repair_count_shared(struct repair *r, const struct part_disk *part);
+/* Once all records are known: looks at all, lists anew the segments of files for which
+ * the catalog does not agree, and tells what is wrong. */
+int repair_settle_shared(struct repair *r, struct tamis_diag *diag);
 uint64_t repair_count_listed(const struct repair *r);
-/* Puts the lists of packs into a catalog: all, or those that change. */
-int repair_write_packs(struct repair *r, struct catalog_txn *t, bool all,
-                       struct tamis_diag *diag);
-void repair_forget_packs(struct repair *r);
-/* ==== confirm.c ==== */
-
+/* Puts their lists into a catalog: all, or those that change. */
+int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
+                        struct tamis_diag *diag);
+void repair_forget_shared(struct repair *r);
 /* The caller vouches for the list: tombstones are made anew, and what is lost goes, if
- * `force`; *n_lost: so many. ERR_MISMATCH: packs do not agree. Within a transaction. */
-int repair_confirm_packs(struct repair *r, struct listings *l, bool force,
-                         size_t *n_lost, struct tamis_diag *diag);
-/* All listed columns whose entries can be read. */
-void repair_each_column(struct listings *l,
-                        void (*each)(void *ctx, const struct column *col), void *ctx);
+ * `force`; *n_lost: so many. ERR_MISMATCH: some do not agree. Within a transaction. */
+int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
+                          size_t *n_lost, struct tamis_diag *diag);
+/* After the transaction: a note of what that took off the list. */
+void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
+                         struct tamis_diag *diag);
 
 /* ==== remake.c ==== */
 

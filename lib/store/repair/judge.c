@@ -2,18 +2,11 @@
  * read just now (an I/O error, no permission, a newer format, a writer at work) is left
  * where it is, for none of that says that it is damaged. */
 #include "lib/store/repair/inside.h"
-#include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
 #include "lib/store/snapshot/entry.h"
 #include "lib/writer/writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static int say(struct judgement *j, enum file_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,11 +1,6 @@
 /* The input of a repair: the segments with their records, and the files in filters/. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* ---- segments ---- */
@@ -24,20 +19,21 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
     if (!memory)
         return ENOMEM;
     struct repair_segment *s = &r->segments[r->n_segments++];
-    *s = (struct repair_segment){.name = memory, .name_bytes = name_bytes};
+    *s = (struct repair_segment){.name = memory,
+                                 .name_bytes = name_bytes,
+                                 .value = memory + name_bytes,
+                                 .before_bytes = before_bytes,
+                                 .value_bytes = before_bytes};
     memcpy(memory, name, name_bytes);
-    s->value = memory + name_bytes + before_bytes;
-    if (before) {
-        s->before = memory + name_bytes;
-        s->before_bytes = before_bytes;
-        memcpy(s->before, before, before_bytes);
-    }
+    if (before)
+        s->before = memcpy(s->value, before, before_bytes);
     *out = s;
     return 0;
 }
 
 void repair_set_record(struct repair_segment *s, const struct record *record)
 {
+    s->value = s->name + s->name_bytes + s->before_bytes;
     s->value_bytes = record_encode(record, s->name, s->name_bytes, s->value);
     s->changed = true;
 }
@@ -47,13 +43,6 @@ void repair_drop_filter(struct repair_segment *s, const struct record *record)
     struct record bare = *record;
     record_make_bare(&bare);
     repair_set_record(s, &bare);
-}
-
-void repair_forget_segments(struct repair *r)
-{
-    for (size_t i = 0; i < r->n_segments; i++)
-        free(r->segments[i].name);
-    r->n_segments = 0;
 }
 
 /* ---- files ---- */
@@ -79,7 +68,7 @@ struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_B
     return find_name(r, name);
 }
 
-void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
+void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES])
 {
     char name[FILTER_NAME_BYTES];
     dead_file_name(uuid, name);

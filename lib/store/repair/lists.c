@@ -6,10 +6,6 @@
  * to quarantine with its damaged filter. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void drop_list(struct repair_segment *s, const struct record *record)
 {
     struct record without = *record;
@@ -66,9 +62,8 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
     bool has_filter = j->state == FILE_GOOD;
     char name[FILTER_NAME_BYTES];
     struct record record, list;
-    struct verdict v = record_decode(s->changed ? s->value : s->before,
-                                     s->changed ? s->value_bytes : s->before_bytes,
-                                     s->name, s->name_bytes, &record);
+    struct verdict v =
+        record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
     if (v.code != VERDICT_OK || !record_listed(&record))
         return 0;
     list = record_of_list(&record);
@@ -89,9 +84,9 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
         repair_tell(r, TAMIS_REPAIR_REBUILT, s, name,
                     "its list is missing: recorded without one");
     } else if (j->state == FILE_MISSING) {
-        repair_tell_done(r, TAMIS_REPAIR_NOTED, s, name, "its list is missing");
+        repair_note(r, 0, false, s, name, "its list is missing");
     } else if (j->state != FILE_GOOD) {
-        repair_tell_unread(r, s, name, j);
+        repair_note(r, j->code, false, s, name, j->what);
     }
     if (drop)
         drop_list(s, &record);

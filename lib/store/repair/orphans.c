@@ -1,11 +1,6 @@
 /* What the catalog names: its records, and the files of their parts; and which files
  * nothing names, without a repair. */
 #include "lib/store/repair/inside.h"
-#include "lib/error.h"
-#include "lib/store/catalog/catalog.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 static int read_record(void *ctx, const void *name, size_t name_bytes,
                        const uint8_t *value, size_t value_bytes)
@@ -14,21 +9,29 @@ static int read_record(void *ctx, const void *name, size_t name_bytes,
     return repair_add_segment(ctx, name, name_bytes, value, value_bytes, &s);
 }
 
+void repair_forget_records(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_segments; i++)
+        free(r->segments[i].name);
+    free(r->segments);
+    r->segments = NULL;
+    r->n_segments = r->max_segments = 0;
+    repair_forget_shared(r);
+}
+
 static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct repair *r = ctx;
-    repair_forget_segments(r);
+    repair_forget_records(r);
     int rc = catalog_each(t, read_record, r, diag);
-    return rc ? rc : repair_read_packs(t, r, diag);
+    return rc ? rc : repair_read_shared(t, r, diag);
 }
 
 int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag)
 {
     int rc = catalog_read(c, read_in, r, diag);
-    if (rc) {
-        repair_forget_segments(r);
-        repair_forget_packs(r);
-    }
+    if (rc)
+        repair_forget_records(r);
     return rc;
 }
 
@@ -41,10 +44,9 @@ bool repair_name_parts(struct repair *r, const struct repair_segment *s)
         struct repair_file *f = repair_find_file(r, p[i].uuid);
         if (f)
             f->named = true;
-        if (p[i].kind == PART_COLUMN)
-            repair_count_column(r, &p[i]);
+        repair_count_shared(r, &p[i]);
         if (p[i].kind != PART_FILE && p[i].kind != PART_LIST)
-            repair_name_pack(r, p[i].uuid);
+            repair_name_shared(r, p[i].uuid);
     }
     return p != NULL;
 }
@@ -53,7 +55,7 @@ bool repair_name_parts(struct repair *r, const struct repair_segment *s)
 
 static void tell_orphans(struct repair *r)
 {
-    repair_name_packs(r);
+    repair_name_all_shared(r);
     r->unsure = r->strange;
     for (size_t i = 0; i < r->n_segments; i++)
         if (!repair_name_parts(r, &r->segments[i]))
@@ -99,10 +101,7 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
     repair_report(&r);
     for (size_t i = 0; i < r.n_files && n_orphans && !rc; i++)
         *n_orphans += !r.files[i].named && (r.files[i].temporary || !r.unsure);
-    for (size_t i = 0; i < r.n_segments; i++)
-        free(r.segments[i].name);
-    free(r.segments);
-    repair_forget_packs(&r);
+    repair_forget_records(&r);
     free(r.files);
     io_let_cancel(before);
     return rc;

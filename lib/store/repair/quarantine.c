@@ -9,13 +9,6 @@
  *                               no name: any segment may be missing */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* ---- the files ---- */
 
 struct quarantined {
@@ -167,26 +160,21 @@ static void tell(struct confirm *c, const struct quarantined *q,
     repair_tell(&c->r, TAMIS_REPAIR_NOTED, segment, path, "%s", what);
 }
 
-static void nameless_known(struct confirm *c, const uint8_t uuid[UUID_BYTES])
+static void nameless_known(void *ctx, const uint8_t uuid[UUID_BYTES])
 {
+    struct confirm *c = ctx;
     uint32_t number = names_get(&c->by_uuid, uuid, UUID_BYTES);
     if (number)
         c->aside[number - 1].known = true;
 }
 
-static void column_known(void *ctx, const struct column *col)
-{
-    nameless_known(ctx, col->disk.uuid);
-}
-
 static int compare_uuid(void *ctx, const void *name, size_t name_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
-    struct confirm *c = ctx;
     struct record r;
     if (record_decode(value, value_bytes, name, name_bytes, &r).code == VERDICT_OK &&
         r.state != RECORD_NO_FILTER)
-        nameless_known(c, r.uuid);
+        nameless_known(ctx, r.uuid);
     return 0;
 }
 
@@ -204,8 +192,8 @@ static int note_nameless(struct confirm *c, const struct quarantined *q)
     return 0;
 }
 
-/* Filters without a name were perhaps attached again since: all records and columns
- * are gone over once. */
+/* Filters without a name were perhaps attached again since: all that is listed is gone
+ * over once. */
 static int check_nameless(struct confirm *c)
 {
     int rc = 0;
@@ -218,7 +206,7 @@ static int check_nameless(struct confirm *c)
     if (c->by_uuid.n)
         rc = catalog_each(c->txn, compare_uuid, c, c->diag);
     if (c->by_uuid.n && !rc)
-        repair_each_column(&c->list, column_known, c);
+        listings_each_filter(&c->list, nameless_known, c);
     for (size_t i = 0; i < c->n_aside && !rc; i++) {
         struct quarantined q = {.file = c->aside[i].file};
         uint32_t number = names_get(&c->by_uuid, c->aside[i].uuid, UUID_BYTES);
@@ -240,9 +228,8 @@ static int check_named(struct confirm *c, struct quarantined *q)
         return rc; /* whatever its record says: it is listed */
     diag_clear(c->diag);
     tell(c, q, &s,
-         rc == TAMIS_ERR_NO_SEGMENT
-             ? "its segment is not listed"
-             : "nobody can tell whether its segment is listed, for a pack cannot");
+         rc == TAMIS_ERR_NO_SEGMENT ? "its segment is not listed"
+                                    : "nobody can tell whether its segment is listed");
     *(rc == TAMIS_ERR_NO_SEGMENT ? &c->n_missing : &c->n_unknown) += 1;
     return 0;
 }
@@ -259,10 +246,45 @@ static int check_one(void *ctx, struct quarantined *q)
                                                      : note_nameless(c, q);
 }
 
+static int find_astray(void *ctx, const void *name, size_t name_bytes,
+                       const uint8_t *value, size_t value_bytes)
+{
+    struct confirm *c = ctx;
+    struct repair_segment *s;
+    struct record r;
+    if (!listings_lack_of(&c->list, name, name_bytes, value, value_bytes))
+        return 0;
+    if (record_decode(value, value_bytes, name, name_bytes, &r).code || r.ro_compat)
+        return TAMIS_ERR_VERSION;
+    return repair_add_segment(&c->r, name, name_bytes, value, value_bytes, &s);
+}
+
+/* Segments whose filters were to be in files that are not on the list stay there,
+ * without a filter. */
+static int drop_astray(struct confirm *c)
+{
+    struct repair *r = &c->r;
+    struct record record;
+    int rc = catalog_each(c->txn, find_astray, c, c->diag);
+    if (rc == TAMIS_ERR_VERSION)
+        diag_fail(c->diag, rc, c->txn->catalog->path,
+                  "a record of a newer tamis names a file that is not on the list: "
+                  "confirm with that");
+    for (size_t i = 0; i < r->n_segments && !rc; i++) {
+        struct repair_segment *s = &r->segments[i];
+        record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
+        repair_drop_filter(s, &record);
+        rc = catalog_replace(c->txn, s->name, s->name_bytes, s->value, s->value_bytes,
+                             c->diag);
+    }
+    repair_forget_records(r);
+    return rc;
+}
+
 /* Inside the transaction, and without the lock of filters/: repair links a file aside
  * before it changes the catalog, so that either it is seen here, or repair's own change
  * comes later, and then it looks whether what it changes is as it was. Tombstones are
- * made for packs of this list only, whose files neither repair nor a sweep removes; a
+ * made for files of this list only, whose files neither repair nor a sweep removes; a
  * sweep is in a write transaction, too. */
 static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
@@ -286,7 +308,9 @@ static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         return diag_errno(diag, rc, catalog->path, "looking into quarantine/");
     bool refused = (c->n_missing || c->n_unknown) && !c->opt.force;
     if (!rc && (c->r.meta.complete || !refused))
-        rc = repair_confirm_packs(&c->r, &c->list, c->opt.force, &c->n_unlisted, diag);
+        rc = repair_confirm_shared(&c->r, &c->list, c->opt.force, &c->n_unlisted, diag);
+    if (!rc && c->n_unlisted)
+        rc = drop_astray(c);
     if (rc || (c->r.meta.complete && !c->n_unlisted))
         return rc; /* what lies there is told, and no more */
     if (refused)
@@ -315,19 +339,10 @@ int tamis_store_confirm(struct tamis_store *store,
     listings_free(&c.list);
     names_clear(&c.by_uuid);
     free(c.aside);
-    size_t n_packs = c.n_unlisted - c.list.astray;
-    if (!rc && n_packs) /* a note: what was asked for is done */
-        diag_fail(diag, 0, store->catalog->path,
-                  "not confirmed: %zu lost pack%s listed no more: register the "
-                  "segments again, then confirm",
-                  n_packs, n_packs == 1 ? " is" : "s are");
-    else if (!rc && c.list.astray)
-        diag_fail(diag, 0, store->catalog->path,
-                  "not confirmed: segments that named columns of no pack on the list "
-                  "are without a filter now: compare the list again, then confirm");
+    if (!rc && c.n_unlisted) /* a note: what was asked for is done */
+        repair_say_unlisted(&c.list, c.n_unlisted, store->catalog->path, diag);
     if (!rc)
         atomic_store(&store->catalog->swept, false); /* what it could not bury */
-    free(c.r.segments);
     c.r.opt.found = c.opt.found;
     c.r.opt.ctx = c.opt.ctx;
     repair_report(&c.r);

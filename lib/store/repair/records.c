@@ -4,10 +4,6 @@
  * never goes away: its segment would be taken to lack every key. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- deciding ---- */
 
 struct record repair_record_of(const struct header *h)
@@ -78,7 +74,7 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     bool good;
     int rc;
     if (record_packed(record)) {
-        rc = repair_look_at_column(r, s, record, &good, diag);
+        rc = repair_look_at_shared(r, s, record, &good, diag);
         j->state = !rc && good ? FILE_GOOD : j->state;
         return rc;
     }
@@ -95,7 +91,7 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     if (j->state == FILE_BAD && !record->ro_compat)
         return set_filter_aside(r, s, record, name, j, diag);
     if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
-        repair_tell_unread(r, s, name, j);
+        repair_note(r, j->code, false, s, name, j->what);
     } else if (j->what[0] &&
                (j->state != FILE_GOOD || j->h.commit.state == STATE_OPEN)) {
         /* A missing file may come back: the record still knows which it is, and what
@@ -243,11 +239,11 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     f->aside = what != NULL;
     f->unlink = !what;
     if (what)
-        repair_tell_leftover(r, TAMIS_REPAIR_QUARANTINED, f->name, what);
+        repair_tell_plain(r, TAMIS_REPAIR_QUARANTINED, false, NULL, f->name, what);
     else
-        repair_tell_leftover(r, TAMIS_REPAIR_SWEPT, f->name,
-                             f->temporary ? "was never finished"
-                                          : "no record names it, and it is no filter");
+        repair_tell_plain(r, TAMIS_REPAIR_SWEPT, false, NULL, f->name,
+                          f->temporary ? "was never finished"
+                                       : "no record names it, and it is no filter");
 }
 
 int repair_by_records(struct repair *r, struct tamis_diag *diag)
@@ -262,7 +258,7 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
             rc = repair_judge_list(r, &r->segments[i], j, diag);
     }
     if (!rc)
-        rc = repair_settle_packs(r, diag);
+        rc = repair_settle_shared(r, diag);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)

@@ -4,13 +4,7 @@
  * in an edit of its own. With filters/ locked exclusively no other edit goes on, so
  * that its snapshot, and the files that this names, stay as they are judged. */
 #include "lib/store/repair/inside.h"
-#include "lib/error.h"
 #include "lib/store/snapshot/snapshot.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { AT_ONCE = 4096 }; /* hashes */
 
@@ -87,8 +81,8 @@ static int tell(struct remake *m, const struct tamis_segment_info *info,
     const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)info->name,
                                        .name_bytes = info->name_bytes};
     const char *file = strrchr(info->file, '/');
-    repair_tell_done(m->repair, TAMIS_REPAIR_REBUILT, &who, file ? file + 1 : NULL,
-                     m->what);
+    repair_tell_plain(m->repair, TAMIS_REPAIR_REBUILT, true, &who,
+                      file ? file + 1 : NULL, m->what);
     int rc = names_set(&m->repair->remade, info->name, info->name_bytes, 1);
     return rc ? diag_errno(diag, rc, m->repair->path, "making filters from lists") : 0;
 }

@@ -2,13 +2,7 @@
 #include "lib/store/repair/inside.h"
 #include "lib/store/catalog/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- the catalog is good ---- */
 
@@ -46,11 +40,6 @@ static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
     return rc;
 }
 
-static int read_first(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    return catalog_meta(t, ctx, diag);
-}
-
 /* No edit goes on from here. Beginning to write shows all readers the transaction of an
  * edit that was killed after its commit and before it could tell them. */
 static int hold_edits(struct repair *r, struct tamis_diag *diag)
@@ -61,8 +50,9 @@ static int hold_edits(struct repair *r, struct tamis_diag *diag)
     if (rc)
         return rc;
     r->store->locked = true;
-    return c->read_only ? catalog_read(c, read_first, &r->meta, diag)
-                        : catalog_write(c, &wait, read_first, &r->meta, NULL, diag);
+    return c->read_only
+               ? catalog_read(c, catalog_read_meta, &r->meta, diag)
+               : catalog_write(c, &wait, catalog_read_meta, &r->meta, NULL, diag);
 }
 
 static int open_live(struct repair *r, struct tamis_diag *diag)
@@ -138,12 +128,12 @@ static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag
     rc = repair_read_records(c, r, diag);
     *have = rc == 0;
     if (!rc) {
-        rc = catalog_read(c, read_first, &m, diag);
+        rc = catalog_read(c, catalog_read_meta, &m, diag);
         if (!rc && !r->strange)
             rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
                            "the catalog is good now: repair again");
     }
-    registry_close_alone(c);
+    catalog_free(c);
     return is_lost(rc) ? 0 : rc;
 }
 
@@ -200,8 +190,7 @@ static int repair(struct repair *r, struct tamis_diag *diag)
         rc = repair_live(r, diag);
     else if (is_lost(rc)) {
         close_live(r);
-        repair_forget_segments(r);
-        repair_forget_packs(r);
+        repair_forget_records(r);
         rc = repair_lost(r, diag);
     }
     r->report->n_segments = r->n_segments + repair_count_listed(r);
@@ -211,10 +200,7 @@ static int repair(struct repair *r, struct tamis_diag *diag)
 static void repair_free(struct repair *r)
 {
     close_live(r);
-    for (size_t i = 0; i < r->n_segments; i++)
-        free(r->segments[i].name);
-    free(r->segments);
-    repair_forget_packs(r);
+    repair_forget_records(r);
     for (size_t i = 0; i < r->n_files; i++)
         free(r->files[i].rotten);
     free(r->files);

@@ -2,13 +2,7 @@
  * may use the store at once. Only what has come true is told; a dry run tells all. */
 #include "lib/store/repair/inside.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct repair_finding {
     enum tamis_repair_action action;
@@ -98,30 +92,25 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
     keep(r, f, segment, file, what);
 }
 
-void repair_tell_file(struct repair *r, int error, const char *file, const char *text)
+void repair_note(struct repair *r, int error, bool damage,
+                 const struct repair_segment *segment, const char *file,
+                 const char *what)
 {
     keep(r,
          (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
                                  .step = STEP_DECIDED,
-                                 .damage = !error,
+                                 .damage = damage,
                                  .error = error},
-         NULL, file, text);
+         segment, file, what);
 }
 
-void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
-                        const char *file, const struct judgement *j)
+void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
+                       const struct repair_segment *segment, const char *file,
+                       const char *what)
 {
-    keep(r,
-         (struct repair_finding){
-             .action = TAMIS_REPAIR_NOTED, .step = STEP_DECIDED, .error = j->code},
-         segment, file, j->what);
-}
-
-void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
-                          const char *file, const char *what)
-{
-    keep(r, (struct repair_finding){.action = action, .step = step_of(action)}, NULL,
-         file, what);
+    enum repair_step step = done ? STEP_DECIDED : step_of(action);
+    keep(r, (struct repair_finding){.action = action, .step = step}, segment, file,
+         what);
 }
 
 void repair_tell_stray(struct repair *r, const char *file)
@@ -131,14 +120,6 @@ void repair_tell_stray(struct repair *r, const char *file)
                                  .step = STEP_DECIDED,
                                  .mend = TAMIS_MEND_REMOVING},
          NULL, file, "not a regular file: remove it by hand");
-}
-
-void repair_tell_done(struct repair *r, enum tamis_repair_action action,
-                      const struct repair_segment *segment, const char *file,
-                      const char *what)
-{
-    keep(r, (struct repair_finding){.action = action, .step = STEP_DECIDED}, segment,
-         file, what);
 }
 
 /* ---- told ---- */

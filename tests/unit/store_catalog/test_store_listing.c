@@ -133,6 +133,13 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
         put_back(&kept[0]);
         steps("repair; is anew=0; settled; none_lost 3");
     }
+    packed_scene("nobody can tell whose it is", 3);
+    long end = (long)stat_of(path_at("pack")).st_size / PAGE_BYTES;
+    steps(
+        "set_record s1; set_record s2 place-of=s1; zero pack %ld; repair; says another "
+        "record names its column; confirm; why s1 1000 NO_FILTER; why s2 2000 "
+        "NO_FILTER; repair; is anew=0; none_lost 3",
+        end - 1);
 }
 
 /* An older list of one is back, and nobody has confirmed what there is. */
@@ -236,6 +243,10 @@ TEST_OF_SCENES(a_named_column_is_alive)
          "many 4 300; pack; set_record s1 rotten=1; set_record s3 rotten=1",
          "begin; drop s1; drop s3; commit; complete 0; confirm",
          "segments 2; why s0 0 HIT; all 999 ABSENT; repair; is anew=0; complete 1"},
+        {"refused, they go one after the other",
+         "many 4 300; pack; set_record s1 rotten=1; set_record s3 rotten=1",
+         "drop s1; complete 0; drop s3; complete 0; confirm",
+         "segments 2; why s0 0 HIT; all 999 ABSENT; repair; is anew=0; complete 1"},
         {"while one is refused, files of a pack that is empty stay",
          "many 1 300; pack; put y 5000 10; call p pack; call d dead; set_record y "
          "rotten=1",
@@ -251,6 +262,10 @@ TEST_OF_SCENES(a_named_column_is_alive)
         {"repair leaves it to the newer tamis",
          "many 3 300; pack; set_record s1; newer_record s1", "repair; is rebuilt=0",
          "complete 1; why s0 0 HIT; all 999 MAYBE"},
+        {"named twice, it goes to the one that its entry means",
+         "many 3 300; pack; set_record s1; set_record s2 place-of=s1",
+         "repair; says another filter in its column; says did not agree; confirm",
+         "segments 3; why s1 1000 HIT; why s2 2000 NO_FILTER; repair; is anew=0"},
         {"without tombstones nobody knows what a list should be",
          "many 3 300; pack; set_record s1 place-of=s2", "lose dead",
          "repair; says they cannot be read: left alone; fails MISMATCH confirm; told "

@@ -148,8 +148,8 @@ TEST_OF_SCENES(packs_and_catalogs_of_the_moment)
         {"what a newer tamis wrote is not lost",
          "many 3 300; pack; set_record s1 ro_compat=1", "poke dead 8 9",
          "fails VERSION confirm; fails VERSION confirm force; told a newer tamis;"
-         "segments 3; lose pack; fails VERSION confirm force; told a column of no "
-         "pack"},
+         "segments 3; lose pack; fails VERSION confirm force; told is not on the "
+         "list"},
         /* It will not become a pack: the catalog is not read again for each snapshot.
          */
         {"a directory in a pack's place", "many 24 60; pack", "lose pack; mkdir pack",

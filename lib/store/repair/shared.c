@@ -1,0 +1,783 @@
+/* Repair: packs. A pack is never set aside for one bad page, nor for one bad column:
+ * the others answer on. With a catalog a pack is only looked at, unless its pack
+ * record, its chunks and the segment records do not agree. Then its tombstones say
+ * which columns may be alive, and so they do without a catalog. */
+#include "lib/store/repair/inside.h"
+#include "lib/filter/filter.h"
+
+/* A pack that the catalog names, or (without a catalog) that lies in filters/. */
+struct shared_file {
+    /* As the catalog has it, first its UUID. failure: it has no good pack record. bits:
+     * of the columns that are listed, or will be. */
+    struct listed has;
+    char name[FILTER_NAME_BYTES]; /* of its file */
+    uint64_t digest;              /* 0: unknown until its file is looked at */
+    uint32_t n_columns;           /* likewise: 0 */
+    uint32_t first;               /* the number of column 0 in the table of names */
+    uint8_t *dead;                /* its tombstones; NULL: no column counts */
+    bool write;                   /* its list is to be written anew */
+    bool looked_at;
+    struct tamis_filter *filter; /* for its table of columns; NULL: it can't be used */
+    int error;      /* what kept it from being read, as an errno or a public code */
+    char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
+};
+
+/* `error` 0: it is damage. */
+static void note(struct shared_file *p, int error, const char *before, const char *what)
+{
+    p->error = error;
+    snprintf(p->what, sizeof p->what, "%s%s", before, what);
+}
+
+/* ---- what the catalog says ---- */
+
+static struct shared_file *find_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    return r->n_shared ? bsearch(uuid, r->shared, r->n_shared, sizeof *r->shared,
+                                 compare_pack_uuids)
+                       : NULL;
+}
+
+/* In the order of UUIDs, in which they mostly come. */
+static struct shared_file *add_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    struct shared_file *known = find_pack(r, uuid);
+    if (known)
+        return known;
+    struct shared_file *more = realloc(r->shared, (r->n_shared + 1) * sizeof *more);
+    if (!more)
+        return NULL;
+    r->shared = more;
+    size_t at = r->n_shared++;
+    for (; at > 0 && compare_pack_uuids(uuid, &more[at - 1]) < 0; at--)
+        more[at] = more[at - 1];
+    more[at] = (struct shared_file){.has.failure = TAMIS_ERR_NO_SEGMENT};
+    memcpy(more[at].has.uuid, uuid, UUID_BYTES);
+    filter_file_name(uuid, more[at].name);
+    return &more[at];
+}
+
+/* So many more records name its columns; the catalog has counted its own. */
+static void note_more_named(struct shared_file *p, int more)
+{
+    p->has.n_named += p->has.failure ? (uint32_t)more : 0;
+}
+
+/* Takes it over. only_newer: no other records are missing than those of a newer tamis,
+ * left alone. */
+static int read_pack(struct repair *r, struct listed *from, bool only_newer,
+                     struct tamis_diag *diag)
+{
+    struct shared_file *p = add_pack(r, from->uuid);
+    if (!p)
+        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    p->has = *from;
+    *from = (struct listed){.failure = 0};
+    p->digest = p->has.now.table_digest;
+    p->n_columns = p->has.now.n_columns;
+    /* Records that are refused will be made anew, and name no column any more. */
+    p->has.agrees &= only_newer || p->has.n_named == p->has.now.n_overridden;
+    if (!p->has.failure && !p->has.bits)
+        p->has.bits = calloc(1, columns_bytes(p->n_columns));
+    return p->has.failure || p->has.bits
+               ? 0
+               : diag_errno(diag, ENOMEM, r->path, "repairing");
+}
+
+int repair_read_shared(struct catalog_txn *t, struct repair *r, struct tamis_diag *diag)
+{
+    struct listings l;
+    int rc = listings_load(&l, t, diag);
+    if (rc)
+        return rc;
+    r->strange = l.strange;
+    rc = listings_note_named(&l, diag);
+    for (size_t i = 0; i < l.n && !rc; i++)
+        rc = read_pack(r, &l.all[i], l.n_missing <= l.n_newer, diag);
+    listings_free(&l);
+    return rc;
+}
+
+void repair_forget_shared(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_shared; i++) {
+        tamis_filter_close(r->shared[i].filter);
+        listed_free(&r->shared[i].has);
+        free(r->shared[i].dead);
+    }
+    free(r->shared);
+    r->shared = NULL;
+    r->n_shared = 0;
+    claim_forget_names(r);
+}
+
+static uint64_t count_listed(const struct shared_file *p)
+{
+    return p->has.bits ? columns_count(p->has.bits, p->n_columns) : 0;
+}
+
+uint64_t repair_count_listed(const struct repair *r)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->n_shared; i++)
+        n += count_listed(&r->shared[i]);
+    return n;
+}
+
+/* ---- what its files say ---- */
+
+static int open_file(const struct repair *r, struct shared_file *p)
+{
+    int fd, rc = io_open_beneath(r->filters.fd, p->name, O_RDONLY, &fd);
+    if (rc)
+        return rc;
+    rc = filter_open_fd(fd, p->name, NULL, NULL, &p->filter, NULL);
+    close(fd);
+    return rc;
+}
+
+/* The tombstones of a good pack stay in *p. */
+static int open_its_files(struct repair *r, struct shared_file *p,
+                          const struct header *h, struct tamis_diag *diag)
+{
+    uint32_t n, n_bands;
+    p->digest = commit_table_digest(&h->commit);
+    p->n_columns = h->commit.stages[PACK_ROWS].n_columns;
+    n = p->n_columns;
+    int rc = dead_load(r->filters.fd, p->has.uuid, p->digest, &p->dead, &n);
+    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+        return diag_errno(diag, rc, r->path, "opening tombstones");
+    if (rc > 0 && rc != ENOENT)
+        note(p, rc, "its tombstones: left alone: ", tamis_strerror(rc));
+    else if (rc)
+        note(p, 0, "",
+             "its tombstones are missing or damaged, so that no column counts");
+    rc = open_file(r, p);
+    if (rc > 0)
+        return diag_errno(diag, rc, r->path, "opening a pack");
+    if (!rc && pack_bands(p->filter, &n_bands))
+        return 0;
+    tamis_filter_close(p->filter);
+    p->filter = NULL;
+    note(p, 0, "", "its table of bands fails its check");
+    return 0;
+}
+
+static int look_at(struct repair *r, struct shared_file *p, struct tamis_diag *diag)
+{
+    struct judgement *j = malloc(sizeof *j);
+    if (!j)
+        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    p->looked_at = true;
+    int rc = repair_judge(r, NULL, NULL, p->name, j, diag);
+    if (!rc && (j->state == FILE_UNREAD || j->state == FILE_STRANGE))
+        note(p, j->code, "", j->what);
+    else if (!rc && j->state != FILE_GOOD)
+        note(p, 0, "", j->state == FILE_MISSING ? "its file is missing" : j->what);
+    else if (!rc && (j->h.identity.kind != KIND_PACK ||
+                     (p->n_columns &&
+                      (commit_table_digest(&j->h.commit) != p->digest ||
+                       j->h.commit.stages[PACK_ROWS].n_columns != p->n_columns))))
+        note(p, 0, "", "not the pack that the catalog means");
+    else if (!rc) {
+        rc = open_its_files(r, p, &j->h, diag);
+        if (!rc && !p->what[0])
+            note(p, 0, "", j->what);
+    }
+    free(j);
+    return rc;
+}
+
+/* ---- records that name columns ---- */
+
+/* What is wrong with the record; NULL: nothing. *drop: it goes on without a filter, or
+ * nobody could confirm the list, nor drop the segment. Where the catalog does not
+ * agree, several records may name the column: whose it is its entry alone can tell. */
+static const char *judge_column(const struct shared_file *p,
+                                const struct repair_segment *s,
+                                const struct record *record, bool *drop)
+{
+    struct column col;
+    struct piece name = {s->name, s->name_bytes};
+    uint32_t column = record->place.column;
+    *drop = record->place.digest != p->digest || column >= p->n_columns;
+    if (*drop)
+        return "its pack has no such column";
+    bool known = pack_describe(p->filter, column, false, &col) == 0;
+    *drop = !p->has.agrees;
+    if (known && (memcmp(col.disk.uuid, record->uuid, UUID_BYTES) != 0 ||
+                  name_compare(column_name(&col), name) != 0))
+        return "its pack has another filter in its column";
+    if (!known && p->has.twice && columns_have(p->has.twice, column))
+        return "another record names its column, and nobody can tell whose that is";
+    *drop = false;
+    return columns_have(p->dead + DEAD_HEAD_BYTES, column)
+               ? "it was dropped from its pack: the catalog is older than that"
+               : NULL;
+}
+
+int repair_look_at_shared(struct repair *r, struct repair_segment *s,
+                          const struct record *record, bool *good,
+                          struct tamis_diag *diag)
+{
+    struct shared_file *p = add_pack(r, record->place.uuid);
+    bool drop;
+    *good = false;
+    if (!p)
+        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    int rc = p->looked_at ? 0 : look_at(r, p, diag);
+    if (rc)
+        return rc;
+    note_more_named(p, 1);
+    if (!p->dead || !p->filter)
+        return 0;
+    const char *what = judge_column(p, s, record, &drop);
+    drop &= !record->ro_compat;
+    if (what)
+        repair_tell(r, drop ? TAMIS_REPAIR_REBUILT : TAMIS_REPAIR_NOTED, s, p->name,
+                    "%s", what);
+    if (drop) {
+        repair_drop_filter(s, record);
+        note_more_named(p, -1);
+    }
+    *good = !what && !p->what[0];
+    return 0;
+}
+
+void repair_count_shared(struct repair *r, const struct part_disk *part)
+{
+    struct shared_file *p = part->kind == PART_COLUMN ? find_pack(r, part->uuid) : NULL;
+    if (p)
+        note_more_named(p, 1);
+}
+
+/* ---- once all records are known ---- */
+
+/* Columns that are listed, and have a tombstone. */
+static uint32_t count_dropped(const struct shared_file *p)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; p->dead && p->has.bits && i < columns_bytes(p->n_columns); i++)
+        n +=
+            (uint32_t)__builtin_popcount(p->has.bits[i] & p->dead[DEAD_HEAD_BYTES + i]);
+    return n;
+}
+
+void repair_name_all_shared(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_shared; i++)
+        repair_name_shared(r, r->shared[i].has.uuid);
+}
+
+static void tell_of(struct repair *r, const struct shared_file *p)
+{
+    char text[sizeof p->what + 100];
+    listing_say(p->has.n_named + count_listed(p), p->what, text, sizeof text);
+    repair_note(r, p->error, !p->error, NULL, p->name, text);
+}
+
+static void tell_pack(struct repair *r, struct shared_file *p)
+{
+    char text[60];
+    uint32_t n_dropped = p->write ? 0 : count_dropped(p);
+    if (p->what[0])
+        tell_of(r, p);
+    if (!n_dropped)
+        return;
+    snprintf(text, sizeof text, "%u segment%s dropped from it", n_dropped,
+             n_dropped == 1 ? " was" : "s were");
+    note(p, 0, text, ": the catalog is older than that");
+    tell_of(r, p);
+}
+
+/* ---- columns claim their names ---- */
+
+int claim_shared(struct repair *r, size_t i, const struct judgement *j,
+                 struct tamis_diag *diag)
+{
+    struct repair_file *f = &r->files[i];
+    if (!repair_is_ours(r, &j->h.identity)) {
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "the pack of another store");
+        return 0;
+    }
+    struct shared_file *p = add_pack(r, j->h.identity.uuid);
+    if (!p)
+        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    int rc = open_its_files(r, p, &j->h, diag);
+    if (!rc && p->error > 0) /* better no catalog than one without them */
+        rc = diag_errno(diag, p->error, f->name, "reading a pack, to list its columns");
+    if (rc)
+        return rc;
+    if (!p->dead || !p->filter) {
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "the columns of this pack, or the .dead file beside it, cannot be "
+                    "read: %s",
+                    p->what);
+        return 0;
+    }
+    if (j->what[0])
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
+    return 0;
+}
+
+/* Columns have numbers in the table of names, behind those of segments. */
+static int number_claims(struct repair *r)
+{
+    uint64_t at = FIRST_COLUMN;
+    for (size_t i = 0; i < r->n_shared; i++) {
+        r->shared[i].first = (uint32_t)at;
+        at += r->shared[i].n_columns;
+        if (at > UINT32_MAX)
+            return ENOMEM;
+    }
+    return 0;
+}
+
+struct repair_segment *claim_segment(struct repair *r, const struct names *names,
+                                     const void *name, size_t name_bytes)
+{
+    uint32_t number = names_get(names, name, name_bytes);
+    return number && number < FIRST_COLUMN ? &r->segments[number - 1] : NULL;
+}
+
+/* The listed column that claimed a name; NULL: none did. */
+static struct shared_file *column_named(struct repair *r, const struct names *names,
+                                        struct piece name, uint32_t *column)
+{
+    uint32_t number = names_get(names, name.at, name.n);
+    for (size_t i = 0; i < r->n_shared && number >= FIRST_COLUMN; i++) {
+        *column = number - r->shared[i].first;
+        if (number >= r->shared[i].first && *column < r->shared[i].n_columns)
+            return &r->shared[i];
+    }
+    return NULL;
+}
+
+static void unlist(struct shared_file *p, uint32_t column)
+{
+    if (column < p->n_columns)
+        columns_set(p->has.bits, column, false);
+}
+
+/* A pack stays, for the others in it. */
+static void dispute_column(struct repair *r, const struct repair_segment *s,
+                           struct shared_file *p, uint32_t column)
+{
+    struct repair_file *f = repair_find_file(r, p->has.uuid);
+    unlist(p, column);
+    repair_tell(r, TAMIS_REPAIR_NOTED, s, p->name, "%s", claimed_twice);
+    if (f)
+        f->disputed = true;
+}
+
+/* Another pack has listed a column of this name. A pack on which the catalog agrees
+ * comes before others; else there is a segment without a filter. */
+static int claim_beside(struct repair *r, struct names *names, struct shared_file *p,
+                        const struct column *col, struct shared_file *q, uint32_t its)
+{
+    struct record record, before;
+    struct column other;
+    struct repair_segment *s;
+    uint32_t column = le32_get(col->disk.column);
+    bool known = pack_describe(q->filter, its, false, &other) == 0;
+    record_of_column(col, p->has.uuid, p->digest, &record);
+    if (known)
+        record_of_column(&other, q->has.uuid, q->digest, &before);
+    if (q->has.agrees || (known && p != q && claim_is_same(&before, &record))) {
+        unlist(p, column);
+        return 0;
+    }
+    record = (struct record){.state = RECORD_NO_FILTER, .created = record.created};
+    int rc = claim_new(r, names, column_name(col), &record, &s);
+    if (rc)
+        return rc;
+    claim_dispute(r, s, NULL, record.created);
+    dispute_column(r, s, p, column);
+    dispute_column(r, s, q, its);
+    return 0;
+}
+
+/* The column of pack i that was listed a moment ago: is its name its own? A record of
+ * the catalog comes before it. */
+static int claim_column(struct repair *r, struct names *names, size_t i,
+                        const struct column *col)
+{
+    struct shared_file *p = &r->shared[i], *q;
+    struct record record, before;
+    struct piece name = column_name(col);
+    uint32_t column = le32_get(col->disk.column), its;
+    struct repair_segment *s = claim_segment(r, names, name.at, name.n);
+    record_of_column(col, p->has.uuid, p->digest, &record);
+    q = column_named(r, names, name, &its);
+    if (!s && !q) {
+        const void *kept = claim_keep_name(r, name);
+        return kept ? names_set(names, kept, name.n, p->first + column) : ENOMEM;
+    }
+    if (p->has.agrees)
+        return 0;
+    if (!s)
+        return claim_beside(r, names, p, col, q, its);
+    record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &before);
+    /* An edit was killed between packing the segment and removing its file. */
+    if (!s->before && (s->disputed || !claim_is_same(&before, &record))) {
+        claim_dispute(r, s, NULL, record.created);
+        dispute_column(r, s, p, column);
+        return 0;
+    }
+    unlist(p, column);
+    if (s->own && r->files[s->own - 1].rotten) {
+        claim_set_rotten_aside(r, s, &record);
+        note_more_named(p, 1);
+    }
+    return 0;
+}
+
+/* All columns without a tombstone. */
+static int list_living(struct shared_file *p)
+{
+    size_t n_bytes = columns_bytes(p->n_columns);
+    free(p->has.bits);
+    p->has.bits = malloc(n_bytes);
+    if (!p->has.bits)
+        return ENOMEM;
+    for (size_t b = 0; b < n_bytes; b++)
+        p->has.bits[b] = (uint8_t)~p->dead[DEAD_HEAD_BYTES + b];
+    columns_cut(p->has.bits, p->n_columns);
+    return 0;
+}
+
+/* But for those that records name. */
+static void unlist_named(struct repair *r)
+{
+    for (size_t k = 0; k < r->n_segments; k++) {
+        const struct repair_segment *s = &r->segments[k];
+        unsigned n;
+        const struct part_disk *part =
+            record_parts(s->value, s->value_bytes, s->name, s->name_bytes, &n);
+        for (; n > 0; n--, part++) {
+            struct shared_file *p =
+                part->kind == PART_COLUMN ? find_pack(r, part->uuid) : NULL;
+            if (p && p->has.bits)
+                unlist(p, le32_get(part->column));
+        }
+    }
+}
+
+/* And but for those whose names something else has. One without a readable entry has
+ * any name. */
+static int claim_columns(struct repair *r, struct names *names, size_t i)
+{
+    struct shared_file *p = &r->shared[i];
+    struct column col;
+    uint32_t n_unread = 0;
+    int rc = 0;
+    for (uint32_t c = 0; c < p->n_columns && !rc; c++)
+        if (columns_have(p->has.bits, c)) {
+            bool known = pack_describe(p->filter, c, false, &col) == 0;
+            rc = known ? claim_column(r, names, i, &col) : 0;
+            n_unread += !known;
+        }
+    if (n_unread)
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, p->name,
+                    "the names of %u listed segment%s cannot be read: a segment may be "
+                    "listed twice",
+                    n_unread, n_unread == 1 ? "" : "s");
+    return rc;
+}
+
+int claim_column_of_list(struct repair *r, struct names *names,
+                         const struct identity *id, struct repair_segment **s)
+{
+    struct column col;
+    struct record record;
+    uint32_t column;
+    struct piece name = {id->name, id->name_bytes};
+    struct shared_file *p = column_named(r, names, name, &column);
+    *s = NULL;
+    if (!p || pack_describe(p->filter, column, true, &col) != 0 ||
+        memcmp(col.disk.set_id, id->set_id, UUID_BYTES) != 0)
+        return 0;
+    record_of_column(&col, p->has.uuid, p->digest, &record);
+    int rc = claim_new(r, names, column_name(&col), &record, s);
+    if (rc)
+        return rc;
+    memcpy((*s)->set_id, id->set_id, UUID_BYTES);
+    unlist(p, column);
+    note_more_named(p, 1);
+    return 0;
+}
+
+int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *diag)
+{
+    int rc = number_claims(r);
+    for (size_t i = 0; i < r->n_shared && !rc; i++)
+        if (r->shared[i].dead && r->shared[i].filter)
+            rc = list_living(&r->shared[i]);
+    unlist_named(r);
+    for (size_t i = 0; i < r->n_shared && !rc; i++)
+        if (r->shared[i].has.bits)
+            rc = claim_columns(r, names, i);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "listing segments");
+    for (size_t i = 0; i < r->n_shared; i++) {
+        struct shared_file *p = &r->shared[i];
+        struct repair_file *f = repair_find_file(r, p->has.uuid);
+        if (p->has.n_named || count_listed(p))
+            repair_name_shared(r, p->has.uuid);
+        if (!f || !f->disputed || f->named || f->aside)
+            continue;
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "a pack of which other files claim all segments, too");
+    }
+    return 0;
+}
+
+/* ---- with a catalog: packs for which it does not agree ---- */
+
+/* The columns of a pack that cannot be read stay unknown, and so do those of one that
+ * can while `blind` may have their names. Without a catalog to stay in it would be
+ * forgotten. */
+static int leave_pack(struct repair *r, const struct shared_file *p,
+                      const struct shared_file *blind, struct tamis_diag *diag)
+{
+    if (!r->store && p->error > 0)
+        return diag_errno(diag, p->error, p->name,
+                          "reading a pack, to list its columns");
+    if (!r->store && p->error)
+        return diag_fail(diag, p->error, p->name, "%s", p->what);
+    r->disagrees |= !p->has.agrees;
+    if (!p->has.agrees)
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, p->name,
+                    "the catalog does not agree on its columns, and %s%s: left alone",
+                    p->filter && p->dead
+                        ? "one that cannot be read may have their names, "
+                        : "they cannot be read",
+                    p->filter && p->dead ? blind->name : "");
+    return 0;
+}
+
+static int list_anew(struct repair *r, struct names *names, size_t i)
+{
+    int rc = claim_columns(r, names, i);
+    r->shared[i].write = r->relists = r->doubtful = true;
+    repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, r->shared[i].name,
+                "the catalog did not agree on its columns: those without a tombstone "
+                "are listed");
+    return rc;
+}
+
+/* May this pack have names of which nobody can tell? One on whose columns the catalog
+ * does not agree may list any, but for one that goes to quarantine. */
+static bool is_blind(const struct repair *r, const struct shared_file *p)
+{
+    return p->has.agrees ? !p->filter && count_listed(p) > 0
+                         : r->store && !(p->filter && p->dead);
+}
+
+/* While a pack is blind, nothing is listed anew. */
+static int settle_lists(struct repair *r, struct tamis_diag *diag)
+{
+    struct names names = {0};
+    const struct shared_file *blind = NULL;
+    int rc = number_claims(r), left = 0;
+    for (size_t i = 0; i < r->n_segments && !rc; i++)
+        rc = names_set(&names, r->segments[i].name, r->segments[i].name_bytes,
+                       (uint32_t)i + 1);
+    for (size_t i = 0; i < r->n_shared && !left; i++)
+        if (is_blind(r, &r->shared[i])) {
+            blind = &r->shared[i];
+            left = blind->has.agrees ? leave_pack(r, blind, NULL, diag) : 0;
+        }
+    for (size_t i = 0; i < r->n_shared && !rc; i++) {
+        struct shared_file *p = &r->shared[i];
+        if (!p->has.agrees && !blind && p->dead && p->filter)
+            rc = list_living(p);
+        else if (!p->has.agrees && p->has.bits)
+            memset(p->has.bits, 0, columns_bytes(p->n_columns));
+        else if (!blind && p->has.agrees && p->has.bits && p->filter)
+            rc = claim_columns(r, &names, i);
+    }
+    unlist_named(r);
+    for (size_t i = 0; i < r->n_shared && !rc && !left; i++) {
+        const struct shared_file *p = &r->shared[i];
+        if (!p->has.agrees && (blind || !p->dead || !p->filter))
+            left = leave_pack(r, p, blind, diag);
+        else if (!p->has.agrees)
+            rc = list_anew(r, &names, i);
+    }
+    names_clear(&names);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "listing segments");
+    return left;
+}
+
+int repair_settle_shared(struct repair *r, struct tamis_diag *diag)
+{
+    bool agree = true;
+    int rc = 0;
+    for (size_t i = 0; i < r->n_shared && !rc; i++) {
+        struct shared_file *p = &r->shared[i];
+        rc = repair_stopped(r, diag);
+        if (!rc && !p->looked_at)
+            rc = look_at(r, p, diag);
+        agree &= p->has.agrees;
+    }
+    if (!rc && !agree)
+        rc = settle_lists(r, diag);
+    for (size_t i = 0; i < r->n_shared && !rc; i++) {
+        struct shared_file *p = &r->shared[i];
+        /* Else the catalog will not name it: it goes aside, as what nothing names. */
+        if (p->has.n_named ||
+            (p->write ? count_listed(p) > 0 : r->store || p->has.agrees))
+            repair_name_shared(r, p->has.uuid);
+        tell_pack(r, p);
+    }
+    return rc;
+}
+
+/* ---- written ---- */
+
+/* Since it was read. */
+static bool has_changed(const struct shared_file *p, const struct listed *now)
+{
+    const struct listing none = {0}, *l = now ? &now->now : &none, *was = &p->has.now;
+    return l->chunks_sum != was->chunks_sum || l->n_listed != was->n_listed ||
+           l->n_overridden != was->n_overridden || l->names_sum != was->names_sum;
+}
+
+int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
+                        struct tamis_diag *diag)
+{
+    struct listings l;
+    int rc = listings_load(&l, t, diag);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < r->n_shared && !rc; i++) {
+        const struct shared_file *p = &r->shared[i];
+        if (p->write && !all && has_changed(p, listings_find(&l, p->has.uuid)))
+            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                           "a pack's list changed while it was repaired: repair again");
+        else if (p->has.bits && (p->write || all))
+            rc = listings_put(&l, p->has.uuid, p->digest, p->n_columns, p->has.bits,
+                              diag);
+    }
+    if (!rc)
+        rc = listings_put_names(&l, diag);
+    if (!rc)
+        rc = listings_write(&l, diag);
+    listings_free(&l);
+    return rc;
+}
+
+/* ---- confirmed: tombstones are made anew, and what is lost goes, if the caller
+ * insists
+ * ---- */
+
+struct unlisting {
+    struct repair *repair;
+    struct listings *list;
+    bool force;
+    bool unsure;                /* a record may name any column */
+    const struct listed *waits; /* does not agree, but its files are good */
+};
+
+/* What the list does not have is dead. */
+static int bury_anew(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
+{
+    if (u->unsure)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, u->list->txn->catalog->path,
+                         "the tombstones of a pack are lost, and a record is damaged "
+                         "or of a newer tamis: repair the store first");
+    return listed_bury_anew(u->list, p, diag);
+}
+
+static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
+{
+    char file[FILTER_NAME_BYTES];
+    struct open_pack *open = NULL;
+    uint8_t *dead = NULL;
+    uint64_t digest = p->now.table_digest;
+    uint32_t n = p->now.n_columns;
+    struct catalog *c = u->list->txn->catalog;
+    filter_file_name(p->uuid, file);
+    int rc = n ? 0 : listed_ask_file(u->list, p, &digest, &n);
+    if (!rc)
+        rc = open_pack_get(c, p->uuid, digest, n, true, &open);
+    bool lost = rc != 0;
+    open_pack_release(open);
+    if (!rc)
+        rc = dead_load(c->filters->fd, p->uuid, digest, &dead, &n);
+    free(dead);
+    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
+        return diag_errno(diag, rc, c->path,
+                          lost ? "opening a pack" : "opening tombstones");
+    if (rc == TAMIS_ERR_VERSION)
+        return diag_fail(diag, rc, c->path,
+                         "a newer tamis wrote pack %s, or its tombstones: confirm with "
+                         "that",
+                         file);
+    if (!rc && !p->agrees)
+        u->waits = p;
+    if (!rc)
+        return 0;
+    lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
+    if (!p->agrees && !u->force)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
+                         "the list of pack %s is damaged: so are its files: only force "
+                         "takes it off the list",
+                         file);
+    repair_tell(u->repair, TAMIS_REPAIR_NOTED, NULL, file,
+                !lost ? "its tombstones were lost: made anew from the list"
+                : u->force
+                    ? "the pack is lost, and its segments with it: it is listed no more"
+                    : "the pack is lost: its segments are listed, and nobody can "
+                      "tell their names");
+    if (!lost)
+        return bury_anew(u, p, diag);
+    /* Nobody can tell which names go with it. */
+    return u->force ? listings_put(u->list, p->uuid, 0, 0, NULL, diag) : 0;
+}
+
+int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
+                          size_t *n_lost, struct tamis_diag *diag)
+{
+    char file[FILTER_NAME_BYTES];
+    size_t n = l->n;
+    int rc = listings_note_named(l, diag);
+    struct unlisting u = {r, l, force, l->n_unread || l->unknown, NULL};
+    if (!rc && (l->strange || (l->astray && !force)))
+        rc = diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
+                       "the list of packs is damaged, or lacks one that records name: "
+                       "repair the store first");
+    for (size_t i = n; i-- > 0 && !rc;) /* one that goes is replaced by the last */
+        rc = confirm_pack(&u, &l->all[i], diag);
+    *n_lost = n - l->n + l->astray;
+    /* What goes may have kept repair from it. */
+    if (!rc && u.waits && !*n_lost) {
+        filter_file_name(u.waits->uuid, file);
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
+                         "the list of pack %s is damaged: repair the store first, or "
+                         "confirm with force, if repair leaves it alone",
+                         file);
+    }
+    return rc ? rc : listings_write(l, diag);
+}
+
+void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
+                         struct tamis_diag *diag)
+{
+    size_t n = n_lost - l->astray;
+    if (n)
+        diag_fail(diag, 0, path,
+                  "not confirmed: %zu lost pack%s listed no more: register the "
+                  "segments again, then confirm",
+                  n, n == 1 ? " is" : "s are");
+    else if (l->astray)
+        diag_fail(diag, 0, path,
+                  "not confirmed: segments that named columns of no pack on the list "
+                  "are without a filter now: compare the list again, then confirm");
+}
