@@ -5,11 +5,6 @@
  * search begins where ideal filters would fit, and goes on as they would: their reads
  * are in proportion to the scale, their bits to its logarithm. */
 #include "lib/plan/inside.h"
-#include "format/identity.h"
-
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 enum { MOST_PASSES = 40, MOST_STEPS = 20000 };
 /* Good enough: at most this share of the limit is left over. */

@@ -3,7 +3,13 @@
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
+#include "format/identity.h"
 #include "lib/plan/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ==== store.c: runs, and the public call ==== */
 

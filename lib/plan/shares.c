@@ -8,11 +8,6 @@
  * anywhere. Where that would be 1 and more the run has no filter, and its bits go to
  * the others; those are the largest runs. */
 #include "lib/plan/inside.h"
-#include "format/identity.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- one share ---- */
 

@@ -12,11 +12,6 @@
  * most. */
 #include "lib/plan/inside.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const uint64_t MOST_KEYS = UINT64_C(1) << 48;
 
 /* ---- runs and weights ---- */

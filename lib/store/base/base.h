@@ -4,7 +4,6 @@
 #ifndef TAMIS_STORE_BASE_BASE_H
 #define TAMIS_STORE_BASE_BASE_H
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -91,10 +90,8 @@ void dir_step_back(int fd);
 /* The same, waiting. ERR_BUSY: the wait is over; somebody is `doing`. */
 int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char *doing,
              struct tamis_diag *diag);
-/* A directory to be read; NULL, with errno. Follows no link. */
-DIR *dir_list(int dir, const char *name);
-/* Calls fn for each name in it, in no order, until that is not 0, which is the result.
- * An errno: not all of it was read. */
+/* Calls fn for each name in a directory, in no order, until that is not 0, which is the
+ * result. An errno: not all of it was read. Follows no link. */
 typedef int dir_each_fn(void *ctx, int dir, const char *name);
 int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx);
 /* 1: an empty directory; 0: not empty; else -1. */

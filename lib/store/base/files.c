@@ -2,6 +2,7 @@
  * never the segment's name: names recur, UUIDs do not. */
 #include "lib/store/base/base.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/file.h>
 #include <time.h>
@@ -156,7 +157,7 @@ void dir_close_guarded(struct io_guarded_fd *g)
     io_unguard_fd(g);
 }
 
-DIR *dir_list(int dir, const char *name)
+static DIR *dir_list(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);

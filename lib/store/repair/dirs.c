@@ -76,35 +76,31 @@ int repair_hold_store(struct repair *r, struct tamis_diag *diag)
 
 /* ---- remains beside the catalog ---- */
 
-static int sweep_catalog(struct repair *r, const char *file, bool *any)
+struct sweeping {
+    struct repair *repair;
+    bool any;
+};
+
+static int sweep_catalog(void *ctx, int dir, const char *file)
 {
+    struct sweeping *s = ctx;
     char name[300];
     if (!store_catalog_temporary(file))
         return 0;
     snprintf(name, sizeof name, "/%s", file);
-    if (!r->opt.dry_run && io_calls.unlinkat(r->store_fd, file, 0) != 0 &&
-        errno != ENOENT)
+    s->any = !s->repair->opt.dry_run;
+    if (s->any && io_calls.unlinkat(dir, file, 0) != 0 && errno != ENOENT)
         return errno;
-    *any |= !r->opt.dry_run;
-    repair_tell_plain(r, TAMIS_REPAIR_SWEPT, true, NULL, name,
+    repair_tell_plain(s->repair, TAMIS_REPAIR_SWEPT, true, NULL, name,
                       "a catalog never finished");
     return 0;
 }
 
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
 {
-    DIR *d = dir_list(r->store_fd, ".");
-    bool any = false;
-    int rc = 0;
-    if (!d)
-        return diag_errno(diag, errno, r->path, "listing the store");
-    const struct dirent *e;
-    while (!rc && (errno = 0, e = readdir(d)))
-        rc = sweep_catalog(r, e->d_name, &any);
-    if (!rc)
-        rc = errno;
-    closedir(d);
-    if (!rc && any)
+    struct sweeping s = {r, false};
+    int rc = dir_each(r->store_fd, ".", sweep_catalog, &s);
+    if (!rc && s.any)
         rc = io_sync_dir(r->store_fd);
     return rc ? diag_errno(diag, rc, r->path, "removing catalogs never finished") : 0;
 }

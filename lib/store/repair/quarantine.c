@@ -50,35 +50,33 @@ static bool is_no_file(int rc)
     return rc == ENOENT || io_not_regular(rc);
 }
 
-static int look_at(int dir, const char *name, quarantine_fn *fn, void *ctx)
+struct looking {
+    quarantine_fn *fn;
+    void *ctx;
+};
+
+static int look_aside(void *ctx, int dir, const char *name)
 {
+    const struct looking *l = ctx;
     struct quarantined q = {.file = name};
     bool none;
     if (is_of_no_file(dir, name))
-        return fn(ctx, &q);
+        return l->fn(l->ctx, &q);
     if (!is_filter_name(name))
         return 0;
     q.error = repair_identify(dir, name, &q.identity, &none);
     if (is_no_file(q.error))
         return 0;
     q.has_identity = !q.error && !all_zero(q.identity.uuid, UUID_BYTES);
-    return fn(ctx, &q);
+    return l->fn(l->ctx, &q);
 }
 
 /* In no order. */
 static int each_aside(int store_fd, quarantine_fn *fn, void *ctx)
 {
-    DIR *d = dir_list(store_fd, "quarantine");
-    if (!d)
-        return errno == ENOENT ? 0 : errno;
-    const struct dirent *e;
-    int rc = 0;
-    while (!rc && (errno = 0, e = readdir(d)))
-        rc = look_at(dirfd(d), e->d_name, fn, ctx);
-    if (!rc)
-        rc = errno;
-    closedir(d);
-    return rc;
+    struct looking l = {fn, ctx};
+    int rc = dir_each(store_fd, "quarantine", look_aside, &l);
+    return rc == ENOENT ? 0 : rc;
 }
 
 /* ---- its names claimed, when there is no catalog ---- */

@@ -1,7 +1,9 @@
-/* Repair: packs. A pack is never set aside for one bad page, nor for one bad column:
- * the others answer on. With a catalog a pack is only looked at, unless its pack
- * record, its chunks and the segment records do not agree. Then its tombstones say
- * which columns may be alive, and so they do without a catalog. */
+/* Repair: packs, files that many segments share. A pack is never set aside for one bad
+ * page, nor for one bad column: the others answer on. With a catalog a pack is only
+ * looked at, unless its pack record, its chunks and the segment records do not agree.
+ * Then its tombstones say which columns may be alive, and so they do without a catalog.
+ * Once the list is confirmed, that says it: tombstones are made anew, and lost packs
+ * go, by force. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/filter.h"
 
