@@ -82,6 +82,33 @@ sub functions {
     return \@of;
 }
 
+# The last place before an offset at which a statement may stand that is run whenever the
+# one at the offset is: behind a statement that ends, or where a block begins; where cases
+# and labels jump to, before the switch or where the function begins.
+sub place_before {
+    my ($text, $offset) = @_;
+    my ($t, $head, $place, @heads, @open) = (tokens($text), '');
+    for my $i (1 .. $#$t - 1) {
+        my ($before, $s, $at, $next) = ($t->[$i - 1][1], @{ $t->[$i] }[1, 2], $t->[$i + 1][1]);
+        last if $at >= $offset;
+        $place = $open[-1]{begin} if $s =~ /^(?:case|default)$/;
+        $place = $open[0]{begin} if $next eq ':' && $before =~ /^[;{}]$/ && $t->[$i][0] eq 'name';
+        next if $t->[$i][0] ne 'op';
+        push @heads, $before if $s eq '(';
+        $head = pop @heads if $s eq ')';
+        my $ends = $s eq ';' && @open && $open[-1]{runs};
+        if ($s eq '{') {
+            $ends = $before =~ /^(?:else|do)$/ || $before eq ')' && (!@open || $head =~ /^(?:if|for|while)$/);
+            push @open, { before => $place, begin => $ends ? $at + 1 : $place,
+                runs => $ends || $before eq ')' && $head eq 'switch' };
+        } elsif ($s eq '}') {
+            ($ends, $place) = @{ pop @open }{ 'runs', 'before' };
+        }
+        $place = $at + 1 if $ends && @open && !@heads && $next !~ /^(?:else|while|case|default|[;,)])$/;
+    }
+    return $place;
+}
+
 sub constants {
     my ($s) = @_;
     return () if $s =~ /[.eEpP]/ && $s !~ /^0x/;

@@ -143,7 +143,7 @@ sub try {
     my $before = tree_change($t, changes_of($t, $m), !!$m->{rule}, '', @with);
     my ($how, $by, $took) = ($t->{failed} ? 'does not compile' : '', '', 0);
     for my $test ($t->{failed} ? () : @with) {
-        next if $test->{reaches} && !$test->{reaches}{ $m->{function} };
+        next if $test->{reaches} && !$test->{reaches}{ $m->{place} };
         for (1 .. looks($test)) {
             ($how, my $seconds) = tree_test($t, $test);
             $took += $seconds;
@@ -157,18 +157,18 @@ sub try {
     return ($how, $how eq '' ? '' : $by, sprintf '%.1f', $took);
 }
 
-# Marks the functions of these mutants in each tree, and runs all tests to see which reach
+# Marks the statements of these mutants in each tree, and runs all tests to see which reach
 # which: $test->{reaches}. A test that the marks disturb counts as one that reaches all.
 sub see {
     my (%number, %text, @before);
-    for my $m (@_) { $number{ $m->{function} } //= keys %number; $text{ $m->{file} } //= slurp("$source/$m->{file}") }
-    for my $file (keys %text) {
-        my $t = tokens($text{$file});
-        my $in = functions($t);
-        for my $i (reverse 1 .. $#$t) {
-            my $n = $number{"$file:$in->[$i]"} // next;
-            substr($text{$file}, $t->[$i][2] + 1, 0) = " SEEN($n);" if $in->[$i - 1] eq '';
-        }
+    for my $m (@_) {
+        my $text = $text{ $m->{file} } //= slurp("$source/$m->{file}");
+        $m->{place} = sprintf '%s %08d', $m->{file}, place_before($text, $m->{mutant}{at});
+        $number{ $m->{place} } //= keys %number;
+    }
+    for my $place (sort { $b cmp $a } keys %number) {
+        my ($file, $at) = split / /, $place;
+        substr($text{$file}, $at, 0) = " SEEN($number{$place});";
     }
     push @before, tree_change($_, \%text, 0, "-include '$here/seen.h'", @tests) for @trees;
     for (@trees) { die slurp($_->{log}) . "the marked tree does not compile\n" if $_->{failed} }
@@ -186,7 +186,7 @@ sub see {
     });
     tree_restore($_, shift @before) for @trees;
     my $reach = 0;
-    for my $m (@_) { $reach += grep { !$_->{reaches} || $_->{reaches}{ $m->{function} } } @tests }
+    for my $m (@_) { $reach += grep { !$_->{reaches} || $_->{reaches}{ $m->{place} } } @tests }
     printf "a mutant is reached by %.1f of %d tests\n", $reach / @_, scalar @tests if @_;
 }
 

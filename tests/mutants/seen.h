@@ -1,5 +1,5 @@
 /*
- * Marks in the library that tell run.pl which functions a test reaches: those of the
+ * Marks in the library that tell run.pl which statements a test reaches: those of the
  * mutants that it is to try. The marks are bytes of a file, which outlive processes
  * that are killed. Every object of a marked tree includes this; nothing else does.
  */

@@ -391,19 +391,17 @@ static void bare_lock(int fd, int type, off_t at, off_t n)
     MUST_DO(fcntl(fd, F_OFD_SETLK, &l));
 }
 
-static const char *bare_name(uint64_t number, const char *ending)
+static const char *bare_name(uint64_t number)
 {
-    static char names[2][64];
-    char *name = names[*ending != 0];
-    snprintf(name, sizeof names[0], "%032llx.tamis%s", (unsigned long long)number,
-             ending);
+    static char name[48];
+    snprintf(name, sizeof name, "%032llx.tamis", (unsigned long long)number);
     return name;
 }
 
 static void bare_file(int dir, uint64_t number)
 {
-    const char *name = bare_name(number, ""),
-               *temp = bare_name(number, ".01234567.tmp");
+    const char *name = bare_name(number),
+               temp[] = "0123456789abcdef0123456789abcdef.tamis.01234567.tmp";
     char bytes[PAGE_BYTES] = {0}, *bits;
     struct statfs fs;
     struct stat st;
@@ -521,7 +519,7 @@ void room_law_edits(void)
             bare_edit(&b, i, each);
         use(bare, 1 / (double)n);
         for (uint64_t i = at; i < at + group; i++)
-            MUST_DO(unlinkat(b.dir, bare_name(i, ""), 0));
+            MUST_DO(unlinkat(b.dir, bare_name(i), 0));
         if (at + group == n / 2)
             half =
                 2 * (edits[USER] + edits[SYSTEM] + packings[USER] + packings[SYSTEM]);

@@ -2,17 +2,6 @@
  * about keys; and a spool that fails or lies makes no filter. */
 #include "tests/unit/builder/builder_support.h"
 
-TEST(test_empty_filter_says_maybe_never)
-{
-    finish(new_builder(0.01, 0), path_of("nothing"));
-    FILTER f = open_filter(path_of("nothing"));
-    IS(count_absent(f, keys, 100000), 100000);
-    struct tamis_filter_info info = filter_info(f);
-    IS(info.keys, 0);
-    IS(info.sealed, 1);
-    IS(info.growing_kind, 0);
-}
-
 TEST_WITH(repeatable, faults_off, test_keys_and_hashes_give_the_same_bits)
 {
     struct tamis_builder *by_key = new_builder(0.01, 0),
