@@ -237,48 +237,6 @@ TEST_WITH(interruptions_on, faults_off, a_record_that_changes_its_digest)
     remove_both(changing);
 }
 
-/* A second record, under `to`, of the file that `from` has. */
-static int second_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    const char *const *name = ctx; /* from, to */
-    const uint8_t *value;
-    uint8_t copy[RECORD_MAX_BYTES];
-    struct record r;
-    size_t n;
-    OK(catalog_get(t, name[0], 1, &value, &n, diag));
-    IS(record_decode(value, n, name[0], 1, &r).code, VERDICT_OK);
-    n = record_encode(&r, name[1], 1, copy);
-    return catalog_replace(t, name[1], 1, copy, n, diag);
-}
-
-/* As no edit makes them. A sealed file serves both; one that grows has one place, and
- * its other segment none. */
-TEST(two_records_of_one_file)
-{
-    const char *sealed[] = {"a", "b"}, *growing[] = {"g", "h"};
-    struct tamis_store *s = store_new("s");
-    put_bound(s, "a", 0, 10, "A", 1);
-    put_growing(s, "g");
-    grow_keys(s, "g", 100, 10, 1);
-    OK(catalog_write(s->catalog, NULL, second_record, sealed, NULL, NULL));
-    OK(catalog_write(s->catalog, NULL, second_record, growing, NULL, NULL));
-    backup(s);
-    IS(backed_up.n_segments, 4);
-    IS(backed_up.n_left, 1);
-    IS(seen.n, 1);
-    SAW("another segment has the same file");
-    IS(n_filter_files("b"), 2);
-    struct tamis_store *b = store_open("b");
-    check_keys(b, "a", 0, 10);
-    check_keys(b, "b", 0, 10);
-    check_keys(b, "g", 100, 10);
-    IS(reason_of(b, "b", 99999), ABSENT_HERE);
-    IS(reason_of(b, "g", 99999), ABSENT_HERE);
-    IS(reason_of(b, "h", 99999), TAMIS_NO_FILTER);
-    tamis_store_close(b);
-    remove_both(s);
-}
-
 static unsigned n_drops;
 
 static void drop_last(void)
