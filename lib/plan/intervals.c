@@ -34,7 +34,6 @@
  * v(n_I).
  */
 #include "lib/plan/plan.h"
-#include "format/geometry.h"
 
 #include <math.h>
 

@@ -1,19 +1,10 @@
 /* Creating a store: in a new directory or an empty one, or over what a creation that
  * was cut short has left. Those that create at once take turns. */
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
 #include "lib/plan/plan.h"
-#include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- what the first record says ---- */
 

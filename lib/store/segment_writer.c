@@ -1,19 +1,8 @@
 /* Opens a segment's growing filter for writing, and keeps the catalog's lower bounds
  * behind it (R5): after each growth the record says how far the file had come, so that
  * an older copy put back is known for what it is. */
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/header.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 #include "lib/store/catalog/listing.h"
 #include "lib/writer/writer.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The context of a writer's hooks; holds a reference to the catalog. */
 struct watch {

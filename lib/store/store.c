@@ -1,12 +1,5 @@
 /* A store as a whole: open, describe, close. */
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 int tamis_store_open(const char *path, const struct tamis_open_options *opt,
                      struct tamis_store **out, struct tamis_diag *diag)
