@@ -14,27 +14,14 @@
     (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \
      WITH(OPT_APPLY) | WITH(OPT_SVG) | WITH(OPT_KIND))
 
-static bool is_classic(const struct options *o)
-{
-    return given(o, OPT_LAYOUT) && strcmp(o->layout, "classic") == 0;
-}
-
-/* The least --bytes that give a plan: a few pages of bits, or bytes of slices. 0: more
- * bytes would not help. */
+/* The least --bytes that give a plan: a few pages. 0: more bytes would not help. */
 static uint64_t least_bytes(const struct options *o)
 {
-    uint64_t step = is_classic(o) ? 1 : 4096;
+    struct tamis_plan plan;
 
-    for (uint64_t n = step; n <= 16 * step; n += step) {
-        struct tamis_classic classic;
-        struct tamis_plan plan;
-        int err = is_classic(o)
-                      ? tamis_plan_classic(n, o->growth.error, &classic)
-                      : tamis_plan_within(n, o->n_keys, o->growth.error, &plan);
-
-        if (err == 0)
+    for (uint64_t n = 4096; n <= 65536; n += 4096)
+        if (tamis_plan_within(n, o->n_keys, o->growth.error, &plan) == 0)
             return n > o->n_bytes ? n : 0;
-    }
     return 0;
 }
 
@@ -127,31 +114,6 @@ static int plan_one(const struct options *o)
     return EXIT_DONE;
 }
 
-static int plan_classic(const struct options *o)
-{
-    struct tamis_classic c;
-    int err;
-
-    if (!given(o, OPT_BYTES) || !given(o, OPT_FPR) || given(o, OPT_N_KEYS))
-        usage_error("--layout classic needs --bytes and --fpr");
-    err = tamis_plan_classic(o->n_bytes, o->growth.error, &c);
-    if (err != 0)
-        return range_error(o, err);
-    if (!given(o, OPT_JSON)) {
-        printf("k        %u slices\n", c.k);
-        printf("m        %llu bits each\n", LLU(c.m));
-        printf("n        %llu keys by the formula\n", LLU(c.n));
-        printf("n exact  %llu keys at which %u whole slices reach the error\n",
-               LLU(c.n_exact), c.k);
-        return EXIT_DONE;
-    }
-    json_print(json_of("bytes", json_count(o->n_bytes), "error",
-                       json_number(o->growth.error), "k", json_count(c.k), "m",
-                       json_count(c.m), "n", json_count(c.n), "n_exact",
-                       json_count(c.n_exact)));
-    return EXIT_DONE;
-}
-
 static void growth_defaults(struct tamis_growth *g)
 {
     g->error = g->error > 0 ? g->error : 0.01;
@@ -238,17 +200,10 @@ static int run(int argc, char **argv)
     if ((o.given & STORE_OPTIONS) != 0)
         usage_error("--reads, --runs, --levels, --kind, --apply and --svg are for a "
                     "STORE or --sizes");
-    if (given(&o, OPT_GROWTH)) {
-        if (given(&o, OPT_LAYOUT))
-            usage_error("--growth and --layout exclude each other");
+    if (given(&o, OPT_GROWTH))
         return plan_growth(&o);
-    }
     if (given(&o, OPT_FACTOR) || given(&o, OPT_TIGHTENING) || given(&o, OPT_FIRST))
         usage_error("-s, -r and --n0 are for --growth");
-    if (is_classic(&o))
-        return plan_classic(&o);
-    if (given(&o, OPT_LAYOUT) && strcmp(o.layout, "lanes") != 0)
-        usage_error("--layout is lanes or classic, not '%s'", o.layout);
     return plan_one(&o);
 }
 
@@ -260,7 +215,6 @@ const struct command cmd_plan = {
     .options = {OPTION(N_KEYS, NULL),
                 OPTION(FPR, NULL),
                 OPTION(BYTES, NULL),
-                OPTION(LAYOUT, NULL),
                 OPTION(GROWTH,
                        "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
                 {WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""},
