@@ -15,8 +15,8 @@ enum { FEW_FOUND = 1024 }; /* if there is no room for all, they are asked again 
 struct probe {
     const struct options *o;
     struct tamis_snapshot *snapshot;
-    struct tamis_target *targets; /* NULL: all segments, by number */
-    struct tamis_name *names;     /* NULL: all, looked up where they are listed */
+    struct tamis_target *targets; /* NULL: all segments, by number; */
+    struct tamis_name *names;     /* these are looked up where they are listed */
     uint32_t *found;              /* room for candidates */
     size_t max_found;
     size_t n; /* segments that are asked */
@@ -28,8 +28,13 @@ struct probe {
 
 static struct tamis_target target_of(const struct probe *p, size_t segment)
 {
-    return p->targets != NULL ? p->targets[segment]
-                              : tamis_snapshot_target(p->snapshot, segment);
+    struct tamis_target target;
+
+    if (p->targets != NULL)
+        return p->targets[segment];
+    target = tamis_snapshot_target(p->snapshot, segment);
+    target.min_watermark = p->o->min_watermark;
+    return target;
 }
 
 /* Few segments are listed of many that are asked. */
@@ -39,8 +44,6 @@ static struct tamis_name name_of(const struct probe *p, size_t segment)
 
     if (p->names != NULL)
         return p->names[segment];
-    if (p->targets != NULL)
-        segment = p->targets[segment].slot - 1;
     tamis_snapshot_segment(p->snapshot, segment, &info);
     return (struct tamis_name){info.name, info.name_bytes};
 }
@@ -90,10 +93,9 @@ static bool list_candidates(struct probe *p, const struct tamis_key *key)
     return may;
 }
 
-static bool list_each(struct probe *p, const struct tamis_key *key)
+static bool list_each(struct probe *p, const struct tamis_key *key,
+                      bool (*list)(struct probe *, const struct tamis_key *, size_t))
 {
-    bool (*list)(struct probe *, const struct tamis_key *, size_t) =
-        p->answers.explain ? explain_pair : list_pair;
     bool listed = false;
 
     for (size_t i = 0; p->targets != NULL && i < p->n; i++)
@@ -105,11 +107,16 @@ static bool list_each(struct probe *p, const struct tamis_key *key)
 
 static void list_key(struct probe *p, const struct tamis_key *key)
 {
+    bool each = p->targets != NULL || p->o->min_watermark > 0;
     bool listed = !p->complete || p->n == 0;
 
-    answer_begin(&p->answers);
-    listed |= p->answers.explain || p->targets != NULL ? list_each(p, key)
-                                                       : list_candidates(p, key);
+    answer_begin(&p->answers, key);
+    if (p->answers.explain)
+        listed |= list_each(p, key, explain_pair);
+    if (p->answers.explain && p->answers.json)
+        answer_candidates(&p->answers);
+    if (!p->answers.explain || p->answers.json)
+        listed |= each ? list_each(p, key, list_pair) : list_candidates(p, key);
     /* An incomplete catalog may lack a segment that has the key. */
     if (!p->complete)
         answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
@@ -154,16 +161,6 @@ static int find_named(struct probe *p)
     return status;
 }
 
-static void require_watermark(struct probe *p)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; tamis_snapshot_next(p->snapshot, &i); i++) {
-        p->targets[n] = tamis_snapshot_target(p->snapshot, i);
-        p->targets[n++].min_watermark = p->o->min_watermark;
-    }
-}
-
 static int probe(struct probe *p)
 {
     const struct options *o = p->o;
@@ -171,13 +168,10 @@ static int probe(struct probe *p)
     int named = EXIT_DONE, status;
 
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
-    if (o->segments.n > 0 || o->min_watermark > 0)
-        p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
     if (o->segments.n > 0) {
+        p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
         p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
         named = find_named(p);
-    } else if (p->targets != NULL) {
-        require_watermark(p);
     }
     p->found = memory_or_exit(calloc(FEW_FOUND, sizeof(*p->found)));
     p->max_found = FEW_FOUND;

@@ -23,12 +23,16 @@ static int ask(void *ctx, const struct tamis_key *keys, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct tamis_explanation e;
 
-        answer_begin(&p->answers);
+        answer_begin(&p->answers, &keys[i]);
         p->last = p->answers.explain ? tamis_filter_explain(p->filter, &keys[i], &e)
                                      : tamis_filter_probe(p->filter, &keys[i], &why);
-        if (p->answers.explain)
+        if (p->answers.explain) {
             answer_explained(&p->answers, &keys[i], p->name, &e);
-        else if (p->last != TAMIS_ABSENT)
+            why = e.reason;
+        }
+        if (p->answers.explain && p->answers.json)
+            answer_candidates(&p->answers);
+        if (p->last != TAMIS_ABSENT && (!p->answers.explain || p->answers.json))
             answer_pair(&p->answers, &keys[i], p->name, why);
         answer_end(&p->answers, &keys[i], p->last, 1);
     }

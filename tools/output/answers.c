@@ -10,15 +10,6 @@
 #include "output.h"
 #include "tamis.h"
 
-void answer_begin(struct answers *a)
-{
-    a->listed = false;
-    if (a->json && !a->silent)
-        a->candidates = memory_or_exit(json_array());
-    if (a->json && a->explain)
-        a->explained = memory_or_exit(json_array());
-}
-
 void print_key(const struct tamis_key *key, enum key_format format)
 {
     const uint8_t *bytes = key->bytes;
@@ -34,6 +25,24 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
     json_put(o, "key", json_escaped(key->bytes, key->n_bytes));
     if (format == KEYS_HEX)
         json_put(o, "key_hex", json_hex(key->bytes, key->n_bytes));
+}
+
+void answer_begin(struct answers *a, const struct tamis_key *key)
+{
+    json_t *o;
+
+    a->listed = false;
+    if (!a->json || a->silent)
+        return;
+    o = memory_or_exit(json_object());
+    json_put_key(o, key, a->format);
+    a->list = json_stream_line(o, a->explain ? "explained" : "candidates");
+}
+
+void answer_candidates(struct answers *a)
+{
+    json_stream_line(memory_or_exit(json_object()), "candidates");
+    a->listed = false;
 }
 
 /* Reads due to damage, reads due to a known reason, and plain hits. */
@@ -89,7 +98,7 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
         if (known)
             json_put(pair, "segment", json_escaped(segment.bytes, segment.n_bytes));
         json_put(pair, "reason", json_string(tamis_reason_name(reason)));
-        json_put(a->candidates, NULL, pair);
+        json_put(a->list, NULL, pair);
         return;
     }
     answer_line(a, key, segment, reason);
@@ -107,15 +116,8 @@ void answer_end(struct answers *a, const struct tamis_key *key,
     if (a->silent)
         return;
     if (a->json) {
-        json_t *object = memory_or_exit(json_object());
-
-        json_put_key(object, key, a->format);
-        json_add(object, "answer",
-                 json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE"), "candidates",
-                 a->candidates);
-        if (a->explain)
-            json_put(object, "explained", a->explained);
-        json_print_line(object);
+        json_end(json_of("answer",
+                         json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE")));
     } else if (answer == TAMIS_ABSENT) {
         answer_line(a, key, (struct tamis_name){NULL, 0}, TAMIS_NO_REASON);
         putchar('\n');

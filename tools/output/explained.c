@@ -82,9 +82,7 @@ void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e)
 {
     if (a->json) {
-        json_put(a->explained, NULL, pair_json(segment, e));
-        if (e->answer != TAMIS_ABSENT)
-            answer_pair(a, key, segment, e->reason);
+        json_put(a->list, NULL, pair_json(segment, e));
         return;
     }
     answer_line(a, key, segment, e->reason);
