@@ -62,8 +62,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
         return unopened(store, &s, path, err, &diag, list);
-    allocated =
-        is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
+    allocated = allocated_bytes(path, snapshot, i, &s);
     if (list != NULL) {
         json_t *o = segment_json(snapshot, i, &s);
 

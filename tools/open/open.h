@@ -24,8 +24,10 @@ bool lies_inside(const char *path, const char *store);
 /* ==== segment.c: segments of a store ============================================= */
 
 /* The disk space of the segment's file: a file with holes takes less than its
- * length. If the file cannot be asked: its length in the catalog. */
-uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s);
+ * length. If the file cannot be asked: its length in the catalog; of a column: its
+ * share of the pack. */
+uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
+                         const struct tamis_segment_info *s);
 /* Reports `diag` under the segment's name: the name of the file is internal. */
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice);

@@ -11,11 +11,15 @@
 #include "open.h"
 #include "tamis.h"
 
-uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s)
+uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
+                         const struct tamis_segment_info *s)
 {
+    struct tamis_pack_place place;
     struct stat st;
 
-    return stat_in(store, s->file, &st) ? (uint64_t)st.st_blocks * 512 : s->file_bytes;
+    return !is_column(snapshot, i, &place) && stat_in(store, s->file, &st)
+               ? (uint64_t)st.st_blocks * 512
+               : s->file_bytes;
 }
 
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,

@@ -32,6 +32,20 @@ bool over_target(const struct tamis_filter_info *info)
     return info->expected_error > info->growth.error * BY_CHANCE;
 }
 
+void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
+                 uint64_t *bits, uint64_t *set)
+{
+    *bits = *set = 0;
+    for (uint32_t i = 0; i < info->n_stages; i++) {
+        struct tamis_stage_info s;
+
+        if (tamis_filter_stage(filter, i, &s) != 0)
+            continue;
+        *bits += 8 * s.bits_bytes;
+        *set += s.bits_set;
+    }
+}
+
 json_t *filter_json(struct tamis_filter *filter)
 {
     struct tamis_filter_info info;

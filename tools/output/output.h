@@ -134,6 +134,9 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
 
 /* Does the expected error exceed the target by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
+/* The bits of all stages, and how many of them are set. */
+void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
+                 uint64_t *bits, uint64_t *set);
 json_t *filter_json(struct tamis_filter *filter);
 /* `allocated`: bytes of the disk. */
 void print_filter(struct tamis_filter *filter, uint64_t allocated);

@@ -81,7 +81,10 @@ static void draw_tip(FILE *to, const struct column *c)
     fprintf(to, "\n%s keys, %s", COUNT(c->keys), SIZE(c->bytes));
     if (c->length != c->bytes)
         fprintf(to, " allocated, %s long", SIZE(c->length));
-    fprintf(to, "\nrank %u", c->rank);
+    if (c->rank == c->last_rank)
+        fprintf(to, "\nrank %u", c->rank);
+    else
+        fprintf(to, "\nranks %u to %u", c->rank, c->last_rank);
     if (c->bits > 0)
         fprintf(to, "\n%.2f%% of the bits are set",
                 100 * (double)c->bits_set / (double)c->bits);

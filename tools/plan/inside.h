@@ -33,6 +33,8 @@ struct planned {
 struct store_plan {
     struct planned *segments;
     size_t n;
+    uint64_t *keys; /* with --pack: of each segment, and nothing else of it */
+    size_t n_keys;
     uint64_t n_bare;   /* without a filter: their keys are unknown */
     uint64_t n_packed; /* left out: columns, which have no file to divide */
     uint64_t n_unread; /* with a filter that does not open */

@@ -100,6 +100,25 @@ static struct planned *plan_add(struct store_plan *p, size_t *max)
     return &p->segments[p->n++];
 }
 
+static void free_segment(struct planned *s)
+{
+    free(s->name);
+    free(s->word);
+    free(s->unread);
+}
+
+/* A plan of a pack needs no more of the last segment. */
+static void keep_keys(struct store_plan *p)
+{
+    struct planned *s = &p->segments[--p->n];
+
+    if ((p->n_keys & (p->n_keys - 1)) == 0) /* a power of two is full */
+        p->keys =
+            memory_or_exit(realloc(p->keys, (2 * p->n_keys + 1) * sizeof(*p->keys)));
+    p->keys[p->n_keys++] = s->keys;
+    free_segment(s);
+}
+
 /* ---- a list ---- */
 
 /* KEYS [RANK [NAME]]; the name is the rest of the line. */
@@ -140,7 +159,7 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
 /* Segments of one rank may be a run or several; only the list's author knows. */
 static int check_ranks(const struct options *o, const struct store_plan *p)
 {
-    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS) || given(o, OPT_PACK))
+    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS))
         return EXIT_DONE;
     for (size_t i = 1; i < p->n; i++)
         if (same_rank(&p->segments[i], &p->segments[i - 1]))
@@ -173,15 +192,19 @@ static int plan_from_list(const struct options *o, struct store_plan *p)
         return status;
     while (status == EXIT_DONE && (more = keys_next(lines, &line, &n_bytes)) == 1) {
         number++;
-        if (n_bytes > 0 && !parse_line(line, n_bytes, plan_add(p, &max)))
+        if (n_bytes == 0)
+            continue;
+        if (!parse_line(line, n_bytes, plan_add(p, &max)))
             status = bad_line(o, number, line, n_bytes);
+        if (given(o, OPT_PACK))
+            keep_keys(p);
     }
     if (more < 0)
         status = keys_status(lines);
     keys_close(lines);
     if (status != EXIT_DONE)
         return status;
-    if (p->n == 0)
+    if (p->n + p->n_keys == 0)
         return no_segment(o);
     find_runs(o, p);
     return check_ranks(o, p);
@@ -238,15 +261,8 @@ static bool is_lost(const char *store, const struct tamis_segment_info *info)
     return !stat_in(store, info->file, &st) && errno == ENOENT;
 }
 
-static void free_segment(struct planned *s)
-{
-    free(s->name);
-    free(s->word);
-    free(s->unread);
-}
-
 static void add_filter(struct look *l, struct store_plan *p, size_t index,
-                       const struct tamis_segment_info *info, bool column)
+                       const struct tamis_segment_info *info)
 {
     const char *store = l->o->args[0];
     struct planned *s = plan_add(p, &l->max);
@@ -265,10 +281,10 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
         .last_key = info->last_key,
         .first_key_bytes = info->first_key_bytes,
         .last_key_bytes = info->last_key_bytes,
-        .bytes_now = column ? info->file_bytes : allocated_bytes(store, info),
+        .bytes_now = allocated_bytes(store, l->snapshot, index, info),
     };
     err = look_inside(l->snapshot, s);
-    lost = !column && is_lost(store, info);
+    lost = is_lost(store, info);
     if ((lost || err == ENOENT) && segment_fate(l->store, info) != SEGMENT_STAYS) {
         l->moved = true;
         free_segment(s);
@@ -277,10 +293,12 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
     }
     if (err != 0 && p->n_unread++ == 0)
         p->unread_status = status_unread(err);
-    if (column || s->length_now == 0)
+    if (s->length_now == 0)
         s->length_now = info->file_bytes;
     if (lost)
         s->bytes_now = s->length_now = 0;
+    if (given(l->o, OPT_PACK))
+        keep_keys(p);
 }
 
 static int add_segment(struct look *l, struct store_plan *p, size_t index)
@@ -298,10 +316,14 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
     } else if (info.state != TAMIS_SEGMENT_SEALED &&
                info.state != TAMIS_SEGMENT_GROWING)
         p->n_bare++;
-    else if (column && !given(l->o, OPT_PACK))
+    else if (!column)
+        add_filter(l, p, index, &info);
+    else if (!given(l->o, OPT_PACK))
         p->n_packed++;
-    else
-        add_filter(l, p, index, &info, column);
+    else {
+        plan_add(p, &l->max)->keys = info.keys;
+        keep_keys(p);
+    }
     return EXIT_DONE;
 }
 
@@ -344,6 +366,7 @@ void plan_free(struct store_plan *p)
 {
     for (size_t i = 0; i < p->n; i++)
         free_segment(&p->segments[i]);
+    free(p->keys);
     free(p->segments);
     free(p->sizes);
     free(p->shares);

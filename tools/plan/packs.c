@@ -90,20 +90,14 @@ int plan_packs(const struct options *o)
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_store *store = NULL;
     struct store_plan p = {0};
-    uint64_t *keys;
-    int status = EXIT_DONE;
+    int status;
 
     check(o);
     if (given(o, OPT_N_KEYS))
         return plan(o, &o->n_keys, 1);
     status = plan_read(o, &store, &snapshot, &p);
-    if (status == EXIT_DONE) {
-        keys = memory_or_exit(calloc(p.n + 1, sizeof(*keys)));
-        for (size_t i = 0; i < p.n; i++)
-            keys[i] = p.segments[i].keys;
-        status = plan(o, keys, p.n);
-        free(keys);
-    }
+    if (status == EXIT_DONE)
+        status = plan(o, p.keys, p.n_keys);
     plan_free(&p);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);
