@@ -1,17 +1,8 @@
 /* The `tamis` command: its table of commands, and main. Each command is in a file of
  * its own, in command/ or file/. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "command/command.h"
 #include "file/file.h"
-#include "input/input.h"
-#include "output/json.h"
 #include "talk/process.h"
-#include "talk/talk.h"
-#include "tamis.h"
 
 static const struct command *const commands[] = {
     &cmd_init,           &cmd_build,        &cmd_attach,        &cmd_grow,

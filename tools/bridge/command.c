@@ -1,10 +1,7 @@
 /* The same arguments, statuses and words for each engine. */
 #include <getopt.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "bridge.h"
 
 const char bridge_options_help[] =

@@ -1,10 +1,7 @@
 /* The summary of a run: counts, and each segment that was replaced or dropped. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../output/json.h"
-#include "../talk/talk.h"
 #include "bridge.h"
 
 static const char *action_name(enum bridge_action action)

@@ -1,12 +1,6 @@
 /* tamis attach: registers a sealed filter file that was built elsewhere. */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static const char *advice(int err)
 {

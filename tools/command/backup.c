@@ -1,13 +1,6 @@
 /* tamis backup: a copy of a store, while it is used. tamis init: an empty store. */
-#include <stdio.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct backup {
     json_t *list; /* NULL: text */

@@ -1,20 +1,10 @@
 /* tamis build: sealed filters of exact size, one segment or one per key file, all in
  * one edit. */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
 #include "../input/options.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct task {
     const char *file;

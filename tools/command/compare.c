@@ -1,14 +1,5 @@
 /* tamis compare: how many keys two segments have, and share. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct comparing {
     struct tamis_snapshot *snapshot;

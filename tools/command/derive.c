@@ -1,15 +1,6 @@
 /* `tamis union`, `intersect`, `fold`: a segment whose filter is made from the filters
  * of others, in one edit. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct derive {
     struct tamis_derivation what;

@@ -1,13 +1,6 @@
 /* tamis drop: unregisters segments, all or none. */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static int drop(struct tamis_store *store, const struct options *o)
 {

@@ -1,16 +1,9 @@
 /* tamis grow: adds keys to the growing filter of a segment and commits. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
 #include "grow.h"
-#include "tamis.h"
 
 /* Finds the segment in a new snapshot, which the caller releases. */
 static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,

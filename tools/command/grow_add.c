@@ -1,18 +1,7 @@
 /* tamis grow: adds the keys, commits, and reports what is in, however it ends. */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
 #include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "grow.h"
-#include "tamis.h"
 
 /* ---- a signal to end ---- */
 

@@ -1,15 +1,7 @@
 /* tamis ls: one line per segment. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static void print_line(const struct tamis_segment_info *s, bool packed)
 {

@@ -1,15 +1,5 @@
 /* tamis merge, and tamis build --from-list: segments made from lists, without keys. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 /* Only if they still have the filters, and so the lists, that are read. */
 static int drop_sources(const struct segments_edit *e)

@@ -1,17 +1,5 @@
 /* tamis pack, unpack: many filters side by side in one file, and back. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static bool is_named(const struct segments_edit *e)
 {

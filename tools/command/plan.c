@@ -1,14 +1,6 @@
 /* tamis plan: how large for how many keys at what error. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../output/json.h"
 #include "../plan/plan.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 #define STORE_OPTIONS                                                                  \
     (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \

@@ -1,14 +1,5 @@
 /* tamis probe: which segments may hold a key? */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 enum { FEW_FOUND = 1024 }; /* if there is no room for all, they are asked again */
 

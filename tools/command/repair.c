@@ -1,17 +1,8 @@
 /* tamis repair: mends a damaged store, or says what it would do. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct repair {
     const char *store;

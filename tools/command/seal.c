@@ -1,13 +1,5 @@
 /* tamis seal: closes growing filters for ever. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static int seal(struct tamis_store *store, const char *path, const char *name,
                 const struct options *o)

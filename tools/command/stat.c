@@ -1,20 +1,9 @@
 /* tamis stat: totals of a store, and details of named segments. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../picture/picture.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
 #include "stat.h"
-#include "tamis.h"
 
 static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
                   const char *path, json_t *list);

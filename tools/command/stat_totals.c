@@ -1,15 +1,9 @@
 /* The totals of a store, for tamis stat. */
 #include "stat.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 
 /* Damage ranks before I/O errors. */
 static void note_status(struct totals *t, int status)

@@ -1,17 +1,5 @@
 /* tamis verify: is every page of every filter whole, and every key in it? */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 #include "verify.h"
 
 struct verify {

@@ -1,14 +1,7 @@
 /* Packs that are verified: which pages are damaged, and which segments that touches. */
 #include "verify.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../open/open.h"
 #include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 
 /* A pack of a snapshot, checked. Another snapshot's pack may be at its address later.
  */

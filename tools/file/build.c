@@ -1,16 +1,8 @@
 /* tamis file build: keys in, one sealed filter file out, no store needed. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/json.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 /* Domain and UUID of --store, so that the file can be attached there. */
 static int of_store(const char *path, struct tamis_store_info *info)

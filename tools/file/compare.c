@@ -1,13 +1,5 @@
 /* tamis file contains, equal, compare: relations of two filter files. */
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 /* Prints the answer to a yes-or-no question; with --quiet the exit status tells it.
  */

@@ -1,14 +1,6 @@
 /* `tamis file union`, `intersect`, `fold`, `merge`: a file made from files. */
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 enum { MERGE = TAMIS_SHRINK + 1 }; /* lists, not filters */
 

@@ -1,14 +1,5 @@
 /* tamis file estimate: how many keys a filter has, and its error, from its bits. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 enum { PROBES = 1000000 };
 

@@ -1,12 +1,5 @@
 /* tamis file probe: may a key be in this one filter file? */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 struct file_probe {
     struct tamis_filter *filter;

@@ -1,13 +1,5 @@
 /* tamis file show: every header field with its offset, even of broken headers. */
-#include <stdio.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 struct show {
     json_t *list; /* NULL: text */

@@ -1,13 +1,5 @@
 /* tamis file verify: is every page of this one filter whole, and every key in it? */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                     uint64_t *absent)

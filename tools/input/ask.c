@@ -1,12 +1,8 @@
 /* The keys that a probe asks for: arguments, or a list. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "input.h"
-#include "tamis.h"
 
 void check_probe_options(const struct options *o)
 {

@@ -1,6 +1,5 @@
 /* Opens a list that may be a FIFO without a writer yet. */
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "keys.h"

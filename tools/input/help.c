@@ -1,10 +1,4 @@
 /* Prints the help of the command that runs. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
-#include "input.h"
 #include "options.h"
 
 enum { LABEL_BYTES = 64 };

@@ -3,13 +3,9 @@
 #ifndef TAMIS_INPUT_H
 #define TAMIS_INPUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "../talk/talk.h"
 #include "keys.h"
 #include "option_table.h"
-#include "tamis.h"
 
 /* ==== usage.c: the command that runs ============================================= */
 

@@ -1,14 +1,7 @@
 /* Lists of keys, as people and programs write them: one per line, NUL-terminated, in
  * hex, or with lengths. Read in large pieces; keys are handed out in place. */
-
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +12,6 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "keys.h"
-#include "tamis.h"
 
 enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
 

@@ -1,10 +1,5 @@
 /* Names of segments, as arguments or made of the names of files. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
 #include "input.h"
-#include "tamis.h"
 
 void check_name(const char *name, size_t n_bytes)
 {

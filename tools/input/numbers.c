@@ -1,7 +1,4 @@
 /* Numbers as people write them: 65536, 10M, 1.5G, 1e7. */
-#include <stdbool.h>
-#include <string.h>
-
 #include "input.h"
 
 /* A number as it is read: digits * 10^tens * 2^twos. */

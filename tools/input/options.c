@@ -1,17 +1,10 @@
 /* Parses the options of a command by the table of all options. */
 #include <getopt.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../talk/screen.h"
-#include "../talk/talk.h"
-#include "input.h"
 #include "options.h"
-#include "tamis.h"
 
 static uint64_t whole(const struct option_row *row, const char *text)
 {

@@ -1,11 +1,5 @@
 /* Suggests a known word for an unknown one: the fewest edits away, if they are few. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
 #include "input.h"
-#include "tamis.h"
 
 enum { LONGEST = TAMIS_NAME_MAX };
 

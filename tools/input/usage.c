@@ -1,10 +1,6 @@
 /* The command that runs, and mistakes in its arguments. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "input.h"
 
 const struct command *this_command;

@@ -7,11 +7,8 @@
  * directory keeps it. A copy has another LOCK, so it is another database; --force takes
  * it over without building a filter anew. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

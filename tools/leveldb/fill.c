@@ -6,10 +6,7 @@
  * anew as well if another process has changed a segment that the edit replaces or
  * drops: each is dropped by the binding that was read.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../talk/screen.h"
 #include "fill.h"

@@ -5,11 +5,8 @@
  * keys. Its size, footer and index do not either: the index has a separator and a place
  * for each block, and tables with other keys may have the same. Building a filter reads
  * all bytes anyway. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

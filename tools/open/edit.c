@@ -1,12 +1,6 @@
 /* The work of an edit, between its begin and its commit, and the commit. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 static int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx,
                      bool dry)

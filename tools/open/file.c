@@ -1,15 +1,9 @@
 /* Opens filter files, and reports failures. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../input/input.h"
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 uint64_t regular_bytes(const char *path)
 {

@@ -3,13 +3,8 @@
 #ifndef TAMIS_OPEN_H
 #define TAMIS_OPEN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../input/input.h"
 
-#include "tamis.h"
-
-struct options;
 struct stat;
 
 /* ==== store.c: stores ============================================================ */

@@ -1,13 +1,7 @@
 /* The packs of a store, as its segments name them. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 bool stat_in(const char *store, const char *file, struct stat *st)
 {

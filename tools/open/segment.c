@@ -1,15 +1,7 @@
 /* Finds the segments of a store that are named, and reports failures. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
                          const struct tamis_segment_info *s)

@@ -1,11 +1,5 @@
 /* Opens a store, and reports failures. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 int store_open(const char *path, struct tamis_store **store)
 {

@@ -1,14 +1,6 @@
 /* Does a filter have the keys of a file, or the hashes of a list? A key that is ABSENT
  * from the filter of its own segment is lost: the one thing that must never happen. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 enum { MAX_LISTED = 10 };
 

@@ -1,14 +1,6 @@
 /* Prints the answers of probes: one line per pair of key and segment that may be, one
  * object per key, or only the totals. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/keys.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 void print_key(const struct tamis_key *key, enum key_format format)
 {

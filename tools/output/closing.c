@@ -1,14 +1,6 @@
 /* Reports the segments that `tamis build` has listed or `tamis drop` has dropped: one
  * line on stderr, or one object on stdout. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static void add(struct closing *c, const struct tamis_segment_info *info)
 {

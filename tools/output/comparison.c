@@ -1,13 +1,5 @@
 /* Prints the result of `tamis compare` and `tamis file compare`. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 json_t *interval_json(const struct tamis_interval *i)
 {

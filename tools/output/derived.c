@@ -1,14 +1,5 @@
 /* Code that `tamis union`, `tamis file union` and their kin share. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 int derive_error(int err, const struct tamis_diag *diag, const char *file)
 {

@@ -1,9 +1,5 @@
 /* The reason of an answer, for `probe --explain`: the fourth column, or objects. */
-#include <stdio.h>
-
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static const char *by_name(enum tamis_decider by)
 {

@@ -1,12 +1,7 @@
 /* Prints the facts of a filter, for people and for programs. */
-#include <stdbool.h>
-#include <stdio.h>
 #include <unistd.h>
 
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static double fill_of(const struct tamis_stage_info *s)
 {

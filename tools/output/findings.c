@@ -1,13 +1,6 @@
 /* Prints the findings of repair and backup: each a line, or an object. The error line
  * names the first filter that could not be read. It is no damage: rebuild nothing. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {

@@ -1,9 +1,5 @@
 /* Facts for programs, made with jansson. */
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../talk/talk.h"
 #include "json.h"

@@ -1,15 +1,6 @@
 /* tamis verify: the lists of segments. Is a list whole, and has the filter every hash
  * of it? */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 /* Looks at the segment's list, if it opens. verify: all pages of a list of whole
  * hashes.

@@ -3,15 +3,9 @@
 #ifndef TAMIS_OUTPUT_H
 #define TAMIS_OUTPUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "../input/keys.h"
+#include "../open/open.h"
+#include "../talk/screen.h"
 #include "json.h"
-#include "tamis.h"
-
-struct options;
 
 /* ==== answers.c: the answers of probes =========================================== */
 

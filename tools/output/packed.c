@@ -2,15 +2,7 @@
  * were left. The report
  * counts segments that another process has replaced only if the command has counted
  * them. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 /* By reason: its count in JSON and in text, and what is told of the first segment. */
 static const struct {

@@ -3,18 +3,9 @@
  * once, with all its segments below it, so the segments are walked once a metric. What
  * their files say is gathered first. Only the process that probes knows its counts: see
  * tamis_store_stats(). */
-#include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 enum metric {
     KEYS,

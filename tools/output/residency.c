@@ -1,16 +1,9 @@
 /* Prints how much of a filter is in memory, for people and for programs. */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 /* mincore(2) reports every page as in memory if the caller neither owns the file nor
  * may write to it. Such a report is ignored. */

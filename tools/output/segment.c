@@ -1,8 +1,5 @@
 /* A segment as its catalog has it, as JSON. */
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static json_t *place_json(const struct tamis_pack_place *p)
 {

@@ -1,11 +1,5 @@
 /* Is a filter whole? A line, or an object. */
-#include <stdio.h>
-#include <string.h>
-
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,

@@ -2,13 +2,8 @@
  * as its bits are, coloured by age. Lower panel: its expected error as a multiple of
  * its target. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "inside.h"
-#include "svg.h"
 
 /* From old to new, equally light: both ends stand out from a light or dark ground. */
 static const uint8_t ages[][3] = {

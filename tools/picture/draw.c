@@ -3,14 +3,8 @@
  * error as a multiple of its target. Colours are legible on light and on dark, and the
  * picture has a ground of its own. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "inside.h"
-#include "svg.h"
 
 static const char defs[] =
     "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" "

@@ -1,17 +1,9 @@
 /* A file that appears whole or not at all. */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../input/input.h"
 #include "../open/open.h"
-#include "../talk/talk.h"
 #include "picture.h"
 
 static int write_all(int fd, const char *bytes, size_t n)

@@ -2,8 +2,8 @@
 #ifndef TAMIS_PICTURE_INSIDE_H
 #define TAMIS_PICTURE_INSIDE_H
 
-#include <stdio.h>
-
+#include "../output/output.h"
+#include "picture.h"
 #include "svg.h"
 
 /* ==== store.c: from a snapshot to a picture ====================================== */

@@ -2,20 +2,7 @@
  * rank, and the largest of a rank first. Segments of a rank that would be too narrow to
  * be seen share columns, so a large store takes no more memory. For a filter that does
  * not open only the catalog's figures are shown. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "picture.h"
-#include "svg.h"
-#include "tamis.h"
 
 static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column *c)
 {

@@ -1,9 +1,6 @@
 /* The style of all pictures, and texts of XML. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "svg.h"
 
 /* Legible on light and on dark. */

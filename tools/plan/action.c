@@ -1,12 +1,7 @@
 /* Chooses the action for each filter of a plan: what --apply does, and what the table
  * shows. It only compares figures. A choice of PLAN_SHRINK is a hope: a damaged page
  * may leave no room for the fold. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "inside.h"
-#include "tamis.h"
 
 /* Would a rebuild have the same size, and hardly less error? By chance the bits may
  * suggest a few keys too many, and so more error than was planned. */

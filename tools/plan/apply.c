@@ -2,19 +2,8 @@
  * makes from their segments' lists those that folding cannot give their size or error.
  * Each is an edit of its own, done or not; earlier ones stay. Work that needs keys is
  * listed with its command. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 struct apply {
     const struct options *o;

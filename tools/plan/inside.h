@@ -2,13 +2,8 @@
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "tamis.h"
-
-struct options;
+#include "../output/output.h"
+#include "plan.h"
 
 /* ==== list.c: the segments, and which of them are a run ========================== */
 

@@ -1,13 +1,9 @@
 /* Explains the number of lanes and words: the smallest filter for each number of lanes,
  * and the cache lines that a lookup of an absent key costs there. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 
-#include "../output/json.h"
 #include "../talk/talk.h"
 #include "plan.h"
-#include "tamis.h"
 
 enum { MOST_LANES = 4, MOST_WORDS = 8, BLOCK = 64 };
 

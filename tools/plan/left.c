@@ -1,14 +1,6 @@
 /* The lines of `tamis plan --apply` for work that is left: each has the command that
  * does it, to be copied into a shell. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 static bool has_list(const struct plan_step *step, const struct planned *s,
                      struct tamis_list_facts *facts)

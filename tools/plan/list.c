@@ -1,16 +1,8 @@
 /* The segments that `tamis plan` divides memory over, of a store or of a list, and
  * which of them are a run: what a lookup reads at most one of. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 /* ---- runs ---- */
 

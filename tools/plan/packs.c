@@ -1,16 +1,6 @@
 /* `tamis plan --pack`: how large a pack is, of how many lines, from files and from
  * keys. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/json.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "plan.h"
-#include "tamis.h"
 
 struct pack_plans {
     uint64_t n, keys;

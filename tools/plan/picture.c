@@ -2,17 +2,10 @@
  * upwards, both logarithmic. Planned errors lie on a line through the runs' sizes,
  * which whole pages bend; one error for all is level. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
 #include "../picture/picture.h"
 #include "../picture/svg.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 /* From 10^low to 10^high; of errors, and of keys. */
 struct axis {

@@ -1,18 +1,7 @@
 /* tamis plan STORE, tamis plan --sizes: the memory of a store's filters, divided so
  * that lookups of absent keys waste the fewest reads. A table, or JSON. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/json.h"
 #include "../picture/picture.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "plan.h"
-#include "tamis.h"
 
 static void count_now(struct store_plan *p)
 {

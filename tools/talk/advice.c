@@ -1,16 +1,11 @@
 /* Advice: the last part of a message, chosen by the error and by what is there. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "talk.h"
-#include "tamis.h"
 
 /* A shortage may come from a limit of this process, not from the machine. */
 static bool is_limited(int resource)

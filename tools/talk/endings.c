@@ -1,6 +1,4 @@
 /* Delays terminating signals while the library writes a file or commits an edit. */
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

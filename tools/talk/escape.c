@@ -1,9 +1,5 @@
 /* Allocates texts for people: bytes escaped or in hex digits. */
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "talk.h"
 

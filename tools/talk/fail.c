@@ -1,13 +1,6 @@
 /* Reports a failed call: the file, the fault, its offset, the remedy. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "endings.h"
 #include "talk.h"
-#include "tamis.h"
 
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice)

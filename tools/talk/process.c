@@ -6,7 +6,6 @@
 
 #include "process.h"
 #include "talk.h"
-#include "tamis.h"
 
 /* Otherwise the next opened file would take a closed standard descriptor, and messages
  * would go into a store. Using a descriptor opened here fails. */

@@ -1,9 +1,6 @@
 /* A progress line on stderr: work done, rate, time left. Only on a terminal. */
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

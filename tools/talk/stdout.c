@@ -1,9 +1,4 @@
 /* Standard output may be closed or full. A failed write is a failure of the command. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "talk.h"
 
 static bool is_done; /* the work; only its report is left */

@@ -1,7 +1,4 @@
 /* Bytes for people: escapes, hex, sizes, times. Nothing here allocates memory. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "talk.h"
