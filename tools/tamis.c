@@ -86,7 +86,6 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         const char *name = commands[i]->name, *space = strchr(name, ' ');
         size_t first = space ? (size_t)(space - name) : strlen(name);
-
         if (n == 0 || strlen(words[0]) != first || memcmp(name, words[0], first) != 0)
             continue;
         *used = space ? 2 : 1;
@@ -100,7 +99,6 @@ static int unknown_command(const char *word)
 {
     char *hint;
     struct suggestion meant;
-
     suggest_begin(&meant, word, strlen(word));
     for (size_t i = 0; i < N_COMMANDS; i++)
         suggest_among(&meant, commands[i]->name, strcspn(commands[i]->name, " "));
@@ -118,7 +116,6 @@ static int unknown_file_command(const char *word)
                               "fold, merge, contains, equal, compare or estimate";
     struct suggestion meant;
     char *hint;
-
     if (word == NULL)
         return complain(EXIT_USAGE, "file: which command: %s", are);
     suggest_begin(&meant, word, strlen(word));
@@ -153,7 +150,6 @@ static int help(char *const *words, size_t n)
     const char *text = n > 0 ? topic(words[0]) : NULL;
     bool of_file = n == 1 && strcmp(words[0], "file") == 0;
     size_t used = n > 0;
-
     if (n > 0 && text == NULL && !of_file &&
         (this_command = find(words, n, &used)) == NULL)
         return unknown(words, n);
@@ -181,7 +177,6 @@ static bool asks_for_help(const char *word)
 static int run(int argc, char **argv)
 {
     size_t n = (size_t)argc - 1, used = 0;
-
     if (n == 0) {
         print_commands(stderr);
         return EXIT_USAGE;
@@ -208,7 +203,6 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int status;
-
     process_begin("tamis");
     if (argc < 1)
         return EXIT_USAGE;

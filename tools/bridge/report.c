@@ -8,7 +8,6 @@ static const char *action_name(enum bridge_action action)
 {
     static const char *const names[] = {"built", "replaced", "rebound", "bare",
                                         "dropped"};
-
     return names[action];
 }
 
@@ -17,7 +16,6 @@ static const char *owner_name(enum mirror_owner owner)
 {
     static const char *const names[] = {"this",   "unknown", "database",
                                         "engine", "none",    "unreadable"};
-
     return names[owner];
 }
 
@@ -25,7 +23,6 @@ void bridge_changed(struct bridge_report *r, enum bridge_action action,
                     const char *name, const struct tamis_segment_info *was)
 {
     struct bridge_change *c;
-
     if (r->n_changes == r->max_changes) {
         r->max_changes = r->max_changes ? 2 * r->max_changes : 64;
         r->changes = memory_or_exit(
@@ -48,7 +45,6 @@ void bridge_built_after_all(struct bridge_report *r)
 void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was)
 {
     char name[TAMIS_NAME_MAX + 1];
-
     snprintf(name, sizeof(name), "%.*s", (int)was->name_bytes, (const char *)was->name);
     bridge_changed(r, BRIDGE_DROPPED, name, was);
 }
@@ -58,7 +54,6 @@ void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *wa
 static void print_change(const struct bridge_report *r, const struct bridge_change *c)
 {
     bool named = c->action == BRIDGE_REPLACED || c->action == BRIDGE_DROPPED;
-
     if (!named && !r->bridge->dry_run)
         return;
     printf("  %-8s  ", action_name(c->action));
@@ -92,7 +87,6 @@ static json_t *change_json(const struct bridge_change *c)
 {
     json_t *o = json_of("segment", json_escaped(c->name, strlen(c->name)), "action",
                         json_string(action_name(c->action)));
-
     if (c->owner != N_MIRROR_OWNERS)
         json_put(o, "was", json_string(owner_name(c->owner)));
     return o;
@@ -102,7 +96,6 @@ static void print_json(const struct bridge_report *r)
 {
     const struct bridge *b = r->bridge;
     json_t *changes = memory_or_exit(json_array());
-
     for (size_t i = 0; i < r->n_changes; i++)
         json_put(changes, NULL, change_json(&r->changes[i]));
     json_print(json_of("store", json_escaped(b->store, strlen(b->store)), "database",

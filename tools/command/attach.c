@@ -20,7 +20,6 @@ static int edit(struct tamis_store *store, const struct options *o)
     struct tamis_diag diag = {0};
     struct tamis_edit *e;
     int err = tamis_edit_begin(store, NULL, &e, &diag), status;
-
     if (err != 0)
         return complain_error(err, &diag, o->args[0], advice(err));
     segment_options(o, &opt);
@@ -47,7 +46,6 @@ static int run(int argc, char **argv)
     struct tamis_store *store;
     struct options o;
     int status;
-
     parse_options(argc, argv, 3, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     if (o.args[2][0] == '\0')

@@ -10,7 +10,6 @@ struct backup {
 static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct backup *b = ctx;
-
     note_unread(&b->unread, f);
     print_finding(b->list, f);
 }
@@ -53,7 +52,6 @@ static int copy(struct tamis_store *store, const char *path, struct backup *b,
 {
     struct endings endings;
     int err;
-
     endings_catch(&endings);
     err = tamis_store_backup(
         store, path,
@@ -74,7 +72,6 @@ static int run(int argc, char **argv)
     struct backup b = {0};
     struct options o;
     int err, status;
-
     parse_options(argc, argv, 2, 2, &o);
     if (o.args[1][0] == '\0')
         usage_error("DIR is a path, and this one is empty");
@@ -132,7 +129,6 @@ static int run_init(int argc, char **argv)
     struct tamis_domain domain;
     struct options o;
     int err = 0;
-
     parse_options(argc, argv, 1, 1, &o);
     opt.growth = o.growth;
     if (given(&o, OPT_SEED)) {

@@ -8,7 +8,6 @@ static int drop(struct tamis_store *store, const struct options *o)
     struct tamis_edit *e = NULL;
     const char *name = "";
     int err = tamis_edit_begin(store, NULL, &e, &diag);
-
     for (size_t i = 1; i < o->n_args && err == 0; i++) {
         name = o->args[i];
         err = tamis_edit_drop(e, name, strlen(name), &diag);
@@ -28,7 +27,6 @@ static int run(int argc, char **argv)
     struct tamis_store *store;
     struct options o;
     int status;
-
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     closing.json = given(&o, OPT_JSON);

@@ -37,7 +37,6 @@ static int run(int argc, char **argv)
     json_t *list = NULL;
     size_t *picked, n;
     int status;
-
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
         usage_error("-0 is for --names");
@@ -54,7 +53,6 @@ static int run(int argc, char **argv)
          status == EXIT_DONE && next_picked(snapshot, picked, n, &at, &i);) {
         struct tamis_segment_info info;
         int err = tamis_snapshot_segment(snapshot, i, &info);
-
         if (err != 0)
             status = complain_error(err, NULL, o.args[0], NULL);
         else if (list != NULL)

@@ -10,7 +10,6 @@
 static uint64_t least_bytes(const struct options *o)
 {
     struct tamis_plan plan;
-
     for (uint64_t n = 4096; n <= 65536; n += 4096)
         if (tamis_plan_within(n, o->n_keys, o->growth.error, &plan) == 0)
             return n > o->n_bytes ? n : 0;
@@ -21,7 +20,6 @@ static int range_error(const struct options *o, int err)
 {
     const char *advice = NULL;
     uint64_t least = given(o, OPT_BYTES) ? least_bytes(o) : 0;
-
     if (err == TAMIS_ERR_RANGE && least > 0)
         usage_error("--bytes is at least %llu, not %llu", LLU(least), LLU(o->n_bytes));
     if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0)
@@ -60,7 +58,6 @@ static void print_plan(const struct tamis_plan *p)
 static void print_ribbon(const struct options *o)
 {
     struct tamis_plan p;
-
     if (tamis_plan_ribbon(o->n_keys, o->growth.error, &p) == 0)
         printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n", LLU(p.file_bytes),
                SIZE(p.file_bytes), p.bits_per_key);
@@ -69,7 +66,6 @@ static void print_ribbon(const struct options *o)
 static json_t *ribbon_json(const struct options *o)
 {
     struct tamis_plan p = {0};
-
     tamis_plan_ribbon(o->n_keys, o->growth.error, &p);
     return json_of("error", json_number(p.error), "bits_bytes",
                    json_count(p.bits_bytes), "file_bytes", json_count(p.file_bytes),
@@ -80,7 +76,6 @@ static int plan_one(const struct options *o)
 {
     struct tamis_plan plan;
     int err;
-
     if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
         usage_error("give two of --keys, --fpr and --bytes for the third");
     if (given(o, OPT_BYTES))
@@ -91,7 +86,6 @@ static int plan_one(const struct options *o)
         return range_error(o, err);
     if (given(o, OPT_JSON)) {
         json_t *object = plan_json(&plan);
-
         if (!given(o, OPT_BYTES))
             json_add(object, "by_lanes", lanes_json(&plan, o->growth.error), "ribbon",
                      ribbon_json(o));
@@ -132,7 +126,6 @@ static int plan_growth(const struct options *o)
     double lines = 0;
     json_t *list = given(o, OPT_JSON) ? memory_or_exit(json_array()) : NULL;
     uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
-
     if (given(o, OPT_BYTES))
         usage_error("--growth takes --keys, --fpr, -s, -r and --n0, no --bytes");
     growth_defaults(&growth);
@@ -142,7 +135,6 @@ static int plan_growth(const struct options *o)
     for (uint32_t i = 0; i < max && (!given(o, OPT_N_KEYS) || keys < o->n_keys); i++) {
         struct tamis_plan p;
         int err = tamis_plan_stage(&growth, i, &p);
-
         if (err == TAMIS_ERR_TOO_LARGE && i > 0)
             break;
         if (err != 0) {
@@ -171,7 +163,6 @@ static int plan_growth(const struct options *o)
                                json_number(growth.factor), "tightening",
                                json_number(growth.tightening), "n0",
                                json_count(growth.first_capacity));
-
         if (left > 0)
             json_put(root, "keys_left", json_count(left));
         json_put(root, "stages", list);
@@ -183,7 +174,6 @@ static int plan_growth(const struct options *o)
 static int run(int argc, char **argv)
 {
     struct options o;
-
     parse_options(argc, argv, 0, 0, &o);
     if (given(&o, OPT_PACK))
         return plan_packs(&o);

@@ -20,7 +20,6 @@ struct probe {
 static struct tamis_target target_of(const struct probe *p, size_t segment)
 {
     struct tamis_target target;
-
     if (p->targets != NULL)
         return p->targets[segment];
     target = tamis_snapshot_target(p->snapshot, segment);
@@ -32,7 +31,6 @@ static struct tamis_target target_of(const struct probe *p, size_t segment)
 static struct tamis_name name_of(const struct probe *p, size_t segment)
 {
     struct tamis_segment_info info;
-
     if (p->names != NULL)
         return p->names[segment];
     tamis_snapshot_segment(p->snapshot, segment, &info);
@@ -45,7 +43,6 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
 {
     struct tamis_target target = target_of(p, segment);
     enum tamis_reason why;
-
     if (tamis_snapshot_probe(p->snapshot, &target, key, &why) == TAMIS_ABSENT)
         return false;
     answer_pair(&p->answers, key, name_of(p, segment), why);
@@ -58,7 +55,6 @@ static bool explain_pair(struct probe *p, const struct tamis_key *key, size_t se
     struct tamis_target target = target_of(p, segment);
     struct tamis_explanation e;
     bool listed = tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
-
     answer_explained(&p->answers, key, name_of(p, segment), &e);
     return listed;
 }
@@ -68,7 +64,6 @@ static bool list_candidates(struct probe *p, const struct tamis_key *key)
 {
     bool may;
     size_t n;
-
     if (p->tells_any)
         return tamis_snapshot_probe_all(p->snapshot, key, NULL, NULL) != TAMIS_ABSENT;
     may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found, &n) !=
@@ -88,7 +83,6 @@ static bool list_each(struct probe *p, const struct tamis_key *key,
                       bool (*list)(struct probe *, const struct tamis_key *, size_t))
 {
     bool listed = false;
-
     for (size_t i = 0; p->targets != NULL && i < p->n; i++)
         listed |= list(p, key, i);
     for (size_t i = 0; p->targets == NULL && tamis_snapshot_next(p->snapshot, &i); i++)
@@ -100,7 +94,6 @@ static void list_key(struct probe *p, const struct tamis_key *key)
 {
     bool each = p->targets != NULL || p->o->min_watermark > 0;
     bool listed = !p->complete || p->n == 0;
-
     answer_begin(&p->answers, key);
     if (p->answers.explain)
         listed |= list_each(p, key, explain_pair);
@@ -129,13 +122,11 @@ static int find_named(struct probe *p)
 {
     const struct options *o = p->o;
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < p->n; i++) {
         struct tamis_name name = {o->segments.at[i], strlen(o->segments.at[i])};
         int err = tamis_snapshot_find(
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);
-
         p->names[i] = name;
         if (err != 0) {
             if (err == TAMIS_ERR_MISMATCH)
@@ -157,7 +148,6 @@ static int probe(struct probe *p)
     const struct options *o = p->o;
     struct tamis_domain domain = tamis_snapshot_domain(p->snapshot);
     int named = EXIT_DONE, status;
-
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
     if (o->segments.n > 0) {
         p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
@@ -187,7 +177,6 @@ static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
 {
     struct tamis_pack_info pack;
     char file[64];
-
     for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
         if (pack_is_unlisted(&pack)) {
             pack_file_name(pack.uuid, file);
@@ -203,10 +192,8 @@ static void open_filters(struct probe *p, struct tamis_store *store)
     struct tamis_target *targets =
         memory_or_exit(calloc(o->segments.n + 1, sizeof(*targets)));
     unsigned tries = 0;
-
     do {
         struct tamis_prepare_options opt = {.size = sizeof(opt)};
-
         for (size_t i = 0; i < o->segments.n; i++)
             tamis_snapshot_find(p->snapshot, o->segments.at[i],
                                 strlen(o->segments.at[i]), NULL, 0, 0, &targets[i]);
@@ -223,7 +210,6 @@ static int run(int argc, char **argv)
     struct tamis_store *store;
     struct options o;
     int status;
-
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
     if (given(&o, OPT_BIND) && o.segments.n != 1)

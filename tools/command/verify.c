@@ -25,7 +25,6 @@ static uint64_t work(const struct verify *v, const size_t *picked, size_t n)
     const struct options *o = v->o;
     struct tamis_segment_info info;
     uint64_t total = given(o, OPT_AGAINST) ? regular_bytes(o->against) : 0;
-
     for (size_t i = 1; given(o, OPT_AGAINST_EACH) && i < o->n_args; i++)
         total += regular_bytes(o->args[i]);
     for (size_t at = 0, i;
@@ -66,7 +65,6 @@ static void leave(const struct verify *v, struct place *p)
 static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *own)
 {
     struct tamis_filter_info f;
-
     return tamis_filter_info(own, &f) != 0 || f.name_bytes == 0 ||
            (f.name_bytes == s->name_bytes &&
             memcmp(f.name, s->name, s->name_bytes) == 0);
@@ -77,7 +75,6 @@ static int open_both(struct place *p)
 {
     struct tamis_pack_place in_pack;
     int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
-
     p->its.err = TAMIS_ERR_NO_SEGMENT;
     if (err != 0)
         return err;
@@ -106,7 +103,6 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
         enum fate fate;
         int err = open_both(p);
         bool missing = (err == ENOENT && !p->column) || p->its.err == ENOENT;
-
         if (!missing)
             return err;
         fate = segment_now(v->store, &p->info, &newer.snapshot, &newer.index);
@@ -123,7 +119,6 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
 static const char *advice_bad(const void *place, int err)
 {
     const struct place *p = place;
-
     return err == TAMIS_ERR_MISMATCH && advice_from_list(p->snapshot, p->index) != NULL
                ? "put its own file in its place, or 'tamis repair' makes it anew from "
                  "its "
@@ -142,7 +137,6 @@ static int report_unopened(const struct verify *v, const struct place *p,
                err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_MISMATCH;
     const char *advice = bad ? advice_bad(p, err) : NULL;
     char what[320];
-
     if (advice == NULL)
         advice = bad && err != TAMIS_ERR_MISMATCH
                      ? "build the segment anew from its keys"
@@ -173,7 +167,6 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     struct tamis_name name;
     char *path;
     int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
-
     if (err != 0 && (p->info.file[0] == '\0' || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
                         : complain_error(err, NULL, v->o->args[0], NULL));
@@ -207,7 +200,6 @@ static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
 {
     struct tamis_filter *filter = ctx;
     enum tamis_reason why;
-
     return filter == NULL
                ? 0
                : tamis_filter_probe_batch(filter, tag, hashes, n, absent, &why);
@@ -219,7 +211,6 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
 {
     struct place *p = ctx;
     struct tamis_target target = tamis_snapshot_target(p->snapshot, p->index);
-
     return tamis_snapshot_probe_batch(p->snapshot, &target, tag, hashes, n, absent,
                                       NULL);
 }
@@ -232,7 +223,6 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
     batch_fn *ask = probe_rows;
     void *ctx = p;
     int status;
-
     if (!p->column || tamis_snapshot_target(p->snapshot, p->index).refusal != 0) {
         if (p->column) /* if it fails, that was told: it has every key */
             tamis_snapshot_filter(p->snapshot, p->index, &copy, NULL);
@@ -251,7 +241,6 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
 static void check_segment(struct verify *v, size_t i, const char *keyfile)
 {
     struct place p;
-
     if (verify_segment(v, i, &p) && (keyfile != NULL || given(v->o, OPT_AGAINST_LIST)))
         note(v, against(v, keyfile, &p));
     leave(v, &p);
@@ -261,13 +250,11 @@ static void check_segment(struct verify *v, size_t i, const char *keyfile)
 static void verify_each(struct verify *v)
 {
     const struct options *o = v->o;
-
     for (size_t i = 1; i < o->n_args; i++) {
         struct tamis_name name = name_of_file(o->args[i], o->strip);
         struct tamis_target target;
         int err = tamis_snapshot_find(v->snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
                                       &target);
-
         if (err != 0) {
             note(v,
                  complain(status_of_error(err), "%s: no segment '%s' for %s: build it",
@@ -281,7 +268,6 @@ static void verify_each(struct verify *v)
 static void orphan(void *ctx, const struct tamis_repair_finding *f)
 {
     const struct verify *v = ctx;
-
     if (v->list == NULL) {
         fputs("-\torphan\t", stdout);
         print_escaped(stdout, f->file, strlen(f->file));
@@ -298,7 +284,6 @@ static void find_orphans(struct verify *v)
 {
     struct tamis_diag diag = {0};
     int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
-
     if (err == TAMIS_ERR_BUSY && v->list == NULL)
         printf("-\torphan\tnot looked for: %s\n", diag.what);
     else if (err != 0 && err != TAMIS_ERR_BUSY)
@@ -309,7 +294,6 @@ static void verify(struct verify *v)
 {
     const struct options *o = v->o;
     size_t *picked = NULL, n = 0;
-
     if (!given(o, OPT_AGAINST_EACH))
         v->status = pick_named(v->snapshot, o->args[0], o->args + 1, o->n_args - 1,
                                &picked, &n);
@@ -331,7 +315,6 @@ static void finish(struct verify *v)
 {
     const struct options *o = v->o;
     json_t *rest = NULL;
-
     if (o->n_args == 1 && output_works())
         note(v, verify_unlisted(&v->packs, v->store, v->snapshot));
     if (v->list != NULL) {
@@ -354,7 +337,6 @@ static int run(int argc, char **argv)
 {
     struct verify v = {0};
     struct options o;
-
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
         usage_error("--against checks one SEGMENT; --against-each many");

@@ -15,7 +15,6 @@ static int derive(const struct options *o, const struct tamis_identity *identity
     const char *to = o->args[0];
     struct endings endings;
     int err;
-
     endings_catch(&endings);
     err = tamis_filter_derive(f, n, &what, to, &opt, &report, &diag);
     endings_let(&endings, err != 0);
@@ -25,7 +24,6 @@ static int derive(const struct options *o, const struct tamis_identity *identity
 static int advance(void *ctx, uint64_t done, uint64_t total)
 {
     uint64_t *told = ctx;
-
     (void)total;
     progress_advance(0, done - *told);
     *told = done;
@@ -46,7 +44,6 @@ static int merge(const struct options *o, const struct tamis_identity *identity,
     const char *to = o->args[0];
     struct endings endings;
     int err;
-
     for (size_t i = 0; i < n; i++)
         total += regular_bytes(o->args[i + 1]);
     if (!given(o, OPT_JSON))
@@ -65,7 +62,6 @@ static int run(int argc, char **argv)
     struct options o;
     size_t n;
     int status;
-
     parse_options(argc, argv, 2, this_command->variant == TAMIS_FOLD ? 2 : 0, &o);
     derivation_of(&o); /* a mistake exits here */
     identity = identity_of(&o);

@@ -39,7 +39,6 @@ static int run(int argc, char **argv)
     struct tamis_filter *filter;
     struct options o;
     int err, status;
-
     parse_options(argc, argv, 1, 1, &o);
     status = file_open(&o, &filter);
     if (status != EXIT_DONE)

@@ -12,10 +12,8 @@ static int ask(void *ctx, const struct tamis_key *keys, size_t n)
 {
     struct file_probe *p = ctx;
     enum tamis_reason why;
-
     for (size_t i = 0; i < n; i++) {
         struct tamis_explanation e;
-
         answer_begin(&p->answers, &keys[i]);
         p->last = p->answers.explain ? tamis_filter_explain(p->filter, &keys[i], &e)
                                      : tamis_filter_probe(p->filter, &keys[i], &why);
@@ -39,7 +37,6 @@ static int run(int argc, char **argv)
     struct tamis_domain domain;
     struct options o;
     int status;
-
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
     status = file_open(&o, &p.filter);

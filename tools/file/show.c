@@ -27,7 +27,6 @@ static void field(void *ctx, const struct tamis_field *f)
 {
     struct show *show = ctx;
     const char *text = f->text ? f->text : "";
-
     if (show->list != NULL) {
         json_put(show->list, NULL,
                  json_of("record", json_string(f->record), "name", json_string(f->name),
@@ -51,7 +50,6 @@ static int run(int argc, char **argv)
     struct options o;
     json_t *root = NULL;
     int err, status;
-
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_JSON))
         show.list = memory_or_exit(json_array());
@@ -62,7 +60,6 @@ static int run(int argc, char **argv)
                        json_count(o.offset), "fields", show.list);
         if (err != 0) {
             const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
-
             json_put(root, "error", json_escaped(what, strlen(what)));
         }
     }

@@ -14,14 +14,12 @@ static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b,
                        size_t limit)
 {
     size_t rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *row = rows[2];
-
     if ((n_a > n_b ? n_a - n_b : n_b - n_a) >= limit)
         return limit;
     for (size_t j = 0; j <= n_b; j++)
         last[j] = j;
     for (size_t i = 1; i <= n_a; i++) {
         size_t best = row[0] = i, *spare = before;
-
         for (size_t j = 1; j <= n_b; j++) {
             row[j] = least(last[j], row[j - 1]) + 1;
             row[j] = least(row[j], last[j - 1] + (a[i - 1] != b[j - 1]));
@@ -48,7 +46,6 @@ void suggest_begin(struct suggestion *s, const char *word, size_t n_bytes)
 void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
 {
     size_t d;
-
     if (s->n_bytes > LONGEST || n_bytes > LONGEST || n_bytes < 2)
         return;
     d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
@@ -67,7 +64,6 @@ char *suggestion_text(const struct suggestion *s)
 {
     static const char pattern[] = ": did you mean '%s'?";
     char *best, *text;
-
     if (s->best == NULL)
         return NULL;
     best = escape(s->best, s->best_bytes);

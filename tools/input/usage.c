@@ -9,7 +9,6 @@ void usage_error(const char *format, ...)
 {
     char message[1536];
     va_list args;
-
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);

@@ -24,7 +24,6 @@ static bool is_rocksdb(const char *database)
     DIR *dir = opendir(database);
     const struct dirent *e;
     bool found = false;
-
     while (dir && !found && (e = readdir(dir)) != NULL)
         found = strcmp(e->d_name, "IDENTITY") == 0 ||
                 strncmp(e->d_name, "OPTIONS-", 8) == 0;
@@ -46,7 +45,6 @@ static bool born(const char *path, uint8_t identity[24])
 {
     struct statx st;
     const struct statx_timestamp *t;
-
     if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME | STATX_MTIME, &st) != 0)
         return false;
     t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_mtime;
@@ -61,7 +59,6 @@ int database_tag(const char *database, char tag[MIRROR_TAG_BYTES])
     uint8_t identity[24];
     char *lock = NULL;
     bool known;
-
     if (asprintf(&lock, "%s/LOCK", database) < 0)
         lock = NULL;
     /* A copy may lack it. */
@@ -100,11 +97,9 @@ int read_list(const char *database, struct ldb_list *list)
     char why[LDB_WHY_BYTES];
     struct stat st;
     enum ldb_result result = LDB_NONE;
-
     *list = (struct ldb_list){.n = 0};
     if (stat(database, &st) != 0) {
         bool is_none = errno == ENOENT || errno == ENOTDIR;
-
         complain_errno(errno, database, "opening");
         return is_none ? EXIT_NONE : EXIT_IO;
     }
@@ -138,11 +133,9 @@ uint64_t log_bytes(const char *database, const struct ldb_list *list)
     struct dirent *e;
     uint64_t n_bytes = 0;
     struct stat st;
-
     while (dir && (e = readdir(dir)) != NULL) {
         char *end;
         uint64_t number = strtoull(e->d_name, &end, 10);
-
         if (end != e->d_name && strcmp(end, ".log") == 0 &&
             (number >= list->log || number == list->previous_log) &&
             fstatat(dirfd(dir), e->d_name, &st, 0) == 0)

@@ -22,7 +22,6 @@ int main(int argc, char **argv)
     struct bridge b;
     struct tamis_store *store;
     int status;
-
     process_begin("tamis-leveldb");
     status = bridge_parse(argc, argv, help, 1, &b);
     if (status != EXIT_DONE)

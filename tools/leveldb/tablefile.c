@@ -15,7 +15,6 @@
 static char *path_of(const char *database, const char *name)
 {
     char *path = NULL;
-
     if (asprintf(&path, "%s/%s", database, name) < 0)
         path = NULL;
     return memory_or_exit(path);
@@ -26,10 +25,8 @@ static int open_table(const char *database, uint64_t number, struct table_file *
 {
     static const char *const suffixes[] = {"ldb", "sst"};
     int fd = -1;
-
     for (size_t i = 0; i < 2 && fd < 0; i++) {
         char *path;
-
         snprintf(out->name, sizeof(out->name), "%06" PRIu64 ".%s", number, suffixes[i]);
         path = path_of(database, out->name);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -43,7 +40,6 @@ static int open_table(const char *database, uint64_t number, struct table_file *
 static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_file *out)
 {
     struct stat st;
-
     if (fstat(fd, &st) != 0)
         return complain_errno(errno, path, "reading");
     if (!S_ISREG(st.st_mode))
@@ -57,7 +53,6 @@ static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_fil
     while (out->n_bytes < n_bytes) {
         ssize_t got = pread(fd, out->bytes + out->n_bytes,
                             (size_t)n_bytes - out->n_bytes, (off_t)out->n_bytes);
-
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -79,7 +74,6 @@ static void bind(struct table_file *file, const char *tag)
 {
     struct tamis_domain seed_0;
     uint64_t digest;
-
     tamis_domain_init(&seed_0, 1, 0);
     digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
     snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
@@ -93,7 +87,6 @@ int table_file_read(const char *database, const char *tag,
 {
     char *path;
     int fd, status;
-
     *out = (struct table_file){.bytes = NULL};
     fd = open_table(database, table->number, out);
     *gone = fd < 0 && errno == ENOENT;

@@ -5,7 +5,6 @@
 void print_key(const struct tamis_key *key, enum key_format format)
 {
     const uint8_t *bytes = key->bytes;
-
     if (format != KEYS_HEX)
         print_escaped(stdout, key->bytes, key->n_bytes);
     for (size_t i = 0; format == KEYS_HEX && i < key->n_bytes; i++)
@@ -22,7 +21,6 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
 void answer_begin(struct answers *a, const struct tamis_key *key)
 {
     json_t *o;
-
     a->listed = false;
     if (!a->json || a->silent)
         return;
@@ -79,14 +77,12 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
 {
     /* Else any that the list lacks. */
     bool known = segment.bytes != NULL || reason != TAMIS_UNKNOWN_SEGMENT;
-
     a->listed = true;
     a->maybe_pairs += known;
     if (a->silent)
         return;
     if (a->json) {
         json_t *pair = memory_or_exit(json_object());
-
         if (known)
             json_put(pair, "segment", json_escaped(segment.bytes, segment.n_bytes));
         json_put(pair, "reason", json_string(tamis_reason_name(reason)));
@@ -129,7 +125,6 @@ void print_totals(const struct answers *a)
         {"absent_keys", a->absent_keys},
     };
     json_t *object = a->json ? memory_or_exit(json_object()) : NULL;
-
     for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
         if (a->json)
             json_put(object, totals[i].name, json_count(totals[i].n));

@@ -5,7 +5,6 @@
 static void add(struct closing *c, const struct tamis_segment_info *info)
 {
     json_t *o;
-
     free(c->name);
     c->name = escape(info->name, info->name_bytes);
     c->n++;
@@ -30,7 +29,6 @@ static void add(struct closing *c, const struct tamis_segment_info *info)
 int closing_begin(struct closing *c, const struct options *o, struct tamis_store *store)
 {
     struct tamis_diag diag = {0};
-
     *c = (struct closing){.json = given(o, OPT_JSON)};
     if (tamis_snapshot_current(store, &c->snapshot, &diag) == 0)
         return EXIT_DONE;
@@ -42,7 +40,6 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes)
 {
     struct tamis_segment_info info;
     struct tamis_target t;
-
     tamis_snapshot_find(c->snapshot, name, n_bytes, NULL, 0, 0, &t);
     if (t.slot > 0 && tamis_snapshot_segment(c->snapshot, t.slot - 1, &info) == 0)
         add(c, &info);
@@ -51,7 +48,6 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes)
 static void print_line(const struct closing *c, const char *verb)
 {
     char what[1200];
-
     if (c->n == 1)
         snprintf(what, sizeof(what), "segment '%s'", c->name);
     else

@@ -4,7 +4,6 @@
 int derive_error(int err, const struct tamis_diag *diag, const char *file)
 {
     const char *advice = NULL;
-
     if (err == TAMIS_ERR_MISMATCH)
         advice = "build one anew with the --seed, or --store, of the other";
     else if (err == TAMIS_ERR_UNFIT)
@@ -15,7 +14,6 @@ int derive_error(int err, const struct tamis_diag *diag, const char *file)
 static bool ends_with(const char *path, const char *end)
 {
     size_t n = strlen(path), n_end = strlen(end);
-
     return n_end > 0 && n >= n_end && strcmp(path + n - n_end, end) == 0;
 }
 
@@ -28,7 +26,6 @@ static size_t find_source(const struct tamis_diag *diag,
     struct tamis_segment_info s;
     struct tamis_filter *f;
     size_t found = SIZE_MAX, n_found = 0;
-
     for (size_t i = 0; i < n; i++)
         if (segments[i] != found &&
             tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
@@ -55,7 +52,6 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     struct tamis_filter *f;
     bool dashed = ((const char *)s->name)[0] == '-';
     char *advice, *store_word, *word;
-
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
                   tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
 
@@ -80,11 +76,9 @@ int source_error(int err, const struct tamis_diag *diag,
 {
     struct tamis_segment_info s;
     size_t found = find_source(diag, snapshot, segments, n);
-
     if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0) {
         bool unfit = err == TAMIS_ERR_UNFIT;
         char *advice = unfit ? unfit_advice(snapshot, found, store, &s) : NULL;
-
         err = segment_error(err, diag, store, (struct tamis_name){s.name, s.name_bytes},
                             advice  ? advice
                             : unfit ? ""

@@ -22,7 +22,6 @@ static const char *said(enum tamis_reason reason)
 static json_t *stage_json(const struct tamis_stage_answer *s)
 {
     json_t *o = json_of("says", json_string(said(s->reason)));
-
     if (s->reason != TAMIS_HIT)
         json_add(o, "lane", json_count(s->lane), "offset", json_count(s->offset));
     return o;
@@ -34,7 +33,6 @@ static json_t *pair_json(struct tamis_name segment, const struct tamis_explanati
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
                         json_string(said(e->reason)), "by", json_string(by_name(e->by)),
                         "stages", stages);
-
     for (uint32_t i = 0; i < e->n_stages; i++)
         json_put(stages, NULL, stage_json(&e->stages[i]));
     return o;
@@ -44,11 +42,9 @@ static json_t *pair_json(struct tamis_name segment, const struct tamis_explanati
 static void print_stages(const struct tamis_explanation *e)
 {
     const char *between = ": ";
-
     for (uint32_t i = 0; i < e->n_stages; i++) {
         const struct tamis_stage_answer *s = &e->stages[i];
         unsigned long long offset = s->offset;
-
         if (s->reason == TAMIS_NO_REASON && e->reason != TAMIS_NO_REASON)
             continue;
         printf("%sstage %u", between, i);

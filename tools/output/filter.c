@@ -33,7 +33,6 @@ void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *in
     *bits = *set = 0;
     for (uint32_t i = 0; i < info->n_stages; i++) {
         struct tamis_stage_info s;
-
         if (tamis_filter_stage(filter, i, &s) != 0)
             continue;
         *bits += 8 * s.bits_bytes;
@@ -45,7 +44,6 @@ json_t *filter_json(struct tamis_filter *filter)
 {
     struct tamis_filter_info info;
     json_t *stages, *o;
-
     if (tamis_filter_info(filter, &info) != 0)
         return json_of(NULL);
     stages = json_array();
@@ -58,7 +56,6 @@ json_t *filter_json(struct tamis_filter *filter)
         json_count(info.file_bytes), "stages", stages);
     for (uint32_t i = 0; i < info.n_stages; i++) {
         struct tamis_stage_info stage;
-
         if (tamis_filter_stage(filter, i, &stage) == 0)
             json_put(stages, NULL, stage_json(&stage, i < info.n_settled));
     }
@@ -69,12 +66,10 @@ json_t *filter_json(struct tamis_filter *filter)
 static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
 {
     unsigned width = screen_width(STDOUT_FILENO);
-
     width = width < 40 ? 24 : width - 16;
     printf("  stage  bits set\n");
     for (uint32_t i = 0; i < n_stages; i++) {
         struct tamis_stage_info s;
-
         if (tamis_filter_stage(filter, i, &s) != 0)
             continue;
         printf("  %5u ", i);
@@ -88,7 +83,6 @@ static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
 void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
     struct tamis_filter_info info;
-
     if (tamis_filter_info(filter, &info) != 0)
         return;
     printf("  state       %s%s", info.sealed ? "sealed" : "growing",
@@ -114,7 +108,6 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
         "expected\n");
     for (uint32_t i = 0; i < info.n_stages; i++) {
         struct tamis_stage_info s;
-
         if (tamis_filter_stage(filter, i, &s) != 0)
             continue;
         printf("  %5u %5u %5u %12llu %12llu %12llu %6.2f%% %7.4g%% %7.4g%%\n", i,

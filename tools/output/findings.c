@@ -5,7 +5,6 @@
 void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {
     json_t *o;
-
     if (list == NULL) {
         print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
                      tamis_repair_action_name(f->action));
@@ -44,7 +43,6 @@ int complain_unread(const struct unread *u, const char *store)
 {
     const char *advice = advice_unread(u->error);
     char more[48] = "";
-
     if (u->n == 0)
         return EXIT_DONE;
     if (u->n > 1)

@@ -18,7 +18,6 @@ json_t *json_escaped(const void *bytes, size_t n)
 {
     char *text = escape(bytes, n);
     json_t *value = bytes != NULL ? json_string(text) : json_null();
-
     free(text);
     return memory_or_exit(value);
 }
@@ -27,7 +26,6 @@ json_t *json_hex(const void *bytes, size_t n)
 {
     char *text = hex(bytes, n);
     json_t *value = json_string(text);
-
     free(text);
     return memory_or_exit(value);
 }
@@ -35,7 +33,6 @@ json_t *json_hex(const void *bytes, size_t n)
 json_t *json_count(uint64_t n)
 {
     char digits[24];
-
     if (n <= INT64_MAX)
         return memory_or_exit(json_integer((json_int_t)n));
     snprintf(digits, sizeof(digits), "%llu", LLU(n));
@@ -45,14 +42,12 @@ json_t *json_count(uint64_t n)
 json_t *json_number(double x)
 {
     json_t *value = json_real(x);
-
     return memory_or_exit(value ? value : json_null()); /* no words for infinity */
 }
 
 void json_put(json_t *object, const char *key, json_t *value)
 {
     int failed = 0;
-
     if (object == stream.array)
         print_element(memory_or_exit(value));
     else if (json_is_array(object))
@@ -65,7 +60,6 @@ void json_put(json_t *object, const char *key, json_t *value)
 json_t *json_put_all(json_t *object, const char *name, ...)
 {
     va_list rest;
-
     memory_or_exit(object);
     va_start(rest, name);
     for (; name != NULL; name = va_arg(rest, const char *))
@@ -92,7 +86,6 @@ static void print_inside(json_t *value, size_t before, size_t after)
 {
     char *text = memory_or_exit(
         json_dumps(value, stream.is_line ? JSON_COMPACT | NUMBERS : LINES));
-
     fwrite(text + before, 1, strlen(text) - before - after, stdout);
     free(text);
     json_decref(value);
@@ -102,7 +95,6 @@ static void print_inside(json_t *value, size_t before, size_t after)
 static void print_element(json_t *value)
 {
     json_t *whole = memory_or_exit(json_array());
-
     json_put(whole, NULL, value);
     if (stream.begun)
         putchar(',');
@@ -122,7 +114,6 @@ static void end_array(void)
 json_t *json_stream(json_t *fields, const char *name)
 {
     bool first = stream.array == NULL;
-
     stream.is_field = fields != NULL;
     if (first)
         stream.array = memory_or_exit(json_array());

@@ -78,7 +78,6 @@ static char *label(const void *bytes, size_t n)
     char *text = escape(bytes, n),
          *value = memory_or_exit(malloc(2 * strlen(text) + 1));
     char *at = value;
-
     for (const char *c = text; *c != '\0'; c++) {
         if (*c == '\\' || *c == '"')
             *at++ = '\\';
@@ -95,7 +94,6 @@ static struct facts facts_of_record(const struct look *l, size_t i,
 {
     struct facts f = {.segment = i};
     struct tamis_pack_place place;
-
     for (size_t m = 0; m < N_METRICS; m++)
         f.of[m] = NAN;
     if (s->state == TAMIS_SEGMENT_BARE)
@@ -120,7 +118,6 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
     struct tamis_filter_info info;
     struct tamis_verify report;
     uint64_t bits, set;
-
     f->of[READABLE] = tamis_filter_info(filter, &info) == 0;
     if (f->of[READABLE] == 0)
         return;
@@ -153,7 +150,6 @@ static int facts_of_list(const struct look *l, struct facts *f, bool *keep)
     struct tamis_verify report;
     struct tamis_diag diag = {0};
     int err = open_its_list(l->store, l->snapshot, f->segment, &list, &diag);
-
     if (err == TAMIS_ERR_NO_SEGMENT)
         return EXIT_DONE;
     *keep = true;
@@ -190,13 +186,11 @@ static int gather(struct look *l, size_t i)
     struct facts f;
     bool keep = false;
     int err = tamis_snapshot_segment(l->snapshot, i, &s), status = EXIT_DONE;
-
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
     f = facts_of_record(l, i, &s);
     if (s.state != TAMIS_SEGMENT_BARE && !is_column(l->snapshot, i, &place)) {
         enum fate fate = SEGMENT_STAYS;
-
         err = tamis_snapshot_filter(l->snapshot, i, &filter, &diag);
         keep = err == 0;
         if (keep)
@@ -221,10 +215,8 @@ static int gather_all(struct look *l)
     const struct look before = *l;
     unsigned tries = 0;
     int status;
-
     do {
         struct tamis_snapshot *snapshot = l->snapshot;
-
         free(l->kept);
         free(l->picked);
         *l = before;
@@ -251,7 +243,6 @@ static void print_number(double x)
 {
     char text[40];
     int digits = 15;
-
     do
         snprintf(text, sizeof(text), "%.*g", digits++, x);
     while (digits <= 17 && strtod(text, NULL) != x);
@@ -270,7 +261,6 @@ static void print_metric(const struct look *l, enum metric m)
 {
     char name[64];
     size_t kept = 0;
-
     snprintf(name, sizeof(name), "tamis_segment_%s",
              m == N_METRICS ? "info" : metrics[m].name);
     print_head(name,
@@ -280,7 +270,6 @@ static void print_metric(const struct look *l, enum metric m)
         struct tamis_segment_info s;
         struct facts f;
         char *segment;
-
         tamis_snapshot_segment(l->snapshot, i, &s);
         f = is_kept ? l->kept[kept++] : facts_of_record(l, i, &s);
         /* Those without a readable name would be one series. */
@@ -312,7 +301,6 @@ enum pack_metric { PACK_BYTES, PACK_SEGMENTS, PACK_DEAD, PACK_DAMAGED };
 static double pack_value(const struct pack *p, enum pack_metric m)
 {
     struct tamis_verify report;
-
     switch (m) {
     case PACK_BYTES:
         return (double)p->allocated;
@@ -341,10 +329,8 @@ static void print_readable_packs(struct tamis_store *of,
     static const char metric[] = "tamis_pack_readable";
     struct tamis_pack_info pack;
     bool any = false;
-
     for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++) {
         char *name = hex(pack.uuid, TAMIS_UUID_BYTES);
-
         if (pack.error == 0 || pack_is_lost(of, &pack)) {
             if (!any)
                 print_head(metric,
@@ -368,13 +354,11 @@ static double print_packs(struct tamis_store *of, struct tamis_snapshot *snapsho
     size_t n;
     struct pack *packs = packs_list(snapshot, o->args[0], &n);
     double damaged = 0;
-
     print_readable_packs(of, snapshot, store);
     for (int m = 0; n > 0 && m < (given(o, OPT_CHECK) ? 4 : 3); m++) {
         print_head(metrics_of[m][0], metrics_of[m][1]);
         for (size_t i = 0; i < n; i++) {
             double x = pack_value(&packs[i], (enum pack_metric)m);
-
             print_pack(metrics_of[m][0], store, packs[i].name, x);
             damaged += m == PACK_DAMAGED ? x : 0;
         }
@@ -389,7 +373,6 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
 {
     size_t n[4] = {0};
     struct tamis_segment_info s;
-
     for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
         if (tamis_snapshot_segment(snapshot, i, &s) == 0)
             n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
@@ -425,7 +408,6 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
     char *path = label(o->args[0], strlen(o->args[0]));
     struct look l = {.o = o, .store = store, .snapshot = *held, .label = path};
     int err = tamis_store_info(store, &info, &diag), status;
-
     status = err ? complain_error(err, &diag, o->args[0], NULL) : gather_all(&l);
     *held = l.snapshot;
     if (status == EXIT_DONE) { /* a part would be taken for all */

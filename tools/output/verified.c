@@ -6,7 +6,6 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *advice)
 {
     json_t *o;
-
     progress_wipe();
     if (list == NULL) {
         print_escaped(stdout, segment.bytes, segment.n_bytes);
@@ -46,7 +45,6 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
     struct tamis_diag diag = {0};
     char what[128];
     int err = tamis_filter_verify(filter, &report, &diag);
-
     if (report.n_damaged > 0) {
         snprintf(what, sizeof(what), "%llu of %s, the first at offset %llu",
                  LLU(report.n_damaged), COUNTED(report.n_pages, "page"),

@@ -10,7 +10,6 @@ static int write_all(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {
         ssize_t done = write(fd, bytes, n);
-
         if (done < 0 && errno != EINTR)
             return errno;
         bytes += done > 0 ? done : 0;
@@ -24,7 +23,6 @@ static mode_t wanted_mode(const char *path)
 {
     mode_t mask = umask(0);
     struct stat st;
-
     umask(mask);
     return stat(path, &st) == 0 ? st.st_mode & 0777 : 0666 & ~mask;
 }
@@ -34,7 +32,6 @@ static int replace(const char *path, const char *bytes, size_t n)
 {
     char *real = realpath(path, NULL), *temporary;
     int err = 0, fd;
-
     if (real == NULL)
         real = memory_or_exit(strdup(path));
     temporary = memory_or_exit(malloc(strlen(real) + sizeof(".XXXXXX")));
@@ -63,7 +60,6 @@ static int replace(const char *path, const char *bytes, size_t n)
 static void hold_endings(sigset_t *before)
 {
     sigset_t set;
-
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -75,7 +71,6 @@ static bool is_list(const struct stat *st, const char *list)
 {
     struct stat other;
     int err = strcmp(list, "-") == 0 ? fstat(0, &other) : stat(list, &other);
-
     return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
 }
 
@@ -86,7 +81,6 @@ static bool may_replace(const char *path)
     struct stat st;
     ssize_t n;
     int fd;
-
     if (stat(path, &st) != 0)
         return lstat(path, &st) != 0; /* a link to nothing is no picture */
     if (!S_ISREG(st.st_mode) || st.st_size == 0)
@@ -104,7 +98,6 @@ void check_picture(const struct options *o, const char *store, const char *list)
 {
     char *real;
     struct stat st;
-
     if (!given(o, OPT_SVG) || strcmp(o->svg, "-") == 0)
         return;
     if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
@@ -124,7 +117,6 @@ int replace_file(const char *path, const char *bytes, size_t n)
     struct stat st;
     sigset_t before;
     int err;
-
     if (strcmp(path, "-") == 0)
         return print_whole(bytes, n);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))

@@ -8,7 +8,6 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
 {
     struct tamis_filter_info info;
     struct tamis_filter *filter;
-
     if (tamis_snapshot_filter(snapshot, i, &filter, NULL) != 0 ||
         tamis_filter_info(filter, &info) != 0) {
         c->n_unreadable = 1;
@@ -31,7 +30,6 @@ static int compare(const void *left, const void *right)
 {
     const struct column *a = left, *b = right;
     int order = (a->bytes < b->bytes) - (a->bytes > b->bytes);
-
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
     if ((a->n > 1) != (b->n > 1))
@@ -42,7 +40,6 @@ static int compare(const void *left, const void *right)
 static void join(struct column *to, const struct column *c)
 {
     bool known = c->n_unreadable < c->n, was_known = to->n_unreadable < to->n;
-
     if (known && (!was_known || c->lowest < to->lowest))
         to->lowest = c->lowest;
     if (known && (!was_known || c->highest > to->highest))
@@ -64,7 +61,6 @@ static void join(struct column *to, const struct column *c)
 static void end_rank(struct picture *p, double least, size_t first, size_t *n)
 {
     struct column *last = &p->columns[*n - 1];
-
     if (*n - first > 1 && (double)last->bytes < least && last[-1].n > 1) {
         join(last - 1, last);
         (*n)--;
@@ -76,10 +72,8 @@ static void end_rank(struct picture *p, double least, size_t first, size_t *n)
 static void group_ranks(struct picture *p, double most)
 {
     size_t n = 0;
-
     for (size_t i = 0; i < p->n; i++) {
         const struct column *c = &p->columns[i];
-
         if (n > 0 && (double)p->columns[n - 1].bytes + (double)c->bytes <= most)
             join(&p->columns[n - 1], c);
         else
@@ -93,7 +87,6 @@ static void group(struct picture *p)
 {
     double least = (double)p->bytes * COLUMN_WIDTH / PICTURE_WIDTH;
     size_t n = 0, first = 0;
-
     qsort(p->columns, p->n, sizeof(*p->columns), compare);
     for (size_t i = 0; i < p->n; i++) {
         if (n > 0 && p->columns[n - 1].rank != p->columns[i].rank) {
@@ -115,7 +108,6 @@ static void group(struct picture *p)
 static void add(struct picture *p, const struct column *c)
 {
     bool known = p->n_known > 0;
-
     if (p->n == MAX_COLUMNS)
         group(p);
     if (p->n_segments == 0 || c->created < p->oldest)
@@ -141,7 +133,6 @@ static void add(struct picture *p, const struct column *c)
 static char *describe(const struct picture *p, const uint64_t n_states[4])
 {
     char *text = memory_or_exit(malloc(512));
-
     snprintf(text, 512,
              "%s sealed, %s growing, %s without a filter; %s keys in %s of "
              "filters",
@@ -158,14 +149,12 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
     size_t *picked, n;
     int status =
         pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
-
     if (status != EXIT_DONE)
         return status;
     p->columns = memory_or_exit(calloc(MAX_COLUMNS, sizeof(*p->columns)));
     for (size_t at = 0, i; next_picked(snapshot, picked, n, &at, &i);) {
         struct tamis_segment_info s;
         struct column c;
-
         if (tamis_snapshot_segment(snapshot, i, &s) != 0)
             continue;
         n_states[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
@@ -198,7 +187,6 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o)
     char *bytes = NULL;
     size_t n = 0;
     FILE *to;
-
     if (status == EXIT_DONE) {
         p.store = escape(o->args[0], strlen(o->args[0]));
         to = memory_or_exit(open_memstream(&bytes, &n));

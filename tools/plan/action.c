@@ -15,7 +15,6 @@ static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
 bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)
 {
     uint64_t planned = p->shares[i].plan.file_bytes;
-
     return n_bytes > planned + (p->is_tight ? 0 : planned / 64);
 }
 
@@ -26,7 +25,6 @@ static enum plan_action action_of_ribbon(const struct store_plan *p, size_t i)
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
     bool errs_more = s->error_now > to->error && s->error_now > to->plan.error;
-
     return errs_more || plan_is_larger(p, s->bytes_now, i) ? PLAN_REBUILD : PLAN_KEEP;
 }
 
@@ -34,7 +32,6 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-
     if (s->unread != NULL)
         return PLAN_UNREAD;
     if (s->state == TAMIS_SEGMENT_GROWING)
@@ -57,6 +54,5 @@ const char *plan_action_name(enum plan_action action)
 {
     static const char *const names[] = {"keep",   "shrink", "rebuild",
                                         "remove", "seal",   "unread"};
-
     return names[action];
 }

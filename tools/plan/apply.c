@@ -39,7 +39,6 @@ static struct change change_of(const struct apply *a, const struct store_plan *p
 static int not_committed(void *change, int err, const struct tamis_diag *diag)
 {
     struct change *c = change;
-
     c->stays = err == TAMIS_ERR_NO_SEGMENT; /* it was dropped meanwhile */
     return c->stays ? EXIT_DONE : replaced_error(err, diag, c->apply->o->args[0]);
 }
@@ -49,7 +48,6 @@ static int change_segment(struct change *c, int (*work)(void *change))
 {
     int status = edit_store(c->apply->store, c->apply->o->args[0], &c->edit, work, c,
                             false, not_committed);
-
     return c->stays ? EXIT_DONE : status;
 }
 
@@ -68,7 +66,6 @@ static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s
     struct tamis_list_facts facts;
     int err = a->tried[i] ? TAMIS_ERR_NO_SEGMENT
                           : its_list_facts(a->snapshot, s->index, &facts);
-
     return err ? err != TAMIS_ERR_NO_SEGMENT /* the rebuild tells why */
                : facts.hash_bits == 64;
 }
@@ -90,7 +87,6 @@ static int shrink(void *change)
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_segment(snapshot, s->index, &info);
-
     if (err == 0)
         err = tamis_edit_drop_filter(c->edit, info.name, info.name_bytes, info.uuid,
                                      &diag);
@@ -121,7 +117,6 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
     struct change c = change_of(a, p, i);
     uint64_t n_bytes;
     int status;
-
     c.may_rebuild = may_rebuild(a, i, s);
     status = change_segment(&c, shrink);
     n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
@@ -148,7 +143,6 @@ static int apply_shrinks(struct apply *a, const struct store_plan *p,
                          enum plan_action *actions)
 {
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
         if (actions[i] == PLAN_SHRINK) {
             status = apply_shrink(a, p, i, &actions[i]);
@@ -169,7 +163,6 @@ static bool is_unread(int err)
 static enum fate fate_of(const struct apply *a, const struct planned *s)
 {
     struct tamis_segment_info info;
-
     return tamis_snapshot_segment(a->snapshot, s->index, &info) != 0
                ? SEGMENT_STAYS
                : segment_fate(a->store, &info);
@@ -189,7 +182,6 @@ static int rebuild(void *change)
     enum fate fate;
     int err = tamis_edit_from_list(c->edit, a->snapshot, c->segment->index,
                                    c->to->error, &opt, &diag);
-
     if (err == 0)
         return EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
@@ -209,7 +201,6 @@ static uint64_t bytes_of(const struct apply *a, const struct planned *s, double 
     struct tamis_segment_info old, now = {0};
     struct tamis_snapshot *fresh;
     size_t index;
-
     if (tamis_snapshot_segment(a->snapshot, s->index, &old) != 0)
         return 0;
     segment_now(a->store, &old, &fresh, &index);
@@ -226,7 +217,6 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     struct change c = change_of(a, p, i);
     double now_error = 0;
     int status = change_segment(&c, rebuild);
-
     if (c.unread) {
         a->n_unread++;
         if (plan_action(p, i) == PLAN_SHRINK)
@@ -260,7 +250,6 @@ static int apply_rebuilds(struct apply *a, const struct store_plan *p,
                           enum plan_action *actions, bool growing)
 {
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++) {
         if (actions[i] != PLAN_REBUILD || a->tried[i] ||
             (growth(a, p, i) > 0) != growing || !has_room(a, p, i))
@@ -287,14 +276,12 @@ static struct left print_left(const struct apply *a, const struct store_plan *p,
                               const enum plan_action *actions)
 {
     struct left left = {.n = 0};
-
     for (size_t i = 0; i < p->n; i++) {
         struct plan_step step = {.snapshot = a->snapshot,
                                  .store = a->o->args[0],
                                  .action = actions[i],
                                  .tried = a->tried[i],
                                  .waits = !has_room(a, p, i)};
-
         if (fate_of(a, &p->segments[i]) == SEGMENT_DROPPED) {
             left.dropped_bytes += a->now[i];
             continue;
@@ -311,7 +298,6 @@ static struct left print_left(const struct apply *a, const struct store_plan *p,
 static void print_waiting(const struct left *left)
 {
     bool one = left->n_waiting == 1;
-
     if (left->n_waiting == 0)
         return;
     printf("the plan is not reached yet: %zu segment%s for the command%s above",
@@ -326,7 +312,6 @@ static void print_waiting(const struct left *left)
 static int damage_status(const struct apply *a)
 {
     bool one = a->n_damaged == 1;
-
     if (a->n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
@@ -340,7 +325,6 @@ static int damage_status(const struct apply *a)
 static int lists_status(const struct apply *a)
 {
     bool one = a->n_unread == 1;
-
     if (a->n_unread == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
@@ -370,7 +354,6 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct left left;
     uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
-
     a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
     a.tried = memory_or_exit(calloc(p->n + 1, sizeof(*a.tried)));
     for (size_t i = 0; i < p->n; i++) {

@@ -9,7 +9,6 @@
 static int compare_bytes(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
 {
     int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
-
     return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
 }
 
@@ -17,7 +16,6 @@ static int compare_bytes(const uint8_t *a, size_t n_a, const uint8_t *b, size_t 
 static int by_rank(const void *left, const void *right)
 {
     const struct planned *a = left, *b = right;
-
     if (a->has_rank != b->has_rank)
         return b->has_rank - a->has_rank;
     if (a->rank != b->rank)
@@ -43,12 +41,10 @@ static void runs_by_range(struct store_plan *p)
     for (size_t i = 0; i < p->n; i++) {
         const struct planned *s = &p->segments[i];
         size_t k = 0;
-
         if (i == 0 || !same_rank(s, s - 1))
             n_open = 0;
         for (; k < n_open && s->first_key != NULL; k++) {
             const struct planned *end = &p->segments[ends[k]];
-
             if (compare_bytes(end->last_key, end->last_key_bytes, s->first_key,
                               s->first_key_bytes) < 0)
                 break;
@@ -103,7 +99,6 @@ static void free_segment(struct planned *s)
 static void keep_keys(struct store_plan *p)
 {
     struct planned *s = &p->segments[--p->n];
-
     if ((p->n_keys & (p->n_keys - 1)) == 0) /* a power of two is full */
         p->keys =
             memory_or_exit(realloc(p->keys, (2 * p->n_keys + 1) * sizeof(*p->keys)));
@@ -120,7 +115,6 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
     char *text, *at, *word;
     uint64_t rank = 0;
     bool good;
-
     while (n > 0 && (end[-1] == ' ' || end[-1] == '\t'))
         end--, n--;
     at = text = memory_or_exit(strndup(line, n));
@@ -167,7 +161,6 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
 static int no_segment(const struct options *o)
 {
     const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;
-
     return complain(EXIT_USAGE, "%s: no segment is in this list: nothing was planned",
                     PATH(path));
 }
@@ -179,7 +172,6 @@ static int plan_from_list(const struct options *o, struct store_plan *p)
     size_t max = 0, n_bytes;
     uint64_t number = 0;
     int status = lines_open(o->sizes, "list of sizes", &lines), more = 1;
-
     if (status != EXIT_DONE)
         return status;
     while (status == EXIT_DONE && (more = keys_next(lines, &line, &n_bytes)) == 1) {
@@ -221,13 +213,11 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     struct tamis_filter_info info;
     struct tamis_filter *filter;
     int err = tamis_snapshot_filter(snapshot, s->index, &filter, &diag);
-
     s->error_now = s->error_folded = 1;
     if (err == 0)
         err = tamis_filter_info(filter, &info);
     if (err != 0) {
         const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
-
         s->unread = escape(what, strlen(what));
         tamis_filter_close(filter);
         return err;
@@ -249,7 +239,6 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
 static bool is_lost(const char *store, const struct tamis_segment_info *info)
 {
     struct stat st;
-
     return !stat_in(store, info->file, &st) && errno == ENOENT;
 }
 
@@ -260,7 +249,6 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
     struct planned *s = plan_add(p, &l->max);
     bool lost;
     int err;
-
     *s = (struct planned){
         .name = escape(info->name, info->name_bytes),
         .word = shell_word(info->name, info->name_bytes),
@@ -299,7 +287,6 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
     struct tamis_pack_place place;
     bool column = is_column(l->snapshot, index, &place);
     int err = tamis_snapshot_segment(l->snapshot, index, &info);
-
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
     if (info.name == NULL) {
@@ -326,11 +313,9 @@ static int plan_from_store(struct tamis_store *store, struct tamis_snapshot **sn
                            const struct options *o, struct store_plan *p)
 {
     unsigned tries = 0;
-
     for (;;) {
         struct look l = {.o = o, .store = store, .snapshot = *snapshot};
         int status = EXIT_DONE;
-
         for (size_t i = 0; status == EXIT_DONE && tamis_snapshot_next(*snapshot, &i);
              i++)
             status = add_segment(&l, p, i);

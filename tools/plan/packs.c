@@ -44,7 +44,6 @@ static int plan(const struct options *o, const uint64_t *keys, size_t n)
 {
     struct pack_plans p = {.n = n, .error = o->growth.error};
     int err;
-
     for (size_t i = 0; i < n; i++)
         p.keys += keys[i];
     err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
@@ -81,7 +80,6 @@ int plan_packs(const struct options *o)
     struct tamis_store *store = NULL;
     struct store_plan p = {0};
     int status;
-
     check(o);
     if (given(o, OPT_N_KEYS))
         return plan(o, &o->n_keys, 1);

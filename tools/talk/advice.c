@@ -11,7 +11,6 @@
 static bool is_limited(int resource)
 {
     struct rlimit limit;
-
     return getrlimit((__rlimit_resource_t)resource, &limit) == 0 &&
            limit.rlim_cur != RLIM_INFINITY;
 }
@@ -116,7 +115,6 @@ const char *advice_list(int error)
 static bool is_strange(int dir, const char *name, mode_t kind)
 {
     struct stat st;
-
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
            (st.st_mode & S_IFMT) != kind;
 }
@@ -128,13 +126,11 @@ static bool has_filters(const char *path)
     struct dirent *entry;
     bool found = false;
     DIR *d;
-
     if (snprintf(name, sizeof(name), "%s/filters", path) >= (int)sizeof(name))
         return false;
     d = opendir(name);
     while (d != NULL && !found && (entry = readdir(d)) != NULL) {
         const char *ending = strrchr(entry->d_name, '.');
-
         found = ending != NULL && strcmp(ending, ".tamis") == 0;
     }
     if (d != NULL)
@@ -160,7 +156,6 @@ const char *store_advice(int error, const char *path)
 {
     const char *advice = NULL;
     int dir;
-
     if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
         error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG && error != ENOTDIR)
         return NULL;

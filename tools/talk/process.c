@@ -12,7 +12,6 @@
 static void plug_descriptors(void)
 {
     static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
-
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd)
             _exit(EXIT_IO);

@@ -30,7 +30,6 @@ static int output_failed(int os_errno)
 bool output_works(void)
 {
     bool failed = ferror(stdout) != 0;
-
     errno = 0;
     if (fflush(stdout) == 0 && !failed)
         return true;
@@ -50,7 +49,6 @@ int print_whole(const char *bytes, size_t n)
 int finish_output(int status)
 {
     bool failed = ferror(stdout) != 0;
-
     complain_now();
     errno = 0;
     if (fflush(stdout) != 0 || failed)
