@@ -97,13 +97,12 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
 
 static int unknown_command(const char *word)
 {
-    char *hint;
     struct suggestion meant;
     suggest_begin(&meant, word, strlen(word));
     for (size_t i = 0; i < N_COMMANDS; i++)
         suggest_among(&meant, commands[i]->name, strcspn(commands[i]->name, " "));
     suggest_among(&meant, "help", 4);
-    hint = suggestion_text(&meant);
+    char *hint = suggestion_text(&meant);
     complain(0, "no such command '%s'%s 'tamis help' lists the commands", PATH(word),
              hint ? hint : ":");
     free(hint);
@@ -115,14 +114,13 @@ static int unknown_file_command(const char *word)
     static const char are[] = "it is build, show, probe, verify, union, intersect, "
                               "fold, merge, contains, equal, compare or estimate";
     struct suggestion meant;
-    char *hint;
     if (word == NULL)
         return complain(EXIT_USAGE, "file: which command: %s", are);
     suggest_begin(&meant, word, strlen(word));
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strncmp(commands[i]->name, "file ", 5) == 0)
             suggest_among(&meant, commands[i]->name + 5, strlen(commands[i]->name) - 5);
-    hint = suggestion_text(&meant);
+    char *hint = suggestion_text(&meant);
     complain(0, "file: no such command '%s'%s %s", PATH(word), hint ? hint : ":", are);
     free(hint);
     return EXIT_USAGE;
@@ -202,11 +200,10 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int status;
     process_begin("tamis");
     if (argc < 1)
         return EXIT_USAGE;
-    status = run(argc, argv);
+    int status = run(argc, argv);
     options_free();
     return finish_output(status);
 }

@@ -73,13 +73,12 @@ int bridge_parse(int argc, char **argv, const char *help, size_t max_directories
         {"json", no_argument, NULL, 'j'},      {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},   {NULL, 0, NULL, 0}};
     int c, status = EXIT_DONE;
-    size_t n;
     *out = (struct bridge){.store = NULL};
     opterr = 0;
     while (status == EXIT_DONE &&
            (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
         status = parse_option(c, argv, help, out);
-    n = (size_t)(argc - optind);
+    size_t n = (size_t)(argc - optind);
     if (status == EXIT_DONE && (n < 2 || n - 1 > max_directories))
         status = complain(
             EXIT_USAGE, "a STORE and a DATABASE are wanted: see '%s --help'", program);

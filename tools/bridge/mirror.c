@@ -88,16 +88,14 @@ static const char *old_engine(const struct tamis_segment_info *info)
 enum mirror_owner tamis_mirror_owner(const char *tag,
                                      const struct tamis_segment_info *info)
 {
-    const uint8_t *theirs;
-    const char *old;
     if (info->state == 0)
         return MIRROR_UNREADABLE;
-    theirs = tag_of(info);
+    const uint8_t *theirs = tag_of(info);
     if (theirs != NULL && memcmp(theirs, tag, TAG_BYTES) == 0)
         return MIRROR_THIS;
     if (theirs != NULL)
         return memcmp(theirs, tag, ENGINE_BYTES) == 0 ? MIRROR_DATABASE : MIRROR_ENGINE;
-    old = old_engine(info);
+    const char *old = old_engine(info);
     if (old != NULL)
         return memcmp(old, tag, ENGINE_BYTES) == 0 ? MIRROR_OLD : MIRROR_ENGINE;
     return MIRROR_OTHER;

@@ -22,13 +22,12 @@ static const char *owner_name(enum mirror_owner owner)
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
                     const char *name, const struct tamis_segment_info *was)
 {
-    struct bridge_change *c;
     if (r->n_changes == r->max_changes) {
         r->max_changes = r->max_changes ? 2 * r->max_changes : 64;
         r->changes = memory_or_exit(
             realloc(r->changes, r->max_changes * sizeof(struct bridge_change)));
     }
-    c = &r->changes[r->n_changes++];
+    struct bridge_change *c = &r->changes[r->n_changes++];
     c->action = action;
     c->owner = was ? tamis_mirror_owner(r->tag, was) : N_MIRROR_OWNERS;
     snprintf(c->name, sizeof(c->name), "%s", name);

@@ -45,12 +45,11 @@ static int run(int argc, char **argv)
 {
     struct tamis_store *store;
     struct options o;
-    int status;
     parse_options(argc, argv, 3, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     if (o.args[2][0] == '\0')
         usage_error("FILE.tamis is a path, and this one is empty");
-    status = store_open(o.args[0], &store);
+    int status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
     status = edit(store, &o);

@@ -42,11 +42,10 @@ static int put_error(const struct work *w, const struct task *task, int err,
 /* A packer serves one thread at a time. */
 static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag *diag)
 {
-    int err;
     if (w->packer == NULL)
         return tamis_edit_put(w->edit, builder, diag);
     pthread_mutex_lock(&w->lock);
-    err = tamis_packer_take(w->packer, builder, diag);
+    int err = tamis_packer_take(w->packer, builder, diag);
     pthread_mutex_unlock(&w->lock);
     return err;
 }
@@ -67,11 +66,10 @@ static void now_sized(struct work *w, struct task *task)
 /* False: another task has failed. */
 static bool wait_turn(struct work *w, const struct task *task)
 {
-    bool ours;
     pthread_mutex_lock(&w->lock);
     while (task != &w->tasks[w->n_sized] && w->status == EXIT_DONE)
         pthread_cond_wait(&w->turn, &w->lock);
-    ours = w->status == EXIT_DONE;
+    bool ours = w->status == EXIT_DONE;
     pthread_mutex_unlock(&w->lock);
     return ours;
 }
@@ -131,11 +129,10 @@ static void *worker(void *arg)
 {
     struct work *w = arg;
     int status = EXIT_DONE;
-    uint32_t n_threads;
     /* With fewer segments than threads, some segments get several threads to finish;
      * together they use as many as were asked for. */
     pthread_mutex_lock(&w->lock);
-    n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
+    uint32_t n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
     pthread_mutex_unlock(&w->lock);
     for (;;) {
         struct task *task = NULL;
@@ -196,9 +193,8 @@ static int put_bare(struct work *w)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     const struct tamis_name *name = &w->tasks[0].name;
-    int err;
     segment_options(w->o, &opt);
-    err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
+    int err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
     return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
 }
 
@@ -249,10 +245,9 @@ static int check_free(struct work *w)
 static int put_all(void *work)
 {
     struct work *w = work;
-    int status;
     if (!given(w->o, OPT_QUIET))
         progress_start("build", w->n_bytes);
-    status = drop_replaced(w->edit, w->store, w->o);
+    int status = drop_replaced(w->edit, w->store, w->o);
 
     if (status == EXIT_DONE)
         status = check_free(w);
@@ -319,7 +314,6 @@ static int run(int argc, char **argv)
     struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER,
                      .turn = PTHREAD_COND_INITIALIZER};
     struct options o;
-    int status;
     parse_options(argc, argv, 2, 0, &o);
     if (given(&o, OPT_BARE) && !given(&o, OPT_EACH) && o.n_args > 2)
         usage_error("--bare reads no keys: leave out '%s'", o.args[2]);
@@ -352,7 +346,7 @@ static int run(int argc, char **argv)
         check_key_files(o.args + 1, w.n, o.strip,
                         "rename one, or build it by 'tamis build STORE SEGMENT "
                         "KEYFILE'");
-    status = edit(&w);
+    int status = edit(&w);
     free(w.tasks);
     return status;
 }

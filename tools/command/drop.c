@@ -26,7 +26,6 @@ static int run(int argc, char **argv)
     struct closing closing = {0};
     struct tamis_store *store;
     struct options o;
-    int status;
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     closing.json = given(&o, OPT_JSON);
@@ -34,7 +33,7 @@ static int run(int argc, char **argv)
     /* Before the drop, which removes these figures from the catalog. */
     for (size_t i = 1; i < o.n_args; i++)
         closing_listed(&closing, o.args[i], strlen(o.args[i]));
-    status = drop(store, &o);
+    int status = drop(store, &o);
     if (status == EXIT_DONE)
         closing_end(&closing, &o, "dropped");
     closing_free(&closing);

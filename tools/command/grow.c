@@ -111,11 +111,10 @@ static int no_filter(const struct grow *g)
     struct tamis_segment_info info;
     struct tamis_target target;
     int err = look_up(g, &snapshot, &info, &target);
-    char *word;
     tamis_snapshot_release(snapshot);
     if (err != 0 || info.state != TAMIS_SEGMENT_BARE)
         return grow_failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
-    word = shell_quoted(g->name, strlen(g->name));
+    char *word = shell_quoted(g->name, strlen(g->name));
     complain(0,
              "%s: segment '%s' is registered without a filter: 'tamis build' it with "
              "--replaces %s",
@@ -176,7 +175,6 @@ static int run(int argc, char **argv)
 {
     struct grow g = {0};
     struct options o;
-    int status;
     parse_options(argc, argv, 2, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     g.o = &o;
@@ -184,7 +182,7 @@ static int run(int argc, char **argv)
     g.name = o.args[1];
     grow_catch();
     endings_hold();
-    status = store_open(g.path, &g.store);
+    int status = store_open(g.path, &g.store);
     endings_release();
     if (status == EXIT_DONE)
         status = grow_keys(&o, &g.keys);

@@ -218,11 +218,10 @@ int grow_add(const struct grow *g)
 {
     struct session w = {.g = g};
     struct tamis_filter_info info;
-    int status, err;
-    status = add_and_commit(&w);
+    int status = add_and_commit(&w);
     bool known = tamis_writer_info(g->writer, &info) == 0;
 
-    err = tamis_writer_close(g->writer);
+    int err = tamis_writer_close(g->writer);
     if (w.committed && err != 0)
         status = grow_failed(g, err, NULL);
     if (known && (w.committed || w.failed))

@@ -36,14 +36,13 @@ static int run(int argc, char **argv)
     struct options o;
     json_t *list = NULL;
     size_t *picked, n;
-    int status;
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
         usage_error("-0 is for --names");
     if (given(&o, OPT_NAMES) && given(&o, OPT_JSON))
         usage_error("--names and --json exclude each other");
     store_snapshot(o.args[0], &store, &snapshot);
-    status = pick_named(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
+    int status = pick_named(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
     if (status == EXIT_DONE && given(&o, OPT_JSON))
         list = json_stream(NULL, NULL);
     else if (status == EXIT_DONE && !given(&o, OPT_NAMES) && isatty(STDOUT_FILENO) == 1)

@@ -91,10 +91,9 @@ static int remake(void *edit)
     struct tamis_segment_options opt = {
         .size = sizeof(opt), .n_threads = o->jobs, .kind = filter_kind(o)};
     struct tamis_diag diag = {0};
-    int err;
     opt.check = given(o, OPT_CHECK);
-    err = tamis_edit_from_list(e->edit, e->snapshot, e->segments[0], o->growth.error,
-                               &opt, &diag);
+    int err = tamis_edit_from_list(e->edit, e->snapshot, e->segments[0],
+                                   o->growth.error, &opt, &diag);
     return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;
 }
 

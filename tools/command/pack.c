@@ -47,10 +47,9 @@ static void count_placed(struct segments_edit *e)
 {
     struct tamis_pack_report *r = e->made;
     struct tamis_snapshot *now = NULL;
-    uint64_t n;
     if (r->n_packed == 0 || tamis_snapshot_current(e->store, &now, NULL) != 0)
         return;
-    n = n_placed(r->uuid, now);
+    uint64_t n = n_placed(r->uuid, now);
     if (n < r->n_packed) {
         r->n_left[TAMIS_LEFT_REPLACED] += r->n_packed - n;
         r->n_packed = n;
@@ -217,11 +216,10 @@ static int write_files(void *edit)
 {
     struct segments_edit *e = edit;
     struct tamis_diag diag = {0};
-    uint32_t *numbers;
     int err, status = pick_packed(e);
     if (status != EXIT_DONE)
         return status;
-    numbers = numbers_of(e);
+    uint32_t *numbers = numbers_of(e);
     err = tamis_edit_unpack(e->edit, e->snapshot, numbers, e->n, &diag);
     free(numbers);
     return err ? complain_error(err, &diag, e->o->args[0],

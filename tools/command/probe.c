@@ -19,10 +19,9 @@ struct probe {
 
 static struct tamis_target target_of(const struct probe *p, size_t segment)
 {
-    struct tamis_target target;
     if (p->targets != NULL)
         return p->targets[segment];
-    target = tamis_snapshot_target(p->snapshot, segment);
+    struct tamis_target target = tamis_snapshot_target(p->snapshot, segment);
     target.min_watermark = p->o->min_watermark;
     return target;
 }
@@ -62,12 +61,11 @@ static bool explain_pair(struct probe *p, const struct tamis_key *key, size_t se
 /* Each segment that may have the key; of all segments few do. */
 static bool list_candidates(struct probe *p, const struct tamis_key *key)
 {
-    bool may;
     size_t n;
     if (p->tells_any)
         return tamis_snapshot_probe_all(p->snapshot, key, NULL, NULL) != TAMIS_ABSENT;
-    may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found, &n) !=
-          TAMIS_ABSENT;
+    bool may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found,
+                                         &n) != TAMIS_ABSENT;
     if (n > p->max_found) {
         p->max_found = n;
         p->found = memory_or_exit(realloc(p->found, n * sizeof(*p->found)));
@@ -209,7 +207,6 @@ static int run(int argc, char **argv)
     struct probe p = {0};
     struct tamis_store *store;
     struct options o;
-    int status;
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
     if (given(&o, OPT_BIND) && o.segments.n != 1)
@@ -220,7 +217,7 @@ static int run(int argc, char **argv)
     p.complete = tamis_snapshot_complete(p.snapshot) || o.segments.n > 0;
     if (!p.complete)
         name_unlisted(p.snapshot, o.args[0]);
-    status = probe(&p);
+    int status = probe(&p);
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);
     return status;

@@ -98,14 +98,13 @@ static int confirm(const struct options *o)
     struct tamis_diag diag = {0};
     struct tamis_snapshot *snapshot;
     struct tamis_store *store;
-    bool was_complete;
     int err, status = store_open(path, &store);
     if (status != EXIT_DONE)
         return status;
     if (given(o, OPT_JSON))
         found.list = json_stream(memory_or_exit(json_object()), "findings");
     tamis_snapshot_current(store, &snapshot, NULL);
-    was_complete = tamis_snapshot_complete(snapshot);
+    bool was_complete = tamis_snapshot_complete(snapshot);
     tamis_snapshot_release(snapshot);
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)
@@ -222,7 +221,6 @@ static int run(int argc, char **argv)
     struct repair r = {0};
     struct endings endings;
     struct options o;
-    int err;
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
         if ((o.given & (WITH(OPT_DRY_RUN) | WITH(OPT_UUID))) != 0)
@@ -245,7 +243,7 @@ static int run(int argc, char **argv)
         .waiting = wait_ends,
     };
     endings_note(&endings);
-    err = tamis_store_repair(o.args[0], &opt, &report, &diag);
+    int err = tamis_store_repair(o.args[0], &opt, &report, &diag);
     if (err == 0)
         endings_let(&endings, false);
     if (err == 0 && !opt.dry_run)

@@ -36,11 +36,10 @@ static int check(struct tamis_snapshot *snapshot, const struct options *o, size_
     struct tamis_segment_info s;
     struct tamis_filter_info info = {.watermark = 0};
     struct tamis_filter *filter;
-    const char *name;
     int err = tamis_snapshot_segment(snapshot, i, &s);
     if (err != 0)
         return complain_error(err, NULL, o->args[0], NULL);
-    name = NAME(s.name, s.name_bytes);
+    const char *name = NAME(s.name, s.name_bytes);
     if (s.state == TAMIS_SEGMENT_SEALED)
         return complain(EXIT_USAGE, "%s: segment '%s' is sealed: nothing is left to do",
                         o->args[0], name);

@@ -41,7 +41,6 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     struct tamis_filter *filter = NULL;
     struct tamis_pack_place place;
     struct tamis_diag diag = {0};
-    uint64_t allocated;
     int err = tamis_snapshot_segment(snapshot, i, &s);
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
@@ -49,7 +48,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
         return unopened(store, &s, path, err, &diag, list);
-    allocated = allocated_bytes(path, snapshot, i, &s);
+    uint64_t allocated = allocated_bytes(path, snapshot, i, &s);
     if (list != NULL) {
         json_t *o = segment_json(snapshot, i, &s);
         if (filter != NULL) {
@@ -94,7 +93,6 @@ static int judge(struct tamis_store *store, struct tamis_snapshot **snapshot,
 static int show(struct tamis_store *store, struct tamis_snapshot **held,
                 const struct options *o)
 {
-    struct tamis_snapshot *snapshot;
     struct totals totals = {0};
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
@@ -105,7 +103,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
     add_segments(&totals, store, held, o->args[0], NULL, 0);
-    snapshot = *held;
+    struct tamis_snapshot *snapshot = *held;
     info.complete = tamis_snapshot_complete(snapshot);
     status = pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
     if (status != EXIT_DONE)

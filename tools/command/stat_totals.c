@@ -63,7 +63,6 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     struct stat st = {0};
     struct tamis_filter_info info;
     struct tamis_pack_place place;
-    bool lost;
     int err;
     if (tamis_snapshot_segment(snapshot, i, &s) != 0)
         return;
@@ -80,7 +79,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         add_unopened(t, store, &s, err == ENOENT, err);
         return;
     }
-    lost = is_lost(&s, stat_in(path, s.file, &st), &st);
+    bool lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);
     if (err == 0) {

@@ -100,12 +100,11 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
     *p = (struct place){.snapshot = v->snapshot, .index = i};
     for (;;) {
         struct place newer = {.snapshot = NULL};
-        enum fate fate;
         int err = open_both(p);
         bool missing = (err == ENOENT && !p->column) || p->its.err == ENOENT;
         if (!missing)
             return err;
-        fate = segment_now(v->store, &p->info, &newer.snapshot, &newer.index);
+        enum fate fate = segment_now(v->store, &p->info, &newer.snapshot, &newer.index);
         if (fate != SEGMENT_MOVED) { /* it stays: registered, and lost */
             tamis_snapshot_release(newer.snapshot);
             p->gone = fate == SEGMENT_DROPPED;
@@ -164,20 +163,19 @@ static int report_gone(const struct verify *v, const struct place *p)
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
-    struct tamis_name name;
-    char *path;
     int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
     if (err != 0 && (p->info.file[0] == '\0' || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
                         : complain_error(err, NULL, v->o->args[0], NULL));
         return false;
     }
-    name = (struct tamis_name){p->info.name, p->info.name_bytes};
+    struct tamis_name name = (struct tamis_name){p->info.name, p->info.name_bytes};
     if (err == 0 && p->info.state == TAMIS_SEGMENT_BARE) {
         verify_line(v->list, name, "bare", "", NULL, NULL, NULL);
         return true;
     }
-    path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
+    char *path =
+        memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
     status = err         ? report_unopened(v, p, path, err)
              : p->column ? verify_column(&v->packs, p->snapshot, p->index, p->filter,
@@ -222,17 +220,16 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
     struct tamis_filter *copy = NULL;
     batch_fn *ask = probe_rows;
     void *ctx = p;
-    int status;
     if (!p->column || tamis_snapshot_target(p->snapshot, p->index).refusal != 0) {
         if (p->column) /* if it fails, that was told: it has every key */
             tamis_snapshot_filter(p->snapshot, p->index, &copy, NULL);
         ask = probe;
         ctx = p->column ? copy : p->filter;
     }
-    status = keyfile == NULL
-                 ? against_its_list(&v->against, &p->its, v->domain.tag, name, v->o,
-                                    ask, ctx)
-                 : against_list(&v->against, keyfile, v->o, &v->domain, name, ask, ctx);
+    int status = keyfile == NULL ? against_its_list(&v->against, &p->its, v->domain.tag,
+                                                    name, v->o, ask, ctx)
+                                 : against_list(&v->against, keyfile, v->o, &v->domain,
+                                                name, ask, ctx);
     tamis_filter_close(copy);
     return status;
 }

@@ -48,10 +48,9 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
 
 static void damage_text(const struct checked *c, char *text, size_t room)
 {
-    int n;
-    n = snprintf(text, room,
-                 "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
-                 LLU(c->report.n_pages));
+    int n = snprintf(text, room,
+                     "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
+                     LLU(c->report.n_pages));
     if (c->n_nameless > 0)
         snprintf(text + n, room - (size_t)n,
                  "the names of %zu of its %s are lost: put the pack's file back, or "
@@ -128,14 +127,13 @@ static struct checked *check_pack(struct checked_packs *packs,
                                   int *status)
 {
     struct tamis_pack_place place;
-    struct checked *c;
     tamis_snapshot_pack(snapshot, index, NULL, &place);
     for (size_t i = 0; i < packs->n; i++)
         if (packs->at[i].pack == pack &&
             memcmp(packs->at[i].uuid, place.uuid, sizeof(place.uuid)) == 0)
             return &packs->at[i];
     packs->at = memory_or_exit(realloc(packs->at, (packs->n + 1) * sizeof(*packs->at)));
-    c = &packs->at[packs->n++];
+    struct checked *c = &packs->at[packs->n++];
     *c = (struct checked){.pack = pack};
     memcpy(c->uuid, place.uuid, sizeof(c->uuid));
     c->err = tamis_filter_verify(pack, &c->report, &c->diag);
@@ -153,12 +151,11 @@ static struct checked *check_pack(struct checked_packs *packs,
 static const char *column_advice(struct tamis_snapshot *snapshot, size_t index,
                                  bool known, int err, const struct tamis_verify *rows)
 {
-    const char *advice;
     if (!known)
         return usual_advice(err);
     if (rows->n_damaged == 0)
         return NULL;
-    advice = advice_from_list(snapshot, index);
+    const char *advice = advice_from_list(snapshot, index);
     return advice != NULL ? advice : usual_advice(TAMIS_ERR_DAMAGED);
 }
 

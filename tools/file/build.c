@@ -51,10 +51,9 @@ static int finish(struct tamis_builder *builder, const struct options *o,
 {
     const char *file = o->args[0];
     struct endings endings;
-    int err;
     endings_catch(&endings);
-    err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
-                             : tamis_builder_finish_file(builder, file, diag);
+    int err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
+                                 : tamis_builder_finish_file(builder, file, diag);
     endings_let(&endings, err != 0);
     return err;
 }
@@ -98,13 +97,12 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
     const char *file = o->args[0];
-    int err, status;
-    status = check_new_file(file); /* before any key is read */
+    int status = check_new_file(file); /* before any key is read */
     if (status == EXIT_DONE)
         status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_builder_create(opt, &builder, &diag);
+    int err = tamis_builder_create(opt, &builder, &diag);
     if (!given(o, OPT_QUIET))
         progress_start("build", keys_size(keys));
     if (err == 0)
@@ -130,7 +128,6 @@ static int run(int argc, char **argv)
     struct tamis_store_info info;
     struct tamis_domain domain;
     struct options o;
-    int status;
     parse_options(argc, argv, 1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
@@ -140,7 +137,7 @@ static int run(int argc, char **argv)
                     given(&o, OPT_FPR)     ? "fpr"
                     : given(&o, OPT_CHECK) ? "check"
                                            : "kind, or --list");
-    status = prepare(&o, &info, &domain, &opt);
+    int status = prepare(&o, &info, &domain, &opt);
     if (status == EXIT_DONE)
         status = build(&o, &opt);
     return status;

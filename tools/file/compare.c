@@ -101,9 +101,8 @@ static int run(int argc, char **argv)
         [CONTAINS] = ask_contains, [EQUAL] = ask_equal, [COMPARE] = ask_compare};
     struct tamis_filter *f[2] = {NULL, NULL};
     struct options o;
-    int status;
     parse_options(argc, argv, 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
+    int status = files_open(&o, 0, 2, f);
     if (status == EXIT_DONE)
         status = ask[this_command->variant](&o, f);
     files_close(f, 2);

@@ -34,15 +34,13 @@ static int run(int argc, char **argv)
 {
     struct file_probe p = {0};
     struct tamis_filter_info info;
-    struct tamis_domain domain;
     struct options o;
-    int status;
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
-    status = file_open(&o, &p.filter);
+    int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    domain = tamis_filter_domain(p.filter);
+    struct tamis_domain domain = tamis_filter_domain(p.filter);
     p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
     if (tamis_filter_info(p.filter, &info) == 0 && info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};

@@ -49,12 +49,11 @@ static int run(int argc, char **argv)
     struct tamis_diag diag = {0};
     struct options o;
     json_t *root = NULL;
-    int err, status;
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_JSON))
         show.list = memory_or_exit(json_array());
-    err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
-    status = file_error(&o, err, &diag);
+    int err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
+    int status = file_error(&o, err, &diag);
     if (show.list != NULL) {
         root = json_of("file", json_escaped(o.args[0], strlen(o.args[0])), "offset",
                        json_count(o.offset), "fields", show.list);

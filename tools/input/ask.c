@@ -61,14 +61,13 @@ int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn 
     for (size_t i = 1; i < o->n_args && status == EXIT_DONE; i++) {
         char *text = o->args[i];
         size_t n = strlen(text);
-        struct tamis_key key;
         if (o->format == KEYS_HEX) {
             long bytes = parse_hex(text, n, (uint8_t *)text, n);
             if (bytes < 0)
                 usage_error("'%s' is not an even number of hex digits", text);
             n = (size_t)bytes;
         }
-        key = tamis_key_of(domain, text, n);
+        struct tamis_key key = tamis_key_of(domain, text, n);
         status = ask(ctx, &key, 1);
     }
     return status;

@@ -216,7 +216,6 @@ static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes
     size_t limit = r->format == KEYS_HEX ? 2 * LINE_MAX_BYTES : LINE_MAX_BYTES;
     size_t left = r->end - r->start, n;
     const uint8_t *s = r->buffer + r->start, *stop;
-    long bytes;
     if (r->format == KEYS_BINARY)
         return next_binary(r, key, n_bytes);
     stop = left == 0 ? NULL : memchr(s, r->format == KEYS_NUL ? '\0' : '\n', left);
@@ -228,7 +227,7 @@ static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes
         return 0;
     if (r->format != KEYS_HEX)
         return take(r, 0, n, stop != NULL, key, n_bytes);
-    bytes = parse_hex((const char *)s, n, r->buffer + r->start, limit);
+    long bytes = parse_hex((const char *)s, n, r->buffer + r->start, limit);
     if (bytes < 0)
         return bad_key(r, "not an even number of hex digits",
                        "leave out --hex if keys are plain text");
@@ -258,10 +257,9 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
 
 int keys_any(struct key_reader *reader)
 {
-    int got;
     if (reader->is_held)
         return 1;
-    got = keys_next(reader, &reader->held, &reader->held_bytes);
+    int got = keys_next(reader, &reader->held, &reader->held_bytes);
     reader->is_held = got > 0;
     reader->n -= reader->is_held;
     return got;

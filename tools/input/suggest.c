@@ -45,10 +45,9 @@ void suggest_begin(struct suggestion *s, const char *word, size_t n_bytes)
 
 void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
 {
-    size_t d;
     if (s->n_bytes > LONGEST || n_bytes > LONGEST || n_bytes < 2)
         return;
-    d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
+    size_t d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
     /* A prefix ranks as the worst candidate that counts. */
     if (d == s->distance && s->best == NULL && s->n_bytes >= 3 &&
         n_bytes > s->n_bytes && memcmp(candidate, s->word, s->n_bytes) == 0)
@@ -63,11 +62,10 @@ void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
 char *suggestion_text(const struct suggestion *s)
 {
     static const char pattern[] = ": did you mean '%s'?";
-    char *best, *text;
     if (s->best == NULL)
         return NULL;
-    best = escape(s->best, s->best_bytes);
-    text = memory_or_exit(malloc(sizeof(pattern) + strlen(best)));
+    char *best = escape(s->best, s->best_bytes);
+    char *text = memory_or_exit(malloc(sizeof(pattern) + strlen(best)));
     sprintf(text, pattern, best);
     free(best);
     return text;

@@ -44,10 +44,10 @@ static void put_le64(uint8_t *at, uint64_t v)
 static bool born(const char *path, uint8_t identity[24])
 {
     struct statx st;
-    const struct statx_timestamp *t;
     if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME | STATX_MTIME, &st) != 0)
         return false;
-    t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_mtime;
+    const struct statx_timestamp *t =
+        st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_mtime;
     put_le64(identity, st.stx_ino);
     put_le64(identity + 8, (uint64_t)t->tv_sec);
     put_le64(identity + 16, t->tv_nsec);
@@ -58,11 +58,10 @@ int database_tag(const char *database, char tag[MIRROR_TAG_BYTES])
 {
     uint8_t identity[24];
     char *lock = NULL;
-    bool known;
     if (asprintf(&lock, "%s/LOCK", database) < 0)
         lock = NULL;
     /* A copy may lack it. */
-    known = born(memory_or_exit(lock), identity) || born(database, identity);
+    bool known = born(memory_or_exit(lock), identity) || born(database, identity);
     free(lock);
     if (!known)
         return complain_errno(errno, database, "reading when it was made");

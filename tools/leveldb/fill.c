@@ -92,10 +92,9 @@ static int look_for_old(struct attempt *a)
     for (size_t i = 0; i < a->list.n && !a->old_is_this; i++) {
         struct tamis_segment_info info;
         struct table_file file;
-        int status;
         if (!may_be_old(a, &a->list.tables[i]))
             continue;
-        status = read_table(a, &a->list.tables[i], &file);
+        int status = read_table(a, &a->list.tables[i], &file);
         if (status == EXIT_DONE && find_before(a, file.name, &info) != SIZE_MAX)
             a->old_is_this = is_old(&info, &file);
         table_file_free(&file);
@@ -254,12 +253,11 @@ static int drop_others(struct attempt *a)
     struct tamis_diag diag = {0};
     for (size_t i = 0; tamis_snapshot_next(a->before, &i); i++) {
         struct tamis_segment_info info = {.state = 0};
-        enum mirror_owner owner;
         int err = 0;
         if (a->is_live[i])
             continue;
         tamis_snapshot_segment(a->before, i, &info);
-        owner = tamis_mirror_owner(a->tag, &info);
+        enum mirror_owner owner = tamis_mirror_owner(a->tag, &info);
         if (info.name == NULL || /* it may be any segment */
             (!a->b->force && owner != MIRROR_THIS && owner != MIRROR_OLD)) {
             a->report.left++;

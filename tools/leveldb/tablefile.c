@@ -26,9 +26,8 @@ static int open_table(const char *database, uint64_t number, struct table_file *
     static const char *const suffixes[] = {"ldb", "sst"};
     int fd = -1;
     for (size_t i = 0; i < 2 && fd < 0; i++) {
-        char *path;
         snprintf(out->name, sizeof(out->name), "%06" PRIu64 ".%s", number, suffixes[i]);
-        path = path_of(database, out->name);
+        char *path = path_of(database, out->name);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 && errno != ENOENT)
             i = 2;
@@ -73,9 +72,8 @@ static void put_le64(uint8_t *at, uint64_t v)
 static void bind(struct table_file *file, const char *tag)
 {
     struct tamis_domain seed_0;
-    uint64_t digest;
     tamis_domain_init(&seed_0, 1, 0);
-    digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
+    uint64_t digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
     snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
              file->n_bytes, digest);
     put_le64(file->old_binding, file->n_bytes);
@@ -85,16 +83,14 @@ static void bind(struct table_file *file, const char *tag)
 int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone)
 {
-    char *path;
-    int fd, status;
     *out = (struct table_file){.bytes = NULL};
-    fd = open_table(database, table->number, out);
+    int fd = open_table(database, table->number, out);
     *gone = fd < 0 && errno == ENOENT;
     if (*gone)
         return EXIT_IO;
-    path = path_of(database, out->name);
-    status = fd < 0 ? complain_errno(errno, path, "opening")
-                    : read_all(fd, path, table->n_bytes, out);
+    char *path = path_of(database, out->name);
+    int status = fd < 0 ? complain_errno(errno, path, "opening")
+                        : read_all(fd, path, table->n_bytes, out);
     if (fd >= 0)
         close(fd);
     if (status == EXIT_DONE)

@@ -6,9 +6,8 @@ static int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx,
                      bool dry)
 {
     struct endings endings;
-    int status;
     endings_catch(&endings);
-    status = work(ctx);
+    int status = work(ctx);
     if (status != EXIT_DONE || dry)
         tamis_edit_abort(edit);
     else

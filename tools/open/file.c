@@ -91,10 +91,9 @@ int files_open(const struct options *o, size_t first, size_t n,
     for (size_t i = 0; i < n && status == EXIT_DONE; i++) {
         struct tamis_diag diag = {0};
         const char *path = o->args[first + i];
-        int err;
         if (path[0] == '\0')
             usage_error("FILE is a path, and this one is empty");
-        err = tamis_filter_open(path, &opt, &filters[i], &diag);
+        int err = tamis_filter_open(path, &opt, &filters[i], &diag);
         if (is_wrong_type(err))
             status = not_a_file(path);
         else if (err != 0)

@@ -6,9 +6,8 @@
 bool stat_in(const char *store, const char *file, struct stat *st)
 {
     char *path = memory_or_exit(malloc(strlen(store) + strlen(file) + 2));
-    bool good;
     sprintf(path, "%s/%s", store, file);
-    good = stat(path, st) == 0;
+    bool good = stat(path, st) == 0;
     free(path);
     return good;
 }

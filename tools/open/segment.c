@@ -20,14 +20,13 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
     struct suggestion meant;
     struct tamis_target target;
     const char *text = NAME(name.bytes, name.n_bytes);
-    char *hint;
     int status = status_of_error(err);
     suggest_begin(&meant, name.bytes, name.n_bytes);
     for (size_t i = 0; err == TAMIS_ERR_NO_SEGMENT && tamis_snapshot_next(snapshot, &i);
          i++)
         if (tamis_snapshot_segment(snapshot, i, &info) == 0 && info.name != NULL)
             suggest_among(&meant, (const char *)info.name, info.name_bytes);
-    hint = suggestion_text(&meant);
+    char *hint = suggestion_text(&meant);
     if (err == TAMIS_ERR_NO_SEGMENT)
         complain(0, "%s: no segment '%s'%s 'tamis ls' lists the segments", path, text,
                  hint ? hint : ":");
@@ -50,11 +49,11 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
                 const struct tamis_diag *diag)
 {
     struct tamis_snapshot *snapshot;
-    int status;
     if (err != TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_current(store, &snapshot, NULL) != 0)
         return complain_error(err, diag, path, NULL);
-    status = not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
+    int status =
+        not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
     tamis_snapshot_release(snapshot);
     return status;
 }
@@ -89,10 +88,9 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
     *list = memory_or_exit(malloc(n_names * sizeof(**list)));
     for (size_t i = 0; i < n_names; i++) {
         struct tamis_target target;
-        int err;
         check_name(names[i], strlen(names[i]));
-        err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
-                                  &target);
+        int err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
+                                      &target);
         if (err != 0) {
             status = not_found(err, snapshot, path,
                                (struct tamis_name){names[i], strlen(names[i])});

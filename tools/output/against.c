@@ -7,7 +7,6 @@ enum { MAX_LISTED = 10 };
 static void lost_key(struct against *a, const struct tamis_key *key,
                      enum key_format format, struct tamis_name segment)
 {
-    json_t *o;
     a->lost++;
     if (a->listed++ >= MAX_LISTED)
         return;
@@ -19,7 +18,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
         putchar('\n');
         return;
     }
-    o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));
+    json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));
     json_put_key(o, key, format);
     json_put(a->list, NULL, o);
 }

@@ -20,11 +20,10 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
 
 void answer_begin(struct answers *a, const struct tamis_key *key)
 {
-    json_t *o;
     a->listed = false;
     if (!a->json || a->silent)
         return;
-    o = memory_or_exit(json_object());
+    json_t *o = memory_or_exit(json_object());
     json_put_key(o, key, a->format);
     a->list = json_stream_line(o, a->explain ? "explained" : "candidates");
 }

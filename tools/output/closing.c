@@ -4,7 +4,6 @@
 
 static void add(struct closing *c, const struct tamis_segment_info *info)
 {
-    json_t *o;
     free(c->name);
     c->name = escape(info->name, info->name_bytes);
     c->n++;
@@ -18,8 +17,8 @@ static void add(struct closing *c, const struct tamis_segment_info *info)
         return;
     if (c->list == NULL)
         c->list = memory_or_exit(json_array());
-    o = json_of("segment", json_string(c->name), "state",
-                json_string(state_name(info->state)));
+    json_t *o = json_of("segment", json_string(c->name), "state",
+                        json_string(state_name(info->state)));
     if (info->state != TAMIS_SEGMENT_BARE)
         json_add(o, "keys", json_count(info->keys), "bytes",
                  json_count(info->file_bytes), "error", json_number(info->error));

@@ -10,9 +10,8 @@ json_t *interval_json(const struct tamis_interval *i)
 static void print_keys(const char *what, const struct tamis_interval *i, bool exact)
 {
     char value[TEXT_BYTES];
-    const char *s;
     snprintf(value, sizeof(value), "%.0f", i->value);
-    s = strcmp(value, "1") == 0 ? "" : "s";
+    const char *s = strcmp(value, "1") == 0 ? "" : "s";
     print_escaped(stdout, what, strlen(what));
     if (exact)
         printf(": %s key%s\n", value, s);
@@ -107,7 +106,6 @@ static int count_common(struct tamis_filter *one, struct tamis_filter *other,
                         uint64_t *common, int *broken, struct tamis_diag *diag)
 {
     struct reading *r[2] = {reading_begin(one), reading_begin(other)};
-    int err;
     *common = 0;
     while (reading_has(r[0]) && reading_has(r[1])) {
         uint64_t x = *r[0]->at, y = *r[1]->at;
@@ -118,7 +116,7 @@ static int count_common(struct tamis_filter *one, struct tamis_filter *other,
             reading_step(r[1]);
     }
     *broken = r[0]->err == 0;
-    err = r[*broken]->err;
+    int err = r[*broken]->err;
     *diag = r[*broken]->diag;
     reading_end(r[0]);
     reading_end(r[1]);
@@ -173,12 +171,11 @@ int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
                     struct compared *out, struct tamis_diag *diag)
 {
     uint64_t n[2];
-    int err;
     out->exact = false;
     if (is_whole_list(one, &n[0]) && is_whole_list(other, &n[1]) &&
         same_domain(one, other))
         return compare_lists(one, other, n[0], n[1], out, diag);
-    err = tamis_filter_compare(one, other, &out->keys, diag);
+    int err = tamis_filter_compare(one, other, &out->keys, diag);
 
     if (err == 0)
         err = tamis_filter_contains(other, one, &out->in[0], diag);

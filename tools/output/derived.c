@@ -51,16 +51,15 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     struct tamis_stage_info first;
     struct tamis_filter *f;
     bool dashed = ((const char *)s->name)[0] == '-';
-    char *advice, *store_word, *word;
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
                   tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
 
     tamis_filter_close(f);
     if (!ribbon || !has_good_list(snapshot, index))
         return NULL;
-    store_word = path_word(store);
-    word = shell_word(s->name, s->name_bytes);
-    advice = memory_or_exit(malloc(strlen(store_word) + strlen(word) + 96));
+    char *store_word = path_word(store);
+    char *word = shell_word(s->name, s->name_bytes);
+    char *advice = memory_or_exit(malloc(strlen(store_word) + strlen(word) + 96));
     sprintf(advice,
             "its list makes one: tamis build %s%s%s --from-list --kind bloom%s%s",
             store_word, dashed ? "" : " ", dashed ? "" : word, dashed ? " -- " : "",

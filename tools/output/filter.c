@@ -43,11 +43,10 @@ void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *in
 json_t *filter_json(struct tamis_filter *filter)
 {
     struct tamis_filter_info info;
-    json_t *stages, *o;
     if (tamis_filter_info(filter, &info) != 0)
         return json_of(NULL);
-    stages = json_array();
-    o = json_of(
+    json_t *stages = json_array();
+    json_t *o = json_of(
         "keys", json_count(info.keys), "target_error", json_number(info.growth.error),
         "expected_error", json_number(info.expected_error), "over_target",
         json_boolean(over_target(&info)), "sealed", json_boolean(info.sealed), "clean",

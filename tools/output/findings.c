@@ -4,7 +4,6 @@
 
 void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {
-    json_t *o;
     if (list == NULL) {
         print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
                      tamis_repair_action_name(f->action));
@@ -18,7 +17,7 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
         putchar('\n');
         return;
     }
-    o = json_of("action", json_string(tamis_repair_action_name(f->action)));
+    json_t *o = json_of("action", json_string(tamis_repair_action_name(f->action)));
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));
     if (f->file[0])

@@ -63,12 +63,11 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
     int err = tamis_snapshot_list(snapshot, index, list, diag);
     struct tamis_segment_info s;
     struct tamis_snapshot *fresh;
-    enum fate fate;
     size_t now;
     if (err == 0 || err == TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_segment(snapshot, index, &s) != 0)
         return err;
-    fate = segment_now(store, &s, &fresh, &now);
+    enum fate fate = segment_now(store, &s, &fresh, &now);
     if (now != SIZE_MAX)
         err = tamis_snapshot_list(fresh, now, list, diag);
     else if (fate == SEGMENT_DROPPED)

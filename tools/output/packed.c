@@ -106,11 +106,10 @@ int packed_left(const struct tamis_pack_report *r,
 {
     struct tamis_segment_info s;
     char left[200];
-    const char *name;
     bool is_replaced = r->why_left == TAMIS_LEFT_REPLACED;
     left_text(r, left, sizeof(left));
     tamis_snapshot_segment(snapshot, r->first_left, &s);
-    name = NAME(s.name, s.name_bytes);
+    const char *name = NAME(s.name, s.name_bytes);
     if (is_replaced)
         return complain(EXIT_BUSY,
                         "%s: segment '%s' was replaced or dropped meanwhile: run it "

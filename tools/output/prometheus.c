@@ -183,12 +183,11 @@ static int gather(struct look *l, size_t i)
     struct tamis_filter *filter;
     struct tamis_pack_place place;
     struct tamis_diag diag = {0};
-    struct facts f;
     bool keep = false;
     int err = tamis_snapshot_segment(l->snapshot, i, &s), status = EXIT_DONE;
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
-    f = facts_of_record(l, i, &s);
+    struct facts f = facts_of_record(l, i, &s);
     if (s.state != TAMIS_SEGMENT_BARE && !is_column(l->snapshot, i, &place)) {
         enum fate fate = SEGMENT_STAYS;
         err = tamis_snapshot_filter(l->snapshot, i, &filter, &diag);
@@ -268,14 +267,12 @@ static void print_metric(const struct look *l, enum metric m)
     for (size_t at = 0, i; next_picked(l->snapshot, l->picked, l->n_picked, &at, &i);) {
         bool is_kept = kept < l->n_kept && l->kept[kept].segment == i;
         struct tamis_segment_info s;
-        struct facts f;
-        char *segment;
         tamis_snapshot_segment(l->snapshot, i, &s);
-        f = is_kept ? l->kept[kept++] : facts_of_record(l, i, &s);
+        struct facts f = is_kept ? l->kept[kept++] : facts_of_record(l, i, &s);
         /* Those without a readable name would be one series. */
         if (f.is_gone || s.name_bytes == 0 || (m != N_METRICS && isnan(f.of[m])))
             continue;
-        segment = label(s.name, s.name_bytes);
+        char *segment = label(s.name, s.name_bytes);
         printf("%s{store=\"%s\",segment=\"%s\"", name, l->label, segment);
         if (m == N_METRICS)
             printf(",state=\"%s\"} 1\n", state_name(s.state));

@@ -83,9 +83,8 @@ static void add_counts(struct sum *sum, const struct tamis_residency *r,
                        struct tamis_name name)
 {
     char path[4096];
-    bool told;
     snprintf(path, sizeof(path), "%s/%s", store, file);
-    told = kernel_tells(path);
+    bool told = kernel_tells(path);
     sum->all.n_pages += r->n_pages;
     sum->all.n_resident += r->n_resident;
     sum->told = sum->told && told;
@@ -135,12 +134,11 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
     int status = EXIT_DONE;
     for (size_t i = 0; i < n; i++) {
         bool named = false;
-        int err;
         for (size_t at = 0, k;
              !named && next_picked(snapshot, segments, n_segments, &at, &k);)
             named = tamis_snapshot_pack(snapshot, k, &filter, NULL) == 0 &&
                     filter == packs[i].filter;
-        err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
+        int err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
         if (err != 0)
             status = complain_errno(err, path, "asking which pages are in memory");
         else if (named)

@@ -5,7 +5,6 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice)
 {
-    json_t *o;
     progress_wipe();
     if (list == NULL) {
         print_escaped(stdout, segment.bytes, segment.n_bytes);
@@ -21,7 +20,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
         putchar('\n');
         return;
     }
-    o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "result",
+    json_t *o =
+        json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "result",
                 json_string(result), "file", json_escaped(file, strlen(file)));
     if (what != NULL)
         json_put(o, "what", json_escaped(what, strlen(what)));

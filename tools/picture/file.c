@@ -79,7 +79,6 @@ static bool may_replace(const char *path)
 {
     char start[5];
     struct stat st;
-    ssize_t n;
     int fd;
     if (stat(path, &st) != 0)
         return lstat(path, &st) != 0; /* a link to nothing is no picture */
@@ -88,7 +87,7 @@ static bool may_replace(const char *path)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
-    n = pread(fd, start, sizeof(start), 0);
+    ssize_t n = pread(fd, start, sizeof(start), 0);
     close(fd);
     return (n >= 4 && memcmp(start, "<svg", 4) == 0) ||
            (n == 5 && memcmp(start, "<?xml", 5) == 0);
@@ -96,13 +95,12 @@ static bool may_replace(const char *path)
 
 void check_picture(const struct options *o, const char *store, const char *list)
 {
-    char *real;
     struct stat st;
     if (!given(o, OPT_SVG) || strcmp(o->svg, "-") == 0)
         return;
     if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
         usage_error("--svg would replace the list of --sizes: name another file");
-    real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
+    char *real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
     if (store != NULL && lies_inside(real ? real : o->svg, store))
         usage_error("--svg names a file inside the store: name one elsewhere");
     free(real);
@@ -116,7 +114,6 @@ int replace_file(const char *path, const char *bytes, size_t n)
 {
     struct stat st;
     sigset_t before;
-    int err;
     if (strcmp(path, "-") == 0)
         return print_whole(bytes, n);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
@@ -124,7 +121,7 @@ int replace_file(const char *path, const char *bytes, size_t n)
                         "%s: not a regular file: name one, or '-' for standard output",
                         path);
     hold_endings(&before);
-    err = replace(path, bytes, n);
+    int err = replace(path, bytes, n);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return err ? complain_errno(err, path, "cannot write") : EXIT_DONE;
 }

@@ -154,13 +154,13 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
     p->columns = memory_or_exit(calloc(MAX_COLUMNS, sizeof(*p->columns)));
     for (size_t at = 0, i; next_picked(snapshot, picked, n, &at, &i);) {
         struct tamis_segment_info s;
-        struct column c;
         if (tamis_snapshot_segment(snapshot, i, &s) != 0)
             continue;
         n_states[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
         if (s.state == TAMIS_SEGMENT_BARE)
             continue;
-        c = (struct column){.name = s.name,
+        struct column c =
+            (struct column){.name = s.name,
                             .name_bytes = s.name_bytes,
                             .n = 1,
                             .rank = s.rank,

@@ -115,11 +115,9 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
 {
     const struct planned *s = &p->segments[i];
     struct change c = change_of(a, p, i);
-    uint64_t n_bytes;
-    int status;
     c.may_rebuild = may_rebuild(a, i, s);
-    status = change_segment(&c, shrink);
-    n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
+    int status = change_segment(&c, shrink);
+    uint64_t n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
     if (status != EXIT_DONE)
         return status;
     *action = plan_is_larger(p, n_bytes, i) ? PLAN_REBUILD : PLAN_KEEP;
@@ -179,7 +177,6 @@ static int rebuild(void *change)
         .n_threads = a->o->jobs,
         .kind = plan_is_ribbon(c->to) ? TAMIS_RIBBON : TAMIS_BLOOM};
     struct tamis_diag diag = {0};
-    enum fate fate;
     int err = tamis_edit_from_list(c->edit, a->snapshot, c->segment->index,
                                    c->to->error, &opt, &diag);
     if (err == 0)
@@ -188,7 +185,7 @@ static int rebuild(void *change)
         return stay(c); /* no list, or a cut one */
     if (!is_unread(err))
         return complain_error(err, &diag, a->o->args[0], NULL);
-    fate = fate_of(a, c->segment);
+    enum fate fate = fate_of(a, c->segment);
     c->unread = fate == SEGMENT_STAYS;
     if (fate != SEGMENT_DROPPED)
         printf("unread   %s\n", diag.what); /* says whose list */
@@ -350,9 +347,6 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p)
 {
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
-    int status;
-    struct left left;
-    uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
     a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
     a.tried = memory_or_exit(calloc(p->n + 1, sizeof(*a.tried)));
@@ -360,18 +354,18 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
         actions[i] = plan_action(p, i);
         a.now[i] = p->segments[i].bytes_now;
     }
-    status = apply_shrinks(&a, p, actions);
+    int status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, false);
     if (status == EXIT_DONE) /* those whose lists were of no use */
         status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, true);
-    left = print_left(&a, p, actions);
+    struct left left = print_left(&a, p, actions);
     free(actions);
     free(a.now);
     free(a.tried);
-    n_bytes = p->bytes_now - (uint64_t)a.bytes - left.dropped_bytes;
+    uint64_t n_bytes = p->bytes_now - (uint64_t)a.bytes - left.dropped_bytes;
     if (status == EXIT_DONE)
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",

@@ -114,12 +114,12 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
     const char *end = (const char *)line + n;
     char *text, *at, *word;
     uint64_t rank = 0;
-    bool good;
     while (n > 0 && (end[-1] == ' ' || end[-1] == '\t'))
         end--, n--;
     at = text = memory_or_exit(strndup(line, n));
-    good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
-           parse_number(word, NUMBER_COUNT, &s->keys) && s->keys <= UINT64_C(1) << 48;
+    bool good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
+                parse_number(word, NUMBER_COUNT, &s->keys) &&
+                s->keys <= UINT64_C(1) << 48;
 
     if (good && at != NULL) {
         word = strsep(&at, " \t");
@@ -247,8 +247,6 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
 {
     const char *store = l->o->args[0];
     struct planned *s = plan_add(p, &l->max);
-    bool lost;
-    int err;
     *s = (struct planned){
         .name = escape(info->name, info->name_bytes),
         .word = shell_word(info->name, info->name_bytes),
@@ -263,8 +261,8 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
         .last_key_bytes = info->last_key_bytes,
         .bytes_now = allocated_bytes(store, l->snapshot, index, info),
     };
-    err = look_inside(l->snapshot, s);
-    lost = is_lost(store, info);
+    int err = look_inside(l->snapshot, s);
+    bool lost = is_lost(store, info);
     if ((lost || err == ENOENT) && segment_fate(l->store, info) != SEGMENT_STAYS) {
         l->moved = true;
         free_segment(s);

@@ -43,10 +43,9 @@ static void print_text(const struct pack_plans *p)
 static int plan(const struct options *o, const uint64_t *keys, size_t n)
 {
     struct pack_plans p = {.n = n, .error = o->growth.error};
-    int err;
     for (size_t i = 0; i < n; i++)
         p.keys += keys[i];
-    err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
+    int err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
     if (err == 0)
         err = tamis_plan_pack(keys, n, p.error, 0, &p.from_keys);
     if (err == TAMIS_ERR_RANGE)
@@ -79,11 +78,10 @@ int plan_packs(const struct options *o)
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_store *store = NULL;
     struct store_plan p = {0};
-    int status;
     check(o);
     if (given(o, OPT_N_KEYS))
         return plan(o, &o->n_keys, 1);
-    status = plan_read(o, &store, &snapshot, &p);
+    int status = plan_read(o, &store, &snapshot, &p);
     if (status == EXIT_DONE)
         status = plan(o, p.keys, p.n_keys);
     plan_free(&p);

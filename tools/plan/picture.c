@@ -192,14 +192,13 @@ static void draw_points(const struct chart *c)
 static const char *reads_text(char text[TEXT_BYTES], double reads)
 {
     char power[TEXT_BYTES];
-    int exponent;
     if (reads >= 1e4)
         return count_text(text, (uint64_t)reads);
     if (!(reads > 0 && reads < 1e-3)) {
         snprintf(text, TEXT_BYTES, "%.4g", reads);
         return text;
     }
-    exponent = (int)floor(log10(reads));
+    int exponent = (int)floor(log10(reads));
     snprintf(text, TEXT_BYTES, "%.3g×%s", reads * pow(10, -exponent),
              power_text(power, exponent));
     return text;
@@ -245,12 +244,11 @@ int plan_picture(const struct options *o, const struct store_plan *p)
     struct chart c = {.plan = p};
     char *bytes = NULL;
     size_t n = 0;
-    int status;
     c.to = memory_or_exit(open_memstream(&bytes, &n));
     find_axes(&c);
     draw(&c, o);
     memory_or_exit(fclose(c.to) == 0 ? bytes : NULL);
-    status = replace_file(o->svg, bytes, n);
+    int status = replace_file(o->svg, bytes, n);
     free(bytes);
     return status;
 }

@@ -182,7 +182,6 @@ static json_t *row_json(const struct options *options, const struct store_plan *
 static void print_json(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
-    json_t *list;
     json_t *root = json_of(
         "runs", json_count(s->n_runs), "planned", total_json(&s->best), "uniform",
         json_add(total_json(&s->uniform), "fpr", json_number(s->uniform_error)));
@@ -195,7 +194,7 @@ static void print_json(const struct options *o, const struct store_plan *p)
         json_add(root, "bare", json_count(p->n_bare), "packed", json_count(p->n_packed),
                  "bytes_now", json_count(p->bytes_now), "length_now",
                  json_count(p->length_now), "reads_now", json_number(p->reads_now));
-    list = json_stream(root, "segments");
+    json_t *list = json_stream(root, "segments");
     for (size_t i = 0; i < p->n; i++)
         json_put(list, NULL, row_json(o, p, i));
     json_end(NULL);
@@ -301,10 +300,9 @@ int plan_store(const struct options *o)
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_store *store = NULL;
     struct store_plan p = {0};
-    int status;
     check(o);
     check_picture(o, o->n_args > 0 ? o->args[0] : NULL, o->sizes);
-    status = plan_read(o, &store, &snapshot, &p);
+    int status = plan_read(o, &store, &snapshot, &p);
     if (status == EXIT_DONE)
         status = show(store, snapshot, o, &p);
     plan_free(&p);

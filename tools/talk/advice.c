@@ -155,11 +155,10 @@ static const char *lost_advice(const char *path, int dir)
 const char *store_advice(int error, const char *path)
 {
     const char *advice = NULL;
-    int dir;
     if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
         error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG && error != ENOTDIR)
         return NULL;
-    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return NULL;
     /* Repair does not touch another kind of file. */

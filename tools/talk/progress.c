@@ -78,11 +78,10 @@ static void show(double at, bool done)
 
 void progress_advance(uint64_t n_keys, uint64_t n_bytes)
 {
-    double at;
     pthread_mutex_lock(&p.lock);
     p.keys += n_keys;
     p.bytes += n_bytes;
-    at = p.active ? now() : p.last;
+    double at = p.active ? now() : p.last;
     if (at - p.last >= 0.2) {
         p.last = at;
         show(at, false);

@@ -65,10 +65,9 @@ unsigned screen_width(int fd)
 {
     const char *columns = getenv("COLUMNS");
     struct winsize size;
-    long n;
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
-    n = columns ? strtol(columns, NULL, 10) : 0;
+    long n = columns ? strtol(columns, NULL, 10) : 0;
     return n > 0 && n <= 1000 ? (unsigned)n : 80;
 }
 

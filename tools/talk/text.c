@@ -15,12 +15,11 @@ static bool turns_text(uint32_t code)
 size_t printable(const uint8_t *s, size_t n)
 {
     size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    uint32_t code;
     if (s[0] < 0x80)
         return s[0] >= 0x20 && s[0] < 0x7f && s[0] != '\\';
     if (s[0] < 0xc2 || s[0] > 0xf4 || n < length)
         return 0;
-    code = s[0] & (0x7fU >> length);
+    uint32_t code = s[0] & (0x7fU >> length);
     for (size_t i = 1; i < length; i++) {
         if ((s[i] & 0xc0) != 0x80)
             return 0;
