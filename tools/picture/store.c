@@ -68,7 +68,8 @@ static void end_rank(struct picture *p, double least, size_t first, size_t *n)
 }
 
 /* Of so many ranks that they would not be seen, neighbours share a column, up to half a
- * pixel. */
+ * pixel. Then any two are wider together. */
+_Static_assert(MAX_COLUMNS / 2 > 2 * 2 * PICTURE_WIDTH, "so half of them stay free");
 static void group_ranks(struct picture *p, double most)
 {
     size_t n = 0;
