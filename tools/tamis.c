@@ -1,17 +1,8 @@
 /* The `tamis` command: its table of commands, and main. Each command is in a file of
  * its own, in command/ or file/. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "command/command.h"
 #include "file/file.h"
-#include "input/input.h"
-#include "output/json.h"
 #include "talk/process.h"
-#include "talk/talk.h"
-#include "tamis.h"
 
 static const struct command *const commands[] = {
     &cmd_init,           &cmd_build,        &cmd_attach,        &cmd_grow,
@@ -95,7 +86,6 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         const char *name = commands[i]->name, *space = strchr(name, ' ');
         size_t first = space ? (size_t)(space - name) : strlen(name);
-
         if (n == 0 || strlen(words[0]) != first || memcmp(name, words[0], first) != 0)
             continue;
         *used = space ? 2 : 1;
@@ -107,14 +97,12 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
 
 static int unknown_command(const char *word)
 {
-    char *hint;
     struct suggestion meant;
-
     suggest_begin(&meant, word, strlen(word));
     for (size_t i = 0; i < N_COMMANDS; i++)
         suggest_among(&meant, commands[i]->name, strcspn(commands[i]->name, " "));
     suggest_among(&meant, "help", 4);
-    hint = suggestion_text(&meant);
+    char *hint = suggestion_text(&meant);
     complain(0, "no such command '%s'%s 'tamis help' lists the commands", PATH(word),
              hint ? hint : ":");
     free(hint);
@@ -126,15 +114,13 @@ static int unknown_file_command(const char *word)
     static const char are[] = "it is build, show, probe, verify, union, intersect, "
                               "fold, merge, contains, equal, compare or estimate";
     struct suggestion meant;
-    char *hint;
-
     if (word == NULL)
         return complain(EXIT_USAGE, "file: which command: %s", are);
     suggest_begin(&meant, word, strlen(word));
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strncmp(commands[i]->name, "file ", 5) == 0)
             suggest_among(&meant, commands[i]->name + 5, strlen(commands[i]->name) - 5);
-    hint = suggestion_text(&meant);
+    char *hint = suggestion_text(&meant);
     complain(0, "file: no such command '%s'%s %s", PATH(word), hint ? hint : ":", are);
     free(hint);
     return EXIT_USAGE;
@@ -162,7 +148,6 @@ static int help(char *const *words, size_t n)
     const char *text = n > 0 ? topic(words[0]) : NULL;
     bool of_file = n == 1 && strcmp(words[0], "file") == 0;
     size_t used = n > 0;
-
     if (n > 0 && text == NULL && !of_file &&
         (this_command = find(words, n, &used)) == NULL)
         return unknown(words, n);
@@ -190,7 +175,6 @@ static bool asks_for_help(const char *word)
 static int run(int argc, char **argv)
 {
     size_t n = (size_t)argc - 1, used = 0;
-
     if (n == 0) {
         print_commands(stderr);
         return EXIT_USAGE;
@@ -216,12 +200,10 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int status;
-
     process_begin("tamis");
     if (argc < 1)
         return EXIT_USAGE;
-    status = run(argc, argv);
+    int status = run(argc, argv);
     options_free();
     return finish_output(status);
 }

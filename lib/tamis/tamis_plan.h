@@ -46,21 +46,6 @@ struct tamis_growth {
 int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
                      struct tamis_plan *plan);
 
-/* The layout of the literature: k slices of m bits, n = M (ln 2)^2 / ln(1/P). */
-struct tamis_classic {
-    uint32_t k;
-    uint64_t m;
-    uint64_t n;       /* by the formula */
-    uint64_t n_exact; /* keys at which k whole slices of m bits reach the error */
-};
-int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out);
-/* Plans one stage (0, 1, ...) of the literature's growing filter, whose first slices
- * have first_m bits. It uses error, factor (from 1 on) and tightening of the growth;
- * all must be given. n is reached when the slices are half full. ERR_TOO_LARGE for
- * slices of 2^53 bits and more. */
-int tamis_plan_classic_stage(const struct tamis_growth *growth, uint64_t first_m,
-                             uint32_t stage, struct tamis_classic *out);
-
 /* The memory of a store, divided among its filters so that lookups of absent keys waste
  * the fewest reads. A run is a segment, or several with disjoint key ranges, such as a
  * level of an LSM tree: a lookup reads at most one of them. A lookup of an absent key

@@ -8,10 +8,11 @@ static void table1(const char *dir)
     static const double errors[] = {1e-3, 1e-4, 1e-5, 1e-6};
     FILE *f = csv_create(dir, "table1", "error,k,m,n,n_exact");
     for (size_t i = 0; i < 4; i++) {
-        struct tamis_classic c;
-        tamis_plan_classic(32768, errors[i], &c);
-        fprintf(f, "%g,%u,%llu,%llu,%llu\n", errors[i], c.k, (unsigned long long)c.m,
-                (unsigned long long)c.n, (unsigned long long)c.n_exact);
+        uint32_t k = n_slices(errors[i]);
+        double m = floor(32768 * 8.0 / k), slice = pow(errors[i], 1.0 / k);
+        fprintf(f, "%g,%u,%.0f,%.0f,%.0f\n", errors[i], k, m,
+                floor(32768 * 8 / formula_bits_per_key(errors[i])),
+                floor(log1p(-slice) / log1p(-1 / m)));
     }
     csv_close(f);
 }

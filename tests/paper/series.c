@@ -1,5 +1,5 @@
-/* Series of stages in each layout: see series.h. What the library plans is asked of it;
- * here are only sums and means. */
+/* Series of stages in each layout: see series.h. Our own are asked of the library; the
+ * paper's, and sums and means, are made here. */
 #include "tests/paper/series.h"
 
 static void die(const char *what, const char *name)
@@ -8,15 +8,18 @@ static void die(const char *what, const char *name)
     exit(3);
 }
 
-/* The paper's n = M (ln 2)^2 / ln(1/P), asked of the library for a filter so large that
- * whole keys make no difference. */
-static double formula_bits_per_key(double error)
+/* k slices of m bits, of which a key sets one each (section 2). A slice that is half
+ * full holds most for its bits: m ln 2 keys, and the filter errs with 2^-k, so k =
+ * log2(1/P), which must be rounded up. */
+uint32_t n_slices(double error)
 {
-    struct tamis_classic c;
-    uint64_t n_bytes = UINT64_C(1) << 50;
-    if (tamis_plan_classic(n_bytes, error, &c) != 0)
-        die("no classic filter of", "this error");
-    return (double)n_bytes * 8 / (double)c.n;
+    return (uint32_t)ceil(-log2(error));
+}
+
+/* The paper's n = M (ln 2)^2 / ln(1/P). */
+double formula_bits_per_key(double error)
+{
+    return -log(error) / (M_LN2 * M_LN2);
 }
 
 static double lanes_bits(double keys, double error)
@@ -55,11 +58,11 @@ static bool series_add(struct series *s, enum layout layout, double keys, double
 
 static bool add_slices(struct series *s, const struct tamis_growth *growth)
 {
-    struct tamis_classic c;
-    uint64_t first_m = (uint64_t)llround((double)growth->first_capacity / M_LN2);
-    if (tamis_plan_classic_stage(growth, first_m, s->n, &c) != 0)
-        return false;
-    return append(s, (double)c.m * M_LN2, (double)c.k * (double)c.m);
+    double first_m = round((double)growth->first_capacity / M_LN2);
+    double m = ceil(first_m * pow(growth->factor, s->n));
+    double error =
+        growth->error * (1 - growth->tightening) * pow(growth->tightening, s->n);
+    return m < 0x1p53 && append(s, m * M_LN2, n_slices(error) * m);
 }
 
 static bool add_lanes(struct series *s, const struct tamis_growth *growth)

@@ -33,6 +33,8 @@ struct series {
     double keys[SERIES_MAX], bits[SERIES_MAX]; /* of the first i + 1 stages */
 };
 
+uint32_t n_slices(double error);
+double formula_bits_per_key(double error);
 /* Bits a key of a static filter: the paper's formula, or our own plan of so many keys.
  */
 double static_bits_per_key(enum layout layout, double keys, double error);

@@ -3,9 +3,7 @@
 #ifndef TAMIS_BRIDGE_H
 #define TAMIS_BRIDGE_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
+#include "../talk/talk.h"
 #include "mirror.h"
 
 #ifdef __cplusplus

@@ -1,10 +1,7 @@
 /* The same arguments, statuses and words for each engine. */
 #include <getopt.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "bridge.h"
 
 const char bridge_options_help[] =
@@ -25,7 +22,6 @@ const char bridge_exit_help[] =
 static int parse_real(const char *name, double min, double max, double *x)
 {
     char *end;
-
     *x = strtod(optarg, &end);
     if (end != optarg && strcmp(end, "%") == 0) {
         *x /= 100;
@@ -77,14 +73,12 @@ int bridge_parse(int argc, char **argv, const char *help, size_t max_directories
         {"json", no_argument, NULL, 'j'},      {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},   {NULL, 0, NULL, 0}};
     int c, status = EXIT_DONE;
-    size_t n;
-
     *out = (struct bridge){.store = NULL};
     opterr = 0;
     while (status == EXIT_DONE &&
            (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
         status = parse_option(c, argv, help, out);
-    n = (size_t)(argc - optind);
+    size_t n = (size_t)(argc - optind);
     if (status == EXIT_DONE && (n < 2 || n - 1 > max_directories))
         status = complain(
             EXIT_USAGE, "a STORE and a DATABASE are wanted: see '%s --help'", program);
@@ -102,7 +96,6 @@ void bridge_note(const char *format, ...)
 {
     char message[2048];
     va_list args;
-
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
@@ -123,7 +116,6 @@ int bridge_open(const struct bridge *b, struct tamis_store **store)
     struct tamis_diag diag = {0};
     struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
     int err = tamis_store_open(b->store, &opt, store, &diag);
-
     return err ? bridge_complain_error(err, &diag, b->store) : EXIT_DONE;
 }
 
@@ -131,7 +123,6 @@ int bridge_admit(const struct bridge *b, struct tamis_snapshot *snapshot,
                  const char *tag, const struct mirror_survey *survey, bool old_is_this)
 {
     char words[MIRROR_WORDS_BYTES];
-
     if (b->force || !tamis_mirror_refuses(snapshot, tag, survey, old_is_this, words))
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
@@ -144,7 +135,6 @@ int bridge_admit_replacing(const struct bridge *b, const char *tag,
                            const struct tamis_segment_info *info)
 {
     enum mirror_owner owner = tamis_mirror_owner(tag, info);
-
     if (b->force || (owner != MIRROR_OTHER && owner != MIRROR_UNREADABLE))
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,

@@ -17,7 +17,6 @@ void tamis_mirror_tag(char tag[MIRROR_TAG_BYTES], const char *engine,
                       const void *identity, size_t n_bytes)
 {
     struct tamis_domain seed_0;
-
     tamis_domain_init(&seed_0, 1, 0);
     snprintf(tag, MIRROR_TAG_BYTES, "%.7s:%016" PRIx64, engine,
              tamis_key_of(&seed_0, identity, n_bytes).hash);
@@ -28,7 +27,6 @@ void tamis_mirror_tag(char tag[MIRROR_TAG_BYTES], const char *engine,
 static size_t digits_at(const uint8_t *s, size_t n)
 {
     size_t i = 0;
-
     while (i < n && s[i] >= '0' && s[i] <= '9')
         i++;
     return i;
@@ -39,7 +37,6 @@ static bool is_table(const void *name, size_t n_bytes)
 {
     const uint8_t *s = name;
     size_t digits = digits_at(s, n_bytes);
-
     return digits >= 6 && n_bytes == digits + 4 &&
            (memcmp(s + digits, ".ldb", 4) == 0 || memcmp(s + digits, ".sst", 4) == 0);
 }
@@ -48,7 +45,6 @@ static bool is_table(const void *name, size_t n_bytes)
 static const uint8_t *tag_of(const struct tamis_segment_info *info)
 {
     const uint8_t *b = info->binding;
-
     if (info->binding_bytes < TAG_BYTES ||
         (info->binding_bytes > TAG_BYTES && b[TAG_BYTES] != '/') ||
         b[ENGINE_BYTES] != ':' ||
@@ -75,7 +71,6 @@ static const char *old_engine(const struct tamis_segment_info *info)
     const uint8_t *b = info->binding;
     size_t n = info->binding_bytes;
     bool is_mark = info->name_bytes == 6 && memcmp(info->name, "ingest", 6) == 0;
-
     if (n == 0 && info->state == TAMIS_SEGMENT_BARE &&
         (is_mark || is_table(info->name, info->name_bytes)))
         return rocksdb;
@@ -93,17 +88,14 @@ static const char *old_engine(const struct tamis_segment_info *info)
 enum mirror_owner tamis_mirror_owner(const char *tag,
                                      const struct tamis_segment_info *info)
 {
-    const uint8_t *theirs;
-    const char *old;
-
     if (info->state == 0)
         return MIRROR_UNREADABLE;
-    theirs = tag_of(info);
+    const uint8_t *theirs = tag_of(info);
     if (theirs != NULL && memcmp(theirs, tag, TAG_BYTES) == 0)
         return MIRROR_THIS;
     if (theirs != NULL)
         return memcmp(theirs, tag, ENGINE_BYTES) == 0 ? MIRROR_DATABASE : MIRROR_ENGINE;
-    old = old_engine(info);
+    const char *old = old_engine(info);
     if (old != NULL)
         return memcmp(old, tag, ENGINE_BYTES) == 0 ? MIRROR_OLD : MIRROR_ENGINE;
     return MIRROR_OTHER;
@@ -112,7 +104,6 @@ enum mirror_owner tamis_mirror_owner(const char *tag,
 const char *tamis_mirror_owner_words(const char *tag, enum mirror_owner owner)
 {
     bool is_leveldb = memcmp(tag, leveldb, ENGINE_BYTES) == 0;
-
     switch (owner) {
     case MIRROR_THIS:
         return "this database";
@@ -135,7 +126,6 @@ const char *tamis_mirror_owner_words(const char *tag, enum mirror_owner owner)
 bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *binding)
 {
     size_t n = strlen(binding);
-
     return n > TAG_BYTES && info->binding_bytes == n && tag_of(info) != NULL &&
            memcmp(info->binding, binding, ENGINE_BYTES) == 0 &&
            memcmp(info->binding + TAG_BYTES, binding + TAG_BYTES, n - TAG_BYTES) == 0;
@@ -150,7 +140,6 @@ void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
     for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++) {
         struct tamis_segment_info info;
         enum mirror_owner owner = MIRROR_UNREADABLE;
-
         if (tamis_snapshot_segment(snapshot, i, &info) == 0)
             owner = tamis_mirror_owner(tag, &info);
         if (out->n[owner]++ == 0)
@@ -167,7 +156,6 @@ bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
                                                       : MIRROR_OLD;
     size_t n = survey->n[by];
     struct tamis_segment_info info = {.name = (const uint8_t *)""};
-
     words[0] = '\0';
     if (n == 0 || (by == MIRROR_OLD && old_is_this))
         return false;
@@ -185,7 +173,6 @@ int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
 {
     struct tamis_segment_info info;
     int err = tamis_snapshot_segment(snapshot, index, &info);
-
     if (err != 0)
         return err;
     if (info.state == 0)
@@ -200,7 +187,6 @@ static int check_whole(struct tamis_snapshot *snapshot, size_t index)
     struct tamis_filter *filter;
     struct tamis_verify report;
     int err = tamis_snapshot_filter(snapshot, index, &filter, NULL);
-
     if (err == 0)
         err = tamis_filter_verify(filter, &report, NULL);
     tamis_filter_close(filter);
@@ -212,7 +198,6 @@ int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snaps
 {
     struct tamis_segment_info info;
     int err = tamis_snapshot_segment(snapshot, index, &info);
-
     if (err == 0)
         err = check_whole(snapshot, index);
     return err ? err

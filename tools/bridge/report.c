@@ -1,17 +1,13 @@
 /* The summary of a run: counts, and each segment that was replaced or dropped. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../output/json.h"
-#include "../talk/talk.h"
 #include "bridge.h"
 
 static const char *action_name(enum bridge_action action)
 {
     static const char *const names[] = {"built", "replaced", "rebound", "bare",
                                         "dropped"};
-
     return names[action];
 }
 
@@ -20,21 +16,18 @@ static const char *owner_name(enum mirror_owner owner)
 {
     static const char *const names[] = {"this",   "unknown", "database",
                                         "engine", "none",    "unreadable"};
-
     return names[owner];
 }
 
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
                     const char *name, const struct tamis_segment_info *was)
 {
-    struct bridge_change *c;
-
     if (r->n_changes == r->max_changes) {
         r->max_changes = r->max_changes ? 2 * r->max_changes : 64;
         r->changes = memory_or_exit(
             realloc(r->changes, r->max_changes * sizeof(struct bridge_change)));
     }
-    c = &r->changes[r->n_changes++];
+    struct bridge_change *c = &r->changes[r->n_changes++];
     c->action = action;
     c->owner = was ? tamis_mirror_owner(r->tag, was) : N_MIRROR_OWNERS;
     snprintf(c->name, sizeof(c->name), "%s", name);
@@ -51,7 +44,6 @@ void bridge_built_after_all(struct bridge_report *r)
 void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was)
 {
     char name[TAMIS_NAME_MAX + 1];
-
     snprintf(name, sizeof(name), "%.*s", (int)was->name_bytes, (const char *)was->name);
     bridge_changed(r, BRIDGE_DROPPED, name, was);
 }
@@ -61,7 +53,6 @@ void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *wa
 static void print_change(const struct bridge_report *r, const struct bridge_change *c)
 {
     bool named = c->action == BRIDGE_REPLACED || c->action == BRIDGE_DROPPED;
-
     if (!named && !r->bridge->dry_run)
         return;
     printf("  %-8s  ", action_name(c->action));
@@ -95,7 +86,6 @@ static json_t *change_json(const struct bridge_change *c)
 {
     json_t *o = json_of("segment", json_escaped(c->name, strlen(c->name)), "action",
                         json_string(action_name(c->action)));
-
     if (c->owner != N_MIRROR_OWNERS)
         json_put(o, "was", json_string(owner_name(c->owner)));
     return o;
@@ -105,7 +95,6 @@ static void print_json(const struct bridge_report *r)
 {
     const struct bridge *b = r->bridge;
     json_t *changes = memory_or_exit(json_array());
-
     for (size_t i = 0; i < r->n_changes; i++)
         json_put(changes, NULL, change_json(&r->changes[i]));
     json_print(json_of("store", json_escaped(b->store, strlen(b->store)), "database",

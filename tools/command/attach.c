@@ -1,12 +1,6 @@
 /* tamis attach: registers a sealed filter file that was built elsewhere. */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static const char *advice(int err)
 {
@@ -26,7 +20,6 @@ static int edit(struct tamis_store *store, const struct options *o)
     struct tamis_diag diag = {0};
     struct tamis_edit *e;
     int err = tamis_edit_begin(store, NULL, &e, &diag), status;
-
     if (err != 0)
         return complain_error(err, &diag, o->args[0], advice(err));
     segment_options(o, &opt);
@@ -52,13 +45,11 @@ static int run(int argc, char **argv)
 {
     struct tamis_store *store;
     struct options o;
-    int status;
-
     parse_options(argc, argv, 3, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     if (o.args[2][0] == '\0')
         usage_error("FILE.tamis is a path, and this one is empty");
-    status = store_open(o.args[0], &store);
+    int status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
     status = edit(store, &o);

@@ -1,13 +1,6 @@
 /* tamis backup: a copy of a store, while it is used. tamis init: an empty store. */
-#include <stdio.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct backup {
     json_t *list; /* NULL: text */
@@ -17,7 +10,6 @@ struct backup {
 static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct backup *b = ctx;
-
     note_unread(&b->unread, f);
     print_finding(b->list, f);
 }
@@ -59,10 +51,8 @@ static int copy(struct tamis_store *store, const char *path, struct backup *b,
                 struct tamis_backup_report *report, struct tamis_diag *diag)
 {
     struct endings endings;
-    int err;
-
     endings_catch(&endings);
-    err = tamis_store_backup(
+    int err = tamis_store_backup(
         store, path,
         &(struct tamis_backup_options){
             .size = sizeof(struct tamis_backup_options), .found = found, .ctx = b},
@@ -80,12 +70,10 @@ static int run(int argc, char **argv)
     struct tamis_store *store;
     struct backup b = {0};
     struct options o;
-    int err, status;
-
     parse_options(argc, argv, 2, 2, &o);
     if (o.args[1][0] == '\0')
         usage_error("DIR is a path, and this one is empty");
-    status = store_open(o.args[0], &store);
+    int status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
     /* A backup inside the store would be part of the next backup. */
@@ -98,7 +86,7 @@ static int run(int argc, char **argv)
     }
     if (given(&o, OPT_JSON))
         b.list = memory_or_exit(json_array());
-    err = copy(store, o.args[1], &b, &report, &diag);
+    int err = copy(store, o.args[1], &b, &report, &diag);
     if (err == 0)
         status = print_report(&o, &b, &report);
     else
@@ -139,7 +127,6 @@ static int run_init(int argc, char **argv)
     struct tamis_domain domain;
     struct options o;
     int err = 0;
-
     parse_options(argc, argv, 1, 1, &o);
     opt.growth = o.growth;
     if (given(&o, OPT_SEED)) {

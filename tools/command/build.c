@@ -1,20 +1,10 @@
 /* tamis build: sealed filters of exact size, one segment or one per key file, all in
  * one edit. */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
 #include "../input/options.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct task {
     const char *file;
@@ -52,12 +42,10 @@ static int put_error(const struct work *w, const struct task *task, int err,
 /* A packer serves one thread at a time. */
 static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag *diag)
 {
-    int err;
-
     if (w->packer == NULL)
         return tamis_edit_put(w->edit, builder, diag);
     pthread_mutex_lock(&w->lock);
-    err = tamis_packer_take(w->packer, builder, diag);
+    int err = tamis_packer_take(w->packer, builder, diag);
     pthread_mutex_unlock(&w->lock);
     return err;
 }
@@ -78,12 +66,10 @@ static void now_sized(struct work *w, struct task *task)
 /* False: another task has failed. */
 static bool wait_turn(struct work *w, const struct task *task)
 {
-    bool ours;
-
     pthread_mutex_lock(&w->lock);
     while (task != &w->tasks[w->n_sized] && w->status == EXIT_DONE)
         pthread_cond_wait(&w->turn, &w->lock);
-    ours = w->status == EXIT_DONE;
+    bool ours = w->status == EXIT_DONE;
     pthread_mutex_unlock(&w->lock);
     return ours;
 }
@@ -96,7 +82,6 @@ static int read_task(struct work *w, struct task *task, struct tamis_builder *bu
         w->o->growth.error != 0 || w->packer || filter_kind(w->o) == TAMIS_RIBBON;
     uint64_t most = alone ? 0 : TAMIS_EDIT_BALANCED_KEYS;
     int status = keys_into(builder, keys, most, w->store_path);
-
     if (status == EXIT_DONE && tamis_builder_n_keys(builder) > most) {
         now_sized(w, task);
         status = keys_into(builder, keys, UINT64_MAX, w->store_path);
@@ -113,7 +98,6 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
     int err, status = keys_open_until(task->file, w->o->format, &endings_came, &keys);
-
     if (status != EXIT_DONE)
         return status;
     segment_options(w->o, &opt);
@@ -145,16 +129,13 @@ static void *worker(void *arg)
 {
     struct work *w = arg;
     int status = EXIT_DONE;
-    uint32_t n_threads;
-
     /* With fewer segments than threads, some segments get several threads to finish;
      * together they use as many as were asked for. */
     pthread_mutex_lock(&w->lock);
-    n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
+    uint32_t n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
     pthread_mutex_unlock(&w->lock);
     for (;;) {
         struct task *task = NULL;
-
         pthread_mutex_lock(&w->lock);
         /* If several fail: the status of the one that was reported. */
         if (w->status == EXIT_DONE || complained_here())
@@ -174,7 +155,6 @@ static int build_all(struct work *w)
 {
     size_t n_threads = w->o->jobs < w->n ? w->o->jobs : w->n, n = 0;
     pthread_t *threads = memory_or_exit(calloc(n_threads + 1, sizeof(*threads)));
-
     w->max_workers = n_threads;
     /* This thread works, too. Fewer threads than asked for do the same work. */
     while (n + 1 < n_threads && pthread_create(&threads[n], NULL, worker, w) == 0)
@@ -198,7 +178,6 @@ static void plan_tasks(const struct options *o, struct work *w)
     }
     for (size_t i = 0; i < w->n; i++) {
         struct task *task = &w->tasks[i];
-
         if (given(o, OPT_EACH)) {
             task->file = o->args[i + 1];
             if (strcmp(task->file, "-") == 0)
@@ -214,10 +193,8 @@ static int put_bare(struct work *w)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     const struct tamis_name *name = &w->tasks[0].name;
-    int err;
-
     segment_options(w->o, &opt);
-    err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
+    int err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
     return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
 }
 
@@ -225,7 +202,6 @@ static int build_pack(struct work *w)
 {
     struct tamis_diag diag = {0};
     int err = tamis_edit_packer(w->edit, NULL, &w->packer, &diag), status;
-
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
     status = build_all(w);
@@ -254,12 +230,10 @@ static int check_free(struct work *w)
     struct tamis_target target;
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_current(w->store, &snapshot, &diag), status = EXIT_DONE;
-
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
     for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
         const struct tamis_name *name = &w->tasks[i].name;
-
         tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
         if (target.slot > 0 && !is_replaced(w->o, name))
             status = put_error(w, &w->tasks[i], TAMIS_ERR_EXISTS, &diag);
@@ -271,11 +245,9 @@ static int check_free(struct work *w)
 static int put_all(void *work)
 {
     struct work *w = work;
-    int status;
-
     if (!given(w->o, OPT_QUIET))
         progress_start("build", w->n_bytes);
-    status = drop_replaced(w->edit, w->store, w->o);
+    int status = drop_replaced(w->edit, w->store, w->o);
 
     if (status == EXIT_DONE)
         status = check_free(w);
@@ -290,7 +262,6 @@ static int print_closing(const struct work *w)
 {
     struct closing closing;
     int status = closing_begin(&closing, w->o, w->store);
-
     if (status != EXIT_DONE)
         return status;
     for (size_t i = 0; i < w->n; i++)
@@ -306,14 +277,12 @@ static int print_closing(const struct work *w)
 static int not_committed(void *work, int err, const struct tamis_diag *diag)
 {
     const struct work *w = work;
-
     return put_error(w, &w->tasks[0], err, diag);
 }
 
 static int edit(struct work *w)
 {
     int status = store_open(w->store_path, &w->store);
-
     if (status != EXIT_DONE)
         return status;
     status =
@@ -329,7 +298,6 @@ static int rebuild(const struct options *o)
     const uint64_t fit = WITH(OPT_FROM_LIST) | WITH(OPT_FPR) | WITH(OPT_CHECK) |
                          WITH(OPT_KIND) | WITH(OPT_JOBS) | WITH(OPT_QUIET) |
                          WITH(OPT_JSON);
-
     if (given(o, OPT_EACH))
         usage_error("--from-list is for one segment: leave out --each");
     if (o->n_args > 2)
@@ -346,8 +314,6 @@ static int run(int argc, char **argv)
     struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER,
                      .turn = PTHREAD_COND_INITIALIZER};
     struct options o;
-    int status;
-
     parse_options(argc, argv, 2, 0, &o);
     if (given(&o, OPT_BARE) && !given(&o, OPT_EACH) && o.n_args > 2)
         usage_error("--bare reads no keys: leave out '%s'", o.args[2]);
@@ -380,7 +346,7 @@ static int run(int argc, char **argv)
         check_key_files(o.args + 1, w.n, o.strip,
                         "rename one, or build it by 'tamis build STORE SEGMENT "
                         "KEYFILE'");
-    status = edit(&w);
+    int status = edit(&w);
     free(w.tasks);
     return status;
 }

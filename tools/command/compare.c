@@ -1,14 +1,5 @@
 /* tamis compare: how many keys two segments have, and share. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct comparing {
     struct tamis_snapshot *snapshot;
@@ -26,11 +17,9 @@ static bool open_lists(struct comparing *c)
 {
     struct tamis_list_facts facts;
     bool exact = true;
-
     for (int i = 0; i < 2; i++) {
         struct tamis_diag diag;
         int err = tamis_snapshot_list(c->snapshot, c->picked[i], &c->lists[i], &diag);
-
         if (err == TAMIS_ERR_NO_SEGMENT)
             exact = false;
         else if (err == 0)
@@ -52,7 +41,6 @@ static bool open_lists(struct comparing *c)
 static bool compare_lists(struct comparing *c, struct compared *result)
 {
     bool exact = open_lists(c) && c->err == 0;
-
     if (exact) {
         c->err = compare_filters(c->lists[0], c->lists[1], result, &c->diag);
         c->broken = result->broken;
@@ -66,7 +54,6 @@ static int complain_list(const struct comparing *c, bool estimated)
 {
     const char *advice = advice_list(c->err);
     struct tamis_segment_info s;
-
     if (!estimated && (c->err < 0 || c->err == ENOENT))
         advice = "and the filters allow no comparison: build the segment anew with "
                  "--list";
@@ -82,7 +69,6 @@ static int compare(struct comparing *c)
     struct tamis_filter *f[2] = {NULL, NULL};
     struct compared result;
     int err = 0, status;
-
     if (compare_lists(c, &result))
         return print_comparison(c->o, &result, names);
     for (int i = 0; i < 2 && err == 0; i++)
@@ -106,7 +92,6 @@ static int run(int argc, char **argv)
     struct options o;
     size_t *picked, n;
     int status;
-
     parse_options(argc, argv, 3, 3, &o);
     store_snapshot(o.args[0], &store, &snapshot);
     status =

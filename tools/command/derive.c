@@ -1,15 +1,6 @@
 /* `tamis union`, `intersect`, `fold`: a segment whose filter is made from the filters
  * of others, in one edit. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct derive {
     struct tamis_derivation what;
@@ -34,14 +25,12 @@ static int drop_sources(const struct segments_edit *e)
 {
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
-
     for (size_t i = 0; i < e->o->replaces.n; i++) {
         const char *name = e->o->replaces.at[i];
         int err =
             is_source(e, name, &info)
                 ? tamis_edit_drop_filter(e->edit, name, strlen(name), info.uuid, &diag)
                 : tamis_edit_drop(e->edit, name, strlen(name), &diag);
-
         if (err != 0)
             return not_dropped(err, e->store, e->o->args[0], name, &diag);
     }
@@ -52,7 +41,6 @@ static int put_error(const struct segments_edit *e, int err,
                      const struct tamis_diag *diag)
 {
     const char *path = e->o->args[0], *name = e->o->args[1];
-
     if (err != TAMIS_ERR_EXISTS)
         return source_error(err, diag, e->snapshot, e->segments, e->n, path);
     return exists_already(path, (struct tamis_name){name, strlen(name)});
@@ -67,7 +55,6 @@ static int put(void *edit)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     int err, status = drop_sources(e);
-
     if (status != EXIT_DONE)
         return status;
     segment_options(o, &opt);
@@ -80,7 +67,6 @@ static int put(void *edit)
 static int print(struct segments_edit *e)
 {
     const struct derive *d = e->made;
-
     return print_derived(e->o, "segment", e->o->args[1], &d->report);
 }
 
@@ -94,7 +80,6 @@ static int run(int argc, char **argv)
                               .put_error = put_error,
                               .print = print,
                               .open = true};
-
     parse_options(argc, argv, 3, this_command->variant == TAMIS_FOLD ? 3 : 0, &o);
     d.what = derivation_of(&o);
     check_name(o.args[1], strlen(o.args[1]));

@@ -1,13 +1,6 @@
 /* tamis drop: unregisters segments, all or none. */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static int drop(struct tamis_store *store, const struct options *o)
 {
@@ -15,7 +8,6 @@ static int drop(struct tamis_store *store, const struct options *o)
     struct tamis_edit *e = NULL;
     const char *name = "";
     int err = tamis_edit_begin(store, NULL, &e, &diag);
-
     for (size_t i = 1; i < o->n_args && err == 0; i++) {
         name = o->args[i];
         err = tamis_edit_drop(e, name, strlen(name), &diag);
@@ -34,8 +26,6 @@ static int run(int argc, char **argv)
     struct closing closing = {0};
     struct tamis_store *store;
     struct options o;
-    int status;
-
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     closing.json = given(&o, OPT_JSON);
@@ -43,7 +33,7 @@ static int run(int argc, char **argv)
     /* Before the drop, which removes these figures from the catalog. */
     for (size_t i = 1; i < o.n_args; i++)
         closing_listed(&closing, o.args[i], strlen(o.args[i]));
-    status = drop(store, &o);
+    int status = drop(store, &o);
     if (status == EXIT_DONE)
         closing_end(&closing, &o, "dropped");
     closing_free(&closing);

@@ -1,23 +1,15 @@
 /* tamis grow: adds keys to the growing filter of a segment and commits. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
 #include "grow.h"
-#include "tamis.h"
 
 /* Finds the segment in a new snapshot, which the caller releases. */
 static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,
                    struct tamis_segment_info *info, struct tamis_target *target)
 {
     int err = tamis_snapshot_current(g->store, snapshot, NULL);
-
     if (err == 0)
         err = tamis_snapshot_find(*snapshot, g->name, strlen(g->name), NULL, 0, 0,
                                   target);
@@ -32,7 +24,6 @@ static bool is_listed(const struct grow *g)
     struct tamis_segment_info info;
     struct tamis_target target;
     int err = look_up(g, &snapshot, &info, &target);
-
     tamis_snapshot_release(snapshot);
     return err == 0;
 }
@@ -43,7 +34,6 @@ static int create(struct grow *g, struct tamis_diag *diag)
     struct tamis_segment_options opt;
     struct tamis_edit *e;
     int err = tamis_edit_begin(g->store, NULL, &e, diag);
-
     if (err != 0)
         return err;
     segment_options(o, &opt);
@@ -65,7 +55,6 @@ static int check_growth(const struct grow *g)
     const struct options *o = g->o;
     struct tamis_filter_info info;
     int err = tamis_writer_info(g->writer, &info);
-
     if (err != 0)
         return grow_failed(g, err, NULL);
     if ((given(o, OPT_FPR) && fabs(info.growth.error - o->growth.error) > 1e-12) ||
@@ -84,12 +73,10 @@ static int check_growth(const struct grow *g)
 static int compare_identity(const struct grow *g, const struct tamis_segment_info *info)
 {
     const struct options *o = g->o;
-
     if (given(o, OPT_BIND) &&
         (info->binding_bytes != o->binding_bytes ||
          memcmp(info->binding, o->binding, o->binding_bytes) != 0)) {
         char *bound = hex(info->binding, info->binding_bytes);
-
         complain(0,
                  "%s: segment '%s' is bound to %s: leave out --bind, or take the "
                  "segment that belongs to the file",
@@ -112,7 +99,6 @@ static int check_identity(const struct grow *g)
     struct tamis_segment_info info;
     struct tamis_target target;
     int err = look_up(g, &snapshot, &info, &target), status;
-
     status = err ? grow_failed(g, err, NULL) : compare_identity(g, &info);
     tamis_snapshot_release(snapshot);
     return status;
@@ -125,12 +111,10 @@ static int no_filter(const struct grow *g)
     struct tamis_segment_info info;
     struct tamis_target target;
     int err = look_up(g, &snapshot, &info, &target);
-    char *word;
-
     tamis_snapshot_release(snapshot);
     if (err != 0 || info.state != TAMIS_SEGMENT_BARE)
         return grow_failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
-    word = shell_quoted(g->name, strlen(g->name));
+    char *word = shell_quoted(g->name, strlen(g->name));
     complain(0,
              "%s: segment '%s' is registered without a filter: 'tamis build' it with "
              "--replaces %s",
@@ -144,7 +128,6 @@ static int no_filter(const struct grow *g)
 static int wait_for_keys(const struct grow *g)
 {
     int any = keys_any(g->keys), status = grow_ended(g);
-
     return status == EXIT_DONE && any < 0 ? keys_status(g->keys) : status;
 }
 
@@ -163,7 +146,6 @@ static int open_writer(struct grow *g)
     struct tamis_diag diag = {0};
     int err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
     int status = EXIT_DONE;
-
     if (err == TAMIS_ERR_NO_SEGMENT) {
         if (!is_listed(g))
             status = check_first_key(g);
@@ -193,8 +175,6 @@ static int run(int argc, char **argv)
 {
     struct grow g = {0};
     struct options o;
-    int status;
-
     parse_options(argc, argv, 2, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     g.o = &o;
@@ -202,7 +182,7 @@ static int run(int argc, char **argv)
     g.name = o.args[1];
     grow_catch();
     endings_hold();
-    status = store_open(g.path, &g.store);
+    int status = store_open(g.path, &g.store);
     endings_release();
     if (status == EXIT_DONE)
         status = grow_keys(&o, &g.keys);

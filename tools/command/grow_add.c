@@ -1,18 +1,7 @@
 /* tamis grow: adds the keys, commits, and reports what is in, however it ends. */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
 #include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "grow.h"
-#include "tamis.h"
 
 /* ---- a signal to end ---- */
 
@@ -34,7 +23,6 @@ int grow_keys(const struct options *o, struct key_reader **keys)
 void grow_catch(void)
 {
     struct sigaction ours = {.sa_handler = end}, before;
-
     complain_despite_signals();
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -78,7 +66,6 @@ static int add_keys(struct session *w)
     const void *key;
     size_t bytes;
     int got = 1, err;
-
     complain_later();
     while (!endings_came && (got = keys_next(g->keys, &key, &bytes)) > 0) {
         err = tamis_writer_add_key(g->writer, key, bytes);
@@ -100,7 +87,6 @@ static int add_keys(struct session *w)
 static int check_claim(const struct grow *g, uint64_t old)
 {
     bool rises = given(g->o, OPT_WATERMARK) && g->o->watermark > old;
-
     return check_empty(g->keys, !rises || given(g->o, OPT_EMPTY),
                        "the new watermark would claim keys that did not come");
 }
@@ -119,7 +105,6 @@ static int commit(struct session *w, uint64_t watermark)
 {
     struct tamis_diag diag = {0};
     int err = tamis_writer_commit(w->g->writer, watermark, &diag);
-
     w->committed = err == 0;
     w->failed = err != 0;
     w->interrupted = w->interrupted || w->failed;
@@ -131,7 +116,6 @@ static int add_and_commit(struct session *w)
     const struct grow *g = w->g;
     uint64_t old = tamis_writer_watermark(g->writer);
     int status = check_watermark(g, old), stored;
-
     if (status != EXIT_DONE)
         return status;
     if (!given(g->o, OPT_QUIET))
@@ -153,7 +137,6 @@ static void print_object(const struct session *w, const struct tamis_filter_info
                          const char *name)
 {
     const struct grow *g = w->g;
-
     progress_clear();
     json_print(json_of(
         "segment", json_string(name), "created", json_boolean(g->created), "keys_read",
@@ -169,7 +152,6 @@ static void print_line(const struct grow *g, const struct tamis_filter_info *inf
                        const char *name)
 {
     uint64_t n = keys_count(g->keys);
-
     progress_close("added %s to segment '%s': %llu in all, %s, error %s, %s wanted, "
                    "watermark %llu",
                    COUNTED(n, "key"), name, LLU(info->keys), SIZE(info->file_bytes),
@@ -182,7 +164,6 @@ static int stuck(const struct grow *g, const struct tamis_filter_info *info,
                  const char *name)
 {
     bool over = over_target(info);
-
     return complain(EXIT_IO,
                     "%s: segment '%s' could not grow: all %llu keys of the list are "
                     "committed, but the error is %s, and %s wanted: make room%s",
@@ -198,7 +179,6 @@ static void interrupted(const struct grow *g, const struct tamis_filter_info *in
 {
     char store[1024] = "";
     uint64_t n = keys_count(g->keys);
-
     if (endings_came)
         snprintf(store, sizeof(store), "%s: ", g->path);
     if (g->created && n == 0) {
@@ -221,7 +201,6 @@ static int tell(const struct session *w, const struct tamis_filter_info *info,
     const struct grow *g = w->g;
     const char *name = NAME(g->name, strlen(g->name));
     bool json = given(g->o, OPT_JSON);
-
     if (w->committed && !w->interrupted)
         work_is_done();
     if (json)
@@ -239,12 +218,10 @@ int grow_add(const struct grow *g)
 {
     struct session w = {.g = g};
     struct tamis_filter_info info;
-    int status, err;
-
-    status = add_and_commit(&w);
+    int status = add_and_commit(&w);
     bool known = tamis_writer_info(g->writer, &info) == 0;
 
-    err = tamis_writer_close(g->writer);
+    int err = tamis_writer_close(g->writer);
     if (w.committed && err != 0)
         status = grow_failed(g, err, NULL);
     if (known && (w.committed || w.failed))

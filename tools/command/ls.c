@@ -1,15 +1,7 @@
 /* tamis ls: one line per segment. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static void print_line(const struct tamis_segment_info *s, bool packed)
 {
@@ -44,15 +36,13 @@ static int run(int argc, char **argv)
     struct options o;
     json_t *list = NULL;
     size_t *picked, n;
-    int status;
-
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
         usage_error("-0 is for --names");
     if (given(&o, OPT_NAMES) && given(&o, OPT_JSON))
         usage_error("--names and --json exclude each other");
     store_snapshot(o.args[0], &store, &snapshot);
-    status = pick_named(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
+    int status = pick_named(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
     if (status == EXIT_DONE && given(&o, OPT_JSON))
         list = json_stream(NULL, NULL);
     else if (status == EXIT_DONE && !given(&o, OPT_NAMES) && isatty(STDOUT_FILENO) == 1)
@@ -62,7 +52,6 @@ static int run(int argc, char **argv)
          status == EXIT_DONE && next_picked(snapshot, picked, n, &at, &i);) {
         struct tamis_segment_info info;
         int err = tamis_snapshot_segment(snapshot, i, &info);
-
         if (err != 0)
             status = complain_error(err, NULL, o.args[0], NULL);
         else if (list != NULL)

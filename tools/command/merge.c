@@ -1,25 +1,13 @@
 /* tamis merge, and tamis build --from-list: segments made from lists, without keys. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 /* Only if they still have the filters, and so the lists, that are read. */
 static int drop_sources(const struct segments_edit *e)
 {
     struct tamis_segment_info s;
     struct tamis_diag diag = {0};
-
     for (size_t i = 0; i < e->n; i++) {
         int err = tamis_snapshot_segment(e->snapshot, e->segments[i], &s);
-
         if (err == 0)
             err = tamis_edit_drop_filter(e->edit, s.name, s.name_bytes, s.uuid, &diag);
         if (err != 0)
@@ -32,7 +20,6 @@ static int drop_sources(const struct segments_edit *e)
 static int merge_error(int err, const struct tamis_diag *diag, const char *store)
 {
     const char *advice = NULL;
-
     if (err == TAMIS_ERR_NO_SEGMENT)
         advice = "";
     else if (err == TAMIS_ERR_UNFIT)
@@ -48,7 +35,6 @@ static int put_error(const struct segments_edit *e, int err,
                      const struct tamis_diag *diag)
 {
     const char *store = e->o->args[0], *name = e->o->args[1];
-
     if (err != TAMIS_ERR_EXISTS)
         return merge_error(err, diag, store);
     return complain(EXIT_USAGE,
@@ -64,7 +50,6 @@ static int put(void *edit)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(e) : EXIT_DONE;
-
     if (status != EXIT_DONE)
         return status;
 
@@ -91,7 +76,6 @@ static int run(int argc, char **argv)
                               .work = put,
                               .put_error = put_error,
                               .print = print_sum};
-
     parse_options(argc, argv, 3, 0, &o);
     check_name(o.args[1], strlen(o.args[1]));
     check_names((const char *const *)o.args + 2, o.n_args - 2);
@@ -107,11 +91,9 @@ static int remake(void *edit)
     struct tamis_segment_options opt = {
         .size = sizeof(opt), .n_threads = o->jobs, .kind = filter_kind(o)};
     struct tamis_diag diag = {0};
-    int err;
-
     opt.check = given(o, OPT_CHECK);
-    err = tamis_edit_from_list(e->edit, e->snapshot, e->segments[0], o->growth.error,
-                               &opt, &diag);
+    int err = tamis_edit_from_list(e->edit, e->snapshot, e->segments[0],
+                                   o->growth.error, &opt, &diag);
     return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;
 }
 
@@ -119,7 +101,6 @@ static int print_closing(struct segments_edit *e)
 {
     struct closing closing;
     int status = closing_begin(&closing, e->o, e->store);
-
     if (status != EXIT_DONE)
         return status;
     closing_listed(&closing, e->o->args[1], strlen(e->o->args[1]));
@@ -131,7 +112,6 @@ static int print_closing(struct segments_edit *e)
 int build_from_list(const struct options *o)
 {
     struct segments_edit e = {.o = o, .work = remake, .print = print_closing};
-
     return edit_segments(&e, o->args + 1, 1);
 }
 

@@ -1,17 +1,5 @@
 /* tamis pack, unpack: many filters side by side in one file, and back. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static bool is_named(const struct segments_edit *e)
 {
@@ -22,7 +10,6 @@ static bool is_named(const struct segments_edit *e)
 static uint32_t *numbers_of(const struct segments_edit *e)
 {
     uint32_t *numbers = memory_or_exit(calloc(e->n + 1, sizeof(*numbers)));
-
     for (size_t i = 0; i < e->n; i++)
         numbers[i] = (uint32_t)e->segments[i];
     return numbers;
@@ -34,7 +21,6 @@ static uint32_t *numbers_of(const struct segments_edit *e)
 static uint64_t n_placed(const uint8_t *uuid, struct tamis_snapshot *now)
 {
     struct tamis_pack_info pack;
-
     for (size_t i = 0; tamis_snapshot_pack_info(now, i, &pack) == 0; i++)
         if (memcmp(pack.uuid, uuid, sizeof(pack.uuid)) == 0)
             return pack.n_listed + pack.n_overridden;
@@ -49,7 +35,6 @@ static bool is_placed(const struct segments_edit *e, struct tamis_snapshot *now,
     struct tamis_segment_info s;
     struct tamis_target t = {0};
     struct tamis_pack_place place;
-
     if (tamis_snapshot_segment(e->snapshot, i, &s) == 0)
         tamis_snapshot_find(now, s.name, s.name_bytes, NULL, 0, 0, &t);
     return t.slot != 0 && is_column(now, t.slot - 1, &place) &&
@@ -62,11 +47,9 @@ static void count_placed(struct segments_edit *e)
 {
     struct tamis_pack_report *r = e->made;
     struct tamis_snapshot *now = NULL;
-    uint64_t n;
-
     if (r->n_packed == 0 || tamis_snapshot_current(e->store, &now, NULL) != 0)
         return;
-    n = n_placed(r->uuid, now);
+    uint64_t n = n_placed(r->uuid, now);
     if (n < r->n_packed) {
         r->n_left[TAMIS_LEFT_REPLACED] += r->n_packed - n;
         r->n_packed = n;
@@ -99,7 +82,6 @@ static int write_pack(void *edit)
     };
     int err =
         tamis_edit_pack(e->edit, e->snapshot, numbers, e->n, &opt, e->made, &diag);
-
     free(numbers);
     return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
 }
@@ -108,7 +90,6 @@ static int write_pack(void *edit)
 static size_t count_lost(const struct segments_edit *e)
 {
     size_t n_lost = 0;
-
     for (size_t k = 0; k < e->n; k++)
         n_lost += is_in_lost_pack(e->snapshot, e->segments[k]);
     return n_lost;
@@ -119,7 +100,6 @@ static int report_pack(struct segments_edit *e)
 {
     const struct tamis_pack_report *r = e->made;
     bool fails;
-
     work_is_done();
     if (!given(e->o, OPT_DRY_RUN))
         count_placed(e);
@@ -140,7 +120,6 @@ static int pack(int argc, char **argv)
     struct options o;
     struct segments_edit e = {
         .o = &o, .made = &report, .work = write_pack, .print = report_pack};
-
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AUTO) && (o.n_args > 1 || given(&o, OPT_REPACK)))
         usage_error("--auto chooses segments itself: leave out %s",
@@ -187,7 +166,6 @@ struct lost {
 static int not_packed(const struct segments_edit *e, size_t i)
 {
     struct tamis_segment_info info;
-
     tamis_snapshot_segment(e->snapshot, i, &info);
     return complain(EXIT_USAGE,
                     "%s: segment '%s' is in no pack: 'tamis ls' says which are",
@@ -199,7 +177,6 @@ static void note_lost(const struct segments_edit *e, size_t i)
 {
     struct lost *lost = e->made;
     int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL);
-
     if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
         lost->error = err;
 }
@@ -209,11 +186,9 @@ static void note_lost(const struct segments_edit *e, size_t i)
 static int pick_packed(struct segments_edit *e)
 {
     size_t n = e->n;
-
     e->n = 0;
     for (size_t k = 0; k < n; k++) {
         size_t i = e->segments[k];
-
         if (tamis_snapshot_pack(e->snapshot, i, NULL, NULL) == 0)
             e->segments[e->n++] = i;
         else if (is_in_lost_pack(e->snapshot, i))
@@ -229,7 +204,6 @@ static int pick_packed(struct segments_edit *e)
 static const char *unpack_advice(const struct segments_edit *e)
 {
     struct tamis_verify rows;
-
     for (size_t i = 0; i < e->n; i++)
         if (tamis_snapshot_pack_pages(e->snapshot, e->segments[i], &rows) == 0 &&
             rows.n_damaged > 0)
@@ -242,12 +216,10 @@ static int write_files(void *edit)
 {
     struct segments_edit *e = edit;
     struct tamis_diag diag = {0};
-    uint32_t *numbers;
     int err, status = pick_packed(e);
-
     if (status != EXIT_DONE)
         return status;
-    numbers = numbers_of(e);
+    uint32_t *numbers = numbers_of(e);
     err = tamis_edit_unpack(e->edit, e->snapshot, numbers, e->n, &diag);
     free(numbers);
     return err ? complain_error(err, &diag, e->o->args[0],
@@ -262,7 +234,6 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
     struct tamis_segment_info s;
     struct tamis_target t;
     uint64_t sum = 0;
-
     if (tamis_snapshot_current(e->store, &now, NULL) != 0)
         return 0;
     for (size_t i = 0; i < e->n; i++)
@@ -278,7 +249,6 @@ static int complain_lost(const struct lost *lost, const char *path)
 {
     const char *s = lost->n == 1 ? "" : "s", *be = lost->n == 1 ? "is" : "are";
     const char *advice = advice_unread(lost->error);
-
     if (status_unread(lost->error) == EXIT_DAMAGE)
         return complain(EXIT_DAMAGE,
                         "%s: the pack%s of %llu segment%s %s missing or damaged: "
@@ -294,7 +264,6 @@ static int report_unpack(struct segments_edit *e)
 {
     const struct lost *lost = e->made;
     uint64_t n_bytes = unpacked_bytes(e);
-
     work_is_done();
     if (given(e->o, OPT_JSON)) {
         json_print(
@@ -316,7 +285,6 @@ static int unpack(int argc, char **argv)
     struct options o;
     struct segments_edit e = {
         .o = &o, .made = &lost, .work = write_files, .print = report_unpack};
-
     parse_options(argc, argv, 1, 0, &o);
     progress_start("unpack", 0);
     return edit_segments(&e, o.args + 1, o.n_args - 1);

@@ -1,40 +1,18 @@
 /* tamis plan: how large for how many keys at what error. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../output/json.h"
 #include "../plan/plan.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 #define STORE_OPTIONS                                                                  \
     (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \
      WITH(OPT_APPLY) | WITH(OPT_SVG) | WITH(OPT_KIND))
 
-static bool is_classic(const struct options *o)
-{
-    return given(o, OPT_LAYOUT) && strcmp(o->layout, "classic") == 0;
-}
-
-/* The least --bytes that give a plan: a few pages of bits, or bytes of slices. 0: more
- * bytes would not help. */
+/* The least --bytes that give a plan: a few pages. 0: more bytes would not help. */
 static uint64_t least_bytes(const struct options *o)
 {
-    uint64_t step = is_classic(o) ? 1 : 4096;
-
-    for (uint64_t n = step; n <= 16 * step; n += step) {
-        struct tamis_classic classic;
-        struct tamis_plan plan;
-        int err = is_classic(o)
-                      ? tamis_plan_classic(n, o->growth.error, &classic)
-                      : tamis_plan_within(n, o->n_keys, o->growth.error, &plan);
-
-        if (err == 0)
+    struct tamis_plan plan;
+    for (uint64_t n = 4096; n <= 65536; n += 4096)
+        if (tamis_plan_within(n, o->n_keys, o->growth.error, &plan) == 0)
             return n > o->n_bytes ? n : 0;
-    }
     return 0;
 }
 
@@ -42,7 +20,6 @@ static int range_error(const struct options *o, int err)
 {
     const char *advice = NULL;
     uint64_t least = given(o, OPT_BYTES) ? least_bytes(o) : 0;
-
     if (err == TAMIS_ERR_RANGE && least > 0)
         usage_error("--bytes is at least %llu, not %llu", LLU(least), LLU(o->n_bytes));
     if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0)
@@ -81,7 +58,6 @@ static void print_plan(const struct tamis_plan *p)
 static void print_ribbon(const struct options *o)
 {
     struct tamis_plan p;
-
     if (tamis_plan_ribbon(o->n_keys, o->growth.error, &p) == 0)
         printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n", LLU(p.file_bytes),
                SIZE(p.file_bytes), p.bits_per_key);
@@ -90,7 +66,6 @@ static void print_ribbon(const struct options *o)
 static json_t *ribbon_json(const struct options *o)
 {
     struct tamis_plan p = {0};
-
     tamis_plan_ribbon(o->n_keys, o->growth.error, &p);
     return json_of("error", json_number(p.error), "bits_bytes",
                    json_count(p.bits_bytes), "file_bytes", json_count(p.file_bytes),
@@ -101,7 +76,6 @@ static int plan_one(const struct options *o)
 {
     struct tamis_plan plan;
     int err;
-
     if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
         usage_error("give two of --keys, --fpr and --bytes for the third");
     if (given(o, OPT_BYTES))
@@ -112,7 +86,6 @@ static int plan_one(const struct options *o)
         return range_error(o, err);
     if (given(o, OPT_JSON)) {
         json_t *object = plan_json(&plan);
-
         if (!given(o, OPT_BYTES))
             json_add(object, "by_lanes", lanes_json(&plan, o->growth.error), "ribbon",
                      ribbon_json(o));
@@ -124,31 +97,6 @@ static int plan_one(const struct options *o)
             print_lanes(&plan, o->growth.error);
         }
     }
-    return EXIT_DONE;
-}
-
-static int plan_classic(const struct options *o)
-{
-    struct tamis_classic c;
-    int err;
-
-    if (!given(o, OPT_BYTES) || !given(o, OPT_FPR) || given(o, OPT_N_KEYS))
-        usage_error("--layout classic needs --bytes and --fpr");
-    err = tamis_plan_classic(o->n_bytes, o->growth.error, &c);
-    if (err != 0)
-        return range_error(o, err);
-    if (!given(o, OPT_JSON)) {
-        printf("k        %u slices\n", c.k);
-        printf("m        %llu bits each\n", LLU(c.m));
-        printf("n        %llu keys by the formula\n", LLU(c.n));
-        printf("n exact  %llu keys at which %u whole slices reach the error\n",
-               LLU(c.n_exact), c.k);
-        return EXIT_DONE;
-    }
-    json_print(json_of("bytes", json_count(o->n_bytes), "error",
-                       json_number(o->growth.error), "k", json_count(c.k), "m",
-                       json_count(c.m), "n", json_count(c.n), "n_exact",
-                       json_count(c.n_exact)));
     return EXIT_DONE;
 }
 
@@ -178,7 +126,6 @@ static int plan_growth(const struct options *o)
     double lines = 0;
     json_t *list = given(o, OPT_JSON) ? memory_or_exit(json_array()) : NULL;
     uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
-
     if (given(o, OPT_BYTES))
         usage_error("--growth takes --keys, --fpr, -s, -r and --n0, no --bytes");
     growth_defaults(&growth);
@@ -188,7 +135,6 @@ static int plan_growth(const struct options *o)
     for (uint32_t i = 0; i < max && (!given(o, OPT_N_KEYS) || keys < o->n_keys); i++) {
         struct tamis_plan p;
         int err = tamis_plan_stage(&growth, i, &p);
-
         if (err == TAMIS_ERR_TOO_LARGE && i > 0)
             break;
         if (err != 0) {
@@ -217,7 +163,6 @@ static int plan_growth(const struct options *o)
                                json_number(growth.factor), "tightening",
                                json_number(growth.tightening), "n0",
                                json_count(growth.first_capacity));
-
         if (left > 0)
             json_put(root, "keys_left", json_count(left));
         json_put(root, "stages", list);
@@ -229,7 +174,6 @@ static int plan_growth(const struct options *o)
 static int run(int argc, char **argv)
 {
     struct options o;
-
     parse_options(argc, argv, 0, 0, &o);
     if (given(&o, OPT_PACK))
         return plan_packs(&o);
@@ -238,17 +182,10 @@ static int run(int argc, char **argv)
     if ((o.given & STORE_OPTIONS) != 0)
         usage_error("--reads, --runs, --levels, --kind, --apply and --svg are for a "
                     "STORE or --sizes");
-    if (given(&o, OPT_GROWTH)) {
-        if (given(&o, OPT_LAYOUT))
-            usage_error("--growth and --layout exclude each other");
+    if (given(&o, OPT_GROWTH))
         return plan_growth(&o);
-    }
     if (given(&o, OPT_FACTOR) || given(&o, OPT_TIGHTENING) || given(&o, OPT_FIRST))
         usage_error("-s, -r and --n0 are for --growth");
-    if (is_classic(&o))
-        return plan_classic(&o);
-    if (given(&o, OPT_LAYOUT) && strcmp(o.layout, "lanes") != 0)
-        usage_error("--layout is lanes or classic, not '%s'", o.layout);
     return plan_one(&o);
 }
 
@@ -260,7 +197,6 @@ const struct command cmd_plan = {
     .options = {OPTION(N_KEYS, NULL),
                 OPTION(FPR, NULL),
                 OPTION(BYTES, NULL),
-                OPTION(LAYOUT, NULL),
                 OPTION(GROWTH,
                        "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
                 {WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""},

@@ -1,22 +1,13 @@
 /* tamis probe: which segments may hold a key? */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 enum { FEW_FOUND = 1024 }; /* if there is no room for all, they are asked again */
 
 struct probe {
     const struct options *o;
     struct tamis_snapshot *snapshot;
-    struct tamis_target *targets; /* NULL: all segments, by number */
-    struct tamis_name *names;     /* NULL: all, looked up where they are listed */
+    struct tamis_target *targets; /* NULL: all segments, by number; */
+    struct tamis_name *names;     /* these are looked up where they are listed */
     uint32_t *found;              /* room for candidates */
     size_t max_found;
     size_t n; /* segments that are asked */
@@ -28,19 +19,19 @@ struct probe {
 
 static struct tamis_target target_of(const struct probe *p, size_t segment)
 {
-    return p->targets != NULL ? p->targets[segment]
-                              : tamis_snapshot_target(p->snapshot, segment);
+    if (p->targets != NULL)
+        return p->targets[segment];
+    struct tamis_target target = tamis_snapshot_target(p->snapshot, segment);
+    target.min_watermark = p->o->min_watermark;
+    return target;
 }
 
 /* Few segments are listed of many that are asked. */
 static struct tamis_name name_of(const struct probe *p, size_t segment)
 {
     struct tamis_segment_info info;
-
     if (p->names != NULL)
         return p->names[segment];
-    if (p->targets != NULL)
-        segment = p->targets[segment].slot - 1;
     tamis_snapshot_segment(p->snapshot, segment, &info);
     return (struct tamis_name){info.name, info.name_bytes};
 }
@@ -51,7 +42,6 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
 {
     struct tamis_target target = target_of(p, segment);
     enum tamis_reason why;
-
     if (tamis_snapshot_probe(p->snapshot, &target, key, &why) == TAMIS_ABSENT)
         return false;
     answer_pair(&p->answers, key, name_of(p, segment), why);
@@ -64,7 +54,6 @@ static bool explain_pair(struct probe *p, const struct tamis_key *key, size_t se
     struct tamis_target target = target_of(p, segment);
     struct tamis_explanation e;
     bool listed = tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
-
     answer_explained(&p->answers, key, name_of(p, segment), &e);
     return listed;
 }
@@ -72,13 +61,11 @@ static bool explain_pair(struct probe *p, const struct tamis_key *key, size_t se
 /* Each segment that may have the key; of all segments few do. */
 static bool list_candidates(struct probe *p, const struct tamis_key *key)
 {
-    bool may;
     size_t n;
-
     if (p->tells_any)
         return tamis_snapshot_probe_all(p->snapshot, key, NULL, NULL) != TAMIS_ABSENT;
-    may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found, &n) !=
-          TAMIS_ABSENT;
+    bool may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found,
+                                         &n) != TAMIS_ABSENT;
     if (n > p->max_found) {
         p->max_found = n;
         p->found = memory_or_exit(realloc(p->found, n * sizeof(*p->found)));
@@ -90,12 +77,10 @@ static bool list_candidates(struct probe *p, const struct tamis_key *key)
     return may;
 }
 
-static bool list_each(struct probe *p, const struct tamis_key *key)
+static bool list_each(struct probe *p, const struct tamis_key *key,
+                      bool (*list)(struct probe *, const struct tamis_key *, size_t))
 {
-    bool (*list)(struct probe *, const struct tamis_key *, size_t) =
-        p->answers.explain ? explain_pair : list_pair;
     bool listed = false;
-
     for (size_t i = 0; p->targets != NULL && i < p->n; i++)
         listed |= list(p, key, i);
     for (size_t i = 0; p->targets == NULL && tamis_snapshot_next(p->snapshot, &i); i++)
@@ -105,11 +90,15 @@ static bool list_each(struct probe *p, const struct tamis_key *key)
 
 static void list_key(struct probe *p, const struct tamis_key *key)
 {
+    bool each = p->targets != NULL || p->o->min_watermark > 0;
     bool listed = !p->complete || p->n == 0;
-
-    answer_begin(&p->answers);
-    listed |= p->answers.explain || p->targets != NULL ? list_each(p, key)
-                                                       : list_candidates(p, key);
+    answer_begin(&p->answers, key);
+    if (p->answers.explain)
+        listed |= list_each(p, key, explain_pair);
+    if (p->answers.explain && p->answers.json)
+        answer_candidates(&p->answers);
+    if (!p->answers.explain || p->answers.json)
+        listed |= each ? list_each(p, key, list_pair) : list_candidates(p, key);
     /* An incomplete catalog may lack a segment that has the key. */
     if (!p->complete)
         answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
@@ -131,13 +120,11 @@ static int find_named(struct probe *p)
 {
     const struct options *o = p->o;
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < p->n; i++) {
         struct tamis_name name = {o->segments.at[i], strlen(o->segments.at[i])};
         int err = tamis_snapshot_find(
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);
-
         p->names[i] = name;
         if (err != 0) {
             if (err == TAMIS_ERR_MISMATCH)
@@ -154,30 +141,16 @@ static int find_named(struct probe *p)
     return status;
 }
 
-static void require_watermark(struct probe *p)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; tamis_snapshot_next(p->snapshot, &i); i++) {
-        p->targets[n] = tamis_snapshot_target(p->snapshot, i);
-        p->targets[n++].min_watermark = p->o->min_watermark;
-    }
-}
-
 static int probe(struct probe *p)
 {
     const struct options *o = p->o;
     struct tamis_domain domain = tamis_snapshot_domain(p->snapshot);
     int named = EXIT_DONE, status;
-
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
-    if (o->segments.n > 0 || o->min_watermark > 0)
-        p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
     if (o->segments.n > 0) {
+        p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
         p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
         named = find_named(p);
-    } else if (p->targets != NULL) {
-        require_watermark(p);
     }
     p->found = memory_or_exit(calloc(FEW_FOUND, sizeof(*p->found)));
     p->max_found = FEW_FOUND;
@@ -202,7 +175,6 @@ static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
 {
     struct tamis_pack_info pack;
     char file[64];
-
     for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
         if (pack_is_unlisted(&pack)) {
             pack_file_name(pack.uuid, file);
@@ -218,10 +190,8 @@ static void open_filters(struct probe *p, struct tamis_store *store)
     struct tamis_target *targets =
         memory_or_exit(calloc(o->segments.n + 1, sizeof(*targets)));
     unsigned tries = 0;
-
     do {
         struct tamis_prepare_options opt = {.size = sizeof(opt)};
-
         for (size_t i = 0; i < o->segments.n; i++)
             tamis_snapshot_find(p->snapshot, o->segments.at[i],
                                 strlen(o->segments.at[i]), NULL, 0, 0, &targets[i]);
@@ -237,8 +207,6 @@ static int run(int argc, char **argv)
     struct probe p = {0};
     struct tamis_store *store;
     struct options o;
-    int status;
-
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
     if (given(&o, OPT_BIND) && o.segments.n != 1)
@@ -249,7 +217,7 @@ static int run(int argc, char **argv)
     p.complete = tamis_snapshot_complete(p.snapshot) || o.segments.n > 0;
     if (!p.complete)
         name_unlisted(p.snapshot, o.args[0]);
-    status = probe(&p);
+    int status = probe(&p);
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);
     return status;

@@ -1,17 +1,8 @@
 /* tamis repair: mends a damaged store, or says what it would do. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 struct repair {
     const char *store;
@@ -27,7 +18,6 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct repair *r = ctx;
     struct stat st;
-
     if (f->damage && f->action == TAMIS_REPAIR_NOTED) {
         r->n_packs += f->name == NULL;
         r->n_missing += !stat_in(r->store, f->file, &st);
@@ -47,7 +37,6 @@ static void end_object(const struct tamis_repair_report *report, bool dry_run,
         json_count(report->n_finished), "rebuilt", json_count(report->n_rebuilt),
         "quarantined", json_count(report->n_quarantined), "swept",
         json_count(report->n_swept), "catalog_rebuilt", json_boolean(report->rebuilt));
-
     if (!failed)
         json_add(rest, "segments", json_count(report->n_segments), "damaged",
                  json_count(report->n_damaged), "unread", json_count(report->n_unread),
@@ -60,7 +49,6 @@ static void print_summary(const struct tamis_repair_report *report, bool left,
 {
     uint64_t done = report->n_finished + report->n_rebuilt + report->n_quarantined +
                     report->n_swept;
-
     if (done == 0)
         printf("nothing %s: %s\n", left ? "that repair can mend" : "to do",
                COUNTED(report->n_segments, "segment"));
@@ -85,7 +73,6 @@ struct in_the_way {
 static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
 {
     struct in_the_way *found = ctx;
-
     found->n++;
     print_finding(found->list, f);
 }
@@ -111,15 +98,13 @@ static int confirm(const struct options *o)
     struct tamis_diag diag = {0};
     struct tamis_snapshot *snapshot;
     struct tamis_store *store;
-    bool was_complete;
     int err, status = store_open(path, &store);
-
     if (status != EXIT_DONE)
         return status;
     if (given(o, OPT_JSON))
         found.list = json_stream(memory_or_exit(json_object()), "findings");
     tamis_snapshot_current(store, &snapshot, NULL);
-    was_complete = tamis_snapshot_complete(snapshot);
+    bool was_complete = tamis_snapshot_complete(snapshot);
     tamis_snapshot_release(snapshot);
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)
@@ -156,7 +141,6 @@ static int complain_left(const struct repair *r, uint64_t n)
                       : r->n_missing == n ? "missing"
                                           : "damaged or missing";
     char own[60] = "", packs[60] = "";
-
     if (n_own > 0)
         snprintf(own, sizeof(own), "%llu %s filter%s", LLU(n_own), how,
                  n_own == 1 ? "" : "s");
@@ -200,7 +184,6 @@ static int failed(int err, const struct tamis_diag *diag, const struct options *
 {
     const char *path = o->args[0];
     int status;
-
     complain_despite_signals();
     if ((err == EINTR || err == TAMIS_ERR_BUSY) && endings_came)
         status =
@@ -216,7 +199,6 @@ static int say_what_is_left(const struct repair *r,
                             const struct tamis_repair_report *report, bool dry_run)
 {
     const char *s = r->n_strays == 1 ? "" : "s";
-
     if (report->n_damaged > 0)
         return complain_left(r, report->n_damaged);
     if (r->n_damage > 0)
@@ -239,8 +221,6 @@ static int run(int argc, char **argv)
     struct repair r = {0};
     struct endings endings;
     struct options o;
-    int err;
-
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
         if ((o.given & (WITH(OPT_DRY_RUN) | WITH(OPT_UUID))) != 0)
@@ -263,7 +243,7 @@ static int run(int argc, char **argv)
         .waiting = wait_ends,
     };
     endings_note(&endings);
-    err = tamis_store_repair(o.args[0], &opt, &report, &diag);
+    int err = tamis_store_repair(o.args[0], &opt, &report, &diag);
     if (err == 0)
         endings_let(&endings, false);
     if (err == 0 && !opt.dry_run)

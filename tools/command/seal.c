@@ -1,13 +1,5 @@
 /* tamis seal: closes growing filters for ever. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 
 static int seal(struct tamis_store *store, const char *path, const char *name,
                 const struct options *o)
@@ -16,7 +8,6 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     struct tamis_diag diag = {0};
     uint64_t n_damaged = 0, watermark;
     int err = tamis_store_writer(store, name, strlen(name), NULL, &writer, &diag);
-
     if (err != 0)
         return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
                              err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
@@ -45,12 +36,10 @@ static int check(struct tamis_snapshot *snapshot, const struct options *o, size_
     struct tamis_segment_info s;
     struct tamis_filter_info info = {.watermark = 0};
     struct tamis_filter *filter;
-    const char *name;
     int err = tamis_snapshot_segment(snapshot, i, &s);
-
     if (err != 0)
         return complain_error(err, NULL, o->args[0], NULL);
-    name = NAME(s.name, s.name_bytes);
+    const char *name = NAME(s.name, s.name_bytes);
     if (s.state == TAMIS_SEGMENT_SEALED)
         return complain(EXIT_USAGE, "%s: segment '%s' is sealed: nothing is left to do",
                         o->args[0], name);
@@ -75,7 +64,6 @@ static int check_all(struct tamis_snapshot *snapshot, const struct options *o)
     size_t *picked, n;
     int status =
         pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
-
     if (status != EXIT_DONE)
         return status;
     for (size_t i = 0; i < n && status == EXIT_DONE; i++)
@@ -91,7 +79,6 @@ static int run(int argc, char **argv)
     struct options o;
     bool damaged = false;
     int status, one;
-
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     store_snapshot(o.args[0], &store, &snapshot);

@@ -1,20 +1,9 @@
 /* tamis stat: totals of a store, and details of named segments. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../picture/picture.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
 #include "stat.h"
-#include "tamis.h"
 
 static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
                   const char *path, json_t *list);
@@ -31,7 +20,6 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
     const char *advice =
         lost && index != SIZE_MAX ? advice_from_list(fresh, index) : NULL;
     int status = status_unread(err);
-
     if (fate == SEGMENT_MOVED)
         status = detail(store, fresh, index, path, list);
     else if (fate == SEGMENT_DROPPED)
@@ -53,23 +41,18 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     struct tamis_filter *filter = NULL;
     struct tamis_pack_place place;
     struct tamis_diag diag = {0};
-    uint64_t allocated;
     int err = tamis_snapshot_segment(snapshot, i, &s);
-
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
     if (s.state != TAMIS_SEGMENT_BARE)
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
         return unopened(store, &s, path, err, &diag, list);
-    allocated =
-        is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
+    uint64_t allocated = allocated_bytes(path, snapshot, i, &s);
     if (list != NULL) {
         json_t *o = segment_json(snapshot, i, &s);
-
         if (filter != NULL) {
             json_t *inside = filter_json(filter);
-
             json_object_update(o, inside); /* the file knows better than the catalog */
             json_decref(inside);
             json_put(o, "allocated_bytes", json_count(allocated));
@@ -104,14 +87,12 @@ static int judge(struct tamis_store *store, struct tamis_snapshot **snapshot,
     struct totals t = {0};
     int status =
         add_segments(&t, store, snapshot, o->args[0], o->args + 1, o->n_args - 1);
-
     return status ? status : complain_totals(&t, o->args[0]);
 }
 
 static int show(struct tamis_store *store, struct tamis_snapshot **held,
                 const struct options *o)
 {
-    struct tamis_snapshot *snapshot;
     struct totals totals = {0};
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
@@ -119,11 +100,10 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     struct stat st;
     size_t *picked, n;
     int err = tamis_store_info(store, &info, &diag), status;
-
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
     add_segments(&totals, store, held, o->args[0], NULL, 0);
-    snapshot = *held;
+    struct tamis_snapshot *snapshot = *held;
     info.complete = tamis_snapshot_complete(snapshot);
     status = pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
     if (status != EXIT_DONE)
@@ -161,7 +141,6 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
 static void check_forms(const struct options *o)
 {
     bool also = given(o, OPT_JSON) || given(o, OPT_RESIDENCY);
-
     if (given(o, OPT_SVG) && (also || given(o, OPT_PROMETHEUS)))
         usage_error("--svg draws, and prints nothing: leave out --json, --residency "
                     "and --prometheus");
@@ -177,7 +156,6 @@ static int run(int argc, char **argv)
     struct tamis_store *store;
     struct options o;
     int status;
-
     parse_options(argc, argv, 1, 0, &o);
     check_forms(&o);
     check_picture(&o, o.args[0], NULL);

@@ -3,12 +3,8 @@
 #define TAMIS_STAT_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "../open/open.h"
-#include "tamis.h"
 
 /* free() the list of lost packs. */
 struct totals {

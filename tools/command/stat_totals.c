@@ -1,15 +1,9 @@
 /* The totals of a store, for tamis stat. */
 #include "stat.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 
 /* Damage ranks before I/O errors. */
 static void note_status(struct totals *t, int status)
@@ -23,7 +17,6 @@ static void add_unopened(struct totals *t, struct tamis_store *store,
                          const struct tamis_segment_info *s, bool lost, int err)
 {
     enum fate fate = segment_fate(store, s);
-
     t->moved |= fate == SEGMENT_MOVED;
     if (fate != SEGMENT_STAYS)
         return;
@@ -49,7 +42,6 @@ static int look_inside(struct tamis_snapshot *snapshot, size_t i,
     struct tamis_filter *filter;
     char path[4096];
     int err;
-
     if (s->state != TAMIS_SEGMENT_SEALED) {
         err = tamis_snapshot_filter(snapshot, i, &filter, NULL);
     } else {
@@ -71,9 +63,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     struct stat st = {0};
     struct tamis_filter_info info;
     struct tamis_pack_place place;
-    bool lost;
     int err;
-
     if (tamis_snapshot_segment(snapshot, i, &s) != 0)
         return;
     t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
@@ -89,7 +79,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         add_unopened(t, store, &s, err == ENOENT, err);
         return;
     }
-    lost = is_lost(&s, stat_in(path, s.file, &st), &st);
+    bool lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);
     if (err == 0) {
@@ -110,7 +100,6 @@ static void add_list(struct totals *t, struct tamis_store *store,
 {
     struct tamis_filter *list = NULL;
     int err = open_its_list(store, snapshot, i, &list, NULL);
-
     tamis_filter_close(list);
     if (err == 0 || err == TAMIS_ERR_NO_SEGMENT)
         return;
@@ -122,11 +111,9 @@ static void count_lost_packs(struct totals *t, struct tamis_store *store,
                              struct tamis_snapshot *snapshot)
 {
     struct tamis_pack_info pack;
-
     for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
         if (pack_is_lost(store, &pack)) {
             bool damaged = status_unread(pack.error) == EXIT_DAMAGE;
-
             note_status(t, status_unread(pack.error));
             t->lost_packs += damaged;
             t->unread_packs += !damaged;
@@ -141,7 +128,6 @@ int add_segments(struct totals *t, struct tamis_store *store,
     size_t *picked, n;
     unsigned tries = 0;
     int status;
-
     do {
         *t = before;
         count_lost_packs(t, store, *snapshot);
@@ -160,10 +146,8 @@ void add_packs(struct totals *t, struct tamis_snapshot *snapshot, const char *pa
     struct tamis_stats stats;
     size_t n;
     struct pack *packs = packs_list(snapshot, path, &n);
-
     for (size_t i = 0; i < n; i++) {
         const struct pack *p = &packs[i];
-
         t->n_packed += p->n_segments;
         t->n_dead += p->n_columns - p->n_segments;
         t->pack_bytes += p->allocated;
@@ -180,7 +164,6 @@ json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
                     const char *path)
 {
     char seed[20];
-
     snprintf(seed, sizeof(seed), "%016llx", LLU(info->domain.seed));
     return json_of(
         "store", json_escaped(path, strlen(path)), "uuid",
@@ -210,7 +193,6 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
                        const char *path)
 {
     char *uuid = hex(info->uuid, sizeof(info->uuid));
-
     printf("store      %s%s", PATH(path), info->read_only ? ", read-only" : "");
     if (!info->complete)
         print_tinted(TINT_DOUBT, ", INCOMPLETE: segments may be missing");
@@ -256,7 +238,6 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
 int complain_totals(const struct totals *t, const char *path)
 {
     char lost[64] = "", unread[64] = "", lists[64] = "";
-
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
     if (t->lost_packs > 0)

@@ -1,17 +1,5 @@
 /* tamis verify: is every page of every filter whole, and every key in it? */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "command.h"
-#include "tamis.h"
 #include "verify.h"
 
 struct verify {
@@ -37,7 +25,6 @@ static uint64_t work(const struct verify *v, const size_t *picked, size_t n)
     const struct options *o = v->o;
     struct tamis_segment_info info;
     uint64_t total = given(o, OPT_AGAINST) ? regular_bytes(o->against) : 0;
-
     for (size_t i = 1; given(o, OPT_AGAINST_EACH) && i < o->n_args; i++)
         total += regular_bytes(o->args[i]);
     for (size_t at = 0, i;
@@ -78,7 +65,6 @@ static void leave(const struct verify *v, struct place *p)
 static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *own)
 {
     struct tamis_filter_info f;
-
     return tamis_filter_info(own, &f) != 0 || f.name_bytes == 0 ||
            (f.name_bytes == s->name_bytes &&
             memcmp(f.name, s->name, s->name_bytes) == 0);
@@ -89,7 +75,6 @@ static int open_both(struct place *p)
 {
     struct tamis_pack_place in_pack;
     int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
-
     p->its.err = TAMIS_ERR_NO_SEGMENT;
     if (err != 0)
         return err;
@@ -115,13 +100,11 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
     *p = (struct place){.snapshot = v->snapshot, .index = i};
     for (;;) {
         struct place newer = {.snapshot = NULL};
-        enum fate fate;
         int err = open_both(p);
         bool missing = (err == ENOENT && !p->column) || p->its.err == ENOENT;
-
         if (!missing)
             return err;
-        fate = segment_now(v->store, &p->info, &newer.snapshot, &newer.index);
+        enum fate fate = segment_now(v->store, &p->info, &newer.snapshot, &newer.index);
         if (fate != SEGMENT_MOVED) { /* it stays: registered, and lost */
             tamis_snapshot_release(newer.snapshot);
             p->gone = fate == SEGMENT_DROPPED;
@@ -135,7 +118,6 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
 static const char *advice_bad(const void *place, int err)
 {
     const struct place *p = place;
-
     return err == TAMIS_ERR_MISMATCH && advice_from_list(p->snapshot, p->index) != NULL
                ? "put its own file in its place, or 'tamis repair' makes it anew from "
                  "its "
@@ -154,7 +136,6 @@ static int report_unopened(const struct verify *v, const struct place *p,
                err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_MISMATCH;
     const char *advice = bad ? advice_bad(p, err) : NULL;
     char what[320];
-
     if (advice == NULL)
         advice = bad && err != TAMIS_ERR_MISMATCH
                      ? "build the segment anew from its keys"
@@ -182,21 +163,19 @@ static int report_gone(const struct verify *v, const struct place *p)
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
-    struct tamis_name name;
-    char *path;
     int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
-
     if (err != 0 && (p->info.file[0] == '\0' || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
                         : complain_error(err, NULL, v->o->args[0], NULL));
         return false;
     }
-    name = (struct tamis_name){p->info.name, p->info.name_bytes};
+    struct tamis_name name = (struct tamis_name){p->info.name, p->info.name_bytes};
     if (err == 0 && p->info.state == TAMIS_SEGMENT_BARE) {
         verify_line(v->list, name, "bare", "", NULL, NULL, NULL);
         return true;
     }
-    path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
+    char *path =
+        memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
     status = err         ? report_unopened(v, p, path, err)
              : p->column ? verify_column(&v->packs, p->snapshot, p->index, p->filter,
@@ -219,7 +198,6 @@ static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
 {
     struct tamis_filter *filter = ctx;
     enum tamis_reason why;
-
     return filter == NULL
                ? 0
                : tamis_filter_probe_batch(filter, tag, hashes, n, absent, &why);
@@ -231,7 +209,6 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
 {
     struct place *p = ctx;
     struct tamis_target target = tamis_snapshot_target(p->snapshot, p->index);
-
     return tamis_snapshot_probe_batch(p->snapshot, &target, tag, hashes, n, absent,
                                       NULL);
 }
@@ -243,18 +220,16 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
     struct tamis_filter *copy = NULL;
     batch_fn *ask = probe_rows;
     void *ctx = p;
-    int status;
-
     if (!p->column || tamis_snapshot_target(p->snapshot, p->index).refusal != 0) {
         if (p->column) /* if it fails, that was told: it has every key */
             tamis_snapshot_filter(p->snapshot, p->index, &copy, NULL);
         ask = probe;
         ctx = p->column ? copy : p->filter;
     }
-    status = keyfile == NULL
-                 ? against_its_list(&v->against, &p->its, v->domain.tag, name, v->o,
-                                    ask, ctx)
-                 : against_list(&v->against, keyfile, v->o, &v->domain, name, ask, ctx);
+    int status = keyfile == NULL ? against_its_list(&v->against, &p->its, v->domain.tag,
+                                                    name, v->o, ask, ctx)
+                                 : against_list(&v->against, keyfile, v->o, &v->domain,
+                                                name, ask, ctx);
     tamis_filter_close(copy);
     return status;
 }
@@ -263,7 +238,6 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
 static void check_segment(struct verify *v, size_t i, const char *keyfile)
 {
     struct place p;
-
     if (verify_segment(v, i, &p) && (keyfile != NULL || given(v->o, OPT_AGAINST_LIST)))
         note(v, against(v, keyfile, &p));
     leave(v, &p);
@@ -273,13 +247,11 @@ static void check_segment(struct verify *v, size_t i, const char *keyfile)
 static void verify_each(struct verify *v)
 {
     const struct options *o = v->o;
-
     for (size_t i = 1; i < o->n_args; i++) {
         struct tamis_name name = name_of_file(o->args[i], o->strip);
         struct tamis_target target;
         int err = tamis_snapshot_find(v->snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
                                       &target);
-
         if (err != 0) {
             note(v,
                  complain(status_of_error(err), "%s: no segment '%s' for %s: build it",
@@ -293,7 +265,6 @@ static void verify_each(struct verify *v)
 static void orphan(void *ctx, const struct tamis_repair_finding *f)
 {
     const struct verify *v = ctx;
-
     if (v->list == NULL) {
         fputs("-\torphan\t", stdout);
         print_escaped(stdout, f->file, strlen(f->file));
@@ -310,7 +281,6 @@ static void find_orphans(struct verify *v)
 {
     struct tamis_diag diag = {0};
     int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
-
     if (err == TAMIS_ERR_BUSY && v->list == NULL)
         printf("-\torphan\tnot looked for: %s\n", diag.what);
     else if (err != 0 && err != TAMIS_ERR_BUSY)
@@ -321,7 +291,6 @@ static void verify(struct verify *v)
 {
     const struct options *o = v->o;
     size_t *picked = NULL, n = 0;
-
     if (!given(o, OPT_AGAINST_EACH))
         v->status = pick_named(v->snapshot, o->args[0], o->args + 1, o->n_args - 1,
                                &picked, &n);
@@ -343,7 +312,6 @@ static void finish(struct verify *v)
 {
     const struct options *o = v->o;
     json_t *rest = NULL;
-
     if (o->n_args == 1 && output_works())
         note(v, verify_unlisted(&v->packs, v->store, v->snapshot));
     if (v->list != NULL) {
@@ -366,7 +334,6 @@ static int run(int argc, char **argv)
 {
     struct verify v = {0};
     struct options o;
-
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
         usage_error("--against checks one SEGMENT; --against-each many");

@@ -4,9 +4,7 @@
 
 #include <jansson.h>
 
-#include "../input/input.h"
 #include "../open/open.h"
-#include "tamis.h"
 
 /* The packs that were checked; each is once. */
 struct checked_packs {

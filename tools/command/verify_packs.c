@@ -1,14 +1,7 @@
 /* Packs that are verified: which pages are damaged, and which segments that touches. */
 #include "verify.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../open/open.h"
 #include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 
 /* A pack of a snapshot, checked. Another snapshot's pack may be at its address later.
  */
@@ -29,7 +22,6 @@ static const struct tamis_verify *its_rows(struct checked *c,
                                            struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_pack_place place;
-
     tamis_snapshot_pack(snapshot, i, NULL, &place);
     if (c->rows.n_pages == 0 || c->band != place.band)
         tamis_snapshot_pack_pages(snapshot, i, &c->rows);
@@ -42,7 +34,6 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
 {
     struct tamis_segment_info info;
     struct tamis_filter *pack;
-
     for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
         if (tamis_snapshot_pack(snapshot, i, &pack, NULL) == 0 && pack == c->pack) {
             c->n_segments++;
@@ -57,11 +48,9 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
 
 static void damage_text(const struct checked *c, char *text, size_t room)
 {
-    int n;
-
-    n = snprintf(text, room,
-                 "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
-                 LLU(c->report.n_pages));
+    int n = snprintf(text, room,
+                     "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
+                     LLU(c->report.n_pages));
     if (c->n_nameless > 0)
         snprintf(text + n, room - (size_t)n,
                  "the names of %zu of its %s are lost: put the pack's file back, or "
@@ -106,7 +95,6 @@ static void print_damage(const struct checked_packs *packs, const struct checked
 {
     json_t *counts = NULL;
     char what[320];
-
     damage_text(c, what, sizeof(what));
     if (packs->damaged != NULL)
         counts =
@@ -123,7 +111,6 @@ int verify_unlisted(const struct checked_packs *packs, struct tamis_store *store
     struct tamis_pack_info pack;
     char file[64];
     int status = EXIT_DONE;
-
     for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
         if (pack_is_unlisted(&pack) && pack_is_lost(store, &pack)) {
             pack_file_name(pack.uuid, file);
@@ -140,15 +127,13 @@ static struct checked *check_pack(struct checked_packs *packs,
                                   int *status)
 {
     struct tamis_pack_place place;
-    struct checked *c;
-
     tamis_snapshot_pack(snapshot, index, NULL, &place);
     for (size_t i = 0; i < packs->n; i++)
         if (packs->at[i].pack == pack &&
             memcmp(packs->at[i].uuid, place.uuid, sizeof(place.uuid)) == 0)
             return &packs->at[i];
     packs->at = memory_or_exit(realloc(packs->at, (packs->n + 1) * sizeof(*packs->at)));
-    c = &packs->at[packs->n++];
+    struct checked *c = &packs->at[packs->n++];
     *c = (struct checked){.pack = pack};
     memcpy(c->uuid, place.uuid, sizeof(c->uuid));
     c->err = tamis_filter_verify(pack, &c->report, &c->diag);
@@ -166,13 +151,11 @@ static struct checked *check_pack(struct checked_packs *packs,
 static const char *column_advice(struct tamis_snapshot *snapshot, size_t index,
                                  bool known, int err, const struct tamis_verify *rows)
 {
-    const char *advice;
-
     if (!known)
         return usual_advice(err);
     if (rows->n_damaged == 0)
         return NULL;
-    advice = advice_from_list(snapshot, index);
+    const char *advice = advice_from_list(snapshot, index);
     return advice != NULL ? advice : usual_advice(TAMIS_ERR_DAMAGED);
 }
 
@@ -185,7 +168,6 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
     struct tamis_segment_info info;
     const struct tamis_verify *rows = its_rows(c, snapshot, index);
     char what[128];
-
     tamis_snapshot_segment(snapshot, index, &info);
     good = known && rows->n_damaged == 0 && info.name != NULL;
     if (!known)

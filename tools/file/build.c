@@ -1,16 +1,8 @@
 /* tamis file build: keys in, one sealed filter file out, no store needed. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/json.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 /* Domain and UUID of --store, so that the file can be attached there. */
 static int of_store(const char *path, struct tamis_store_info *info)
@@ -18,7 +10,6 @@ static int of_store(const char *path, struct tamis_store_info *info)
     struct tamis_diag diag = {0};
     struct tamis_store *store;
     int err, status = store_open(path, &store);
-
     if (status != EXIT_DONE)
         return status;
     err = tamis_store_info(store, info, &diag);
@@ -30,7 +21,6 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
                    struct tamis_domain *domain, struct tamis_builder_options *opt)
 {
     int status;
-
     opt->size = sizeof(*opt);
     opt->error = o->growth.error;
     opt->watermark = o->watermark;
@@ -61,11 +51,9 @@ static int finish(struct tamis_builder *builder, const struct options *o,
 {
     const char *file = o->args[0];
     struct endings endings;
-    int err;
-
     endings_catch(&endings);
-    err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
-                             : tamis_builder_finish_file(builder, file, diag);
+    int err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
+                                 : tamis_builder_finish_file(builder, file, diag);
     endings_let(&endings, err != 0);
     return err;
 }
@@ -75,7 +63,6 @@ static void look(const char *file, struct tamis_filter_info *info)
 {
     struct tamis_list_facts facts;
     struct tamis_filter *filter;
-
     *info = (struct tamis_filter_info){0};
     if (tamis_filter_open(file, NULL, &filter, NULL) != 0)
         return;
@@ -90,7 +77,6 @@ static void print_closing(const struct options *o, const char *file)
 {
     char *name = escape(file, strlen(file));
     struct tamis_filter_info info;
-
     look(file, &info);
     work_is_done();
     if (given(o, OPT_JSON)) {
@@ -111,14 +97,12 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
     const char *file = o->args[0];
-    int err, status;
-
-    status = check_new_file(file); /* before any key is read */
+    int status = check_new_file(file); /* before any key is read */
     if (status == EXIT_DONE)
         status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_builder_create(opt, &builder, &diag);
+    int err = tamis_builder_create(opt, &builder, &diag);
     if (!given(o, OPT_QUIET))
         progress_start("build", keys_size(keys));
     if (err == 0)
@@ -144,8 +128,6 @@ static int run(int argc, char **argv)
     struct tamis_store_info info;
     struct tamis_domain domain;
     struct options o;
-    int status;
-
     parse_options(argc, argv, 1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
@@ -155,7 +137,7 @@ static int run(int argc, char **argv)
                     given(&o, OPT_FPR)     ? "fpr"
                     : given(&o, OPT_CHECK) ? "check"
                                            : "kind, or --list");
-    status = prepare(&o, &info, &domain, &opt);
+    int status = prepare(&o, &info, &domain, &opt);
     if (status == EXIT_DONE)
         status = build(&o, &opt);
     return status;

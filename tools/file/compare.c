@@ -1,13 +1,5 @@
 /* tamis file contains, equal, compare: relations of two filter files. */
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 /* Prints the answer to a yes-or-no question; with --quiet the exit status tells it.
  */
@@ -23,10 +15,8 @@ static int print_answer(const struct options *o, bool is_yes, const char *yes,
 static int complain_pages(struct tamis_filter **f)
 {
     unsigned long long n = 0;
-
     for (int i = 0; i < 2; i++) {
         struct tamis_verify report;
-
         tamis_filter_verify(f[i], &report, NULL); /* the report is always whole */
         n += report.n_damaged;
     }
@@ -44,7 +34,6 @@ static int ask_contains(const struct options *o, struct tamis_filter **f)
     struct tamis_diag diag = {0};
     enum tamis_answer answer;
     int status, err = tamis_filter_contains(f[0], f[1], &answer, &diag);
-
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
     status = print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
@@ -56,7 +45,6 @@ static int ask_equal(const struct options *o, struct tamis_filter **f)
     struct tamis_diag diag = {0};
     int equal;
     int err = tamis_filter_equal(f[0], f[1], &equal, &diag);
-
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
     return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
@@ -71,7 +59,6 @@ static int check_lists(const struct options *o, struct tamis_filter **f)
         .what = "another hash or seed than the first one's"};
     struct tamis_list_facts facts[2];
     bool is_list[2];
-
     for (size_t i = 0; i < 2; i++)
         is_list[i] = tamis_list_facts(f[i], &facts[i]) == 0;
     if (is_list[0] != is_list[1])
@@ -97,7 +84,6 @@ static int ask_compare(const struct options *o, struct tamis_filter **f)
     struct tamis_diag diag = {0};
     struct compared c;
     int err, status = check_lists(o, f);
-
     if (status != EXIT_DONE)
         return status;
     err = compare_filters(f[0], f[1], &c, &diag);
@@ -115,10 +101,8 @@ static int run(int argc, char **argv)
         [CONTAINS] = ask_contains, [EQUAL] = ask_equal, [COMPARE] = ask_compare};
     struct tamis_filter *f[2] = {NULL, NULL};
     struct options o;
-    int status;
-
     parse_options(argc, argv, 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
+    int status = files_open(&o, 0, 2, f);
     if (status == EXIT_DONE)
         status = ask[this_command->variant](&o, f);
     files_close(f, 2);

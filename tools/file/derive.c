@@ -1,14 +1,6 @@
 /* `tamis file union`, `intersect`, `fold`, `merge`: a file made from files. */
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 enum { MERGE = TAMIS_SHRINK + 1 }; /* lists, not filters */
 
@@ -22,10 +14,8 @@ static int derive(const struct options *o, const struct tamis_identity *identity
     struct tamis_diag diag = {0};
     const char *to = o->args[0];
     struct endings endings;
-    int err;
-
     endings_catch(&endings);
-    err = tamis_filter_derive(f, n, &what, to, &opt, &report, &diag);
+    int err = tamis_filter_derive(f, n, &what, to, &opt, &report, &diag);
     endings_let(&endings, err != 0);
     return err ? derive_error(err, &diag, to) : print_derived(o, "file", to, &report);
 }
@@ -33,7 +23,6 @@ static int derive(const struct options *o, const struct tamis_identity *identity
 static int advance(void *ctx, uint64_t done, uint64_t total)
 {
     uint64_t *told = ctx;
-
     (void)total;
     progress_advance(0, done - *told);
     *told = done;
@@ -53,14 +42,12 @@ static int merge(const struct options *o, const struct tamis_identity *identity,
     struct tamis_diag diag = {0};
     const char *to = o->args[0];
     struct endings endings;
-    int err;
-
     for (size_t i = 0; i < n; i++)
         total += regular_bytes(o->args[i + 1]);
     if (!given(o, OPT_JSON))
         progress_start("merge", total);
     endings_catch(&endings);
-    err = tamis_list_merge(lists, n, to, &opt, &report, &diag);
+    int err = tamis_list_merge(lists, n, to, &opt, &report, &diag);
     endings_let(&endings, err != 0);
     return err ? derive_error(err, &diag, to) : print_merged(o, "file", to, n, &report);
 }
@@ -68,18 +55,14 @@ static int merge(const struct options *o, const struct tamis_identity *identity,
 static int run(int argc, char **argv)
 {
     bool lists = this_command->variant == MERGE;
-    struct tamis_identity identity;
     struct tamis_filter **files;
     struct options o;
-    size_t n;
-    int status;
-
     parse_options(argc, argv, 2, this_command->variant == TAMIS_FOLD ? 2 : 0, &o);
     derivation_of(&o); /* a mistake exits here */
-    identity = identity_of(&o);
-    n = o.n_args - 1;
+    struct tamis_identity identity = identity_of(&o);
+    size_t n = o.n_args - 1;
     files = memory_or_exit(calloc(n, sizeof(*files)));
-    status = check_new_file(o.args[0]);
+    int status = check_new_file(o.args[0]);
     if (status == EXIT_DONE)
         status = files_open(&o, 1, n, files);
     if (status == EXIT_DONE)

@@ -1,14 +1,5 @@
 /* tamis file estimate: how many keys a filter has, and its error, from its bits. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 enum { PROBES = 1000000 };
 
@@ -47,13 +38,11 @@ static int run(int argc, char **argv)
     struct tamis_diag diag = {0};
     struct tamis_filter *filter;
     struct options o;
-    int err, status;
-
     parse_options(argc, argv, 1, 1, &o);
-    status = file_open(&o, &filter);
+    int status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_filter_estimate(filter, &facts.now, &diag);
+    int err = tamis_filter_estimate(filter, &facts.now, &diag);
     if (err == 0)
         err = tamis_filter_measure(filter, PROBES, o.seed, &facts.measured);
     if (err != 0)

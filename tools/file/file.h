@@ -2,6 +2,8 @@
 #ifndef TAMIS_FILE_H
 #define TAMIS_FILE_H
 
+#include "../output/output.h"
+
 extern const struct command cmd_file_build, cmd_file_compare, cmd_file_contains,
     cmd_file_equal, cmd_file_estimate, cmd_file_fold, cmd_file_intersect,
     cmd_file_merge, cmd_file_probe, cmd_file_show, cmd_file_union, cmd_file_verify;

@@ -1,12 +1,5 @@
 /* tamis file probe: may a key be in this one filter file? */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 struct file_probe {
     struct tamis_filter *filter;
@@ -19,16 +12,18 @@ static int ask(void *ctx, const struct tamis_key *keys, size_t n)
 {
     struct file_probe *p = ctx;
     enum tamis_reason why;
-
     for (size_t i = 0; i < n; i++) {
         struct tamis_explanation e;
-
-        answer_begin(&p->answers);
+        answer_begin(&p->answers, &keys[i]);
         p->last = p->answers.explain ? tamis_filter_explain(p->filter, &keys[i], &e)
                                      : tamis_filter_probe(p->filter, &keys[i], &why);
-        if (p->answers.explain)
+        if (p->answers.explain) {
             answer_explained(&p->answers, &keys[i], p->name, &e);
-        else if (p->last != TAMIS_ABSENT)
+            why = e.reason;
+        }
+        if (p->answers.explain && p->answers.json)
+            answer_candidates(&p->answers);
+        if (p->last != TAMIS_ABSENT && (!p->answers.explain || p->answers.json))
             answer_pair(&p->answers, &keys[i], p->name, why);
         answer_end(&p->answers, &keys[i], p->last, 1);
     }
@@ -39,16 +34,13 @@ static int run(int argc, char **argv)
 {
     struct file_probe p = {0};
     struct tamis_filter_info info;
-    struct tamis_domain domain;
     struct options o;
-    int status;
-
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
-    status = file_open(&o, &p.filter);
+    int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    domain = tamis_filter_domain(p.filter);
+    struct tamis_domain domain = tamis_filter_domain(p.filter);
     p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
     if (tamis_filter_info(p.filter, &info) == 0 && info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};

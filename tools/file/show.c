@@ -1,13 +1,5 @@
 /* tamis file show: every header field with its offset, even of broken headers. */
-#include <stdio.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 struct show {
     json_t *list; /* NULL: text */
@@ -35,7 +27,6 @@ static void field(void *ctx, const struct tamis_field *f)
 {
     struct show *show = ctx;
     const char *text = f->text ? f->text : "";
-
     if (show->list != NULL) {
         json_put(show->list, NULL,
                  json_of("record", json_string(f->record), "name", json_string(f->name),
@@ -58,19 +49,16 @@ static int run(int argc, char **argv)
     struct tamis_diag diag = {0};
     struct options o;
     json_t *root = NULL;
-    int err, status;
-
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_JSON))
         show.list = memory_or_exit(json_array());
-    err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
-    status = file_error(&o, err, &diag);
+    int err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
+    int status = file_error(&o, err, &diag);
     if (show.list != NULL) {
         root = json_of("file", json_escaped(o.args[0], strlen(o.args[0])), "offset",
                        json_count(o.offset), "fields", show.list);
         if (err != 0) {
             const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
-
             json_put(root, "error", json_escaped(what, strlen(what)));
         }
     }

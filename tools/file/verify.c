@@ -1,19 +1,10 @@
 /* tamis file verify: is every page of this one filter whole, and every key in it? */
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "file.h"
-#include "tamis.h"
 
 static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                     uint64_t *absent)
 {
     enum tamis_reason why;
-
     return tamis_filter_probe_batch(ctx, tag, hashes, n, absent, &why);
 }
 
@@ -24,7 +15,6 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
     struct tamis_filter_info info;
     struct tamis_name name = {o->args[0], strlen(o->args[0])};
     int status, keys = EXIT_DONE;
-
     if (tamis_filter_info(filter, &info) == 0 && info.name_bytes > 0)
         name = (struct tamis_name){info.name, info.name_bytes};
     status = verify_one(filter, name, o->args[0], NULL, NULL, list);
@@ -43,7 +33,6 @@ static int run(int argc, char **argv)
     struct options o;
     json_t *list = NULL, *root = NULL;
     int status, keys = EXIT_DONE;
-
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_EMPTY) && !given(&o, OPT_AGAINST))
         usage_error("--empty is for --against");

@@ -1,17 +1,12 @@
 /* The keys that a probe asks for: arguments, or a list. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "input.h"
-#include "tamis.h"
 
 void check_probe_options(const struct options *o)
 {
     size_t n_keys = o->n_args - 1;
-
     if (given(o, OPT_KEYS_FILE) == (n_keys > 0))
         usage_error(n_keys > 0 ? "either KEYs or --keys FILE, not both"
                                : "no key: name some, or --keys FILE");
@@ -32,7 +27,6 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
     struct key_reader *reader;
     uint64_t position = 0;
     int got = 0, status = keys_open(o->keys_file, o->format, &reader);
-
     if (status != EXIT_DONE)
         return status;
     batch = memory_or_exit(calloc(1, sizeof(*batch)));
@@ -62,22 +56,18 @@ int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn 
              void *ctx)
 {
     int status = EXIT_DONE;
-
     if (given(o, OPT_KEYS_FILE))
         return ask_list(o, domain, ask, ctx);
     for (size_t i = 1; i < o->n_args && status == EXIT_DONE; i++) {
         char *text = o->args[i];
         size_t n = strlen(text);
-        struct tamis_key key;
-
         if (o->format == KEYS_HEX) {
             long bytes = parse_hex(text, n, (uint8_t *)text, n);
-
             if (bytes < 0)
                 usage_error("'%s' is not an even number of hex digits", text);
             n = (size_t)bytes;
         }
-        key = tamis_key_of(domain, text, n);
+        struct tamis_key key = tamis_key_of(domain, text, n);
         status = ask(ctx, &key, 1);
     }
     return status;

@@ -1,10 +1,4 @@
 /* Prints the help of the command that runs. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
-#include "input.h"
 #include "options.h"
 
 enum { LABEL_BYTES = 64 };
@@ -14,7 +8,6 @@ static void add_label(char *label, enum option_id id, bool alone)
 {
     const struct option_row *row = &option_table[id];
     size_t n = strlen(label);
-
     if (n > 0)
         n += (size_t)snprintf(label + n, LABEL_BYTES - n, ", ");
     if (row->letter)
@@ -30,7 +23,6 @@ static void add_label(char *label, enum option_id id, bool alone)
 static const char *label_of(const struct option_help *line, char label[LABEL_BYTES])
 {
     bool alone = (line->ids & (line->ids - 1)) == 0;
-
     if (line->label != NULL)
         return line->label;
     label[0] = '\0';
@@ -43,7 +35,6 @@ static const char *label_of(const struct option_help *line, char label[LABEL_BYT
 static const char *text_of(const struct option_help *line)
 {
     const char *text = line->text;
-
     for (unsigned id = 0; text == NULL && id < N_OPTIONS; id++)
         if (line->ids & WITH(id))
             text = option_table[id].help;
@@ -54,10 +45,8 @@ static const char *text_of(const struct option_help *line)
 static void print_wrapped(const char *text, size_t indent)
 {
     size_t column = indent;
-
     while (*text != '\0' && *text != '\n') {
         size_t n = strcspn(text, " \n");
-
         if (column > indent && column + 1 + n > 80) {
             printf("\n%*s", (int)indent, "");
             column = indent;
@@ -83,10 +72,8 @@ static void print_options(const struct command *c)
 {
     char label[LABEL_BYTES];
     size_t width = 0;
-
     for (size_t i = 0; i < MAX_OPTION_HELP; i++) {
         size_t n = strlen(label_of(&c->options[i], label));
-
         width = n > width ? n : width;
     }
     putchar('\n');
@@ -108,7 +95,6 @@ static void print_examples(const char *lines)
 _Noreturn void print_help_and_exit(void)
 {
     const struct command *c = this_command;
-
     printf("usage: tamis %s %s\n\n", c->name, c->arguments);
     print_text(c->about);
     print_options(c);

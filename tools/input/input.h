@@ -3,13 +3,9 @@
 #ifndef TAMIS_INPUT_H
 #define TAMIS_INPUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "../talk/talk.h"
 #include "keys.h"
 #include "option_table.h"
-#include "tamis.h"
 
 /* ==== usage.c: the command that runs ============================================= */
 
@@ -114,7 +110,7 @@ struct options {
     size_t binding_bytes;
     uint8_t uuid[TAMIS_UUID_BYTES];
     uint64_t kind; /* of enum tamis_kind, or KIND_SMALLER */
-    const char *strip, *keys_file, *against, *store, *layout, *svg, *sizes;
+    const char *strip, *keys_file, *against, *store, *svg, *sizes;
     double reads;
     struct name_list segments, replaces;
     char **args; /* the arguments that are no options */

@@ -1,14 +1,7 @@
 /* Lists of keys, as people and programs write them: one per line, NUL-terminated, in
  * hex, or with lengths. Read in large pieces; keys are handed out in place. */
-
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +12,6 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "keys.h"
-#include "tamis.h"
 
 enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
 
@@ -44,7 +36,6 @@ struct key_reader {
 static int cannot(const char *path, int os_errno, const char *doing, const char *what)
 {
     char text[64];
-
     snprintf(text, sizeof(text), "cannot %s the %s", doing, what);
     return complain_errno(os_errno, path, text);
 }
@@ -58,7 +49,6 @@ static int list_open(const char *path, enum key_format format, const char *what,
                        : open(path, O_RDONLY | O_CLOEXEC);
     struct key_reader *reader;
     struct stat st;
-
     *out = NULL;
     if (path[0] == '\0')
         return complain(EXIT_USAGE,
@@ -73,7 +63,6 @@ static int list_open(const char *path, enum key_format format, const char *what,
         return complain(EXIT_IO, "standard input: it is closed: name a %s", name);
     if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
         int code = S_ISDIR(st.st_mode) ? EISDIR : errno;
-
         if (!is_stdin)
             close(fd);
         return cannot(path, code, "read", what);
@@ -98,7 +87,6 @@ int keys_open_until(const char *path, enum key_format format,
                     const volatile sig_atomic_t *stop, struct key_reader **out)
 {
     int status = list_open(path, format, "key list", "KEYFILE", out, true);
-
     if (status == EXIT_DONE)
         (*out)->stop = stop;
     return status;
@@ -107,7 +95,6 @@ int keys_open_until(const char *path, enum key_format format,
 int lines_open(const char *path, const char *what, struct key_reader **out)
 {
     int status = list_open(path, KEYS_LINES, what, "file", out, false);
-
     if (status == EXIT_DONE)
         (*out)->advice = "name a list of lines";
     return status;
@@ -162,7 +149,6 @@ static bool wait_input(const struct key_reader *r)
 static int fill(struct key_reader *r)
 {
     ssize_t got;
-
     memmove(r->buffer, r->buffer + r->start, r->end - r->start);
     r->offset += r->start;
     r->end -= r->start;
@@ -211,7 +197,6 @@ static int next_binary(struct key_reader *r, const void **key, size_t *n_bytes)
 {
     const uint8_t *s = r->buffer + r->start;
     size_t left = r->end - r->start, n;
-
     if (left == 0)
         return 0;
     if (left >= 4) {
@@ -231,8 +216,6 @@ static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes
     size_t limit = r->format == KEYS_HEX ? 2 * LINE_MAX_BYTES : LINE_MAX_BYTES;
     size_t left = r->end - r->start, n;
     const uint8_t *s = r->buffer + r->start, *stop;
-    long bytes;
-
     if (r->format == KEYS_BINARY)
         return next_binary(r, key, n_bytes);
     stop = left == 0 ? NULL : memchr(s, r->format == KEYS_NUL ? '\0' : '\n', left);
@@ -244,7 +227,7 @@ static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes
         return 0;
     if (r->format != KEYS_HEX)
         return take(r, 0, n, stop != NULL, key, n_bytes);
-    bytes = parse_hex((const char *)s, n, r->buffer + r->start, limit);
+    long bytes = parse_hex((const char *)s, n, r->buffer + r->start, limit);
     if (bytes < 0)
         return bad_key(r, "not an even number of hex digits",
                        "leave out --hex if keys are plain text");
@@ -256,7 +239,6 @@ static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes
 int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
 {
     int got;
-
     if (reader->is_held) {
         reader->is_held = false;
         reader->n++;
@@ -275,11 +257,9 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
 
 int keys_any(struct key_reader *reader)
 {
-    int got;
-
     if (reader->is_held)
         return 1;
-    got = keys_next(reader, &reader->held, &reader->held_bytes);
+    int got = keys_next(reader, &reader->held, &reader->held_bytes);
     reader->is_held = got > 0;
     reader->n -= reader->is_held;
     return got;
@@ -328,11 +308,9 @@ static size_t split(struct key_reader *r, uint8_t stop, struct tamis_key *keys,
 {
     const uint8_t *base = r->buffer;
     size_t at = r->start, start = at, n = 0;
-
     for (; r->end - at >= 64; at += 64) {
         for (uint64_t ends = ends_of(base + at, stop); ends; ends &= ends - 1) {
             size_t end = at + (size_t)__builtin_ctzll(ends);
-
             if (n == max || end - start > LINE_MAX_BYTES)
                 goto out;
             keys[n++] =
@@ -353,7 +331,6 @@ static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t ma
     const void *key;
     size_t bytes;
     int got = 1;
-
     *n = 0;
     if (r->status != EXIT_DONE)
         return -1;
@@ -391,7 +368,6 @@ int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
     const void *key;
     size_t n, at = 0;
     int got = keys_next(reader, &key, &n);
-
     batch->n = batch->used = 0;
     while (got > 0) {
         batch_add(batch, key, n);
@@ -426,7 +402,6 @@ int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t m
     uint64_t position = keys_position(keys);
     size_t n;
     int got = 0, err;
-
     while (tamis_builder_n_keys(builder) <= most &&
            (got = keys_in_place(keys, some, BATCH_KEYS, &n)) > 0) {
         err = tamis_builder_add_keys(builder, some, n);

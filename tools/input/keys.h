@@ -4,8 +4,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "tamis.h"
 

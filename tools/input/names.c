@@ -1,10 +1,5 @@
 /* Names of segments, as arguments or made of the names of files. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
 #include "input.h"
-#include "tamis.h"
 
 void check_name(const char *name, size_t n_bytes)
 {
@@ -23,7 +18,6 @@ static int compare_names(const void *a, const void *b)
 void check_names(const char *const *names, size_t n)
 {
     const char **sorted, *twice = NULL;
-
     for (size_t i = 0; i < n; i++)
         check_name(names[i], strlen(names[i]));
     sorted = memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
@@ -43,7 +37,6 @@ struct tamis_name name_of_file(const char *path, const char *strip)
     const char *slash = strrchr(path, '/');
     struct tamis_name name = {slash ? slash + 1 : path, 0};
     size_t suffix = strip ? strlen(strip) : 0;
-
     if (path[0] == '\0')
         usage_error("the path of a key list is empty");
     name.n_bytes = strlen(name.bytes);
@@ -64,7 +57,6 @@ static int compare_bytes(const void *left, const void *right)
     const struct tamis_name *b = *(const struct tamis_name *const *)right;
     int order =
         memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
-
     return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
 }
 
@@ -76,7 +68,6 @@ void check_key_files(char *const *files, size_t n, const char *strip,
         memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
     struct tamis_name name = {NULL, 0};
     size_t a = n, b = n;
-
     for (size_t i = 0; i < n; i++) {
         names[i] = name_of_file(files[i], strip);
         sorted[i] = &names[i];

@@ -1,7 +1,4 @@
 /* Numbers as people write them: 65536, 10M, 1.5G, 1e7. */
-#include <stdbool.h>
-#include <string.h>
-
 #include "input.h"
 
 /* A number as it is read: digits * 10^tens * 2^twos. */
@@ -41,7 +38,6 @@ static const char *read_digits(const char *at, bool with_point, struct number *x
 static const char *read_exponent(const char *at, struct number *x)
 {
     int tens = 0;
-
     for (at++; is_digit(*at) && tens < 10; at++)
         tens = 10 * tens + (*at - '0');
     x->tens += tens;
@@ -53,7 +49,6 @@ static const char *read_unit(const char *at, enum number_kind kind, struct numbe
     static const char units[] = "kKmMgGtT";
     const char *unit = *at != '\0' ? strchr(units, *at) : NULL;
     int thousands = unit ? 1 + (int)(unit - units) / 2 : 0;
-
     if ((at[0] == 'e' || at[0] == 'E') && is_digit(at[1]))
         return read_exponent(at, x);
     if (kind == NUMBER_BYTES)
@@ -88,7 +83,6 @@ bool parse_number(const char *text, enum number_kind kind, uint64_t *n)
 {
     struct number x = {0};
     const char *at = read_digits(text, kind != NUMBER_PLAIN, &x);
-
     if (at != NULL && kind != NUMBER_PLAIN)
         at = read_unit(at, kind, &x);
     return at != NULL && *at == '\0' && evaluate(x, n);

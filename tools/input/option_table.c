@@ -1,6 +1,4 @@
 /* The table of all options, from option_table.h. */
-#include <stddef.h>
-
 #include "options.h"
 
 const struct option_row option_table[N_OPTIONS] = {

@@ -79,8 +79,6 @@ X(N_KEYS, "keys", 0, COUNT, n_keys, "N", NUMBERS(0, UINT64_C(1) << 48), \
   "number of keys, as 10000000, 10M or 1e7: powers of 1000") \
 X(BYTES, "bytes", 0, BYTES, n_bytes, "B", NUMBERS(0, UINT64_C(1) << 48), \
   "size of the bits, or of a store's files; 64M is 64 MiB") \
-X(LAYOUT, "layout", 0, TEXT, layout, "NAME", NO_RANGE, \
-  "lanes, or classic: k slices, from --bytes and --fpr") \
 X(GROWTH, "growth", 0, FLAG, given, NULL, NO_RANGE, \
   "the stages of a growing filter, up to --keys") \
 X(DRY_RUN, "dry-run", 'n', FLAG, given, NULL, NO_RANGE, \

@@ -1,17 +1,10 @@
 /* Parses the options of a command by the table of all options. */
 #include <getopt.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../talk/screen.h"
-#include "../talk/talk.h"
-#include "input.h"
 #include "options.h"
-#include "tamis.h"
 
 static uint64_t whole(const struct option_row *row, const char *text)
 {
@@ -20,7 +13,6 @@ static uint64_t whole(const struct option_row *row, const char *text)
                                 ? NUMBER_BYTES
                                 : NUMBER_PLAIN;
     uint64_t n;
-
     if (!parse_number(text, kind, &n) || n < row->range.whole[0] ||
         n > row->range.whole[1])
         usage_error("--%s is %llu..%llu%s, not '%s'", row->name,
@@ -39,7 +31,6 @@ static double real(const struct option_row *row, const char *text)
     /* As for counts: no space, sign or 0x before it. */
     bool is_decimal = strchr("0123456789.", text[0]) != NULL &&
                       strspn(text, "0123456789.eE+-") == (size_t)(end - text);
-
     if (*end == '%' && end > text) {
         x /= 100;
         end++;
@@ -64,7 +55,6 @@ void options_free(void)
 static void bind(struct options *o, const char *text)
 {
     long n = parse_hex(text, strlen(text), o->binding, sizeof(o->binding));
-
     if (n < 1)
         usage_error("--bind is 1..%d bytes in hex digits, not '%s'", TAMIS_BINDING_MAX,
                     text);
@@ -75,7 +65,6 @@ static uint64_t parse_seed(const char *text)
 {
     uint8_t bytes[8];
     uint64_t seed = 0;
-
     if (strlen(text) != 16 || parse_hex(text, 16, bytes, 8) != 8)
         usage_error("--seed is 16 hex digits, not '%s'", text);
     for (size_t i = 0; i < 8; i++)
@@ -120,7 +109,6 @@ static void take(struct options *o, enum option_id id, const char *arg)
 {
     const struct option_row *row = &option_table[id];
     void *field = (char *)o + row->field;
-
     if (given(o, id) && row->value != NULL && row->type != OPTION_NAMES)
         usage_error("--%s is given twice: once will do", row->name);
     o->given |= WITH(id) & ~COMMON;
@@ -193,7 +181,6 @@ static int has_arg(enum option_id id)
 static enum option_id id_of(int code, uint64_t allowed)
 {
     unsigned id = 0;
-
     while (id < N_OPTIONS &&
            ((allowed & WITH(id)) == 0 || code_of((enum option_id)id) != code))
         id++;
@@ -205,7 +192,6 @@ _Noreturn static void list_options(const struct option *longs)
 {
     for (; longs->name != NULL; longs++) {
         const char *value = longs->has_arg == required_argument ? "=" : "";
-
         printf("--%s%s\n", longs->name, value);
         if (longs->val < 256)
             printf("-%c%s\n", longs->val, value);
@@ -218,7 +204,6 @@ static uint32_t n_processors(void)
 {
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
     return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (uint32_t)n;
 }
 
@@ -229,7 +214,6 @@ _Noreturn static void bad_letter(const char *word)
     char byte = (char)optopt;
     const char *at = word ? strchr(word, byte) : NULL;
     size_t n = at ? printable((const uint8_t *)at, strlen(at)) : 0;
-
     usage_error("unknown option '-%.*s'", n > 0 ? (int)n : 1, n > 0 ? at : &byte);
 }
 
@@ -240,7 +224,6 @@ _Noreturn static void bad_option(const char *word, const struct option *longs)
     size_t n = strcspn(word + 2, "="), end = 0;
     struct suggestion meant;
     char list[512] = "";
-
     suggest_begin(&meant, word + 2, n);
     for (; longs->name != NULL; longs++) {
         if (longs->val == optopt)
@@ -262,7 +245,6 @@ _Noreturn static void bad_option(const char *word, const struct option *longs)
 static uint64_t allow(struct option *longs, char *shorts)
 {
     uint64_t allowed = COMMON;
-
     for (size_t i = 0; i < MAX_OPTION_HELP; i++)
         allowed |= this_command->options[i].ids;
     *longs++ = (struct option){"help", no_argument, NULL, 'h'};
@@ -270,7 +252,6 @@ static uint64_t allow(struct option *longs, char *shorts)
     *shorts++ = 'h';
     for (unsigned i = 0; i < N_OPTIONS; i++) {
         enum option_id id = (enum option_id)i;
-
         if ((allowed & WITH(id)) == 0)
             continue;
         *longs++ =
@@ -291,7 +272,6 @@ static void check_bits(const struct options *o, size_t key_file)
     const char *word = o->after_list;
     uint64_t n;
     bool extra = !given(o, OPT_EACH) && o->n_args > key_file + 1;
-
     if (word == NULL || !parse_number(word, NUMBER_PLAIN, &n))
         return;
     for (size_t i = key_file; i < o->n_args && !extra; i++)
@@ -306,7 +286,6 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
     char shorts[2 * N_OPTIONS + 3] = "";
     uint64_t allowed = allow(longs, shorts);
     int code;
-
     memset(o, 0, sizeof(*o));
     o->jobs = n_processors();
     lists = memory_or_exit(calloc(2 * (size_t)argc, sizeof(*lists)));
@@ -351,7 +330,6 @@ struct tamis_derivation derivation_of(const struct options *o)
                                      (enum tamis_operation)this_command->variant,
                                  .factor = o->by,
                                  .error = o->growth.error};
-
     if (d.operation != TAMIS_FOLD)
         return d;
     if (given(o, OPT_BY) == given(o, OPT_FPR))
@@ -365,7 +343,6 @@ struct tamis_identity identity_of(const struct options *o)
 {
     struct tamis_identity id = {.binding = o->binding,
                                 .binding_bytes = o->binding_bytes};
-
     if (o->segments.n > 1)
         usage_error("give one --segment: a file has one");
     if (o->segments.n > 0) {

@@ -1,11 +1,5 @@
 /* Suggests a known word for an unknown one: the fewest edits away, if they are few. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/talk.h"
 #include "input.h"
-#include "tamis.h"
 
 enum { LONGEST = TAMIS_NAME_MAX };
 
@@ -20,14 +14,12 @@ static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b,
                        size_t limit)
 {
     size_t rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *row = rows[2];
-
     if ((n_a > n_b ? n_a - n_b : n_b - n_a) >= limit)
         return limit;
     for (size_t j = 0; j <= n_b; j++)
         last[j] = j;
     for (size_t i = 1; i <= n_a; i++) {
         size_t best = row[0] = i, *spare = before;
-
         for (size_t j = 1; j <= n_b; j++) {
             row[j] = least(last[j], row[j - 1]) + 1;
             row[j] = least(row[j], last[j - 1] + (a[i - 1] != b[j - 1]));
@@ -53,11 +45,9 @@ void suggest_begin(struct suggestion *s, const char *word, size_t n_bytes)
 
 void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
 {
-    size_t d;
-
     if (s->n_bytes > LONGEST || n_bytes > LONGEST || n_bytes < 2)
         return;
-    d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
+    size_t d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
     /* A prefix ranks as the worst candidate that counts. */
     if (d == s->distance && s->best == NULL && s->n_bytes >= 3 &&
         n_bytes > s->n_bytes && memcmp(candidate, s->word, s->n_bytes) == 0)
@@ -72,12 +62,10 @@ void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
 char *suggestion_text(const struct suggestion *s)
 {
     static const char pattern[] = ": did you mean '%s'?";
-    char *best, *text;
-
     if (s->best == NULL)
         return NULL;
-    best = escape(s->best, s->best_bytes);
-    text = memory_or_exit(malloc(sizeof(pattern) + strlen(best)));
+    char *best = escape(s->best, s->best_bytes);
+    char *text = memory_or_exit(malloc(sizeof(pattern) + strlen(best)));
     sprintf(text, pattern, best);
     free(best);
     return text;

@@ -1,10 +1,6 @@
 /* The command that runs, and mistakes in its arguments. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "input.h"
 
 const struct command *this_command;
@@ -13,7 +9,6 @@ void usage_error(const char *format, ...)
 {
     char message[1536];
     va_list args;
-
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);

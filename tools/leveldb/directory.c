@@ -7,11 +7,8 @@
  * directory keeps it. A copy has another LOCK, so it is another database; --force takes
  * it over without building a filter anew. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +24,6 @@ static bool is_rocksdb(const char *database)
     DIR *dir = opendir(database);
     const struct dirent *e;
     bool found = false;
-
     while (dir && !found && (e = readdir(dir)) != NULL)
         found = strcmp(e->d_name, "IDENTITY") == 0 ||
                 strncmp(e->d_name, "OPTIONS-", 8) == 0;
@@ -48,11 +44,10 @@ static void put_le64(uint8_t *at, uint64_t v)
 static bool born(const char *path, uint8_t identity[24])
 {
     struct statx st;
-    const struct statx_timestamp *t;
-
     if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME | STATX_MTIME, &st) != 0)
         return false;
-    t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_mtime;
+    const struct statx_timestamp *t =
+        st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_mtime;
     put_le64(identity, st.stx_ino);
     put_le64(identity + 8, (uint64_t)t->tv_sec);
     put_le64(identity + 16, t->tv_nsec);
@@ -63,12 +58,10 @@ int database_tag(const char *database, char tag[MIRROR_TAG_BYTES])
 {
     uint8_t identity[24];
     char *lock = NULL;
-    bool known;
-
     if (asprintf(&lock, "%s/LOCK", database) < 0)
         lock = NULL;
     /* A copy may lack it. */
-    known = born(memory_or_exit(lock), identity) || born(database, identity);
+    bool known = born(memory_or_exit(lock), identity) || born(database, identity);
     free(lock);
     if (!known)
         return complain_errno(errno, database, "reading when it was made");
@@ -103,11 +96,9 @@ int read_list(const char *database, struct ldb_list *list)
     char why[LDB_WHY_BYTES];
     struct stat st;
     enum ldb_result result = LDB_NONE;
-
     *list = (struct ldb_list){.n = 0};
     if (stat(database, &st) != 0) {
         bool is_none = errno == ENOENT || errno == ENOTDIR;
-
         complain_errno(errno, database, "opening");
         return is_none ? EXIT_NONE : EXIT_IO;
     }
@@ -141,11 +132,9 @@ uint64_t log_bytes(const char *database, const struct ldb_list *list)
     struct dirent *e;
     uint64_t n_bytes = 0;
     struct stat st;
-
     while (dir && (e = readdir(dir)) != NULL) {
         char *end;
         uint64_t number = strtoull(e->d_name, &end, 10);
-
         if (end != e->d_name && strcmp(end, ".log") == 0 &&
             (number >= list->log || number == list->previous_log) &&
             fstatat(dirfd(dir), e->d_name, &st, 0) == 0)

@@ -6,10 +6,7 @@
  * anew as well if another process has changed a segment that the edit replaces or
  * drops: each is dropped by the binding that was read.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../talk/screen.h"
 #include "fill.h"
@@ -50,7 +47,6 @@ static int read_table(struct attempt *a, const struct ldb_table *table,
 {
     bool is_gone;
     int status = table_file_read(a->b->directories[0], a->tag, table, file, &is_gone);
-
     if (is_gone)
         a->gone = table->number;
     return status;
@@ -61,7 +57,6 @@ static size_t find_before(const struct attempt *a, const char *name,
                           struct tamis_segment_info *info)
 {
     struct tamis_target target;
-
     tamis_snapshot_find(a->before, name, strlen(name), NULL, 0, 0, &target);
     if (target.slot == 0 ||
         tamis_snapshot_segment(a->before, target.slot - 1, info) != 0)
@@ -81,7 +76,6 @@ static bool may_be_old(const struct attempt *a, const struct ldb_table *table)
     static const char *const suffixes[] = {"ldb", "sst"};
     struct tamis_segment_info info;
     char name[TABLE_NAME_BYTES];
-
     for (size_t i = 0; i < 2; i++) {
         snprintf(name, sizeof(name), "%06" PRIu64 ".%s", table->number, suffixes[i]);
         if (find_before(a, name, &info) != SIZE_MAX &&
@@ -98,11 +92,9 @@ static int look_for_old(struct attempt *a)
     for (size_t i = 0; i < a->list.n && !a->old_is_this; i++) {
         struct tamis_segment_info info;
         struct table_file file;
-        int status;
-
         if (!may_be_old(a, &a->list.tables[i]))
             continue;
-        status = read_table(a, &a->list.tables[i], &file);
+        int status = read_table(a, &a->list.tables[i], &file);
         if (status == EXIT_DONE && find_before(a, file.name, &info) != SIZE_MAX)
             a->old_is_this = is_old(&info, &file);
         table_file_free(&file);
@@ -116,7 +108,6 @@ static int admit(struct attempt *a)
 {
     struct mirror_survey survey;
     int status = EXIT_DONE;
-
     tamis_mirror_survey(a->before, a->tag, &survey);
     if (survey.n[MIRROR_OLD] && !a->b->force)
         status = look_for_old(a);
@@ -136,7 +127,6 @@ struct adding {
 static int add_key(void *ctx, const void *key, size_t n_bytes)
 {
     struct adding *to = ctx;
-
     to->n_keys++;
     to->err = tamis_builder_add_key(to->builder, key, n_bytes);
     return to->err;
@@ -149,7 +139,6 @@ static int add_keys(struct attempt *a, const struct ldb_table *table,
     struct adding to = {builder, 0, 0};
     enum ldb_result result =
         ldb_table_keys(file->bytes, file->n_bytes, table->range, add_key, &to, why);
-
     a->report.keys += to.n_keys;
     progress_advance(to.n_keys, file->n_bytes);
     if (result == LDB_STOPPED)
@@ -172,7 +161,6 @@ static int build(struct attempt *a, const struct ldb_table *table,
     int status = EXIT_DONE;
     int err =
         tamis_edit_builder(a->edit, file->name, n, a->b->error, opt, &builder, &diag);
-
     if (err == 0)
         status = add_keys(a, table, file, builder);
     if (err == 0 && status == EXIT_DONE)
@@ -207,7 +195,6 @@ static int put(struct attempt *a, const struct ldb_table *table,
                                         .rank = table->level};
     struct tamis_diag diag = {0};
     int err = 0;
-
     if (a->edit == NULL)
         return EXIT_DONE;
     if (before != SIZE_MAX)
@@ -228,7 +215,6 @@ static int update(struct attempt *a, const struct ldb_table *table,
     size_t before = find_before(a, file->name, &was);
     bool known = before != SIZE_MAX, is_kept;
     int status = EXIT_DONE;
-
     if (known)
         a->is_live[before] = true;
     if (known && is_right(&was, file, table->level)) {
@@ -253,7 +239,6 @@ static int do_table(struct attempt *a, const struct ldb_table *table)
 {
     struct table_file file;
     int status = read_table(a, table, &file);
-
     if (status == EXIT_DONE)
         status = update(a, table, &file);
     table_file_free(&file);
@@ -266,16 +251,13 @@ static int do_table(struct attempt *a, const struct ldb_table *table)
 static int drop_others(struct attempt *a)
 {
     struct tamis_diag diag = {0};
-
     for (size_t i = 0; tamis_snapshot_next(a->before, &i); i++) {
         struct tamis_segment_info info = {.state = 0};
-        enum mirror_owner owner;
         int err = 0;
-
         if (a->is_live[i])
             continue;
         tamis_snapshot_segment(a->before, i, &info);
-        owner = tamis_mirror_owner(a->tag, &info);
+        enum mirror_owner owner = tamis_mirror_owner(a->tag, &info);
         if (info.name == NULL || /* it may be any segment */
             (!a->b->force && owner != MIRROR_THIS && owner != MIRROR_OLD)) {
             a->report.left++;
@@ -294,7 +276,6 @@ static int begin(struct attempt *a)
 {
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_current(a->store, &a->before, &diag);
-
     if (err == 0 && !a->b->dry_run)
         err = tamis_edit_begin(a->store, NULL, &a->edit, &diag);
     if (err != 0)
@@ -308,7 +289,6 @@ static int commit(struct attempt *a)
 {
     struct tamis_diag diag = {0};
     int err = a->edit ? tamis_edit_commit(a->edit, &diag) : 0;
-
     if (err != TAMIS_ERR_BUSY) /* else it is to be aborted */
         a->edit = NULL;
     return err ? edit_failed(a, err, &diag) : EXIT_DONE;
@@ -318,7 +298,6 @@ static int try_once(struct attempt *a)
 {
     uint64_t n_bytes = 0;
     int status = begin(a);
-
     for (size_t i = 0; i < a->list.n; i++)
         n_bytes += a->list.tables[i].n_bytes;
     progress_start("tables", n_bytes);
@@ -342,7 +321,6 @@ static int attempt(const struct bridge *b, struct tamis_store *store, uint64_t *
     const char *database = b->directories[0];
     struct attempt a = {.b = b, .store = store};
     int status = read_list(database, &a.list);
-
     if (status == EXIT_DONE && *gone && has_table(&a.list, *gone))
         status = complain(EXIT_DAMAGE,
                           "%s: damaged: table %06" PRIu64 " is listed, and not there: "
@@ -369,10 +347,8 @@ int fill_store(const struct bridge *b, struct tamis_store *store)
 {
     uint64_t gone = 0;
     bool overtaken = false;
-
     for (int i = 0; i < BRIDGE_ATTEMPTS; i++) {
         int status = attempt(b, store, &gone, &overtaken);
-
         if (!gone && !overtaken)
             return status;
     }

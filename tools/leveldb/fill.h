@@ -3,7 +3,6 @@
 #define TAMIS_LEVELDB_FILL_H
 
 #include "../bridge/bridge.h"
-#include "../talk/talk.h"
 #include "database.h"
 
 enum { TABLE_NAME_BYTES = 32, OLD_BINDING_BYTES = 16 };

@@ -21,10 +21,8 @@ int main(int argc, char **argv)
 {
     struct bridge b;
     struct tamis_store *store;
-    int status;
-
     process_begin("tamis-leveldb");
-    status = bridge_parse(argc, argv, help, 1, &b);
+    int status = bridge_parse(argc, argv, help, 1, &b);
     if (status != EXIT_DONE)
         return status;
     status = bridge_open(&b, &store);

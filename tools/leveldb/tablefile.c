@@ -5,11 +5,8 @@
  * keys. Its size, footer and index do not either: the index has a separator and a place
  * for each block, and tables with other keys may have the same. Building a filter reads
  * all bytes anyway. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +15,6 @@
 static char *path_of(const char *database, const char *name)
 {
     char *path = NULL;
-
     if (asprintf(&path, "%s/%s", database, name) < 0)
         path = NULL;
     return memory_or_exit(path);
@@ -29,12 +25,9 @@ static int open_table(const char *database, uint64_t number, struct table_file *
 {
     static const char *const suffixes[] = {"ldb", "sst"};
     int fd = -1;
-
     for (size_t i = 0; i < 2 && fd < 0; i++) {
-        char *path;
-
         snprintf(out->name, sizeof(out->name), "%06" PRIu64 ".%s", number, suffixes[i]);
-        path = path_of(database, out->name);
+        char *path = path_of(database, out->name);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 && errno != ENOENT)
             i = 2;
@@ -46,7 +39,6 @@ static int open_table(const char *database, uint64_t number, struct table_file *
 static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_file *out)
 {
     struct stat st;
-
     if (fstat(fd, &st) != 0)
         return complain_errno(errno, path, "reading");
     if (!S_ISREG(st.st_mode))
@@ -60,7 +52,6 @@ static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_fil
     while (out->n_bytes < n_bytes) {
         ssize_t got = pread(fd, out->bytes + out->n_bytes,
                             (size_t)n_bytes - out->n_bytes, (off_t)out->n_bytes);
-
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -81,10 +72,8 @@ static void put_le64(uint8_t *at, uint64_t v)
 static void bind(struct table_file *file, const char *tag)
 {
     struct tamis_domain seed_0;
-    uint64_t digest;
-
     tamis_domain_init(&seed_0, 1, 0);
-    digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
+    uint64_t digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
     snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
              file->n_bytes, digest);
     put_le64(file->old_binding, file->n_bytes);
@@ -94,17 +83,14 @@ static void bind(struct table_file *file, const char *tag)
 int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone)
 {
-    char *path;
-    int fd, status;
-
     *out = (struct table_file){.bytes = NULL};
-    fd = open_table(database, table->number, out);
+    int fd = open_table(database, table->number, out);
     *gone = fd < 0 && errno == ENOENT;
     if (*gone)
         return EXIT_IO;
-    path = path_of(database, out->name);
-    status = fd < 0 ? complain_errno(errno, path, "opening")
-                    : read_all(fd, path, table->n_bytes, out);
+    char *path = path_of(database, out->name);
+    int status = fd < 0 ? complain_errno(errno, path, "opening")
+                        : read_all(fd, path, table->n_bytes, out);
     if (fd >= 0)
         close(fd);
     if (status == EXIT_DONE)

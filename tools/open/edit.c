@@ -1,21 +1,13 @@
 /* The work of an edit, between its begin and its commit, and the commit. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 static int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx,
                      bool dry)
 {
     struct endings endings;
-    int status;
-
     endings_catch(&endings);
-    status = work(ctx);
+    int status = work(ctx);
     if (status != EXIT_DONE || dry)
         tamis_edit_abort(edit);
     else
@@ -29,7 +21,6 @@ int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **
 {
     struct tamis_diag diag = {0};
     int err = tamis_edit_begin(store, NULL, edit, &diag), status;
-
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
     status = edit_work(*edit, work, ctx, dry);
@@ -50,7 +41,6 @@ int replaced_error(int err, const struct tamis_diag *diag, const char *store)
 static int not_committed(void *edit, int err, const struct tamis_diag *diag)
 {
     const struct segments_edit *e = edit;
-
     return err == TAMIS_ERR_EXISTS && e->put_error
                ? e->put_error(e, err, diag)
                : replaced_error(err, diag, e->o->args[0]);
@@ -60,7 +50,6 @@ int edit_segments(struct segments_edit *e, char *const *names, size_t n_names)
 {
     const char *path = e->o->args[0];
     int status;
-
     store_snapshot(path, &e->store, &e->snapshot);
     status =
         e->open ? pick_open_segments(e->store, &e->snapshot, path, names, n_names,
@@ -81,11 +70,9 @@ int drop_replaced(struct tamis_edit *edit, struct tamis_store *store,
                   const struct options *o)
 {
     struct tamis_diag diag = {0};
-
     for (size_t i = 0; i < o->replaces.n; i++) {
         const char *name = o->replaces.at[i];
         int err = tamis_edit_drop(edit, name, strlen(name), &diag);
-
         if (err != 0)
             return not_dropped(err, store, o->args[0], name, &diag);
     }
@@ -95,7 +82,6 @@ int drop_replaced(struct tamis_edit *edit, struct tamis_store *store,
 int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
 {
     int err = tamis_edit_commit(edit, diag);
-
     if (err == TAMIS_ERR_BUSY) {
         tamis_edit_abort(edit);
         endings_release(); /* the signal that ended the wait ends the process */

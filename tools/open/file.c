@@ -1,20 +1,13 @@
 /* Opens filter files, and reports failures. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../input/input.h"
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 uint64_t regular_bytes(const char *path)
 {
     struct stat st;
-
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
@@ -24,13 +17,11 @@ int check_new_file(const char *path)
     struct stat st;
     char *parent;
     int err = 0;
-
     if (strcmp(path, "-") == 0)
         return complain(EXIT_USAGE, "-: a filter is a file, not standard output: ./- "
                                     "is a file of that name");
     if (lstat(path, &st) == 0) {
         struct tamis_diag diag = {.code = TAMIS_ERR_EXISTS, .what = "exists already"};
-
         return complain_error(TAMIS_ERR_EXISTS, &diag, path, NULL);
     }
     parent =
@@ -45,7 +36,6 @@ int not_a_file(const char *path)
 {
     const char *kind = "not a regular file";
     struct stat st;
-
     if (stat(path, &st) != 0)
         return complain_errno(errno, path, "cannot open"); /* links in a circle */
     kind = S_ISDIR(st.st_mode)                          ? "a directory"
@@ -62,7 +52,6 @@ int not_a_file(const char *path)
 int file_error(const struct options *o, int err, const struct tamis_diag *diag)
 {
     const char *advice = NULL;
-
     if (err == 0)
         return EXIT_DONE;
     if (is_wrong_type(err))
@@ -78,7 +67,6 @@ int file_open(const struct options *o, struct tamis_filter **filter)
                                        .min_watermark = o->min_watermark};
     struct tamis_diag diag = {0};
     int err, fd;
-
     if (o->binding_bytes > 0) {
         opt.identity.binding = o->binding;
         opt.identity.binding_bytes = o->binding_bytes;
@@ -100,15 +88,12 @@ int files_open(const struct options *o, size_t first, size_t n,
 {
     struct tamis_filter_options opt = {.size = sizeof(opt)};
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < n && status == EXIT_DONE; i++) {
         struct tamis_diag diag = {0};
         const char *path = o->args[first + i];
-        int err;
-
         if (path[0] == '\0')
             usage_error("FILE is a path, and this one is empty");
-        err = tamis_filter_open(path, &opt, &filters[i], &diag);
+        int err = tamis_filter_open(path, &opt, &filters[i], &diag);
         if (is_wrong_type(err))
             status = not_a_file(path);
         else if (err != 0)

@@ -3,13 +3,8 @@
 #ifndef TAMIS_OPEN_H
 #define TAMIS_OPEN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../input/input.h"
 
-#include "tamis.h"
-
-struct options;
 struct stat;
 
 /* ==== store.c: stores ============================================================ */
@@ -24,8 +19,10 @@ bool lies_inside(const char *path, const char *store);
 /* ==== segment.c: segments of a store ============================================= */
 
 /* The disk space of the segment's file: a file with holes takes less than its
- * length. If the file cannot be asked: its length in the catalog. */
-uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s);
+ * length. If the file cannot be asked: its length in the catalog; of a column: its
+ * share of the pack. */
+uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
+                         const struct tamis_segment_info *s);
 /* Reports `diag` under the segment's name: the name of the file is internal. */
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice);

@@ -1,21 +1,13 @@
 /* The packs of a store, as its segments name them. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
 bool stat_in(const char *store, const char *file, struct stat *st)
 {
     char *path = memory_or_exit(malloc(strlen(store) + strlen(file) + 2));
-    bool good;
-
     sprintf(path, "%s/%s", store, file);
-    good = stat(path, st) == 0;
+    bool good = stat(path, st) == 0;
     free(path);
     return good;
 }
@@ -23,7 +15,6 @@ bool stat_in(const char *store, const char *file, struct stat *st)
 void pack_file_name(const uint8_t *uuid, char file[64])
 {
     char *name = hex(uuid, TAMIS_UUID_BYTES);
-
     snprintf(file, 64, "filters/%s.tamis", name);
     free(name);
 }
@@ -32,7 +23,6 @@ void pack_file_name(const uint8_t *uuid, char file[64])
 static bool has_own_file(const struct tamis_segment_info *s)
 {
     char file[64];
-
     pack_file_name(s->uuid, file); /* it is named as packs are */
     return strcmp(file, s->file) == 0;
 }
@@ -46,7 +36,6 @@ bool is_column(struct tamis_snapshot *snapshot, size_t i,
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_segment_info s;
-
     return tamis_snapshot_pack(snapshot, i, NULL, NULL) != 0 &&
            tamis_snapshot_segment(snapshot, i, &s) == 0 && s.file[0] != '\0' &&
            !has_own_file(&s);
@@ -63,7 +52,6 @@ bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info)
     struct tamis_pack_info pack;
     struct tamis_snapshot *fresh;
     bool lost = false;
-
     if (info->error == 0 || tamis_snapshot_current(store, &fresh, NULL) != 0)
         return info->error != 0;
     for (size_t i = 0; tamis_snapshot_pack_info(fresh, i, &pack) == 0; i++)
@@ -78,7 +66,6 @@ static void add_pack(struct pack *pack, const struct tamis_pack_info *info,
 {
     struct tamis_filter_info f;
     struct stat st;
-
     *pack = (struct pack){.filter = info->pack,
                           .n_columns = info->n_columns,
                           .n_bands = info->n_bands,
@@ -96,7 +83,6 @@ struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size
 {
     struct tamis_pack_info info;
     struct pack *packs = NULL;
-
     *n = 0;
     for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &info) == 0; i++)
         if (info.pack != NULL) {

@@ -1,21 +1,16 @@
 /* Finds the segments of a store that are named, and reports failures. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../talk/talk.h"
 #include "open.h"
-#include "tamis.h"
 
-uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s)
+uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
+                         const struct tamis_segment_info *s)
 {
+    struct tamis_pack_place place;
     struct stat st;
-
-    return stat_in(store, s->file, &st) ? (uint64_t)st.st_blocks * 512 : s->file_bytes;
+    return !is_column(snapshot, i, &place) && stat_in(store, s->file, &st)
+               ? (uint64_t)st.st_blocks * 512
+               : s->file_bytes;
 }
 
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
@@ -25,15 +20,13 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
     struct suggestion meant;
     struct tamis_target target;
     const char *text = NAME(name.bytes, name.n_bytes);
-    char *hint;
     int status = status_of_error(err);
-
     suggest_begin(&meant, name.bytes, name.n_bytes);
     for (size_t i = 0; err == TAMIS_ERR_NO_SEGMENT && tamis_snapshot_next(snapshot, &i);
          i++)
         if (tamis_snapshot_segment(snapshot, i, &info) == 0 && info.name != NULL)
             suggest_among(&meant, (const char *)info.name, info.name_bytes);
-    hint = suggestion_text(&meant);
+    char *hint = suggestion_text(&meant);
     if (err == TAMIS_ERR_NO_SEGMENT)
         complain(0, "%s: no segment '%s'%s 'tamis ls' lists the segments", path, text,
                  hint ? hint : ":");
@@ -56,12 +49,11 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
                 const struct tamis_diag *diag)
 {
     struct tamis_snapshot *snapshot;
-    int status;
-
     if (err != TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_current(store, &snapshot, NULL) != 0)
         return complain_error(err, diag, path, NULL);
-    status = not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
+    int status =
+        not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
     tamis_snapshot_release(snapshot);
     return status;
 }
@@ -70,7 +62,6 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice)
 {
     char offset[48] = "";
-
     if (advice == NULL)
         advice = err == ENOENT               ? "build it anew from its keys"
                  : err == TAMIS_ERR_MISMATCH ? advice_unread(err)
@@ -88,7 +79,6 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
 {
     bool *picked;
     int status = EXIT_DONE;
-
     *list = NULL;
     *n = n_names > 0 ? 0 : tamis_snapshot_n_segments(snapshot);
     if (n_names == 0)
@@ -98,11 +88,9 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
     *list = memory_or_exit(malloc(n_names * sizeof(**list)));
     for (size_t i = 0; i < n_names; i++) {
         struct tamis_target target;
-        int err;
-
         check_name(names[i], strlen(names[i]));
-        err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
-                                  &target);
+        int err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
+                                      &target);
         if (err != 0) {
             status = not_found(err, snapshot, path,
                                (struct tamis_name){names[i], strlen(names[i])});
@@ -133,7 +121,6 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n)
 {
     int status = pick_named(snapshot, path, names, n_names, list, n);
-
     if (status != EXIT_DONE || n_names > 0)
         return status;
     *list = memory_or_exit(malloc((*n + 1) * sizeof(**list)));
@@ -148,7 +135,6 @@ static enum fate nameless_now(struct tamis_snapshot *fresh, const char *file)
 {
     struct tamis_pack_info pack;
     char name[64];
-
     for (size_t i = 0; tamis_snapshot_pack_info(fresh, i, &pack) == 0; i++) {
         pack_file_name(pack.uuid, name);
         if (strcmp(name, file) == 0)
@@ -162,7 +148,6 @@ enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info
 {
     struct tamis_segment_info now;
     struct tamis_target target;
-
     *index = SIZE_MAX;
     if (tamis_snapshot_current(store, fresh, NULL) != 0)
         return SEGMENT_STAYS;
@@ -185,7 +170,6 @@ enum fate segment_fate(struct tamis_store *store, const struct tamis_segment_inf
     struct tamis_snapshot *fresh;
     size_t index;
     enum fate fate = segment_now(store, old, &fresh, &index);
-
     tamis_snapshot_release(fresh);
     return fate;
 }
@@ -211,12 +195,10 @@ static bool any_moved(struct tamis_store *store, struct tamis_snapshot *snapshot
                       const size_t *list, size_t n)
 {
     bool moved = false;
-
     for (size_t i = 0; i < n && !moved; i++) {
         struct tamis_segment_info info;
         struct tamis_filter *filter;
         int err = tamis_snapshot_pack(snapshot, list[i], NULL, NULL);
-
         if (err == TAMIS_ERR_NO_SEGMENT) /* it has a file of its own */
             err = tamis_snapshot_filter(snapshot, list[i], &filter, NULL);
         moved = err == ENOENT &&
@@ -231,10 +213,8 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
                        size_t **list, size_t *n)
 {
     unsigned tries = 0;
-
     for (;;) {
         int status = pick_segments(*snapshot, path, names, n_names, list, n);
-
         if (status != EXIT_DONE || !any_moved(store, *snapshot, *list, *n) ||
             !newer_snapshot(store, snapshot, &tries))
             return status;
@@ -245,7 +225,6 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
 int exists_already(const char *path, struct tamis_name name)
 {
     char *word = shell_quoted(name.bytes, name.n_bytes);
-
     complain(0, "%s: segment '%s' exists already: --replaces %s replaces it", path,
              NAME(name.bytes, name.n_bytes), word);
     free(word);

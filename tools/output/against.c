@@ -1,22 +1,12 @@
 /* Does a filter have the keys of a file, or the hashes of a list? A key that is ABSENT
  * from the filter of its own segment is lost: the one thing that must never happen. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 enum { MAX_LISTED = 10 };
 
 static void lost_key(struct against *a, const struct tamis_key *key,
                      enum key_format format, struct tamis_name segment)
 {
-    json_t *o;
-
     a->lost++;
     if (a->listed++ >= MAX_LISTED)
         return;
@@ -28,7 +18,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
         putchar('\n');
         return;
     }
-    o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));
+    json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));
     json_put_key(o, key, format);
     json_put(a->list, NULL, o);
 }
@@ -41,13 +31,11 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
     struct key_batch *batch;
     struct key_reader *reader;
     int got, status = keys_open(keyfile, o->format, &reader);
-
     if (status != EXIT_DONE)
         return status;
     batch = memory_or_exit(calloc(1, sizeof(*batch)));
     while ((got = keys_batch(reader, domain, batch)) > 0) {
         size_t n = probe(ctx, domain->tag, batch->hashes, batch->n, absent);
-
         for (size_t i = 0; n > 0 && i < batch->n; i++)
             if (absent[i / 64] >> i % 64 & 1)
                 lost_key(a, &batch->keys[i], o->format, segment);
@@ -83,7 +71,6 @@ int each_lacking(struct tamis_filter *list, uint64_t tag, batch_fn *probe,
     while ((err = tamis_list_cursor_next(cursor, hashes, AT_ONCE, &n, diag)) == 0 &&
            n > 0) {
         size_t lost = probe(of_probe, tag, hashes, n, absent);
-
         *n_hashes += n;
         *n_lacking += lost;
         for (size_t i = 0; fn != NULL && lost > 0 && i < n; i++)
@@ -104,7 +91,6 @@ static void lost_hash(void *ctx, uint64_t hash)
 {
     const struct of_segment *of = ctx;
     struct against *a = of->a;
-
     /* A key could be looked up; of a hash a program learns no more than the number. */
     if (a->list != NULL || a->listed++ >= MAX_LISTED)
         return;
@@ -120,7 +106,6 @@ int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
     struct of_segment of = {a, segment};
     uint64_t n, lacking;
     int err = each_lacking(list, tag, probe, ctx, lost_hash, &of, &n, &lacking, diag);
-
     a->keys += n;
     a->lost += lacking;
     a->segments += err == 0;
@@ -139,7 +124,6 @@ static void print_unchecked(const struct against *a)
                   {a->unread, "with a list that cannot be read"}};
     uint64_t n = a->unlisted + a->cut + a->unread;
     const char *before = ": ";
-
     if (n == 0)
         return;
     printf("not checked: %s", COUNTED(n, "segment"));
@@ -156,7 +140,6 @@ static void put_sum(const struct against *a, json_t *root)
     json_t *o =
         json_of("keys", json_count(a->keys), "segments", json_count(a->segments),
                 "lost", json_count(a->lost), "lost_keys", a->list);
-
     if (a->by_hash)
         json_add(o, "unlisted", json_count(a->unlisted), "cut", json_count(a->cut),
                  "unread", json_count(a->unread));

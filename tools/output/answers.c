@@ -1,28 +1,10 @@
 /* Prints the answers of probes: one line per pair of key and segment that may be, one
  * object per key, or only the totals. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/keys.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
-
-void answer_begin(struct answers *a)
-{
-    a->listed = false;
-    if (a->json && !a->silent)
-        a->candidates = memory_or_exit(json_array());
-    if (a->json && a->explain)
-        a->explained = memory_or_exit(json_array());
-}
 
 void print_key(const struct tamis_key *key, enum key_format format)
 {
     const uint8_t *bytes = key->bytes;
-
     if (format != KEYS_HEX)
         print_escaped(stdout, key->bytes, key->n_bytes);
     for (size_t i = 0; format == KEYS_HEX && i < key->n_bytes; i++)
@@ -34,6 +16,22 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
     json_put(o, "key", json_escaped(key->bytes, key->n_bytes));
     if (format == KEYS_HEX)
         json_put(o, "key_hex", json_hex(key->bytes, key->n_bytes));
+}
+
+void answer_begin(struct answers *a, const struct tamis_key *key)
+{
+    a->listed = false;
+    if (!a->json || a->silent)
+        return;
+    json_t *o = memory_or_exit(json_object());
+    json_put_key(o, key, a->format);
+    a->list = json_stream_line(o, a->explain ? "explained" : "candidates");
+}
+
+void answer_candidates(struct answers *a)
+{
+    json_stream_line(memory_or_exit(json_object()), "candidates");
+    a->listed = false;
 }
 
 /* Reads due to damage, reads due to a known reason, and plain hits. */
@@ -78,18 +76,16 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
 {
     /* Else any that the list lacks. */
     bool known = segment.bytes != NULL || reason != TAMIS_UNKNOWN_SEGMENT;
-
     a->listed = true;
     a->maybe_pairs += known;
     if (a->silent)
         return;
     if (a->json) {
         json_t *pair = memory_or_exit(json_object());
-
         if (known)
             json_put(pair, "segment", json_escaped(segment.bytes, segment.n_bytes));
         json_put(pair, "reason", json_string(tamis_reason_name(reason)));
-        json_put(a->candidates, NULL, pair);
+        json_put(a->list, NULL, pair);
         return;
     }
     answer_line(a, key, segment, reason);
@@ -107,15 +103,8 @@ void answer_end(struct answers *a, const struct tamis_key *key,
     if (a->silent)
         return;
     if (a->json) {
-        json_t *object = memory_or_exit(json_object());
-
-        json_put_key(object, key, a->format);
-        json_add(object, "answer",
-                 json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE"), "candidates",
-                 a->candidates);
-        if (a->explain)
-            json_put(object, "explained", a->explained);
-        json_print_line(object);
+        json_end(json_of("answer",
+                         json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE")));
     } else if (answer == TAMIS_ABSENT) {
         answer_line(a, key, (struct tamis_name){NULL, 0}, TAMIS_NO_REASON);
         putchar('\n');
@@ -135,7 +124,6 @@ void print_totals(const struct answers *a)
         {"absent_keys", a->absent_keys},
     };
     json_t *object = a->json ? memory_or_exit(json_object()) : NULL;
-
     for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
         if (a->json)
             json_put(object, totals[i].name, json_count(totals[i].n));

@@ -1,19 +1,9 @@
 /* Reports the segments that `tamis build` has listed or `tamis drop` has dropped: one
  * line on stderr, or one object on stdout. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static void add(struct closing *c, const struct tamis_segment_info *info)
 {
-    json_t *o;
-
     free(c->name);
     c->name = escape(info->name, info->name_bytes);
     c->n++;
@@ -27,8 +17,8 @@ static void add(struct closing *c, const struct tamis_segment_info *info)
         return;
     if (c->list == NULL)
         c->list = memory_or_exit(json_array());
-    o = json_of("segment", json_string(c->name), "state",
-                json_string(state_name(info->state)));
+    json_t *o = json_of("segment", json_string(c->name), "state",
+                        json_string(state_name(info->state)));
     if (info->state != TAMIS_SEGMENT_BARE)
         json_add(o, "keys", json_count(info->keys), "bytes",
                  json_count(info->file_bytes), "error", json_number(info->error));
@@ -38,7 +28,6 @@ static void add(struct closing *c, const struct tamis_segment_info *info)
 int closing_begin(struct closing *c, const struct options *o, struct tamis_store *store)
 {
     struct tamis_diag diag = {0};
-
     *c = (struct closing){.json = given(o, OPT_JSON)};
     if (tamis_snapshot_current(store, &c->snapshot, &diag) == 0)
         return EXIT_DONE;
@@ -50,7 +39,6 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes)
 {
     struct tamis_segment_info info;
     struct tamis_target t;
-
     tamis_snapshot_find(c->snapshot, name, n_bytes, NULL, 0, 0, &t);
     if (t.slot > 0 && tamis_snapshot_segment(c->snapshot, t.slot - 1, &info) == 0)
         add(c, &info);
@@ -59,7 +47,6 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes)
 static void print_line(const struct closing *c, const char *verb)
 {
     char what[1200];
-
     if (c->n == 1)
         snprintf(what, sizeof(what), "segment '%s'", c->name);
     else

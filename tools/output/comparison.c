@@ -1,13 +1,5 @@
 /* Prints the result of `tamis compare` and `tamis file compare`. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 json_t *interval_json(const struct tamis_interval *i)
 {
@@ -18,10 +10,8 @@ json_t *interval_json(const struct tamis_interval *i)
 static void print_keys(const char *what, const struct tamis_interval *i, bool exact)
 {
     char value[TEXT_BYTES];
-    const char *s;
-
     snprintf(value, sizeof(value), "%.0f", i->value);
-    s = strcmp(value, "1") == 0 ? "" : "s";
+    const char *s = strcmp(value, "1") == 0 ? "" : "s";
     print_escaped(stdout, what, strlen(what));
     if (exact)
         printf(": %s key%s\n", value, s);
@@ -37,7 +27,6 @@ static const char *contained(const struct compared *c, int i)
 static void print_text(const struct compared *compared, const char *const names[2])
 {
     const struct tamis_comparison *c = &compared->keys;
-
     print_keys(names[0], &c->keys[0], compared->exact);
     print_keys(names[1], &c->keys[1], compared->exact);
     print_keys("together", &c->all, compared->exact);
@@ -57,7 +46,6 @@ static void print_json(const struct compared *compared, const char *const names[
 {
     const struct tamis_comparison *c = &compared->keys;
     json_t *filters = memory_or_exit(json_array());
-
     for (int i = 0; i < 2; i++) {
         json_put(filters, NULL,
                  json_of("name", json_escaped(names[i], strlen(names[i])), "keys",
@@ -84,7 +72,6 @@ struct reading {
 static struct reading *reading_begin(struct tamis_filter *list)
 {
     struct reading *r = memory_or_exit(calloc(1, sizeof(*r)));
-
     r->err = tamis_list_cursor_create(list, &r->cursor, &r->diag);
     return r;
 }
@@ -119,12 +106,9 @@ static int count_common(struct tamis_filter *one, struct tamis_filter *other,
                         uint64_t *common, int *broken, struct tamis_diag *diag)
 {
     struct reading *r[2] = {reading_begin(one), reading_begin(other)};
-    int err;
-
     *common = 0;
     while (reading_has(r[0]) && reading_has(r[1])) {
         uint64_t x = *r[0]->at, y = *r[1]->at;
-
         *common += x == y;
         if (x <= y)
             reading_step(r[0]);
@@ -132,7 +116,7 @@ static int count_common(struct tamis_filter *one, struct tamis_filter *other,
             reading_step(r[1]);
     }
     *broken = r[0]->err == 0;
-    err = r[*broken]->err;
+    int err = r[*broken]->err;
     *diag = r[*broken]->diag;
     reading_end(r[0]);
     reading_end(r[1]);
@@ -151,7 +135,6 @@ static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
     struct tamis_comparison *c = &out->keys;
     uint64_t common, all;
     int err = count_common(one, other, &common, &out->broken, diag);
-
     if (err != 0)
         return err;
     all = n_one + n_other - common;
@@ -171,7 +154,6 @@ static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
 static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
 {
     struct tamis_list_facts facts;
-
     if (tamis_list_facts(filter, &facts) != 0 || facts.hash_bits != 64)
         return false;
     *n = facts.n_hashes;
@@ -189,13 +171,11 @@ int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
                     struct compared *out, struct tamis_diag *diag)
 {
     uint64_t n[2];
-    int err;
-
     out->exact = false;
     if (is_whole_list(one, &n[0]) && is_whole_list(other, &n[1]) &&
         same_domain(one, other))
         return compare_lists(one, other, n[0], n[1], out, diag);
-    err = tamis_filter_compare(one, other, &out->keys, diag);
+    int err = tamis_filter_compare(one, other, &out->keys, diag);
 
     if (err == 0)
         err = tamis_filter_contains(other, one, &out->in[0], diag);
@@ -206,7 +186,6 @@ int print_comparison(const struct options *o, const struct compared *c,
                      const char *const names[2])
 {
     uint64_t n_damaged = c->keys.n_damaged;
-
     if (given(o, OPT_JSON))
         print_json(c, names);
     else

@@ -1,19 +1,9 @@
 /* Code that `tamis union`, `tamis file union` and their kin share. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 int derive_error(int err, const struct tamis_diag *diag, const char *file)
 {
     const char *advice = NULL;
-
     if (err == TAMIS_ERR_MISMATCH)
         advice = "build one anew with the --seed, or --store, of the other";
     else if (err == TAMIS_ERR_UNFIT)
@@ -24,7 +14,6 @@ int derive_error(int err, const struct tamis_diag *diag, const char *file)
 static bool ends_with(const char *path, const char *end)
 {
     size_t n = strlen(path), n_end = strlen(end);
-
     return n_end > 0 && n >= n_end && strcmp(path + n - n_end, end) == 0;
 }
 
@@ -37,7 +26,6 @@ static size_t find_source(const struct tamis_diag *diag,
     struct tamis_segment_info s;
     struct tamis_filter *f;
     size_t found = SIZE_MAX, n_found = 0;
-
     for (size_t i = 0; i < n; i++)
         if (segments[i] != found &&
             tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
@@ -63,17 +51,15 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     struct tamis_stage_info first;
     struct tamis_filter *f;
     bool dashed = ((const char *)s->name)[0] == '-';
-    char *advice, *store_word, *word;
-
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
                   tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
 
     tamis_filter_close(f);
     if (!ribbon || !has_good_list(snapshot, index))
         return NULL;
-    store_word = path_word(store);
-    word = shell_word(s->name, s->name_bytes);
-    advice = memory_or_exit(malloc(strlen(store_word) + strlen(word) + 96));
+    char *store_word = path_word(store);
+    char *word = shell_word(s->name, s->name_bytes);
+    char *advice = memory_or_exit(malloc(strlen(store_word) + strlen(word) + 96));
     sprintf(advice,
             "its list makes one: tamis build %s%s%s --from-list --kind bloom%s%s",
             store_word, dashed ? "" : " ", dashed ? "" : word, dashed ? " -- " : "",
@@ -89,11 +75,9 @@ int source_error(int err, const struct tamis_diag *diag,
 {
     struct tamis_segment_info s;
     size_t found = find_source(diag, snapshot, segments, n);
-
     if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0) {
         bool unfit = err == TAMIS_ERR_UNFIT;
         char *advice = unfit ? unfit_advice(snapshot, found, store, &s) : NULL;
-
         err = segment_error(err, diag, store, (struct tamis_name){s.name, s.name_bytes},
                             advice  ? advice
                             : unfit ? ""

@@ -1,9 +1,5 @@
 /* The reason of an answer, for `probe --explain`: the fourth column, or objects. */
-#include <stdio.h>
-
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static const char *by_name(enum tamis_decider by)
 {
@@ -26,7 +22,6 @@ static const char *said(enum tamis_reason reason)
 static json_t *stage_json(const struct tamis_stage_answer *s)
 {
     json_t *o = json_of("says", json_string(said(s->reason)));
-
     if (s->reason != TAMIS_HIT)
         json_add(o, "lane", json_count(s->lane), "offset", json_count(s->offset));
     return o;
@@ -38,7 +33,6 @@ static json_t *pair_json(struct tamis_name segment, const struct tamis_explanati
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
                         json_string(said(e->reason)), "by", json_string(by_name(e->by)),
                         "stages", stages);
-
     for (uint32_t i = 0; i < e->n_stages; i++)
         json_put(stages, NULL, stage_json(&e->stages[i]));
     return o;
@@ -48,11 +42,9 @@ static json_t *pair_json(struct tamis_name segment, const struct tamis_explanati
 static void print_stages(const struct tamis_explanation *e)
 {
     const char *between = ": ";
-
     for (uint32_t i = 0; i < e->n_stages; i++) {
         const struct tamis_stage_answer *s = &e->stages[i];
         unsigned long long offset = s->offset;
-
         if (s->reason == TAMIS_NO_REASON && e->reason != TAMIS_NO_REASON)
             continue;
         printf("%sstage %u", between, i);
@@ -82,9 +74,7 @@ void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e)
 {
     if (a->json) {
-        json_put(a->explained, NULL, pair_json(segment, e));
-        if (e->answer != TAMIS_ABSENT)
-            answer_pair(a, key, segment, e->reason);
+        json_put(a->list, NULL, pair_json(segment, e));
         return;
     }
     answer_line(a, key, segment, e->reason);

@@ -1,12 +1,7 @@
 /* Prints the facts of a filter, for people and for programs. */
-#include <stdbool.h>
-#include <stdio.h>
 #include <unistd.h>
 
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static double fill_of(const struct tamis_stage_info *s)
 {
@@ -32,15 +27,26 @@ bool over_target(const struct tamis_filter_info *info)
     return info->expected_error > info->growth.error * BY_CHANCE;
 }
 
+void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
+                 uint64_t *bits, uint64_t *set)
+{
+    *bits = *set = 0;
+    for (uint32_t i = 0; i < info->n_stages; i++) {
+        struct tamis_stage_info s;
+        if (tamis_filter_stage(filter, i, &s) != 0)
+            continue;
+        *bits += 8 * s.bits_bytes;
+        *set += s.bits_set;
+    }
+}
+
 json_t *filter_json(struct tamis_filter *filter)
 {
     struct tamis_filter_info info;
-    json_t *stages, *o;
-
     if (tamis_filter_info(filter, &info) != 0)
         return json_of(NULL);
-    stages = json_array();
-    o = json_of(
+    json_t *stages = json_array();
+    json_t *o = json_of(
         "keys", json_count(info.keys), "target_error", json_number(info.growth.error),
         "expected_error", json_number(info.expected_error), "over_target",
         json_boolean(over_target(&info)), "sealed", json_boolean(info.sealed), "clean",
@@ -49,7 +55,6 @@ json_t *filter_json(struct tamis_filter *filter)
         json_count(info.file_bytes), "stages", stages);
     for (uint32_t i = 0; i < info.n_stages; i++) {
         struct tamis_stage_info stage;
-
         if (tamis_filter_stage(filter, i, &stage) == 0)
             json_put(stages, NULL, stage_json(&stage, i < info.n_settled));
     }
@@ -60,12 +65,10 @@ json_t *filter_json(struct tamis_filter *filter)
 static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
 {
     unsigned width = screen_width(STDOUT_FILENO);
-
     width = width < 40 ? 24 : width - 16;
     printf("  stage  bits set\n");
     for (uint32_t i = 0; i < n_stages; i++) {
         struct tamis_stage_info s;
-
         if (tamis_filter_stage(filter, i, &s) != 0)
             continue;
         printf("  %5u ", i);
@@ -79,7 +82,6 @@ static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
 void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
     struct tamis_filter_info info;
-
     if (tamis_filter_info(filter, &info) != 0)
         return;
     printf("  state       %s%s", info.sealed ? "sealed" : "growing",
@@ -105,7 +107,6 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
         "expected\n");
     for (uint32_t i = 0; i < info.n_stages; i++) {
         struct tamis_stage_info s;
-
         if (tamis_filter_stage(filter, i, &s) != 0)
             continue;
         printf("  %5u %5u %5u %12llu %12llu %12llu %6.2f%% %7.4g%% %7.4g%%\n", i,

@@ -1,18 +1,9 @@
 /* Prints the findings of repair and backup: each a line, or an object. The error line
  * names the first filter that could not be read. It is no damage: rebuild nothing. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {
-    json_t *o;
-
     if (list == NULL) {
         print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
                      tamis_repair_action_name(f->action));
@@ -26,7 +17,7 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
         putchar('\n');
         return;
     }
-    o = json_of("action", json_string(tamis_repair_action_name(f->action)));
+    json_t *o = json_of("action", json_string(tamis_repair_action_name(f->action)));
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));
     if (f->file[0])
@@ -51,7 +42,6 @@ int complain_unread(const struct unread *u, const char *store)
 {
     const char *advice = advice_unread(u->error);
     char more[48] = "";
-
     if (u->n == 0)
         return EXIT_DONE;
     if (u->n > 1)

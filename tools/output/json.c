@@ -1,9 +1,5 @@
 /* Facts for programs, made with jansson. */
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../talk/talk.h"
 #include "json.h"
@@ -13,6 +9,7 @@ enum { NUMBERS = JSON_REAL_PRECISION(15), LINES = JSON_INDENT(2) | NUMBERS };
 static struct {
     json_t *array;        /* stands for the one that is printed; NULL: none is */
     bool is_field, begun; /* of an object; it has an element */
+    bool is_line;         /* all in one line */
 } stream;
 
 static void print_element(json_t *value);
@@ -21,7 +18,6 @@ json_t *json_escaped(const void *bytes, size_t n)
 {
     char *text = escape(bytes, n);
     json_t *value = bytes != NULL ? json_string(text) : json_null();
-
     free(text);
     return memory_or_exit(value);
 }
@@ -30,7 +26,6 @@ json_t *json_hex(const void *bytes, size_t n)
 {
     char *text = hex(bytes, n);
     json_t *value = json_string(text);
-
     free(text);
     return memory_or_exit(value);
 }
@@ -38,7 +33,6 @@ json_t *json_hex(const void *bytes, size_t n)
 json_t *json_count(uint64_t n)
 {
     char digits[24];
-
     if (n <= INT64_MAX)
         return memory_or_exit(json_integer((json_int_t)n));
     snprintf(digits, sizeof(digits), "%llu", LLU(n));
@@ -48,14 +42,12 @@ json_t *json_count(uint64_t n)
 json_t *json_number(double x)
 {
     json_t *value = json_real(x);
-
     return memory_or_exit(value ? value : json_null()); /* no words for infinity */
 }
 
 void json_put(json_t *object, const char *key, json_t *value)
 {
     int failed = 0;
-
     if (object == stream.array)
         print_element(memory_or_exit(value));
     else if (json_is_array(object))
@@ -68,7 +60,6 @@ void json_put(json_t *object, const char *key, json_t *value)
 json_t *json_put_all(json_t *object, const char *name, ...)
 {
     va_list rest;
-
     memory_or_exit(object);
     va_start(rest, name);
     for (; name != NULL; name = va_arg(rest, const char *))
@@ -77,29 +68,24 @@ json_t *json_put_all(json_t *object, const char *name, ...)
     return object;
 }
 
-static void print(json_t *value, size_t flags)
+static const char *form(const char *lines, const char *line)
 {
-    /* finish_output() reports a failure of stdout. */
-    if (json_dumpf(value, stdout, flags) == 0)
-        putchar('\n');
-    json_decref(value);
+    return stream.is_line ? line : lines;
 }
 
 void json_print(json_t *value)
 {
-    print(value, LINES);
-}
-
-void json_print_line(json_t *value)
-{
-    print(value, JSON_COMPACT | NUMBERS);
+    /* finish_output() reports a failure of stdout. */
+    if (json_dumpf(value, stdout, LINES) == 0)
+        putchar('\n');
+    json_decref(value);
 }
 
 /* Prints the value but for so many bytes of its text at both ends. */
 static void print_inside(json_t *value, size_t before, size_t after)
 {
-    char *text = memory_or_exit(json_dumps(value, LINES));
-
+    char *text = memory_or_exit(
+        json_dumps(value, stream.is_line ? JSON_COMPACT | NUMBERS : LINES));
     fwrite(text + before, 1, strlen(text) - before - after, stdout);
     free(text);
     json_decref(value);
@@ -109,27 +95,25 @@ static void print_inside(json_t *value, size_t before, size_t after)
 static void print_element(json_t *value)
 {
     json_t *whole = memory_or_exit(json_array());
-
     json_put(whole, NULL, value);
     if (stream.begun)
         putchar(',');
     stream.begun = true;
-    if (stream.is_field)
+    if (stream.is_field && !stream.is_line)
         print_inside(json_of("", whole), strlen("{\n  \"\": ["), strlen("\n  ]\n}"));
     else
-        print_inside(whole, strlen("["), strlen("\n]"));
+        print_inside(whole, strlen("["), strlen(form("\n]", "]")));
 }
 
 static void end_array(void)
 {
-    fputs(!stream.begun ? "]" : stream.is_field ? "\n  ]" : "\n]", stdout);
+    fputs(!stream.begun ? "]" : form(stream.is_field ? "\n  ]" : "\n]", "]"), stdout);
     stream.begun = false;
 }
 
 json_t *json_stream(json_t *fields, const char *name)
 {
     bool first = stream.array == NULL;
-
     stream.is_field = fields != NULL;
     if (first)
         stream.array = memory_or_exit(json_array());
@@ -142,8 +126,14 @@ json_t *json_stream(json_t *fields, const char *name)
     if (!first)
         putchar(',');
     json_put(fields, name, json_array());
-    print_inside(fields, first ? 0 : strlen("{"), strlen("]\n}"));
+    print_inside(fields, first ? 0 : strlen("{"), strlen(form("]\n}", "]}")));
     return stream.array;
+}
+
+json_t *json_stream_line(json_t *fields, const char *name)
+{
+    stream.is_line = true;
+    return json_stream(fields, name);
 }
 
 void json_end(json_t *fields)
@@ -159,9 +149,10 @@ void json_end(json_t *fields)
         putchar(',');
         print_inside(fields, strlen("{"), 0);
     } else {
-        fputs(stream.is_field ? "\n}" : "", stdout);
+        fputs(stream.is_field ? form("\n}", "}") : "", stdout);
         json_decref(fields);
     }
+    stream.is_line = false;
     putchar('\n');
 }
 

@@ -1,15 +1,6 @@
 /* tamis verify: the lists of segments. Is a list whole, and has the filter every hash
  * of it? */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 /* Looks at the segment's list, if it opens. verify: all pages of a list of whole
  * hashes.
@@ -21,7 +12,6 @@ static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify
     struct tamis_verify report;
     struct tamis_filter *list;
     int err = tamis_snapshot_list(snapshot, index, &list, diag);
-
     *facts = (struct tamis_list_facts){0};
     if (err == 0)
         err = tamis_list_facts(list, facts);
@@ -37,7 +27,6 @@ int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
                    struct tamis_list_facts *facts)
 {
     struct tamis_filter_info info;
-
     return look(snapshot, index, false, facts, &info, NULL);
 }
 
@@ -45,7 +34,6 @@ void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t inde
 {
     struct tamis_list_facts f;
     struct tamis_filter_info info;
-
     if (look(snapshot, index, false, &f, &info, NULL) != 0)
         return;
     json_put(o, "list",
@@ -59,7 +47,6 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
     struct tamis_list_facts f;
     struct tamis_filter_info info;
     int err = look(snapshot, index, false, &f, &info, &diag);
-
     if (err == 0)
         printf("  list        %s of %s, %llu bytes (%s), %.1f bits a hash\n",
                COUNTED(f.n_hashes, "hash"), COUNTED(f.hash_bits, "bit"),
@@ -76,13 +63,11 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
     int err = tamis_snapshot_list(snapshot, index, list, diag);
     struct tamis_segment_info s;
     struct tamis_snapshot *fresh;
-    enum fate fate;
     size_t now;
-
     if (err == 0 || err == TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_segment(snapshot, index, &s) != 0)
         return err;
-    fate = segment_now(store, &s, &fresh, &now);
+    enum fate fate = segment_now(store, &s, &fresh, &now);
     if (now != SIZE_MAX)
         err = tamis_snapshot_list(fresh, now, list, diag);
     else if (fate == SEGMENT_DROPPED)
@@ -98,7 +83,6 @@ bool has_good_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_list_facts facts;
     struct tamis_filter_info info;
-
     return look(snapshot, index, true, &facts, &info, NULL) == 0 &&
            facts.hash_bits == 64;
 }
@@ -106,7 +90,6 @@ bool has_good_list(const struct tamis_snapshot *snapshot, size_t index)
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_segment_info info;
-
     if (tamis_snapshot_segment(snapshot, index, &info) != 0 ||
         info.state != TAMIS_SEGMENT_SEALED || !has_good_list(snapshot, index))
         return NULL;
@@ -117,7 +100,6 @@ int list_error(int err, const struct tamis_diag *diag, const char *store,
                struct tamis_name name, const char *advice)
 {
     struct tamis_diag its = *diag;
-
     snprintf(its.what, sizeof(its.what), "its list: %.*s", (int)sizeof(its.what) - 16,
              diag->what[0] ? diag->what : tamis_strerror(err));
     return segment_error(err, &its, store, name, advice);
@@ -130,7 +112,6 @@ int verify_its_list(const struct opened_list *its, struct tamis_name name,
     struct tamis_diag diag = its->diag;
     char what[320];
     int err = its->err;
-
     if (err == TAMIS_ERR_NO_SEGMENT)
         return EXIT_DONE;
     if (err == 0)
@@ -162,10 +143,8 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
     bool named = o->n_args > 1;
     struct tamis_list_facts facts;
     int err = its->err;
-
     if (err == TAMIS_ERR_NO_SEGMENT) {
         struct tamis_diag diag = its->diag;
-
         a->unlisted++;
         diag.file[0] = '\0'; /* The message names the store, not its filters/. */
         return named ? complain_error(err, &diag, o->args[0], "") : EXIT_DONE;

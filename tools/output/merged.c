@@ -1,13 +1,5 @@
 /* The result of `tamis merge` and `tamis file merge`. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static void print_text(const char *name, size_t n_lists,
                        const struct tamis_merge_report *r)

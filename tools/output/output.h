@@ -3,15 +3,9 @@
 #ifndef TAMIS_OUTPUT_H
 #define TAMIS_OUTPUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "../input/keys.h"
+#include "../open/open.h"
+#include "../talk/screen.h"
 #include "json.h"
-#include "tamis.h"
-
-struct options;
 
 /* ==== answers.c: the answers of probes =========================================== */
 
@@ -19,12 +13,15 @@ struct answers {
     bool json, silent, explain;
     enum key_format format; /* as keys were given, they are printed */
     uint64_t keys, pairs, maybe_pairs, absent_keys;
-    json_t *candidates, *explained; /* of the key at hand */
-    bool listed;                    /* some pair was printed for it */
+    json_t *list; /* of the key at hand */
+    bool listed;  /* some pair was printed for it */
 };
 /* For each key: begin, a pair per segment that may hold it (bytes NULL: it has no
- * known name), end with the answer and how many segments were asked. */
-void answer_begin(struct answers *a);
+ * known name), end with the answer and how many segments were asked. With `explain`,
+ * each segment's answer_explained() comes first, and as JSON answer_candidates() and
+ * the pairs follow. */
+void answer_begin(struct answers *a, const struct tamis_key *key);
+void answer_candidates(struct answers *a);
 void answer_pair(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason);
 /* One segment's answer, without the end of the line. */
@@ -40,7 +37,7 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
 
 /* ==== explained.c: the reason of an answer ======================================= */
 
-/* Call it in place of answer_pair(), and for ABSENT as well. */
+/* For ABSENT as well. */
 void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e);
 
@@ -131,6 +128,9 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
 
 /* Does the expected error exceed the target by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
+/* The bits of all stages, and how many of them are set. */
+void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
+                 uint64_t *bits, uint64_t *set);
 json_t *filter_json(struct tamis_filter *filter);
 /* `allocated`: bytes of the disk. */
 void print_filter(struct tamis_filter *filter, uint64_t allocated);

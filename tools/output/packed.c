@@ -2,15 +2,7 @@
  * were left. The report
  * counts segments that another process has replaced only if the command has counted
  * them. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "../input/input.h"
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 /* By reason: its count in JSON and in text, and what is told of the first segment. */
 static const struct {
@@ -37,7 +29,6 @@ static const struct {
 uint64_t packed_n_left(const struct tamis_pack_report *r)
 {
     uint64_t n = 0;
-
     for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
         n += r->n_left[why];
     return n;
@@ -47,7 +38,6 @@ static void print_json(const struct tamis_pack_report *r)
 {
     json_t *left = json_of(NULL), *o = json_of("packed", json_count(r->n_packed),
                                                "repacked", json_count(r->n_repacked));
-
     if (r->n_packed > 0)
         json_add(o, "bands", json_count(r->n_bands), "rows_bytes",
                  json_count(r->rows_bytes), "file_bytes", json_count(r->file_bytes),
@@ -62,7 +52,6 @@ static void print_json(const struct tamis_pack_report *r)
 static void left_text(const struct tamis_pack_report *r, char *text, size_t room)
 {
     size_t at = 0;
-
     text[0] = '\0';
     for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
         if (r->n_left[why] > 0)
@@ -74,7 +63,6 @@ static void print_line(const struct options *o, const struct tamis_pack_report *
 {
     char left[200];
     bool dry = given(o, OPT_DRY_RUN);
-
     left_text(r, left, sizeof(left));
     if (r->n_packed == 0)
         progress_close("nothing to pack%s%s", left[0] ? ": " : "", left);
@@ -100,7 +88,6 @@ int packed_damaged(const struct tamis_pack_report *r, size_t n_lost, const char 
 {
     unsigned long long n = r->n_left[TAMIS_LEFT_UNREADABLE];
     bool one = n == 1;
-
     if (n_lost >= n)
         return complain(EXIT_DAMAGE,
                         "%s: the pack%s of %llu segment%s %s missing or damaged: put "
@@ -119,12 +106,10 @@ int packed_left(const struct tamis_pack_report *r,
 {
     struct tamis_segment_info s;
     char left[200];
-    const char *name;
     bool is_replaced = r->why_left == TAMIS_LEFT_REPLACED;
-
     left_text(r, left, sizeof(left));
     tamis_snapshot_segment(snapshot, r->first_left, &s);
-    name = NAME(s.name, s.name_bytes);
+    const char *name = NAME(s.name, s.name_bytes);
     if (is_replaced)
         return complain(EXIT_BUSY,
                         "%s: segment '%s' was replaced or dropped meanwhile: run it "

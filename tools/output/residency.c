@@ -1,23 +1,15 @@
 /* Prints how much of a filter is in memory, for people and for programs. */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 /* mincore(2) reports every page as in memory if the caller neither owns the file nor
  * may write to it. Such a report is ignored. */
 static bool kernel_tells(const char *file)
 {
     struct stat st;
-
     return (stat(file, &st) == 0 && st.st_uid == geteuid()) ||
            faccessat(AT_FDCWD, file, W_OK, AT_EACCESS) == 0;
 }
@@ -37,7 +29,6 @@ static void put_counts(json_t *o, const struct tamis_residency *r, bool told)
 static void print_counts(const struct tamis_residency *r, bool told)
 {
     char percent[TEXT_BYTES] = "?";
-
     if (told && r->n_pages > 0)
         snprintf(percent, sizeof(percent), "%.1f%%",
                  100 * (double)r->n_resident / (double)r->n_pages);
@@ -70,7 +61,6 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     enum fate fate = segment_now(store, s, &fresh, &index);
     int status =
         fate == SEGMENT_MOVED ? add_one(sum, store, fresh, index, path) : EXIT_DONE;
-
     tamis_snapshot_release(fresh);
     if (fate != SEGMENT_STAYS)
         return status;
@@ -93,16 +83,13 @@ static void add_counts(struct sum *sum, const struct tamis_residency *r,
                        struct tamis_name name)
 {
     char path[4096];
-    bool told;
-
     snprintf(path, sizeof(path), "%s/%s", store, file);
-    told = kernel_tells(path);
+    bool told = kernel_tells(path);
     sum->all.n_pages += r->n_pages;
     sum->all.n_resident += r->n_resident;
     sum->told = sum->told && told;
     if (sum->list != NULL) {
         json_t *o = json_of(what, json_escaped(name.bytes, name.n_bytes));
-
         put_counts(o, r, told);
         json_put(sum->list, NULL, o);
         return;
@@ -123,7 +110,6 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     struct tamis_diag diag = {0};
     struct tamis_pack_place place;
     int err = tamis_snapshot_segment(snapshot, i, &s);
-
     if (err != 0 || s.state == TAMIS_SEGMENT_BARE || is_column(snapshot, i, &place))
         return err ? complain_error(err, NULL, path, NULL) : EXIT_DONE;
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
@@ -146,16 +132,13 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
     size_t n;
     struct pack *packs = packs_list(snapshot, path, &n);
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < n; i++) {
         bool named = false;
-        int err;
-
         for (size_t at = 0, k;
              !named && next_picked(snapshot, segments, n_segments, &at, &k);)
             named = tamis_snapshot_pack(snapshot, k, &filter, NULL) == 0 &&
                     filter == packs[i].filter;
-        err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
+        int err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
         if (err != 0)
             status = complain_errno(err, path, "asking which pages are in memory");
         else if (named)
@@ -171,7 +154,6 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
 {
     struct sum sum = {.told = true};
     int status = EXIT_DONE;
-
     if (root != NULL)
         sum.list = memory_or_exit(json_array());
     else
@@ -197,7 +179,6 @@ int file_residency(const struct options *o, json_t *root)
     struct tamis_filter *filter;
     bool told = kernel_tells(o->args[0]);
     int status = file_open(o, &filter), err;
-
     if (status != EXIT_DONE)
         return status;
     err = tamis_filter_residency(filter, &r);

@@ -1,8 +1,5 @@
 /* A segment as its catalog has it, as JSON. */
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 static json_t *place_json(const struct tamis_pack_place *p)
 {
@@ -19,7 +16,6 @@ json_t *segment_json(struct tamis_snapshot *snapshot, size_t i,
     struct tamis_pack_place place;
     json_t *o = json_of("segment", json_escaped(s->name, s->name_bytes), "state",
                         json_string(state_name(s->state)), "rank", json_count(s->rank));
-
     if (s->binding_bytes > 0)
         json_put(o, "binding", json_hex(s->binding, s->binding_bytes));
     json_add(o, "created", json_count(s->created), "generation",

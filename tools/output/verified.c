@@ -1,18 +1,10 @@
 /* Is a filter whole? A line, or an object. */
-#include <stdio.h>
-#include <string.h>
-
-#include "../talk/screen.h"
-#include "../talk/talk.h"
 #include "output.h"
-#include "tamis.h"
 
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice)
 {
-    json_t *o;
-
     progress_wipe();
     if (list == NULL) {
         print_escaped(stdout, segment.bytes, segment.n_bytes);
@@ -28,7 +20,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
         putchar('\n');
         return;
     }
-    o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "result",
+    json_t *o =
+        json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "result",
                 json_string(result), "file", json_escaped(file, strlen(file)));
     if (what != NULL)
         json_put(o, "what", json_escaped(what, strlen(what)));
@@ -52,7 +45,6 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
     struct tamis_diag diag = {0};
     char what[128];
     int err = tamis_filter_verify(filter, &report, &diag);
-
     if (report.n_damaged > 0) {
         snprintf(what, sizeof(what), "%llu of %s, the first at offset %llu",
                  LLU(report.n_damaged), COUNTED(report.n_pages, "page"),

@@ -2,13 +2,8 @@
  * as its bits are, coloured by age. Lower panel: its expected error as a multiple of
  * its target. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "inside.h"
-#include "svg.h"
 
 /* From old to new, equally light: both ends stand out from a light or dark ground. */
 static const uint8_t ages[][3] = {
@@ -21,7 +16,6 @@ double picture_age(const struct picture *p, double age)
 {
     static const double second = 1e6;
     double span = p->newest - p->oldest;
-
     return span >= second ? 1 - log1p(age / second) / log1p(span / second) : 1;
 }
 
@@ -29,7 +23,6 @@ void picture_colour(FILE *to, const struct picture *p, double created)
 {
     double at = picture_age(p, p->newest - created) * (N_AGES - 1);
     size_t i = at < 0 ? 0 : at >= N_AGES - 1 ? N_AGES - 2 : (size_t)at;
-
     fputc('#', to);
     for (size_t c = 0; c < 3; c++)
         fprintf(to, "%02x",
@@ -47,7 +40,6 @@ void picture_ages(FILE *to)
 double picture_error_y(struct scale s, double ratio)
 {
     double at = ratio > 0 ? log2(ratio) : s.low;
-
     at = fmin(fmax(at, s.low), s.high);
     return ERROR_FLOOR - (at - s.low) / (s.high - s.low) * (ERROR_FLOOR - ERROR_TOP);
 }
@@ -55,7 +47,6 @@ double picture_error_y(struct scale s, double ratio)
 static void draw_name(FILE *to, const struct column *c, double x, double width)
 {
     const char *name = NAME(c->name, c->name_bytes);
-
     /* Upright where there is room. The inner <svg> cuts its content off at its edge. */
     if (c->n == 1 && (width >= 220 || width >= 8 + 7 * (double)strlen(name))) {
         fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"18\">", x, TOP,
@@ -81,7 +72,10 @@ static void draw_tip(FILE *to, const struct column *c)
     fprintf(to, "\n%s keys, %s", COUNT(c->keys), SIZE(c->bytes));
     if (c->length != c->bytes)
         fprintf(to, " allocated, %s long", SIZE(c->length));
-    fprintf(to, "\nrank %u", c->rank);
+    if (c->rank == c->last_rank)
+        fprintf(to, "\nrank %u", c->rank);
+    else
+        fprintf(to, "\nranks %u to %u", c->rank, c->last_rank);
     if (c->bits > 0)
         fprintf(to, "\n%.2f%% of the bits are set",
                 100 * (double)c->bits_set / (double)c->bits);
@@ -113,7 +107,6 @@ static void draw_error(FILE *to, const struct column *c, struct scale s, double 
     double target = picture_error_y(s, 1);
     const char *class = c->n_over > 0 ? "bad" : "mark";
     char attributes[64];
-
     snprintf(attributes, sizeof(attributes), "class=\"%s\" opacity=\"0.2\"", class);
     draw_rectangle(to, x, fmin(highest, target), width,
                    fmax(lowest, target) - fmin(highest, target), attributes);
@@ -126,7 +119,6 @@ void picture_column(FILE *to, const struct picture *p, const struct column *c,
                     struct scale s, double x, double width)
 {
     double fill = c->bits ? (double)c->bits_set / (double)c->bits : 0;
-
     fputs("<g>", to);
     draw_tip(to, c);
     draw_rectangle(to, x, TOP, width, FLOOR - TOP, "class=\"track\"");

@@ -3,14 +3,8 @@
  * error as a multiple of its target. Colours are legible on light and on dark, and the
  * picture has a ground of its own. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "inside.h"
-#include "svg.h"
 
 static const char defs[] =
     "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" "
@@ -40,7 +34,6 @@ static const char *tail(const char *text, size_t max)
 {
     size_t n = strlen(text);
     const char *at = text + (n > max ? n - max : 0);
-
     while (((uint8_t)*at & 0xc0) == 0x80)
         at++;
     return at;
@@ -83,10 +76,8 @@ static void draw_steps(FILE *to, const struct picture *p)
     double span = (p->newest - p->oldest) / 1e6;
     double free_from = AGES_LEFT - STEP_WIDTH / 2.0;
     double free_to = AGES_LEFT + AGES_WIDTH - STEP_WIDTH;
-
     for (size_t i = N_STEPS; i-- > 0;) {
         double x = AGES_LEFT + AGES_WIDTH * picture_age(p, steps[i].seconds * 1e6);
-
         if (steps[i].seconds > span || x < free_from || x > free_to)
             continue;
         fprintf(to, "<path d=\"M%.1f %dv4\" class=\"axis\"/>\n", x, AGES_Y + 12);
@@ -104,7 +95,6 @@ static void draw_ages(FILE *to, const struct picture *p)
     char oldest[TEXT_BYTES], newest[TEXT_BYTES];
     bool one = p->newest - p->oldest < 1e6;
     int width = one ? 40 : AGES_WIDTH;
-
     svg_text(to, LEFT, AGES_Y + 10, "", one ? "made" : "older");
     fprintf(to, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"12\" rx=\"2\" fill=\"",
             AGES_LEFT, AGES_Y, width);
@@ -127,7 +117,6 @@ static void draw_legend(FILE *to, const struct picture *p)
 {
     const char *name = tail(p->store, 60);
     double x = LEFT + 430; /* in the row of the panel's title */
-
     svg_text(to, LEFT, 40, "class=\"title\"", "%s%s", name == p->store ? "" : "…",
              name);
     svg_text(to, LEFT, 62, "", "%s", p->what);
@@ -162,7 +151,6 @@ static void draw_line(FILE *to, double y, const char *class)
 static struct scale scale_of(const struct picture *p)
 {
     struct scale s = {.low = p->lowest < 0.25 ? -4 : -2, .high = 1};
-
     if (p->highest > 2)
         s.high = (int)fmin(ceil(log2(p->highest)), 30);
     s.step = 1 + (s.high - s.low) / 6;
@@ -176,7 +164,6 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
     svg_text(to, LEFT, TOP - 8, "", "bits set, of each segment");
     for (int percent = 0; percent <= 100; percent += 25) {
         double y = FLOOR - percent * (FLOOR - TOP) / 100.0;
-
         draw_line(to, y, percent ? "grid" : "axis");
         svg_text(to, LEFT - 8, y + 4, "text-anchor=\"end\"", "%d%%", percent);
     }
@@ -184,7 +171,6 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
              "error to expect, as a multiple of the target");
     for (int power = s.low; power <= s.high; power++) {
         const char *sign = power == s.low && p->lowest < exp2(s.low) ? "≤ " : "";
-
         if (power % s.step != 0)
             continue;
         draw_line(to, picture_error_y(s, exp2(power)), power ? "grid" : "axis");
@@ -209,7 +195,6 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
 static void draw_rank(FILE *to, uint32_t rank, uint64_t n, double x, double end)
 {
     char names[3][64];
-
     if (end - x < 3)
         return;
     fprintf(to, "<path d=\"M%.1f %dv5H%.1fv-5\" fill=\"none\" class=\"axis\"/>\n",
@@ -231,13 +216,11 @@ static void draw_columns(FILE *to, const struct picture *p, struct scale s)
 {
     double x = LEFT, of_rank = LEFT;
     uint64_t n = 0;
-
     for (size_t i = 0; i < p->n; i++) {
         const struct column *c = &p->columns[i];
         double width = (double)c->bytes / (double)p->bytes * PICTURE_WIDTH;
         bool last = i + 1 == p->n || c[1].rank != c->rank;
         double gap = i + 1 == p->n ? 0 : width > 12 ? 2 : width / 6;
-
         picture_column(to, p, c, s, x, fmax(width - gap, 0.5));
         x += width;
         n += c->n;
@@ -265,7 +248,6 @@ static void draw_notes(FILE *to, const struct picture *p)
 void picture_draw(FILE *to, const struct picture *p)
 {
     struct scale s = scale_of(p);
-
     draw_head(to, p);
     draw_legend(to, p);
     if (p->n == 0 || p->bytes == 0) {

@@ -1,24 +1,15 @@
 /* A file that appears whole or not at all. */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../input/input.h"
 #include "../open/open.h"
-#include "../talk/talk.h"
 #include "picture.h"
 
 static int write_all(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {
         ssize_t done = write(fd, bytes, n);
-
         if (done < 0 && errno != EINTR)
             return errno;
         bytes += done > 0 ? done : 0;
@@ -32,7 +23,6 @@ static mode_t wanted_mode(const char *path)
 {
     mode_t mask = umask(0);
     struct stat st;
-
     umask(mask);
     return stat(path, &st) == 0 ? st.st_mode & 0777 : 0666 & ~mask;
 }
@@ -42,7 +32,6 @@ static int replace(const char *path, const char *bytes, size_t n)
 {
     char *real = realpath(path, NULL), *temporary;
     int err = 0, fd;
-
     if (real == NULL)
         real = memory_or_exit(strdup(path));
     temporary = memory_or_exit(malloc(strlen(real) + sizeof(".XXXXXX")));
@@ -71,7 +60,6 @@ static int replace(const char *path, const char *bytes, size_t n)
 static void hold_endings(sigset_t *before)
 {
     sigset_t set;
-
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -83,7 +71,6 @@ static bool is_list(const struct stat *st, const char *list)
 {
     struct stat other;
     int err = strcmp(list, "-") == 0 ? fstat(0, &other) : stat(list, &other);
-
     return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
 }
 
@@ -92,9 +79,7 @@ static bool may_replace(const char *path)
 {
     char start[5];
     struct stat st;
-    ssize_t n;
     int fd;
-
     if (stat(path, &st) != 0)
         return lstat(path, &st) != 0; /* a link to nothing is no picture */
     if (!S_ISREG(st.st_mode) || st.st_size == 0)
@@ -102,7 +87,7 @@ static bool may_replace(const char *path)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
-    n = pread(fd, start, sizeof(start), 0);
+    ssize_t n = pread(fd, start, sizeof(start), 0);
     close(fd);
     return (n >= 4 && memcmp(start, "<svg", 4) == 0) ||
            (n == 5 && memcmp(start, "<?xml", 5) == 0);
@@ -110,14 +95,12 @@ static bool may_replace(const char *path)
 
 void check_picture(const struct options *o, const char *store, const char *list)
 {
-    char *real;
     struct stat st;
-
     if (!given(o, OPT_SVG) || strcmp(o->svg, "-") == 0)
         return;
     if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
         usage_error("--svg would replace the list of --sizes: name another file");
-    real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
+    char *real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
     if (store != NULL && lies_inside(real ? real : o->svg, store))
         usage_error("--svg names a file inside the store: name one elsewhere");
     free(real);
@@ -131,8 +114,6 @@ int replace_file(const char *path, const char *bytes, size_t n)
 {
     struct stat st;
     sigset_t before;
-    int err;
-
     if (strcmp(path, "-") == 0)
         return print_whole(bytes, n);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
@@ -140,7 +121,7 @@ int replace_file(const char *path, const char *bytes, size_t n)
                         "%s: not a regular file: name one, or '-' for standard output",
                         path);
     hold_endings(&before);
-    err = replace(path, bytes, n);
+    int err = replace(path, bytes, n);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return err ? complain_errno(err, path, "cannot write") : EXIT_DONE;
 }

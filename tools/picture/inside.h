@@ -2,30 +2,32 @@
 #ifndef TAMIS_PICTURE_INSIDE_H
 #define TAMIS_PICTURE_INSIDE_H
 
-#include <stdio.h>
-
+#include "../output/output.h"
+#include "picture.h"
 #include "svg.h"
 
 /* ==== store.c: from a snapshot to a picture ====================================== */
 
-/* A segment, or several of the smallest together. For filters that do not open only
+/* A segment, or several of the smallest together; of more than one rank, where there
+ * are very many. For filters that do not open only
  * size and age are known. */
 struct column {
     const uint8_t *name; /* of the first */
     size_t name_bytes;
     uint64_t n, n_unreadable, n_over;
-    uint32_t rank;
+    uint32_t rank, last_rank;
     uint64_t bytes, length, keys, bits, bits_set; /* bytes of the disk; of the files */
     double lowest, highest;                       /* expected error / target */
     double error, target;                         /* of the first */
     double created;                               /* mean */
 };
+enum { MAX_COLUMNS = 8192 }; /* more are grouped as they come */
 struct picture {
     char *store, *what; /* title, and the line below */
     struct column *columns;
     size_t n;
-    uint64_t bytes; /* of all of them */
-    uint64_t n_over, n_unreadable, n_grouped;
+    uint64_t bytes, keys; /* of all of them */
+    uint64_t n_segments, n_known, n_over, n_unreadable, n_grouped;
     double oldest, newest; /* microseconds since 1970 */
     double lowest, highest;
 };

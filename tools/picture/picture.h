@@ -3,8 +3,6 @@
 #ifndef TAMIS_PICTURE_H
 #define TAMIS_PICTURE_H
 
-#include <stddef.h>
-
 #include "tamis.h"
 
 struct options;

@@ -1,9 +1,6 @@
 /* The style of all pictures, and texts of XML. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "../talk/talk.h"
 #include "svg.h"
 
 /* Legible on light and on dark. */
@@ -53,7 +50,6 @@ void svg_text(FILE *to, double x, double y, const char *attributes, const char *
 {
     char text[2048];
     va_list args;
-
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
@@ -67,7 +63,6 @@ const char *count_text(char text[TEXT_BYTES], uint64_t n)
     char digits[24];
     int length = snprintf(digits, sizeof(digits), "%llu", LLU(n));
     char *at = text;
-
     for (int i = 0; i < length; i++) {
         if (i > 0 && (length - i) % 3 == 0)
             *at++ = ',';

@@ -2,9 +2,6 @@
 #ifndef TAMIS_SVG_H
 #define TAMIS_SVG_H
 
-#include <stdint.h>
-#include <stdio.h>
-
 #include "../talk/talk.h"
 
 /* The picture's size and margins, in pixels. */

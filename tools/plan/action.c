@@ -1,12 +1,7 @@
 /* Chooses the action for each filter of a plan: what --apply does, and what the table
  * shows. It only compares figures. A choice of PLAN_SHRINK is a hope: a damaged page
  * may leave no room for the fold. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "inside.h"
-#include "tamis.h"
 
 /* Would a rebuild have the same size, and hardly less error? By chance the bits may
  * suggest a few keys too many, and so more error than was planned. */
@@ -20,7 +15,6 @@ static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
 bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)
 {
     uint64_t planned = p->shares[i].plan.file_bytes;
-
     return n_bytes > planned + (p->is_tight ? 0 : planned / 64);
 }
 
@@ -31,7 +25,6 @@ static enum plan_action action_of_ribbon(const struct store_plan *p, size_t i)
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
     bool errs_more = s->error_now > to->error && s->error_now > to->plan.error;
-
     return errs_more || plan_is_larger(p, s->bytes_now, i) ? PLAN_REBUILD : PLAN_KEEP;
 }
 
@@ -39,7 +32,6 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-
     if (s->unread != NULL)
         return PLAN_UNREAD;
     if (s->state == TAMIS_SEGMENT_GROWING)
@@ -62,6 +54,5 @@ const char *plan_action_name(enum plan_action action)
 {
     static const char *const names[] = {"keep",   "shrink", "rebuild",
                                         "remove", "seal",   "unread"};
-
     return names[action];
 }

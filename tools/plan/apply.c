@@ -2,19 +2,8 @@
  * makes from their segments' lists those that folding cannot give their size or error.
  * Each is an edit of its own, done or not; earlier ones stay. Work that needs keys is
  * listed with its command. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 struct apply {
     const struct options *o;
@@ -50,7 +39,6 @@ static struct change change_of(const struct apply *a, const struct store_plan *p
 static int not_committed(void *change, int err, const struct tamis_diag *diag)
 {
     struct change *c = change;
-
     c->stays = err == TAMIS_ERR_NO_SEGMENT; /* it was dropped meanwhile */
     return c->stays ? EXIT_DONE : replaced_error(err, diag, c->apply->o->args[0]);
 }
@@ -60,7 +48,6 @@ static int change_segment(struct change *c, int (*work)(void *change))
 {
     int status = edit_store(c->apply->store, c->apply->o->args[0], &c->edit, work, c,
                             false, not_committed);
-
     return c->stays ? EXIT_DONE : status;
 }
 
@@ -79,7 +66,6 @@ static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s
     struct tamis_list_facts facts;
     int err = a->tried[i] ? TAMIS_ERR_NO_SEGMENT
                           : its_list_facts(a->snapshot, s->index, &facts);
-
     return err ? err != TAMIS_ERR_NO_SEGMENT /* the rebuild tells why */
                : facts.hash_bits == 64;
 }
@@ -101,7 +87,6 @@ static int shrink(void *change)
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_segment(snapshot, s->index, &info);
-
     if (err == 0)
         err = tamis_edit_drop_filter(c->edit, info.name, info.name_bytes, info.uuid,
                                      &diag);
@@ -130,12 +115,9 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
 {
     const struct planned *s = &p->segments[i];
     struct change c = change_of(a, p, i);
-    uint64_t n_bytes;
-    int status;
-
     c.may_rebuild = may_rebuild(a, i, s);
-    status = change_segment(&c, shrink);
-    n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
+    int status = change_segment(&c, shrink);
+    uint64_t n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
     if (status != EXIT_DONE)
         return status;
     *action = plan_is_larger(p, n_bytes, i) ? PLAN_REBUILD : PLAN_KEEP;
@@ -159,7 +141,6 @@ static int apply_shrinks(struct apply *a, const struct store_plan *p,
                          enum plan_action *actions)
 {
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
         if (actions[i] == PLAN_SHRINK) {
             status = apply_shrink(a, p, i, &actions[i]);
@@ -180,7 +161,6 @@ static bool is_unread(int err)
 static enum fate fate_of(const struct apply *a, const struct planned *s)
 {
     struct tamis_segment_info info;
-
     return tamis_snapshot_segment(a->snapshot, s->index, &info) != 0
                ? SEGMENT_STAYS
                : segment_fate(a->store, &info);
@@ -197,17 +177,15 @@ static int rebuild(void *change)
         .n_threads = a->o->jobs,
         .kind = plan_is_ribbon(c->to) ? TAMIS_RIBBON : TAMIS_BLOOM};
     struct tamis_diag diag = {0};
-    enum fate fate;
     int err = tamis_edit_from_list(c->edit, a->snapshot, c->segment->index,
                                    c->to->error, &opt, &diag);
-
     if (err == 0)
         return EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
         return stay(c); /* no list, or a cut one */
     if (!is_unread(err))
         return complain_error(err, &diag, a->o->args[0], NULL);
-    fate = fate_of(a, c->segment);
+    enum fate fate = fate_of(a, c->segment);
     c->unread = fate == SEGMENT_STAYS;
     if (fate != SEGMENT_DROPPED)
         printf("unread   %s\n", diag.what); /* says whose list */
@@ -220,7 +198,6 @@ static uint64_t bytes_of(const struct apply *a, const struct planned *s, double 
     struct tamis_segment_info old, now = {0};
     struct tamis_snapshot *fresh;
     size_t index;
-
     if (tamis_snapshot_segment(a->snapshot, s->index, &old) != 0)
         return 0;
     segment_now(a->store, &old, &fresh, &index);
@@ -237,7 +214,6 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     struct change c = change_of(a, p, i);
     double now_error = 0;
     int status = change_segment(&c, rebuild);
-
     if (c.unread) {
         a->n_unread++;
         if (plan_action(p, i) == PLAN_SHRINK)
@@ -271,7 +247,6 @@ static int apply_rebuilds(struct apply *a, const struct store_plan *p,
                           enum plan_action *actions, bool growing)
 {
     int status = EXIT_DONE;
-
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++) {
         if (actions[i] != PLAN_REBUILD || a->tried[i] ||
             (growth(a, p, i) > 0) != growing || !has_room(a, p, i))
@@ -298,14 +273,12 @@ static struct left print_left(const struct apply *a, const struct store_plan *p,
                               const enum plan_action *actions)
 {
     struct left left = {.n = 0};
-
     for (size_t i = 0; i < p->n; i++) {
         struct plan_step step = {.snapshot = a->snapshot,
                                  .store = a->o->args[0],
                                  .action = actions[i],
                                  .tried = a->tried[i],
                                  .waits = !has_room(a, p, i)};
-
         if (fate_of(a, &p->segments[i]) == SEGMENT_DROPPED) {
             left.dropped_bytes += a->now[i];
             continue;
@@ -322,7 +295,6 @@ static struct left print_left(const struct apply *a, const struct store_plan *p,
 static void print_waiting(const struct left *left)
 {
     bool one = left->n_waiting == 1;
-
     if (left->n_waiting == 0)
         return;
     printf("the plan is not reached yet: %zu segment%s for the command%s above",
@@ -337,7 +309,6 @@ static void print_waiting(const struct left *left)
 static int damage_status(const struct apply *a)
 {
     bool one = a->n_damaged == 1;
-
     if (a->n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
@@ -351,7 +322,6 @@ static int damage_status(const struct apply *a)
 static int lists_status(const struct apply *a)
 {
     bool one = a->n_unread == 1;
-
     if (a->n_unread == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
@@ -377,29 +347,25 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p)
 {
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
-    int status;
-    struct left left;
-    uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
-
     a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
     a.tried = memory_or_exit(calloc(p->n + 1, sizeof(*a.tried)));
     for (size_t i = 0; i < p->n; i++) {
         actions[i] = plan_action(p, i);
         a.now[i] = p->segments[i].bytes_now;
     }
-    status = apply_shrinks(&a, p, actions);
+    int status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, false);
     if (status == EXIT_DONE) /* those whose lists were of no use */
         status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, true);
-    left = print_left(&a, p, actions);
+    struct left left = print_left(&a, p, actions);
     free(actions);
     free(a.now);
     free(a.tried);
-    n_bytes = p->bytes_now - (uint64_t)a.bytes - left.dropped_bytes;
+    uint64_t n_bytes = p->bytes_now - (uint64_t)a.bytes - left.dropped_bytes;
     if (status == EXIT_DONE)
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",

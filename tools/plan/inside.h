@@ -2,13 +2,8 @@
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "tamis.h"
-
-struct options;
+#include "../output/output.h"
+#include "plan.h"
 
 /* ==== list.c: the segments, and which of them are a run ========================== */
 
@@ -33,6 +28,8 @@ struct planned {
 struct store_plan {
     struct planned *segments;
     size_t n;
+    uint64_t *keys; /* with --pack: of each segment, and nothing else of it */
+    size_t n_keys;
     uint64_t n_bare;   /* without a filter: their keys are unknown */
     uint64_t n_packed; /* left out: columns, which have no file to divide */
     uint64_t n_unread; /* with a filter that does not open */

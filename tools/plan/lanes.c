@@ -1,20 +1,15 @@
 /* Explains the number of lanes and words: the smallest filter for each number of lanes,
  * and the cache lines that a lookup of an absent key costs there. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 
-#include "../output/json.h"
 #include "../talk/talk.h"
 #include "plan.h"
-#include "tamis.h"
 
 enum { MOST_LANES = 4, MOST_WORDS = 8, BLOCK = 64 };
 
 double lines_of(uint32_t lanes, double error)
 {
     double lane = pow(error, 1.0 / lanes), lines = 0, reached = 1;
-
     for (uint32_t i = 0; i < lanes; i++) {
         lines += reached;
         reached *= lane;
@@ -32,12 +27,10 @@ static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t keys,
                              double error, uint64_t most)
 {
     uint64_t low = 0, high = most;
-
     if (tamis_plan_error(lanes, words, high, keys) > error)
         return 0;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
-
         if (tamis_plan_error(lanes, words, middle, keys) <= error)
             high = middle;
         else
@@ -52,12 +45,10 @@ static struct shape smallest(const struct tamis_plan *chosen, uint32_t lanes,
 {
     struct shape best = {0, UINT64_C(1) << 32};
     bool any = false;
-
     if (lanes == chosen->lanes)
         return (struct shape){chosen->words, chosen->n_blocks};
     for (uint32_t words = 1; words <= MOST_WORDS; words++) {
         uint64_t n = least_blocks(lanes, words, chosen->n_keys, error, best.blocks);
-
         if (n == 0 || (any && n == best.blocks))
             continue;
         best = (struct shape){words, n};
@@ -70,7 +61,6 @@ static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
                            uint64_t blocks)
 {
     double bits = 8.0 * BLOCK * lanes * (double)blocks;
-
     return chosen->n_keys ? bits / (double)chosen->n_keys : 0;
 }
 
@@ -85,7 +75,6 @@ void print_lanes(const struct tamis_plan *chosen, double error)
     printf("\nlanes words       bits bytes  bits/key  lines an absent key touches\n");
     for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
         struct shape s = smallest(chosen, lanes, error);
-
         if (s.blocks > 0)
             printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words,
                    LLU(s.blocks) * lanes * BLOCK, bits_per_key(chosen, lanes, s.blocks),
@@ -98,10 +87,8 @@ void print_lanes(const struct tamis_plan *chosen, double error)
 json_t *lanes_json(const struct tamis_plan *chosen, double error)
 {
     json_t *list = memory_or_exit(json_array());
-
     for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
         struct shape s = smallest(chosen, lanes, error);
-
         if (s.blocks == 0)
             continue;
         json_put(list, NULL,

@@ -1,14 +1,6 @@
 /* The lines of `tamis plan --apply` for work that is left: each has the command that
  * does it, to be copied into a shell. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../output/output.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 static bool has_list(const struct plan_step *step, const struct planned *s,
                      struct tamis_list_facts *facts)
@@ -23,7 +15,6 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
 {
     struct tamis_segment_info info;
     struct tamis_list_facts facts;
-
     if (tamis_snapshot_segment(step->snapshot, s->index, &info) == 0) {
         if (info.rank > 0)
             printf(" --rank %lu", (unsigned long)info.rank);
@@ -46,7 +37,6 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
 static void print_operands(const struct planned *s, bool last, const char *rest)
 {
     bool dashed = s->name[0] == '-';
-
     if (dashed == last)
         printf("%s %s%s", dashed ? " --" : "", s->word, rest);
 }
@@ -58,7 +48,6 @@ static void print_command(const struct plan_step *step, const struct planned *s,
                           const char *rest)
 {
     char *store = path_word(step->store);
-
     printf("%-8s %s%s: tamis %s %s", does, s->name, note, command, store);
     print_operands(s, false, rest);
     free(store);
@@ -72,7 +61,6 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
     struct tamis_list_facts list;
     bool from_list = !step->tried && has_list(step, s, &list) && list.hash_bits == 64;
     const char *keys = from_list ? "" : " KEYFILE";
-
     print_command(step, s, "rebuild",
                   from_list && step->waits ? ", when there is room" : "", "build",
                   keys);
@@ -92,7 +80,6 @@ void plan_print_left(const struct plan_step *step, const struct store_plan *p, s
 {
     const struct planned *s = &p->segments[i];
     struct tamis_list_facts list;
-
     if (step->action == PLAN_REBUILD)
         print_rebuild(step, p, i);
     if (step->action == PLAN_REMOVE) {

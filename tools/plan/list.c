@@ -1,23 +1,14 @@
 /* The segments that `tamis plan` divides memory over, of a store or of a list, and
  * which of them are a run: what a lookup reads at most one of. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 /* ---- runs ---- */
 
 static int compare_bytes(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
 {
     int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
-
     return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
 }
 
@@ -25,7 +16,6 @@ static int compare_bytes(const uint8_t *a, size_t n_a, const uint8_t *b, size_t 
 static int by_rank(const void *left, const void *right)
 {
     const struct planned *a = left, *b = right;
-
     if (a->has_rank != b->has_rank)
         return b->has_rank - a->has_rank;
     if (a->rank != b->rank)
@@ -51,12 +41,10 @@ static void runs_by_range(struct store_plan *p)
     for (size_t i = 0; i < p->n; i++) {
         const struct planned *s = &p->segments[i];
         size_t k = 0;
-
         if (i == 0 || !same_rank(s, s - 1))
             n_open = 0;
         for (; k < n_open && s->first_key != NULL; k++) {
             const struct planned *end = &p->segments[ends[k]];
-
             if (compare_bytes(end->last_key, end->last_key_bytes, s->first_key,
                               s->first_key_bytes) < 0)
                 break;
@@ -100,6 +88,24 @@ static struct planned *plan_add(struct store_plan *p, size_t *max)
     return &p->segments[p->n++];
 }
 
+static void free_segment(struct planned *s)
+{
+    free(s->name);
+    free(s->word);
+    free(s->unread);
+}
+
+/* A plan of a pack needs no more of the last segment. */
+static void keep_keys(struct store_plan *p)
+{
+    struct planned *s = &p->segments[--p->n];
+    if ((p->n_keys & (p->n_keys - 1)) == 0) /* a power of two is full */
+        p->keys =
+            memory_or_exit(realloc(p->keys, (2 * p->n_keys + 1) * sizeof(*p->keys)));
+    p->keys[p->n_keys++] = s->keys;
+    free_segment(s);
+}
+
 /* ---- a list ---- */
 
 /* KEYS [RANK [NAME]]; the name is the rest of the line. */
@@ -108,13 +114,12 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
     const char *end = (const char *)line + n;
     char *text, *at, *word;
     uint64_t rank = 0;
-    bool good;
-
     while (n > 0 && (end[-1] == ' ' || end[-1] == '\t'))
         end--, n--;
     at = text = memory_or_exit(strndup(line, n));
-    good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
-           parse_number(word, NUMBER_COUNT, &s->keys) && s->keys <= UINT64_C(1) << 48;
+    bool good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
+                parse_number(word, NUMBER_COUNT, &s->keys) &&
+                s->keys <= UINT64_C(1) << 48;
 
     if (good && at != NULL) {
         word = strsep(&at, " \t");
@@ -140,7 +145,7 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
 /* Segments of one rank may be a run or several; only the list's author knows. */
 static int check_ranks(const struct options *o, const struct store_plan *p)
 {
-    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS) || given(o, OPT_PACK))
+    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS))
         return EXIT_DONE;
     for (size_t i = 1; i < p->n; i++)
         if (same_rank(&p->segments[i], &p->segments[i - 1]))
@@ -156,7 +161,6 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
 static int no_segment(const struct options *o)
 {
     const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;
-
     return complain(EXIT_USAGE, "%s: no segment is in this list: nothing was planned",
                     PATH(path));
 }
@@ -168,20 +172,23 @@ static int plan_from_list(const struct options *o, struct store_plan *p)
     size_t max = 0, n_bytes;
     uint64_t number = 0;
     int status = lines_open(o->sizes, "list of sizes", &lines), more = 1;
-
     if (status != EXIT_DONE)
         return status;
     while (status == EXIT_DONE && (more = keys_next(lines, &line, &n_bytes)) == 1) {
         number++;
-        if (n_bytes > 0 && !parse_line(line, n_bytes, plan_add(p, &max)))
+        if (n_bytes == 0)
+            continue;
+        if (!parse_line(line, n_bytes, plan_add(p, &max)))
             status = bad_line(o, number, line, n_bytes);
+        if (given(o, OPT_PACK))
+            keep_keys(p);
     }
     if (more < 0)
         status = keys_status(lines);
     keys_close(lines);
     if (status != EXIT_DONE)
         return status;
-    if (p->n == 0)
+    if (p->n + p->n_keys == 0)
         return no_segment(o);
     find_runs(o, p);
     return check_ranks(o, p);
@@ -206,13 +213,11 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     struct tamis_filter_info info;
     struct tamis_filter *filter;
     int err = tamis_snapshot_filter(snapshot, s->index, &filter, &diag);
-
     s->error_now = s->error_folded = 1;
     if (err == 0)
         err = tamis_filter_info(filter, &info);
     if (err != 0) {
         const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
-
         s->unread = escape(what, strlen(what));
         tamis_filter_close(filter);
         return err;
@@ -234,25 +239,14 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
 static bool is_lost(const char *store, const struct tamis_segment_info *info)
 {
     struct stat st;
-
     return !stat_in(store, info->file, &st) && errno == ENOENT;
 }
 
-static void free_segment(struct planned *s)
-{
-    free(s->name);
-    free(s->word);
-    free(s->unread);
-}
-
 static void add_filter(struct look *l, struct store_plan *p, size_t index,
-                       const struct tamis_segment_info *info, bool column)
+                       const struct tamis_segment_info *info)
 {
     const char *store = l->o->args[0];
     struct planned *s = plan_add(p, &l->max);
-    bool lost;
-    int err;
-
     *s = (struct planned){
         .name = escape(info->name, info->name_bytes),
         .word = shell_word(info->name, info->name_bytes),
@@ -265,10 +259,10 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
         .last_key = info->last_key,
         .first_key_bytes = info->first_key_bytes,
         .last_key_bytes = info->last_key_bytes,
-        .bytes_now = column ? info->file_bytes : allocated_bytes(store, info),
+        .bytes_now = allocated_bytes(store, l->snapshot, index, info),
     };
-    err = look_inside(l->snapshot, s);
-    lost = !column && is_lost(store, info);
+    int err = look_inside(l->snapshot, s);
+    bool lost = is_lost(store, info);
     if ((lost || err == ENOENT) && segment_fate(l->store, info) != SEGMENT_STAYS) {
         l->moved = true;
         free_segment(s);
@@ -277,10 +271,12 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
     }
     if (err != 0 && p->n_unread++ == 0)
         p->unread_status = status_unread(err);
-    if (column || s->length_now == 0)
+    if (s->length_now == 0)
         s->length_now = info->file_bytes;
     if (lost)
         s->bytes_now = s->length_now = 0;
+    if (given(l->o, OPT_PACK))
+        keep_keys(p);
 }
 
 static int add_segment(struct look *l, struct store_plan *p, size_t index)
@@ -289,7 +285,6 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
     struct tamis_pack_place place;
     bool column = is_column(l->snapshot, index, &place);
     int err = tamis_snapshot_segment(l->snapshot, index, &info);
-
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
     if (info.name == NULL) {
@@ -298,10 +293,14 @@ static int add_segment(struct look *l, struct store_plan *p, size_t index)
     } else if (info.state != TAMIS_SEGMENT_SEALED &&
                info.state != TAMIS_SEGMENT_GROWING)
         p->n_bare++;
-    else if (column && !given(l->o, OPT_PACK))
+    else if (!column)
+        add_filter(l, p, index, &info);
+    else if (!given(l->o, OPT_PACK))
         p->n_packed++;
-    else
-        add_filter(l, p, index, &info, column);
+    else {
+        plan_add(p, &l->max)->keys = info.keys;
+        keep_keys(p);
+    }
     return EXIT_DONE;
 }
 
@@ -312,11 +311,9 @@ static int plan_from_store(struct tamis_store *store, struct tamis_snapshot **sn
                            const struct options *o, struct store_plan *p)
 {
     unsigned tries = 0;
-
     for (;;) {
         struct look l = {.o = o, .store = store, .snapshot = *snapshot};
         int status = EXIT_DONE;
-
         for (size_t i = 0; status == EXIT_DONE && tamis_snapshot_next(*snapshot, &i);
              i++)
             status = add_segment(&l, p, i);
@@ -344,6 +341,7 @@ void plan_free(struct store_plan *p)
 {
     for (size_t i = 0; i < p->n; i++)
         free_segment(&p->segments[i]);
+    free(p->keys);
     free(p->segments);
     free(p->sizes);
     free(p->shares);

@@ -1,16 +1,6 @@
 /* `tamis plan --pack`: how large a pack is, of how many lines, from files and from
  * keys. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/json.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "plan.h"
-#include "tamis.h"
 
 struct pack_plans {
     uint64_t n, keys;
@@ -53,11 +43,9 @@ static void print_text(const struct pack_plans *p)
 static int plan(const struct options *o, const uint64_t *keys, size_t n)
 {
     struct pack_plans p = {.n = n, .error = o->growth.error};
-    int err;
-
     for (size_t i = 0; i < n; i++)
         p.keys += keys[i];
-    err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
+    int err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
     if (err == 0)
         err = tamis_plan_pack(keys, n, p.error, 0, &p.from_keys);
     if (err == TAMIS_ERR_RANGE)
@@ -90,20 +78,12 @@ int plan_packs(const struct options *o)
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_store *store = NULL;
     struct store_plan p = {0};
-    uint64_t *keys;
-    int status = EXIT_DONE;
-
     check(o);
     if (given(o, OPT_N_KEYS))
         return plan(o, &o->n_keys, 1);
-    status = plan_read(o, &store, &snapshot, &p);
-    if (status == EXIT_DONE) {
-        keys = memory_or_exit(calloc(p.n + 1, sizeof(*keys)));
-        for (size_t i = 0; i < p.n; i++)
-            keys[i] = p.segments[i].keys;
-        status = plan(o, keys, p.n);
-        free(keys);
-    }
+    int status = plan_read(o, &store, &snapshot, &p);
+    if (status == EXIT_DONE)
+        status = plan(o, p.keys, p.n_keys);
     plan_free(&p);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);

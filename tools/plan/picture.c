@@ -2,17 +2,10 @@
  * upwards, both logarithmic. Planned errors lie on a line through the runs' sizes,
  * which whole pages bend; one error for all is level. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../input/input.h"
 #include "../picture/picture.h"
 #include "../picture/svg.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "tamis.h"
 
 /* From 10^low to 10^high; of errors, and of keys. */
 struct axis {
@@ -28,14 +21,12 @@ enum { CHART_FLOOR = 520 };
 static double key_x(const struct chart *c, double keys)
 {
     double at = log10(keys < 1 ? 1 : keys);
-
     return LEFT + PICTURE_WIDTH * (at - c->keys.low) / (c->keys.high - c->keys.low);
 }
 
 static double error_y(const struct chart *c, double error)
 {
     double at = error > 0 ? log10(error) : c->error.low;
-
     at = at < c->error.low ? c->error.low : at;
     return TOP +
            (CHART_FLOOR - TOP) * (c->error.high - at) / (c->error.high - c->error.low);
@@ -45,11 +36,9 @@ static double error_y(const struct chart *c, double error)
 static void find_axes(struct chart *c)
 {
     double least = 0.1, fewest = INFINITY, most = 10;
-
     for (size_t i = 0; i < c->plan->n; i++) {
         const struct tamis_plan_share *s = &c->plan->shares[i];
         double keys = (double)c->plan->segments[i].keys;
-
         if (s->plan.file_bytes > 0)
             least = fmin(least, s->plan.error);
         fewest = fmin(fewest, fmax(keys, 1));
@@ -70,7 +59,6 @@ static const char *power_text(char text[TEXT_BYTES], int n)
     static const char *const digits[] = {"⁰", "¹", "²", "³", "⁴",
                                          "⁵", "⁶", "⁷", "⁸", "⁹"};
     int size = abs(n);
-
     snprintf(text, TEXT_BYTES, "10%s%s%s", n < 0 ? "⁻" : "",
              size >= 10 ? digits[size / 10 % 10] : "", digits[size % 10]);
     return n == 0 ? "1" : text;
@@ -81,7 +69,6 @@ static const char *keys_text(char text[TEXT_BYTES], int n)
 {
     static const char *const units[] = {"", "k", "M", "G", "T", "P"};
     static const char *const numbers[] = {"1", "10", "100"};
-
     snprintf(text, TEXT_BYTES, "%s%s", numbers[n % 3], units[n / 3 % 6]);
     return text;
 }
@@ -89,17 +76,14 @@ static const char *keys_text(char text[TEXT_BYTES], int n)
 static void draw_grid(const struct chart *c)
 {
     char text[TEXT_BYTES];
-
     for (int e = c->error.low; e <= c->error.high; e++) {
         double y = error_y(c, pow(10, e));
-
         fprintf(c->to, "<path d=\"M%d %.1fH%d\" class=\"grid\"/>\n", LEFT, y, RIGHT);
         svg_text(c->to, LEFT - 8, y + 4, "text-anchor=\"end\"", "%s",
                  power_text(text, e));
     }
     for (int k = c->keys.low; k <= c->keys.high; k++) {
         double x = key_x(c, pow(10, k));
-
         fprintf(c->to, "<path d=\"M%.1f %dV%d\" class=\"grid\"/>\n", x, TOP,
                 CHART_FLOOR);
         svg_text(c->to, x, CHART_FLOOR + 18, "text-anchor=\"middle\"", "%s",
@@ -118,7 +102,6 @@ struct box {
 static double point_y(const struct chart *c, size_t i)
 {
     const struct tamis_plan_share *s = &c->plan->shares[i];
-
     return error_y(c, s->plan.file_bytes > 0 ? s->plan.error : 1);
 }
 
@@ -130,7 +113,6 @@ static size_t n_covered(const struct chart *c, struct box b)
 
     for (size_t i = 0; i < c->plan->n; i++) {
         double x = key_x(c, (double)c->plan->segments[i].keys), y = point_y(c, i);
-
         n += x > b.left - RADIUS && x < b.right + RADIUS && y > b.top - RADIUS &&
              y < b.bottom + RADIUS;
     }
@@ -152,7 +134,6 @@ static struct box label_place(const struct chart *c, double line, double width)
         double top = below ? line + GAP : line - GAP - HIGH;
         struct box b = {left, left + width, top, top + HIGH};
         size_t n = n_covered(c, b);
-
         if (top >= TOP && top + HIGH <= CHART_FLOOR && n < least) {
             least = n;
             best = b;
@@ -178,7 +159,6 @@ static void draw_point(const struct chart *c, size_t i, double x, double y)
 {
     const struct planned *s = &c->plan->segments[i];
     const struct tamis_plan_share *to = &c->plan->shares[i];
-
     fprintf(c->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" %s><title>", x, y,
             to->plan.file_bytes > 0 ? "fill=\"#2f81f7\" fill-opacity=\"0.7\""
                                     : "class=\"bad\" fill-opacity=\"0.7\"");
@@ -201,7 +181,6 @@ static void draw_points(const struct chart *c)
         double x = key_x(c, (double)c->plan->segments[i].keys);
         double y = point_y(c, i);
         bool *cell = &taken[(size_t)(y / CELL) * COLUMNS + (size_t)(x / CELL)];
-
         if (!*cell)
             draw_point(c, i, x, y);
         *cell = true;
@@ -213,15 +192,13 @@ static void draw_points(const struct chart *c)
 static const char *reads_text(char text[TEXT_BYTES], double reads)
 {
     char power[TEXT_BYTES];
-    int exponent;
-
     if (reads >= 1e4)
         return count_text(text, (uint64_t)reads);
     if (!(reads > 0 && reads < 1e-3)) {
         snprintf(text, TEXT_BYTES, "%.4g", reads);
         return text;
     }
-    exponent = (int)floor(log10(reads));
+    int exponent = (int)floor(log10(reads));
     snprintf(text, TEXT_BYTES, "%.3g×%s", reads * pow(10, -exponent),
              power_text(power, exponent));
     return text;
@@ -232,7 +209,6 @@ static void draw_legend(const struct chart *c, const struct options *o)
     const struct tamis_plan_summary *s = &c->plan->summary;
     char reads[TEXT_BYTES];
     const char *path = o->n_args > 0 ? o->args[0] : o->sizes;
-
     svg_text(c->to, LEFT, 40, "class=\"title\"", "%.80s", PATH(path));
     svg_text(c->to, LEFT, 66, "class=\"strong\"",
              "planned: %s reads wasted by a lookup of an absent key, of %s runs, "
@@ -268,13 +244,11 @@ int plan_picture(const struct options *o, const struct store_plan *p)
     struct chart c = {.plan = p};
     char *bytes = NULL;
     size_t n = 0;
-    int status;
-
     c.to = memory_or_exit(open_memstream(&bytes, &n));
     find_axes(&c);
     draw(&c, o);
     memory_or_exit(fclose(c.to) == 0 ? bytes : NULL);
-    status = replace_file(o->svg, bytes, n);
+    int status = replace_file(o->svg, bytes, n);
     free(bytes);
     return status;
 }

@@ -2,8 +2,7 @@
 #ifndef TAMIS_PLAN_H
 #define TAMIS_PLAN_H
 
-#include <jansson.h>
-
+#include "../output/json.h"
 #include "tamis.h"
 
 struct options;

@@ -1,29 +1,16 @@
 /* tamis plan STORE, tamis plan --sizes: the memory of a store's filters, divided so
  * that lookups of absent keys waste the fewest reads. A table, or JSON. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../input/input.h"
-#include "../open/open.h"
-#include "../output/json.h"
 #include "../picture/picture.h"
-#include "../talk/talk.h"
 #include "inside.h"
-#include "plan.h"
-#include "tamis.h"
 
 static void count_now(struct store_plan *p)
 {
     double *keys = memory_or_exit(calloc(p->n + 1, sizeof(*keys)));
-
     /* As the library weighs them: a run's segments by their keys, none below one. */
     for (size_t i = 0; i < p->n; i++)
         keys[p->sizes[i].run] += p->segments[i].keys ? (double)p->segments[i].keys : 1;
     for (size_t i = 0; i < p->n; i++) {
         const struct planned *s = &p->segments[i];
-
         p->bytes_now += s->bytes_now;
         p->length_now += s->length_now;
         p->reads_now +=
@@ -41,7 +28,6 @@ static bool is_live(const struct options *o)
 static void find_tight(const struct options *o, struct store_plan *p)
 {
     uint64_t n_bytes = 0;
-
     p->is_tight = false;
     for (size_t i = 0; i < p->n; i++)
         n_bytes += plan_is_larger(p, p->segments[i].bytes_now, i)
@@ -66,7 +52,6 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
     bool has = to->plan.file_bytes > 0;
     char rank[16] = "-", fpr[TEXT_BYTES] = "-", expected[TEXT_BYTES] = "-",
          bits[16] = "-";
-
     if (s->has_rank)
         snprintf(rank, sizeof(rank), "%lu", (unsigned long)s->rank);
     if (has) {
@@ -88,7 +73,6 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
 static double saving(const struct store_plan *p)
 {
     double uniform = p->summary.uniform.reads;
-
     return uniform > 0 ? 1 - p->summary.best.reads / uniform : 0;
 }
 
@@ -103,7 +87,6 @@ static void print_totals_of(const char *what, uint64_t bytes, double reads,
 static void print_other_kinds(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_total *bloom = &p->bloom.best, *smaller = &p->smaller.best;
-
     if (o->kind != KIND_SMALLER && p->smaller.n_runs > 0)
         print_totals_of("smaller", smaller->file_bytes, smaller->reads,
                         "ribbons where they take less: --kind smaller");
@@ -116,7 +99,6 @@ static void print_plan(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
     char text[160];
-
     printf("%5s %5s %12s %10s %10s %12s %8s", "RANK", "RUN", "KEYS", "FPR", "EXPECTED",
            "BYTES", "BITS/KEY");
     if (given(o, OPT_KIND))
@@ -173,7 +155,6 @@ static json_t *row_json(const struct options *options, const struct store_plan *
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
     json_t *o = memory_or_exit(json_object());
-
     if (s->name != NULL)
         json_put(o, "segment", memory_or_exit(json_string(s->name)));
     if (s->has_rank)
@@ -201,11 +182,9 @@ static json_t *row_json(const struct options *options, const struct store_plan *
 static void print_json(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
-    json_t *list;
     json_t *root = json_of(
         "runs", json_count(s->n_runs), "planned", total_json(&s->best), "uniform",
         json_add(total_json(&s->uniform), "fpr", json_number(s->uniform_error)));
-
     if (p->bloom.n_runs > 0)
         json_put(root, "bloom", total_json(&p->bloom.best));
     if (p->smaller.n_runs > 0)
@@ -215,7 +194,7 @@ static void print_json(const struct options *o, const struct store_plan *p)
         json_add(root, "bare", json_count(p->n_bare), "packed", json_count(p->n_packed),
                  "bytes_now", json_count(p->bytes_now), "length_now",
                  json_count(p->length_now), "reads_now", json_number(p->reads_now));
-    list = json_stream(root, "segments");
+    json_t *list = json_stream(root, "segments");
     for (size_t i = 0; i < p->n; i++)
         json_put(list, NULL, row_json(o, p, i));
     json_end(NULL);
@@ -228,7 +207,6 @@ static int plan_kind(const struct options *o, struct store_plan *p, uint32_t kin
                      struct tamis_plan_summary *summary)
 {
     double reads = given(o, OPT_READS) ? o->reads : 0;
-
     if (given(o, OPT_READS) && reads == 0) /* the library takes 0 for no limit */
         return TAMIS_ERR_RANGE;
     return tamis_plan_store(p->sizes, p->n, o->n_bytes, reads, kind, p->shares,
@@ -272,10 +250,10 @@ static void check(const struct options *o)
         usage_error("unexpected argument '%s'", o->args[1]);
     if (o->n_args == 1 && o->args[0][0] == '\0')
         usage_error("STORE is a path, and this one is empty");
-    if (given(o, OPT_N_KEYS) || given(o, OPT_FPR) || given(o, OPT_LAYOUT) ||
-        given(o, OPT_GROWTH) || (o->given & GROWTH_OPTIONS) != 0)
-        usage_error("a plan of a store takes --bytes or --reads, no --keys, --fpr, "
-                    "--layout or --growth");
+    if (given(o, OPT_N_KEYS) || given(o, OPT_FPR) || given(o, OPT_GROWTH) ||
+        (o->given & GROWTH_OPTIONS) != 0)
+        usage_error("a plan of a store takes --bytes or --reads, no --keys, --fpr or "
+                    "--growth");
     if (given(o, OPT_BYTES) + given(o, OPT_READS) != 1)
         usage_error("give one of --bytes and --reads");
     if (given(o, OPT_RUNS) && given(o, OPT_LEVELS))
@@ -304,7 +282,6 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
                 const struct options *o, struct store_plan *p)
 {
     int status = allocate(o, p);
-
     if (status == EXIT_DONE && given(o, OPT_SVG))
         status = plan_picture(o, p);
     if (status != EXIT_DONE)
@@ -323,11 +300,9 @@ int plan_store(const struct options *o)
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_store *store = NULL;
     struct store_plan p = {0};
-    int status;
-
     check(o);
     check_picture(o, o->n_args > 0 ? o->args[0] : NULL, o->sizes);
-    status = plan_read(o, &store, &snapshot, &p);
+    int status = plan_read(o, &store, &snapshot, &p);
     if (status == EXIT_DONE)
         status = show(store, snapshot, o, &p);
     plan_free(&p);

@@ -1,22 +1,16 @@
 /* Advice: the last part of a message, chosen by the error and by what is there. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "talk.h"
-#include "tamis.h"
 
 /* A shortage may come from a limit of this process, not from the machine. */
 static bool is_limited(int resource)
 {
     struct rlimit limit;
-
     return getrlimit((__rlimit_resource_t)resource, &limit) == 0 &&
            limit.rlim_cur != RLIM_INFINITY;
 }
@@ -121,7 +115,6 @@ const char *advice_list(int error)
 static bool is_strange(int dir, const char *name, mode_t kind)
 {
     struct stat st;
-
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
            (st.st_mode & S_IFMT) != kind;
 }
@@ -133,13 +126,11 @@ static bool has_filters(const char *path)
     struct dirent *entry;
     bool found = false;
     DIR *d;
-
     if (snprintf(name, sizeof(name), "%s/filters", path) >= (int)sizeof(name))
         return false;
     d = opendir(name);
     while (d != NULL && !found && (entry = readdir(d)) != NULL) {
         const char *ending = strrchr(entry->d_name, '.');
-
         found = ending != NULL && strcmp(ending, ".tamis") == 0;
     }
     if (d != NULL)
@@ -164,12 +155,10 @@ static const char *lost_advice(const char *path, int dir)
 const char *store_advice(int error, const char *path)
 {
     const char *advice = NULL;
-    int dir;
-
     if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
         error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG && error != ENOTDIR)
         return NULL;
-    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return NULL;
     /* Repair does not touch another kind of file. */

@@ -3,10 +3,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "endings.h"
 #include "screen.h"
@@ -56,7 +52,6 @@ void remark_now(void)
 void remark(const char *format, ...)
 {
     va_list args;
-
     if (remarked[0] != '\0')
         return;
     va_start(args, format);
@@ -68,7 +63,6 @@ int complain(int status, const char *format, ...)
 {
     char message[2048];
     va_list args;
-
     /* The signal may have made the work fail: the status says which. */
     if (endings_came && !despite_signals)
         return status;

@@ -1,6 +1,4 @@
 /* Delays terminating signals while the library writes a file or commits an edit. */
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -43,7 +41,6 @@ void ending_came(volatile sig_atomic_t *came, int number)
 static void end(int number)
 {
     struct rlimit limit;
-
     ending_came(&endings_came, number);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
         limit.rlim_cur = 0;
@@ -60,7 +57,6 @@ static void note(int number)
 static void catch_by(void (*handler)(int number), struct endings *before)
 {
     struct sigaction ours = {.sa_handler = handler};
-
     before->limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_FSIZE, &before->limit);
     ours.sa_flags = SA_RESTART;
@@ -88,7 +84,6 @@ bool endings_due(void)
 {
     struct sigaction action;
     sigset_t held_off;
-
     sigpending(&held_off);
     for (size_t i = 0; i < N_ENDINGS && holds && !endings_came; i++)
         if (sigismember(&held_off, numbers[i]) == 1 &&
@@ -101,7 +96,6 @@ bool endings_due(void)
 static bool is_held(int number)
 {
     sigset_t blocked;
-
     sigprocmask(SIG_BLOCK, NULL, &blocked);
     return sigismember(&blocked, number) == 1;
 }
@@ -123,7 +117,6 @@ void endings_let(const struct endings *before, bool failed)
 void endings_hold(void)
 {
     sigset_t set;
-
     sigemptyset(&set);
     for (size_t i = 0; i < N_ENDINGS; i++)
         if (numbers[i] != SIGPIPE)

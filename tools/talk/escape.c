@@ -1,9 +1,5 @@
 /* Allocates texts for people: bytes escaped or in hex digits. */
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "talk.h"
 
@@ -11,10 +7,8 @@ char *escape(const void *bytes, size_t n)
 {
     const uint8_t *s = bytes;
     char *text = memory_or_exit(malloc(4 * n + 1)), *at = text;
-
     for (size_t i = 0; i < n;) {
         size_t step = printable(s + i, n - i);
-
         if (step > 0) {
             memcpy(at, s + i, step);
             at += step;
@@ -30,7 +24,6 @@ char *escape(const void *bytes, size_t n)
 const char *escape_into(char *text, size_t room, const void *bytes, size_t n)
 {
     char *whole = escape(bytes, n);
-
     snprintf(text, room, "%s", whole);
     free(whole);
     return text;
@@ -51,7 +44,6 @@ char *shell_quoted(const void *bytes, size_t n)
     char *text = escape(bytes, n), *word = memory_or_exit(malloc(4 * strlen(text) + 4));
     char *at = word;
     bool plain = true; /* nothing but backslashes is escaped */
-
     for (size_t i = 0, step; i < n && plain; i += step) {
         step = s[i] == '\\' ? 1 : printable((const uint8_t *)s + i, n - i);
         plain = step > 0;
@@ -59,7 +51,6 @@ char *shell_quoted(const void *bytes, size_t n)
     at += sprintf(at, plain ? "'" : "$'");
     for (size_t i = 0, end = plain ? n : strlen(text); i < end; i++) {
         char byte = plain ? s[i] : text[i];
-
         at += sprintf(at, byte != '\'' ? "%c" : plain ? "'\\''" : "\\'", byte);
     }
     strcpy(at, "'");
@@ -75,7 +66,6 @@ char *shell_word(const void *bytes, size_t n)
 char *path_word(const char *path)
 {
     char *operand = memory_or_exit(malloc(strlen(path) + 3)), *word;
-
     sprintf(operand, "%s%s", path[0] == '-' ? "./" : "", path);
     word = shell_word(operand, strlen(operand));
     free(operand);
@@ -86,7 +76,6 @@ char *hex(const void *bytes, size_t n)
 {
     const uint8_t *s = bytes;
     char *text = memory_or_exit(malloc(2 * n + 1));
-
     for (size_t i = 0; i < n; i++)
         snprintf(text + 2 * i, 3, "%02x", s[i]);
     text[2 * n] = '\0';

@@ -1,13 +1,6 @@
 /* Reports a failed call: the file, the fault, its offset, the remedy. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "endings.h"
 #include "talk.h"
-#include "tamis.h"
 
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice)
@@ -15,7 +8,6 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
     bool told = diag != NULL && diag->code != 0;
     const char *what = told && diag->what[0] ? diag->what : tamis_strerror(error);
     char offset[48] = "";
-
     if (error == TAMIS_ERR_BUSY && endings_came) /* which ended the wait */
         return EXIT_BUSY;
     /* A diag "(descriptor)" knows less than we do. */
@@ -37,7 +29,6 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
 int complain_errno(int os_errno, const char *file, const char *doing)
 {
     const char *advice = usual_advice(os_errno);
-
     return complain(EXIT_IO, "%s: %s: %s%s%s", PATH(file), doing, strerror(os_errno),
                     advice ? ": " : "", advice ? advice : "");
 }
@@ -45,7 +36,6 @@ int complain_errno(int os_errno, const char *file, const char *doing)
 int complain_add(int error, const char *file)
 {
     const char *spool = getenv("TMPDIR");
-
     if (error <= 0 || error == ENOMEM)
         return complain_error(error, NULL, file, NULL);
     if (spool == NULL || spool[0] == '\0')

@@ -6,14 +6,12 @@
 
 #include "process.h"
 #include "talk.h"
-#include "tamis.h"
 
 /* Otherwise the next opened file would take a closed standard descriptor, and messages
  * would go into a store. Using a descriptor opened here fails. */
 static void plug_descriptors(void)
 {
     static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
-
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd)
             _exit(EXIT_IO);

@@ -1,9 +1,6 @@
 /* A progress line on stderr: work done, rate, time left. Only on a terminal. */
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +18,6 @@ static struct {
 static double now(void)
 {
     struct timespec t;
-
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
@@ -48,7 +44,6 @@ static const char *rate_text(char text[TEXT_BYTES], double rate)
 static void span_text(char text[TEXT_BYTES], double seconds)
 {
     unsigned long s = seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 1000000000;
-
     if (s >= 3600)
         snprintf(text, TEXT_BYTES, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
     else if (s >= 60)
@@ -63,7 +58,6 @@ static void show(double at, bool done)
     double seconds = at - p.start > 1e-9 ? at - p.start : 1e-9;
     char line[256], rate[TEXT_BYTES], left[TEXT_BYTES];
     int n, width = (int)screen_width(STDERR_FILENO) - 1;
-
     if (p.keys > 0)
         n = snprintf(line, sizeof(line), "%s: %s, %s", p.what, COUNTED(p.keys, "key"),
                      rate_text(rate, (double)p.keys / seconds));
@@ -84,12 +78,10 @@ static void show(double at, bool done)
 
 void progress_advance(uint64_t n_keys, uint64_t n_bytes)
 {
-    double at;
-
     pthread_mutex_lock(&p.lock);
     p.keys += n_keys;
     p.bytes += n_bytes;
-    at = p.active ? now() : p.last;
+    double at = p.active ? now() : p.last;
     if (at - p.last >= 0.2) {
         p.last = at;
         show(at, false);
@@ -132,7 +124,6 @@ void progress_close(const char *format, ...)
     double seconds = now() - p.start;
     char rate[TEXT_BYTES];
     va_list args;
-
     progress_clear();
     va_start(args, format);
     vfprintf(stderr, format, args);

@@ -2,7 +2,6 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,6 @@ bool colour_choose(const char *when)
 bool is_terminal(int fd)
 {
     const char *term = getenv("TERM");
-
     return isatty(fd) == 1 && term != NULL && term[0] != '\0' &&
            strcmp(term, "dumb") != 0;
 }
@@ -38,7 +36,6 @@ bool is_terminal(int fd)
 static bool coloured(void)
 {
     const char *no_color = getenv("NO_COLOR");
-
     if (colours != AUTO)
         return colours == ALWAYS;
     return (no_color == NULL || no_color[0] == '\0') && is_terminal(STDOUT_FILENO);
@@ -55,7 +52,6 @@ void print_tinted(enum tint tint, const char *format, ...)
 {
     bool tinted = tint != TINT_NONE && coloured();
     va_list args;
-
     if (tinted)
         fputs(begin[tint], stdout);
     va_start(args, format);
@@ -69,11 +65,9 @@ unsigned screen_width(int fd)
 {
     const char *columns = getenv("COLUMNS");
     struct winsize size;
-    long n;
-
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
-    n = columns ? strtol(columns, NULL, 10) : 0;
+    long n = columns ? strtol(columns, NULL, 10) : 0;
     return n > 0 && n <= 1000 ? (unsigned)n : 80;
 }
 
@@ -84,7 +78,6 @@ static bool is_utf8(void)
 {
     locale_t user = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
     bool utf8 = user && strcmp(nl_langinfo_l(CODESET, user), "UTF-8") == 0;
-
     if (user)
         freelocale(user);
     return utf8;
@@ -99,7 +92,6 @@ void print_bar(double fraction, unsigned width, enum tint tint)
     bool utf8 = is_utf8();
     unsigned inner = width > 2 ? width - 2 : 1, steps = utf8 ? 8 : 1, full, rest, used;
     char text[4 * 1024] = "", *at = text;
-
     inner = inner > 1000 ? 1000 : inner;
     fraction = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;
     full = (unsigned)(fraction * inner * steps + 0.5);

@@ -1,9 +1,5 @@
 /* The exit status that an error of the library or of the system ends a command with. */
-#include <errno.h>
-#include <stdbool.h>
-
 #include "talk.h"
-#include "tamis.h"
 
 int status_of_error(int error)
 {

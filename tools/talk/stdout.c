@@ -1,9 +1,4 @@
 /* Standard output may be closed or full. A failed write is a failure of the command. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "talk.h"
 
 static bool is_done; /* the work; only its report is left */
@@ -35,7 +30,6 @@ static int output_failed(int os_errno)
 bool output_works(void)
 {
     bool failed = ferror(stdout) != 0;
-
     errno = 0;
     if (fflush(stdout) == 0 && !failed)
         return true;
@@ -55,7 +49,6 @@ int print_whole(const char *bytes, size_t n)
 int finish_output(int status)
 {
     bool failed = ferror(stdout) != 0;
-
     complain_now();
     errno = 0;
     if (fflush(stdout) != 0 || failed)

@@ -3,9 +3,11 @@
 #ifndef TAMIS_TALK_H
 #define TAMIS_TALK_H
 
+#include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tamis.h"
 

@@ -1,7 +1,4 @@
 /* Bytes for people: escapes, hex, sizes, times. Nothing here allocates memory. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "talk.h"
@@ -18,13 +15,11 @@ static bool turns_text(uint32_t code)
 size_t printable(const uint8_t *s, size_t n)
 {
     size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    uint32_t code;
-
     if (s[0] < 0x80)
         return s[0] >= 0x20 && s[0] < 0x7f && s[0] != '\\';
     if (s[0] < 0xc2 || s[0] > 0xf4 || n < length)
         return 0;
-    code = s[0] & (0x7fU >> length);
+    uint32_t code = s[0] & (0x7fU >> length);
     for (size_t i = 1; i < length; i++) {
         if ((s[i] & 0xc0) != 0x80)
             return 0;
@@ -42,10 +37,8 @@ static void print_bytes(FILE *to, const void *bytes, size_t n, bool backslash)
     const uint8_t *s = bytes;
     size_t plain = 0; /* bytes since the last escape, written in one go */
     size_t i = 0;
-
     while (i < n) {
         size_t step = printable(s + i, n - i);
-
         if (step > 0 || (backslash && s[i] == '\\')) {
             i += step + (step == 0);
             continue;
@@ -88,7 +81,6 @@ long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max)
         return -1;
     for (size_t i = 0; i < n_digits; i += 2) {
         int high = digit(digits[i]), low = digit(digits[i + 1]);
-
         if (high < 0 || low < 0)
             return -1;
         out[i / 2] = (uint8_t)(high << 4 | low);
@@ -100,7 +92,6 @@ const char *size_text(char text[TEXT_BYTES], double n_bytes)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t unit = 0;
-
     while (n_bytes >= 1024 && unit < 5) {
         n_bytes /= 1024;
         unit++;
@@ -119,7 +110,6 @@ const char *time_text(char text[TEXT_BYTES], uint64_t microseconds)
 {
     time_t seconds = (time_t)(microseconds / 1000000);
     struct tm utc;
-
     if (gmtime_r(&seconds, &utc) == NULL ||
         strftime(text, TEXT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
         snprintf(text, TEXT_BYTES, "-");
@@ -129,7 +119,6 @@ const char *time_text(char text[TEXT_BYTES], uint64_t microseconds)
 const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 {
     const char *plural = noun[strlen(noun) - 1] == 'h' ? "es" : "s";
-
     snprintf(text, COUNTED_BYTES, "%llu %s%s", LLU(n), noun, n == 1 ? "" : plural);
     return text;
 }

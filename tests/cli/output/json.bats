@@ -177,7 +177,6 @@ make_kinds() {
 
 @test "plan" {
     shows plan --keys 10M --fpr 1%
-    section="tamis plan --layout classic" shows plan --layout classic --bytes 1000 --fpr 1%
     section="tamis plan --growth"
     shows plan --growth
     shows plan --growth -s 1.25 --keys 256T

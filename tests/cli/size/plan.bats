@@ -1,12 +1,5 @@
-# Planning: the published table to the digit, and our own figures.
+# Planning: our own figures.
 load ../common
-
-@test "table 1 of Almeida et al., Scalable Bloom Filters" {
-    tells $'^k +14 [^\n]*\nm +18724 [^\n]*\nn +13674 [^\n]*\nn exact +13662 ' \
-        tamis plan --layout classic --bytes 32768 --fpr 0.0001
-    tells '"k": 14,' tamis plan --layout classic --bytes 32K --fpr 0.01% --json
-    prints '"n_exact": 13662'
-}
 
 @test "two of keys, error and bytes give the third" {
     tells 'bits per key +(9|10)\.' tamis plan --keys 1000000 --fpr 0.01
@@ -38,9 +31,7 @@ load ../common
     fails 2 "are for --growth" tamis plan --keys 5 --fpr 0.1 -s 2
 }
 
-@test "bad layouts and numbers" {
-    fails 2 "--layout is lanes or classic" tamis plan --layout round --bytes 5K --fpr 0.1
-    fails 2 "needs --bytes and --fpr" tamis plan --layout classic --bytes 5K
+@test "bad numbers" {
     fails 2 "--bytes is 0..*K, M, G" tamis plan --bytes 5X --fpr 0.1
     fails 2 "--bytes" tamis plan --bytes 99999999999999999T --fpr 0.1
     fails 2 "--keys" tamis plan --keys many --fpr 0.1
@@ -50,8 +41,6 @@ load ../common
     fails 2 "plan: --bytes is at least 4096, not 1: see" tamis plan --bytes 1 --keys 1
     fails 2 "--bytes is at least 4096, not 1024: see" tamis plan --bytes 1K --fpr 1%
     ok tamis plan --bytes 4096 --fpr 1%
-    fails 2 "--bytes is at least 7, not 6: see" tamis plan --layout classic --bytes 6 --fpr 1e-8
-    ok tamis plan --layout classic --bytes 7 --fpr 1e-8
 }
 
 @test "counts are decimal, bytes are binary" {

@@ -113,8 +113,8 @@ load ../common
 @test "--json: an object per key" {
     make_store
     ok tamis probe store c nope --json
-    [ "${lines[0]}" = '{"key":"c","answer":"MAYBE","candidates":[{"segment":"one","reason":"HIT"},{"segment":"two","reason":"HIT"}]}' ]
-    [ "${lines[1]}" = '{"key":"nope","answer":"ABSENT","candidates":[]}' ]
+    [ "${lines[0]}" = '{"key":"c","candidates":[{"segment":"one","reason":"HIT"},{"segment":"two","reason":"HIT"}],"answer":"MAYBE"}' ]
+    [ "${lines[1]}" = '{"key":"nope","candidates":[],"answer":"ABSENT"}' ]
 }
 
 @test "a lost file, a damaged page, a broken header, a newer version" {

@@ -40,7 +40,6 @@ static void numbers_body(struct run *r)
     struct tamis_blocks blocks = {1, 4, 1, 0};
     struct tamis_plan_packed packed;
     struct tamis_plan plan;
-    struct tamis_classic classic;
     struct tamis_inline_blocks inlined;
     struct tamis_domain domain;
     OK(tamis_domain_random(&domain) || tamis_domain_init(&domain, 1, 42));
@@ -50,8 +49,6 @@ static void numbers_body(struct run *r)
     OK(tamis_blocks_plan(N_KEYS, 0.01, &plan) || tamis_plan_filter(9, 0.01, &plan) ||
        tamis_plan_ribbon(N_KEYS, 0.01, &plan) || tamis_plan_stage(&growth, 1, &plan) ||
        tamis_plan_within(1 << 20, N_KEYS, 0.01, &plan) ||
-       tamis_plan_classic(1 << 20, 0.01, &classic) ||
-       tamis_plan_classic_stage(&growth, 1000, 1, &classic) ||
        tamis_plan_pack(n_keys, 2, 0.01, 0, &packed) ||
        tamis_plan_error(1, 4, 64, N_KEYS) <= 0);
     blocks.tag = domain.tag;

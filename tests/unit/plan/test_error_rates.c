@@ -257,67 +257,6 @@ TEST(test_plans_within_a_size)
     assert_true(tamis_plan_error(1, 9, 1, 1) == 1);
 }
 
-/* Table 1 of the paper: 32 KiB, whole slices. */
-TEST(test_classic_layout)
-{
-    static const struct {
-        double error;
-        struct tamis_classic want;
-    } rows[] = {{0.001, {10, 26214, 18232, 0}},
-                {0.0001, {14, 18724, 13674, 13662}},
-                {0.00001, {17, 15420, 10939, 0}},
-                {0.000001, {20, 13107, 9116, 0}}};
-    struct tamis_classic got;
-    for (size_t i = 0; i < 4; i++) {
-        OK(tamis_plan_classic(32768, rows[i].error, &got));
-        IS(got.k, rows[i].want.k);
-        IS(got.m, rows[i].want.m);
-        IS(got.n, rows[i].want.n);
-        if (rows[i].want.n_exact)
-            IS(got.n_exact, rows[i].want.n_exact);
-        /* With n_exact keys the slices reach the error, with one more they exceed. */
-        for (uint64_t more = 0; more < 2; more++) {
-            double slice =
-                1 - pow(1 - 1.0 / (double)got.m, (double)(got.n_exact + more));
-            assert_true((pow(slice, got.k) <= rows[i].error) == (more == 0));
-        }
-    }
-    IS(tamis_plan_classic(0, 0.01, &got), TAMIS_ERR_RANGE);
-    IS(tamis_plan_classic(100, 1, &got), TAMIS_ERR_RANGE);
-    IS(tamis_plan_classic(100, 0, &got), TAMIS_ERR_RANGE);
-}
-
-/* Section 4 of the paper, r = 0.5, 128 bits: one slice more and twice the bits a stage.
- */
-TEST(test_classic_series)
-{
-    struct tamis_growth g = {1e-6, 2, 0.5, 0};
-    struct tamis_classic c;
-    uint64_t bits = 0;
-    for (uint32_t i = 0; i < 8; i++) {
-        OK(tamis_plan_classic_stage(&g, 128, i, &c));
-        IS(c.k, 21 + i);
-        IS(c.m, UINT64_C(128) << i);
-        IS(c.n, (uint64_t)((double)c.m * M_LN2));
-        assert_true(c.n_exact >= c.n); /* whole slices err less than they may */
-        bits += c.k * c.m;
-    }
-    IS(bits, 882304);
-    IS(tamis_plan_classic_stage(&g, 1, 0, &c), TAMIS_ERR_RANGE);
-    IS(tamis_plan_classic_stage(&g, 128, 46, &c), TAMIS_ERR_TOO_LARGE);
-    g.factor = 1;
-    OK(tamis_plan_classic_stage(&g, 128, 254, &c));
-    IS(c.m, 128);
-    IS(tamis_plan_classic_stage(&g, 128, 1100, &c), TAMIS_ERR_TOO_LARGE);
-    static const struct tamis_growth bad[] = {{0, 2, 0.5, 0},   {1, 2, 0.5, 0},
-                                              {NAN, 2, 0.5, 0}, {0.01, 0.9, 0.5, 0},
-                                              {0.01, 2, 0, 0},  {0.01, 2, 1, 0}};
-    for (size_t i = 0; i < N_OF(bad); i++) {
-        IS(tamis_plan_classic_stage(&bad[i], 128, 0, &c), TAMIS_ERR_RANGE);
-        IS(c.k, 0);
-    }
-}
-
 /* P_i = P (1 - r) r^i, n_i = n0 s^i (paper, section 4): the sum stays below P. */
 TEST(test_growth_series)
 {

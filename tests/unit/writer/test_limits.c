@@ -179,15 +179,12 @@ TEST(test_plans_of_no_such_size)
 {
     const struct tamis_growth wild = {0.9, 2, 0.85, 1000};
     struct tamis_plan plan;
-    struct tamis_classic classic;
     /* One page has room for one lane; and for 2^60 bytes there are not enough. */
     OK(tamis_plan_within(PAGE_BYTES, 1000, 0, &plan));
     IS(plan.lanes, 1);
     IS(tamis_plan_within(UINT64_C(1) << 60, 1000, 0, &plan), TAMIS_ERR_TOO_LARGE);
     IS(tamis_plan_within(UINT64_C(1) << 60, 0, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
     IS(tamis_plan_stage(&wild, 0, &plan), TAMIS_ERR_RANGE);
-    IS(tamis_plan_classic(UINT64_MAX / 8 + 1, 0.01, &classic), TAMIS_ERR_RANGE);
-    IS(tamis_plan_classic(1, 0.001, &classic), TAMIS_ERR_RANGE);
 }
 
 /* ---- readers ---- */
