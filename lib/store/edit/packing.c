@@ -70,18 +70,12 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
         n_left = rc ? 0 : bands_leave(p->sources, &p->plan, leave);
         for (size_t i = 0; n_left && i < p->n; i++)
             if (leave[i])
-                input_left(p, p->inputs[i].segment, TAMIS_LEFT_LARGER);
+                input_left(p, p->segments[i], TAMIS_LEFT_LARGER);
         if (n_left)
             inputs_leave(p, leave);
         free(leave);
     }
     return rc;
-}
-
-static uint32_t column_of_source(const struct pack_plan *plan,
-                                 const struct pack_source *s)
-{
-    return plan->bands[s->band].first_column + s->column;
 }
 
 /* Columns of segments that were lost meanwhile are dead from the start. */
@@ -94,7 +88,7 @@ static int make_tombstones(const struct tamis_edit *e, const struct pack_job *jo
         return ENOMEM;
     for (uint32_t i = 0; job->gone && i < n; i++)
         if (job->gone[i])
-            columns_set(gone, column_of_source(job->plan, &job->sources[i]), true);
+            columns_set(gone, job->sources[i].column, true);
     int rc = dead_create(e->dir.fd, place->uuid, place->digest, n, gone, false);
     free(gone);
     return rc;
@@ -123,33 +117,42 @@ int pack_write_files(struct tamis_edit *e, struct pack_job *job,
 
 /* ---- the operation ---- */
 
-struct edit_op *edit_op_of_pack(uint32_t n_columns, struct tamis_snapshot *s)
+int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
+                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out)
 {
-    struct edit_op *op = calloc(1, sizeof *op);
+    size_t n = s ? n_columns : 0;
+    struct edit_op *op = *out = calloc(1, sizeof *op);
     struct edit_pack *pack =
-        op ? calloc(1, sizeof *pack + n_columns * sizeof pack->segments[0]) : NULL;
-    if (!pack) {
+        op ? calloc(1, sizeof *pack + n * sizeof pack->segments[0]) : NULL;
+    int rc = pack ? 0 : ENOMEM;
+    if (!rc && !s)
+        rc = open_pack_get(e->catalog, place->uuid, place->digest, n_columns, false,
+                           &pack->open);
+    if (rc) {
+        free(pack);
         free(op);
-        return NULL;
+        return rc;
     }
     *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .placed = pack};
+    memcpy(op->uuid, place->uuid, UUID_BYTES);
+    pack->place = *place;
     pack->n_columns = n_columns;
     pack->snapshot = s ? snapshot_hold(s) : NULL;
-    return op;
+    return 0;
 }
 
-static struct edit_op *make_op(const struct packing *p, const struct pack_place *place)
+/* Then the inputs are not needed any more. */
+static int append_packed(struct packing *p, const struct pack_place *place,
+                         struct tamis_diag *diag)
 {
-    struct edit_op *op = edit_op_of_pack(p->plan.n_columns, p->snapshot);
-    if (!op)
-        return NULL;
-    memcpy(op->uuid, place->uuid, UUID_BYTES);
-    op->placed->place = *place;
+    struct edit_op *op;
+    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op);
+    if (rc)
+        return diag_errno(diag, rc, p->edit->catalog->path, "noting the pack");
     for (size_t i = 0; i < p->n; i++)
         if (!p->gone[i])
-            op->placed->segments[column_of_source(&p->plan, &p->sources[i])] =
-                p->inputs[i].segment + 1;
-    return op;
+            op->placed->segments[p->sources[i].column] = p->segments[i] + 1;
+    return edit_append(p->edit, op, diag);
 }
 
 /* Segments with columns that are nobody's are left. */
@@ -158,9 +161,9 @@ static void count_packed(struct packing *p)
     p->report->n_packed = 0;
     for (size_t i = 0; i < p->n; i++) {
         p->report->n_packed += !p->gone[i];
-        p->report->n_repacked += !p->gone[i] && p->inputs[i].seat.band;
+        p->report->n_repacked += !p->gone[i] && !input_is_file(p, i);
         if (p->gone[i])
-            input_lost(p, p->inputs[i].segment);
+            input_lost(p, p->segments[i]);
     }
 }
 
@@ -168,7 +171,6 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
     static const uint8_t none[UUID_BYTES];
     struct pack_place place = {.digest = 0};
-    const char *store = p->edit->catalog->path;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = input_facts,
@@ -195,16 +197,11 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
     if (rc)
         return rc;
     count_packed(p);
-    struct edit_op *op = p->unread ? NULL : make_op(p, &place);
     if (p->unread)
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
                        "a table of columns has become unreadable while it was packed");
-    else if (!op)
-        rc = diag_errno(diag, ENOMEM, store, "noting the pack");
-    else if (p->report->n_packed)
-        rc = edit_append(p->edit, op, diag);
-    else /* all were lost meanwhile */
-        edit_op_free(op);
+    else if (p->report->n_packed) /* else all were lost meanwhile */
+        rc = append_packed(p, &place, diag);
     if (!rc && p->report->n_packed)
         memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     else /* edit_append() has freed the operation, not its files */
@@ -296,7 +293,7 @@ static void choose_packs(const struct packing *loose, struct weighed *w)
     uint64_t keys = 0;
     bool any = loose->n > 0;
     for (size_t i = 0; i < loose->n; i++)
-        keys += loose->sources[i].keys;
+        keys += le64_get(entry_record(s->entries[loose->segments[i]])->keys);
     for (size_t i = 0; i < n; i++)
         if (w[i].n_living && w[i].n_living <= w[i].n_columns / 2) {
             w[i].taken = any = true;
