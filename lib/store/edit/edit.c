@@ -192,7 +192,7 @@ struct expected {
     struct piece name;
     bool present;
     const struct edit_op *op;
-    uint32_t first, n; /* its columns; none: one name is given */
+    uint32_t first, n; /* of its names; none: the name is given */
 };
 
 /* Looks the name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT.
@@ -234,11 +234,6 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
                      text);
 }
 
-static bool has_name(const struct edit_op *op)
-{
-    return op->kind == EDIT_PUT || op->kind == EDIT_DROP;
-}
-
 static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct expected *x = ctx;
@@ -247,7 +242,7 @@ static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     if (!rc && !x->n)
         rc = expect_locked(x, diag);
     for (uint32_t i = 0; i < x->n && !rc; i++) {
-        rc = op_column(x->op, x->first + i, &col, &x->name);
+        rc = op_name(x->op, x->first + i, &col, &x->name);
         rc = rc ? diag_fail(diag, rc, t->catalog->path, "the new file cannot be read")
                 : expect_locked(x, diag);
     }
@@ -275,23 +270,17 @@ static int reserve_locked(struct tamis_edit *e)
     return names_reserve(&e->touched, 1);
 }
 
-/* A name that was dropped before, and comes with a column. */
-static void touch_columns(struct tamis_edit *e, const struct edit_op *op)
-{
-    struct column col;
-    struct piece name;
-    for (uint32_t i = 0; e->touched.n && i < op_n_columns(op); i++)
-        if (op_column(op, i, &col, &name) == 0 &&
-            names_get(&e->touched, name.at, name.n))
-            names_set(&e->touched, name.at, name.n, EDIT_PUT + 1);
-}
-
+/* A name that comes with a column is noted only if it was before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
-    if (has_name(op))
-        names_set(&e->touched, op->bytes, op->name_bytes, (uint32_t)op->kind + 1);
-    if (op_n_columns(op)) {
-        touch_columns(e, op);
+    uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
+    struct column col;
+    struct piece name;
+    for (uint32_t i = 0; i < op_n_names(op) && (!op->placed || e->touched.n); i++)
+        if (op_name(op, i, &col, &name) == 0 &&
+            (!op->placed || names_get(&e->touched, name.at, name.n)))
+            names_set(&e->touched, name.at, name.n, fate);
+    if (op->placed && op->placed->open) {
         op->before = e->columns;
         e->columns = op;
     }
@@ -304,12 +293,9 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 {
     enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
     struct expected x = {.edit = e, .op = op, .present = op->kind == EDIT_DROP};
-    uint32_t n = op_n_columns(op);
+    uint32_t n = op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    x.name = (struct piece){op->bytes, op->name_bytes};
-    if (has_name(op))
-        rc = catalog_read(e->catalog, expect_in, &x, diag);
     for (; x.first < n && !rc; x.first += x.n) {
         x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
         rc = catalog_read(e->catalog, expect_in, &x, diag);

@@ -154,13 +154,13 @@ int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
 
 /* ==== place.c: which columns are alive ==== */
 
-/* Segments that an operation puts by columns: how many, and the name of one, as long as
+/* Segments that an operation puts or drops: how many, and the name of one, as long as
  * `col` is there. ERR_DAMAGED. */
-uint32_t op_n_columns(const struct edit_op *op);
-int op_column(const struct edit_op *op, uint32_t column, struct column *col,
-              struct piece *name);
-/* Does the edit put this segment so? Whoever drops it says so elsewhere. A code:
- * perhaps.
+uint32_t op_n_names(const struct edit_op *op);
+int op_name(const struct edit_op *op, uint32_t i, struct column *col,
+            struct piece *name);
+/* Does the edit put this segment by a column? Whoever drops it says so elsewhere. A
+ * code: perhaps.
  */
 int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
                      struct tamis_diag *diag);
@@ -235,13 +235,12 @@ int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, siz
  * the disk is full. */
 int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
               uint64_t *free_bytes, struct tamis_diag *diag);
-/* Reports the size of the pack, and looks for room unless it is a dry run. */
-int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct tamis_diag *diag);
-/* Writes the pack and its tombstones, under a new uuid. Sets the job's uuids and
- * domain, and the place's uuid and digest. If it fails, nothing is left of it. */
-int pack_write_files(struct tamis_edit *e, struct pack_job *job,
-                     struct pack_place *place, struct tamis_diag *diag);
+/* Reports the size of the pack, looks for room, and writes it and its tombstones,
+ * unless it is a dry run. Sets the job's uuids and domain, and the place. If it fails,
+ * nothing is left. */
+int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct pack_place *place,
+              struct tamis_diag *diag);
 
 /* ==== attach.c ==== */
 

@@ -208,22 +208,16 @@ static int append_put(struct tamis_packer *p, const struct pack_place *place,
 static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                       struct tamis_diag *diag)
 {
-    static const uint8_t none[UUID_BYTES];
     struct pack_place place = {.digest = 0};
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = facts,
                            .blocks = blocks,
-                           .ctx = p,
-                           .uuid = none,
-                           .store_uuid = none};
+                           .ctx = p};
     pack_hashes_rest(p->hashes);
     int rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
     if (!rc)
-        rc = pack_room(p->edit, &job, false, report, diag);
-    if (!rc)
-        rc = pack_write_files(p->edit, &job, &place, diag);
-    pack_index_free(&job);
+        rc = pack_make(p->edit, &job, false, report, &place, diag);
     if (rc)
         return rc;
     rc = append_put(p, &place, diag);

@@ -26,18 +26,6 @@ int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
                      (unsigned long long)n_bytes, (unsigned long long)*free_bytes);
 }
 
-int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct tamis_diag *diag)
-{
-    r->n_packed = job->plan->n_columns;
-    r->n_bands = job->plan->n_bands;
-    r->rows_bytes = job->plan->rows_bytes;
-    r->file_bytes = pack_file_bytes(job);
-    if (!r->file_bytes)
-        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
-    return edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
-}
-
 static int too_many(const struct tamis_edit *e, size_t n, struct tamis_diag *diag)
 {
     return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
@@ -94,16 +82,12 @@ static int make_tombstones(const struct tamis_edit *e, const struct pack_job *jo
     return rc;
 }
 
-int pack_write_files(struct tamis_edit *e, struct pack_job *job,
-                     struct pack_place *place, struct tamis_diag *diag)
+static int write_pack_files(struct tamis_edit *e, struct pack_job *job,
+                            struct pack_place *place, struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES];
     uint64_t n_bytes;
-    uuid_random(place->uuid);
     filter_file_name(place->uuid, name);
-    job->uuid = place->uuid;
-    job->store_uuid = e->catalog->meta.store_uuid;
-    job->domain = e->catalog->domain;
     int rc = pack_write(job, e->dir.fd, name, &place->digest, &n_bytes, diag);
     if (rc)
         return edit_not_put(e, rc, name, diag);
@@ -113,6 +97,28 @@ int pack_write_files(struct tamis_edit *e, struct pack_job *job,
     filter_file_unlink(e->dir.fd, place->uuid);
     return diag_errno(diag, rc, e->catalog->filters->path,
                       "writing the tombstones of a pack");
+}
+
+int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct pack_place *place,
+              struct tamis_diag *diag)
+{
+    uuid_random(place->uuid);
+    job->uuid = place->uuid;
+    job->store_uuid = e->catalog->meta.store_uuid;
+    job->domain = e->catalog->domain;
+    r->n_packed = job->plan->n_columns;
+    r->n_bands = job->plan->n_bands;
+    r->rows_bytes = job->plan->rows_bytes;
+    r->file_bytes = pack_file_bytes(job);
+    if (!r->file_bytes)
+        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
+    int rc =
+        edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
+    if (!rc && !dry_run)
+        return write_pack_files(e, job, place, diag);
+    pack_index_free(job);
+    return rc;
 }
 
 /* ---- the operation ---- */
@@ -169,34 +175,26 @@ static void count_packed(struct packing *p)
 
 static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
-    static const uint8_t none[UUID_BYTES];
     struct pack_place place = {.digest = 0};
+    bool dry_run = p->opt.dry_run;
+    int rc = plan_taken(p, diag);
+    if (rc || !p->n)
+        return rc;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = input_facts,
                            .blocks = input_blocks,
                            .ctx = p,
                            .gone = p->gone,
-                           .uuid = none,
-                           .store_uuid = none};
-    int rc = plan_taken(p, diag);
-    if (!rc && !p->n)
-        return 0;
-    if (!rc)
-        rc = pack_room(p->edit, &job, p->opt.dry_run, p->report, diag);
-    for (size_t i = 0; !rc && p->opt.dry_run && i < p->n; i++)
-        p->gone[i] = input_is_damaged(p, i);
-    if (!rc && p->opt.dry_run)
-        count_packed(p);
-    if (rc || p->opt.dry_run) {
-        pack_index_free(&job);
-        return rc;
-    }
-    job.threads = inputs_stay_open(p) ? p->threads : NULL;
-    rc = pack_write_files(p->edit, &job, &place, diag);
+                           .threads = inputs_stay_open(p) ? p->threads : NULL};
+    rc = pack_make(p->edit, &job, dry_run, p->report, &place, diag);
     if (rc)
         return rc;
+    for (size_t i = 0; dry_run && i < p->n; i++)
+        p->gone[i] = input_is_damaged(p, i);
     count_packed(p);
+    if (dry_run)
+        return 0;
     if (p->unread)
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
                        "a table of columns has become unreadable while it was packed");
@@ -444,7 +442,8 @@ struct unpacking {
     struct tamis_edit *edit;
     struct tamis_snapshot *snapshot;
     struct tamis_diag *diag;
-    bool *wanted; /* by segment */
+    bool *wanted;   /* by segment */
+    uint64_t needs; /* bytes; files may be much larger than columns */
 };
 
 /* A segment, its column, and the record that it gets. */
@@ -526,7 +525,7 @@ static int unpack_segment(struct unpacking *u, size_t index)
 }
 
 /* A segment that is in a usable pack, but cannot be described, is damaged. */
-static int check_segment(const struct unpacking *u, size_t index)
+static int check_segment(struct unpacking *u, size_t index)
 {
     char text[NAME_TEXT_BYTES];
     struct column col;
@@ -544,30 +543,19 @@ static int check_segment(const struct unpacking *u, size_t index)
                          "segment '%s' is in no usable pack",
                          name_text(text, info.name, info.name_bytes));
     int rc = segment_facts(s, index, &col, u->diag);
-    return rc ? rc : edit_may_remake(u->edit, s, index, u->diag);
-}
-
-/* Is there room for the files? They may be much larger than the columns. */
-static int room_to_unpack(struct unpacking *u)
-{
-    uint64_t needs = 0, has;
-    for (size_t i = 0; i < u->snapshot->n; i++) {
-        if (!u->wanted[i])
-            continue;
-        struct seat seat = packs_seat(u->snapshot, i);
-        struct column col;
-        int rc = segment_facts(u->snapshot, i, &col, u->diag);
-        if (rc)
-            return rc;
-        needs += pack_unpacked_bytes(seat.band, le64_get(col.disk.own_blocks));
-    }
-    return edit_room(u->edit, "unpacking", needs, &has, u->diag);
+    if (!rc)
+        rc = edit_may_remake(u->edit, s, index, u->diag);
+    if (!rc && !u->wanted[index])
+        u->needs += pack_unpacked_bytes(seat.band, le64_get(col.disk.own_blocks));
+    u->wanted[index] = true;
+    return rc;
 }
 
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag)
 {
     struct unpacking u = {.edit = edit, .snapshot = snapshot, .diag = diag};
+    uint64_t free_bytes;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
@@ -578,13 +566,10 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     u.wanted = calloc(snapshot->n + 1, sizeof *u.wanted);
     if (!u.wanted)
         return diag_errno(diag, ENOMEM, edit->catalog->path, "unpacking");
-    for (size_t i = 0; i < n && !rc; i++) {
+    for (size_t i = 0; i < n && !rc; i++)
         rc = check_segment(&u, segments[i]);
-        if (!rc)
-            u.wanted[segments[i]] = true;
-    }
     if (!rc)
-        rc = room_to_unpack(&u);
+        rc = edit_room(edit, "unpacking", u.needs, &free_bytes, diag);
     for (size_t i = 0; i < n && !rc; i++)
         if (u.wanted[segments[i]]) {
             u.wanted[segments[i]] = false; /* it may be listed twice */

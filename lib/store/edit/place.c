@@ -100,18 +100,20 @@ bool bury_unused(struct listings *l, int dir)
     return (!any || io_sync_dir(dir) == 0) && done;
 }
 
-/* ---- segments that are put by columns ---- */
+/* ---- names that an operation puts or drops ---- */
 
-uint32_t op_n_columns(const struct edit_op *op)
+uint32_t op_n_names(const struct edit_op *op)
 {
-    return op->placed && op->placed->open ? op->placed->n_columns : 0;
+    if (op->placed)
+        return op->placed->open ? op->placed->n_columns : 0;
+    return op->kind != EDIT_RETAIN;
 }
 
-int op_column(const struct edit_op *op, uint32_t column, struct column *col,
-              struct piece *name)
+int op_name(const struct edit_op *op, uint32_t i, struct column *col,
+            struct piece *name)
 {
-    int rc = pack_describe(op->placed->open->filter, column, false, col);
-    *name = column_name(col);
+    int rc = op->placed ? pack_describe(op->placed->open->filter, i, false, col) : 0;
+    *name = op->placed ? column_name(col) : (struct piece){op->bytes, op->name_bytes};
     return rc;
 }
 
@@ -133,7 +135,8 @@ int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
 
 struct placing {
     struct listings *list;
-    const struct edit_pack *pack;
+    const struct edit_op *op;
+    const struct edit_pack *pack; /* of it */
     struct names *own;
     struct listed *to; /* the new pack */
     uint32_t column;
@@ -233,11 +236,11 @@ static int place_segment(struct placing *p, const struct tamis_snapshot *s, size
 static int put_column(struct placing *p)
 {
     struct column col;
-    int rc = pack_describe(p->to->open->filter, p->column, false, &col);
+    struct piece name;
+    int rc = op_name(p->op, p->column, &col, &name);
     if (rc)
         return diag_fail(p->diag, rc, p->list->txn->catalog->path,
                          "the new pack cannot be read");
-    struct piece name = column_name(&col);
     p->list->passed = p->to;
     rc = apply_expect_none(p->list, p->own, name, p->diag);
     p->list->passed = NULL;
@@ -251,7 +254,7 @@ int place_columns(struct listings *l, const struct edit_op *op, struct names *ow
 {
     const struct edit_pack *pack = op->placed;
     struct placing p = {
-        .list = l, .pack = pack, .own = own, .files = files, .diag = diag};
+        .list = l, .op = op, .pack = pack, .own = own, .files = files, .diag = diag};
     int rc = listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns,
                           &p.to, diag);
     if (!rc && (rc = listed_open(l, p.to)) > 0)
