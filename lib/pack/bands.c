@@ -106,10 +106,11 @@ static int compare_chains(const struct chain *a, const struct chain *b)
     return (a->odd > b->odd) - (a->odd < b->odd);
 }
 
-static int compare_sources(const void *left, const void *right)
+static int compare_sources(const void *left, const void *right, void *sources)
 {
-    const struct pack_source *a = *(struct pack_source *const *)left;
-    const struct pack_source *b = *(struct pack_source *const *)right;
+    const struct pack_source *all = sources;
+    const struct pack_source *a = all + *(const uint32_t *)left;
+    const struct pack_source *b = all + *(const uint32_t *)right;
     struct chain of_a = chain_of(a), of_b = chain_of(b);
     int order = compare_chains(&of_a, &of_b);
     if (order)
@@ -124,25 +125,32 @@ static int compare_sources(const void *left, const void *right)
  * reaches back so far at most that the costs of RING cuts are enough. */
 enum { RING = 2 * BAND_MAX_COLUMNS };
 struct cuts {
+    struct pack_source *sources;
+    uint32_t *sorted; /* their numbers, chain by chain, in the order of their sizes */
     double costs[RING];
     uint32_t n_alike;     /* so many filters before the end are as large as the last */
     uint16_t row_bytes[]; /* how wide the rows of the last run are */
 };
+
+static const struct pack_source *sorted_source(const struct cuts *cuts, uint32_t i)
+{
+    return &cuts->sources[cuts->sorted[i]];
+}
 
 static uint32_t next_row_bytes(uint32_t row_bytes)
 {
     return row_bytes < 64 ? row_bytes * 2 : row_bytes + 64;
 }
 
-/* Cuts the first n. The cost of a cut never falls as filters come in, so the best run
- * of rows of a width has all columns that they have room for. */
-static void cut_at(struct cuts *cuts, uint32_t n, struct pack_source *const *chain,
-                   double band)
+/* Cuts the first n of a chain, which begins at `first`. The cost of a cut never falls
+ * as filters come in, so the best run of rows of a width has all columns that they have
+ * room for. */
+static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
 {
-    const struct pack_source *s = chain[n - 1];
+    const struct pack_source *s = sorted_source(cuts, first + n - 1);
     uint64_t size = least_blocks(s);
     double row = (double)size * s->geometry.lanes * BLOCK_BITS, best = DBL_MAX;
-    bool alike = n > 1 && least_blocks(chain[n - 2]) == size;
+    bool alike = n > 1 && least_blocks(sorted_source(cuts, first + n - 2)) == size;
     cuts->n_alike = alike ? cuts->n_alike + 1 : 1;
     for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
         uint32_t before = n > b * 8 ? n - b * 8 : 0;
@@ -160,21 +168,21 @@ static void cut_at(struct cuts *cuts, uint32_t n, struct pack_source *const *cha
     cuts->costs[n % RING] = best;
 }
 
-/* The bands of sorted filters [first, first + n), one chain; cuts has room for n + 1.
- */
-static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t n,
-                     double band, struct cuts *cuts, struct pack_plan *p)
+/* The bands of sorted filters [first, first + n), one chain. */
+static int cut_chain(struct cuts *cuts, uint32_t first, uint32_t n, double band,
+                     struct pack_plan *p)
 {
     uint32_t n_sizes = 1;
     for (uint32_t i = first + 1; i < first + n; i++)
-        n_sizes += least_blocks(sorted[i]) != least_blocks(sorted[i - 1]);
-    if (sorted[first]->folded_blocks && n / n_sizes < FEW_ALIKE)
+        n_sizes += least_blocks(sorted_source(cuts, i)) !=
+                   least_blocks(sorted_source(cuts, i - 1));
+    if (sorted_source(cuts, first)->folded_blocks && n / n_sizes < FEW_ALIKE)
         band /= BANDS_OF_FEW;
     cuts->costs[0] = 0;
     for (uint32_t i = 1; i <= n; i++)
-        cut_at(cuts, i, sorted + first, band);
+        cut_at(cuts, first, i, band);
     for (uint32_t at = n, some; at; at -= some) {
-        const struct pack_source *last = sorted[first + at - 1];
+        const struct pack_source *last = sorted_source(cuts, first + at - 1);
         uint32_t row_bytes = cuts->row_bytes[at];
         some = row_bytes * 8 < at ? row_bytes * 8 : at;
         if (p->n_bands == PACK_MAX_BANDS)
@@ -190,13 +198,12 @@ static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t
 }
 
 /* The cost of a band, in bytes. */
-static double band_cost(struct pack_source *const *sorted, size_t n)
+static double band_cost(const struct pack_source *sources, size_t n)
 {
     double all = 0;
     for (size_t i = 0; i < n; i++)
-        all +=
-            (double)least_blocks(sorted[i]) * sorted[i]->geometry.lanes * BLOCK_BYTES;
-    return all / BAND_SHARE;
+        all += (double)least_blocks(&sources[i]) * sources[i].geometry.lanes;
+    return all * BLOCK_BYTES / BAND_SHARE;
 }
 
 /* ---- the plan ---- */
@@ -212,8 +219,7 @@ static int compare_bands(const void *left, const void *right)
 }
 
 /* Until here the first column of a band was the number of its first sorted source. */
-static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
-                   const struct pack_source *sources)
+static int lay_out(struct pack_plan *p, const struct cuts *cuts)
 {
     uint64_t at = 0;
     uint32_t column = 0;
@@ -225,8 +231,8 @@ static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
         b->rows_offset = at;
         b->first_column = column;
         for (; column < b->first_column + b->n_columns; column++, run++) {
-            sorted[run]->column = column;
-            p->order[column] = (uint32_t)(sorted[run] - sources);
+            p->order[column] = cuts->sorted[run];
+            cuts->sources[cuts->sorted[run]].column = column;
         }
         at += band_bytes(b);
         if (at > INT64_MAX / 2)
@@ -237,23 +243,23 @@ static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
     return 0;
 }
 
-static int choose(struct pack_source **sorted, struct cuts *cuts,
-                  struct pack_source *sources, uint32_t n, struct pack_plan *p)
+static int choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
 {
     for (uint32_t i = 0; i < n; i++)
-        sorted[i] = &sources[i];
-    qsort(sorted, n, sizeof(struct pack_source *), compare_sources);
-    double band = band_cost(sorted, n);
+        cuts->sorted[i] = i;
+    qsort_r(cuts->sorted, n, sizeof *cuts->sorted, compare_sources, cuts->sources);
+    double band = band_cost(cuts->sources, n);
     for (uint32_t first = 0, end; first < n; first = end) {
-        struct chain chain = chain_of(sorted[first]), other;
+        struct chain chain = chain_of(sorted_source(cuts, first)), other;
         for (end = first + 1; end < n; end++)
-            if (other = chain_of(sorted[end]), compare_chains(&chain, &other) != 0)
+            if (other = chain_of(sorted_source(cuts, end)),
+                compare_chains(&chain, &other) != 0)
                 break;
-        int err = cut_chain(sorted, first, end - first, band, cuts, p);
+        int err = cut_chain(cuts, first, end - first, band, p);
         if (err)
             return err;
     }
-    return lay_out(p, sorted, sources);
+    return lay_out(p, cuts);
 }
 
 int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
@@ -261,13 +267,16 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
     memset(out, 0, sizeof *out);
     if (n == 0 || n > PACK_MAX_COLUMNS)
         return TAMIS_ERR_RANGE;
-    struct pack_source **sorted = malloc(n * sizeof(struct pack_source *));
+    uint32_t *sorted = malloc(n * sizeof *sorted);
     struct cuts *cuts = malloc(sizeof *cuts + (n + 1) * sizeof cuts->row_bytes[0]);
     out->bands = calloc(PACK_MAX_BANDS, sizeof *out->bands);
     out->order = malloc(n * sizeof *out->order);
-    int err = sorted && cuts && out->bands && out->order
-                  ? choose(sorted, cuts, sources, (uint32_t)n, out)
-                  : ENOMEM;
+    int err = ENOMEM;
+    if (sorted && cuts && out->bands && out->order) {
+        cuts->sources = sources;
+        cuts->sorted = sorted;
+        err = choose(cuts, (uint32_t)n, out);
+    }
     free(sorted);
     free(cuts);
     if (err)

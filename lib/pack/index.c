@@ -153,7 +153,6 @@ int pack_index_new(struct pack_job *job)
     uint32_t n = job->plan->n_columns;
     if (job->index)
         return 0;
-    uint64_t *k = malloc(n * sizeof *k);
     struct pack_index *x = job->index = calloc(1, sizeof *x);
     if (x) {
         x->job = job;
@@ -161,6 +160,7 @@ int pack_index_new(struct pack_job *job)
         x->firsts = malloc(n * sizeof *x->firsts);
         x->places = malloc(n * sizeof *x->places);
     }
+    uint64_t *k = malloc(n * sizeof *k); /* last: its memory is the next one's */
     if (!k || !x || !x->order || !x->firsts || !x->places) {
         free(k);
         pack_index_free(job);
