@@ -156,24 +156,6 @@ static int look_up(struct apply *a, struct tamis_diag *diag)
     return listings_lookup(&a->list, a->op->bytes, a->op->name_bytes, &a->found, diag);
 }
 
-int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
-                      struct tamis_diag *diag)
-{
-    char text[NAME_TEXT_BYTES];
-    struct found f;
-    int rc = names_get(own, name.at, name.n) == OWN_DROPPED
-                 ? TAMIS_ERR_NO_SEGMENT
-                 : listings_lookup(l, name.at, name.n, &f, diag);
-    if (!rc)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
-                         "segment '%s' exists already",
-                         name_text(text, name.at, name.n));
-    if (rc != TAMIS_ERR_NO_SEGMENT)
-        return rc;
-    diag_clear(diag);
-    return 0;
-}
-
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;

@@ -73,10 +73,6 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag);
 /* Takes over the operation, if its segments are there, or not; else frees it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
-/* The same while the edit is applied: `own` has the latest that it did to names. */
-enum { OWN_PUT = 1, OWN_DROPPED };
-int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
-                      struct tamis_diag *diag);
 /* A put. */
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
@@ -164,6 +160,11 @@ int op_name(const struct edit_op *op, uint32_t i, struct column *col,
  */
 int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
                      struct tamis_diag *diag);
+/* While the edit is applied: `own` has the latest that it did to names. ERR_EXISTS: the
+ * segment is there. */
+enum { OWN_PUT = 1, OWN_DROPPED };
+int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
+                      struct tamis_diag *diag);
 /* Lists or names the columns of a new pack, each if its segment is not there yet, or
  * still what was packed (R18). UUIDs of files to be removed go to `files`. */
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,

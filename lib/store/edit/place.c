@@ -131,6 +131,24 @@ int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
     return 0;
 }
 
+int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
+                      struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    struct found f;
+    int rc = names_get(own, name.at, name.n) == OWN_DROPPED
+                 ? TAMIS_ERR_NO_SEGMENT
+                 : listings_lookup(l, name.at, name.n, &f, diag);
+    if (!rc)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
+                         "segment '%s' exists already",
+                         name_text(text, name.at, name.n));
+    if (rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    diag_clear(diag);
+    return 0;
+}
+
 /* ---- a pack published ---- */
 
 struct placing {
