@@ -20,7 +20,7 @@ int inputs_alloc(struct packing *p, size_t n)
 {
     unsigned room = 1;
     p->segments = calloc(n + 1, sizeof *p->segments);
-    p->files = calloc(n + 1, sizeof *p->files); /* no page of it, without files */
+    p->files = calloc(p->snapshot->n_loose + 1, sizeof *p->files);
     p->sources = calloc(n + 1, sizeof *p->sources);
     p->gone = calloc(n + 1, sizeof *p->gone);
     p->seen = calloc(p->snapshot->n + 1, sizeof *p->seen);
@@ -45,7 +45,7 @@ static void input_close(struct tamis_filter **f)
 
 void inputs_free(struct packing *p)
 {
-    for (size_t i = 0; p->files && i < p->n; i++)
+    for (size_t i = 0; p->files && i < p->snapshot->n_loose; i++)
         input_close(&p->files[i].filter);
     threads_end(p->threads);
     free(p->segments);
@@ -186,7 +186,8 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         .folded_blocks = bands_fold(&l->geometry, keys, l->stage.target_error),
         .file_pages = (uint32_t)(l->file_bytes / PAGE_BYTES),
     };
-    struct pack_file *file = &p->files[p->n++];
+    p->n++;
+    struct pack_file *file = &p->files[l->index];
     memcpy(file->set_id, filter_set_id(l->filter), UUID_BYTES);
     if (p->n_open == MAX_OPEN) {
         input_close(&l->filter);
@@ -333,15 +334,12 @@ void inputs_leave(struct packing *p, const bool *leave)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        struct pack_file file = p->files[i];
-        p->files[i].filter = NULL;
-        if (leave[i]) {
-            p->n_open -= file.filter != NULL;
-            input_close(&file.filter);
-            continue;
+        if (leave[i] && input_is_file(p, i)) {
+            p->n_open -= p->files[p->segments[i]].filter != NULL;
+            input_close(&p->files[p->segments[i]].filter);
         }
-        if (input_is_file(p, i))
-            p->files[n] = file;
+        if (leave[i])
+            continue;
         p->segments[n] = p->segments[i];
         p->sources[n++] = p->sources[i];
     }
@@ -351,7 +349,7 @@ void inputs_leave(struct packing *p, const bool *leave)
 bool inputs_stay_open(const struct packing *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (input_is_file(p, i) && !p->files[i].filter)
+        if (input_is_file(p, i) && !p->files[p->segments[i]].filter)
             return false;
     return true;
 }
@@ -366,7 +364,7 @@ void input_facts(void *ctx, uint32_t source, struct column *out)
         p->unread = true;
         column_of_record(&(struct record){0}, "?", 1, out);
     } else if (input_is_file(p, source)) {
-        memcpy(out->disk.set_id, p->files[source].set_id, UUID_BYTES);
+        memcpy(out->disk.set_id, p->files[p->segments[source]].set_id, UUID_BYTES);
     }
 }
 
@@ -375,7 +373,7 @@ static void close_band(struct packing *p)
 {
     for (size_t i = 0, n_kept = 0; i < p->n; i++)
         if (input_is_file(p, i) && n_kept++ >= p->n_open)
-            input_close(&p->files[i].filter);
+            input_close(&p->files[p->segments[i]].filter);
 }
 
 bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
@@ -383,7 +381,6 @@ bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
 {
     struct packing *p = ctx;
     const struct pack_source *s = &p->sources[source];
-    struct tamis_filter **file = &p->files[source].filter;
     struct geometry g;
     if (!input_is_file(p, source)) {
         struct seat seat = packs_seat(p->snapshot, p->segments[source]);
@@ -392,6 +389,7 @@ bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
                                    seat.column - band->first_column,
                                    s->geometry.n_blocks, lane, first, n, out) == 0;
     }
+    struct tamis_filter **file = &p->files[p->segments[source]].filter;
     if (!*file) { /* never with threads: inputs_stay_open() */
         uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
         if (p->band != band)

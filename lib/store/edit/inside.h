@@ -196,7 +196,7 @@ struct packing {
     struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
     size_t n;                                      /* taken: */
     uint32_t *segments;                            /* of the snapshot */
-    struct pack_file *files;
+    struct pack_file *files;                       /* by segment, not by input */
     struct pack_source *sources;
     bool *gone; /* lost while it was packed, nobody gets its column */
     struct pack_plan plan;
