@@ -26,7 +26,7 @@ lib/list: lib lib/io lib/kernel/list lib/page lib/filter lib/sort
 lib/builder: lib lib/io lib/plan lib/kernel lib/filter lib/ribbon lib/sort lib/list
 lib/writer: lib lib/io lib/plan lib/kernel lib/page lib/filter
 lib/derive: lib lib/io lib/plan lib/kernel lib/page lib/filter lib/builder
-lib/pack: lib lib/io lib/plan lib/kernel lib/page lib/filter
+lib/pack: lib lib/io lib/plan lib/kernel lib/page lib/filter lib/sort
 lib/store/base: lib lib/io lib/page lib/filter
 lib/store/catalog: lib lib/io lib/page lib/filter lib/store/base
 lib/store: lib lib/io lib/plan lib/filter lib/writer lib/store/base lib/store/catalog

@@ -45,31 +45,40 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 
 /* ---- one filter ---- */
 
-static bool keeps_error(const struct pack_source *s, uint64_t n_blocks)
+static bool keeps_error(const struct geometry *as_it_is, uint64_t n_blocks,
+                        uint64_t keys, double target_error)
 {
-    if (s->target_error == 0)
-        return false;
-    struct geometry g = s->geometry;
-    double as_it_is = plan_geometry_error(&g, s->keys);
+    struct geometry g = *as_it_is;
     g.n_blocks = n_blocks;
-    double error = plan_geometry_error(&g, s->keys);
-    return error <= s->target_error || error <= as_it_is;
+    double error = plan_geometry_error(&g, keys);
+    return error <= target_error || error <= plan_geometry_error(as_it_is, keys);
 }
 
-/* The least divisor of its blocks that keeps its error. Divisors come in pairs; errors
- * fall as blocks rise. */
-static uint64_t least_blocks(const struct pack_source *s)
+/* Divisors come in pairs; errors fall as blocks rise. */
+uint64_t bands_fold(const struct geometry *g, uint64_t keys, double target_error)
 {
-    uint64_t n = s->geometry.n_blocks, least = n;
-    for (uint64_t d = 1; d * d <= n; d++) {
+    uint64_t n = g->n_blocks, least = n;
+    for (uint64_t d = 1; target_error > 0 && d * d <= n; d++) {
         if (n % d != 0)
             continue;
-        if (n / d < least && keeps_error(s, n / d))
+        if (n / d < least && keeps_error(g, n / d, keys, target_error))
             least = n / d;
-        if (d < least && keeps_error(s, d))
+        if (d < least && keeps_error(g, d, keys, target_error))
             return d;
     }
     return least;
+}
+
+static uint64_t least_blocks(const struct pack_source *s)
+{
+    return s->folded_blocks ? s->folded_blocks : s->geometry.n_blocks;
+}
+
+uint64_t pack_own_blocks(const struct pack_source *s, const struct band *b)
+{
+    return s->folded_blocks
+               ? greatest_common_divisor(s->geometry.n_blocks, b->geometry.n_blocks)
+               : b->geometry.n_blocks;
 }
 
 /* ---- chains ---- */
@@ -82,7 +91,7 @@ struct chain {
 
 static struct chain chain_of(const struct pack_source *s)
 {
-    uint64_t odd = s->any_size ? 0 : s->own_blocks;
+    uint64_t odd = s->folded_blocks;
     while (odd && odd % 2 == 0)
         odd /= 2;
     return (struct chain){s->geometry.lanes, s->geometry.words, odd};
@@ -97,74 +106,84 @@ static int compare_chains(const struct chain *a, const struct chain *b)
     return (a->odd > b->odd) - (a->odd < b->odd);
 }
 
-static int compare_sources(const void *left, const void *right)
+static int compare_sources(const void *left, const void *right, void *sources)
 {
-    const struct pack_source *a = *(struct pack_source *const *)left;
-    const struct pack_source *b = *(struct pack_source *const *)right;
+    const struct pack_source *all = sources;
+    const struct pack_source *a = all + *(const uint32_t *)left;
+    const struct pack_source *b = all + *(const uint32_t *)right;
     struct chain of_a = chain_of(a), of_b = chain_of(b);
     int order = compare_chains(&of_a, &of_b);
     if (order)
         return order;
-    if (a->own_blocks != b->own_blocks)
-        return a->own_blocks < b->own_blocks ? -1 : 1;
-    return (a > b) - (a < b);
+    uint64_t size_a = least_blocks(a), size_b = least_blocks(b);
+    return size_a != size_b ? (size_a > size_b) - (size_a < size_b) : (a > b) - (a < b);
 }
 
 /* ---- a chain cut into runs ---- */
 
-/* The cheapest cut of the first filters of a chain: its cost, and how wide the rows of
- * its last run are. So many filters before its end are as large as the last one. */
-struct cut {
-    double cost;
-    uint32_t row_bytes;
-    uint32_t n_alike;
+/* The cheapest cuts of the first filters of a chain, for each number of them. A run
+ * reaches back so far at most that the costs of RING cuts are enough. */
+enum { RING = 2 * BAND_MAX_COLUMNS };
+struct cuts {
+    struct pack_source *sources;
+    uint32_t *sorted; /* their numbers, chain by chain, in the order of their sizes */
+    double costs[RING];
+    uint32_t n_alike;     /* so many filters before the end are as large as the last */
+    uint16_t row_bytes[]; /* how wide the rows of the last run are */
 };
+
+static const struct pack_source *sorted_source(const struct cuts *cuts, uint32_t i)
+{
+    return &cuts->sources[cuts->sorted[i]];
+}
 
 static uint32_t next_row_bytes(uint32_t row_bytes)
 {
     return row_bytes < 64 ? row_bytes * 2 : row_bytes + 64;
 }
 
-/* The cost of a cut never falls as filters come in, so the best run of rows of a width
- * has all columns that they have room for. */
-static struct cut cut_at(const struct cut *cuts, uint32_t n,
-                         struct pack_source *const *chain, double band)
+/* Cuts the first n of a chain, which begins at `first`. The cost of a cut never falls
+ * as filters come in, so the best run of rows of a width has all columns that they have
+ * room for. */
+static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
 {
-    const struct pack_source *s = chain[n - 1];
-    double row = (double)s->own_blocks * s->geometry.lanes * BLOCK_BITS;
-    struct cut best = {.cost = DBL_MAX};
-    bool alike = n > 1 && chain[n - 2]->own_blocks == s->own_blocks;
-    uint32_t n_alike = alike ? cuts[n - 1].n_alike + 1 : 1;
+    const struct pack_source *s = sorted_source(cuts, first + n - 1);
+    uint64_t size = least_blocks(s);
+    double row = (double)size * s->geometry.lanes * BLOCK_BITS, best = DBL_MAX;
+    bool alike = n > 1 && least_blocks(sorted_source(cuts, first + n - 2)) == size;
+    cuts->n_alike = alike ? cuts->n_alike + 1 : 1;
     for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
         uint32_t before = n > b * 8 ? n - b * 8 : 0;
         uint32_t n_lines = (b * 8 + LINE_COLUMNS - 1) / LINE_COLUMNS;
-        double cost = cuts[before].cost + row * b + band * (1 + n_lines) / 2;
-        if (n_alike >= MANY_ALIKE && n_alike > n - before)
+        double cost = cuts->costs[before % RING] + row * b + band * (1 + n_lines) / 2;
+        if (cuts->n_alike >= MANY_ALIKE && cuts->n_alike > n - before)
             cost += OWN_PAGES * band;
-        if (cost < best.cost)
-            best = (struct cut){cost, b, n_alike};
+        if (cost < best) {
+            best = cost;
+            cuts->row_bytes[n] = (uint16_t)b;
+        }
         if (!before)
             break;
     }
-    return best;
+    cuts->costs[n % RING] = best;
 }
 
-/* The bands of sorted filters [first, first + n), one chain; cuts has room for n + 1.
- */
-static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t n,
-                     double band, struct cut *cuts, struct pack_plan *p)
+/* The bands of sorted filters [first, first + n), one chain. */
+static int cut_chain(struct cuts *cuts, uint32_t first, uint32_t n, double band,
+                     struct pack_plan *p)
 {
     uint32_t n_sizes = 1;
     for (uint32_t i = first + 1; i < first + n; i++)
-        n_sizes += sorted[i]->own_blocks != sorted[i - 1]->own_blocks;
-    if (!sorted[first]->any_size && n / n_sizes < FEW_ALIKE)
+        n_sizes += least_blocks(sorted_source(cuts, i)) !=
+                   least_blocks(sorted_source(cuts, i - 1));
+    if (sorted_source(cuts, first)->folded_blocks && n / n_sizes < FEW_ALIKE)
         band /= BANDS_OF_FEW;
-    cuts[0] = (struct cut){0};
+    cuts->costs[0] = 0;
     for (uint32_t i = 1; i <= n; i++)
-        cuts[i] = cut_at(cuts, i, sorted + first, band);
+        cut_at(cuts, first, i, band);
     for (uint32_t at = n, some; at; at -= some) {
-        const struct pack_source *last = sorted[first + at - 1];
-        uint32_t row_bytes = cuts[at].row_bytes;
+        const struct pack_source *last = sorted_source(cuts, first + at - 1);
+        uint32_t row_bytes = cuts->row_bytes[at];
         some = row_bytes * 8 < at ? row_bytes * 8 : at;
         if (p->n_bands == PACK_MAX_BANDS)
             return TAMIS_ERR_RANGE;
@@ -173,18 +192,18 @@ static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t
                            .n_columns = some,
                            .first_column = first + at - some,
                            .row_bytes = pack_row_bytes(some)};
-        b->geometry.n_blocks = last->own_blocks;
+        b->geometry.n_blocks = least_blocks(last);
     }
     return 0;
 }
 
 /* The cost of a band, in bytes. */
-static double band_cost(struct pack_source *const *sorted, size_t n)
+static double band_cost(const struct pack_source *sources, size_t n)
 {
     double all = 0;
     for (size_t i = 0; i < n; i++)
-        all += (double)sorted[i]->own_blocks * sorted[i]->geometry.lanes * BLOCK_BYTES;
-    return all / BAND_SHARE;
+        all += (double)least_blocks(&sources[i]) * sources[i].geometry.lanes;
+    return all * BLOCK_BYTES / BAND_SHARE;
 }
 
 /* ---- the plan ---- */
@@ -199,27 +218,8 @@ static int compare_bands(const void *left, const void *right)
     return (a->first_column > b->first_column) - (a->first_column < b->first_column);
 }
 
-/* Gives the filters of a run their columns. Its own blocks: all that the band has room
- * for. */
-static void fill_band(struct pack_plan *p, uint32_t band,
-                      struct pack_source *const *run, const struct pack_source *sources)
-{
-    const struct band *b = &p->bands[band];
-    for (uint32_t i = 0; i < b->n_columns; i++) {
-        struct pack_source *s = run[i];
-        if (s->any_size)
-            s->geometry.n_blocks = b->geometry.n_blocks;
-        s->own_blocks =
-            greatest_common_divisor(s->geometry.n_blocks, b->geometry.n_blocks);
-        s->band = band;
-        s->column = i;
-        p->order[b->first_column + i] = (uint32_t)(s - sources);
-    }
-}
-
 /* Until here the first column of a band was the number of its first sorted source. */
-static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
-                   const struct pack_source *sources)
+static int lay_out(struct pack_plan *p, const struct cuts *cuts)
 {
     uint64_t at = 0;
     uint32_t column = 0;
@@ -230,8 +230,10 @@ static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
         uint32_t run = b->first_column;
         b->rows_offset = at;
         b->first_column = column;
-        fill_band(p, i, sorted + run, sources);
-        column += b->n_columns;
+        for (; column < b->first_column + b->n_columns; column++, run++) {
+            p->order[column] = cuts->sorted[run];
+            cuts->sources[cuts->sorted[run]].column = column;
+        }
         at += band_bytes(b);
         if (at > INT64_MAX / 2)
             return EFBIG;
@@ -241,26 +243,23 @@ static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
     return 0;
 }
 
-static int choose(struct pack_source **sorted, struct cut *cuts,
-                  struct pack_source *sources, uint32_t n, struct pack_plan *p)
+static int choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        sorted[i] = &sources[i];
-        if (!sources[i].any_size)
-            sources[i].own_blocks = least_blocks(&sources[i]);
-    }
-    qsort(sorted, n, sizeof(struct pack_source *), compare_sources);
-    double band = band_cost(sorted, n);
+    for (uint32_t i = 0; i < n; i++)
+        cuts->sorted[i] = i;
+    qsort_r(cuts->sorted, n, sizeof *cuts->sorted, compare_sources, cuts->sources);
+    double band = band_cost(cuts->sources, n);
     for (uint32_t first = 0, end; first < n; first = end) {
-        struct chain chain = chain_of(sorted[first]), other;
+        struct chain chain = chain_of(sorted_source(cuts, first)), other;
         for (end = first + 1; end < n; end++)
-            if (other = chain_of(sorted[end]), compare_chains(&chain, &other) != 0)
+            if (other = chain_of(sorted_source(cuts, end)),
+                compare_chains(&chain, &other) != 0)
                 break;
-        int err = cut_chain(sorted, first, end - first, band, cuts, p);
+        int err = cut_chain(cuts, first, end - first, band, p);
         if (err)
             return err;
     }
-    return lay_out(p, sorted, sources);
+    return lay_out(p, cuts);
 }
 
 int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
@@ -268,13 +267,16 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
     memset(out, 0, sizeof *out);
     if (n == 0 || n > PACK_MAX_COLUMNS)
         return TAMIS_ERR_RANGE;
-    struct pack_source **sorted = malloc(n * sizeof(struct pack_source *));
-    struct cut *cuts = malloc((n + 1) * sizeof *cuts);
+    uint32_t *sorted = malloc(n * sizeof *sorted);
+    struct cuts *cuts = malloc(sizeof *cuts + (n + 1) * sizeof cuts->row_bytes[0]);
     out->bands = calloc(PACK_MAX_BANDS, sizeof *out->bands);
     out->order = malloc(n * sizeof *out->order);
-    int err = sorted && cuts && out->bands && out->order
-                  ? choose(sorted, cuts, sources, (uint32_t)n, out)
-                  : ENOMEM;
+    int err = ENOMEM;
+    if (sorted && cuts && out->bands && out->order) {
+        cuts->sources = sources;
+        cuts->sorted = sorted;
+        err = choose(cuts, (uint32_t)n, out);
+    }
     free(sorted);
     free(cuts);
     if (err)
@@ -283,10 +285,10 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
 }
 
 /* A column of another pack takes at least a row of a byte. */
-static uint64_t alone_bytes(const struct pack_source *s)
+static uint64_t alone_bytes(const struct pack_source *s, const struct band *b)
 {
-    return s->file_bytes ? s->file_bytes
-                         : s->own_blocks * s->geometry.lanes * BLOCK_BITS;
+    return s->file_pages ? (uint64_t)s->file_pages * PAGE_BYTES
+                         : pack_own_blocks(s, b) * s->geometry.lanes * BLOCK_BITS;
 }
 
 /* What the columns of a band take by themselves. *largest: of those with files; the
@@ -297,8 +299,8 @@ static uint64_t band_alone(const struct pack_source *sources, const struct pack_
     uint64_t alone = 0;
     *largest = UINT32_MAX;
     for (uint32_t i = b->first_column; i < b->first_column + b->n_columns; i++) {
-        alone += alone_bytes(&sources[p->order[i]]);
-        if (sources[p->order[i]].file_bytes)
+        alone += alone_bytes(&sources[p->order[i]], b);
+        if (sources[p->order[i]].file_pages)
             *largest = p->order[i];
     }
     return alone;

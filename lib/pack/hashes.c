@@ -1,43 +1,58 @@
-/* Columns made from hashes, without a file of their own: the hashes wait in a nameless
- * file until all sizes are known.
+/* Columns made from hashes, without a file of their own: hashes and facts wait in a
+ * nameless file until all sizes are known.
  *
  *     pack_hashes_add()     sorts the hashes of a filter, as each lane has them
- *           |               file: lane 0 of filter 0, lane 1, ..., lane 0 of filter 1
- *           |
+ *           |               file: facts of filter 0, its lane 0, lane 1, ..., facts of
+ *           |               filter 1, ...
  *           v
- *     pack_hashes_blocks()  reads them again, block by block: equal top bits of hashes
- *                           are neighbours, and so are blocks (SPEC.md §4)
+ *     pack_hashes_blocks()  reads hashes again, block by block: equal top bits are
+ *                           neighbours, and so are blocks (SPEC.md §4)
+ *     pack_hashes_facts()   reads facts again, whenever somebody asks
  *
  * Nobody syncs the file, and it may lose what it was given: what comes back is checked.
- */
+ * A filter takes 8 bytes of memory, 16 at most to find its name again, and later 8 for
+ * its digest. */
 #include "lib/pack/pack.h"
 #include "format/hash.h"
 #include "lib/io/io.h"
 #include "lib/kernel/kernel.h"
+#include "lib/sort/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SOME_HASHES = 4096, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, PASSES = 8 };
+enum { SOME_HASHES = 4096 };
 
-/* The hashes of one filter. */
-struct run {
-    uint64_t at, n; /* in the file: n of each lane */
-    uint64_t check; /* of all lanes */
-    /* When they are read: how many were, their check so far, and of the blocks. */
+/* In the file, before the hashes of each lane. */
+struct head {
+    uint64_t sum;   /* of what follows */
+    uint64_t check; /* of all hashes */
+    uint8_t facts[COLUMN_MAX_BYTES];
+};
+
+/* Where a column of the band that is made is: hashes read, their check so far, and the
+ * digest of the blocks. */
+struct cursor {
+    uint64_t at, n, check; /* in the file: n hashes of each lane */
     uint64_t n_read, check_read, digest;
 };
 
 struct pack_hashes {
     int fd;
-    uint64_t n_hashes; /* in the file */
-    struct run *runs;
+    uint64_t end; /* of the file */
+    uint64_t *heads;
+    uint64_t *digests; /* of blocks; NULL: nobody has asked for any yet */
     uint32_t n, max;
-    uint64_t *sorted; /* room for two lists of the longest run */
+    uint32_t *slots; /* by name: number + 1, or 0; at most half of them are taken */
+    size_t n_slots;
+    struct cursor *cursors;
+    uint32_t n_cursors;
+    uint64_t *sorted; /* room for the longest list */
     size_t room;
     const struct kernel *kernel;
+    struct column now;
     uint64_t some[SOME_HASHES];
 };
 
@@ -56,14 +71,112 @@ int pack_hashes_new(const char *dir, struct pack_hashes **out)
     return 0;
 }
 
+void pack_hashes_rest(struct pack_hashes *h)
+{
+    free(h->slots);
+    free(h->digests);
+    h->slots = NULL;
+    h->n_slots = 0;
+    h->digests = NULL;
+}
+
 void pack_hashes_free(struct pack_hashes *h)
 {
     if (!h)
         return;
     close(h->fd);
-    free(h->runs);
+    pack_hashes_rest(h);
+    free(h->heads);
+    free(h->cursors);
     free(h->sorted);
     free(h);
+}
+
+/* ---- facts ---- */
+
+static uint64_t sum_of(const struct head *head, size_t n, uint64_t at)
+{
+    return XXH3_64bits_withSeed(&head->check, n + sizeof head->check, at);
+}
+
+/* *check: of its hashes, *at: where these begin. */
+static int read_head(struct pack_hashes *h, uint32_t number, struct column *out,
+                     uint64_t *check, uint64_t *at)
+{
+    struct head head;
+    size_t got, n, before = offsetof(struct head, facts);
+    int err = io_read(h->fd, &head, sizeof head, h->heads[number], &got);
+    if (err || got < before + sizeof out->disk)
+        return err ? err : EIO;
+    memset(out, 0, offsetof(struct column, strings));
+    memcpy(&out->disk, head.facts, sizeof out->disk);
+    n = column_bytes(&out->disk);
+    if (n > got - before || head.sum != sum_of(&head, n, h->heads[number]))
+        return EIO;
+    memcpy(out->strings, head.facts + sizeof out->disk, n - sizeof out->disk);
+    *check = head.check;
+    *at = h->heads[number] + before + n;
+    return 0;
+}
+
+int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out)
+{
+    uint64_t check, at;
+    int err = read_head(h, number, out, &check, &at);
+    out->disk.table_digest = le64_of(h->digests ? h->digests[number] : 0);
+    return err;
+}
+
+/* ---- names ---- */
+
+/* The slot of the name, or the free one where it belongs. */
+static int find_slot(struct pack_hashes *h, struct piece name, uint32_t **slot)
+{
+    size_t mask = h->n_slots - 1, i = (size_t)hash_key(0, name.at, name.n) & mask;
+    int err = 0;
+    for (; !err && *(*slot = &h->slots[i]); i = (i + 1) & mask) {
+        err = pack_hashes_facts(h, **slot - 1, &h->now);
+        if (!err && name_compare(column_name(&h->now), name) == 0)
+            return 0;
+    }
+    return err;
+}
+
+/* Room for one more; the names are in the file. */
+static int make_slots(struct pack_hashes *h)
+{
+    struct column facts;
+    size_t n = 64;
+    int err = 0;
+    if (h->n < h->n_slots / 2)
+        return 0;
+    pack_hashes_rest(h);
+    while (n / 2 <= h->n)
+        n *= 2;
+    h->slots = calloc(n, sizeof *h->slots);
+    if (!h->slots)
+        return ENOMEM;
+    h->n_slots = n;
+    for (uint32_t i = 0, *slot; i < h->n && !err; i++) {
+        err = pack_hashes_facts(h, i, &facts);
+        if (!err)
+            err = find_slot(h, column_name(&facts), &slot);
+        if (!err)
+            *slot = i + 1;
+    }
+    if (err)
+        pack_hashes_rest(h);
+    return err;
+}
+
+int pack_hashes_have(struct pack_hashes *h, struct piece name, bool *have)
+{
+    uint32_t *slot;
+    int err = make_slots(h);
+    if (!err)
+        err = find_slot(h, name, &slot);
+    *have = !err && *slot;
+    return err;
 }
 
 /* ---- in ---- */
@@ -72,45 +185,21 @@ static int make_room(struct pack_hashes *h, size_t n)
 {
     if (h->n == h->max) {
         uint32_t max = h->max ? h->max * 2 : 64;
-        struct run *runs = realloc(h->runs, max * sizeof *runs);
-        if (!runs)
+        uint64_t *heads = realloc(h->heads, max * sizeof *heads);
+        if (!heads)
             return ENOMEM;
-        h->runs = runs;
+        h->heads = heads;
         h->max = max;
     }
     if (h->room < n || !h->sorted) {
         size_t room = n < SOME_HASHES ? SOME_HASHES : n + n / 4;
-        uint64_t *sorted = realloc(h->sorted, room * 2 * sizeof *sorted);
+        uint64_t *sorted = realloc(h->sorted, room * sizeof *sorted);
         if (!sorted)
             return ENOMEM;
         h->sorted = sorted;
         h->room = room;
     }
-    return 0;
-}
-
-/* Radix sort, from the lowest digit on. The passes are of an even number, so the result
- * is where the hashes were. */
-static void sort(uint64_t *hashes, uint64_t *other, size_t n)
-{
-    _Static_assert(PASSES % 2 == 0, "the result would be in `other`");
-    size_t counts[PASSES][DIGITS] = {{0}};
-    for (size_t i = 0; i < n; i++)
-        for (unsigned p = 0; p < PASSES; p++)
-            counts[p][hashes[i] >> p * DIGIT_BITS & (DIGITS - 1)]++;
-    for (unsigned p = 0; p < PASSES; p++) {
-        size_t at = 0;
-        for (size_t d = 0; d < DIGITS; d++) {
-            size_t count = counts[p][d];
-            counts[p][d] = at;
-            at += count;
-        }
-        for (size_t i = 0; i < n; i++)
-            other[counts[p][hashes[i] >> p * DIGIT_BITS & (DIGITS - 1)]++] = hashes[i];
-        uint64_t *swap = hashes;
-        hashes = other;
-        other = swap;
-    }
+    return make_slots(h);
 }
 
 static size_t without_repeats(uint64_t *hashes, size_t n)
@@ -130,59 +219,92 @@ static uint64_t check_of(uint64_t check, const uint64_t *hashes, size_t n)
     return check;
 }
 
-int pack_hashes_add(struct pack_hashes *h, uint32_t lanes, const uint64_t *hashes,
-                    size_t n, uint64_t *n_distinct)
+/* All lanes, at the end of the file and behind the head. */
+static int write_lanes(struct pack_hashes *h, uint32_t lanes, size_t n, uint64_t at,
+                       uint64_t *check)
 {
-    int err = make_room(h, n);
-    if (err)
-        return err;
-    uint64_t *sorted = h->sorted;
-    struct run run = {.at = h->n_hashes};
-    memcpy(sorted, hashes, n * sizeof *hashes);
-    sort(sorted, h->sorted + h->room, n);
-    run.n = n = without_repeats(sorted, n);
-    for (uint32_t lane = 0; lane < lanes; lane++) {
+    int err = 0;
+    for (uint32_t lane = 0; lane < lanes && !err; lane++) {
         for (size_t i = 0; i < n && lane > 0; i++)
-            sorted[i] = geometry_next_lane(sorted[i]);
+            h->sorted[i] = geometry_next_lane(h->sorted[i]);
         if (lane > 0)
-            sort(sorted, h->sorted + h->room, n);
-        run.check = check_of(run.check, sorted, n);
-        err = io_write(h->fd, sorted, n * sizeof *sorted,
-                       (run.at + lane * run.n) * sizeof *sorted);
-        if (err)
-            return err;
+            sort_hashes(h->sorted, n);
+        *check = check_of(*check, h->sorted, n);
+        err = io_write(h->fd, h->sorted, n * sizeof *h->sorted,
+                       at + lane * n * sizeof *h->sorted);
     }
-    h->n_hashes += lanes * run.n;
-    h->runs[h->n++] = run;
-    *n_distinct = n;
-    return 0;
+    return err;
 }
 
-void pack_hashes_forget(struct pack_hashes *h)
+int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
+                    const uint64_t *hashes, size_t n)
 {
-    h->n--; /* what it wrote stays in the file */
+    struct head head = {.check = 0};
+    size_t n_facts = column_bytes(&facts->disk);
+    size_t n_head = offsetof(struct head, facts) + n_facts;
+    uint32_t *slot;
+    int err = make_room(h, n);
+    if (!err)
+        err = find_slot(h, column_name(facts), &slot);
+    if (err)
+        return err;
+    memcpy(h->sorted, hashes, n * sizeof *hashes);
+    sort_hashes(h->sorted, n);
+    n = without_repeats(h->sorted, n);
+    facts->disk.keys = le64_of(n);
+    err = write_lanes(h, lanes, n, h->end + n_head, &head.check);
+    memcpy(head.facts, &facts->disk, sizeof facts->disk);
+    memcpy(head.facts + sizeof facts->disk, facts->strings,
+           n_facts - sizeof facts->disk);
+    head.sum = sum_of(&head, n_facts, h->end);
+    if (!err)
+        err = io_write(h->fd, &head, n_head, h->end);
+    if (err)
+        return err;
+    h->heads[h->n] = h->end;
+    h->end += n_head + lanes * n * sizeof *hashes;
+    *slot = ++h->n;
+    return 0;
 }
 
 /* ---- out ---- */
 
+static int begin_column(struct pack_hashes *h, uint32_t number, uint32_t column)
+{
+    if (!h->digests && !(h->digests = calloc(h->max, sizeof *h->digests)))
+        return ENOMEM;
+    if (column >= h->n_cursors) {
+        uint32_t n = column < 64 ? 128 : column * 2;
+        struct cursor *cursors = realloc(h->cursors, n * sizeof *cursors);
+        if (!cursors)
+            return ENOMEM;
+        h->cursors = cursors;
+        h->n_cursors = n;
+    }
+    struct cursor *r = &h->cursors[column];
+    *r = (struct cursor){.at = 0};
+    int err = read_head(h, number, &h->now, &r->check, &r->at);
+    r->n = err ? 0 : le64_get(h->now.disk.keys);
+    return err;
+}
+
 /* Adds the next hashes of the lane that are in the blocks. *done: one was beyond. */
-static int add_to_blocks(struct pack_hashes *h, struct run *r,
-                         const struct pack_source *s, uint64_t first, uint64_t n,
+static int add_to_blocks(struct pack_hashes *h, struct cursor *r,
+                         const struct geometry *g, uint64_t first, uint64_t n,
                          uint64_t left, bool *done, uint8_t *out)
 {
     size_t some = left < SOME_HASHES ? (size_t)left : SOME_HASHES, got, i;
     int err = io_read(h->fd, h->some, some * sizeof *h->some,
-                      (r->at + r->n_read) * sizeof *h->some, &got);
+                      r->at + r->n_read * sizeof *h->some, &got);
     if (err || got != some * sizeof *h->some)
         return err ? err : EIO;
     for (i = 0; i < some; i++) {
-        uint64_t block = geometry_block(h->some[i], s->geometry.n_blocks);
+        uint64_t block = geometry_block(h->some[i], g->n_blocks);
         if (block < first)
             return EIO;
         if (block - first >= n)
             break;
-        h->kernel->block_add(out + (block - first) * BLOCK_BYTES, s->geometry.words,
-                             h->some[i]);
+        h->kernel->block_add(out + (block - first) * BLOCK_BYTES, g->words, h->some[i]);
     }
     r->n_read += i;
     r->check_read = check_of(r->check_read, h->some, i);
@@ -190,29 +312,26 @@ static int add_to_blocks(struct pack_hashes *h, struct run *r,
     return 0;
 }
 
-int pack_hashes_blocks(struct pack_hashes *h, uint32_t number,
-                       const struct pack_source *s, uint32_t lane, uint64_t first,
-                       uint64_t n, uint8_t *out)
+int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band *b,
+                       uint32_t column, uint32_t lane, uint64_t first, uint64_t n,
+                       uint8_t *out)
 {
-    struct run *r = &h->runs[number];
-    bool lane_ends = first + n == s->geometry.n_blocks, done = false;
+    const struct geometry *g = &b->geometry;
+    bool lane_ends = first + n == g->n_blocks, done = false;
+    int err = lane == 0 && first == 0 ? begin_column(h, number, column) : 0;
+    if (err)
+        return err;
+    struct cursor *r = &h->cursors[column];
     uint64_t lane_end = (lane + 1) * r->n;
-    int err = 0;
-    if (lane == 0 && first == 0)
-        r->n_read = r->check_read = r->digest = 0;
     memset(out, 0, n * BLOCK_BYTES);
     while (!err && !done && r->n_read < lane_end)
-        err = add_to_blocks(h, r, s, first, n, lane_end - r->n_read, &done, out);
+        err = add_to_blocks(h, r, g, first, n, lane_end - r->n_read, &done, out);
     if (!err && lane_ends && r->n_read != lane_end)
         err = EIO;
-    if (!err && lane_ends && lane + 1 == s->geometry.lanes && r->check_read != r->check)
+    if (!err && lane_ends && lane + 1 == g->lanes && r->check_read != r->check)
         err = EIO;
     for (uint64_t i = 0; i < n; i++)
         r->digest = XXH3_64bits_withSeed(out + i * BLOCK_BYTES, BLOCK_BYTES, r->digest);
+    h->digests[number] = r->digest;
     return err;
-}
-
-uint64_t pack_hashes_digest(const struct pack_hashes *h, uint32_t number)
-{
-    return h->runs[number].digest;
 }

@@ -5,10 +5,11 @@
  *     put_level() ...  pages of the names of these pages, and of those
  *
  * It is made twice: to know its length, and when the rows are written and all facts are
- * known. So no page of it waits in memory. A column takes 12 bytes, and some 32 more
+ * known. So no page of it waits in memory. A column takes 8 bytes, and as many more
  * while names are sorted. */
 #include "lib/pack/inside.h"
 #include "lib/page/stage_writer.h"
+#include "lib/sort/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@ struct pack_index {
     struct le32 *places; /* the directory */
     struct stage_writer *to; /* NULL: pages are only counted */
     uint32_t n_pages;        /* so far */
+    uint64_t keys;           /* of all columns */
+    double target_error;     /* the largest */
     int slot;                /* of the item that was added */
     struct column now, before;
     uint8_t page[PAGE_BYTES];
@@ -28,35 +31,31 @@ struct pack_index {
 
 /* ---- sources by name ---- */
 
-struct keyed {
-    uint64_t key; /* eight bytes of the name; zeros behind its end */
-    uint32_t source;
-};
+/* Some bytes of the name, zeros behind its end, and the source's number: as hashes are,
+ * so that they can be sorted in place. */
+enum { KEY_BYTES = 5, SOURCE_MASK = (1 << 8 * (8 - KEY_BYTES)) - 1 };
+_Static_assert(PACK_MAX_COLUMNS - 1 <= SOURCE_MASK, "a source's number has its place");
 
-static int compare_keyed(const void *left, const void *right)
-{
-    const struct keyed *a = left, *b = right;
-    return (a->key > b->key) - (a->key < b->key);
-}
-
-/* By the bytes from `depth` on: by eight of them, then those that agree by the next. */
-static void order_names(struct pack_index *x, struct keyed *k, uint32_t n,
-                        uint32_t depth)
+/* By the bytes from `depth` on: by some of them, then those that agree by the next. */
+static void order_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth)
 {
     const struct pack_job *job = x->job;
     for (uint32_t i = 0; i < n; i++) {
-        job->facts(job->ctx, k[i].source, &x->now);
+        uint64_t source = k[i] & SOURCE_MASK;
+        job->facts(job->ctx, (uint32_t)source, &x->now);
         struct piece name = column_name(&x->now);
-        k[i].key = 0;
-        for (uint32_t at = depth; at < depth + 8; at++)
-            k[i].key = k[i].key << 8 | (at < name.n ? name.at[at] : 0);
+        k[i] = 0;
+        for (uint32_t at = depth; at < depth + KEY_BYTES; at++)
+            k[i] = k[i] << 8 | (at < name.n ? name.at[at] : 0);
+        k[i] = k[i] << 8 * (8 - KEY_BYTES) | source;
     }
-    qsort(k, n, sizeof *k, compare_keyed);
+    sort_hashes(k, n);
     for (uint32_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && k[end].key == k[i].key; end++)
+        for (end = i + 1; end < n && (k[end] | SOURCE_MASK) == (k[i] | SOURCE_MASK);
+             end++)
             ;
-        if (end - i > 1 && (k[i].key & 0xff))
-            order_names(x, k + i, end - i, depth + 8);
+        if (end - i > 1 && (k[i] >> 8 * (8 - KEY_BYTES) & 0xff))
+            order_names(x, k + i, end - i, depth + KEY_BYTES);
     }
 }
 
@@ -91,14 +90,20 @@ static int put_entries(struct pack_index *x, uint32_t *n)
     const struct pack_job *job = x->job;
     int err = 0;
     *n = 0;
+    x->keys = 0;
+    x->target_error = ERROR_MIN;
     index_begin(x->page, 0, 0);
     for (uint32_t i = 0; i < job->plan->n_columns && !err; i++) {
         const struct pack_source *s = &job->sources[x->order[i]];
-        uint32_t column = job->plan->bands[s->band].first_column + s->column;
+        const struct pack_plan *p = job->plan;
+        uint32_t column = s->column,
+                 band = band_of_column(p->bands, p->n_bands, column);
         job->facts(job->ctx, x->order[i], &x->now);
-        memcpy(x->now.disk.set_id, s->set_id, UUID_BYTES);
-        x->now.disk.own_blocks = le64_of(s->own_blocks);
+        x->now.disk.own_blocks = le64_of(pack_own_blocks(s, &p->bands[band]));
         x->now.disk.column = le32_of(column);
+        double error = le64_get_f64(x->now.disk.target_error);
+        x->keys += le64_get(x->now.disk.keys);
+        x->target_error = error > x->target_error ? error : x->target_error;
         err = put_item(x, &x->now, column_bytes(&x->now.disk), 0, 0);
         x->places[column] = le32_of(x->n_pages << SLOT_BITS | (uint32_t)x->slot);
         if (x->slot == 0)
@@ -148,7 +153,6 @@ int pack_index_new(struct pack_job *job)
     uint32_t n = job->plan->n_columns;
     if (job->index)
         return 0;
-    struct keyed *k = malloc(n * sizeof *k);
     struct pack_index *x = job->index = calloc(1, sizeof *x);
     if (x) {
         x->job = job;
@@ -156,16 +160,17 @@ int pack_index_new(struct pack_job *job)
         x->firsts = malloc(n * sizeof *x->firsts);
         x->places = malloc(n * sizeof *x->places);
     }
+    uint64_t *k = malloc(n * sizeof *k); /* last: its memory is the next one's */
     if (!k || !x || !x->order || !x->firsts || !x->places) {
         free(k);
         pack_index_free(job);
         return ENOMEM;
     }
     for (uint32_t i = 0; i < n; i++)
-        k[i].source = i;
+        k[i] = i;
     order_names(x, k, n, 0);
     for (uint32_t i = 0; i < n; i++)
-        x->order[i] = k[i].source;
+        x->order[i] = (uint32_t)(k[i] & SOURCE_MASK);
     free(k);
     return put_levels(x);
 }
@@ -173,6 +178,12 @@ int pack_index_new(struct pack_job *job)
 uint64_t pack_index_bytes(const struct pack_index *x)
 {
     return (uint64_t)x->n_pages * PAGE_BYTES;
+}
+
+uint64_t pack_index_keys(const struct pack_index *x, double *target_error)
+{
+    *target_error = x->target_error > ERROR_MAX ? ERROR_MAX : x->target_error;
+    return x->keys;
 }
 
 const struct le32 *pack_index_places(const struct pack_index *x)

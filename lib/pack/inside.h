@@ -45,6 +45,8 @@ struct stage_writer;
 /* Sets job->index, with its pages counted, unless it is set; ENOMEM. */
 int pack_index_new(struct pack_job *job);
 uint64_t pack_index_bytes(const struct pack_index *x);
+/* All keys of the columns, and the largest of their target errors. */
+uint64_t pack_index_keys(const struct pack_index *x, double *target_error);
 const struct le32 *pack_index_places(const struct pack_index *x); /* the directory */
 /* Writes all pages: once, when the blocks of all columns have been read. */
 int pack_index_write(struct pack_index *x, struct stage_writer *to);

@@ -14,20 +14,20 @@
 
 /* ==== bands.c: which filters lie in one band ==== */
 
-/* One filter that is to become a column. The caller sets the fields before
- * any_size, the plan the others. */
+/* One filter that is to become a column; 32 bytes, for there may be a million. The plan
+ * sets its column. */
 struct pack_source {
-    struct geometry geometry; /* of its blocks as they are */
-    uint64_t keys;            /* as many as its bits show, at least */
-    double target_error;      /* to be kept when it is folded; 0: it is not folded */
-    uint64_t file_bytes;      /* of its own file; 0: it has none to go on with */
-    uint8_t set_id[UUID_BYTES];
-    /* It is made from hashes, and may have any number of blocks from own_blocks on,
-     * which the caller sets; the plan sets geometry.n_blocks. */
-    bool any_size;
-    uint64_t own_blocks; /* folded to so many a lane */
-    uint32_t band, column;
+    struct geometry geometry; /* of its blocks as they are; from hashes: at least */
+    uint64_t folded_blocks;   /* bands_fold(); 0: it is made from hashes, as large as
+                                 its band is */
+    uint32_t file_pages;      /* of its own file; 0: it has none to go on with */
+    uint32_t column;          /* of the pack */
 };
+/* The least number of blocks a lane, a divisor of those it has, that keeps the error of
+ * so many keys below the target, or where it is. */
+uint64_t bands_fold(const struct geometry *g, uint64_t keys, double target_error);
+/* It is folded to so many blocks a lane, if it is in this band. */
+uint64_t pack_own_blocks(const struct pack_source *s, const struct band *b);
 struct pack_plan {
     struct band *bands;
     uint32_t n_bands, n_columns;
@@ -52,19 +52,23 @@ struct pack_hashes;
 /* Its file, nameless, is made in the directory `dir`; an errno. */
 int pack_hashes_new(const char *dir, struct pack_hashes **out);
 void pack_hashes_free(struct pack_hashes *h);
-/* Takes the hashes of the next filter, which has so many lanes. *n_distinct: of them
- * are different. An errno. */
-int pack_hashes_add(struct pack_hashes *h, uint32_t lanes, const uint64_t *hashes,
-                    size_t n, uint64_t *n_distinct);
-void pack_hashes_forget(struct pack_hashes *h); /* the last one */
-/* Blocks [first, first + n) of a lane of filter `number`. The caller asks for each
- * block once, in order: lane by lane, and all of them. EIO: other hashes came back. */
-int pack_hashes_blocks(struct pack_hashes *h, uint32_t number,
-                       const struct pack_source *s, uint32_t lane, uint64_t first,
-                       uint64_t n, uint8_t *out);
-/* The table digest that a column without a file has, once its blocks were read
- * (SPEC.md §17.2). */
-uint64_t pack_hashes_digest(const struct pack_hashes *h, uint32_t number);
+/* Takes the hashes and the facts of the next filter, which has so many lanes, and sets
+ * its number of keys to that of different hashes. An errno. */
+int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
+                    const uint64_t *hashes, size_t n);
+/* Was a filter of this name taken? EIO: another one came back. */
+int pack_hashes_have(struct pack_hashes *h, struct piece name, bool *have);
+/* Blocks [first, first + n) of a lane of filter `number`, which has this column of its
+ * band. The caller asks for each block once, in order: lane by lane, and all of them,
+ * before those of the next band. EIO: other hashes came back. */
+int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band *b,
+                       uint32_t column, uint32_t lane, uint64_t first, uint64_t n,
+                       uint8_t *out);
+/* Its facts, with the table digest that a column without a file has, once its blocks
+ * were read (SPEC.md §17.2). */
+int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out);
+/* All are taken, and none was asked for its blocks: gives back what finds names. */
+void pack_hashes_rest(struct pack_hashes *h);
 
 /* ==== unpack.c: a column as a filter of its own ==== */
 
@@ -105,7 +109,7 @@ bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
  * read. With threads it is called in each of them, at once; `thread` is its number. */
 typedef bool pack_blocks_fn(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
                             uint64_t first, uint64_t n, uint8_t *out);
-/* The facts of a source, but for own_blocks and places. Asked some times. */
+/* The facts of a source, but for own_blocks and column. Asked some times. */
 typedef void pack_facts_fn(void *ctx, uint32_t source, struct column *out);
 struct pack_job {
     const struct pack_plan *plan;

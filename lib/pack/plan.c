@@ -10,11 +10,11 @@
 static int source_of(uint64_t n_keys, double error, bool from_files,
                      struct pack_source *s)
 {
-    *s = (struct pack_source){
-        .keys = n_keys, .target_error = error, .any_size = !from_files};
-    int err = from_files ? plan_sealed_geometry(n_keys, error, error, &s->geometry)
-                         : plan_packed_geometry(n_keys, error, &s->geometry);
-    s->own_blocks = s->geometry.n_blocks;
+    *s = (struct pack_source){.column = 0};
+    if (!from_files)
+        return plan_packed_geometry(n_keys, error, &s->geometry);
+    int err = plan_sealed_geometry(n_keys, error, error, &s->geometry);
+    s->folded_blocks = err ? 0 : bands_fold(&s->geometry, n_keys, error);
     return err;
 }
 

@@ -80,11 +80,9 @@ static void or_block(uint8_t *to, const uint8_t *from)
 
 /* Own blocks [first, first + n) of a column: each the union of `fold` blocks of the
  * source. */
-static bool read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
-                     uint64_t n, uint8_t *out)
+static bool read_own(struct rows *r, uint32_t source, uint64_t fold, uint32_t lane,
+                     uint64_t first, uint64_t n, uint8_t *out)
 {
-    const struct pack_source *s = &r->job->sources[source];
-    uint64_t fold = s->geometry.n_blocks / s->own_blocks;
     if (fold == 1)
         return read_blocks(r, source, lane, first, n, out);
     memset(out, 0, n * BLOCK_BYTES);
@@ -102,11 +100,12 @@ static bool read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t fi
 static bool read_column(struct rows *r, uint32_t source, const struct chunk *c,
                         uint8_t *out)
 {
-    const struct pack_job *job = r->job;
-    uint64_t times =
-        job->plan->bands[c->band].geometry.n_blocks / job->sources[source].own_blocks;
+    const struct pack_source *s = &r->job->sources[source];
+    const struct band *b = &r->job->plan->bands[c->band];
+    uint64_t own = pack_own_blocks(s, b), times = b->geometry.n_blocks / own;
+    uint64_t fold = s->folded_blocks ? s->geometry.n_blocks / own : 1;
     uint64_t begin = c->first / times, end = (c->first + c->n - 1) / times + 1;
-    if (!read_own(r, source, c->lane, begin, end - begin, out))
+    if (!read_own(r, source, fold, c->lane, begin, end - begin, out))
         return false;
     /* From the end on: a block moves up, and never onto one that is still to move. */
     for (uint32_t i = c->n; times > 1 && i-- > 0;)

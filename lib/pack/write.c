@@ -85,22 +85,6 @@ static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
 
 /* ---- the header ---- */
 
-/* Sums the facts of all columns. */
-static void sum_columns(const struct pack_job *job, struct identity *id,
-                        struct commit *c)
-{
-    for (uint32_t i = 0; i < job->plan->n_columns; i++) {
-        struct column col;
-        job->facts(job->ctx, i, &col);
-        double error = le64_get_f64(col.disk.target_error);
-        c->keys += le64_get(col.disk.keys);
-        if (error > id->target_error)
-            id->target_error = error;
-    }
-    if (id->target_error > ERROR_MAX)
-        id->target_error = ERROR_MAX;
-}
-
 /* The place of a stage behind the one before. */
 static uint64_t place_stage(struct stage_desc *s, uint64_t at)
 {
@@ -147,7 +131,6 @@ static void describe(const struct pack_job *job, struct identity *id, struct com
         .kind = KIND_PACK,
         .hash_id = (uint16_t)job->domain.hash_id,
         .hash_seed = job->domain.seed,
-        .target_error = ERROR_MIN,
         .created = io_calls.now(),
     };
     memcpy(id->uuid, job->uuid, UUID_BYTES);
@@ -158,7 +141,7 @@ static void describe(const struct pack_job *job, struct identity *id, struct com
     c->state = STATE_SEALED;
     c->clean = 1;
     c->n_stages = PACK_STAGES;
-    sum_columns(job, id, c);
+    c->keys = pack_index_keys(job->index, &id->target_error);
     lay_out(job, id, c);
 }
 

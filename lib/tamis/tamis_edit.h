@@ -156,7 +156,7 @@ struct tamis_pack_report {
  * segments' own files: until then the disk holds both. Snapshots that were taken before
  * go on, if they have the files open; else they answer MAYBE/FILE_LOST for those
  * segments. Memory: 6 MiB a thread beside
- * the mappings, and 250 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
+ * the mappings, and 64 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
  * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
  * would not fit; nothing was written. Another errno: a filter cannot be read, which
  * says nothing about it. report may be NULL. */
@@ -176,7 +176,8 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
 struct tamis_packer;
 struct tamis_packer_options {
     size_t size;
-    /* For 8 bytes a key and lane; default $TMPDIR, else /tmp. The file has no name. */
+    /* For 8 bytes a key and lane, and some 150 a segment; default $TMPDIR, else /tmp.
+     * The file has no name. */
     const char *spool_dir;
 };
 /* Free the packer before the edit is committed or aborted. */
@@ -185,7 +186,7 @@ int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options
 /* Takes the keys of a builder of this store, and what else it says of the segment. The
  * caller still frees the builder. One whose hashes were spooled is too large for a
  * column: tamis_edit_put() makes its file. `check` of the builder says nothing here.
- * Memory: 16 bytes a key of the largest segment, and 300 bytes a segment. ERR_EXISTS:
+ * Memory: 16 bytes a key of the largest segment, and 64 bytes a segment. ERR_EXISTS:
  * the name is taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has
  * list_bits, or makes a ribbon. ERR_RANGE: the packer's pack is written, by
  * tamis_edit_put_packed(). After a failure the packer is as before. */

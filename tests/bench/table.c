@@ -169,6 +169,8 @@ struct figure figures[] = {
     F(room_laws, "law_probe", "tamis probe KEY, a process", MANY, FEW, "us", 1.5, N),
     F(room_laws, "law_memory", "private memory after 10,000 keys and a list of all",
       "a process", "limit", "MB", 1, N),
+    F(room_laws, "law_pack_memory", "private memory while a pack is made",
+      "of keys, or of packs", "64 bytes a column", "MB", 1, N),
     F(room_law_edits, "law_edits", "an edit, packed now and then, processor's time",
       "all edits", "first half", "us", 1.2, N),
     F(room_law_edits, "law_edits_user", "the same, user time", "all edits", "limit",

@@ -51,8 +51,8 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
     random_hashes(some[i].keys, n_keys);
     for (size_t k = 0; k < n_keys; k++)
         geometry_add(some[i].bits, &g, some[i].keys[k]);
-    sources[i] =
-        (struct pack_source){.geometry = g, .keys = n_keys, .target_error = error};
+    sources[i] = (struct pack_source){.geometry = g,
+                                      .folded_blocks = bands_fold(&g, n_keys, error)};
     columns[i] = (struct column){.disk = {.table_digest = le64_of(i + 1),
                                           .generation = le64_of(1),
                                           .watermark = le64_of(10 * i),
@@ -70,7 +70,6 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
                        (struct piece){(const void *)"cde", has_range ? 3 : 0});
     io_calls.random(columns[i].disk.uuid, UUID_BYTES);
     io_calls.random(columns[i].disk.set_id, UUID_BYTES);
-    memcpy(sources[i].set_id, columns[i].disk.set_id, UUID_BYTES);
 }
 
 /* Another name for source i. */
@@ -151,11 +150,17 @@ static UNUSED struct tamis_filter *pack_sources(const char *name,
     return pack_planned(name, opt);
 }
 
+static UNUSED const struct band *band_of_source(size_t i)
+{
+    return &plan.bands[band_of_column(plan.bands, plan.n_bands, sources[i].column)];
+}
+
 /* Has source i, folded as in the pack, all bits of the key? By blocks of its own. */
 static UNUSED bool folded_has(size_t i, uint64_t h)
 {
     const struct geometry *g = &sources[i].geometry;
-    uint64_t own = sources[i].own_blocks, fold = g->n_blocks / own;
+    uint64_t own = pack_own_blocks(&sources[i], band_of_source(i)),
+             fold = g->n_blocks / own;
     for (uint32_t lane = 0; lane < g->lanes; lane++) {
         uint8_t block[BLOCK_BYTES] = {0};
         uint64_t begin = lane * g->n_blocks + geometry_block(h, own) * fold;

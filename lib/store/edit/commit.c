@@ -19,13 +19,12 @@ struct locked {
     struct locked *next;
 };
 
-enum { PUT = 1, DROPPED };
-
 /* The state of applying an edit; begun anew when the transaction runs again. */
 struct apply {
     struct tamis_edit *edit;
     const struct edit_op *op;
-    struct names own;      /* PUT by this edit, or DROPPED, the latest */
+    struct names own;      /* OWN_PUT, or OWN_DROPPED, the latest; none that only a
+                              pack's columns put */
     struct buffer dropped; /* UUIDs */
     struct buffer to_drop; /* of a retain: length bytes and names */
     struct listings list;  /* of the transaction */
@@ -152,7 +151,7 @@ static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
 /* A name was in one place: once this edit has dropped it there, it is nowhere. */
 static int look_up(struct apply *a, struct tamis_diag *diag)
 {
-    if (names_get(&a->own, a->op->bytes, a->op->name_bytes) == DROPPED)
+    if (names_get(&a->own, a->op->bytes, a->op->name_bytes) == OWN_DROPPED)
         return TAMIS_ERR_NO_SEGMENT;
     return listings_lookup(&a->list, a->op->bytes, a->op->name_bytes, &a->found, diag);
 }
@@ -160,26 +159,12 @@ static int look_up(struct apply *a, struct tamis_diag *diag)
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
-    char text[NAME_TEXT_BYTES];
-    /* It has the name, and does not list it yet. */
-    struct listed *own =
-        op->place.digest ? listings_find(&a->list, op->place.uuid) : NULL;
-    a->list.passed = own;
-    int rc = look_up(a, diag);
-    a->list.passed = NULL;
+    struct piece name = {op->bytes, op->name_bytes};
+    int rc = apply_expect_none(&a->list, &a->own, name, diag);
     if (!rc)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, t->catalog->path,
-                         "segment '%s' exists already",
-                         name_text(text, op->bytes, op->name_bytes));
-    if (rc != TAMIS_ERR_NO_SEGMENT)
-        return rc;
-    diag_clear(diag);
-    rc = own ? listed_set(&a->list, own, op->place.column, true, diag)
-             : catalog_replace(t, op->bytes, op->name_bytes, op->bytes + op->name_bytes,
-                               op->value_bytes, diag);
-    if (rc)
-        return rc;
-    return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, PUT), diag);
+        rc = catalog_replace(t, name.at, name.n, op->bytes + op->name_bytes,
+                             op->value_bytes, diag);
+    return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
 }
 
 /* Is it where the snapshot had it, with the filter, or the binding, that was meant? */
@@ -227,7 +212,7 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     else
         rc = note_dropped(a, op->bytes, op->name_bytes, f->value, f->value_bytes);
     if (!rc)
-        rc = names_set(&a->own, op->bytes, op->name_bytes, DROPPED);
+        rc = names_set(&a->own, op->bytes, op->name_bytes, OWN_DROPPED);
     if (rc || !f->value)
         return no_memory(t, rc, diag);
     return catalog_delete(t, op->bytes, op->name_bytes, diag);
@@ -236,8 +221,10 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
 static bool is_kept(void *ctx, struct piece name)
 {
     struct apply *a = ctx;
+    bool puts;
     return names_get(&a->op->keep, name.at, name.n) ||
-           names_get(&a->own, name.at, name.n) == PUT;
+           names_get(&a->own, name.at, name.n) == OWN_PUT ||
+           edit_puts_column(a->edit, name, &puts, NULL) != 0 || puts;
 }
 
 /* Notes a pack whose columns could not be given tombstones, and the segments that stay
@@ -373,7 +360,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         else if (a->op->kind == EDIT_DROP)
             rc = apply_drop(t, a, diag);
         else if (a->op->kind == EDIT_PACK)
-            rc = place_columns(&a->list, a->op, &a->dropped, diag);
+            rc = place_columns(&a->list, a->op, &a->own, &a->dropped, diag);
         else
             rc = apply_retain(t, a, diag);
     }

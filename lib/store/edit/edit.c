@@ -91,8 +91,10 @@ void edit_op_free(struct edit_op *op)
     names_clear(&op->keep);
     if (op->as)
         entry_release(op->as);
-    if (op->placed)
+    if (op->placed) {
+        open_pack_release(op->placed->open);
         tamis_snapshot_release(op->placed->snapshot);
+    }
     free(op->placed);
     free(op);
 }
@@ -183,15 +185,14 @@ struct edit_op *edit_op_new(const void *name, size_t name_bytes, const struct re
     return op;
 }
 
-/* Names that are expected to be there, or not: one, and those of operations. */
+/* A name that is expected to be there, or not, and the operation that says so. */
 struct expected {
     struct tamis_edit *edit;
     struct listings list;
-    const void *name;
-    size_t name_bytes;
+    struct piece name;
     bool present;
-    struct edit_op *const *ops;
-    size_t n;
+    const struct edit_op *op;
+    uint32_t first, n; /* of its names; none: the name is given */
 };
 
 /* Looks the name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT.
@@ -199,15 +200,21 @@ struct expected {
 static int state_locked(struct expected *x, struct tamis_diag *diag)
 {
     struct tamis_edit *e = x->edit;
+    const void *name = x->name.at;
+    size_t name_bytes = x->name.n;
     struct found f;
-    uint32_t touched = names_get(&e->touched, x->name, x->name_bytes);
+    uint32_t touched = names_get(&e->touched, name, name_bytes);
+    bool puts;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
+    int rc = edit_puts_column(e, x->name, &puts, diag);
+    if (rc || puts)
+        return rc;
     for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
         if (e->ops[i]->kind == EDIT_RETAIN &&
-            !names_get(&e->ops[i]->keep, x->name, x->name_bytes))
+            !names_get(&e->ops[i]->keep, name, name_bytes))
             return TAMIS_ERR_NO_SEGMENT;
-    return listings_lookup(&x->list, x->name, x->name_bytes, &f, diag);
+    return listings_lookup(&x->list, name, name_bytes, &f, diag);
 }
 
 static int expect_locked(struct expected *x, struct tamis_diag *diag)
@@ -220,31 +227,24 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
     diag_clear(diag);
     if (x->present == (rc == 0))
         return 0;
-    name_text(text, x->name, x->name_bytes);
+    name_text(text, x->name.at, x->name.n);
     if (x->present)
         return diag_fail(diag, rc, store, "no segment '%s'", text);
     return diag_fail(diag, TAMIS_ERR_EXISTS, store, "segment '%s' exists already",
                      text);
 }
 
-static bool has_name(const struct edit_op *op)
-{
-    return op->kind == EDIT_PUT || op->kind == EDIT_DROP;
-}
-
 static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct expected *x = ctx;
+    struct column col;
     int rc = listings_load(&x->list, t, diag);
-    if (!rc && !x->ops)
+    if (!rc && !x->n)
         rc = expect_locked(x, diag);
-    for (size_t i = 0; i < x->n && !rc; i++) {
-        if (!has_name(x->ops[i]))
-            continue;
-        x->name = x->ops[i]->bytes;
-        x->name_bytes = x->ops[i]->name_bytes;
-        x->present = x->ops[i]->kind == EDIT_DROP;
-        rc = expect_locked(x, diag);
+    for (uint32_t i = 0; i < x->n && !rc; i++) {
+        rc = op_name(x->op, x->first + i, &col, &x->name);
+        rc = rc ? diag_fail(diag, rc, t->catalog->path, "the new file cannot be read")
+                : expect_locked(x, diag);
     }
     listings_free(&x->list);
     return rc;
@@ -253,7 +253,7 @@ static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag)
 {
-    struct expected x = {.edit = e, .name = name, .name_bytes = name_bytes};
+    struct expected x = {.edit = e, .name = {name, name_bytes}};
     pthread_mutex_lock(&e->mutex);
     int rc = catalog_read(e->catalog, expect_in, &x, diag);
     pthread_mutex_unlock(&e->mutex);
@@ -261,50 +261,53 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 }
 
 /* Then nothing below can fail. */
-static int reserve_locked(struct tamis_edit *e, size_t n)
+static int reserve_locked(struct tamis_edit *e)
 {
-    void *ops = room_for(e->ops, e->n_ops + n, &e->max_ops, sizeof(struct edit_op *));
+    void *ops = room_for(e->ops, e->n_ops + 1, &e->max_ops, sizeof(struct edit_op *));
     if (!ops)
         return ENOMEM;
     e->ops = ops;
-    return names_reserve(&e->touched, n);
+    return names_reserve(&e->touched, 1);
 }
 
+/* A name that comes with a column is noted only if it was before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
-    if (has_name(op))
-        names_set(&e->touched, op->bytes, op->name_bytes, (uint32_t)op->kind + 1);
+    uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
+    struct column col;
+    struct piece name;
+    for (uint32_t i = 0; i < op_n_names(op) && (!op->placed || e->touched.n); i++)
+        if (op_name(op, i, &col, &name) == 0 &&
+            (!op->placed || names_get(&e->touched, name.at, name.n)))
+            names_set(&e->touched, name.at, name.n, fate);
+    if (op->placed && op->placed->open) {
+        op->before = e->columns;
+        e->columns = op;
+    }
     e->ops[e->n_ops++] = op;
     e->n_retains += op->kind == EDIT_RETAIN;
     e->n_attached += op->attached;
 }
 
-int edit_append_all(struct tamis_edit *e, struct edit_op *const *ops, size_t n,
-                    struct tamis_diag *diag)
+int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
     enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
-    struct expected x = {.edit = e};
+    struct expected x = {.edit = e, .op = op, .present = op->kind == EDIT_DROP};
+    uint32_t n = op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    for (size_t at = 0; at < n && !rc && (n > 1 || has_name(ops[0])); at += x.n) {
-        x.ops = ops + at;
-        x.n = n - at < AT_ONCE ? n - at : AT_ONCE;
+    for (; x.first < n && !rc; x.first += x.n) {
+        x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
         rc = catalog_read(e->catalog, expect_in, &x, diag);
     }
     if (!rc) {
-        rc = reserve_locked(e, n);
+        rc = reserve_locked(e);
         if (rc)
             diag_errno(diag, rc, e->catalog->path, "noting the change");
     }
-    for (size_t i = 0; i < n && !rc; i++)
-        append_locked(e, ops[i]);
+    if (!rc)
+        append_locked(e, op);
     pthread_mutex_unlock(&e->mutex);
-    return rc;
-}
-
-int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
-{
-    int rc = edit_append_all(e, &op, 1, diag);
     if (rc)
         edit_op_free(op);
     return rc;

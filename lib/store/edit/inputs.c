@@ -19,14 +19,15 @@ enum { MAX_OPEN = 16384 };
 int inputs_alloc(struct packing *p, size_t n)
 {
     unsigned room = 1;
-    p->inputs = calloc(n + 1, sizeof *p->inputs);
+    p->segments = calloc(n + 1, sizeof *p->segments);
+    p->files = calloc(p->snapshot->n_loose + 1, sizeof *p->files);
     p->sources = calloc(n + 1, sizeof *p->sources);
     p->gone = calloc(n + 1, sizeof *p->gone);
-    p->taken = calloc(p->snapshot->n + 1, sizeof *p->taken);
+    p->seen = calloc(p->snapshot->n + 1, sizeof *p->seen);
     p->checked = calloc(p->snapshot->packs.n + 1, sizeof *p->checked);
     p->windows[0] = pack_window_new();
-    if (!p->inputs || !p->sources || !p->gone || !p->taken || !p->checked ||
-        !p->windows[0])
+    if (!p->segments || !p->files || !p->sources || !p->gone || !p->seen ||
+        !p->checked || !p->windows[0])
         return ENOMEM;
     while (room < p->opt.n_threads && room < PACK_MAX_THREADS &&
            (p->windows[room] = pack_window_new()) != NULL)
@@ -35,61 +36,62 @@ int inputs_alloc(struct packing *p, size_t n)
     return 0;
 }
 
-static void input_close(struct pack_input *o)
+static void input_close(struct tamis_filter **f)
 {
-    if (o->filter)
-        entry_close(o->filter);
-    o->filter = NULL;
+    if (*f)
+        entry_close(*f);
+    *f = NULL;
 }
 
 void inputs_free(struct packing *p)
 {
-    for (size_t i = 0; p->inputs && i < p->n; i++)
-        input_close(&p->inputs[i]);
+    for (size_t i = 0; p->files && i < p->snapshot->n_loose; i++)
+        input_close(&p->files[i].filter);
     threads_end(p->threads);
-    free(p->inputs);
+    free(p->segments);
+    free(p->files);
     free(p->sources);
     free(p->gone);
-    free(p->taken);
+    free(p->seen);
     free(p->checked);
     for (size_t i = 0; i < PACK_MAX_THREADS; i++)
         pack_window_free(p->windows[i]);
     pack_plan_free(&p->plan);
 }
 
-/* ---- which segments ---- */
-
-/* The open filter, every page of it checked, and its blocks. Negative: it cannot be
- * packed, and says so. */
-static int open_file(const struct packing *p, struct pack_input *o,
-                     struct tamis_diag *diag)
+bool input_is_file(const struct packing *p, size_t i)
 {
     const struct tamis_snapshot *s = p->snapshot;
-    struct entry *e = s->entries[o->segment];
+    return is_loose(s, p->segments[i]) && !s->entries[p->segments[i]]->elsewhere;
+}
+
+/* ---- which segments ---- */
+
+/* The open filter, every page of it checked, and its geometry. Negative: it cannot be
+ * packed, and says so. */
+static int open_file(const struct packing *p, size_t segment, struct tamis_filter **f,
+                     struct geometry *g, struct tamis_diag *diag)
+{
+    const struct tamis_snapshot *s = p->snapshot;
     struct tamis_verify pages;
-    int rc = entry_open(e, s->dir, &s->domain, &o->filter, diag);
+    int rc = entry_open(s->entries[segment], s->dir, &s->domain, f, diag);
     if (rc)
-        return o->filter = NULL, rc;
-    rc = filter_check_features(o->filter, diag);
+        return *f = NULL, rc;
+    rc = filter_check_features(*f, diag);
     if (!rc)
-        rc = tamis_filter_verify(o->filter, &pages, diag);
-    if (!rc && !filter_geometry(o->filter, s->domain.tag, 0, &o->geometry))
+        rc = tamis_filter_verify(*f, &pages, diag);
+    if (!rc && !filter_geometry(*f, s->domain.tag, 0, g))
         rc = TAMIS_ERR_UNFIT;
     return rc;
 }
 
-static struct pack_input *take(struct packing *p, size_t index)
-{
-    struct pack_input *o = &p->inputs[p->n++];
-    o->segment = (uint32_t)index;
-    return o;
-}
-
-/* What a segment's file was found to be, or the seat that it has. */
+/* A segment's file as it was found, or its seat. */
 struct look {
     size_t index;
     enum { PASS, AT_SEAT, AT_FILE } at;
-    struct pack_input found;
+    struct seat seat;
+    struct tamis_filter *filter;
+    struct geometry geometry;
     struct tamis_stage_info stage;
     uint32_t n_stages;
     uint64_t file_bytes;
@@ -100,23 +102,22 @@ struct look {
 static int note_stages(struct look *l)
 {
     struct tamis_filter_info info;
-    int rc = tamis_filter_info(l->found.filter, &info);
+    int rc = tamis_filter_info(l->filter, &info);
     l->n_stages = rc ? 0 : info.n_stages;
     l->file_bytes = rc ? 0 : info.file_bytes;
-    return rc ? rc : tamis_filter_stage(l->found.filter, 0, &l->stage);
+    return rc ? rc : tamis_filter_stage(l->filter, 0, &l->stage);
 }
 
 static void look_at_file(const struct packing *p, struct look *l)
 {
-    l->found.segment = (uint32_t)l->index;
     l->n_stages = 1;
-    l->rc = open_file(p, &l->found, &l->diag);
-    if (l->found.filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
+    l->rc = open_file(p, l->index, &l->filter, &l->geometry, &l->diag);
+    if (l->filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
         int failed = note_stages(l);
         l->rc = failed ? failed : l->rc;
     }
     if (l->rc || l->n_stages != 1)
-        input_close(&l->found);
+        input_close(&l->filter);
 }
 
 void input_left(struct packing *p, size_t segment, enum tamis_left why)
@@ -177,21 +178,23 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         input_lost(p, l->index);
     if (rc || l->n_stages != 1)
         return 0;
-    struct geometry g = l->found.geometry;
-    uint64_t by_bits = plan_keys_of_bits(&g, l->stage.bits_set);
+    uint64_t by_bits = plan_keys_of_bits(&l->geometry, l->stage.bits_set);
+    uint64_t keys = l->stage.keys > by_bits ? l->stage.keys : by_bits;
+    p->segments[p->n] = (uint32_t)l->index;
     p->sources[p->n] = (struct pack_source){
-        .geometry = g,
-        .keys = l->stage.keys > by_bits ? l->stage.keys : by_bits,
-        .target_error = l->stage.target_error,
-        .file_bytes = l->file_bytes,
+        .geometry = l->geometry,
+        .folded_blocks = bands_fold(&l->geometry, keys, l->stage.target_error),
+        .file_pages = (uint32_t)(l->file_bytes / PAGE_BYTES),
     };
-    memcpy(p->sources[p->n].set_id, filter_set_id(l->found.filter), UUID_BYTES);
-    struct pack_input *o = take(p, l->index);
-    *o = l->found;
-    if (p->n_open < MAX_OPEN)
-        p->n_open++;
-    else
-        input_close(o);
+    p->n++;
+    struct pack_file *file = &p->files[l->index];
+    memcpy(file->set_id, filter_set_id(l->filter), UUID_BYTES);
+    if (p->n_open == MAX_OPEN) {
+        input_close(&l->filter);
+        return 0;
+    }
+    file->filter = l->filter;
+    p->n_open++;
     return 0;
 }
 
@@ -206,18 +209,15 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
     if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
         return rc;
     diag_clear(diag);
-    if (rc) {
+    uint64_t own_blocks = rc ? 0 : le64_get(col.disk.own_blocks);
+    if (!seat->band || !own_blocks) {
         input_left(p, index, TAMIS_LEFT_UNREADABLE);
         return 0;
     }
-    p->sources[p->n] = (struct pack_source){
-        .geometry = seat->band->geometry,
-        .keys = le64_get(col.disk.keys),
-        .target_error = 0,
-    };
-    p->sources[p->n].geometry.n_blocks = le64_get(col.disk.own_blocks);
-    memcpy(p->sources[p->n].set_id, col.disk.set_id, UUID_BYTES);
-    take(p, index)->seat = *seat;
+    p->segments[p->n] = (uint32_t)index;
+    p->sources[p->n] = (struct pack_source){.geometry = seat->band->geometry,
+                                            .folded_blocks = own_blocks};
+    p->sources[p->n++].geometry.n_blocks = own_blocks;
     return 0;
 }
 
@@ -233,12 +233,14 @@ static void check_pack(struct packing *p, const struct seat *seat)
 
 bool input_is_damaged(struct packing *p, size_t i)
 {
-    const struct seat *seat = &p->inputs[i].seat;
-    if (!seat->band)
+    if (input_is_file(p, i))
         return false; /* a file was checked when it was taken */
-    check_pack(p, seat);
-    return pack_column_is_bad(seat->view->pack->filter, seat->band,
-                              seat->column - seat->band->first_column,
+    struct seat seat = packs_seat(p->snapshot, p->segments[i]);
+    if (!seat.band)
+        return true;
+    check_pack(p, &seat);
+    return pack_column_is_bad(seat.view->pack->filter, seat.band,
+                              seat.column - seat.band->first_column,
                               p->sources[i].geometry.n_blocks);
 }
 
@@ -249,21 +251,20 @@ static void where(struct packing *p, size_t index, struct look *l)
     const struct tamis_snapshot *s = p->snapshot;
     const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
     *l = (struct look){.index = index};
-    if (p->taken[index] || (!e && !packs_have(s, index)))
+    if (p->seen[index] || (!e && !packs_have(s, index)))
         return; /* it is listed twice, or no segment */
-    p->taken[index] = true;
+    p->seen[index] = true;
     bool stays = p->opt.repack == TAMIS_REPACK_NONE;
     bool packed = !e || e->elsewhere;
     if (packed)
-        l->found.seat = packs_seat(s, index);
+        l->seat = packs_seat(s, index);
     if (e &&
         (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
         input_left(p, index,
                    e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER
                                                    : TAMIS_LEFT_UNREADABLE);
     else if (packed && stays)
-        input_left(p, index,
-                   l->found.seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE);
+        input_left(p, index, l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE);
     else if (e && le64_get(entry_record(e)->ro_compat))
         input_left(p, index, TAMIS_LEFT_NEWER);
     else if (packed)
@@ -302,11 +303,11 @@ static int take_looked(struct packing *p, struct looking *all, struct tamis_diag
     for (size_t i = 0; i < all->n; i++) {
         struct look *l = &all->look[i];
         if (rc)
-            input_close(&l->found);
+            input_close(&l->filter);
         else if (l->at == AT_FILE)
             rc = take_file(p, l, diag);
         else if (l->at == AT_SEAT)
-            rc = take_column(p, l->index, &l->found.seat, diag);
+            rc = take_column(p, l->index, &l->seat, diag);
     }
     return rc;
 }
@@ -333,22 +334,22 @@ void inputs_leave(struct packing *p, const bool *leave)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (leave[i]) {
-            p->n_open -= p->inputs[i].filter != NULL;
-            input_close(&p->inputs[i]);
-            continue;
+        if (leave[i] && input_is_file(p, i)) {
+            p->n_open -= p->files[p->segments[i]].filter != NULL;
+            input_close(&p->files[p->segments[i]].filter);
         }
-        p->inputs[n] = p->inputs[i];
+        if (leave[i])
+            continue;
+        p->segments[n] = p->segments[i];
         p->sources[n++] = p->sources[i];
     }
-    memset(p->inputs + n, 0, (p->n - n) * sizeof *p->inputs);
     p->n = n;
 }
 
 bool inputs_stay_open(const struct packing *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (!p->inputs[i].seat.band && !p->inputs[i].filter)
+        if (input_is_file(p, i) && !p->files[p->segments[i]].filter)
             return false;
     return true;
 }
@@ -359,37 +360,43 @@ bool inputs_stay_open(const struct packing *p)
 void input_facts(void *ctx, uint32_t source, struct column *out)
 {
     struct packing *p = ctx;
-    if (segment_facts(p->snapshot, p->inputs[source].segment, out, NULL) == 0)
-        return;
-    p->unread = true;
-    column_of_record(&(struct record){0}, "?", 1, out);
+    if (segment_facts(p->snapshot, p->segments[source], out, NULL) != 0) {
+        p->unread = true;
+        column_of_record(&(struct record){0}, "?", 1, out);
+    } else if (input_is_file(p, source)) {
+        memcpy(out->disk.set_id, p->files[p->segments[source]].set_id, UUID_BYTES);
+    }
 }
 
 /* Files beyond the first that are open belong to one band. */
 static void close_band(struct packing *p)
 {
     for (size_t i = 0, n_kept = 0; i < p->n; i++)
-        if (!p->inputs[i].seat.band && n_kept++ >= p->n_open)
-            input_close(&p->inputs[i]);
+        if (input_is_file(p, i) && n_kept++ >= p->n_open)
+            input_close(&p->files[p->segments[i]].filter);
 }
 
 bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
                   uint64_t first, uint64_t n, uint8_t *out)
 {
     struct packing *p = ctx;
-    struct pack_input *o = &p->inputs[source];
     const struct pack_source *s = &p->sources[source];
-    const struct band *band = o->seat.band;
-    if (band)
-        return pack_gather(p->windows[thread], o->seat.view->pack->filter, band,
-                           o->seat.column - band->first_column, s->geometry.n_blocks,
-                           lane, first, n, out) == 0;
-    if (!o->filter) { /* never with threads: inputs_stay_open() */
-        if (p->band != s->band)
+    struct geometry g;
+    if (!input_is_file(p, source)) {
+        struct seat seat = packs_seat(p->snapshot, p->segments[source]);
+        const struct band *band = seat.band;
+        return band && pack_gather(p->windows[thread], seat.view->pack->filter, band,
+                                   seat.column - band->first_column,
+                                   s->geometry.n_blocks, lane, first, n, out) == 0;
+    }
+    struct tamis_filter **file = &p->files[p->segments[source]].filter;
+    if (!*file) { /* never with threads: inputs_stay_open() */
+        uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
+        if (p->band != band)
             close_band(p);
-        p->band = s->band;
-        if (open_file(p, o, NULL) != 0)
+        p->band = band;
+        if (open_file(p, p->segments[source], file, &g, NULL) != 0)
             return false;
     }
-    return filter_copy_blocks(o->filter, lane, first, n, out);
+    return filter_copy_blocks(*file, lane, first, n, out);
 }

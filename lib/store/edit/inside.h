@@ -22,29 +22,27 @@ bool sweep_orphans(struct catalog *c, int dir);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
 
+/* Columns of a new pack: of segments that it puts, or of a snapshot's. */
 struct edit_pack {
     struct pack_place place;         /* uuid and digest */
-    struct tamis_snapshot *snapshot; /* NULL: the columns are put one by one */
+    struct open_pack *open;          /* says which segments are put; else NULL */
+    struct tamis_snapshot *snapshot; /* whose segments get columns; else NULL */
     uint32_t n_columns;
-    uint32_t segments[]; /* by column: of the snapshot, plus 1; 0: it is nobody's */
+    uint32_t segments[]; /* of the snapshot, by column, plus 1; 0: it is nobody's */
 };
-/* An operation that places so many columns, of a snapshot; 0, NULL: they are put. */
-struct edit_op *edit_op_of_pack(uint32_t n_columns, struct tamis_snapshot *s);
-
 struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
     bool listed;   /* put: the record has a list, with list_uuid */
     bool has_list; /* and this edit wrote it */
     bool attached;
-    bool only;               /* drop: if the record's filter is this one */
-    bool bound;              /* drop: if the record's binding is `value` */
-    struct entry *as;        /* drop: if the record is this one's; may be NULL */
-    struct pack_place place; /* put: it is this column of a new pack, unless the digest
-                                is 0 */
+    bool only;        /* drop: if the record's filter is this one */
+    bool bound;       /* drop: if the record's binding is `value` */
+    struct entry *as; /* drop: if the record is this one's; may be NULL */
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;        /* retain */
     struct edit_pack *placed; /* pack */
+    struct edit_op *before;   /* another one that puts columns */
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, record; bound drop: name, binding; retain, pack: names */
 };
@@ -63,23 +61,25 @@ struct tamis_edit {
     pthread_mutex_t mutex;    /* over all below */
     struct edit_op **ops;
     size_t n_ops, max_ops;
+    struct edit_op *columns; /* the latest that puts some */
     size_t n_retains, n_attached;
-    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
+    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest; none
+                             that only a pack's columns put */
     struct balance balance;
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */
 int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag);
-/* Takes over the operation, if its segment is there, or not; else frees it. */
+/* Takes over the operation, if its segments are there, or not; else frees it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
-/* The same for n operations, all or none; no two have one name. On failure none of them
- * is freed. */
-int edit_append_all(struct tamis_edit *e, struct edit_op *const *ops, size_t n,
-                    struct tamis_diag *diag);
 /* A put. */
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
+/* Snapshot NULL: the edit puts the segments that the pack's file names. An errno, or a
+ * code of open_pack_get(). */
+int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
+                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out);
 void edit_op_free(struct edit_op *op);
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
@@ -150,10 +150,25 @@ int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
 
 /* ==== place.c: which columns are alive ==== */
 
-/* Lists or names the columns of a new pack, each if its segment is still what was
- * packed (R18). UUIDs of files to be removed go to `files`. */
-int place_columns(struct listings *l, const struct edit_op *op, struct buffer *files,
-                  struct tamis_diag *diag);
+/* Segments that an operation puts or drops: how many, and the name of one, as long as
+ * `col` is there. ERR_DAMAGED. */
+uint32_t op_n_names(const struct edit_op *op);
+int op_name(const struct edit_op *op, uint32_t i, struct column *col,
+            struct piece *name);
+/* Does the edit put this segment by a column? Whoever drops it says so elsewhere. A
+ * code: perhaps.
+ */
+int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
+                     struct tamis_diag *diag);
+/* While the edit is applied: `own` has the latest that it did to names. ERR_EXISTS: the
+ * segment is there. */
+enum { OWN_PUT = 1, OWN_DROPPED };
+int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
+                      struct tamis_diag *diag);
+/* Lists or names the columns of a new pack, each if its segment is not there yet, or
+ * still what was packed (R18). UUIDs of files to be removed go to `files`. */
+int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
+                  struct buffer *files, struct tamis_diag *diag);
 /* After the commit: tombstones of columns that are not alive any more, and packs
  * without one that is, in a write transaction of its own (R18). False: something
  * failed, and a sweep has to do it. */
@@ -164,26 +179,26 @@ bool bury_unused(struct listings *l, int dir);
 
 /* ==== inputs.c: segments that are packed, and where their blocks are ==== */
 
-/* A segment taken: its blocks are those of a file, or a column of another pack. */
-struct pack_input {
-    uint32_t segment;            /* of the snapshot */
-    struct seat seat;            /* the column; without a band: it is a file */
+/* A file, of a segment that has one. */
+struct pack_file {
     struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
-    struct geometry geometry;
+    uint8_t set_id[UUID_BYTES];
 };
+/* Segments are taken: their blocks are those of a file, or a column of another pack. */
 struct packing {
     struct tamis_edit *edit;
     struct tamis_snapshot *snapshot;
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
-    bool *taken;             /* by segment: considered before */
+    bool *seen;              /* by segment: considered before */
     bool *checked;           /* by pack of the snapshot: all of its pages */
     struct threads *threads; /* that help; NULL: none */
     struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
-    size_t n;                                      /* taken */
-    struct pack_input *inputs;
-    bool *gone; /* by input: lost while it was packed, nobody gets its column */
+    size_t n;                                      /* taken: */
+    uint32_t *segments;                            /* of the snapshot */
+    struct pack_file *files;                       /* by segment, not by input */
     struct pack_source *sources;
+    bool *gone; /* lost while it was packed, nobody gets its column */
     struct pack_plan plan;
     bool unread;   /* what an entry says could not be read when it was written */
     size_t n_open; /* files that stay open until the pack is written */
@@ -198,6 +213,7 @@ int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
                     struct tamis_diag *diag);
 /* Counts a segment that is left. */
 void input_left(struct packing *p, size_t segment, enum tamis_left why);
+bool input_is_file(const struct packing *p, size_t i);
 /* Has the column of input i a page that fails its check? Reads the pack. */
 bool input_is_damaged(struct packing *p, size_t i);
 /* Counts a segment whose filter could not be read, or was lost while it was packed: as
@@ -220,13 +236,12 @@ int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, siz
  * the disk is full. */
 int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
               uint64_t *free_bytes, struct tamis_diag *diag);
-/* Reports the size of the pack, and looks for room unless it is a dry run. */
-int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct tamis_diag *diag);
-/* Writes the pack and its tombstones, under a new uuid. Sets the job's uuids and
- * domain, and the place's uuid and digest. If it fails, nothing is left of it. */
-int pack_write_files(struct tamis_edit *e, struct pack_job *job,
-                     struct pack_place *place, struct tamis_diag *diag);
+/* Reports the size of the pack, looks for room, and writes it and its tombstones,
+ * unless it is a dry run. Sets the job's uuids and domain, and the place. If it fails,
+ * nothing is left. */
+int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct pack_place *place,
+              struct tamis_diag *diag);
 
 /* ==== attach.c ==== */
 

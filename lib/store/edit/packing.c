@@ -26,18 +26,6 @@ int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
                      (unsigned long long)n_bytes, (unsigned long long)*free_bytes);
 }
 
-int pack_room(const struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct tamis_diag *diag)
-{
-    r->n_packed = job->plan->n_columns;
-    r->n_bands = job->plan->n_bands;
-    r->rows_bytes = job->plan->rows_bytes;
-    r->file_bytes = pack_file_bytes(job);
-    if (!r->file_bytes)
-        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
-    return edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
-}
-
 static int too_many(const struct tamis_edit *e, size_t n, struct tamis_diag *diag)
 {
     return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
@@ -70,18 +58,12 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
         n_left = rc ? 0 : bands_leave(p->sources, &p->plan, leave);
         for (size_t i = 0; n_left && i < p->n; i++)
             if (leave[i])
-                input_left(p, p->inputs[i].segment, TAMIS_LEFT_LARGER);
+                input_left(p, p->segments[i], TAMIS_LEFT_LARGER);
         if (n_left)
             inputs_leave(p, leave);
         free(leave);
     }
     return rc;
-}
-
-static uint32_t column_of_source(const struct pack_plan *plan,
-                                 const struct pack_source *s)
-{
-    return plan->bands[s->band].first_column + s->column;
 }
 
 /* Columns of segments that were lost meanwhile are dead from the start. */
@@ -94,22 +76,18 @@ static int make_tombstones(const struct tamis_edit *e, const struct pack_job *jo
         return ENOMEM;
     for (uint32_t i = 0; job->gone && i < n; i++)
         if (job->gone[i])
-            columns_set(gone, column_of_source(job->plan, &job->sources[i]), true);
+            columns_set(gone, job->sources[i].column, true);
     int rc = dead_create(e->dir.fd, place->uuid, place->digest, n, gone, false);
     free(gone);
     return rc;
 }
 
-int pack_write_files(struct tamis_edit *e, struct pack_job *job,
-                     struct pack_place *place, struct tamis_diag *diag)
+static int write_pack_files(struct tamis_edit *e, struct pack_job *job,
+                            struct pack_place *place, struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES];
     uint64_t n_bytes;
-    uuid_random(place->uuid);
     filter_file_name(place->uuid, name);
-    job->uuid = place->uuid;
-    job->store_uuid = e->catalog->meta.store_uuid;
-    job->domain = e->catalog->domain;
     int rc = pack_write(job, e->dir.fd, name, &place->digest, &n_bytes, diag);
     if (rc)
         return edit_not_put(e, rc, name, diag);
@@ -121,35 +99,66 @@ int pack_write_files(struct tamis_edit *e, struct pack_job *job,
                       "writing the tombstones of a pack");
 }
 
-/* ---- the operation ---- */
-
-struct edit_op *edit_op_of_pack(uint32_t n_columns, struct tamis_snapshot *s)
+int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct pack_place *place,
+              struct tamis_diag *diag)
 {
-    struct edit_op *op = calloc(1, sizeof *op);
-    struct edit_pack *pack =
-        op ? calloc(1, sizeof *pack + n_columns * sizeof pack->segments[0]) : NULL;
-    if (!pack) {
-        free(op);
-        return NULL;
-    }
-    *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .placed = pack};
-    pack->n_columns = n_columns;
-    pack->snapshot = s ? snapshot_hold(s) : NULL;
-    return op;
+    uuid_random(place->uuid);
+    job->uuid = place->uuid;
+    job->store_uuid = e->catalog->meta.store_uuid;
+    job->domain = e->catalog->domain;
+    r->n_packed = job->plan->n_columns;
+    r->n_bands = job->plan->n_bands;
+    r->rows_bytes = job->plan->rows_bytes;
+    r->file_bytes = pack_file_bytes(job);
+    if (!r->file_bytes)
+        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
+    int rc =
+        edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
+    if (!rc && !dry_run)
+        return write_pack_files(e, job, place, diag);
+    pack_index_free(job);
+    return rc;
 }
 
-static struct edit_op *make_op(const struct packing *p, const struct pack_place *place)
+/* ---- the operation ---- */
+
+int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
+                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out)
 {
-    struct edit_op *op = edit_op_of_pack(p->plan.n_columns, p->snapshot);
-    if (!op)
-        return NULL;
+    size_t n = s ? n_columns : 0;
+    struct edit_op *op = *out = calloc(1, sizeof *op);
+    struct edit_pack *pack =
+        op ? calloc(1, sizeof *pack + n * sizeof pack->segments[0]) : NULL;
+    int rc = pack ? 0 : ENOMEM;
+    if (!rc && !s)
+        rc = open_pack_get(e->catalog, place->uuid, place->digest, n_columns, false,
+                           &pack->open);
+    if (rc) {
+        free(pack);
+        free(op);
+        return rc;
+    }
+    *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .placed = pack};
     memcpy(op->uuid, place->uuid, UUID_BYTES);
-    op->placed->place = *place;
+    pack->place = *place;
+    pack->n_columns = n_columns;
+    pack->snapshot = s ? snapshot_hold(s) : NULL;
+    return 0;
+}
+
+/* Then the inputs are not needed any more. */
+static int append_packed(struct packing *p, const struct pack_place *place,
+                         struct tamis_diag *diag)
+{
+    struct edit_op *op;
+    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op);
+    if (rc)
+        return diag_errno(diag, rc, p->edit->catalog->path, "noting the pack");
     for (size_t i = 0; i < p->n; i++)
         if (!p->gone[i])
-            op->placed->segments[column_of_source(&p->plan, &p->sources[i])] =
-                p->inputs[i].segment + 1;
-    return op;
+            op->placed->segments[p->sources[i].column] = p->segments[i] + 1;
+    return edit_append(p->edit, op, diag);
 }
 
 /* Segments with columns that are nobody's are left. */
@@ -158,53 +167,39 @@ static void count_packed(struct packing *p)
     p->report->n_packed = 0;
     for (size_t i = 0; i < p->n; i++) {
         p->report->n_packed += !p->gone[i];
-        p->report->n_repacked += !p->gone[i] && p->inputs[i].seat.band;
+        p->report->n_repacked += !p->gone[i] && !input_is_file(p, i);
         if (p->gone[i])
-            input_lost(p, p->inputs[i].segment);
+            input_lost(p, p->segments[i]);
     }
 }
 
 static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
-    static const uint8_t none[UUID_BYTES];
     struct pack_place place = {.digest = 0};
-    const char *store = p->edit->catalog->path;
+    bool dry_run = p->opt.dry_run;
+    int rc = plan_taken(p, diag);
+    if (rc || !p->n)
+        return rc;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = input_facts,
                            .blocks = input_blocks,
                            .ctx = p,
                            .gone = p->gone,
-                           .uuid = none,
-                           .store_uuid = none};
-    int rc = plan_taken(p, diag);
-    if (!rc && !p->n)
-        return 0;
-    if (!rc)
-        rc = pack_room(p->edit, &job, p->opt.dry_run, p->report, diag);
-    for (size_t i = 0; !rc && p->opt.dry_run && i < p->n; i++)
-        p->gone[i] = input_is_damaged(p, i);
-    if (!rc && p->opt.dry_run)
-        count_packed(p);
-    if (rc || p->opt.dry_run) {
-        pack_index_free(&job);
-        return rc;
-    }
-    job.threads = inputs_stay_open(p) ? p->threads : NULL;
-    rc = pack_write_files(p->edit, &job, &place, diag);
+                           .threads = inputs_stay_open(p) ? p->threads : NULL};
+    rc = pack_make(p->edit, &job, dry_run, p->report, &place, diag);
     if (rc)
         return rc;
+    for (size_t i = 0; dry_run && i < p->n; i++)
+        p->gone[i] = input_is_damaged(p, i);
     count_packed(p);
-    struct edit_op *op = p->unread ? NULL : make_op(p, &place);
+    if (dry_run)
+        return 0;
     if (p->unread)
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
                        "a table of columns has become unreadable while it was packed");
-    else if (!op)
-        rc = diag_errno(diag, ENOMEM, store, "noting the pack");
-    else if (p->report->n_packed)
-        rc = edit_append(p->edit, op, diag);
-    else /* all were lost meanwhile */
-        edit_op_free(op);
+    else if (p->report->n_packed) /* else all were lost meanwhile */
+        rc = append_packed(p, &place, diag);
     if (!rc && p->report->n_packed)
         memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     else /* edit_append() has freed the operation, not its files */
@@ -296,7 +291,7 @@ static void choose_packs(const struct packing *loose, struct weighed *w)
     uint64_t keys = 0;
     bool any = loose->n > 0;
     for (size_t i = 0; i < loose->n; i++)
-        keys += loose->sources[i].keys;
+        keys += le64_get(entry_record(s->entries[loose->segments[i]])->keys);
     for (size_t i = 0; i < n; i++)
         if (w[i].n_living && w[i].n_living <= w[i].n_columns / 2) {
             w[i].taken = any = true;
@@ -447,7 +442,8 @@ struct unpacking {
     struct tamis_edit *edit;
     struct tamis_snapshot *snapshot;
     struct tamis_diag *diag;
-    bool *wanted; /* by segment */
+    bool *wanted;   /* by segment */
+    uint64_t needs; /* bytes; files may be much larger than columns */
 };
 
 /* A segment, its column, and the record that it gets. */
@@ -529,7 +525,7 @@ static int unpack_segment(struct unpacking *u, size_t index)
 }
 
 /* A segment that is in a usable pack, but cannot be described, is damaged. */
-static int check_segment(const struct unpacking *u, size_t index)
+static int check_segment(struct unpacking *u, size_t index)
 {
     char text[NAME_TEXT_BYTES];
     struct column col;
@@ -547,30 +543,19 @@ static int check_segment(const struct unpacking *u, size_t index)
                          "segment '%s' is in no usable pack",
                          name_text(text, info.name, info.name_bytes));
     int rc = segment_facts(s, index, &col, u->diag);
-    return rc ? rc : edit_may_remake(u->edit, s, index, u->diag);
-}
-
-/* Is there room for the files? They may be much larger than the columns. */
-static int room_to_unpack(struct unpacking *u)
-{
-    uint64_t needs = 0, has;
-    for (size_t i = 0; i < u->snapshot->n; i++) {
-        if (!u->wanted[i])
-            continue;
-        struct seat seat = packs_seat(u->snapshot, i);
-        struct column col;
-        int rc = segment_facts(u->snapshot, i, &col, u->diag);
-        if (rc)
-            return rc;
-        needs += pack_unpacked_bytes(seat.band, le64_get(col.disk.own_blocks));
-    }
-    return edit_room(u->edit, "unpacking", needs, &has, u->diag);
+    if (!rc)
+        rc = edit_may_remake(u->edit, s, index, u->diag);
+    if (!rc && !u->wanted[index])
+        u->needs += pack_unpacked_bytes(seat.band, le64_get(col.disk.own_blocks));
+    u->wanted[index] = true;
+    return rc;
 }
 
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag)
 {
     struct unpacking u = {.edit = edit, .snapshot = snapshot, .diag = diag};
+    uint64_t free_bytes;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
@@ -581,13 +566,10 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     u.wanted = calloc(snapshot->n + 1, sizeof *u.wanted);
     if (!u.wanted)
         return diag_errno(diag, ENOMEM, edit->catalog->path, "unpacking");
-    for (size_t i = 0; i < n && !rc; i++) {
+    for (size_t i = 0; i < n && !rc; i++)
         rc = check_segment(&u, segments[i]);
-        if (!rc)
-            u.wanted[segments[i]] = true;
-    }
     if (!rc)
-        rc = room_to_unpack(&u);
+        rc = edit_room(edit, "unpacking", u.needs, &free_bytes, diag);
     for (size_t i = 0; i < n && !rc; i++)
         if (u.wanted[segments[i]]) {
             u.wanted[segments[i]] = false; /* it may be listed twice */

@@ -100,11 +100,62 @@ bool bury_unused(struct listings *l, int dir)
     return (!any || io_sync_dir(dir) == 0) && done;
 }
 
+/* ---- names that an operation puts or drops ---- */
+
+uint32_t op_n_names(const struct edit_op *op)
+{
+    if (op->placed)
+        return op->placed->open ? op->placed->n_columns : 0;
+    return op->kind != EDIT_RETAIN;
+}
+
+int op_name(const struct edit_op *op, uint32_t i, struct column *col,
+            struct piece *name)
+{
+    int rc = op->placed ? pack_describe(op->placed->open->filter, i, false, col) : 0;
+    *name = op->placed ? column_name(col) : (struct piece){op->bytes, op->name_bytes};
+    return rc;
+}
+
+int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
+                     struct tamis_diag *diag)
+{
+    struct column col;
+    *puts = false;
+    for (const struct edit_op *op = e->columns; op && !*puts; op = op->before) {
+        int rc = pack_find(op->placed->open->filter, name.at, name.n, false, &col);
+        *puts = !rc;
+        if (rc && rc != TAMIS_ERR_NO_SEGMENT)
+            return diag_fail(diag, rc, e->catalog->path, "the new pack cannot be read");
+    }
+    return 0;
+}
+
+int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
+                      struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    struct found f;
+    int rc = names_get(own, name.at, name.n) == OWN_DROPPED
+                 ? TAMIS_ERR_NO_SEGMENT
+                 : listings_lookup(l, name.at, name.n, &f, diag);
+    if (!rc)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
+                         "segment '%s' exists already",
+                         name_text(text, name.at, name.n));
+    if (rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    diag_clear(diag);
+    return 0;
+}
+
 /* ---- a pack published ---- */
 
 struct placing {
     struct listings *list;
-    const struct edit_pack *pack;
+    const struct edit_op *op;
+    const struct edit_pack *pack; /* of it */
+    struct names *own;
     struct listed *to; /* the new pack */
     uint32_t column;
     struct buffer *files;
@@ -199,11 +250,29 @@ static int place_segment(struct placing *p, const struct tamis_snapshot *s, size
     return place_record(p, column_name(&col), NULL, &old);
 }
 
-int place_columns(struct listings *l, const struct edit_op *op, struct buffer *files,
-                  struct tamis_diag *diag)
+/* It is there once this column, which nobody has listed yet, is. */
+static int put_column(struct placing *p)
+{
+    struct column col;
+    struct piece name;
+    int rc = op_name(p->op, p->column, &col, &name);
+    if (rc)
+        return diag_fail(p->diag, rc, p->list->txn->catalog->path,
+                         "the new pack cannot be read");
+    p->list->passed = p->to;
+    rc = apply_expect_none(p->list, p->own, name, p->diag);
+    p->list->passed = NULL;
+    if (!rc && names_get(p->own, name.at, name.n))
+        names_set(p->own, name.at, name.n, OWN_PUT);
+    return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
+}
+
+int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
+                  struct buffer *files, struct tamis_diag *diag)
 {
     const struct edit_pack *pack = op->placed;
-    struct placing p = {.list = l, .pack = pack, .files = files, .diag = diag};
+    struct placing p = {
+        .list = l, .op = op, .pack = pack, .own = own, .files = files, .diag = diag};
     int rc = listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns,
                           &p.to, diag);
     if (!rc && (rc = listed_open(l, p.to)) > 0)
@@ -212,9 +281,11 @@ int place_columns(struct listings *l, const struct edit_op *op, struct buffer *f
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
                        "the new pack cannot be read");
     const struct tamis_snapshot *s = pack->snapshot;
-    for (p.column = 0; !rc && s && p.column < pack->n_columns; p.column++) {
-        size_t i = pack->segments[p.column];
-        rc = i ? place_segment(&p, s, i - 1) : 0;
+    for (p.column = 0; !rc && p.column < pack->n_columns; p.column++) {
+        if (!s)
+            rc = put_column(&p);
+        else if (pack->segments[p.column])
+            rc = place_segment(&p, s, pack->segments[p.column] - 1);
     }
     return rc;
 }

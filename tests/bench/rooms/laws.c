@@ -8,7 +8,10 @@
  * take an hour to build. Both stores have eight packs. */
 #include "tests/bench/bench.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -90,6 +93,40 @@ static void look_anew(struct site *s)
         tamis_snapshot_release(before);
 }
 
+/* ---- the most private memory while packs are made, beside their buffers ---- */
+
+static atomic_bool watching;
+static double least_kib, most_kib;
+
+static void *watch_memory(void *none)
+{
+    for (; atomic_load(&watching); usleep(500)) {
+        double kib = number_in("/proc/self/status", "RssAnon");
+        most_kib = kib > most_kib ? kib : most_kib;
+    }
+    return none;
+}
+
+static void watch(pthread_t *thread)
+{
+    malloc_trim(0);
+    least_kib = most_kib = number_in("/proc/self/status", "RssAnon");
+    atomic_store(&watching, true);
+    pthread_create(thread, NULL, watch_memory, NULL);
+}
+
+static void watch_end(pthread_t thread, uint64_t n_columns)
+{
+    static double most;
+    double limit = 64 * (double)n_columns / 1e6 + 10;
+    atomic_store(&watching, false);
+    pthread_join(thread, NULL);
+    double mb = (most_kib - least_kib) * 1024 / 1e6;
+    most = mb / limit > most ? mb / limit : most;
+    mb = most * limit;
+    figure_set("law_pack_memory", 0, &mb, &limit, 1);
+}
+
 /* Packs, in which every page is checked, and loose segments. */
 static void site_fill(struct site *s)
 {
@@ -99,7 +136,9 @@ static void site_fill(struct site *s)
     struct tamis_packer *packer;
     struct tamis_pack_info pack;
     uint64_t done = 0;
+    pthread_t watcher;
     for (uint64_t i = 1; i <= PACKS; i++) {
+        watch(&watcher);
         edit = edit_of(s->store);
         must(tamis_edit_packer(edit, &options, &packer, &diag), &diag, "packer");
         for (; done < s->n * i / PACKS; done++) {
@@ -111,6 +150,7 @@ static void site_fill(struct site *s)
         must(tamis_edit_put_packed(edit, packer, NULL, &diag), &diag, "packing");
         tamis_packer_free(packer);
         edit_done(edit);
+        watch_end(watcher, s->n / PACKS);
     }
     edit = edit_of(s->store);
     for (; done < s->n + LOOSE; done++)
@@ -338,6 +378,10 @@ void room_laws(void)
     compare("law_probe", probe_ns, &many, probe_ns, &few);
     if (wanted("law_memory"))
         obey_memory(&many, &few);
+    pthread_t watcher;
+    watch(&watcher);
+    store_pack(many.store, TAMIS_REPACK_ALL);
+    watch_end(watcher, many.n);
     figure_detail("law_probe", "%llu packed segments beside %llu",
                   (unsigned long long)many.n, (unsigned long long)few.n);
     shut(&few), shut(&many);

@@ -199,7 +199,8 @@ const struct scenario scripted_scenarios[] = {
     /* Packs. */
     SCENARIO("pack", PACKABLE "close; now; pack"),
     SCENARIO("packer",
-             PACKABLE "close; now; begin; pput m 3000 40; pput n 3100 30; end"),
+             PACKABLE "close; now; begin; drop a; pput m 3000 40; pput a 3100 30; "
+                      "retain n; end"),
     SCENARIO("repack", PACKED "pack 1"),
     SCENARIO("pack-auto",
              PACKED "pack 2"), /* nothing is loose, and no pack is half dead */

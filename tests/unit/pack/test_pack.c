@@ -194,13 +194,14 @@ TEST(rows_cross_pages)
 /* The entry of source i. */
 static void entry_is(const struct column *col, size_t i)
 {
-    const struct band *b = &plan.bands[sources[i].band];
+    const struct band *b = band_of_source(i);
+    uint64_t own_blocks = pack_own_blocks(&sources[i], b);
     struct column want = columns[i];
-    want.disk.own_blocks = le64_of(sources[i].own_blocks);
-    want.disk.column = le32_of(b->first_column + sources[i].column);
+    want.disk.own_blocks = le64_of(own_blocks);
+    want.disk.column = le32_of(sources[i].column);
     assert_memory_equal(col, &want, column_bytes(&want.disk));
-    IS(col->band, sources[i].band);
-    IS(b->geometry.n_blocks % sources[i].own_blocks, 0);
+    IS(col->band, b - plan.bands);
+    IS(b->geometry.n_blocks % own_blocks, 0);
 }
 
 struct listed {
@@ -237,7 +238,7 @@ static size_t entries_are_found(struct tamis_filter *f)
     size_t n_damaged = 0;
     struct column col;
     for (size_t i = 0; i < n_sources; i++) {
-        uint32_t number = plan.bands[sources[i].band].first_column + sources[i].column;
+        uint32_t number = sources[i].column;
         struct piece name = column_name(&columns[i]);
         int rc[3] = {pack_find(f, name.at, name.n, false, &col)};
         if (!rc[0])
@@ -301,7 +302,7 @@ static uint64_t pages_read(size_t i, bool by_name)
 {
     struct column col;
     struct piece name = column_name(&columns[i]);
-    uint32_t number = plan.bands[sources[i].band].first_column + sources[i].column;
+    uint32_t number = sources[i].column;
     FILTER f = open_filter(path_of("pack"));
     uint64_t before = filter_page_counts(f)->n_checked;
     IS(by_name ? pack_find(f, name.at, name.n, false, &col)
@@ -402,10 +403,10 @@ static size_t keys_stay(struct tamis_filter *f)
     size_t n_damaged = 0;
     for (size_t i = 0; i < n_sources; i++)
         for (size_t k = 0; k < some[i].n_keys && k < 5; k++) {
-            const struct band *b = &plan.bands[sources[i].band];
+            const struct band *b = band_of_source(i);
             struct band_rows r = pack_band_rows(f, b);
             uint64_t h = some[i].keys[k], hits[ROW_MAX_WORDS];
-            uint32_t c = sources[i].column;
+            uint32_t c = sources[i].column - b->first_column;
             bool damaged = false;
             assert_true(pack_probe_band(&r, h, hits, &damaged));
             assert_true(hits[c / 64] >> c % 64 & 1);
@@ -478,11 +479,13 @@ TEST(a_damaged_table_of_columns_is_told)
     IS(pack_each_column(f, stop_at_third, &n), TAMIS_ERR_DAMAGED);
     IS(n, 0);
     /* Probes do not read it. */
-    for (size_t i = 0; i < n_sources; i++)
+    for (size_t i = 0; i < n_sources; i++) {
+        const struct band *b = band_of_source(i);
         if (some[i].n_keys)
-            IS(pack_probe_column(f, &plan.bands[sources[i].band], sources[i].column,
+            IS(pack_probe_column(f, b, sources[i].column - b->first_column,
                                  some[i].keys[0]),
                TAMIS_HIT);
+    }
     filter_prefetch(f, 1); /* changes nothing */
     struct tamis_explanation x;
     struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, random_u64());

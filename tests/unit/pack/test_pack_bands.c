@@ -4,13 +4,15 @@
 #include "lib/pack/pack.h"
 
 enum { MOST = 40000 };
+static const double ERROR = 0.01;
 static struct pack_source sources[MOST];
+static uint64_t keys_of[MOST];
 
-static struct pack_source source(uint64_t n_blocks, uint32_t lanes, uint32_t words,
-                                 uint64_t keys, double error)
+static void set_source(size_t i, struct geometry g, uint64_t keys, bool from_keys)
 {
-    return (struct pack_source){
-        .geometry = {n_blocks, lanes, words}, .keys = keys, .target_error = error};
+    keys_of[i] = keys;
+    sources[i] = (struct pack_source){
+        .geometry = g, .folded_blocks = from_keys ? 0 : bands_fold(&g, keys, ERROR)};
 }
 
 /* Returns how many bytes the rows take, and checks the plan. */
@@ -32,15 +34,17 @@ static uint64_t check_plan(size_t n, struct pack_plan *p)
             const struct pack_source *s = &sources[k];
             struct geometry own = s->geometry;
             assert_true(k < n && !seen[k]++);
-            assert_true(s->band == i && s->column == c);
+            assert_true(s->column == column + c);
             assert_true(s->geometry.lanes == b->geometry.lanes &&
                         s->geometry.words == b->geometry.words);
-            assert_true(s->geometry.n_blocks % s->own_blocks == 0 &&
-                        b->geometry.n_blocks % s->own_blocks == 0);
-            own.n_blocks = s->own_blocks;
-            double error = plan_geometry_error(&own, s->keys);
-            assert_true(error <= s->target_error ||
-                        error <= plan_geometry_error(&s->geometry, s->keys));
+            own.n_blocks = pack_own_blocks(s, b);
+            assert_true(b->geometry.n_blocks % own.n_blocks == 0 &&
+                        own.n_blocks >= s->folded_blocks &&
+                        (s->folded_blocks ? s->geometry.n_blocks % own.n_blocks == 0
+                                          : s->geometry.n_blocks <= own.n_blocks));
+            double error = plan_geometry_error(&own, keys_of[k]);
+            assert_true(error <= ERROR ||
+                        error <= plan_geometry_error(&s->geometry, keys_of[k]));
         }
         at += n_bytes;
         column += b->n_columns;
@@ -94,8 +98,8 @@ TEST(sizes_of_all_kinds)
         for (size_t i = 0; i < n; i++) {
             uint64_t n_blocks = 1 + random_below(i % 3 ? 64 : 5000);
             uint32_t lanes = 1 + (uint32_t)random_below(3);
-            sources[i] = source(n_blocks, lanes, 3 + (uint32_t)random_below(5),
-                                random_below(n_blocks * 60), 0.01);
+            struct geometry g = {n_blocks, lanes, 3 + (uint32_t)random_below(5)};
+            set_source(i, g, random_below(n_blocks * 60), false);
         }
         check_plan(n, &p);
         pack_plan_free(&p);
@@ -107,7 +111,7 @@ TEST(equal_filters_share_a_band)
 {
     struct pack_plan p;
     for (size_t i = 0; i < MOST; i++)
-        sources[i] = source(2, 1, 6, 64, 0.01);
+        set_source(i, (struct geometry){2, 1, 6}, 64, false);
     check_plan(512, &p);
     assert_true(p.n_bands == 1 && p.bands[0].row_bytes == 64);
     pack_plan_free(&p);
@@ -129,14 +133,14 @@ TEST(filters_are_folded)
 {
     struct pack_plan p;
     for (size_t i = 0; i < 64; i++)
-        sources[i] = source(64, 1, 6, 50, 0.01);
+        set_source(i, (struct geometry){64, 1, 6}, 50, false);
     check_plan(64, &p);
     assert_true(p.n_bands == 1 && p.bands[0].geometry.n_blocks == 1);
     pack_plan_free(&p);
     /* One whose error is beyond its target already stays as it is. */
-    sources[0] = source(64, 1, 6, 64 * 200, 0.01);
+    set_source(0, (struct geometry){64, 1, 6}, 64 * 200, false);
     check_plan(1, &p);
-    IS(sources[0].own_blocks, 64);
+    IS(sources[0].folded_blocks, 64);
     pack_plan_free(&p);
 }
 
@@ -145,7 +149,7 @@ TEST(padding_is_avoided)
 {
     struct pack_plan p;
     for (size_t i = 0; i < 71; i++)
-        sources[i] = source(1024, 1, 6, 50000, 0.01);
+        set_source(i, (struct geometry){1024, 1, 6}, 50000, false);
     uint64_t n_bytes = check_plan(71, &p);
     assert_true(n_bytes < (uint64_t)1024 * 512 * 10);
     IS(p.n_bands, 2);
@@ -170,9 +174,7 @@ TEST(sizes_of_a_mixed_store)
             IS(from_keys ? plan_packed_geometry(n, 0.01, &g)
                          : plan_sealed_geometry(n, 0.01, 0.01, &g),
                0);
-            sources[i % N] = source(g.n_blocks, g.lanes, g.words, n, 0.01);
-            sources[i % N].any_size = from_keys;
-            sources[i % N].own_blocks = g.n_blocks;
+            set_source(i % N, g, n, from_keys);
             keys += n;
             plan_describe(&pages, n, &plan);
             in_pages += plan.file_bytes;
@@ -213,9 +215,7 @@ TEST(a_pack_is_planned)
             IS(from_files ? plan_sealed_geometry(n_keys[i], 0.01, 0.01, &g)
                           : plan_packed_geometry(n_keys[i], 0.01, &g),
                0);
-            sources[i] = source(g.n_blocks, g.lanes, g.words, n_keys[i], 0.01);
-            sources[i].any_size = !from_files;
-            sources[i].own_blocks = g.n_blocks;
+            set_source(i, g, n_keys[i], !from_files);
             plan_describe(&g, n_keys[i], &file);
             files += from_files ? file.file_bytes : 0;
             keys += n_keys[i];
@@ -258,7 +258,7 @@ TEST(what_cannot_be_planned)
         for (uint64_t d = 3; d * d <= k && prime; d += 2)
             prime = k % d != 0;
         if (prime)
-            sources[n++] = source(k, 1, 6, k * 50, 0.01);
+            set_source(n++, (struct geometry){k, 1, 6}, k * 50, false);
     }
     IS(bands_choose(sources, n, &p), TAMIS_ERR_RANGE);
     assert_true(p.bands == NULL && p.order == NULL);

@@ -137,16 +137,24 @@ TEST_IN_DIR(an_abort_leaves_nothing)
     IS(n_filter_files("s"), 2);
     tamis_edit_abort(e);
     IS(n_filter_files("s"), 0);
-    /* Put and dropped by one edit. */
+    /* Put, kept, and one of them dropped, by one edit. */
     e = edit_new(s);
     p = packer_of(e);
     take(p, builder_of(s, e, 1, 10, 0.01, 0), 0);
+    take(p, builder_of(s, e, 2, 10, 0.01, 0), 0);
     OK(tamis_edit_put_packed(e, p, NULL, NULL));
     tamis_packer_free(p);
+    IS(tamis_edit_put_bare(e, name_of(1), strlen(name_of(1)), NULL, NULL),
+       TAMIS_ERR_EXISTS);
+    OK(tamis_edit_retain(e, NULL, 0, NULL));
     OK(tamis_edit_drop(e, name_of(1), strlen(name_of(1)), NULL));
     OK(tamis_edit_commit(e, NULL));
-    IS(n_filter_files("s"), 0);
     IS(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
+    IS(reason_of(s, name_of(2), 2000), TAMIS_HIT);
+    e = edit_new(s);
+    OK(tamis_edit_drop(e, name_of(2), strlen(name_of(2)), NULL));
+    OK(tamis_edit_commit(e, NULL));
+    IS(n_filter_files("s"), 0);
 }
 
 /* Reads of a file without a name come back with a bit changed. */
