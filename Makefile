@@ -187,8 +187,9 @@ $B/tests/test_interleavings_%: $B/tests/unit/writer/test_interleavings_%.o $(SYN
 # ---- what must be installed -----------------------------------------------------
 
 define install
-	@missing=""; for p in $(1); do \
-	    dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
+	@there=" $$(dpkg-query -W -f='$${Package}:$${db:Status-Status} ' $(1) 2>/dev/null)"; \
+	missing=""; for p in $(1); do \
+	    case $$there in *" $$p:installed "*) ;; *) missing="$$missing $$p" ;; esac; \
 	done; \
 	if [ -n "$$missing" ]; then \
 	    sudo=""; [ "$$(id -u)" = 0 ] || sudo="sudo "; \
