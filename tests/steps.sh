@@ -23,6 +23,11 @@ seconds() {
     echo "$((tenths / 10)).$((tenths % 10))"
 }
 
+# spent_in FILE: tenths of seconds of processor time, from what the shell's `times` wrote.
+spent_in() {
+    awk -F '[ms ]+' 'NR == 2 { printf "%d\n", ($1 * 60 + $2 + $3 * 60 + $4) * 10 }' "$1"
+}
+
 # step NAME COMMAND...: runs it, shows it, adds its closing count (or counts as one). The
 # status is whether it passed.
 step() {
@@ -31,6 +36,8 @@ step() {
     printf '\n== %s\n' "$STEP"
     step_began=$(date +%s%N)
     step_log=$(mktemp "$log.step.XXXXXX") || exit 2
+    times >"$step_log"
+    spent=$(spent_in "$step_log")
     "$@" >"$step_log" 2>&1
     code=$?
     # Steps of two streams may end together.
@@ -48,11 +55,13 @@ step() {
     else
         grep -E '^(ok  |check-|.*0 lost)' "$step_log"
     fi
+    times >"$step_log"
+    spent=$(($(spent_in "$step_log") - spent))
     rm -f "$step_log"
-    took=$(seconds "$step_began")
+    took="$(seconds "$step_began") s, of processors $((spent / 10)).$((spent % 10))"
     echo "${counts% *} passed, ${counts#* } failed, $took s"
     echo "$counts" >>"$log.counts"
-    printf '%8s s  %s\n' "$took" "$STEP" >>"$log.steps"
+    printf '%30s s  %s\n' "$took" "$STEP" >>"$log.steps"
     [ "${counts#* }" -eq 0 ]
 }
 
