@@ -133,7 +133,8 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 
 # Half of the time that -O2 takes. The library that they test, and probes that are inline,
 # are compiled as everywhere.
-$B/tests/unit/%.o $B/tests/support/shop/%.o: BASE := $(subst -O2,-Og,$(BASE))
+QUICKLY := $(addprefix $B/,$(addsuffix /%.o,fuzz $(addprefix tests/,unit support/shop steps crash faults kill rot golden paper)))
+$(QUICKLY): BASE := $(subst -O2,-Og,$(BASE))
 
 # Unit tests of the filter half link no LMDB: that they pass shows that it needs none.
 # They include cmocka.h, which deps-build does not install.
