@@ -133,7 +133,8 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 
 # Half of the time that -O2 takes. The library that they test, and probes that are inline,
 # are compiled as everywhere.
-$B/tests/unit/%.o $B/tests/support/shop/%.o: BASE := $(subst -O2,-Og,$(BASE))
+QUICKLY := $(addprefix $B/,$(addsuffix /%.o,fuzz $(addprefix tests/,unit support/shop steps crash faults kill rot golden paper)))
+$(QUICKLY): BASE := $(subst -O2,-Og,$(BASE))
 
 # Unit tests of the filter half link no LMDB: that they pass shows that it needs none.
 # They include cmocka.h, which deps-build does not install.
@@ -187,8 +188,9 @@ $B/tests/test_interleavings_%: $B/tests/unit/writer/test_interleavings_%.o $(SYN
 # ---- what must be installed -----------------------------------------------------
 
 define install
-	@missing=""; for p in $(1); do \
-	    dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
+	@there=" $$(dpkg-query -W -f='$${Package}:$${db:Status-Status} ' $(1) 2>/dev/null)"; \
+	missing=""; for p in $(1); do \
+	    case $$there in *" $$p:installed "*) ;; *) missing="$$missing $$p" ;; esac; \
 	done; \
 	if [ -n "$$missing" ]; then \
 	    sudo=""; [ "$$(id -u)" = 0 ] || sudo="sudo "; \

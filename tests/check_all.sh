@@ -17,27 +17,32 @@ with_asan() {
         COMMAND_LINK='-static-libasan -static-libubsan' WERROR=-Werror "$@"
 }
 
-step "build with gcc, warnings are errors" build WERROR=-Werror all tests
-step "unit tests, the long forms" make unit-long
-step "unit tests, AVX2 kernel" make unit-kernel KERNEL=avx2
-step "unit tests, scalar kernel" make unit-kernel KERNEL=scalar
-# check-long has millions of states.
-step "power cuts" make check-crash STATES=40000
-step "kill -9" make kill
-step "rot" make rot
-step "every call fails" make faults
-step "installed, packaged; examples; gdb; the paper; LevelDB; RocksDB" \
-    side_by_side check-install check-examples check-debug check-paper check-leveldb check-rocksdb
-step "benchmark, the smallest form" make check-bench
-step "build with clang, warnings are errors" \
-    build B=build/clang CC=clang WERROR=-Werror OPT=-O1 all tests
-step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit-again
-# What runs with them is built with them, and no other program.
-step "build, unit tests, ASan and UBSan" with_asan all unit-again
-step "fuzz corpora, ASan and UBSan" with_asan MUTATIONS=4 fuzz-replay
-step "every call fails, ASan and UBSan" with_asan faults-brief
-step "command line, ASan and UBSan" with_asan cli
-step "threaded tests, TSan" \
-    build B=build/tsan OPT='-O1 -g1' SANITIZE="$tsan" unit-threads
+of_this_build() {
+    step "unit tests, the long forms" make unit-long
+    step "installed, packaged; examples; gdb; the paper; LevelDB; RocksDB" \
+        side_by_side check-install check-examples check-debug check-paper check-leveldb check-rocksdb
+    step "unit tests, AVX2 kernel" make unit-kernel KERNEL=avx2
+    step "unit tests, scalar kernel" make unit-kernel KERNEL=scalar
+    step "benchmark, the smallest form" make check-bench
+    # check-long has millions of states.
+    step "power cuts" make check-crash STATES=40000
+    step "kill -9" make kill
+    step "rot" make rot
+    step "every call fails" make faults
+}
+of_other_builds() {
+    # What runs with them is built with them, and no other program.
+    step "build, unit tests, ASan and UBSan" with_asan all unit-again
+    step "command line, ASan and UBSan" with_asan cli
+    step "fuzz corpora, ASan and UBSan" with_asan MUTATIONS=4 fuzz-replay
+    step "every call fails, ASan and UBSan" with_asan faults-brief
+    step "build with clang, warnings are errors" \
+        build B=build/clang CC=clang WERROR=-Werror OPT=-O1 all tests
+    step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit-again
+    step "threaded tests, TSan" \
+        build B=build/tsan OPT='-O1 -g1' SANITIZE="$tsan" unit-threads
+}
 
+step "build with gcc, warnings are errors" build WERROR=-Werror all tests || { end; exit 1; }
+streams of_this_build of_other_builds
 end

@@ -206,7 +206,7 @@ TEST(real_filters_come_close_to_the_best_of_all)
 TEST(the_least_memory_for_some_reads)
 {
     double sum = 0, sum_best = 0;
-    for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
+    for (unsigned trials = by_form(12, 120), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
         double weights[MOST], best[MOST_PAGES + 1];
         size_t n = random_store(s, weights, trial % 3 == 0), pages = 0;

@@ -369,7 +369,7 @@ static void do_one(void)
 
 TEST(no_key_is_lost_in_packs)
 {
-    const unsigned wanted = by_form(2500000, 10000000);
+    const unsigned wanted = by_form(1500000, 6000000);
     while (n.n_there < wanted) {
         w = (struct world){.kept = false};
         side_begin(&w.loose, "loose", false);
