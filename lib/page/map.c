@@ -3,6 +3,7 @@
 #include "lib/io/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -65,9 +66,17 @@ void stage_read_ahead(const struct stage *s, uint64_t page)
         read_soon(s->bits + begin * PAGE_BYTES, (end - begin) * PAGE_BYTES);
 }
 
+void map_keep_file(struct mapping *m, int fd, uint64_t offset)
+{
+    m->file = 1 + fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    m->offset = offset;
+}
+
 void map_drop(struct mapping *m)
 {
     lost_forget(m); /* first: another mapping may get its addresses */
+    if (m->file)
+        close(m->file - 1);
     if (m->address)
         munmap(m->address, m->n_bytes);
     *m = (struct mapping){0};
