@@ -202,43 +202,38 @@ static uint64_t living_word(const struct pack_view *v, size_t i)
     return any ? columns_word(v->listed, i) & ~dead_word(v, i) : 0;
 }
 
-/* Bits [first, first + n) of a view's listed columns without a tombstone. */
+/* Bits [first, first + n) of a view's listed columns without a tombstone. Behind all
+ * but the last word of the band the view has another one. */
 static void cut_living(const struct pack_view *v, uint32_t first, uint32_t n,
                        uint64_t *living)
 {
-    uint64_t word = living_word(v, first / 64);
-    for (uint32_t i = 0, shift = first % 64; i < n; i += 64) {
-        uint64_t next = living_word(v, (first + (size_t)i) / 64 + 1);
-        uint64_t bits = shift ? word >> shift | next << (64 - shift) : word;
-        word = next;
-        living[i / 64] = n - i < 64 ? bits & ((UINT64_C(1) << (n - i)) - 1) : bits;
+    size_t from = first / 64, end = bit_words(n) - 1;
+    uint32_t shift = first % 64;
+    uint64_t word = living_word(v, from), next;
+    for (size_t i = 0; i < end; i++, word = next) {
+        next = columns_word(v->listed, from + i + 1) & ~dead_word(v, from + i + 1);
+        living[i] = word >> shift | next << 1 << (63 - shift);
     }
-}
-
-/* Listed columns of a view that have no answer. */
-static size_t count_mute(const struct pack_view *v)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < bit_words(v->n_columns); i++) {
-        uint64_t lost = columns_word(v->listed, i) & dead_word(v, i);
-        n += lost ? (size_t)__builtin_popcountll(lost) : 0;
-    }
-    return n;
+    next = living_word(v, from + end + 1);
+    living[end] =
+        (word >> shift | next << 1 << (63 - shift)) & UINT64_MAX >> (63 - (n - 1) % 64);
 }
 
 static int make_living(const struct pack_view *v, struct pack_bits *bits)
 {
-    size_t n_words = 0;
+    uint32_t n_words = 0;
     for (uint32_t b = 0; b < v->pack->n_bands; b++)
         n_words += pack_row_words(&v->pack->bands[b]);
     uint64_t *living = bits->living = calloc(n_words + 1, sizeof *living);
-    for (uint32_t b = 0; living && b < v->pack->n_bands; b++) {
+    if (!living)
+        return ENOMEM;
+    for (uint32_t b = 0; b < v->pack->n_bands; b++) {
         const struct band *band = &v->pack->bands[b];
         cut_living(v, band->first_column, band->n_columns, living);
         living += pack_row_words(band);
     }
-    bits->n_mute = living ? count_mute(v) : 0;
-    return living ? 0 : ENOMEM;
+    bits->n_mute = v->n_listed - columns_count((uint8_t *)bits->living, 64 * n_words);
+    return 0;
 }
 
 /* Reads the tombstones: without good ones no column counts. As long as they are those
