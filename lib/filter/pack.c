@@ -15,6 +15,8 @@ enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
     WIDE = 64, /* of so many columns some go on to the next lane */
     WORD = 8,  /* bytes: what pack_ask_slowly() has room for, lane by lane */
+    READ_BYTES =
+        128, /* rows from here on are read: their block is more than a fault maps */
 };
 
 /* ---- the mapping ---- */
@@ -96,41 +98,49 @@ void pack_band_pages(struct tamis_filter *f, const struct band *b,
             out->first_damaged = filter_page_offset(f, rows, at);
 }
 
+/* May its bits be used where they are mapped? A page of wide rows that nobody has
+ * checked is read: a key needs so many of them that to map each takes most of the time.
+ */
+static bool page_in_place(struct stage *s, uint64_t page, uint32_t row_bytes)
+{
+    return s->mode != TAMIS_CHECK_STRICT &&
+           (row_bytes < READ_BYTES || s->mode == TAMIS_CHECK_NONE ||
+            stage_page_state(s, page));
+}
+
 /* One row, page by page: a row of more than a line may reach into the next. */
-static void and_checked(struct stage *s, uint64_t row, uint32_t row_bytes, uint8_t *out,
+static void and_checked(const struct band_rows *b, uint64_t row, uint64_t *left,
                         bool *damaged)
 {
-    bool strict = s->mode == TAMIS_CHECK_STRICT;
-    uint8_t copy[PAGE_BYTES];
-    for (uint64_t at = row, end = row + row_bytes; at < end;) {
+    struct stage *s = b->stage;
+    uint8_t copy[PAGE_BYTES], its[ROW_MAX_BYTES];
+    const uint8_t *bits = its;
+    memset(its, 0xff, b->row_bytes); /* ones exclude nothing */
+    for (uint64_t at = row, end = row + b->row_bytes; at < end;) {
         uint64_t page = at / PAGE_BYTES, in_page = at % PAGE_BYTES;
         uint64_t n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
-        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
-        const uint8_t *bits = strict ? copy + in_page : s->bits + at;
+        bool in_place = page_in_place(s, page, b->row_bytes);
+        bool good =
+            in_place ? stage_page_good(s, page) : stage_read_page(s, page, copy);
+        const uint8_t *from = in_place ? s->bits + at : copy + in_page;
+        *damaged |= !good;
         if (good)
-            for (uint64_t i = 0; i < n; i++)
-                out[at - row + i] &= bits[i];
-        else
-            *damaged = true;
+            memcpy(its + (at - row), from, n);
         at += n;
     }
+    b->kernel->and_rows(&bits, 1, b->row_bytes, left, left);
 }
 
 static void and_all_checked(const struct band_rows *b, const uint8_t *const *rows,
                             uint32_t n, const uint64_t *columns, uint64_t *hits,
                             bool *damaged)
 {
-    struct le64 left[ROW_MAX_WORDS];
-    uint32_t n_words = (b->row_bytes + 7) / 8;
-    memset(left, 0xff, n_words * sizeof left[0]);
+    memcpy(hits, columns, (b->row_bytes + 7) / 8 * sizeof *hits);
     for (uint32_t i = 0; i < n; i++)
-        and_checked(b->stage, (uint64_t)(rows[i] - b->stage->bits), b->row_bytes,
-                    (uint8_t *)left, damaged);
-    for (uint32_t i = 0; i < n_words; i++)
-        hits[i] = columns[i] & le64_get(left[i]);
+        and_checked(b, (uint64_t)(rows[i] - b->stage->bits), hits, damaged);
 }
 
-/* Are all pages of these rows good? Checks those that were not. */
+/* Are all pages of these rows good, in place? Checks those that were not. */
 static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
                       uint32_t row_bytes)
 {
@@ -141,7 +151,7 @@ static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
         uint64_t at = (uint64_t)(rows[i] - s->bits);
         uint64_t last = (at + row_bytes - 1) / PAGE_BYTES;
         for (uint64_t page = at / PAGE_BYTES; page <= last && good; page++)
-            good = stage_page_good(s, page);
+            good = page_in_place(s, page, row_bytes) && stage_page_good(s, page);
     }
     return good;
 }
@@ -318,6 +328,7 @@ const struct filter_kind kind_pack = {
     .name = "pack",
     .algebra = 0,
     .planes = false,
+    .keeps_file = true,
     .memory = memory,
     .map = map,
     .probe = probe_one,

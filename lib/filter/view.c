@@ -141,6 +141,8 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
         unmapped_map(f, &v->map);
     else if (!err)
         err = map_file(fd, f->offset, c->committed_bytes, false, NULL, &v->map);
+    if (!err && f->kind->keeps_file && !f->unmapped)
+        map_keep_file(&v->map, fd, f->offset);
     if (err) {
         view_made(f, v);
         view_free(v);

@@ -6,11 +6,15 @@
  * never taken back. */
 #include "lib/page/page.h"
 #include "format/hash.h"
+#include "lib/io/io.h"
 #include "lib/page/quick.h"
 #include "lib/sync_point.h"
 
 /* A writer may be rewriting a floor sector while we copy it. */
 enum { FLOOR_TRIES = 64 };
+
+/* How a page is used once it is checked. */
+enum page_use { IN_PLACE, COPIED, READ_COPY };
 
 /* ---- a stage ---- */
 
@@ -117,8 +121,21 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     return true;
 }
 
+/* For a signal handler, too. */
+static bool read_page(const struct mapping *m, const uint8_t *live,
+                      uint8_t copy[PAGE_BYTES])
+{
+    size_t got = 0;
+    int before = errno, cancel = io_hold_cancel();
+    io_read(m->file - 1, copy, PAGE_BYTES, m->offset + (uint64_t)(live - m->base),
+            &got);
+    io_let_cancel(cancel);
+    errno = before;
+    return got == PAGE_BYTES;
+}
+
 static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
-                          bool use_copy, bool *certain)
+                          enum page_use use, bool *certain)
 {
     uint64_t expected;
     struct digest_tree t;
@@ -128,9 +145,10 @@ static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTE
         return false;
     /* Nobody writes to such a page: only where the copy is what is believed must it
      * be what is digested. */
-    if (use_copy && !stage_take_page(s, is, copy, certain))
+    bool has = use == READ_COPY && s->map->file && read_page(s->map, is, copy);
+    if (use != IN_PLACE && !has && !stage_take_page(s, is, copy, certain))
         return false;
-    return page_digest(use_copy ? copy : is) == expected;
+    return page_digest(use == IN_PLACE ? is : copy) == expected;
 }
 
 /* ---- open, not settled: the floors ---- */
@@ -248,14 +266,14 @@ bool stage_is_bad(struct stage *s, uint64_t page)
     return stage_page_state(s, page) & PAGE_BAD;
 }
 
-/* With use_copy, `copy` is what was checked, and may be believed. */
+/* Unless it is used in place, `copy` is what was checked, and may be believed. */
 static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
-                       bool use_copy)
+                       enum page_use use)
 {
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
     if (stage_is_bad(s, page))
         return false;
-    bool good = s->by_digests ? check_digests(s, page, copy, use_copy, &certain)
+    bool good = s->by_digests ? check_digests(s, page, copy, use, &certain)
                               : check_floors(s, page, copy, &certain);
     if (good && !strict)
         mark_good(s, page);
@@ -268,12 +286,17 @@ static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
 bool stage_check_page(struct stage *s, uint64_t page)
 {
     uint8_t copy[PAGE_BYTES];
-    return check_page(s, page, copy, s->mode == TAMIS_CHECK_STRICT);
+    return check_page(s, page, copy, s->mode == TAMIS_CHECK_STRICT ? COPIED : IN_PLACE);
 }
 
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
 {
-    return check_page(s, page, copy, true);
+    return check_page(s, page, copy, COPIED);
+}
+
+bool stage_read_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
+{
+    return check_page(s, page, copy, READ_COPY);
 }
 
 bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out)
@@ -298,7 +321,7 @@ static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
     _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
-        if (!check_page(s, at / PAGE_BYTES, copy, true))
+        if (!check_page(s, at / PAGE_BYTES, copy, COPIED))
             reason = TAMIS_DAMAGED;
         else if (!k->block_probe(copy + at % PAGE_BYTES, s->geometry.words, h))
             return TAMIS_NO_REASON;

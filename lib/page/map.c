@@ -2,6 +2,7 @@
 #include "lib/page/page.h"
 #include "lib/io/io.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
@@ -63,9 +64,17 @@ void stage_read_ahead(const struct stage *s, uint64_t page)
         read_soon(s->bits + begin * PAGE_BYTES, (end - begin) * PAGE_BYTES);
 }
 
+void map_keep_file(struct mapping *m, int fd, uint64_t offset)
+{
+    m->file = 1 + fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    m->offset = offset;
+}
+
 void map_drop(struct mapping *m)
 {
     lost_forget(m); /* first: another mapping may get its addresses */
+    if (m->file)
+        close(m->file - 1);
     if (m->address)
         munmap(m->address, m->n_bytes);
     *m = (struct mapping){0};

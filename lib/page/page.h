@@ -23,6 +23,8 @@ struct mapping {
     size_t n_bytes;
     struct watched *watched;
     const _Atomic uint32_t *n_faults; /* of this mapping */
+    int file;        /* 1 + a descriptor of it, map_keep_file(); 0: none */
+    uint64_t offset; /* of `base` in the file */
 };
 /* Reads pages of a file that is not mapped, each time that they are asked. Its stages
  * are checked strictly, and their pages copied, for there are no bits at their
@@ -64,6 +66,9 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
 /* The same advice for a smaller one, of which a reader touches few pages. */
 void map_at_random(const struct mapping *m);
 void map_drop(struct mapping *m);
+/* Keeps a descriptor of the file, for stage_read_page(). If there is none, that costs
+ * time only. */
+void map_keep_file(struct mapping *m, int fd, uint64_t offset);
 /* A mapping keeps its file description open, and so a lock. So forked children do not
  * get this one, and abandon what the parent had mapped. */
 void map_keep_from_children(struct mapping *m);
@@ -118,6 +123,9 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
 bool stage_check_page(struct stage *s, uint64_t page);
 /* The same on a copy: `copy` has the page if it is good. */
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
+/* The same, but the copy is read from the file if its mapping keeps that. To map a page
+ * takes the kernel longer, and brings the pages around it. */
+bool stage_read_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
 /* Copies the page that is mapped at `live`, or would be, unchecked. False: it could not
  * be read; *certain: and this is for good. */
 bool stage_take_page(const struct stage *s, const uint8_t *live,

@@ -117,6 +117,9 @@ bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **re
  * that is not good. */
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
               uint32_t *n_columns);
+/* Is its file still this one, which dead_load() gave? */
+bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *file,
+             uint32_t n_columns);
 /* A new one with these bits (NULL: none), over another if `replace`; synced, but for
  * the directory. */
 int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,

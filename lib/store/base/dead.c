@@ -26,35 +26,34 @@ int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES])
     return rc;
 }
 
-static int read_whole(int fd, uint8_t **file, size_t *n_bytes)
+static int read_whole(int dir, const uint8_t uuid[UUID_BYTES], uint8_t **file,
+                      size_t *n_bytes)
 {
+    char name[FILTER_NAME_BYTES];
     uint64_t size;
-    int rc = io_size(fd, &size);
+    int fd;
+    *file = NULL;
+    dead_file_name(uuid, name);
+    int rc = io_open_beneath(dir, name, O_RDONLY, &fd);
     if (rc)
-        return rc;
-    if (size > DEAD_MAX_BYTES)
-        return TAMIS_ERR_DAMAGED;
-    *file = malloc((size_t)size + 1);
-    if (!*file)
-        return ENOMEM;
-    rc = io_read(fd, *file, (size_t)size, 0, n_bytes);
+        return io_not_regular(rc) ? TAMIS_ERR_DAMAGED : rc;
+    rc = io_size(fd, &size);
+    if (!rc && size > DEAD_MAX_BYTES)
+        rc = TAMIS_ERR_DAMAGED;
+    if (!rc && !(*file = malloc((size_t)size + 1)))
+        rc = ENOMEM;
+    if (!rc)
+        rc = io_read(fd, *file, (size_t)size, 0, n_bytes);
+    close(fd);
     return rc || *n_bytes == size ? rc : TAMIS_ERR_DAMAGED;
 }
 
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
               uint32_t *n_columns)
 {
-    char name[FILTER_NAME_BYTES];
-    int fd;
     size_t n_bytes = 0;
     uint32_t n = *n_columns;
-    *file = NULL;
-    dead_file_name(uuid, name);
-    int rc = io_open_beneath(dir, name, O_RDONLY, &fd);
-    if (rc)
-        return io_not_regular(rc) ? TAMIS_ERR_DAMAGED : rc;
-    rc = read_whole(fd, file, &n_bytes);
-    close(fd);
+    int rc = read_whole(dir, uuid, file, &n_bytes);
     if (!rc)
         rc = verdict_error(dead_decode(*file, n_bytes, uuid, digest, n_columns).code);
     if (!rc && n && n != *n_columns)
@@ -64,6 +63,18 @@ int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t 
         *file = NULL;
     }
     return rc;
+}
+
+bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *file,
+             uint32_t n_columns)
+{
+    uint8_t *now;
+    size_t n_bytes;
+    int rc = read_whole(dir, uuid, &now, &n_bytes);
+    bool is =
+        !rc && n_bytes == dead_bytes(n_columns) && memcmp(now, file, n_bytes) == 0;
+    free(now);
+    return is;
 }
 
 int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,

@@ -43,6 +43,20 @@ static uint32_t chunk_number(const uint8_t key[CHUNK_KEY_BYTES])
     return (uint32_t)n[0] << 24 | (uint32_t)n[1] << 16 | (uint32_t)n[2] << 8 | n[3];
 }
 
+/* The checksum that a chunk carries; none of a chunk that has not its length. */
+static void note_sum(struct listed *p, uint32_t number, const uint8_t *value,
+                     size_t value_bytes)
+{
+    struct le64 sum = {{0}};
+    if (p->failure)
+        return;
+    if (number >= listing_chunks(p->now.n_columns))
+        p->failure = TAMIS_ERR_DAMAGED;
+    else if (value_bytes == chunk_bytes(p->now.n_columns, number))
+        memcpy(&sum, value + value_bytes - sizeof sum, sizeof sum);
+    p->sums[number] = le64_get(sum);
+}
+
 static int load_listing(void *ctx, const void *key, size_t key_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
@@ -50,8 +64,7 @@ static int load_listing(void *ctx, const void *key, size_t key_bytes,
     struct listed *p = l->n ? &l->all[l->n - 1] : NULL;
     bool chunk = key_bytes == CHUNK_KEY_BYTES && chunk_number(key) < MAX_CHUNKS;
     if (chunk && p && memcmp(key, p->uuid, UUID_BYTES) == 0) {
-        if (!p->failure && chunk_number(key) >= listing_chunks(p->now.n_columns))
-            p->failure = TAMIS_ERR_DAMAGED;
+        note_sum(p, chunk_number(key), value, value_bytes);
         return 0; /* read when it is asked for */
     }
     if (key_bytes != UUID_BYTES && !chunk) {

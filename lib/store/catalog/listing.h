@@ -54,8 +54,14 @@ static inline uint32_t columns_count(const uint8_t *bits, uint32_t n_columns)
 {
     uint32_t n = 0;
     size_t i = 0, end = columns_bytes(n_columns);
-    for (uint64_t word; i + sizeof word <= end; i += sizeof word) {
-        memcpy(&word, bits + i, sizeof word);
+    for (uint64_t word, w[4]; i + sizeof word <= end; i += sizeof word) {
+        memcpy(w, bits + i, i + sizeof w <= end ? sizeof w : sizeof word);
+        word = w[0];
+        if (i + sizeof w <= end && !~(w[0] & w[1] & w[2] & w[3])) {
+            n += 8 * sizeof w;
+            i += sizeof w - sizeof word;
+            continue;
+        }
         /* Most are all listed, or none; and not every build has an instruction. */
         n += ~word ? (uint32_t)__builtin_popcountll(word) : 64;
     }

@@ -33,18 +33,65 @@ static void disagree(struct tamis_snapshot *s, struct pack_view *v)
     v->n_columns = v->n_listed = 0;
 }
 
-/* Takes the bits over. */
-static void take_view(struct tamis_snapshot *s, struct listed *p, struct pack_view *v)
+/* ---- bits that snapshots share ---- */
+
+static struct pack_bits *bits_new(uint8_t *listed)
 {
+    struct pack_bits *b = calloc(1, sizeof *b);
+    if (b) {
+        atomic_init(&b->refs, 1);
+        b->listed = listed;
+    }
+    return b;
+}
+
+static void bits_release(struct pack_bits *b)
+{
+    if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    free(b->listed);
+    free(b->dead);
+    free(b->living);
+    free(b);
+}
+
+/* Bits that a snapshot has of a pack whose record, and the checksums of all of whose
+ * chunks, are the same now: these bits are what the catalog says. */
+static struct pack_bits *bits_still(const struct packs *before, const struct listed *p)
+{
+    struct pack_place place = {.digest = p->now.table_digest};
+    memcpy(place.uuid, p->uuid, UUID_BYTES);
+    const struct pack_view *v = p->failure ? NULL : view_of_record(before, &place);
+    return v && v->dead && v->n_columns == p->now.n_columns &&
+                   v->n_listed == p->now.n_listed &&
+                   v->bits->chunks_sum == p->now.chunks_sum &&
+                   memcmp(v->bits->sums, p->sums, sizeof p->sums) == 0
+               ? v->bits
+               : NULL;
+}
+
+/* Takes the bits over, if they are not shared. They are NULL if nobody could read them.
+ */
+static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_view *v)
+{
+    struct pack_bits *bits = v->bits;
+    if (!bits && !(bits = bits_new(p->bits)))
+        return ENOMEM;
+    if (!v->bits) {
+        bits->chunks_sum = p->now.chunks_sum;
+        memcpy(bits->sums, p->sums, sizeof p->sums);
+    }
     *v = (struct pack_view){.digest = p->now.table_digest,
                             .n_columns = p->now.n_columns,
                             .n_listed = p->now.n_listed,
                             .n_named = p->n_named,
-                            .listed = p->bits};
+                            .bits = bits,
+                            .listed = bits->listed};
     memcpy(v->uuid, p->uuid, UUID_BYTES);
     p->bits = NULL;
     if (!p->agrees)
         disagree(s, v);
+    return 0;
 }
 
 /* What the records of its entries name. */
@@ -86,34 +133,45 @@ static int number_columns(struct tamis_snapshot *s)
     return s->n < NAME_TWICE - 1 ? 0 : ENOMEM;
 }
 
-int packs_read(struct tamis_snapshot *s, struct catalog_txn *t, struct tamis_diag *diag)
+/* Its packs, with what `before` (may be NULL) has of them that is the same still. */
+static int take_views(struct tamis_snapshot *s, const struct packs *before,
+                      struct listings *l, struct tamis_diag *diag)
+{
+    struct packs *p = &s->packs;
+    int rc = 0, err = 0;
+    p->views = calloc(l->n + 1, sizeof *p->views);
+    if (!p->views)
+        return ENOMEM;
+    for (size_t i = 0; before && i < l->n; i++) {
+        struct pack_bits *bits = p->views[i].bits = bits_still(before, &l->all[i]);
+        if (bits) {
+            atomic_fetch_add_explicit(&bits->refs, 1, memory_order_relaxed);
+            l->all[i].bits = bits->listed; /* lent */
+        }
+    }
+    rc = count_named(s, l, diag);
+    for (; p->n < l->n; p->n++)
+        err |= take_view(s, &l->all[p->n], &p->views[p->n]);
+    return rc ? rc : err;
+}
+
+int packs_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
+               struct catalog_txn *t, struct tamis_diag *diag)
 {
     struct listings l;
-    struct packs *p = &s->packs;
     int rc = listings_load(&l, t, diag);
     if (rc)
         return rc;
     open_packs_forget(t->catalog, &l);
-    p->views = calloc(l.n + 1, sizeof *p->views);
-    rc = p->views ? count_named(s, &l, diag)
-                  : diag_errno(diag, ENOMEM, t->catalog->path, "taking a snapshot");
-    for (; p->n < l.n && !rc; p->n++)
-        take_view(s, &l.all[p->n], &p->views[p->n]);
+    rc = take_views(s, previous ? &previous->packs : NULL, &l, diag);
     listings_free(&l);
-    if (rc)
-        return rc;
-    rc = number_columns(s);
-    return rc ? diag_errno(diag, rc, t->catalog->path, "taking a snapshot") : 0;
+    if (!rc)
+        rc = number_columns(s);
+    return rc == ENOMEM ? diag_errno(diag, rc, t->catalog->path, "taking a snapshot")
+                        : rc;
 }
 
 /* ---- files ---- */
-
-/* Without good tombstones no column counts. */
-static int read_tombstones(struct tamis_snapshot *s, struct pack_view *v)
-{
-    uint32_t n = v->n_columns;
-    return dead_load(s->dir->fd, v->uuid, v->digest, &v->dead, &n);
-}
 
 /* It failed, and its files are good again? Leaves it as it is. */
 static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
@@ -138,110 +196,140 @@ bool packs_would_open(const struct tamis_snapshot *s, struct catalog *c)
     return false;
 }
 
-static void view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
-                      struct pack_view *v)
-{
-    if (v->failure)
-        return;
-    int rc = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
-    if (!rc)
-        rc = read_tombstones(s, v);
-    v->failure = rc;
-    if (rc) /* it may come back */
-        s->packs.again = look_clock() + LOOK_VALID / 2;
-}
-
 static uint64_t living_word(const struct pack_view *v, size_t i)
 {
     bool any = i < bit_words(v->n_columns);
     return any ? columns_word(v->listed, i) & ~dead_word(v, i) : 0;
 }
 
-/* Bits [first, first + n) of a view's listed columns without a tombstone. False: there
- * are none. */
-static bool cut_living(const struct pack_view *v, uint32_t first, uint32_t n,
+/* Bits [first, first + n) of a view's listed columns without a tombstone. Behind all
+ * but the last word of the band the view has another one. */
+static void cut_living(const struct pack_view *v, uint32_t first, uint32_t n,
                        uint64_t *living)
 {
-    uint64_t any = 0, word = living_word(v, first / 64);
-    for (uint32_t i = 0, shift = first % 64; i < n; i += 64) {
-        uint64_t next = living_word(v, (first + (size_t)i) / 64 + 1);
-        uint64_t bits = shift ? word >> shift | next << (64 - shift) : word;
-        word = next;
-        living[i / 64] = n - i < 64 ? bits & ((UINT64_C(1) << (n - i)) - 1) : bits;
-        any |= living[i / 64];
+    size_t from = first / 64, end = bit_words(n) - 1;
+    uint32_t shift = first % 64;
+    uint64_t word = living_word(v, from), next;
+    for (size_t i = 0; i < end; i++, word = next) {
+        next = columns_word(v->listed, from + i + 1) & ~dead_word(v, from + i + 1);
+        living[i] = word >> shift | next << 1 << (63 - shift);
     }
-    return any;
+    next = living_word(v, from + end + 1);
+    living[end] =
+        (word >> shift | next << 1 << (63 - shift)) & UINT64_MAX >> (63 - (n - 1) % 64);
 }
 
-static void add_stripe(struct packs *p, const struct pack_view *v,
-                       const struct band *band, uint64_t *living)
+static int make_living(const struct pack_view *v, struct pack_bits *bits)
 {
-    if (cut_living(v, band->first_column, band->n_columns, living))
-        p->stripes[p->n_stripes++] = (struct stripe){
-            .rows = pack_band_rows(v->pack->filter, band),
-            .view = v,
-            .living = living,
-            .band = band,
-            .n_words = (uint32_t)bit_words(band->n_columns),
-            .first = v->base + band->first_column,
-        };
-}
-
-/* Listed columns of a view that have no answer. */
-static size_t count_mute(const struct pack_view *v)
-{
-    size_t n = 0;
-    for (size_t i = 0; v->dead && i < bit_words(v->n_columns); i++) {
-        uint64_t lost = columns_word(v->listed, i) & dead_word(v, i);
-        n += lost ? (size_t)__builtin_popcountll(lost) : 0;
-    }
-    return v->dead ? n : v->n_listed;
-}
-
-static int make_stripes(struct tamis_snapshot *s)
-{
-    struct packs *p = &s->packs;
-    size_t n_bands = 0, n_words = 0;
-    for (size_t i = 0; i < p->n; i++)
-        for (uint32_t b = 0; p->views[i].dead && b < p->views[i].pack->n_bands; b++) {
-            n_words += pack_row_words(&p->views[i].pack->bands[b]);
-            n_bands++;
-        }
-    p->stripes = calloc(n_bands + 1, sizeof *p->stripes);
-    uint64_t *living = p->living = calloc(n_words + 1, sizeof *p->living);
-    if (!p->stripes || !living)
+    uint32_t n_words = 0;
+    for (uint32_t b = 0; b < v->pack->n_bands; b++)
+        n_words += pack_row_words(&v->pack->bands[b]);
+    uint64_t *living = bits->living = calloc(n_words + 1, sizeof *living);
+    if (!living)
         return ENOMEM;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct pack_view *v = &p->views[i];
-        p->n_mute += count_mute(v);
-        for (uint32_t b = 0; v->dead && b < v->pack->n_bands; b++) {
-            add_stripe(p, v, &v->pack->bands[b], living);
-            living += pack_row_words(&v->pack->bands[b]);
-        }
+    for (uint32_t b = 0; b < v->pack->n_bands; b++) {
+        const struct band *band = &v->pack->bands[b];
+        cut_living(v, band->first_column, band->n_columns, living);
+        living += pack_row_words(band);
     }
-    const struct stripe *one = p->stripes;
-    p->whole = p->n_stripes == 1 && !p->n_mute && !s->n_loose && one->first == 0 &&
-               one->n_words >= bit_words(s->n);
+    bits->n_mute = v->n_listed - columns_count((uint8_t *)bits->living, 64 * n_words);
     return 0;
+}
+
+/* Reads the tombstones: without good ones no column counts. As long as they are those
+ * of the snapshot before, byte for byte, all that was made of them is good. */
+static int view_bury(const struct tamis_snapshot *s, struct pack_view *v)
+{
+    uint32_t n = v->n_columns;
+    struct pack_bits *bits = v->bits;
+    if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
+        /* Without sums: the next snapshot reads all anew. */
+        if (!(bits = bits_new(malloc(columns_bytes(n) + 8))) || !bits->listed) {
+            bits_release(bits);
+            return ENOMEM;
+        }
+        memcpy(bits->listed, v->listed, columns_bytes(n) + 8);
+        bits_release(v->bits);
+        v->bits = bits;
+        v->listed = bits->listed;
+    }
+    int rc =
+        bits->dead ? 0 : dead_load(s->dir->fd, v->uuid, v->digest, &bits->dead, &n);
+    v->dead = bits->dead;
+    if (!rc && !bits->living)
+        rc = make_living(v, bits);
+    return rc;
+}
+
+/* ENOMEM alone is a failure of the snapshot, too. */
+static int view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
+                     struct pack_view *v)
+{
+    if (v->failure)
+        return 0;
+    int rc = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+    if (!rc)
+        rc = view_bury(s, v);
+    v->failure = rc;
+    if (rc) /* it may come back */
+        s->packs.again = look_clock() + LOOK_VALID / 2;
+    return v->dead ? rc : 0;
+}
+
+/* Those bands that have a living column. */
+static void add_stripes(struct packs *p, const struct pack_view *v)
+{
+    const uint64_t *living = v->bits->living;
+    for (uint32_t b = 0, i; b < v->pack->n_bands; b++) {
+        const struct band *band = &v->pack->bands[b];
+        uint32_t n_words = (uint32_t)bit_words(band->n_columns);
+        for (i = 0; i < n_words && !living[i]; i++)
+            ;
+        if (i < n_words)
+            p->stripes[p->n_stripes++] = (struct stripe){
+                .rows = pack_band_rows(v->pack->filter, band),
+                .view = v,
+                .living = living,
+                .band = band,
+                .n_words = n_words,
+                .first = v->base + band->first_column,
+            };
+        living += pack_row_words(band);
+    }
 }
 
 int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
 {
-    for (size_t i = 0; i < s->packs.n; i++)
-        view_open(s, c, fresh, &s->packs.views[i]);
-    return make_stripes(s);
+    struct packs *p = &s->packs;
+    size_t n_bands = 0;
+    int rc = 0;
+    for (size_t i = 0; i < p->n && !rc; i++) {
+        struct pack_view *v = &p->views[i];
+        rc = view_open(s, c, fresh, v);
+        n_bands += v->dead ? v->pack->n_bands : 0;
+    }
+    if (!rc && !(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
+        rc = ENOMEM;
+    for (size_t i = 0; i < p->n && !rc; i++) {
+        const struct pack_view *v = &p->views[i];
+        p->n_mute += view_mute(v);
+        if (v->dead)
+            add_stripes(p, v);
+    }
+    const struct stripe *one = p->stripes;
+    p->whole = p->n_stripes == 1 && !p->n_mute && !s->n_loose && one->first == 0 &&
+               one->n_words >= bit_words(s->n);
+    return rc;
 }
 
 void packs_free(struct packs *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         open_pack_release(p->views[i].pack);
-        free(p->views[i].listed);
-        free(p->views[i].dead);
+        bits_release(p->views[i].bits);
     }
     free(p->views);
     free(p->stripes);
-    free(p->living);
     *p = (struct packs){0};
 }
 

@@ -24,6 +24,15 @@ static inline size_t bit_words(size_t n_bits)
     return n_bits / 64 + (n_bits % 64 != 0);
 }
 
+/* What the catalog and the tombstones say of the columns of a pack. Snapshots share it
+ * while both say the same. */
+struct pack_bits {
+    atomic_size_t refs;
+    uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
+    uint8_t *listed, *dead;
+    uint64_t *living; /* a bit for each column of each band, in words of its row */
+    size_t n_mute;    /* columns that are listed, and dead */
+};
 /* A pack as a snapshot sees it. */
 struct pack_view {
     uint8_t uuid[UUID_BYTES];
@@ -31,14 +40,20 @@ struct pack_view {
     uint32_t n_columns;         /* 0: its list does not agree, and nobody knows */
     uint32_t n_listed, n_named; /* n_named: by the records that are there */
     struct open_pack *pack;     /* NULL: it can't be read */
-    uint8_t *listed;            /* a bit for each column */
-    uint8_t *dead;              /* its tombstones' file; NULL: no column counts */
-    int failure;                /* why not; an errno or a code */
-    size_t base;                /* the number of column 0 */
+    struct pack_bits *bits;
+    const uint8_t *listed; /* a bit for each column */
+    const uint8_t *dead;   /* its tombstones' file; NULL: no column counts */
+    int failure;           /* why not; an errno or a code */
+    size_t base;           /* the number of column 0 */
 };
 static inline struct tamis_filter *view_filter(const struct pack_view *v)
 {
     return v->pack ? v->pack->filter : NULL;
+}
+/* Listed columns of a view that have no answer. */
+static inline size_t view_mute(const struct pack_view *v)
+{
+    return v->dead ? v->bits->n_mute : v->n_listed;
 }
 /* A band as a snapshot sees it: all that a probe of its columns needs. */
 struct stripe {
@@ -55,7 +70,6 @@ struct packs {
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
     size_t n_stripes;
-    uint64_t *living; /* of all stripes */
     size_t n_listed;
     /* Listed columns that no stripe has: always MAYBE. */
     size_t n_mute;
@@ -65,10 +79,11 @@ struct packs {
                      * Under the catalog's cache_lock. */
 };
 
-/* Reads the listed bits, in the transaction of the entries, which are there. Sets
- * s->complete to false if something does not agree. */
-int packs_read(struct tamis_snapshot *s, struct catalog_txn *t,
-               struct tamis_diag *diag);
+/* Reads the listed bits, in the transaction of the entries, which are there; those that
+ * `previous` has and that are the same still, it shares. Sets s->complete to false if
+ * something does not agree. */
+int packs_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
+               struct catalog_txn *t, struct tamis_diag *diag);
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
 int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);

@@ -23,7 +23,7 @@ struct place {
 struct preparing {
     struct tamis_snapshot *snapshot;
     struct tamis_prepare_options opt;
-    uint64_t *listed; /* a bit for each segment */
+    uint64_t *listed; /* a bit for each segment; NULL: all are */
     struct place *places;
     size_t n, max; /* places */
     struct tamis_prepare_report *report;
@@ -47,32 +47,25 @@ static void list_bit(struct preparing *p, size_t i)
 
 static bool is_listed(const struct preparing *p, size_t i)
 {
-    return p->listed[i / 64] >> i % 64 & 1;
+    return !p->listed || p->listed[i / 64] >> i % 64 & 1;
 }
 
-/* The bits of a view among those of all numbers: it begins with a word. */
-static uint64_t *bits_of(const struct preparing *p, const struct pack_view *v)
-{
-    return p->listed + v->base / 64;
-}
-
-static void list_segments(struct preparing *p)
+static int list_segments(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
-    for (size_t i = 0; !p->opt.targets && i < s->n_loose; i++)
-        list_bit(p, i);
-    for (size_t i = 0; !p->opt.targets && i < s->packs.n; i++) {
-        const struct pack_view *v = &s->packs.views[i];
-        for (size_t w = 0; w < bit_words(v->n_columns); w++)
-            bits_of(p, v)[w] = columns_word(v->listed, w);
-    }
-    for (size_t i = 0; p->opt.targets && i < p->opt.n_targets; i++) {
+    if (!p->opt.targets)
+        return 0;
+    p->listed = calloc(s->n / 64 + 2, sizeof *p->listed);
+    if (!p->listed)
+        return ENOMEM;
+    for (size_t i = 0; i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
         if (target_here(s, t))
             list_bit(p, t->slot - 1);
         else
             p->report->n_skipped++;
     }
+    return 0;
 }
 
 static int add_place(struct preparing *p, struct tamis_filter *f)
@@ -95,16 +88,18 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
     p->told |= rc != 0;
 }
 
-/* If it has a listed segment. */
+/* If it has a listed segment. The bits of a view begin with a word. */
 static int open_view(struct preparing *p, const struct pack_view *v)
 {
-    uint64_t n = 0, n_lost = 0, *bits = bits_of(p, v);
+    uint64_t n_lost = p->listed ? 0 : view_mute(v), n = p->listed ? 0 : v->n_listed;
     struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    for (size_t i = 0; i < bit_words(v->n_columns); i++) {
-        uint64_t dead = v->dead ? dead_word(v, i) : UINT64_MAX;
-        n += (uint64_t)__builtin_popcountll(bits[i] & ~dead);
-        n_lost += (uint64_t)__builtin_popcountll(bits[i] & dead);
+    for (size_t i = 0; p->listed && i < bit_words(v->n_columns); i++) {
+        uint64_t bits = p->listed[v->base / 64 + i];
+        n += (uint64_t)__builtin_popcountll(bits);
+        n_lost +=
+            (uint64_t)__builtin_popcountll(v->dead ? bits & dead_word(v, i) : bits);
     }
+    n -= n_lost;
     note_opened(p, 0, n);
     if (n_lost)
         note_opened(p, packs_lost(p->snapshot, &seat, diag_of_first(p)), n_lost);
@@ -309,11 +304,9 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
     if (err || !snapshot || (!p.opt.targets && p.opt.n_targets))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          snapshot ? "options are not valid" : "no snapshot");
-    p.listed = calloc(snapshot->n / 64 + 2, sizeof *p.listed);
-    if (!p.listed)
-        return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
-    list_segments(&p);
-    err = open_filters(&p);
+    err = list_segments(&p);
+    if (!err)
+        err = open_filters(&p);
     if (!err)
         err = forget_twins(&p);
     if (!err && p.opt.lock_bytes) {

@@ -160,7 +160,7 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     l->snapshot->complete = m.complete;
     l->snapshot->number = catalog_txn_number(t);
     rc = catalog_each(t, load_entry, l, diag);
-    return rc ? rc : packs_read(l->snapshot, t, diag);
+    return rc ? rc : packs_read(l->snapshot, l->previous, t, diag);
 }
 
 /* ---- the order ---- */

@@ -71,6 +71,46 @@ TEST_OF_SCENES(parts_of_an_older_list)
     }
 }
 
+static void put_back_all(const struct kept rows[2])
+{
+    memcpy(kept, rows, sizeof kept);
+    put_back(&kept[0]);
+    put_back(&kept[1]);
+}
+
+/* Without closing the store. */
+static void bury_as_in(const char *file)
+{
+    file_copy(path_at(file), path_at("d"));
+}
+
+/* A process has a snapshot. What has changed since is not taken over from it. */
+TEST_OF_SCENES(what_a_snapshot_has_is_not_what_is)
+{
+    struct kept without_s2[2], all[2];
+    size_t n = 0;
+    packed_scene("another list of as many segments", 20);
+    memcpy(all, kept, sizeof all);
+    steps("call d dead; copy d =d; drop s2; copy d =e; all 999 ABSENT");
+    OK(catalog_read(opened()->catalog, take_rows, &n, NULL));
+    memcpy(without_s2, kept, sizeof kept);
+    put_back_all(all);
+    bury_as_in("=d");
+    steps("why s2 2000 HIT; drop s3; why s3 3000 UNKNOWN_SEGMENT");
+    put_back_all(without_s2);
+    bury_as_in("=e");
+    steps("why s3 3000 HIT 999 ABSENT; all 3000 MAYBE; why s2 2000 UNKNOWN_SEGMENT");
+    packed_scene("tombstones of later", 20);
+    memcpy(all, kept, sizeof all);
+    steps("call d dead; copy d =d; drop s2; copy d =e; copy =d d");
+    put_back_all(all);
+    steps("why s2 2000 HIT 999 ABSENT");
+    bury_as_in("=e");
+    steps("put z 9000 50; why s2 999 FILE_LOST; why s3 3000 HIT 999 ABSENT");
+    bury_as_in("=d");
+    steps("put y 9100 50; why s2 2000 HIT 999 ABSENT");
+}
+
 /* An older leaf of records, that names as many columns: of a segment that was dropped.
  */
 TEST_OF_SCENES(records_of_another_name)
