@@ -39,8 +39,8 @@ static void check_find(const struct list_page *p, uint64_t value)
     check_kernels(p, value, has_value(decoded, p->n, value));
 }
 
-/* Values of the page; and of some, at all places in a group, their neighbours and values
- * with a bit changed. */
+/* Values of the page; and of some, at all places in a group, their neighbours and
+ * values with a bit changed. */
 static void check_page(const struct list_page *p, uint32_t hash_bits)
 {
     for (uint32_t i = 0; i < p->n; i++) {
