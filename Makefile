@@ -129,7 +129,7 @@ $B/libtamis.so: $B/libtamis.so.$(VERSION)
 
 $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $(COMMAND_LINK) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
 
 # Half of the time that -O2 takes. The library that they test, and probes that are inline,
 # are compiled as everywhere.
@@ -209,7 +209,7 @@ deps-test: | deps-build
 	$(call install,libcmocka-dev bats g++ strace jq libxml2-utils)
 
 deps-clang: | deps-build
-	$(call install,clang libclang-rt-dev)
+	$(call install,clang libclang-rt-dev llvm)
 
 deps-debug: | deps-test
 	$(call install,gdb)

@@ -19,15 +19,16 @@ struct stage_writer {
     uint64_t n[MAX_DIGEST_LEVELS + 1]; /* digests of each level so far */
     uint8_t digests[MAX_DIGEST_LEVELS + 1][PAGE_BYTES];
     size_t in_piece;
-    uint8_t piece[PIECE_BYTES];
+    uint8_t piece[]; /* or the whole stage, if that is shorter */
 };
 
 int stage_writer_new(int fd, const struct stage_desc *s, struct stage_writer **out)
 {
-    struct stage_writer *w = *out = malloc(sizeof *w);
+    size_t room = s->length < PIECE_BYTES ? (size_t)s->length : PIECE_BYTES;
+    struct stage_writer *w = *out = malloc(sizeof *w + room);
     if (!w)
         return ENOMEM;
-    memset(w, 0, offsetof(struct stage_writer, piece));
+    memset(w, 0, sizeof *w);
     w->fd = fd;
     w->stage = *s;
     w->n_pages = s->length / PAGE_BYTES;
