@@ -339,8 +339,10 @@ int tamis_store_confirm(struct tamis_store *store,
     free(c.aside);
     if (!rc && c.n_unlisted) /* a note: what was asked for is done */
         repair_say_unlisted(&c.list, c.n_unlisted, store->catalog->path, diag);
-    if (!rc)
+    if (!rc) {
         atomic_store(&store->catalog->swept, false); /* what it could not bury */
+        c.r.step = STEP_DONE;
+    }
     c.r.opt.found = c.opt.found;
     c.r.opt.ctx = c.opt.ctx;
     repair_report(&c.r);
