@@ -135,8 +135,8 @@ struct tamis_confirm_options {
  * catalog does not agree, if they have lost their tombstones: then repair again. Nobody
  * can tell which segments they had, so that the list is not confirmed by this call: the
  * result is 0, diag->code is 0, and diag->what says so (else it is empty). Segments
- * with a record of their own stay listed, without a filter. Register the others again,
- * and confirm once more.
+ * with a record of their own stay listed, without a filter, but with their lists, of
+ * which repair makes it anew. Register the others again, and confirm once more.
  *
  * ERR_MISMATCH, and no segment has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be
