@@ -209,27 +209,6 @@ tree() {
     fails 2 "force is for --confirm" tamis repair store --force
 }
 
-@test "a segment whose filter is in quarantine is listed again" {
-    make_store
-    f=$(filter_of one)
-    flip "$f" 5000
-    fails 3 "dealt with" tamis repair store
-    rm store/catalog.lmdb
-    fails 3 "dealt with" tamis repair store
-    prints $'rebuilt\tone\tquarantine/.*: listed without one'
-    ok tamis repair store --confirm
-    tells $'a\tone\tNO_FILTER' tamis probe store a
-    # A segment that is gone: out of the list, and out of quarantine.
-    rm store/catalog.lmdb
-    fails 3 "dealt with" tamis repair store
-    ok tamis drop store one
-    fails 3 "not confirmed: 1 filter" tamis repair store --confirm
-    prints $'^noted\tone\tquarantine/.*\tits segment is not listed$'
-    rm "store/quarantine/${f##*/}"
-    ok tamis repair store --confirm
-    tells ABSENT tamis probe store a
-}
-
 # Four segments of one pack, of which the page at 5000 has rows of one band only.
 @test "a damaged pack is named as such, and a segment by its own name" {
     tamis init store --seed 0123456789abcdef
