@@ -312,8 +312,7 @@ const struct command cmd_repair = {
         "\n"
         "  noted         left as it is, say a directory or link named like a filter\n"
         "  finished      a filter that a writer left open, or sealed\n"
-        "  rebuilt       the catalog, a record, or a bad filter from its list; with\n"
-        "                --confirm tombstones, or the list without a lost pack\n"
+        "  rebuilt       the catalog, a record, tombstones, or a filter from its list\n"
         "  quarantined   a damaged filter, list or pack, or one of no segment\n"
         "  swept         a file that was never finished, or is no filter\n",
     .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
