@@ -13,7 +13,8 @@ enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
     TAMIS_REPAIR_FINISHED,    /* the work that a dead writer left is finished */
     TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files; or a
-                                 filter from its segment's list */
+                                 filter from its segment's list; confirmed: a pack's
+                                 tombstones from the list, or the list without it */
     TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, has no filter then */
     TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
 };
@@ -112,7 +113,8 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
 struct tamis_confirm_options {
     size_t size;
     int force; /* 1: whatever lies in quarantine/, and without packs that are lost */
-    /* Is called for each filter in quarantine/ that is in the way; may be NULL. */
+    /* Is called for each filter in quarantine/ that is in the way, and each pack that
+     * is lost (both noted) or was mended (rebuilt); may be NULL. */
     tamis_repair_fn *found;
     void *ctx;
     int64_t timeout_ms; /* for edits that are being committed */
@@ -133,8 +135,8 @@ struct tamis_confirm_options {
  * catalog does not agree, if they have lost their tombstones: then repair again. Nobody
  * can tell which segments they had, so that the list is not confirmed by this call: the
  * result is 0, diag->code is 0, and diag->what says so (else it is empty). Segments
- * with a record of their own stay listed, without a filter. Register the others again,
- * and confirm once more.
+ * with a record of their own stay listed, without a filter, but with their lists, of
+ * which repair makes it anew. Register the others again, and confirm once more.
  *
  * ERR_MISMATCH, and no segment has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be

@@ -65,16 +65,21 @@ static void print_summary(const struct tamis_repair_report *report, bool left,
             "Confirm when every segment is listed, with its own filter.\n");
 }
 
-struct in_the_way {
+struct confirming {
     json_t *list; /* NULL: text */
-    uint64_t n;
+    uint64_t n_aside, n_lost, n_mended;
 };
 
-static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
+static void found_confirming(void *ctx, const struct tamis_repair_finding *f)
 {
-    struct in_the_way *found = ctx;
-    found->n++;
-    print_finding(found->list, f);
+    struct confirming *c = ctx;
+    if (f->action != TAMIS_REPAIR_NOTED)
+        c->n_mended++;
+    else if (strncmp(f->file, "quarantine/", 11) == 0)
+        c->n_aside++;
+    else
+        c->n_lost++;
+    print_finding(c->list, f);
 }
 
 static int unlisted(const char *path, bool was_complete, uint64_t n)
@@ -87,12 +92,25 @@ static int unlisted(const char *path, bool was_complete, uint64_t n)
         COUNTED(n, "filter"));
 }
 
+/* Where nothing is in the way, packs may be damaged. */
+static int say_of_packs(const char *path, const struct confirming *c)
+{
+    if (c->n_lost > 0)
+        return complain(EXIT_DAMAGE,
+                        "%s: the list has %s: put the files back, or take their "
+                        "segments off the list by --force",
+                        path, COUNTED(c->n_lost, "lost pack"));
+    return c->n_mended == 0
+               ? EXIT_DONE
+               : complain(EXIT_DAMAGE, "%s: damage was found, and dealt with", path);
+}
+
 static int confirm(const struct options *o)
 {
-    struct in_the_way found = {0};
+    struct confirming found = {0};
     struct tamis_confirm_options opt = {.size = sizeof(opt),
                                         .force = given(o, OPT_FORCE),
-                                        .found = in_the_way,
+                                        .found = found_confirming,
                                         .ctx = &found};
     const char *path = o->args[0];
     struct tamis_diag diag = {0};
@@ -112,14 +130,18 @@ static int confirm(const struct options *o)
     if (found.list != NULL)
         json_end(json_of("confirmed", json_boolean(err == 0 && diag.what[0] == 0)));
     else if (diag.what[0] == 0 && was_complete && err == 0)
-        puts("the list is complete already: nothing to confirm");
-    if (found.n > 0 && !opt.force && (was_complete || err == TAMIS_ERR_MISMATCH))
-        status = unlisted(path, was_complete, found.n);
+        puts(found.n_mended > 0 ? "the list is complete already"
+                                : "the list is complete already: nothing to confirm");
+    if (found.n_aside > 0 && !opt.force &&
+        (was_complete ? err == 0 : err == TAMIS_ERR_MISMATCH))
+        status = unlisted(path, was_complete, found.n_aside);
     else if (err != 0)
         status = complain_error(err, &diag, path,
                                 err == ENOTDIR ? store_advice(err, path) : NULL);
     else if (diag.what[0] != 0) /* lost packs went off the list */
         status = complain(EXIT_DAMAGE, "%s: %s", path, diag.what);
+    else
+        status = say_of_packs(path, &found);
     tamis_store_close(store);
     return status;
 }
@@ -270,7 +292,7 @@ const struct command cmd_repair = {
         "\n"
         "  noted         left as it is, say a directory or link named like a filter\n"
         "  finished      a filter that a writer left open, or sealed\n"
-        "  rebuilt       the catalog, a record, or a bad filter from its list\n"
+        "  rebuilt       the catalog, a record, tombstones, or a filter from its list\n"
         "  quarantined   a damaged filter, list or pack, or one of no segment\n"
         "  swept         a file that was never finished, or is no filter\n",
     .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),

@@ -257,6 +257,23 @@ static int find_astray(void *ctx, const void *name, size_t name_bytes,
     return repair_add_segment(&c->r, name, name_bytes, value, value_bytes, &s);
 }
 
+/* It keeps a list, of which repair makes the filter anew. A list goes with a filter:
+ * with the one of this UUID, which the segment had before it was packed, and which is
+ * gone.
+ */
+static void drop_column(struct repair_segment *s, struct record *record)
+{
+    if (!record_listed(record)) {
+        repair_drop_filter(s, record);
+        return;
+    }
+    record->place = (struct pack_place){.digest = 0};
+    record->has_range = 0;
+    record->first_bytes = record->last_bytes = 0;
+    record->compat = 0;
+    repair_set_record(s, record);
+}
+
 /* Segments whose filters were to be in files that are not on the list stay there,
  * without a filter. */
 static int drop_astray(struct confirm *c)
@@ -271,7 +288,7 @@ static int drop_astray(struct confirm *c)
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         struct repair_segment *s = &r->segments[i];
         record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
-        repair_drop_filter(s, &record);
+        drop_column(s, &record);
         rc = catalog_replace(c->txn, s->name, s->name_bytes, s->value, s->value_bytes,
                              c->diag);
     }
@@ -339,8 +356,10 @@ int tamis_store_confirm(struct tamis_store *store,
     free(c.aside);
     if (!rc && c.n_unlisted) /* a note: what was asked for is done */
         repair_say_unlisted(&c.list, c.n_unlisted, store->catalog->path, diag);
-    if (!rc)
+    if (!rc) {
         atomic_store(&store->catalog->swept, false); /* what it could not bury */
+        c.r.step = STEP_DONE;
+    }
     c.r.opt.found = c.opt.found;
     c.r.opt.ctx = c.opt.ctx;
     repair_report(&c.r);

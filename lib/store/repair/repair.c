@@ -41,7 +41,8 @@ static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
 }
 
 /* No edit goes on from here. Beginning to write shows all readers the transaction of an
- * edit that was killed after its commit and before it could tell them. */
+ * edit that was killed after its commit and before it could tell them: while another
+ * process has its turn to commit, they take that transaction for one not yet ended. */
 static int hold_edits(struct repair *r, struct tamis_diag *diag)
 {
     struct catalog *c = r->store->catalog;

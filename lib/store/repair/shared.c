@@ -732,15 +732,21 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
                          "the list of pack %s is damaged: so are its files: only force "
                          "takes it off the list",
                          file);
-    repair_tell(u->repair, TAMIS_REPAIR_NOTED, NULL, file,
-                !lost ? "its tombstones were lost: made anew from the list"
-                : u->force
-                    ? "the pack is lost, and its segments with it: it is listed no more"
-                    : "the pack is lost: its segments are listed, and nobody can "
-                      "tell their names");
-    if (!lost)
-        return bury_anew(u, p, diag);
+    if (!lost) {
+        rc = bury_anew(u, p, diag);
+        if (!rc)
+            repair_tell_plain(u->repair, TAMIS_REPAIR_REBUILT, true, NULL, file,
+                              "its tombstones were lost: made anew from the list");
+        return rc;
+    }
     /* Nobody can tell which names go with it. */
+    if (u->force)
+        repair_tell(u->repair, TAMIS_REPAIR_REBUILT, NULL, file,
+                    "the pack is lost, and its segments with it: it is listed no more");
+    else
+        repair_note(u->repair, 0, true, NULL, file,
+                    "the pack is lost: its segments are listed, and nobody can tell "
+                    "their names");
     return u->force ? listings_put(u->list, p->uuid, 0, 0, NULL, diag) : 0;
 }
 

@@ -142,6 +142,13 @@ TEST_OF_SCENES(packs_and_catalogs_of_the_moment)
          "confirm force; told not confirmed: 1 lost pack is; complete 0; segments 2;"
          "fails MISMATCH confirm; says its segment is not listed; confirm force;"
          "told_not lost; complete 1; why s1 1000 NO_FILTER; why s0 0 UNKNOWN_SEGMENT"},
+        {"by force the list of a segment stays",
+         "put a 0 2000 list=64; put b 5000 2000; pack a b; packed a; call d dead",
+         "lose pack d",
+         "confirm force; says listed no more; told not confirmed: 1 lost pack is;"
+         "bare new; record a state=3; there a.list; repair; says made anew from its "
+         "list; listed a;"
+         "confirm; hits a 0 2000; why b 5000 UNKNOWN_SEGMENT"},
         {"in a list that is not confirmed it may have any name",
          "many 24 300; pack_in_two; meta complete=0", "lose pack",
          "every 24 FILE_LOST"},
