@@ -36,7 +36,7 @@ static size_t drop_known(const struct tamis_writer *w, uint32_t current,
 }
 
 /* A sum that only the owner raises, and others read. */
-static uint64_t raise(_Atomic uint64_t *sum, uint64_t n)
+static uint64_t raise_sum(_Atomic uint64_t *sum, uint64_t n)
 {
     n += atomic_load_explicit(sum, memory_order_relaxed);
     atomic_store_explicit(sum, n, memory_order_relaxed);
@@ -61,8 +61,8 @@ static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
 static inline bool count(struct tamis_writer *w, struct writer_stage *s, uint64_t keys,
                          uint64_t bits)
 {
-    raise(&s->stripes[0].bits, bits);
-    keys = raise(&s->stripes[0].keys, keys);
+    raise_sum(&s->stripes[0].bits, bits);
+    keys = raise_sum(&s->stripes[0].keys, keys);
     return __builtin_expect(keys >= s->next_look, 0) && look_at_fill(w, s, keys);
 }
 
