@@ -1,6 +1,6 @@
 /* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
- * balance.c (their sizes), packing.c, inputs.c and packer.c (columns), place.c,
- * commit.c, sweep.c. */
+ * balance.c (their sizes), place.c, commit.c, sweep.c. For packing.c and packer.c there
+ * is packing.h. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 #include "lib/builder/builder.h"
-#include "lib/pack/pack.h"
 #include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"
 
@@ -22,14 +21,6 @@ bool sweep_orphans(struct catalog *c, int dir);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
 
-/* Columns of a new pack: of segments that it puts, or of a snapshot's. */
-struct edit_pack {
-    struct pack_place place;         /* uuid and digest */
-    struct open_pack *open;          /* says which segments are put; else NULL */
-    struct tamis_snapshot *snapshot; /* whose segments get columns; else NULL */
-    uint32_t n_columns;
-    uint32_t segments[]; /* of the snapshot, by column, plus 1; 0: it is nobody's */
-};
 struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
@@ -76,10 +67,6 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 /* A put. */
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
-/* Snapshot NULL: the edit puts the segments that the pack's file names. An errno, or a
- * code of open_pack_get(). */
-int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
-                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out);
 void edit_op_free(struct edit_op *op);
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
@@ -176,72 +163,6 @@ bool bury_columns(struct tamis_edit *e, const struct listings *l);
 /* Tombstones of all columns that are not alive, once names are noted, within a write
  * transaction; not where the catalog does not agree. False: as above. */
 bool bury_unused(struct listings *l, int dir);
-
-/* ==== inputs.c: segments that are packed, and where their blocks are ==== */
-
-/* A file, of a segment that has one. */
-struct pack_file {
-    struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
-    uint8_t set_id[UUID_BYTES];
-};
-/* Segments are taken: their blocks are those of a file, or a column of another pack. */
-struct packing {
-    struct tamis_edit *edit;
-    struct tamis_snapshot *snapshot;
-    struct tamis_pack_options opt;
-    struct tamis_pack_report *report;
-    bool *seen;              /* by segment: considered before */
-    bool *checked;           /* by pack of the snapshot: all of its pages */
-    struct threads *threads; /* that help; NULL: none */
-    struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
-    size_t n;                                      /* taken: */
-    uint32_t *segments;                            /* of the snapshot */
-    struct pack_file *files;                       /* by segment, not by input */
-    struct pack_source *sources;
-    bool *gone; /* lost while it was packed, nobody gets its column */
-    struct pack_plan plan;
-    bool unread;   /* what an entry says could not be read when it was written */
-    size_t n_open; /* files that stay open until the pack is written */
-    uint32_t band; /* whose files are open beside them */
-};
-/* Room for n segments, and the threads; ENOMEM. */
-int inputs_alloc(struct packing *p, size_t n);
-void inputs_free(struct packing *p);
-/* Takes segments, or counts why not; NULL: the first n. An error that says nothing of
- * the file, of the disk perhaps, is the result. */
-int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
-                    struct tamis_diag *diag);
-/* Counts a segment that is left. */
-void input_left(struct packing *p, size_t segment, enum tamis_left why);
-bool input_is_file(const struct packing *p, size_t i);
-/* Has the column of input i a page that fails its check? Reads the pack. */
-bool input_is_damaged(struct packing *p, size_t i);
-/* Counts a segment whose filter could not be read, or was lost while it was packed: as
- * replaced, if the catalog has another record of it by now. */
-void input_lost(struct packing *p, size_t segment);
-/* Takes back those that are marked, by input. */
-void inputs_leave(struct packing *p, const bool *leave);
-/* Are all files open until the pack is written? Then threads may ask for blocks. */
-bool inputs_stay_open(const struct packing *p);
-/* For struct pack_job; the context is the packing. */
-pack_facts_fn input_facts;
-pack_blocks_fn input_blocks;
-
-/* ==== packing.c, for packer.c as well ==== */
-
-/* Which column has which place; ERR_RANGE, ENOMEM. */
-int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
-                    struct pack_plan *plan, struct tamis_diag *diag);
-/* Is there room for what is to be written? Better told before the first byte than when
- * the disk is full. */
-int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
-              uint64_t *free_bytes, struct tamis_diag *diag);
-/* Reports the size of the pack, looks for room, and writes it and its tombstones,
- * unless it is a dry run. Sets the job's uuids and domain, and the place. If it fails,
- * nothing is left. */
-int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct pack_place *place,
-              struct tamis_diag *diag);
 
 /* ==== attach.c ==== */
 
