@@ -1,7 +1,7 @@
 /* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
@@ -91,11 +91,7 @@ void edit_op_free(struct edit_op *op)
     names_clear(&op->keep);
     if (op->as)
         entry_release(op->as);
-    if (op->placed) {
-        open_pack_release(op->placed->open);
-        tamis_snapshot_release(op->placed->snapshot);
-    }
-    free(op->placed);
+    placed_free(op->placed);
     free(op);
 }
 
@@ -207,7 +203,7 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     bool puts;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_column(e, x->name, &puts, diag);
+    int rc = edit_puts_placed(e, x->name, &puts, diag);
     if (rc || puts)
         return rc;
     for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
@@ -237,14 +233,14 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
 static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct expected *x = ctx;
-    struct column col;
+    uint8_t room[NAME_MAX_BYTES];
     int rc = listings_load(&x->list, t, diag);
     if (!rc && !x->n)
         rc = expect_locked(x, diag);
     for (uint32_t i = 0; i < x->n && !rc; i++) {
-        rc = op_name(x->op, x->first + i, &col, &x->name);
-        rc = rc ? diag_fail(diag, rc, t->catalog->path, "the new file cannot be read")
-                : expect_locked(x, diag);
+        rc = op_name(x->edit, x->op, x->first + i, room, &x->name, diag);
+        if (!rc)
+            rc = expect_locked(x, diag);
     }
     listings_free(&x->list);
     return rc;
@@ -270,19 +266,19 @@ static int reserve_locked(struct tamis_edit *e)
     return names_reserve(&e->touched, 1);
 }
 
-/* A name that comes with a column is noted only if it was before. */
+/* A name that is put with others, by one file, is noted only if it was before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
     uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
-    struct column col;
+    uint8_t room[NAME_MAX_BYTES];
     struct piece name;
     for (uint32_t i = 0; i < op_n_names(op) && (!op->placed || e->touched.n); i++)
-        if (op_name(op, i, &col, &name) == 0 &&
+        if (op_name(e, op, i, room, &name, NULL) == 0 &&
             (!op->placed || names_get(&e->touched, name.at, name.n)))
             names_set(&e->touched, name.at, name.n, fate);
-    if (op->placed && op->placed->open) {
-        op->before = e->columns;
-        e->columns = op;
+    if (op->placed && op_n_names(op)) {
+        op->before = e->placed;
+        e->placed = op;
     }
     e->ops[e->n_ops++] = op;
     e->n_retains += op->kind == EDIT_RETAIN;

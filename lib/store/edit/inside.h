@@ -32,10 +32,10 @@ struct edit_op {
     struct entry *as; /* drop: if the record is this one's; may be NULL */
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;        /* retain */
-    struct edit_pack *placed; /* pack */
-    struct edit_op *before;   /* another one that puts columns */
+    struct edit_pack *placed; /* EDIT_PACK: see packing.h */
+    struct edit_op *before;   /* another one whose names its file has */
     size_t name_bytes, value_bytes;
-    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain, pack: names */
+    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: names */
 };
 
 /* By how much the filters put so far are better than their targets. */
@@ -52,10 +52,10 @@ struct tamis_edit {
     pthread_mutex_t mutex;    /* over all below */
     struct edit_op **ops;
     size_t n_ops, max_ops;
-    struct edit_op *columns; /* the latest that puts some */
+    struct edit_op *placed; /* the latest operation whose names its file has */
     size_t n_retains, n_attached;
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest; none
-                             that only a pack's columns put */
+                             that is only put with others, by one file */
     struct balance balance;
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
@@ -107,8 +107,8 @@ int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
 /* May something be made from n segments of the snapshot? */
 int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
                        const size_t *segments, size_t n, struct tamis_diag *diag);
-/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if it
- * was packed or unpacked since. */
+/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if
+ * its filter was moved since. */
 bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index);
 /* Gives a record, which has none, the range of all their keys, if it is known. */
 void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
@@ -135,34 +135,45 @@ int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
 int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
                     size_t index, struct tamis_diag *diag);
 
-/* ==== place.c: which columns are alive ==== */
+/* ==== place.c: segments that share a file, and how they come and go ==== */
 
-/* Segments that an operation puts or drops: how many, and the name of one, as long as
- * `col` is there. ERR_DAMAGED. */
+/* Segments that an operation puts or drops: how many, and the name of one, which may be
+ * in `room`. ERR_DAMAGED. */
 uint32_t op_n_names(const struct edit_op *op);
-int op_name(const struct edit_op *op, uint32_t i, struct column *col,
-            struct piece *name);
-/* Does the edit put this segment by a column? Whoever drops it says so elsewhere. A
- * code: perhaps.
- */
-int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
+int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
+            uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag);
+/* Does the edit put this segment with others, by one file? Whoever drops it says so
+ * elsewhere. A code: perhaps. */
+int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
                      struct tamis_diag *diag);
-/* While the edit is applied: `own` has the latest that it did to names. ERR_EXISTS: the
- * segment is there. */
+void placed_free(struct edit_pack *p); /* may be NULL */
+/* While the edit is applied: `own` has the latest that it did to names. A name was in
+ * one place: once this edit has dropped it there, it is nowhere. */
 enum { OWN_PUT = 1, OWN_DROPPED };
+int apply_look_up(struct listings *l, const struct names *own, struct piece name,
+                  struct found *f, struct tamis_diag *diag);
+/* ERR_EXISTS: the segment is there. */
 int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
                       struct tamis_diag *diag);
-/* Lists or names the columns of a new pack, each if its segment is not there yet, or
- * still what was packed (R18). UUIDs of files to be removed go to `files`. */
+/* Puts the segments of an operation in the places that its file has, each if it is not
+ * there yet, or still what was moved (R18). UUIDs of files to be removed go to `files`.
+ */
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
                   struct buffer *files, struct tamis_diag *diag);
-/* After the commit: tombstones of columns that are not alive any more, and packs
- * without one that is, in a write transaction of its own (R18). False: something
+/* Must a record stay that a retain does not keep, for its place in a file cannot be
+ * given up? One that is refused may have any place that is counted. */
+int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
+                 size_t value_bytes, bool *stays, struct tamis_diag *diag);
+/* After the commit: gives up places that are not used any more, and files without a
+ * used one, in a write transaction of its own (R18). Says what stays. False: something
  * failed, and a sweep has to do it. */
-bool bury_columns(struct tamis_edit *e, const struct listings *l);
-/* Tombstones of all columns that are not alive, once names are noted, within a write
- * transaction; not where the catalog does not agree. False: as above. */
+bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *diag);
+/* All that are not used, once names are noted, within a write transaction; not where
+ * the catalog does not agree. False: as above. */
 bool bury_unused(struct listings *l, int dir);
+/* Says in the diag of a success what stays, unless it has another note already. */
+void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
+                     const char *doing);
 
 /* ==== attach.c ==== */
 

@@ -107,30 +107,6 @@ int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
     return rc;
 }
 
-int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
-                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out)
-{
-    size_t n = s ? n_columns : 0;
-    struct edit_op *op = *out = calloc(1, sizeof *op);
-    struct edit_pack *pack =
-        op ? calloc(1, sizeof *pack + n * sizeof pack->segments[0]) : NULL;
-    int rc = pack ? 0 : ENOMEM;
-    if (!rc && !s)
-        rc = open_pack_get(e->catalog, place->uuid, place->digest, n_columns, false,
-                           &pack->open);
-    if (rc) {
-        free(pack);
-        free(op);
-        return rc;
-    }
-    *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .placed = pack};
-    memcpy(op->uuid, place->uuid, UUID_BYTES);
-    pack->place = *place;
-    pack->n_columns = n_columns;
-    pack->snapshot = s ? snapshot_hold(s) : NULL;
-    return 0;
-}
-
 /* ---- a packer ---- */
 
 struct tamis_packer {
@@ -311,15 +287,11 @@ static int append_put(struct tamis_packer *p, const struct pack_place *place,
                       struct tamis_diag *diag)
 {
     struct edit_op *op;
-    const char *store = p->edit->catalog->path;
     if (p->failed)
-        return diag_errno(diag, p->failed, store, "reading the hashes of a pack again");
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op);
-    if (rc > 0)
-        return diag_errno(diag, rc, store, "opening the new pack");
-    if (rc)
-        return diag_fail(diag, rc, store, "the new pack cannot be read");
-    return edit_append(p->edit, op, diag);
+        return diag_errno(diag, p->failed, p->edit->catalog->path,
+                          "reading the hashes of a pack again");
+    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op, diag);
+    return rc ? rc : edit_append(p->edit, op, diag);
 }
 
 static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,

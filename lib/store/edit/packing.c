@@ -466,9 +466,9 @@ static int append_packed(struct packing *p, const struct pack_place *place,
                          struct tamis_diag *diag)
 {
     struct edit_op *op;
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op);
+    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op, diag);
     if (rc)
-        return diag_errno(diag, rc, p->edit->catalog->path, "noting the pack");
+        return rc;
     for (size_t i = 0; i < p->n; i++)
         if (!p->gone[i])
             op->placed->segments[p->sources[i].column] = p->segments[i] + 1;

@@ -13,10 +13,11 @@ struct edit_pack {
     uint32_t n_columns;
     uint32_t segments[]; /* of the snapshot, by column, plus 1; 0: it is nobody's */
 };
-/* Snapshot NULL: the edit puts the segments that the pack's file names. An errno, or a
- * code of open_pack_get(). */
+/* An operation for it. Snapshot NULL: the edit puts the segments that the pack's file
+ * names. An errno, or a code of open_pack_get(). */
 int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
-                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out);
+                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out,
+                    struct tamis_diag *diag);
 
 /* ==== packer.c, for packing.c as well ==== */
 
