@@ -6,13 +6,11 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct locked {
     struct io_guarded_fd guard;

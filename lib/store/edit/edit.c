@@ -6,16 +6,12 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 /* ---- begin and end ---- */
 
@@ -309,25 +305,25 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-static int drop_usable(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                       struct tamis_diag *diag)
+/* Of any filter and binding, unless they are given. */
+static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     const uint8_t *uuid, const struct piece *binding,
+                     struct tamis_diag *diag)
 {
     int rc = edit_usable(edit, diag);
-    if (rc || segment_name_valid(name, name_bytes))
-        return rc;
-    return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                     "a segment's name is 1 to 255 bytes without NUL");
-}
-
-static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                     const uint8_t *uuid, struct tamis_diag *diag)
-{
-    int rc = drop_usable(edit, name, name_bytes, diag);
     if (rc)
         return rc;
-    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, NULL, 0);
+    const char *store = edit->catalog->path;
+    struct piece value = binding ? *binding : (struct piece){NULL, 0};
+    if (!segment_name_valid(name, name_bytes))
+        return diag_fail(diag, TAMIS_ERR_RANGE, store,
+                         "a segment's name is 1 to 255 bytes without NUL");
+    if (value.n > TAMIS_BINDING_MAX || (value.n && !value.at))
+        return diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
+    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, value.at, value.n);
     if (!op)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
+        return diag_errno(diag, ENOMEM, store, "noting the drop");
+    op->bound = binding != NULL;
     op->only = uuid != NULL;
     if (uuid)
         memcpy(op->uuid, uuid, UUID_BYTES);
@@ -337,14 +333,14 @@ static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_byte
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag)
 {
-    return edit_drop(edit, name, name_bytes, NULL, diag);
+    return edit_drop(edit, name, name_bytes, NULL, NULL, diag);
 }
 
 int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
                            const uint8_t *uuid, struct tamis_diag *diag)
 {
     if (uuid)
-        return edit_drop(edit, name, name_bytes, uuid, diag);
+        return edit_drop(edit, name, name_bytes, uuid, NULL, diag);
     return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
 }
 
@@ -352,18 +348,8 @@ int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name
                           const void *binding, size_t binding_bytes,
                           struct tamis_diag *diag)
 {
-    int rc = drop_usable(edit, name, name_bytes, diag);
-    if (rc)
-        return rc;
-    if (binding_bytes > TAMIS_BINDING_MAX || (binding_bytes && !binding))
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                         "a binding is 0 to 64 bytes");
-    struct edit_op *op =
-        op_of_value(EDIT_DROP, name, name_bytes, binding, binding_bytes);
-    if (!op)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
-    op->bound = true;
-    return edit_append(edit, op, diag);
+    struct piece bound = {binding, binding_bytes};
+    return edit_drop(edit, name, name_bytes, NULL, &bound, diag);
 }
 
 static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)

@@ -18,7 +18,6 @@
 #include "lib/plan/plan.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -563,23 +562,19 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
     }
 }
 
-/* Takes every pack of the tier or below; returns their keys. */
-static uint64_t take_packs(struct weighed *w, size_t n, unsigned tier)
-{
-    uint64_t keys = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!w[i].taken && w[i].n_living && tier_of(w[i].keys) <= tier) {
-            w[i].taken = true;
-            keys += w[i].keys;
-        }
-    return keys;
-}
-
-static size_t count_packs(const struct weighed *w, size_t n, unsigned tier)
+/* Every pack of the tier or below: how many there are. keys not NULL: takes them, and
+ * adds their keys. */
+static size_t packs_up_to(struct weighed *w, size_t n, unsigned tier, uint64_t *keys)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += !w[i].taken && w[i].n_living && tier_of(w[i].keys) <= tier;
+    for (size_t i = 0; i < n; i++) {
+        if (w[i].taken || !w[i].n_living || tier_of(w[i].keys) > tier)
+            continue;
+        sum++;
+        w[i].taken = keys != NULL;
+        if (keys)
+            *keys += w[i].keys;
+    }
     return sum;
 }
 
@@ -612,12 +607,11 @@ static void choose_packs(const struct packing *loose, struct weighed *w)
             keys += w[i].keys;
         }
     for (;;) {
-        bool joins = any && count_packs(w, n, tier_of(keys)) >= FAN_OUT - 1;
+        bool joins = any && packs_up_to(w, n, tier_of(keys), NULL) >= FAN_OUT - 1;
         unsigned tier = joins ? tier_of(keys) : crowded_tier(w, n);
         if (tier == TIERS)
             return;
-        keys += take_packs(w, n, tier);
-        any = true;
+        any |= packs_up_to(w, n, tier, &keys) > 0;
     }
 }
 

@@ -1,7 +1,6 @@
 /* Which columns are alive: packs published, and columns that are dropped (SPEC.md
  * §17.4, R18). */
 #include "lib/store/edit/packing.h"
-#include "format/pack.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
