@@ -240,7 +240,7 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
 int catalog_find_record(struct catalog_txn *t, const void *name, size_t name_bytes,
                         struct record *r, struct tamis_diag *diag);
 
-/* ---- values.c: a record as the entry of a column, and back ---- */
+/* ---- a record as the entry of a column, and back ---- */
 
 /* The entry of a segment with this record, but for its column and own_blocks. */
 void column_of_record(const struct record *r, const void *name, size_t name_bytes,
