@@ -120,7 +120,7 @@ bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index)
                 memcmp(op->uuid, info.uuid, UUID_BYTES) == 0;
         if (!found)
             continue;
-        if (!op->as) /* only a record has a list */
+        if (!op->as)
             op->as = entry_hold(s->entries[index]);
     }
     pthread_mutex_unlock(&e->mutex);
@@ -133,11 +133,10 @@ static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
                                const struct tamis_derivation *what, const void *name,
                                size_t name_bytes, struct record *r)
 {
-    struct column was;
     size_t index = s->segments[0];
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
-        segment_facts(s->snapshot, index, &was, NULL) != 0 ||
-        name_compare(column_name(&was), (struct piece){name, name_bytes}) != 0 ||
+        !is_loose(s->snapshot, index) || /* only a record has a list */
+        entry_compare_name(s->snapshot->entries[index], name, name_bytes) != 0 ||
         !segment_list(s->snapshot, index, r->list_uuid, &r->list_digest))
         return PUT_NEW;
     if (edit_drops_as(e, s->snapshot, index))

@@ -80,7 +80,7 @@ int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options 
     return 0;
 }
 
-void edit_op_free(struct edit_op *op)
+static void edit_op_free(struct edit_op *op)
 {
     if (!op)
         return;
@@ -105,24 +105,20 @@ void edit_free(struct tamis_edit *e)
     free(e);
 }
 
-void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op)
-{
-    if (op->kind == EDIT_PACK)
-        pack_files_unlink(e->dir.fd, op->uuid);
-    else
-        filter_file_unlink(e->dir.fd, op->uuid);
-    if (op->has_list)
-        filter_file_unlink(e->dir.fd, op->list_uuid);
-}
-
 /* Not in a store that may be another by now: the next sweep does it there. */
 void edit_unlink_written(const struct tamis_edit *e)
 {
     if (origin_check_files(e->catalog->origin, NULL) == TAMIS_ERR_REPLACED)
         return;
-    for (size_t i = 0; i < e->n_ops; i++)
-        if (e->ops[i]->has_file)
-            edit_unlink_op(e, e->ops[i]);
+    for (size_t i = 0; i < e->n_ops; i++) {
+        const struct edit_op *op = e->ops[i];
+        if (op->has_file && op->kind == EDIT_PACK)
+            pack_files_unlink(e->dir.fd, op->uuid);
+        else if (op->has_file)
+            filter_file_unlink(e->dir.fd, op->uuid);
+        if (op->has_list)
+            filter_file_unlink(e->dir.fd, op->list_uuid);
+    }
 }
 
 void tamis_edit_abort(struct tamis_edit *edit)

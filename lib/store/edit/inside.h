@@ -67,8 +67,6 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 /* A put. */
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
-void edit_op_free(struct edit_op *op);
-void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
@@ -79,9 +77,10 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag);
 void edit_record_range(struct record *r, const struct key_range *range);
-/* A builder may have been made without the edit, but not for another store. */
-int edit_check_built(const struct tamis_edit *e, const struct identity *id,
-                     struct tamis_diag *diag);
+/* builder_describe(). A builder may have been made without the edit, but not for
+ * another store or domain. */
+int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
+                     struct identity *id, struct commit *c, struct tamis_diag *diag);
 /* Appends the operation. On failure removes what it wrote: the filter, and the list
  * unless that is another record's, which the same edit drops. */
 enum edit_put { PUT_NEW, PUT_ATTACHED, PUT_KEEPS_LIST };

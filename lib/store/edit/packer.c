@@ -171,9 +171,6 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
     if (p->is_put)
         return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
                          "the packer's pack is written: make another packer");
-    if (tamis_builder_domain(b).tag != c->domain.tag)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
-                         "built with another seed or hash than the store's domain");
     if (builder_list_bits(b))
         return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
                          "a column that is made of keys has no list: put the segment, "
@@ -238,10 +235,7 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
     int rc = check_take(p, b, name, name_bytes, diag);
     if (rc)
         return rc;
-    rc = builder_describe(b, &id, &c);
-    if (rc)
-        return diag_errno(diag, rc, p->edit->catalog->path, "an earlier add failed");
-    rc = edit_check_built(p->edit, &id, diag);
+    rc = edit_check_built(p->edit, b, &id, &c, diag);
     if (rc)
         return rc;
     if (id.kind != KIND_BLOOM)

@@ -136,14 +136,19 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
     return rc;
 }
 
-int edit_check_built(const struct tamis_edit *e, const struct identity *id,
-                     struct tamis_diag *diag)
+int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
+                     struct identity *id, struct commit *c, struct tamis_diag *diag)
 {
-    if (all_zero(id->store_uuid, UUID_BYTES) ||
-        memcmp(id->store_uuid, e->catalog->meta.store_uuid, UUID_BYTES) == 0)
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
-                     "the builder was made for another store");
+    const struct catalog *to = e->catalog;
+    int rc = builder_describe(b, id, c);
+    if (tamis_builder_domain(b).tag != to->domain.tag)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
+                         "built with another seed or hash than the store's domain");
+    if (!all_zero(id->store_uuid, UUID_BYTES) &&
+        memcmp(id->store_uuid, to->meta.store_uuid, UUID_BYTES) != 0)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
+                         "the builder was made for another store");
+    return rc ? diag_errno(diag, rc, to->path, "an earlier add failed") : 0;
 }
 
 /* The list of the builder's hashes, if it is to have one. */
@@ -172,13 +177,12 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     size_t name_bytes = 0;
     if (builder)
         builder_name(builder, &name, &name_bytes);
+    struct built built;
     int rc = edit_put_begin(edit, name, name_bytes, &none, NULL, diag);
+    if (!rc)
+        rc = edit_check_built(edit, builder, &built.identity, &built.commit, diag);
     if (rc)
         return rc;
-    if (tamis_builder_domain(builder).tag != edit->catalog->domain.tag)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, edit->catalog->path,
-                         "built with another seed or hash than the store's domain");
-    struct built built;
     char file[FILTER_NAME_BYTES];
     uint8_t uuid[UUID_BYTES];
     uuid_random(uuid);
@@ -187,11 +191,6 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
-    rc = edit_check_built(edit, &built.identity, diag);
-    if (rc) {
-        filter_file_unlink(edit->dir.fd, uuid);
-        return rc;
-    }
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
                                        built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
