@@ -67,8 +67,6 @@ void list_order_begin(struct list_order *o);
 /* Reads the next page: *n values. False: a page failed, and the order stays at it. */
 bool list_order_next(struct tamis_filter *f, struct list_order *o, uint64_t *values,
                      uint32_t *n);
-int list_judge(struct tamis_filter *f, const struct commit *c,
-               struct tamis_verify *report); /* of a struct filter_kind */
 
 /* ==== filter.c, probe.c, info.c ==== */
 

@@ -445,8 +445,8 @@ bool list_order_next(struct tamis_filter *f, struct list_order *o, uint64_t *val
     return true;
 }
 
-int list_judge(struct tamis_filter *f, const struct commit *c,
-               struct tamis_verify *report)
+static int list_judge(struct tamis_filter *f, const struct commit *c,
+                      struct tamis_verify *report)
 {
     struct {
         struct list_order order;

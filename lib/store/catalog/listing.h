@@ -101,10 +101,10 @@ struct listed {
     bool buries;  /* its tombstones are good */
     int unburied; /* why not, an errno or a code; 0: not tried, or good */
     /* A bit for each column. */
-    uint8_t *bits;  /* that are listed, after listed_read(); columns_word() */
-    uint8_t *freed; /* NULL: none */
-    uint8_t *named; /* that counted records name; NULL: none */
-    uint8_t *twice; /* that several of them name */
+    uint8_t *bits;             /* that are listed, once they are read; columns_word() */
+    uint8_t *freed;            /* NULL: none */
+    uint8_t *named;            /* that counted records name; NULL: none */
+    uint8_t *twice;            /* that several of them name */
     uint64_t sums[MAX_CHUNKS]; /* checksums of its chunks */
     uint64_t dirty;            /* a bit for each chunk that is to be written */
     uint64_t names_sum;        /* of counted records, n_named */
@@ -130,8 +130,6 @@ int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *
 void listings_free(struct listings *l);
 void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
-/* The pack that has this very column. NULL: none, or its pack record is refused. */
-struct listed *listings_at(struct listings *l, const struct pack_place *at);
 /* Does no pack have it, not even one whose record is refused? */
 bool listings_lack(struct listings *l, const struct pack_place *at);
 /* Does this record name such a column? */
@@ -160,7 +158,7 @@ static inline bool listed_is_gone(const struct listed *p)
     return !p->failure && !p->now.n_listed && !p->now.n_overridden;
 }
 
-/* Is the column listed? Errors of listed_read(). */
+/* Is the column listed? ERR_DAMAGED: record and chunks do not agree. */
 int listed_has(struct listings *l, struct listed *p, uint32_t column, bool *has,
                struct tamis_diag *diag);
 /* Lists a column that is not listed, or the other way round; else ERR_DAMAGED. */
@@ -169,8 +167,6 @@ int listed_set(struct listings *l, struct listed *p, uint32_t column, bool on,
 /* The record of this name names a column, or does not any more. */
 int listed_name(struct listings *l, struct listed *p, struct piece name,
                 uint32_t column, bool on, struct tamis_diag *diag);
-/* Reads its bits, once. ERR_DAMAGED: record and chunks do not agree. */
-int listed_read(struct listings *l, struct listed *p, struct tamis_diag *diag);
 /* Counts a segment record by its parts, NULL if it is refused. ENOMEM. */
 int listings_count(struct listings *l, const void *name, size_t name_bytes,
                    const struct part_disk *parts, unsigned n_parts);

@@ -163,25 +163,19 @@ int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
     return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
 }
 
-int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
-                     struct tamis_diag *diag)
-{
-    uint8_t bytes[META_BYTES];
-    meta_encode(m, bytes);
-    return catalog_put_in(t, CATALOG_META, CATALOG_META_KEY,
-                          sizeof CATALOG_META_KEY - 1, bytes, sizeof bytes, diag);
-}
-
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag)
 {
     struct meta m;
+    uint8_t bytes[META_BYTES];
     int rc = catalog_meta(t, &m, diag);
     if (rc || m.complete == complete)
         return rc;
     m.complete = complete;
     /* Bytes that we don't know are not kept, so nor are their bits. */
     m.compat = 0;
-    return catalog_set_meta(t, &m, diag);
+    meta_encode(&m, bytes);
+    return catalog_put_in(t, CATALOG_META, CATALOG_META_KEY,
+                          sizeof CATALOG_META_KEY - 1, bytes, sizeof bytes, diag);
 }
 
 uint64_t catalog_txn_number(const struct catalog_txn *t)
