@@ -1,4 +1,4 @@
-/* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
+/* An edit from inside: edit.c (begin, abort), put.c and derive.c (files),
  * balance.c (their sizes), place.c, commit.c, sweep.c. For packing.c and packer.c there
  * is packing.h. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
@@ -173,18 +173,5 @@ bool bury_unused(struct listings *l, int dir);
 /* Says in the diag of a success what stays, unless it has another note already. */
 void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
                      const char *doing);
-
-/* ==== attach.c ==== */
-
-/* Copies a sealed filter file into `dir` under its UUID's name and checks every page
- * of the copy; h is the copy's header. */
-struct attach {
-    const struct catalog *catalog;
-    int dir;
-    const char *path; /* of the source */
-    const void *name, *binding;
-    size_t name_bytes, binding_bytes;
-};
-int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *diag);
 
 #endif
