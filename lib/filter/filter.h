@@ -27,7 +27,7 @@ int filter_unlock_beyond(struct tamis_filter *f, uint64_t n_bytes);
 const char *filter_path(const struct tamis_filter *f);      /* for messages */
 const uint8_t *filter_set_id(const struct tamis_filter *f); /* of its keys */
 
-/* ==== scrub.c: every page, by reading ================================= */
+/* ==== verify.c: every page, by reading ================================= */
 
 /* From where on this page of a good stage is zero. */
 size_t stage_used_bytes(const struct stage_desc *d, uint64_t page);
