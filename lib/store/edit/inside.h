@@ -101,18 +101,6 @@ struct edit_list {
 int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
                    const struct edit_list *list, struct tamis_diag *diag);
 
-/* ---- derive.c, for lists.c as well ---- */
-
-/* May something be made from n segments of the snapshot? */
-int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
-                       const size_t *segments, size_t n, struct tamis_diag *diag);
-/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if
- * its filter was moved since. */
-bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index);
-/* Gives a record, which has none, the range of all their keys, if it is known. */
-void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
-                     struct record *r);
-
 /* ==== balance.c: sizes that meet the target on average ==== */
 
 void balance_begin(struct balance *b);
@@ -129,8 +117,8 @@ struct buffer {
 };
 int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
 
-/* lists.c: may a record be made anew for this segment? ERR_VERSION: it has a feature of
- * a newer version, which the new one would lack (SPEC.md §5.2). */
+/* derive.c: may a record be made anew for this segment? ERR_VERSION: it has a feature
+ * of a newer version, which the new one would lack (SPEC.md §5.2). */
 int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
                     size_t index, struct tamis_diag *diag);
 
