@@ -27,7 +27,7 @@ int filter_unlock_beyond(struct tamis_filter *f, uint64_t n_bytes);
 const char *filter_path(const struct tamis_filter *f);      /* for messages */
 const uint8_t *filter_set_id(const struct tamis_filter *f); /* of its keys */
 
-/* ==== scrub.c: every page, by reading ================================= */
+/* ==== verify.c: every page, by reading ================================= */
 
 /* From where on this page of a good stage is zero. */
 size_t stage_used_bytes(const struct stage_desc *d, uint64_t page);
@@ -67,8 +67,6 @@ void list_order_begin(struct list_order *o);
 /* Reads the next page: *n values. False: a page failed, and the order stays at it. */
 bool list_order_next(struct tamis_filter *f, struct list_order *o, uint64_t *values,
                      uint32_t *n);
-int list_judge(struct tamis_filter *f, const struct commit *c,
-               struct tamis_verify *report); /* of a struct filter_kind */
 
 /* ==== filter.c, probe.c, info.c ==== */
 

@@ -21,8 +21,6 @@ int inline_begin(const void *object, uint32_t version, struct tamis_inline *out)
 /* Points the value to the filter, and holds it. Quick only at this watermark. */
 void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
                    uint64_t min_watermark);
-/* Was the filter closed? Then the value answers UNREADABLE. */
-bool inline_is_closed(const struct tamis_inline *value);
 /* Gives back the filter, if there is one. */
 void inline_release_filter(struct tamis_inline *value);
 

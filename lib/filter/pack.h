@@ -145,7 +145,7 @@ void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
                             uint32_t column, const uint64_t *hashes, size_t n,
                             uint64_t *absent);
 
-/* ---- columns.c: the table of columns ----
+/* ---- the table of columns ----
  *
  * Each page is checked as pages of rows are, and what it says when it is read. A page
  * that fails is TAMIS_ERR_DAMAGED, never "not there". */
@@ -162,7 +162,5 @@ int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
  * which is returned. ERR_DAMAGED: a page or an entry fails its check. */
 typedef int pack_column_fn(void *ctx, const struct column *col);
 int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx);
-int pack_judge(struct tamis_filter *f, const struct commit *c,
-               struct tamis_verify *report); /* of a struct filter_kind */
 
 #endif

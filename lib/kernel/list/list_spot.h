@@ -119,7 +119,7 @@ struct list_plane {
     uint64_t last_page;
     /* Compared with the key's tag: once they are the same, all of the table is good. */
     const _Atomic uint64_t *table_tag;
-    /* 2^guide_bits + 1 places, in parts of a page (filter/list_place.h). */
+    /* 2^guide_bits + 1 places, in parts of a page (filter/list.c). */
     const _Atomic uint32_t *guide;
     uint32_t guide_bits, guide_shift, part_bits; /* guide_shift: 64 - guide_bits */
     uint32_t cut;                                /* 64 - hash_bits */

@@ -126,8 +126,6 @@ static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void 
 /* How many segments there are, as the records of the transaction say. */
 int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
-int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
-                     struct tamis_diag *diag);
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this
  * value. */
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);

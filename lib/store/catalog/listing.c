@@ -125,7 +125,8 @@ struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES])
     return NULL;
 }
 
-struct listed *listings_at(struct listings *l, const struct pack_place *at)
+/* The pack that has this very column. NULL: none, or its pack record is refused. */
+static struct listed *listings_at(struct listings *l, const struct pack_place *at)
 {
     struct listed *p = listings_find(l, at->uuid);
     return p && !p->failure && p->now.table_digest == at->digest &&
@@ -260,7 +261,8 @@ static int read_chunk(struct listings *l, struct listed *p, uint32_t number,
     return 0;
 }
 
-int listed_read(struct listings *l, struct listed *p, struct tamis_diag *diag)
+/* Reads its bits, once. ERR_DAMAGED: record and chunks do not agree. */
+static int listed_read(struct listings *l, struct listed *p, struct tamis_diag *diag)
 {
     uint64_t sum = 0;
     int rc = 0;
@@ -642,6 +644,11 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
     if (failed && diag)
         *diag = unknown;
     return failed ? failed : TAMIS_ERR_NO_SEGMENT;
+}
+
+int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag)
+{
+    return listed_set(l, f->pack, le32_get(f->column.disk.column), false, diag);
 }
 
 int found_record(const struct found *f, const void *name, size_t name_bytes,

@@ -101,10 +101,10 @@ struct listed {
     bool buries;  /* its tombstones are good */
     int unburied; /* why not, an errno or a code; 0: not tried, or good */
     /* A bit for each column. */
-    uint8_t *bits;  /* that are listed, after listed_read(); columns_word() */
-    uint8_t *freed; /* NULL: none */
-    uint8_t *named; /* that counted records name; NULL: none */
-    uint8_t *twice; /* that several of them name */
+    uint8_t *bits;             /* that are listed, once they are read; columns_word() */
+    uint8_t *freed;            /* NULL: none */
+    uint8_t *named;            /* that counted records name; NULL: none */
+    uint8_t *twice;            /* that several of them name */
     uint64_t sums[MAX_CHUNKS]; /* checksums of its chunks */
     uint64_t dirty;            /* a bit for each chunk that is to be written */
     uint64_t names_sum;        /* of counted records, n_named */
@@ -124,13 +124,12 @@ struct listings {
     uint64_t n_unread;           /* and so many cannot be read, */
     uint64_t n_newer;   /* some for flags of a newer tamis: listings_note_named() */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
+    bool astray_stays;  /* in an edit: a record that names a column of no pack */
 };
 int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
 void listings_free(struct listings *l);
 void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
-/* The pack that has this very column. NULL: none, or its pack record is refused. */
-struct listed *listings_at(struct listings *l, const struct pack_place *at);
 /* Does no pack have it, not even one whose record is refused? */
 bool listings_lack(struct listings *l, const struct pack_place *at);
 /* Does this record name such a column? */
@@ -159,7 +158,7 @@ static inline bool listed_is_gone(const struct listed *p)
     return !p->failure && !p->now.n_listed && !p->now.n_overridden;
 }
 
-/* Is the column listed? Errors of listed_read(). */
+/* Is the column listed? ERR_DAMAGED: record and chunks do not agree. */
 int listed_has(struct listings *l, struct listed *p, uint32_t column, bool *has,
                struct tamis_diag *diag);
 /* Lists a column that is not listed, or the other way round; else ERR_DAMAGED. */
@@ -168,8 +167,6 @@ int listed_set(struct listings *l, struct listed *p, uint32_t column, bool on,
 /* The record of this name names a column, or does not any more. */
 int listed_name(struct listings *l, struct listed *p, struct piece name,
                 uint32_t column, bool on, struct tamis_diag *diag);
-/* Reads its bits, once. ERR_DAMAGED: record and chunks do not agree. */
-int listed_read(struct listings *l, struct listed *p, struct tamis_diag *diag);
 /* Counts a segment record by its parts, NULL if it is refused. ENOMEM. */
 int listings_count(struct listings *l, const void *name, size_t name_bytes,
                    const struct part_disk *parts, unsigned n_parts);
@@ -223,6 +220,8 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, const void *name, size_t name_bytes,
                  struct record *r);
+/* A column, which is not listed any more. */
+int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
 /* Columns are not listed any more whose names are not kept. One whose name cannot be
  * read stays, for it may be kept: its pack is `unread`. An errno: a pack cannot be
  * opened now. */
@@ -237,7 +236,7 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
 int catalog_find_record(struct catalog_txn *t, const void *name, size_t name_bytes,
                         struct record *r, struct tamis_diag *diag);
 
-/* ---- values.c: a record as the entry of a column, and back ---- */
+/* ---- a record as the entry of a column, and back ---- */
 
 /* The entry of a segment with this record, but for its column and own_blocks. */
 void column_of_record(const struct record *r, const void *name, size_t name_bytes,

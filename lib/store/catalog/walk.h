@@ -1,5 +1,4 @@
-/* Shared by the two files that walk an LMDB file: walk.c (trees) and page.c (pages,
- * their nodes, the list of free pages). */
+/* An LMDB file as walk.c reads it, for those who visit its nodes. */
 #ifndef TAMIS_STORE_CATALOG_WALK_H
 #define TAMIS_STORE_CATALOG_WALK_H
 
@@ -73,27 +72,9 @@ struct node {
     uint16_t flags;    /* leaf */
 };
 
-/* ---- page.c ---- */
-
 /* n_bytes of the file into p; false also at its end. */
 bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset);
-/* False if one was met before, or may not be used. */
-bool walk_mark(struct walk *w, uint64_t page, uint64_t n, uint64_t end);
-/* A page of a tree, its nodes checked; NULL if it is none. The caller frees it. */
-uint8_t *walk_page(struct walk *w, uint64_t number, bool branch);
-/* The same of a page that was read already. */
-bool walk_good(struct walk *w, const uint8_t *page, uint64_t number, bool branch);
-/* Reads the child of a branch's node, and those of the nodes behind it that follow it
- * in the file, up to WALK_AHEAD. Returns how many; 0: it can't be read. */
-size_t walk_children(struct walk *w, const uint8_t *page, size_t index, uint8_t *pages);
 size_t walk_count(const uint8_t *page);
 struct node walk_node(const uint8_t *page, size_t index, bool branch);
-/* The overflow pages of a node's data: the first, and how many. */
-bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
-                   uint64_t *n_pages);
-
-/* One record of the free list: its key is a transaction, its data a count and page
- * numbers. first: its first overflow page, or 0. */
-bool walk_free_record(struct walk *w, const struct node *n, uint64_t first);
 
 #endif

@@ -1,17 +1,19 @@
-/* Putting a segment whose filter is made from those of others, without their keys. The
- * sources are a snapshot's: they stay open whatever becomes of their segments. */
+/* Putting a segment that is made from others, without their keys: a filter from their
+ * filters, or from a list, and a list from their lists. The sources are a snapshot's:
+ * they stay open whatever becomes of their segments. */
 #include "lib/store/edit/inside.h"
 #include "format/record.h"
-#include "lib/builder/builder.h"
 #include "lib/derive/derive.h"
 #include "lib/error.h"
+#include "lib/list/merge.h"
 #include "lib/store/base/base.h"
-#include "lib/store/snapshot/snapshot.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- sources ---- */
 
@@ -21,8 +23,10 @@ struct sources {
     size_t n;
 };
 
-int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
-                       const size_t *segments, size_t n, struct tamis_diag *diag)
+/* May something be made from n segments of the snapshot? */
+static int edit_check_sources(const struct tamis_edit *e,
+                              const struct tamis_snapshot *s, const size_t *segments,
+                              size_t n, struct tamis_diag *diag)
 {
     if (!s || !segments || !n)
         return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
@@ -54,8 +58,8 @@ static int take(const struct sources *s, struct tamis_filter **filters,
 
 /* From the least key of any source to the greatest. One that is not known may be any:
  * then nothing is known of the result's. */
-void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
-                     struct record *r)
+static void edit_range_over(const struct tamis_snapshot *s, const size_t *segments,
+                            size_t n, struct record *r)
 {
     for (size_t i = 0; i < n; i++) {
         struct column col;
@@ -77,7 +81,17 @@ void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, siz
     r->has_range = 1;
 }
 
-/* ---- the put ---- */
+/* ---- from filters ---- */
+
+/* Not put: `ours` says why. A diagnosis of a source has that file's path, not that of
+ * the file that was to be made. */
+static int not_made(const struct tamis_edit *e, int rc, const char *file,
+                    const struct tamis_diag *ours, struct tamis_diag *diag)
+{
+    if (diag)
+        *diag = *ours;
+    return strcmp(ours->file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
+}
 
 static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes,
                        struct tamis_filter *const *filters, size_t n,
@@ -101,13 +115,12 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     struct derive_to to = {.name = file, .dir = e->dir.fd, .uuid = uuid, .made = made};
     struct tamis_diag ours;
     int rc = derive(filters, n, what, &d, &to, report, &ours);
-    if (rc && diag)
-        *diag = ours;
-    /* A diagnosis of a source has that file's path. */
-    return rc && strcmp(ours.file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
+    return rc ? not_made(e, rc, file, &ours, diag) : 0;
 }
 
-bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index)
+/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if
+ * its filter was moved since. */
+static bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index)
 {
     struct tamis_segment_info info;
     bool found = false;
@@ -123,7 +136,7 @@ bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index)
                 memcmp(op->uuid, info.uuid, UUID_BYTES) == 0;
         if (!found)
             continue;
-        if (!op->as) /* only a record has a list */
+        if (!op->as)
             op->as = entry_hold(s->entries[index]);
     }
     pthread_mutex_unlock(&e->mutex);
@@ -136,11 +149,10 @@ static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
                                const struct tamis_derivation *what, const void *name,
                                size_t name_bytes, struct record *r)
 {
-    struct column was;
     size_t index = s->segments[0];
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
-        segment_facts(s->snapshot, index, &was, NULL) != 0 ||
-        name_compare(column_name(&was), (struct piece){name, name_bytes}) != 0 ||
+        !is_loose(s->snapshot, index) || /* only a record has a list */
+        entry_compare_name(s->snapshot->entries[index], name, name_bytes) != 0 ||
         !segment_list(s->snapshot, index, r->list_uuid, &r->list_digest))
         return PUT_NEW;
     if (edit_drops_as(e, s->snapshot, index))
@@ -192,6 +204,269 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
     if (!rc)
         rc = put_derived(edit, name, name_bytes, &s, what, &ours, report, diag);
     if (rc && rc != TAMIS_ERR_UNFIT && report)
+        memset(report, 0, sizeof *report);
+    return rc;
+}
+
+/* ---- from lists ---- */
+
+static struct tamis_segment_info about(const struct tamis_snapshot *s, size_t index)
+{
+    struct tamis_segment_info info;
+    tamis_snapshot_segment(s, index, &info);
+    return info;
+}
+
+/* A list's file says little to people: the words get the segment's name. */
+static void say_whose(const struct tamis_snapshot *s, size_t index,
+                      struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES], what[sizeof diag->what];
+    struct tamis_segment_info e = about(s, index);
+    if (!diag)
+        return;
+    memcpy(what, diag->what, sizeof what);
+    snprintf(diag->what, sizeof diag->what,
+             "the list of segment '%s': ", name_text(text, e.name, e.name_bytes));
+    size_t n = strlen(diag->what), room = sizeof diag->what - 1 - n;
+    memcpy(diag->what + n, what, room);
+    diag->what[n + room] = 0;
+}
+
+/* A filter is to be made of it: it has to have whole hashes. */
+static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot *s,
+                     size_t index, struct tamis_filter **list, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    struct tamis_list_facts facts;
+    int rc = tamis_snapshot_list(s, index, list, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT)
+        diag_in(diag, edit->catalog->path);
+    else if (rc && rc != TAMIS_ERR_RANGE)
+        say_whose(s, index, diag);
+    if (rc)
+        return rc;
+    rc = tamis_list_facts(*list, &facts);
+    if (rc || facts.hash_bits == 64)
+        return rc;
+    tamis_filter_close(*list);
+    *list = NULL;
+    struct tamis_segment_info e = about(s, index);
+    return diag_fail(diag, TAMIS_ERR_UNFIT, edit->catalog->path,
+                     "the list of segment '%s' has %u bit%s of each hash: a filter "
+                     "needs all 64",
+                     name_text(text, e.name, e.name_bytes), facts.hash_bits,
+                     facts.hash_bits == 1 ? "" : "s");
+}
+
+/* A page of a list was bad, if the file that failed is this list's. */
+static void say_page(const struct tamis_snapshot *s, size_t index,
+                     const struct tamis_filter *list, int rc, struct tamis_diag *diag)
+{
+    const char *path = filter_path(list), *file = diag ? diag->file : "";
+    size_t n = strlen(path), n_file = strlen(file);
+    if (rc == TAMIS_ERR_DAMAGED && n >= FILTER_NAME_BYTES &&
+        n_file >= FILTER_NAME_BYTES &&
+        strcmp(path + n - FILTER_NAME_BYTES, file + n_file - FILTER_NAME_BYTES) == 0)
+        say_whose(s, index, diag);
+}
+
+/* ---- a filter from the segment's own list ---- */
+
+static struct tamis_segment_options
+options_of(const struct record *r, const struct tamis_segment_options *theirs)
+{
+    struct tamis_segment_options opt = {.size = sizeof opt};
+    options_copy(&opt, sizeof opt, theirs);
+    opt.size = sizeof opt;
+    opt.binding = r->binding;
+    opt.binding_bytes = r->binding_bytes;
+    opt.rank = r->rank;
+    opt.watermark = r->watermark;
+    opt.list_bits = 0;
+    return opt;
+}
+
+/* With the list open, and the name free. */
+static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_filter *list, const struct edit_list *there,
+                    double error, const struct tamis_segment_options *opt,
+                    struct tamis_diag *diag)
+{
+    struct tamis_builder *b;
+    int rc = tamis_edit_builder(edit, name, name_bytes, error, opt, &b, diag);
+    if (rc)
+        return rc;
+    rc = tamis_builder_add_list(b, list, diag);
+    if (!rc)
+        rc = edit_put_built(edit, b, there, diag);
+    tamis_builder_free(b);
+    return rc;
+}
+
+static int from_list(struct tamis_edit *edit, struct tamis_snapshot *s, size_t index,
+                     const struct record *r, const void *name, size_t name_bytes,
+                     struct tamis_filter *list, double error,
+                     const struct tamis_segment_options *theirs,
+                     struct tamis_diag *diag)
+{
+    struct tamis_segment_options opt = options_of(r, theirs);
+    struct edit_list there = {
+        .digest = r->list_digest, .how = PUT_KEEPS_LIST, .range = r};
+    memcpy(there.uuid, r->list_uuid, UUID_BYTES);
+    int rc = tamis_edit_drop_filter(edit, name, name_bytes, r->uuid, diag);
+    if (!rc)
+        edit_drops_as(edit, s, index);
+    if (!rc)
+        rc = put_from(edit, name, name_bytes, list, &there, error, &opt, diag);
+    return rc;
+}
+
+int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
+                    size_t index, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    const struct entry *of = is_loose(s, index) ? s->entries[index] : NULL;
+    if (!of || !le64_get(entry_record(of)->ro_compat))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_VERSION, e->catalog->path,
+                     "segment '%s' has a feature of a newer version, which a new "
+                     "filter would lack",
+                     name_text(text, of->bytes, of->name_bytes));
+}
+
+int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                         size_t index, double error,
+                         const struct tamis_segment_options *opt,
+                         struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours = {.size = sizeof ours};
+    struct tamis_filter *list;
+    struct record r;
+    int rc = edit_usable(edit, diag);
+    if (!rc && options_copy(&ours, sizeof ours, opt))
+        rc = diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                       "size of the option struct");
+    if (!rc && (!snapshot || snapshot->dir != edit->catalog->filters))
+        rc = diag_fail(diag, TAMIS_ERR_MISMATCH, edit->catalog->path,
+                       "the snapshot is of another store");
+    if (!rc)
+        rc = open_list(edit, snapshot, index, &list, diag);
+    if (rc)
+        return rc;
+    ours.size = sizeof ours;
+    /* What has a list has a record, which was good when the snapshot was made. */
+    const struct entry *e = snapshot->entries[index];
+    rc = verdict_error(entry_decode(e, &r).code);
+    if (!rc)
+        rc = edit_may_remake(edit, snapshot, index, diag);
+    if (!rc && !ours.kind)
+        ours.kind = r.kind;
+    if (!rc)
+        rc = from_list(edit, snapshot, index, &r, e->bytes, e->name_bytes, list, error,
+                       &ours, diag);
+    say_page(snapshot, index, list, rc, diag);
+    tamis_filter_close(list);
+    return rc;
+}
+
+/* ---- several lists to one, and its filter ---- */
+
+static int open_lists(const struct tamis_edit *edit, const struct tamis_snapshot *s,
+                      const size_t *segments, size_t n, struct tamis_filter **lists,
+                      struct tamis_diag *diag)
+{
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = open_list(edit, s, segments[i], &lists[i], diag);
+    return rc;
+}
+
+/* The merged list, which this edit has just written. */
+static int open_merged(const struct tamis_edit *edit, const char *file,
+                       struct tamis_filter **list, struct tamis_diag *diag)
+{
+    char path[STORE_PATH_BYTES];
+    int fd;
+    filters_dir_path(edit->catalog->filters, file, path);
+    int rc = io_open_beneath(edit->dir.fd, file, O_RDONLY, &fd);
+    if (rc)
+        return diag_open(diag, rc, path, "opening the merged list");
+    rc = filter_open_fd(fd, path, NULL, NULL, list, diag);
+    close(fd);
+    return rc;
+}
+
+static int merge_to(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_filter *const *lists, size_t n, double error,
+                    const struct tamis_segment_options *opt, struct edit_list *there,
+                    struct tamis_merge_report *report, struct tamis_diag *diag)
+{
+    char file[FILTER_NAME_BYTES];
+    struct tamis_filter *list;
+    struct list_written written;
+    struct tamis_merge_options m = {
+        .size = sizeof m,
+        .identity = {.name = name,
+                     .name_bytes = name_bytes,
+                     .binding = opt->binding,
+                     .binding_bytes = opt->binding_bytes,
+                     .store_uuid = edit->catalog->meta.store_uuid},
+        .watermark = opt->watermark,
+    };
+    struct list_target to = {.dir = edit->dir.fd, .name = file};
+    uuid_random(to.uuid);
+    filter_file_name(to.uuid, file);
+    struct tamis_diag ours;
+    int rc = list_merge(lists, n, &m, &to, report, &written, &ours);
+    if (rc)
+        return not_made(edit, rc, file, &ours, diag);
+    memcpy(there->uuid, to.uuid, UUID_BYTES);
+    there->digest = written.table_digest;
+    there->how = PUT_NEW;
+    rc = open_merged(edit, file, &list, diag);
+    if (!rc) {
+        rc = put_from(edit, name, name_bytes, list, there, error, opt, diag);
+        tamis_filter_close(list);
+    }
+    if (rc)
+        filter_file_unlink(edit->dir.fd, to.uuid);
+    return rc;
+}
+
+int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                     double error, const struct tamis_segment_options *opt,
+                     struct tamis_merge_report *report, struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours;
+    struct tamis_merge_report none;
+    report = report ? report : &none;
+    memset(report, 0, sizeof *report);
+    int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
+    if (!rc)
+        rc = edit_check_sources(edit, snapshot, segments, n, diag);
+    if (rc)
+        return rc;
+    struct tamis_filter **lists = calloc(n, sizeof(struct tamis_filter *));
+    struct record range = {.has_range = 0};
+    struct edit_list there = {.range = &range};
+    rc = lists ? open_lists(edit, snapshot, segments, n, lists, diag)
+               : diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
+    if (!rc) {
+        edit_range_over(snapshot, segments, n, &range);
+        ours.list_bits = 0;
+        ours.size = sizeof ours;
+        rc = merge_to(edit, name, name_bytes, lists, n, error, &ours, &there, report,
+                      diag);
+    }
+    for (size_t i = 0; i < n && lists; i++) {
+        if (lists[i])
+            say_page(snapshot, segments[i], lists[i], rc, diag);
+        tamis_filter_close(lists[i]);
+    }
+    free(lists);
+    if (rc)
         memset(report, 0, sizeof *report);
     return rc;
 }

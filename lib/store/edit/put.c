@@ -2,16 +2,15 @@
  * its file outside the edit's mutex, then appends one operation. */
 #include "lib/store/edit/inside.h"
 #include "format/record.h"
-#include "lib/builder/builder.h"
 #include "lib/error.h"
+#include "lib/filter/filter.h"
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 #include "lib/writer/writer.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,14 +135,19 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
     return rc;
 }
 
-int edit_check_built(const struct tamis_edit *e, const struct identity *id,
-                     struct tamis_diag *diag)
+int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
+                     struct identity *id, struct commit *c, struct tamis_diag *diag)
 {
-    if (all_zero(id->store_uuid, UUID_BYTES) ||
-        memcmp(id->store_uuid, e->catalog->meta.store_uuid, UUID_BYTES) == 0)
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
-                     "the builder was made for another store");
+    const struct catalog *to = e->catalog;
+    int rc = builder_describe(b, id, c);
+    if (tamis_builder_domain(b).tag != to->domain.tag)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
+                         "built with another seed or hash than the store's domain");
+    if (!all_zero(id->store_uuid, UUID_BYTES) &&
+        memcmp(id->store_uuid, to->meta.store_uuid, UUID_BYTES) != 0)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
+                         "the builder was made for another store");
+    return rc ? diag_errno(diag, rc, to->path, "an earlier add failed") : 0;
 }
 
 /* The list of the builder's hashes, if it is to have one. */
@@ -172,13 +176,12 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     size_t name_bytes = 0;
     if (builder)
         builder_name(builder, &name, &name_bytes);
+    struct built built;
     int rc = edit_put_begin(edit, name, name_bytes, &none, NULL, diag);
+    if (!rc)
+        rc = edit_check_built(edit, builder, &built.identity, &built.commit, diag);
     if (rc)
         return rc;
-    if (tamis_builder_domain(builder).tag != edit->catalog->domain.tag)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, edit->catalog->path,
-                         "built with another seed or hash than the store's domain");
-    struct built built;
     char file[FILTER_NAME_BYTES];
     uint8_t uuid[UUID_BYTES];
     uuid_random(uuid);
@@ -187,11 +190,6 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
-    rc = edit_check_built(edit, &built.identity, diag);
-    if (rc) {
-        filter_file_unlink(edit->dir.fd, uuid);
-        return rc;
-    }
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
                                        built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
@@ -319,6 +317,144 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
 
 /* ---- attached ---- */
 
+/* A filter file that is copied into the edit's directory. The copy is checked before it
+ * gets a name: damage in the source, or on the way, is refused and never laundered. */
+struct attach {
+    const struct tamis_edit *edit;
+    const char *path;
+    const void *name;
+    size_t name_bytes;
+    const struct tamis_segment_options *opt;
+};
+
+static int mismatch(const struct attach *a, struct tamis_diag *diag, const char *what)
+{
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, a->path, "%s", what);
+}
+
+static int check_header(const struct attach *a, const struct header *h,
+                        struct tamis_diag *diag)
+{
+    const struct identity *id = &h->identity;
+    const struct commit *c = &h->commit;
+    const struct meta *m = &a->edit->catalog->meta;
+    if (!kind_is_single(id->kind))
+        return diag_fail(
+            diag, TAMIS_ERR_UNFIT, a->path,
+            id->kind == KIND_LIST
+                ? "a list of hashes: build the segment with --list, or "
+                  "attach a Bloom filter"
+                : "the filters of many segments: they can't be one segment's");
+    if (c->state != STATE_SEALED)
+        return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
+                         "still growing: seal it, then attach it");
+    if (id->hash_id != m->hash_id || id->hash_seed != m->hash_seed)
+        return mismatch(a, diag,
+                        "built with another seed: build it with the store's domain");
+    if (!all_zero(id->store_uuid, UUID_BYTES) &&
+        memcmp(id->store_uuid, m->store_uuid, UUID_BYTES) != 0)
+        return mismatch(a, diag,
+                        "built for another store: build it for this one, or for none");
+    if (id->name_bytes &&
+        (id->name_bytes != a->name_bytes || memcmp(id->name, a->name, id->name_bytes)))
+        return mismatch(a, diag,
+                        "built for another segment: attach it under its own name, or "
+                        "build it without one");
+    if (a->opt->binding_bytes && c->binding_bytes &&
+        (a->opt->binding_bytes != c->binding_bytes ||
+         memcmp(a->opt->binding, c->binding, a->opt->binding_bytes) != 0))
+        return mismatch(a, diag,
+                        "its binding differs: attach it without one, or build it anew");
+    return 0;
+}
+
+static int copy_file(const struct attach *a, int from, int to, uint64_t n_bytes,
+                     struct tamis_diag *diag)
+{
+    bool unreadable;
+    int rc = filter_file_copy(from, to, n_bytes, &unreadable);
+    if (rc == TAMIS_ERR_DAMAGED)
+        return diag_fail(diag, rc, a->path, "shorter than its header says");
+    return rc ? diag_errno(diag, rc, a->path, "copying into the store") : 0;
+}
+
+/* Every page of the copy, and that it is what was read a moment ago. */
+static int check_copy(const struct attach *a, int fd, struct header *h,
+                      struct tamis_diag *diag)
+{
+    struct tamis_filter_options opt = {
+        .size = sizeof opt,
+        .domain = &a->edit->catalog->domain,
+        .uuid = h->identity.uuid,
+        .table_digest = commit_table_digest(&h->commit),
+    };
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    int rc = filter_open_fd(fd, a->path, &opt, NULL, &f, diag);
+    if (rc)
+        return rc;
+    rc = tamis_filter_verify(f, &report, diag);
+    tamis_filter_close(f);
+    if (!rc)
+        rc = header_load(fd, true, 0, 0, a->path, h, diag);
+    return rc ? rc : check_header(a, h, diag);
+}
+
+static int publish(const struct attach *a, const char *temp, const char *name, int fd,
+                   struct tamis_diag *diag)
+{
+    int rc = io_publish(a->edit->dir.fd, temp, name, fd, false);
+    if (rc == EEXIST)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, a->path,
+                         "this very filter is in the store already");
+    return rc ? diag_errno(diag, rc, a->path, "storing the copy") : 0;
+}
+
+static int copy_checked(const struct attach *a, int from, const char *name,
+                        struct header *h, struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    int to;
+    int rc = io_create_temp(a->edit->dir.fd, name, temp, &to);
+    if (rc)
+        return diag_errno(diag, rc, a->edit->catalog->filters->path, "creating a file");
+    rc = copy_file(a, from, to, h->commit.committed_bytes, diag);
+    if (!rc)
+        rc = check_copy(a, to, h, diag);
+    if (!rc)
+        rc = publish(a, temp, name, to, diag);
+    if (rc)
+        io_discard(a->edit->dir.fd, temp, to);
+    else
+        close(to);
+    return rc;
+}
+
+/* Under its UUID's name; h is the copy's header. */
+static int attach_copy(const struct attach *a, struct header *h,
+                       struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    int from;
+    int rc = io_open(a->path, O_RDONLY, &from);
+    if (rc)
+        return diag_open(diag, rc, a->path, "opening the filter to attach");
+    rc = header_load(from, true, 0, 0, a->path, h, diag);
+    if (!rc)
+        rc = check_header(a, h, diag);
+    if (!rc) {
+        filter_file_name(h->identity.uuid, name);
+        /* Known without copying, most of the time; publish() decides. */
+        if (faccessat(a->edit->dir.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            rc = diag_fail(diag, TAMIS_ERR_EXISTS, a->path,
+                           "this very filter is in the store already");
+    }
+    if (!rc)
+        rc = copy_checked(a, from, name, h, diag);
+    close(from);
+    return rc;
+}
+
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag)
@@ -329,15 +465,7 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
         return rc;
     if (!path)
         return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no file");
-    struct attach a = {
-        .catalog = edit->catalog,
-        .dir = edit->dir.fd,
-        .path = path,
-        .name = name,
-        .name_bytes = name_bytes,
-        .binding = ours.binding,
-        .binding_bytes = ours.binding_bytes,
-    };
+    struct attach a = {edit, path, name, name_bytes, &ours};
     struct header h;
     rc = attach_copy(&a, &h, diag);
     if (rc)
