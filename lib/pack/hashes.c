@@ -27,10 +27,11 @@ enum { SOME_HASHES = 4096 };
 
 /* In the file, before the hashes of each lane. */
 struct head {
-    uint64_t sum;   /* of what follows */
-    uint64_t check; /* of all hashes */
-    uint8_t facts[COLUMN_MAX_BYTES];
+    uint64_t sum;        /* of what follows */
+    uint64_t check;      /* of all hashes */
+    struct column facts; /* its column_bytes() */
 };
+enum { BEFORE_FACTS = offsetof(struct head, facts) };
 
 /* Where a column of the band that is made is: hashes read, their check so far, and the
  * digest of the blocks. */
@@ -99,30 +100,30 @@ static uint64_t sum_of(const struct head *head, size_t n, uint64_t at)
     return XXH3_64bits_withSeed(&head->check, n + sizeof head->check, at);
 }
 
-/* *check: of its hashes, *at: where these begin. */
+/* Sets *c to the first of its hashes. */
 static int read_head(struct pack_hashes *h, uint32_t number, struct column *out,
-                     uint64_t *check, uint64_t *at)
+                     struct cursor *c)
 {
     struct head head;
-    size_t got, n, before = offsetof(struct head, facts);
-    int err = io_read(h->fd, &head, sizeof head, h->heads[number], &got);
-    if (err || got < before + sizeof out->disk)
+    uint64_t at = h->heads[number];
+    size_t got, n;
+    int err = io_read(h->fd, &head, BEFORE_FACTS + COLUMN_MAX_BYTES, at, &got);
+    if (err || got < BEFORE_FACTS + sizeof out->disk)
         return err ? err : EIO;
-    memset(out, 0, offsetof(struct column, strings));
-    memcpy(&out->disk, head.facts, sizeof out->disk);
-    n = column_bytes(&out->disk);
-    if (n > got - before || head.sum != sum_of(&head, n, h->heads[number]))
+    n = column_bytes(&head.facts.disk);
+    if (n > got - BEFORE_FACTS || head.sum != sum_of(&head, n, at))
         return EIO;
-    memcpy(out->strings, head.facts + sizeof out->disk, n - sizeof out->disk);
-    *check = head.check;
-    *at = h->heads[number] + before + n;
+    memcpy(out, &head.facts, n);
+    *c = (struct cursor){.at = at + BEFORE_FACTS + n,
+                         .n = le64_get(out->disk.keys),
+                         .check = head.check};
     return 0;
 }
 
 int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out)
 {
-    uint64_t check, at;
-    int err = read_head(h, number, out, &check, &at);
+    struct cursor unused;
+    int err = read_head(h, number, out, &unused);
     out->disk.table_digest = le64_of(h->digests ? h->digests[number] : 0);
     return err;
 }
@@ -192,12 +193,11 @@ static int make_room(struct pack_hashes *h, size_t n)
         h->max = max;
     }
     if (h->room < n || !h->sorted) {
-        size_t room = n < SOME_HASHES ? SOME_HASHES : n + n / 4;
-        uint64_t *sorted = realloc(h->sorted, room * sizeof *sorted);
-        if (!sorted)
+        h->room = n < SOME_HASHES ? SOME_HASHES : n + n / 4;
+        free(h->sorted);
+        h->sorted = malloc(h->room * sizeof *h->sorted);
+        if (!h->sorted)
             return ENOMEM;
-        h->sorted = sorted;
-        h->room = room;
     }
     return make_slots(h);
 }
@@ -240,8 +240,7 @@ int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
                     const uint64_t *hashes, size_t n)
 {
     struct head head = {.check = 0};
-    size_t n_facts = column_bytes(&facts->disk);
-    size_t n_head = offsetof(struct head, facts) + n_facts;
+    size_t n_facts = column_bytes(&facts->disk), n_head = BEFORE_FACTS + n_facts;
     uint32_t *slot;
     int err = make_room(h, n);
     if (!err)
@@ -253,9 +252,7 @@ int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
     n = without_repeats(h->sorted, n);
     facts->disk.keys = le64_of(n);
     err = write_lanes(h, lanes, n, h->end + n_head, &head.check);
-    memcpy(head.facts, &facts->disk, sizeof facts->disk);
-    memcpy(head.facts + sizeof facts->disk, facts->strings,
-           n_facts - sizeof facts->disk);
+    memcpy(&head.facts, facts, n_facts);
     head.sum = sum_of(&head, n_facts, h->end);
     if (!err)
         err = io_write(h->fd, &head, n_head, h->end);
@@ -269,23 +266,19 @@ int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
 
 /* ---- out ---- */
 
-static int begin_column(struct pack_hashes *h, uint32_t number, uint32_t column)
+static int begin_column(struct pack_hashes *h, uint32_t number, const struct band *b,
+                        uint32_t column)
 {
     if (!h->digests && !(h->digests = calloc(h->max, sizeof *h->digests)))
         return ENOMEM;
-    if (column >= h->n_cursors) {
-        uint32_t n = column < 64 ? 128 : column * 2;
-        struct cursor *cursors = realloc(h->cursors, n * sizeof *cursors);
-        if (!cursors)
+    if (h->n_cursors < b->n_columns) {
+        free(h->cursors); /* those of another band */
+        h->cursors = calloc(b->n_columns, sizeof *h->cursors);
+        h->n_cursors = h->cursors ? b->n_columns : 0;
+        if (!h->cursors)
             return ENOMEM;
-        h->cursors = cursors;
-        h->n_cursors = n;
     }
-    struct cursor *r = &h->cursors[column];
-    *r = (struct cursor){.at = 0};
-    int err = read_head(h, number, &h->now, &r->check, &r->at);
-    r->n = err ? 0 : le64_get(h->now.disk.keys);
-    return err;
+    return read_head(h, number, &h->now, &h->cursors[column]);
 }
 
 /* Adds the next hashes of the lane that are in the blocks. *done: one was beyond. */
@@ -318,7 +311,7 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band
 {
     const struct geometry *g = &b->geometry;
     bool lane_ends = first + n == g->n_blocks, done = false;
-    int err = lane == 0 && first == 0 ? begin_column(h, number, column) : 0;
+    int err = lane == 0 && first == 0 ? begin_column(h, number, b, column) : 0;
     if (err)
         return err;
     struct cursor *r = &h->cursors[column];
@@ -326,9 +319,8 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band
     memset(out, 0, n * BLOCK_BYTES);
     while (!err && !done && r->n_read < lane_end)
         err = add_to_blocks(h, r, g, first, n, lane_end - r->n_read, &done, out);
-    if (!err && lane_ends && r->n_read != lane_end)
-        err = EIO;
-    if (!err && lane_ends && lane + 1 == g->lanes && r->check_read != r->check)
+    if (!err && lane_ends &&
+        (r->n_read != lane_end || (lane + 1 == g->lanes && r->check_read != r->check)))
         err = EIO;
     for (uint64_t i = 0; i < n; i++)
         r->digest = XXH3_64bits_withSeed(out + i * BLOCK_BYTES, BLOCK_BYTES, r->digest);

@@ -124,6 +124,7 @@ struct listings {
     uint64_t n_unread;           /* and so many cannot be read, */
     uint64_t n_newer;   /* some for flags of a newer tamis: listings_note_named() */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
+    bool astray_stays;  /* in an edit: a record that names a column of no pack */
 };
 int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
 void listings_free(struct listings *l);
@@ -223,6 +224,8 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, const void *name, size_t name_bytes,
                  struct record *r);
+/* A column, which is not listed any more. */
+int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
 /* Columns are not listed any more whose names are not kept. One whose name cannot be
  * read stays, for it may be kept: its pack is `unread`. An errno: a pack cannot be
  * opened now. */
@@ -237,7 +240,7 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
 int catalog_find_record(struct catalog_txn *t, const void *name, size_t name_bytes,
                         struct record *r, struct tamis_diag *diag);
 
-/* ---- values.c: a record as the entry of a column, and back ---- */
+/* ---- a record as the entry of a column, and back ---- */
 
 /* The entry of a segment with this record, but for its column and own_blocks. */
 void column_of_record(const struct record *r, const void *name, size_t name_bytes,

@@ -1,5 +1,5 @@
 /* Packs that a process has open (listing.h): one mapping for all that ask a pack, and
- * its index. */
+ * its index; and records as entries of that. */
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
 #include "lib/store/catalog/listing.h"
@@ -128,4 +128,56 @@ int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t di
     if (!rc)
         *out = p;
     return rc;
+}
+
+/* ---- a record as the entry of a column, and back ---- */
+
+void column_of_record(const struct record *r, const void *name, size_t name_bytes,
+                      struct column *out)
+{
+    *out = (struct column){.disk = {
+                               .table_digest = le64_of(r->table_digest),
+                               .generation = le64_of(r->generation),
+                               .watermark = le64_of(r->watermark),
+                               .keys = le64_of(r->keys),
+                               .target_error = le64_of_f64(r->target_error),
+                               .created = le64_of(r->created),
+                               .rank = le32_of(r->rank),
+                               .has_range = r->has_range,
+                           }};
+    memcpy(out->disk.uuid, r->uuid, UUID_BYTES);
+    column_set_strings(out, (struct piece){name, name_bytes},
+                       (struct piece){r->binding, r->binding_bytes},
+                       (struct piece){r->first, r->first_bytes},
+                       (struct piece){r->last, r->last_bytes});
+}
+
+void record_of_column(const struct column *col, const uint8_t uuid[UUID_BYTES],
+                      uint64_t digest, struct record *r)
+{
+    const struct column_disk *d = &col->disk;
+    struct piece binding = column_binding(col);
+    struct piece first = column_first(col), last = column_last(col);
+    memset(r, 0, sizeof *r);
+    r->state = RECORD_SEALED;
+    r->kind = KIND_BLOOM;
+    r->binding_bytes = (uint8_t)binding.n;
+    r->generation = le64_get(d->generation);
+    r->table_digest = le64_get(d->table_digest);
+    r->keys = le64_get(d->keys);
+    r->target_error = le64_get_f64(d->target_error);
+    r->watermark = le64_get(d->watermark);
+    r->min_stages = 1;
+    r->rank = le32_get(d->rank);
+    r->created = le64_get(d->created);
+    r->has_range = d->has_range;
+    r->first_bytes = (uint16_t)first.n;
+    r->last_bytes = (uint16_t)last.n;
+    r->place.digest = digest;
+    r->place.column = le32_get(d->column);
+    memcpy(r->place.uuid, uuid, UUID_BYTES);
+    memcpy(r->uuid, d->uuid, UUID_BYTES);
+    memcpy(r->binding, binding.at, binding.n);
+    memcpy(r->first, first.at, first.n);
+    memcpy(r->last, last.at, last.n);
 }

@@ -17,8 +17,6 @@
 #include "lib/store/edit/inside.h"
 #include "lib/plan/plan.h"
 
-#include <stdatomic.h>
-
 /* No filter has more than this many times its target. */
 static const double MOST = 1.5;
 

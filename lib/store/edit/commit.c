@@ -6,13 +6,11 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct locked {
     struct io_guarded_fd guard;
@@ -23,8 +21,8 @@ struct locked {
 struct apply {
     struct tamis_edit *edit;
     const struct edit_op *op;
-    struct names own;      /* OWN_PUT, or OWN_DROPPED, the latest; none that only a
-                              pack's columns put */
+    struct names own;      /* OWN_PUT, or OWN_DROPPED, the latest; none that is only
+                              put with others, by one file */
     struct buffer dropped; /* UUIDs */
     struct buffer to_drop; /* of a retain: length bytes and names */
     struct listings list;  /* of the transaction */
@@ -33,7 +31,6 @@ struct apply {
     struct locked *locked; /* growing filters that are to go */
     uint64_t n_refused;    /* records that are gone, and named who knows what */
     bool doubtful;         /* who knows whose record has gone? */
-    bool astray;           /* a record stays: no pack has its column */
     struct tamis_diag *diag;
 };
 
@@ -54,7 +51,7 @@ static void apply_reset(struct apply *a)
     listings_free(&a->list);
     a->to_drop.n = 0;
     a->n_refused = 0;
-    a->doubtful = a->astray = false;
+    a->doubtful = false;
 }
 
 static void apply_free(struct apply *a)
@@ -148,14 +145,6 @@ static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
                         : rc;
 }
 
-/* A name was in one place: once this edit has dropped it there, it is nowhere. */
-static int look_up(struct apply *a, struct tamis_diag *diag)
-{
-    if (names_get(&a->own, a->op->bytes, a->op->name_bytes) == OWN_DROPPED)
-        return TAMIS_ERR_NO_SEGMENT;
-    return listings_lookup(&a->list, a->op->bytes, a->op->name_bytes, &a->found, diag);
-}
-
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
@@ -201,21 +190,19 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
 {
     const struct edit_op *op = a->op;
     const struct found *f = &a->found;
-    int rc = look_up(a, diag);
+    struct piece name = {op->bytes, op->name_bytes};
+    int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
     if (!rc)
         rc = check_meant(a, diag);
     if (rc)
         return rc;
-    if (!f->value)
-        rc =
-            listed_set(&a->list, f->pack, le32_get(f->column.disk.column), false, diag);
-    else
-        rc = note_dropped(a, op->bytes, op->name_bytes, f->value, f->value_bytes);
+    rc = f->value ? note_dropped(a, name.at, name.n, f->value, f->value_bytes)
+                  : found_unlist(&a->list, f, diag);
     if (!rc)
-        rc = names_set(&a->own, op->bytes, op->name_bytes, OWN_DROPPED);
+        rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value)
         return no_memory(t, rc, diag);
-    return catalog_delete(t, op->bytes, op->name_bytes, diag);
+    return catalog_delete(t, name.at, name.n, diag);
 }
 
 static bool is_kept(void *ctx, struct piece name)
@@ -224,44 +211,7 @@ static bool is_kept(void *ctx, struct piece name)
     bool puts;
     return names_get(&a->op->keep, name.at, name.n) ||
            names_get(&a->own, name.at, name.n) == OWN_PUT ||
-           edit_puts_column(a->edit, name, &puts, NULL) != 0 || puts;
-}
-
-/* Notes a pack whose columns could not be given tombstones, and the segments that stay
- * for that. */
-static int note_pack(struct apply *a, struct listed *p, bool *stays)
-{
-    int rc = p->failure ? p->failure : listed_buries(&a->list, p);
-    p->unread |= rc != 0;
-    *stays |= rc != 0;
-    return rc > 0 && rc != ENOENT
-               ? diag_errno(a->diag, rc, a->edit->catalog->path, "opening tombstones")
-               : 0;
-}
-
-/* A record stays if its column could not be given a tombstone; one that is refused may
- * name any column that is counted. */
-static int record_stays(struct apply *a, const void *name, size_t name_bytes,
-                        const uint8_t *value, size_t value_bytes, bool *stays)
-{
-    unsigned n;
-    const struct part_disk *part =
-        record_parts(value, value_bytes, name, name_bytes, &n);
-    int rc = 0;
-    *stays = false;
-    for (size_t i = 0; !part && i < a->list.n && !rc; i++)
-        if (a->list.all[i].failure || a->list.all[i].now.n_overridden)
-            rc = note_pack(a, &a->list.all[i], stays);
-    for (; n > 0 && !rc; n--, part++) {
-        struct pack_place at = part_place(part);
-        if (part->kind != PART_COLUMN)
-            continue;
-        if (listings_lack(&a->list, &at))
-            a->astray = *stays = true;
-        else
-            rc = note_pack(a, listings_find(&a->list, at.uuid), stays);
-    }
-    return rc;
+           edit_puts_placed(a->edit, name, &puts, NULL) != 0 || puts;
 }
 
 /* Deleting moves what a cursor sees, so first the names are collected. */
@@ -269,9 +219,11 @@ static int note_unkept(void *ctx, const void *name, size_t name_bytes,
                        const uint8_t *value, size_t value_bytes)
 {
     struct apply *a = ctx;
-    bool stays = is_kept(a, (struct piece){name, name_bytes});
+    struct piece piece = {name, name_bytes};
+    bool stays = is_kept(a, piece);
     uint8_t length[2] = {(uint8_t)name_bytes, (uint8_t)(name_bytes >> 8)};
-    int rc = stays ? 0 : record_stays(a, name, name_bytes, value, value_bytes, &stays);
+    int rc =
+        stays ? 0 : placed_stays(&a->list, piece, value, value_bytes, &stays, a->diag);
     if (rc || stays)
         return rc;
     rc = buffer_add(&a->to_drop, length, sizeof length);
@@ -300,9 +252,9 @@ struct twins {
     bool found;
 };
 
-/* Listed columns are not looked at. They have the UUID of the filter that was packed,
- * and no file of that name: the filter may be attached anew to another segment, and
- * dropping one of the two removes nothing of the other. */
+/* Segments without a record are not looked at. They have the UUID that their filter had
+ * in a file of its own, and no file of that name: the filter may be attached anew to
+ * another segment, and dropping one of the two removes nothing of the other. */
 static int count_twin(void *ctx, const void *name, size_t name_bytes,
                       const uint8_t *value, size_t value_bytes)
 {
@@ -385,18 +337,6 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 /* ---- commit ---- */
 
-/* Says in the diag of a success what stays, unless it has another note already. */
-static void note_stays(struct apply *a, int rc, const char *file, const char *doing)
-{
-    if (!a->diag || a->diag->what[0])
-        return;
-    if (rc)
-        diag_errno(a->diag, rc, file, doing);
-    else
-        diag_fail(a->diag, 0, file, "%s", doing);
-    a->diag->code = 0; /* the edit is done */
-}
-
 static bool unlink_one(struct apply *a, const uint8_t uuid[UUID_BYTES])
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
@@ -404,7 +344,7 @@ static bool unlink_one(struct apply *a, const uint8_t uuid[UUID_BYTES])
     filter_file_name(uuid, name);
     filters_dir_path(a->edit->catalog->filters, name, path);
     if (rc && rc != EISDIR) /* a directory is no file of ours */
-        note_stays(a, rc, path, "removing a dropped file");
+        edit_note_stays(a->diag, rc, path, "removing a dropped file");
     return !rc;
 }
 
@@ -416,42 +356,19 @@ static bool unlink_dropped(struct apply *a)
         done &= unlink_one(a, a->dropped.bytes + at);
     int rc = a->dropped.n ? io_sync_dir(a->edit->dir.fd) : 0;
     if (rc)
-        note_stays(a, rc, a->edit->catalog->filters->path,
-                   "syncing filters/ without the dropped files");
+        edit_note_stays(a->diag, rc, a->edit->catalog->filters->path,
+                        "syncing filters/ without the dropped files");
     return !rc && done;
-}
-
-/* A retain did not see the names of its segments, or not of all. */
-static void note_unread(struct apply *a, const struct listed *p)
-{
-    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    filter_file_name(p->uuid, name);
-    filters_dir_path(a->edit->catalog->filters, name, path);
-    note_stays(a, 0, path,
-               "segments of this pack stay listed: their names cannot be read, or "
-               "they could not be given tombstones");
 }
 
 /* Removes files that no record names any more, and what is not alive of others. If that
  * fails, the next edit sweeps. */
 static void remove_rest(struct apply *a)
 {
-    struct catalog *c = a->edit->catalog;
     diag_clear(a->diag);
-    for (size_t i = 0; i < a->list.n; i++)
-        if (a->list.all[i].unread)
-            note_unread(a, &a->list.all[i]);
-    if (a->astray)
-        note_stays(a, 0, c->path,
-                   "segments whose records name columns of no pack stay: repair the "
-                   "store");
-    open_packs_forget(c, &a->list);
-    bool done = bury_columns(a->edit, &a->list);
-    if (!done)
-        note_stays(a, 0, c->filters->path,
-                   "the tombstones of dropped segments cannot be written");
-    if (!(unlink_dropped(a) && done) || a->n_refused) /* one may have kept a pack */
-        atomic_store(&c->swept, false);
+    bool done = placed_settle(a->edit, &a->list, a->diag);
+    if (!(unlink_dropped(a) && done) || a->n_refused) /* one may have kept a file */
+        atomic_store(&a->edit->catalog->swept, false);
 }
 
 static int sync_files(const struct tamis_edit *e, struct tamis_diag *diag)

@@ -2,14 +2,11 @@
  * sources are a snapshot's: they stay open whatever becomes of their segments. */
 #include "lib/store/edit/inside.h"
 #include "format/record.h"
-#include "lib/builder/builder.h"
 #include "lib/derive/derive.h"
 #include "lib/error.h"
 #include "lib/store/base/base.h"
-#include "lib/store/snapshot/snapshot.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

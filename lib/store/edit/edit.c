@@ -6,16 +6,12 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
-#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 /* ---- begin and end ---- */
 
@@ -91,11 +87,7 @@ void edit_op_free(struct edit_op *op)
     names_clear(&op->keep);
     if (op->as)
         entry_release(op->as);
-    if (op->placed) {
-        open_pack_release(op->placed->open);
-        tamis_snapshot_release(op->placed->snapshot);
-    }
-    free(op->placed);
+    placed_free(op->placed);
     free(op);
 }
 
@@ -207,7 +199,7 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     bool puts;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_column(e, x->name, &puts, diag);
+    int rc = edit_puts_placed(e, x->name, &puts, diag);
     if (rc || puts)
         return rc;
     for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
@@ -237,14 +229,14 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
 static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct expected *x = ctx;
-    struct column col;
+    uint8_t room[NAME_MAX_BYTES];
     int rc = listings_load(&x->list, t, diag);
     if (!rc && !x->n)
         rc = expect_locked(x, diag);
     for (uint32_t i = 0; i < x->n && !rc; i++) {
-        rc = op_name(x->op, x->first + i, &col, &x->name);
-        rc = rc ? diag_fail(diag, rc, t->catalog->path, "the new file cannot be read")
-                : expect_locked(x, diag);
+        rc = op_name(x->edit, x->op, x->first + i, room, &x->name, diag);
+        if (!rc)
+            rc = expect_locked(x, diag);
     }
     listings_free(&x->list);
     return rc;
@@ -270,19 +262,19 @@ static int reserve_locked(struct tamis_edit *e)
     return names_reserve(&e->touched, 1);
 }
 
-/* A name that comes with a column is noted only if it was before. */
+/* A name that is put with others, by one file, is noted only if it was before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
     uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
-    struct column col;
+    uint8_t room[NAME_MAX_BYTES];
     struct piece name;
     for (uint32_t i = 0; i < op_n_names(op) && (!op->placed || e->touched.n); i++)
-        if (op_name(op, i, &col, &name) == 0 &&
+        if (op_name(e, op, i, room, &name, NULL) == 0 &&
             (!op->placed || names_get(&e->touched, name.at, name.n)))
             names_set(&e->touched, name.at, name.n, fate);
-    if (op->placed && op->placed->open) {
-        op->before = e->columns;
-        e->columns = op;
+    if (op->placed && op_n_names(op)) {
+        op->before = e->placed;
+        e->placed = op;
     }
     e->ops[e->n_ops++] = op;
     e->n_retains += op->kind == EDIT_RETAIN;
@@ -313,25 +305,25 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-static int drop_usable(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                       struct tamis_diag *diag)
+/* Of any filter and binding, unless they are given. */
+static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     const uint8_t *uuid, const struct piece *binding,
+                     struct tamis_diag *diag)
 {
     int rc = edit_usable(edit, diag);
-    if (rc || segment_name_valid(name, name_bytes))
-        return rc;
-    return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                     "a segment's name is 1 to 255 bytes without NUL");
-}
-
-static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                     const uint8_t *uuid, struct tamis_diag *diag)
-{
-    int rc = drop_usable(edit, name, name_bytes, diag);
     if (rc)
         return rc;
-    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, NULL, 0);
+    const char *store = edit->catalog->path;
+    struct piece value = binding ? *binding : (struct piece){NULL, 0};
+    if (!segment_name_valid(name, name_bytes))
+        return diag_fail(diag, TAMIS_ERR_RANGE, store,
+                         "a segment's name is 1 to 255 bytes without NUL");
+    if (value.n > TAMIS_BINDING_MAX || (value.n && !value.at))
+        return diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
+    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, value.at, value.n);
     if (!op)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
+        return diag_errno(diag, ENOMEM, store, "noting the drop");
+    op->bound = binding != NULL;
     op->only = uuid != NULL;
     if (uuid)
         memcpy(op->uuid, uuid, UUID_BYTES);
@@ -341,14 +333,14 @@ static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_byte
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag)
 {
-    return edit_drop(edit, name, name_bytes, NULL, diag);
+    return edit_drop(edit, name, name_bytes, NULL, NULL, diag);
 }
 
 int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
                            const uint8_t *uuid, struct tamis_diag *diag)
 {
     if (uuid)
-        return edit_drop(edit, name, name_bytes, uuid, diag);
+        return edit_drop(edit, name, name_bytes, uuid, NULL, diag);
     return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
 }
 
@@ -356,18 +348,8 @@ int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name
                           const void *binding, size_t binding_bytes,
                           struct tamis_diag *diag)
 {
-    int rc = drop_usable(edit, name, name_bytes, diag);
-    if (rc)
-        return rc;
-    if (binding_bytes > TAMIS_BINDING_MAX || (binding_bytes && !binding))
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                         "a binding is 0 to 64 bytes");
-    struct edit_op *op =
-        op_of_value(EDIT_DROP, name, name_bytes, binding, binding_bytes);
-    if (!op)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
-    op->bound = true;
-    return edit_append(edit, op, diag);
+    struct piece bound = {binding, binding_bytes};
+    return edit_drop(edit, name, name_bytes, NULL, &bound, diag);
 }
 
 static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)

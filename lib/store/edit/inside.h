@@ -1,6 +1,6 @@
 /* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
- * balance.c (their sizes), packing.c, inputs.c and packer.c (columns), place.c,
- * commit.c, sweep.c. */
+ * balance.c (their sizes), place.c, commit.c, sweep.c. For packing.c and packer.c there
+ * is packing.h. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 #include "lib/builder/builder.h"
-#include "lib/pack/pack.h"
 #include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"
 
@@ -22,14 +21,6 @@ bool sweep_orphans(struct catalog *c, int dir);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
 
-/* Columns of a new pack: of segments that it puts, or of a snapshot's. */
-struct edit_pack {
-    struct pack_place place;         /* uuid and digest */
-    struct open_pack *open;          /* says which segments are put; else NULL */
-    struct tamis_snapshot *snapshot; /* whose segments get columns; else NULL */
-    uint32_t n_columns;
-    uint32_t segments[]; /* of the snapshot, by column, plus 1; 0: it is nobody's */
-};
 struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
@@ -41,10 +32,10 @@ struct edit_op {
     struct entry *as; /* drop: if the record is this one's; may be NULL */
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;        /* retain */
-    struct edit_pack *placed; /* pack */
-    struct edit_op *before;   /* another one that puts columns */
+    struct edit_pack *placed; /* EDIT_PACK: see packing.h */
+    struct edit_op *before;   /* another one whose names its file has */
     size_t name_bytes, value_bytes;
-    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain, pack: names */
+    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: names */
 };
 
 /* By how much the filters put so far are better than their targets. */
@@ -61,10 +52,10 @@ struct tamis_edit {
     pthread_mutex_t mutex;    /* over all below */
     struct edit_op **ops;
     size_t n_ops, max_ops;
-    struct edit_op *columns; /* the latest that puts some */
+    struct edit_op *placed; /* the latest operation whose names its file has */
     size_t n_retains, n_attached;
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest; none
-                             that only a pack's columns put */
+                             that is only put with others, by one file */
     struct balance balance;
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
@@ -76,10 +67,6 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 /* A put. */
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
-/* Snapshot NULL: the edit puts the segments that the pack's file names. An errno, or a
- * code of open_pack_get(). */
-int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
-                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out);
 void edit_op_free(struct edit_op *op);
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
@@ -120,8 +107,8 @@ int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
 /* May something be made from n segments of the snapshot? */
 int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
                        const size_t *segments, size_t n, struct tamis_diag *diag);
-/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if it
- * was packed or unpacked since. */
+/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if
+ * its filter was moved since. */
 bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index);
 /* Gives a record, which has none, the range of all their keys, if it is known. */
 void edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
@@ -148,100 +135,45 @@ int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
 int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
                     size_t index, struct tamis_diag *diag);
 
-/* ==== place.c: which columns are alive ==== */
+/* ==== place.c: segments that share a file, and how they come and go ==== */
 
-/* Segments that an operation puts or drops: how many, and the name of one, as long as
- * `col` is there. ERR_DAMAGED. */
+/* Segments that an operation puts or drops: how many, and the name of one, which may be
+ * in `room`. ERR_DAMAGED. */
 uint32_t op_n_names(const struct edit_op *op);
-int op_name(const struct edit_op *op, uint32_t i, struct column *col,
-            struct piece *name);
-/* Does the edit put this segment by a column? Whoever drops it says so elsewhere. A
- * code: perhaps.
- */
-int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
+int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
+            uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag);
+/* Does the edit put this segment with others, by one file? Whoever drops it says so
+ * elsewhere. A code: perhaps. */
+int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
                      struct tamis_diag *diag);
-/* While the edit is applied: `own` has the latest that it did to names. ERR_EXISTS: the
- * segment is there. */
+void placed_free(struct edit_pack *p); /* may be NULL */
+/* While the edit is applied: `own` has the latest that it did to names. A name was in
+ * one place: once this edit has dropped it there, it is nowhere. */
 enum { OWN_PUT = 1, OWN_DROPPED };
+int apply_look_up(struct listings *l, const struct names *own, struct piece name,
+                  struct found *f, struct tamis_diag *diag);
+/* ERR_EXISTS: the segment is there. */
 int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
                       struct tamis_diag *diag);
-/* Lists or names the columns of a new pack, each if its segment is not there yet, or
- * still what was packed (R18). UUIDs of files to be removed go to `files`. */
+/* Puts the segments of an operation in the places that its file has, each if it is not
+ * there yet, or still what was moved (R18). UUIDs of files to be removed go to `files`.
+ */
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
                   struct buffer *files, struct tamis_diag *diag);
-/* After the commit: tombstones of columns that are not alive any more, and packs
- * without one that is, in a write transaction of its own (R18). False: something
+/* Must a record stay that a retain does not keep, for its place in a file cannot be
+ * given up? One that is refused may have any place that is counted. */
+int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
+                 size_t value_bytes, bool *stays, struct tamis_diag *diag);
+/* After the commit: gives up places that are not used any more, and files without a
+ * used one, in a write transaction of its own (R18). Says what stays. False: something
  * failed, and a sweep has to do it. */
-bool bury_columns(struct tamis_edit *e, const struct listings *l);
-/* Tombstones of all columns that are not alive, once names are noted, within a write
- * transaction; not where the catalog does not agree. False: as above. */
+bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *diag);
+/* All that are not used, once names are noted, within a write transaction; not where
+ * the catalog does not agree. False: as above. */
 bool bury_unused(struct listings *l, int dir);
-
-/* ==== inputs.c: segments that are packed, and where their blocks are ==== */
-
-/* A file, of a segment that has one. */
-struct pack_file {
-    struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
-    uint8_t set_id[UUID_BYTES];
-};
-/* Segments are taken: their blocks are those of a file, or a column of another pack. */
-struct packing {
-    struct tamis_edit *edit;
-    struct tamis_snapshot *snapshot;
-    struct tamis_pack_options opt;
-    struct tamis_pack_report *report;
-    bool *seen;              /* by segment: considered before */
-    bool *checked;           /* by pack of the snapshot: all of its pages */
-    struct threads *threads; /* that help; NULL: none */
-    struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
-    size_t n;                                      /* taken: */
-    uint32_t *segments;                            /* of the snapshot */
-    struct pack_file *files;                       /* by segment, not by input */
-    struct pack_source *sources;
-    bool *gone; /* lost while it was packed, nobody gets its column */
-    struct pack_plan plan;
-    bool unread;   /* what an entry says could not be read when it was written */
-    size_t n_open; /* files that stay open until the pack is written */
-    uint32_t band; /* whose files are open beside them */
-};
-/* Room for n segments, and the threads; ENOMEM. */
-int inputs_alloc(struct packing *p, size_t n);
-void inputs_free(struct packing *p);
-/* Takes segments, or counts why not; NULL: the first n. An error that says nothing of
- * the file, of the disk perhaps, is the result. */
-int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
-                    struct tamis_diag *diag);
-/* Counts a segment that is left. */
-void input_left(struct packing *p, size_t segment, enum tamis_left why);
-bool input_is_file(const struct packing *p, size_t i);
-/* Has the column of input i a page that fails its check? Reads the pack. */
-bool input_is_damaged(struct packing *p, size_t i);
-/* Counts a segment whose filter could not be read, or was lost while it was packed: as
- * replaced, if the catalog has another record of it by now. */
-void input_lost(struct packing *p, size_t segment);
-/* Takes back those that are marked, by input. */
-void inputs_leave(struct packing *p, const bool *leave);
-/* Are all files open until the pack is written? Then threads may ask for blocks. */
-bool inputs_stay_open(const struct packing *p);
-/* For struct pack_job; the context is the packing. */
-pack_facts_fn input_facts;
-pack_blocks_fn input_blocks;
-
-/* ==== packing.c, for packer.c as well ==== */
-
-/* Which column has which place; ERR_RANGE, ENOMEM. */
-int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
-                    struct pack_plan *plan, struct tamis_diag *diag);
-/* Is there room for what is to be written? Better told before the first byte than when
- * the disk is full. */
-int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
-              uint64_t *free_bytes, struct tamis_diag *diag);
-/* Reports the size of the pack, looks for room, and writes it and its tombstones,
- * unless it is a dry run. Sets the job's uuids and domain, and the place. If it fails,
- * nothing is left. */
-int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct pack_place *place,
-              struct tamis_diag *diag);
+/* Says in the diag of a success what stays, unless it has another note already. */
+void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
+                     const char *doing);
 
 /* ==== attach.c ==== */
 

@@ -1,13 +1,18 @@
-/* tamis_edit_packer(): segments put straight into a pack, without a file for each.
+/* The files of packs, as an edit writes them. For tamis_edit_pack() see packing.c.
  *
- *     tamis_packer_take()       a builder's hashes, and what a record would say, go to
- * a |                    spool (lib/pack/hashes.c) tamis_edit_put_packed()   all sizes
- * are known: the pack is written
+ * tamis_edit_packer(): segments put straight into a pack, without a file for each.
+ *
+ *     tamis_packer_take()      a builder's hashes, and what a record would say, go to
+ *          |                   a spool (lib/pack/hashes.c)
+ *     tamis_edit_put_packed()  all sizes are known: the pack is written
  *          v
  *     one operation, which puts all segments that the pack names
  *
- * A segment takes some 64 bytes of memory until then, and none after. */
-#include "lib/store/edit/inside.h"
+ * A segment takes some 64 bytes of memory until then, and none after.
+ *
+ * tamis_edit_unpack(): columns of packs, written as files of their own. */
+#include "lib/store/edit/packing.h"
+#include "format/record.h"
 #include "lib/error.h"
 #include "lib/plan/plan.h"
 #include "lib/store/base/base.h"
@@ -15,6 +20,94 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
+
+/* ---- a pack is written ---- */
+
+/* Better told before the first byte than when the disk is full. */
+static int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
+                     uint64_t *free_bytes, struct tamis_diag *diag)
+{
+    struct statvfs fs;
+    if (fstatvfs(e->dir.fd, &fs) != 0)
+        return diag_errno(diag, errno, e->catalog->path, "looking for room");
+    *free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (*free_bytes >= n_bytes)
+        return 0;
+    return diag_fail(diag, ENOSPC, e->catalog->path,
+                     "%s needs %llu bytes, and the disk has %llu left", what,
+                     (unsigned long long)n_bytes, (unsigned long long)*free_bytes);
+}
+
+int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
+                    struct pack_plan *plan, struct tamis_diag *diag)
+{
+    int rc = bands_choose(sources, n, plan);
+    if (rc == TAMIS_ERR_RANGE)
+        return diag_fail(
+            diag, rc, e->catalog->path,
+            "%zu segments are too many for one pack, or of too many sizes: "
+            "pack fewer at a time",
+            n);
+    return rc ? diag_errno(diag, rc, e->catalog->path, "packing") : 0;
+}
+
+/* Columns of segments that were lost meanwhile are dead from the start. */
+static int make_tombstones(const struct tamis_edit *e, const struct pack_job *job,
+                           const struct pack_place *place)
+{
+    uint32_t n = job->plan->n_columns;
+    uint8_t *gone = calloc(1, columns_bytes(n));
+    if (!gone)
+        return ENOMEM;
+    for (uint32_t i = 0; job->gone && i < n; i++)
+        if (job->gone[i])
+            columns_set(gone, job->sources[i].column, true);
+    int rc = dead_create(e->dir.fd, place->uuid, place->digest, n, gone, false);
+    free(gone);
+    return rc;
+}
+
+static int write_pack_files(struct tamis_edit *e, struct pack_job *job,
+                            struct pack_place *place, struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    uint64_t n_bytes;
+    filter_file_name(place->uuid, name);
+    int rc = pack_write(job, e->dir.fd, name, &place->digest, &n_bytes, diag);
+    if (rc)
+        return edit_not_put(e, rc, name, diag);
+    rc = make_tombstones(e, job, place);
+    if (!rc)
+        return 0;
+    filter_file_unlink(e->dir.fd, place->uuid);
+    return diag_errno(diag, rc, e->catalog->filters->path,
+                      "writing the tombstones of a pack");
+}
+
+int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct pack_place *place,
+              struct tamis_diag *diag)
+{
+    uuid_random(place->uuid);
+    job->uuid = place->uuid;
+    job->store_uuid = e->catalog->meta.store_uuid;
+    job->domain = e->catalog->domain;
+    r->n_packed = job->plan->n_columns;
+    r->n_bands = job->plan->n_bands;
+    r->rows_bytes = job->plan->rows_bytes;
+    r->file_bytes = pack_file_bytes(job);
+    if (!r->file_bytes)
+        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
+    int rc =
+        edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
+    if (!rc && !dry_run)
+        return write_pack_files(e, job, place, diag);
+    pack_index_free(job);
+    return rc;
+}
+
+/* ---- a packer ---- */
 
 struct tamis_packer {
     struct tamis_edit *edit;
@@ -194,15 +287,11 @@ static int append_put(struct tamis_packer *p, const struct pack_place *place,
                       struct tamis_diag *diag)
 {
     struct edit_op *op;
-    const char *store = p->edit->catalog->path;
     if (p->failed)
-        return diag_errno(diag, p->failed, store, "reading the hashes of a pack again");
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op);
-    if (rc > 0)
-        return diag_errno(diag, rc, store, "opening the new pack");
-    if (rc)
-        return diag_fail(diag, rc, store, "the new pack cannot be read");
-    return edit_append(p->edit, op, diag);
+        return diag_errno(diag, p->failed, p->edit->catalog->path,
+                          "reading the hashes of a pack again");
+    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op, diag);
+    return rc ? rc : edit_append(p->edit, op, diag);
 }
 
 static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
@@ -253,4 +342,149 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
     if (report)
         *report = ours;
     return 0;
+}
+
+/* ---- unpacking ---- */
+
+/* The new filter has another UUID, for its bytes may differ from those that were
+ * packed. */
+struct unpacking {
+    struct tamis_edit *edit;
+    struct tamis_snapshot *snapshot;
+    struct tamis_diag *diag;
+    bool *wanted;   /* by segment */
+    uint64_t needs; /* bytes; files may be much larger than columns */
+};
+
+/* A segment, its column, and the record that it gets. */
+struct taken {
+    size_t index;
+    struct seat seat;
+    struct column column;
+    struct record record;
+};
+
+/* Damage is the pack's. All else is the fault of the file that is made. */
+static int not_unpacked(const struct unpacking *u, int rc, const struct taken *t,
+                        const char *name)
+{
+    char path[STORE_PATH_BYTES], text[NAME_TEXT_BYTES];
+    bool is_damage = rc == TAMIS_ERR_DAMAGED;
+    filters_dir_path(u->edit->catalog->filters, name, path);
+    name_text(text, column_name(&t->column).at, column_name(&t->column).n);
+    diag_fail(u->diag, rc, is_damage ? filter_path(t->seat.view->pack->filter) : path,
+              is_damage ? "unpacking segment '%s': %s"
+                        : "cannot write the file of segment '%s': %s",
+              text, tamis_strerror(rc));
+    if (u->diag && rc > 0)
+        u->diag->os_errno = rc;
+    return rc;
+}
+
+static int write_filter(struct unpacking *u, struct taken *t)
+{
+    const struct band *band = t->seat.band;
+    const struct column *col = &t->column;
+    struct piece first = column_first(col), last = column_last(col);
+    struct record *r = &t->record;
+    const struct catalog *c = u->edit->catalog;
+    char name[FILTER_NAME_BYTES];
+    struct identity id = {
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = (uint16_t)c->domain.hash_id,
+        .hash_seed = c->domain.seed,
+        .created = io_calls.now(),
+    };
+    struct commit commit;
+    uuid_random(id.uuid);
+    memcpy(id.store_uuid, c->meta.store_uuid, UUID_BYTES);
+    filter_file_name(id.uuid, name);
+    int rc = pack_unpack(t->seat.view->pack->filter, band,
+                         t->seat.column - band->first_column, col, &id, &commit,
+                         u->edit->dir.fd, name);
+    if (rc)
+        return not_unpacked(u, rc, t, name);
+    *r = record_of_commit(&commit, id.target_error, id.created,
+                          le32_get(col->disk.rank));
+    r->has_range = col->disk.has_range;
+    r->first_bytes = (uint16_t)first.n;
+    r->last_bytes = (uint16_t)last.n;
+    memcpy(r->first, first.at, first.n);
+    memcpy(r->last, last.at, last.n);
+    segment_list(u->snapshot, t->index, r->list_uuid, &r->list_digest);
+    return 0;
+}
+
+static int unpack_segment(struct unpacking *u, size_t index)
+{
+    struct taken t = {.index = index, .seat = packs_seat(u->snapshot, index)};
+    int rc = segment_facts(u->snapshot, index, &t.column, u->diag);
+    if (!rc)
+        rc = write_filter(u, &t);
+    if (rc)
+        return rc;
+    struct piece name = column_name(&t.column);
+    rc = tamis_edit_drop_filter(u->edit, name.at, name.n, t.column.disk.uuid, u->diag);
+    if (rc) {
+        filter_file_unlink(u->edit->dir.fd, t.record.uuid);
+        return rc;
+    }
+    return edit_put_append(u->edit, name.at, name.n, &t.record, PUT_KEEPS_LIST,
+                           u->diag);
+}
+
+/* A segment that is in a usable pack, but cannot be described, is damaged. */
+static int check_segment(struct unpacking *u, size_t index)
+{
+    char text[NAME_TEXT_BYTES];
+    struct column col;
+    struct tamis_segment_info info;
+    const struct tamis_snapshot *s = u->snapshot;
+    if (index >= s->n)
+        return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,
+                         "the snapshot has no segment %zu", index);
+    struct seat seat = packs_seat(s, index);
+    if (!seat.band && (seat.why == TAMIS_DAMAGED || seat.why == TAMIS_MISMATCH))
+        return packs_lost(s, &seat, u->diag);
+    tamis_snapshot_segment(s, index, &info);
+    if (!seat.band)
+        return diag_fail(u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
+                         "segment '%s' is in no usable pack",
+                         name_text(text, info.name, info.name_bytes));
+    int rc = segment_facts(s, index, &col, u->diag);
+    if (!rc)
+        rc = edit_may_remake(u->edit, s, index, u->diag);
+    if (!rc && !u->wanted[index])
+        u->needs += pack_unpacked_bytes(seat.band, le64_get(col.disk.own_blocks));
+    u->wanted[index] = true;
+    return rc;
+}
+
+int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                      const uint32_t *segments, size_t n, struct tamis_diag *diag)
+{
+    struct unpacking u = {.edit = edit, .snapshot = snapshot, .diag = diag};
+    uint64_t free_bytes;
+    int rc = edit_usable(edit, diag);
+    if (rc)
+        return rc;
+    if (!snapshot || !snapshot->dir || (n && !segments) ||
+        snapshot->ledger != edit->catalog->ledger)
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                         "no snapshot of this store, or no segments");
+    u.wanted = calloc(snapshot->n + 1, sizeof *u.wanted);
+    if (!u.wanted)
+        return diag_errno(diag, ENOMEM, edit->catalog->path, "unpacking");
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = check_segment(&u, segments[i]);
+    if (!rc)
+        rc = edit_room(edit, "unpacking", u.needs, &free_bytes, diag);
+    for (size_t i = 0; i < n && !rc; i++)
+        if (u.wanted[segments[i]]) {
+            u.wanted[segments[i]] = false; /* it may be listed twice */
+            rc = unpack_segment(&u, segments[i]);
+        }
+    free(u.wanted);
+    return rc;
 }

@@ -1,47 +1,441 @@
 /* tamis_edit_pack(): sealed segments of a snapshot, written as columns of one pack.
  * Segments that may not be packed are left as they are, and counted.
- * tamis_edit_unpack(): columns of packs, written as files of their own. */
-#include "lib/store/edit/inside.h"
-#include "format/pack.h"
-#include "format/record.h"
+ *
+ *     segments  --inputs_consider()-->  inputs: where the blocks of each are
+ *                                         |
+ *                                         |  plan_taken(): without what would grow
+ *                                         v
+ *                                       pack_make(), then one operation
+ *
+ * Each page is checked as it is copied (SPEC.md §16.4). A process may map only so many
+ * files, so that of many only the first stay open; the others are opened a second time
+ * when their band is written. */
+#include "lib/store/edit/packing.h"
 #include "lib/error.h"
-#include "lib/store/base/base.h"
+#include "lib/filter/filter.h"
+#include "lib/io/io.h"
+#include "lib/io/threads.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
-int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
-              uint64_t *free_bytes, struct tamis_diag *diag)
+/* ---- inputs: segments that are taken ---- */
+
+/* A file, of a segment that has one. */
+struct pack_file {
+    struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
+    uint8_t set_id[UUID_BYTES];
+};
+/* Segments are taken: their blocks are those of a file, or a column of another pack. */
+struct packing {
+    struct tamis_edit *edit;
+    struct tamis_snapshot *snapshot;
+    struct tamis_pack_options opt;
+    struct tamis_pack_report *report;
+    bool *seen;              /* by segment: considered before */
+    bool *checked;           /* by pack of the snapshot: all of its pages */
+    struct threads *threads; /* that help; NULL: none */
+    struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
+    size_t n;                                      /* taken: */
+    uint32_t *segments;                            /* of the snapshot */
+    struct pack_file *files;                       /* by segment, not by input */
+    struct pack_source *sources;
+    bool *gone; /* lost while it was packed, nobody gets its column */
+    struct pack_plan plan;
+    bool unread;   /* what an entry says could not be read when it was written */
+    size_t n_open; /* files that stay open until the pack is written */
+    uint32_t band; /* whose files are open beside them */
+};
+enum { MAX_OPEN = 16384 };
+
+static int inputs_alloc(struct packing *p, size_t n)
 {
-    struct statvfs fs;
-    if (fstatvfs(e->dir.fd, &fs) != 0)
-        return diag_errno(diag, errno, e->catalog->path, "looking for room");
-    *free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    if (*free_bytes >= n_bytes)
+    unsigned room = 1;
+    p->segments = calloc(n + 1, sizeof *p->segments);
+    p->files = calloc(p->snapshot->n_loose + 1, sizeof *p->files);
+    p->sources = calloc(n + 1, sizeof *p->sources);
+    p->gone = calloc(n + 1, sizeof *p->gone);
+    p->seen = calloc(p->snapshot->n + 1, sizeof *p->seen);
+    p->checked = calloc(p->snapshot->packs.n + 1, sizeof *p->checked);
+    p->windows[0] = pack_window_new();
+    if (!p->segments || !p->files || !p->sources || !p->gone || !p->seen ||
+        !p->checked || !p->windows[0])
+        return ENOMEM;
+    while (room < p->opt.n_threads && room < PACK_MAX_THREADS &&
+           (p->windows[room] = pack_window_new()) != NULL)
+        room++;
+    p->threads = threads_start(room, true);
+    return 0;
+}
+
+static void input_close(struct tamis_filter **f)
+{
+    if (*f)
+        entry_close(*f);
+    *f = NULL;
+}
+
+static void inputs_free(struct packing *p)
+{
+    for (size_t i = 0; p->files && i < p->snapshot->n_loose; i++)
+        input_close(&p->files[i].filter);
+    threads_end(p->threads);
+    free(p->segments);
+    free(p->files);
+    free(p->sources);
+    free(p->gone);
+    free(p->seen);
+    free(p->checked);
+    for (size_t i = 0; i < PACK_MAX_THREADS; i++)
+        pack_window_free(p->windows[i]);
+    pack_plan_free(&p->plan);
+}
+
+static bool input_is_file(const struct packing *p, size_t i)
+{
+    const struct tamis_snapshot *s = p->snapshot;
+    return is_loose(s, p->segments[i]) && !s->entries[p->segments[i]]->elsewhere;
+}
+
+/* ---- which segments ---- */
+
+/* The open filter, every page of it checked, and its geometry. Negative: it cannot be
+ * packed, and says so. */
+static int open_file(const struct packing *p, size_t segment, struct tamis_filter **f,
+                     struct geometry *g, struct tamis_diag *diag)
+{
+    const struct tamis_snapshot *s = p->snapshot;
+    struct tamis_verify pages;
+    int rc = entry_open(s->entries[segment], s->dir, &s->domain, f, diag);
+    if (rc)
+        return *f = NULL, rc;
+    rc = filter_check_features(*f, diag);
+    if (!rc)
+        rc = tamis_filter_verify(*f, &pages, diag);
+    if (!rc && !filter_geometry(*f, s->domain.tag, 0, g))
+        rc = TAMIS_ERR_UNFIT;
+    return rc;
+}
+
+/* A segment's file as it was found, or its seat. */
+struct look {
+    size_t index;
+    enum { PASS, AT_SEAT, AT_FILE } at;
+    struct seat seat;
+    struct tamis_filter *filter;
+    struct geometry geometry;
+    struct tamis_stage_info stage;
+    uint32_t n_stages;
+    uint64_t file_bytes;
+    int rc;
+    struct tamis_diag diag;
+};
+
+static int note_stages(struct look *l)
+{
+    struct tamis_filter_info info;
+    int rc = tamis_filter_info(l->filter, &info);
+    l->n_stages = rc ? 0 : info.n_stages;
+    l->file_bytes = rc ? 0 : info.file_bytes;
+    return rc ? rc : tamis_filter_stage(l->filter, 0, &l->stage);
+}
+
+static void look_at_file(const struct packing *p, struct look *l)
+{
+    l->n_stages = 1;
+    l->rc = open_file(p, l->index, &l->filter, &l->geometry, &l->diag);
+    if (l->filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
+        int failed = note_stages(l);
+        l->rc = failed ? failed : l->rc;
+    }
+    if (l->rc || l->n_stages != 1)
+        input_close(&l->filter);
+}
+
+static void input_left(struct packing *p, size_t segment, enum tamis_left why)
+{
+    struct tamis_pack_report *r = p->report;
+    r->n_left[why]++;
+    if (r->why_left == TAMIS_LEFT_NONE ||
+        (r->why_left == TAMIS_LEFT_REPLACED && why != TAMIS_LEFT_REPLACED)) {
+        r->first_left = (uint32_t)segment;
+        r->why_left = why;
+    }
+}
+
+struct now {
+    struct column was;
+    struct record record;
+};
+
+static int record_by_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct now *now = ctx;
+    struct piece name = column_name(&now->was);
+    return catalog_find_record(t, name.at, name.n, &now->record, diag);
+}
+
+static void input_lost(struct packing *p, size_t segment)
+{
+    struct now now;
+    struct seat seat = packs_seat(p->snapshot, segment);
+    struct pack_place place = {.digest = 0};
+    if (seat.view)
+        place = seat_place(&seat);
+    bool known = segment_facts(p->snapshot, segment, &now.was, NULL) == 0;
+    int rc = known ? catalog_read(p->edit->catalog, record_by_now, &now, NULL) : 0;
+    bool same = !rc && memcmp(now.was.disk.uuid, now.record.uuid, UUID_BYTES) == 0 &&
+                memcmp(&place, &now.record.place, sizeof place) == 0;
+    bool is_replaced = known && !same && (!rc || rc == TAMIS_ERR_NO_SEGMENT);
+    input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
+}
+
+/* A file that is missing, or another thing in its place, is lost for the segment alone.
+ * Other errors may pass, and end the packing. */
+static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
+{
+    int rc = l->rc;
+    if (rc > 0 && rc != ENOENT && !io_not_regular(rc)) {
+        if (diag && l->diag.code)
+            *diag = l->diag;
+        else
+            diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
+        return rc;
+    }
+    if (rc == TAMIS_ERR_VERSION)
+        input_left(p, l->index, TAMIS_LEFT_NEWER);
+    else if (l->n_stages != 1) /* the first of a ribbon has no lanes */
+        input_left(p, l->index, l->stage.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
+    else if (rc)
+        input_lost(p, l->index);
+    if (rc || l->n_stages != 1)
         return 0;
-    return diag_fail(diag, ENOSPC, e->catalog->path,
-                     "%s needs %llu bytes, and the disk has %llu left", what,
-                     (unsigned long long)n_bytes, (unsigned long long)*free_bytes);
+    uint64_t by_bits = plan_keys_of_bits(&l->geometry, l->stage.bits_set);
+    uint64_t keys = l->stage.keys > by_bits ? l->stage.keys : by_bits;
+    p->segments[p->n] = (uint32_t)l->index;
+    p->sources[p->n] = (struct pack_source){
+        .geometry = l->geometry,
+        .folded_blocks = bands_fold(&l->geometry, keys, l->stage.target_error),
+        .file_pages = (uint32_t)(l->file_bytes / PAGE_BYTES),
+    };
+    p->n++;
+    struct pack_file *file = &p->files[l->index];
+    memcpy(file->set_id, filter_set_id(l->filter), UUID_BYTES);
+    if (p->n_open == MAX_OPEN) {
+        input_close(&l->filter);
+        return 0;
+    }
+    file->filter = l->filter;
+    p->n_open++;
+    return 0;
 }
 
-static int too_many(const struct tamis_edit *e, size_t n, struct tamis_diag *diag)
+/* It was folded to the least that keeps its error when it was packed first, and is not
+ * folded again: how many keys it has is only what a record says. A column whose entry
+ * or pack cannot be read stays where it is. */
+static int take_column(struct packing *p, size_t index, const struct seat *seat,
+                       struct tamis_diag *diag)
 {
-    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
-                     "%zu segments are too many for one pack, or of too many sizes: "
-                     "pack fewer at a time",
-                     n);
+    struct column col;
+    int rc = segment_facts(p->snapshot, index, &col, diag);
+    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
+        return rc;
+    diag_clear(diag);
+    uint64_t own_blocks = rc ? 0 : le64_get(col.disk.own_blocks);
+    if (!seat->band || !own_blocks) {
+        input_left(p, index, TAMIS_LEFT_UNREADABLE);
+        return 0;
+    }
+    p->segments[p->n] = (uint32_t)index;
+    p->sources[p->n] = (struct pack_source){.geometry = seat->band->geometry,
+                                            .folded_blocks = own_blocks};
+    p->sources[p->n++].geometry.n_blocks = own_blocks;
+    return 0;
 }
 
-int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
-                    struct pack_plan *plan, struct tamis_diag *diag)
+/* Checks all pages of the seat's pack, once. */
+static void check_pack(struct packing *p, const struct seat *seat)
 {
-    int rc = bands_choose(sources, n, plan);
-    if (rc == TAMIS_ERR_RANGE)
-        return too_many(e, n, diag);
-    return rc ? diag_errno(diag, rc, e->catalog->path, "packing") : 0;
+    struct tamis_verify pages;
+    bool *checked = &p->checked[seat->view - p->snapshot->packs.views];
+    if (!*checked)
+        tamis_filter_verify(seat->view->pack->filter, &pages, NULL);
+    *checked = true;
 }
+
+static bool input_is_damaged(struct packing *p, size_t i)
+{
+    if (input_is_file(p, i))
+        return false; /* a file was checked when it was taken */
+    struct seat seat = packs_seat(p->snapshot, p->segments[i]);
+    if (!seat.band)
+        return true;
+    check_pack(p, &seat);
+    return pack_column_is_bad(seat.view->pack->filter, seat.band,
+                              seat.column - seat.band->first_column,
+                              p->sources[i].geometry.n_blocks);
+}
+
+/* Where to look, unless the report's counts say already why it is not packed. A segment
+ * whose pack cannot be used is left, as one whose file cannot be. */
+static void where(struct packing *p, size_t index, struct look *l)
+{
+    const struct tamis_snapshot *s = p->snapshot;
+    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    *l = (struct look){.index = index};
+    if (p->seen[index] || (!e && !packs_have(s, index)))
+        return; /* it is listed twice, or no segment */
+    p->seen[index] = true;
+    bool stays = p->opt.repack == TAMIS_REPACK_NONE;
+    bool packed = !e || e->elsewhere;
+    if (packed)
+        l->seat = packs_seat(s, index);
+    if (e &&
+        (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
+        input_left(p, index,
+                   e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER
+                                                   : TAMIS_LEFT_UNREADABLE);
+    else if (packed && stays)
+        input_left(p, index, l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE);
+    else if (e && le64_get(entry_record(e)->ro_compat))
+        input_left(p, index, TAMIS_LEFT_NEWER);
+    else if (packed)
+        l->at = AT_SEAT;
+    else if (e->state == RECORD_NO_FILTER)
+        input_left(p, index, TAMIS_LEFT_BARE);
+    else if (e->state == RECORD_GROWING)
+        input_left(p, index, TAMIS_LEFT_GROWING);
+    else
+        l->at = AT_FILE;
+}
+
+/* So many files are looked at together, by all threads. */
+enum { LOOKS = 128 };
+struct looking {
+    const struct packing *packing;
+    struct look look[LOOKS];
+    size_t n;
+    _Atomic size_t next;
+};
+
+static void look_at_some(void *ctx, unsigned number)
+{
+    struct looking *all = ctx;
+    size_t i;
+    (void)number;
+    while ((i = atomic_fetch_add(&all->next, 1)) < all->n)
+        if (all->look[i].at == AT_FILE)
+            look_at_file(all->packing, &all->look[i]);
+}
+
+/* In their order, as if they had been looked at one by one. */
+static int take_looked(struct packing *p, struct looking *all, struct tamis_diag *diag)
+{
+    int rc = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        struct look *l = &all->look[i];
+        if (rc)
+            input_close(&l->filter);
+        else if (l->at == AT_FILE)
+            rc = take_file(p, l, diag);
+        else if (l->at == AT_SEAT)
+            rc = take_column(p, l->index, &l->seat, diag);
+    }
+    return rc;
+}
+
+static int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
+                           struct tamis_diag *diag)
+{
+    struct looking *all = malloc(sizeof *all);
+    int rc = all ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+    for (size_t done = 0; done < n && !rc; done += all->n) {
+        all->packing = p;
+        all->n = n - done < LOOKS ? n - done : LOOKS;
+        atomic_init(&all->next, 0);
+        for (size_t i = 0; i < all->n; i++)
+            where(p, segments ? segments[done + i] : done + i, &all->look[i]);
+        threads_run(p->threads, look_at_some, all);
+        rc = take_looked(p, all, diag);
+    }
+    free(all);
+    return rc;
+}
+
+static void inputs_leave(struct packing *p, const bool *leave)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (leave[i] && input_is_file(p, i)) {
+            p->n_open -= p->files[p->segments[i]].filter != NULL;
+            input_close(&p->files[p->segments[i]].filter);
+        }
+        if (leave[i])
+            continue;
+        p->segments[n] = p->segments[i];
+        p->sources[n++] = p->sources[i];
+    }
+    p->n = n;
+}
+
+static bool inputs_stay_open(const struct packing *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (input_is_file(p, i) && !p->files[p->segments[i]].filter)
+            return false;
+    return true;
+}
+
+/* ---- for pack_write() ---- */
+
+/* If it cannot be read any more, the pack is given up. */
+static void input_facts(void *ctx, uint32_t source, struct column *out)
+{
+    struct packing *p = ctx;
+    if (segment_facts(p->snapshot, p->segments[source], out, NULL) != 0) {
+        p->unread = true;
+        column_of_record(&(struct record){0}, "?", 1, out);
+    } else if (input_is_file(p, source)) {
+        memcpy(out->disk.set_id, p->files[p->segments[source]].set_id, UUID_BYTES);
+    }
+}
+
+/* Files beyond the first that are open belong to one band. */
+static void close_band(struct packing *p)
+{
+    for (size_t i = 0, n_kept = 0; i < p->n; i++)
+        if (input_is_file(p, i) && n_kept++ >= p->n_open)
+            input_close(&p->files[p->segments[i]].filter);
+}
+
+static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
+                         uint64_t first, uint64_t n, uint8_t *out)
+{
+    struct packing *p = ctx;
+    const struct pack_source *s = &p->sources[source];
+    struct geometry g;
+    if (!input_is_file(p, source)) {
+        struct seat seat = packs_seat(p->snapshot, p->segments[source]);
+        const struct band *band = seat.band;
+        return band && pack_gather(p->windows[thread], seat.view->pack->filter, band,
+                                   seat.column - band->first_column,
+                                   s->geometry.n_blocks, lane, first, n, out) == 0;
+    }
+    struct tamis_filter **file = &p->files[p->segments[source]].filter;
+    if (!*file) { /* never with threads: inputs_stay_open() */
+        uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
+        if (p->band != band)
+            close_band(p);
+        p->band = band;
+        if (open_file(p, p->segments[source], file, &g, NULL) != 0)
+            return false;
+    }
+    return filter_copy_blocks(*file, lane, first, n, out);
+}
+
+/* ---- the pack ---- */
 
 /* The plan of what was taken, once filters that would grow are left out. With nothing
  * left there is no plan. */
@@ -66,95 +460,14 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
     return rc;
 }
 
-/* Columns of segments that were lost meanwhile are dead from the start. */
-static int make_tombstones(const struct tamis_edit *e, const struct pack_job *job,
-                           const struct pack_place *place)
-{
-    uint32_t n = job->plan->n_columns;
-    uint8_t *gone = calloc(1, columns_bytes(n));
-    if (!gone)
-        return ENOMEM;
-    for (uint32_t i = 0; job->gone && i < n; i++)
-        if (job->gone[i])
-            columns_set(gone, job->sources[i].column, true);
-    int rc = dead_create(e->dir.fd, place->uuid, place->digest, n, gone, false);
-    free(gone);
-    return rc;
-}
-
-static int write_pack_files(struct tamis_edit *e, struct pack_job *job,
-                            struct pack_place *place, struct tamis_diag *diag)
-{
-    char name[FILTER_NAME_BYTES];
-    uint64_t n_bytes;
-    filter_file_name(place->uuid, name);
-    int rc = pack_write(job, e->dir.fd, name, &place->digest, &n_bytes, diag);
-    if (rc)
-        return edit_not_put(e, rc, name, diag);
-    rc = make_tombstones(e, job, place);
-    if (!rc)
-        return 0;
-    filter_file_unlink(e->dir.fd, place->uuid);
-    return diag_errno(diag, rc, e->catalog->filters->path,
-                      "writing the tombstones of a pack");
-}
-
-int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
-              struct tamis_pack_report *r, struct pack_place *place,
-              struct tamis_diag *diag)
-{
-    uuid_random(place->uuid);
-    job->uuid = place->uuid;
-    job->store_uuid = e->catalog->meta.store_uuid;
-    job->domain = e->catalog->domain;
-    r->n_packed = job->plan->n_columns;
-    r->n_bands = job->plan->n_bands;
-    r->rows_bytes = job->plan->rows_bytes;
-    r->file_bytes = pack_file_bytes(job);
-    if (!r->file_bytes)
-        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
-    int rc =
-        edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
-    if (!rc && !dry_run)
-        return write_pack_files(e, job, place, diag);
-    pack_index_free(job);
-    return rc;
-}
-
-/* ---- the operation ---- */
-
-int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
-                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out)
-{
-    size_t n = s ? n_columns : 0;
-    struct edit_op *op = *out = calloc(1, sizeof *op);
-    struct edit_pack *pack =
-        op ? calloc(1, sizeof *pack + n * sizeof pack->segments[0]) : NULL;
-    int rc = pack ? 0 : ENOMEM;
-    if (!rc && !s)
-        rc = open_pack_get(e->catalog, place->uuid, place->digest, n_columns, false,
-                           &pack->open);
-    if (rc) {
-        free(pack);
-        free(op);
-        return rc;
-    }
-    *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .placed = pack};
-    memcpy(op->uuid, place->uuid, UUID_BYTES);
-    pack->place = *place;
-    pack->n_columns = n_columns;
-    pack->snapshot = s ? snapshot_hold(s) : NULL;
-    return 0;
-}
-
 /* Then the inputs are not needed any more. */
 static int append_packed(struct packing *p, const struct pack_place *place,
                          struct tamis_diag *diag)
 {
     struct edit_op *op;
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op);
+    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op, diag);
     if (rc)
-        return diag_errno(diag, rc, p->edit->catalog->path, "noting the pack");
+        return rc;
     for (size_t i = 0; i < p->n; i++)
         if (!p->gone[i])
             op->placed->segments[p->sources[i].column] = p->segments[i] + 1;
@@ -249,23 +562,19 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
     }
 }
 
-/* Takes every pack of the tier or below; returns their keys. */
-static uint64_t take_packs(struct weighed *w, size_t n, unsigned tier)
-{
-    uint64_t keys = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!w[i].taken && w[i].n_living && tier_of(w[i].keys) <= tier) {
-            w[i].taken = true;
-            keys += w[i].keys;
-        }
-    return keys;
-}
-
-static size_t count_packs(const struct weighed *w, size_t n, unsigned tier)
+/* Every pack of the tier or below: how many there are. keys not NULL: takes them, and
+ * adds their keys. */
+static size_t packs_up_to(struct weighed *w, size_t n, unsigned tier, uint64_t *keys)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += !w[i].taken && w[i].n_living && tier_of(w[i].keys) <= tier;
+    for (size_t i = 0; i < n; i++) {
+        if (w[i].taken || !w[i].n_living || tier_of(w[i].keys) > tier)
+            continue;
+        sum++;
+        w[i].taken = keys != NULL;
+        if (keys)
+            *keys += w[i].keys;
+    }
     return sum;
 }
 
@@ -298,12 +607,11 @@ static void choose_packs(const struct packing *loose, struct weighed *w)
             keys += w[i].keys;
         }
     for (;;) {
-        bool joins = any && count_packs(w, n, tier_of(keys)) >= FAN_OUT - 1;
+        bool joins = any && packs_up_to(w, n, tier_of(keys), NULL) >= FAN_OUT - 1;
         unsigned tier = joins ? tier_of(keys) : crowded_tier(w, n);
         if (tier == TIERS)
             return;
-        keys += take_packs(w, n, tier);
-        any = true;
+        any |= packs_up_to(w, n, tier, &keys) > 0;
     }
 }
 
@@ -431,150 +739,5 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     inputs_free(&p);
     if (rc)
         *p.report = (struct tamis_pack_report){0};
-    return rc;
-}
-
-/* ---- unpacking ---- */
-
-/* The new filter has another UUID, for its bytes may differ from those that were
- * packed. */
-struct unpacking {
-    struct tamis_edit *edit;
-    struct tamis_snapshot *snapshot;
-    struct tamis_diag *diag;
-    bool *wanted;   /* by segment */
-    uint64_t needs; /* bytes; files may be much larger than columns */
-};
-
-/* A segment, its column, and the record that it gets. */
-struct taken {
-    size_t index;
-    struct seat seat;
-    struct column column;
-    struct record record;
-};
-
-/* Damage is the pack's. All else is the fault of the file that is made. */
-static int not_unpacked(const struct unpacking *u, int rc, const struct taken *t,
-                        const char *name)
-{
-    char path[STORE_PATH_BYTES], text[NAME_TEXT_BYTES];
-    bool is_damage = rc == TAMIS_ERR_DAMAGED;
-    filters_dir_path(u->edit->catalog->filters, name, path);
-    name_text(text, column_name(&t->column).at, column_name(&t->column).n);
-    diag_fail(u->diag, rc, is_damage ? filter_path(t->seat.view->pack->filter) : path,
-              is_damage ? "unpacking segment '%s': %s"
-                        : "cannot write the file of segment '%s': %s",
-              text, tamis_strerror(rc));
-    if (u->diag && rc > 0)
-        u->diag->os_errno = rc;
-    return rc;
-}
-
-static int write_filter(struct unpacking *u, struct taken *t)
-{
-    const struct band *band = t->seat.band;
-    const struct column *col = &t->column;
-    struct piece first = column_first(col), last = column_last(col);
-    struct record *r = &t->record;
-    const struct catalog *c = u->edit->catalog;
-    char name[FILTER_NAME_BYTES];
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .hash_id = (uint16_t)c->domain.hash_id,
-        .hash_seed = c->domain.seed,
-        .created = io_calls.now(),
-    };
-    struct commit commit;
-    uuid_random(id.uuid);
-    memcpy(id.store_uuid, c->meta.store_uuid, UUID_BYTES);
-    filter_file_name(id.uuid, name);
-    int rc = pack_unpack(t->seat.view->pack->filter, band,
-                         t->seat.column - band->first_column, col, &id, &commit,
-                         u->edit->dir.fd, name);
-    if (rc)
-        return not_unpacked(u, rc, t, name);
-    *r = record_of_commit(&commit, id.target_error, id.created,
-                          le32_get(col->disk.rank));
-    r->has_range = col->disk.has_range;
-    r->first_bytes = (uint16_t)first.n;
-    r->last_bytes = (uint16_t)last.n;
-    memcpy(r->first, first.at, first.n);
-    memcpy(r->last, last.at, last.n);
-    segment_list(u->snapshot, t->index, r->list_uuid, &r->list_digest);
-    return 0;
-}
-
-static int unpack_segment(struct unpacking *u, size_t index)
-{
-    struct taken t = {.index = index, .seat = packs_seat(u->snapshot, index)};
-    int rc = segment_facts(u->snapshot, index, &t.column, u->diag);
-    if (!rc)
-        rc = write_filter(u, &t);
-    if (rc)
-        return rc;
-    struct piece name = column_name(&t.column);
-    rc = tamis_edit_drop_filter(u->edit, name.at, name.n, t.column.disk.uuid, u->diag);
-    if (rc) {
-        filter_file_unlink(u->edit->dir.fd, t.record.uuid);
-        return rc;
-    }
-    return edit_put_append(u->edit, name.at, name.n, &t.record, PUT_KEEPS_LIST,
-                           u->diag);
-}
-
-/* A segment that is in a usable pack, but cannot be described, is damaged. */
-static int check_segment(struct unpacking *u, size_t index)
-{
-    char text[NAME_TEXT_BYTES];
-    struct column col;
-    struct tamis_segment_info info;
-    const struct tamis_snapshot *s = u->snapshot;
-    if (index >= s->n)
-        return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,
-                         "the snapshot has no segment %zu", index);
-    struct seat seat = packs_seat(s, index);
-    if (!seat.band && (seat.why == TAMIS_DAMAGED || seat.why == TAMIS_MISMATCH))
-        return packs_lost(s, &seat, u->diag);
-    tamis_snapshot_segment(s, index, &info);
-    if (!seat.band)
-        return diag_fail(u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
-                         "segment '%s' is in no usable pack",
-                         name_text(text, info.name, info.name_bytes));
-    int rc = segment_facts(s, index, &col, u->diag);
-    if (!rc)
-        rc = edit_may_remake(u->edit, s, index, u->diag);
-    if (!rc && !u->wanted[index])
-        u->needs += pack_unpacked_bytes(seat.band, le64_get(col.disk.own_blocks));
-    u->wanted[index] = true;
-    return rc;
-}
-
-int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
-                      const uint32_t *segments, size_t n, struct tamis_diag *diag)
-{
-    struct unpacking u = {.edit = edit, .snapshot = snapshot, .diag = diag};
-    uint64_t free_bytes;
-    int rc = edit_usable(edit, diag);
-    if (rc)
-        return rc;
-    if (!snapshot || !snapshot->dir || (n && !segments) ||
-        snapshot->ledger != edit->catalog->ledger)
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                         "no snapshot of this store, or no segments");
-    u.wanted = calloc(snapshot->n + 1, sizeof *u.wanted);
-    if (!u.wanted)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "unpacking");
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = check_segment(&u, segments[i]);
-    if (!rc)
-        rc = edit_room(edit, "unpacking", u.needs, &free_bytes, diag);
-    for (size_t i = 0; i < n && !rc; i++)
-        if (u.wanted[segments[i]]) {
-            u.wanted[segments[i]] = false; /* it may be listed twice */
-            rc = unpack_segment(&u, segments[i]);
-        }
-    free(u.wanted);
     return rc;
 }

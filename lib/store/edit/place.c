@@ -1,7 +1,6 @@
 /* Which columns are alive: packs published, and columns that are dropped (SPEC.md
  * §17.4, R18). */
-#include "lib/store/edit/inside.h"
-#include "format/pack.h"
+#include "lib/store/edit/packing.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
@@ -23,6 +22,66 @@ int buffer_add(struct buffer *b, const void *bytes, size_t n)
 }
 
 /* ---- tombstones ---- */
+
+void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
+                     const char *doing)
+{
+    if (!diag || diag->what[0])
+        return;
+    if (rc)
+        diag_errno(diag, rc, file, doing);
+    else
+        diag_fail(diag, 0, file, "%s", doing);
+    diag->code = 0; /* the edit is done */
+}
+
+/* A retain did not see the names of its segments, or not of all. */
+static void note_unread(const struct tamis_edit *e, const struct listed *p,
+                        struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    filter_file_name(p->uuid, name);
+    filters_dir_path(e->catalog->filters, name, path);
+    edit_note_stays(diag, 0, path,
+                    "segments of this pack stay listed: their names cannot be read, or "
+                    "they could not be given tombstones");
+}
+
+/* Notes a pack whose columns could not be given tombstones, and the segments that stay
+ * for that. */
+static int note_pack(struct listings *l, struct listed *p, bool *stays,
+                     struct tamis_diag *diag)
+{
+    int rc = p->failure ? p->failure : listed_buries(l, p);
+    p->unread |= rc != 0;
+    *stays |= rc != 0;
+    return rc > 0 && rc != ENOENT
+               ? diag_errno(diag, rc, l->txn->catalog->path, "opening tombstones")
+               : 0;
+}
+
+int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
+                 size_t value_bytes, bool *stays, struct tamis_diag *diag)
+{
+    unsigned n;
+    const struct part_disk *part =
+        record_parts(value, value_bytes, name.at, name.n, &n);
+    int rc = 0;
+    *stays = false;
+    for (size_t i = 0; !part && i < l->n && !rc; i++)
+        if (l->all[i].failure || l->all[i].now.n_overridden)
+            rc = note_pack(l, &l->all[i], stays, diag);
+    for (; n > 0 && !rc; n--, part++) {
+        struct pack_place at = part_place(part);
+        if (part->kind != PART_COLUMN)
+            continue;
+        if (listings_lack(l, &at))
+            l->astray_stays = *stays = true;
+        else
+            rc = note_pack(l, listings_find(l, at.uuid), stays, diag);
+    }
+    return rc;
+}
 
 struct burial {
     int dir;
@@ -66,14 +125,26 @@ static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return 0;
 }
 
-bool bury_columns(struct tamis_edit *e, const struct listings *l)
+bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *diag)
 {
     struct burial b = {e->dir.fd, l, false};
     bool any = false;
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         any |= l->all[i].changed && (l->all[i].freed || listed_is_gone(&l->all[i]));
-    return !any ||
-           (catalog_write(e->catalog, &e->wait, bury, &b, NULL, NULL) == 0 && b.done);
+        if (l->all[i].unread)
+            note_unread(e, &l->all[i], diag);
+    }
+    if (l->astray_stays)
+        edit_note_stays(diag, 0, e->catalog->path,
+                        "segments whose records name columns of no pack stay: repair "
+                        "the store");
+    open_packs_forget(e->catalog, l);
+    if (!any ||
+        (catalog_write(e->catalog, &e->wait, bury, &b, NULL, NULL) == 0 && b.done))
+        return true;
+    edit_note_stays(diag, 0, e->catalog->filters->path,
+                    "the tombstones of dropped segments cannot be written");
+    return false;
 }
 
 /* Until tombstones are made anew (tamis_store_confirm()) the next sweep could do no
@@ -100,7 +171,47 @@ bool bury_unused(struct listings *l, int dir)
     return (!any || io_sync_dir(dir) == 0) && done;
 }
 
-/* ---- names that an operation puts or drops ---- */
+/* ---- an operation whose names its file has ---- */
+
+static int not_read(const struct catalog *c, int rc, struct tamis_diag *diag)
+{
+    return rc > 0 ? diag_errno(diag, rc, c->path, "opening the new pack")
+                  : diag_fail(diag, rc, c->path, "the new pack cannot be read");
+}
+
+int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
+                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out,
+                    struct tamis_diag *diag)
+{
+    size_t n = s ? n_columns : 0;
+    struct edit_op *op = *out = calloc(1, sizeof *op);
+    struct edit_pack *pack =
+        op ? calloc(1, sizeof *pack + n * sizeof pack->segments[0]) : NULL;
+    int rc = pack ? 0 : ENOMEM;
+    if (!rc && !s)
+        rc = open_pack_get(e->catalog, place->uuid, place->digest, n_columns, false,
+                           &pack->open);
+    if (rc) {
+        free(pack);
+        free(op);
+        return not_read(e->catalog, rc, diag);
+    }
+    *op = (struct edit_op){.kind = EDIT_PACK, .has_file = true, .placed = pack};
+    memcpy(op->uuid, place->uuid, UUID_BYTES);
+    pack->place = *place;
+    pack->n_columns = n_columns;
+    pack->snapshot = s ? snapshot_hold(s) : NULL;
+    return 0;
+}
+
+void placed_free(struct edit_pack *p)
+{
+    if (p) {
+        open_pack_release(p->open);
+        tamis_snapshot_release(p->snapshot);
+    }
+    free(p);
+}
 
 uint32_t op_n_names(const struct edit_op *op)
 {
@@ -109,26 +220,49 @@ uint32_t op_n_names(const struct edit_op *op)
     return op->kind != EDIT_RETAIN;
 }
 
-int op_name(const struct edit_op *op, uint32_t i, struct column *col,
-            struct piece *name)
+/* The name that the new pack has for a column. */
+static int name_in(const struct catalog *c, const struct open_pack *open, uint32_t i,
+                   uint8_t room[NAME_MAX_BYTES], struct piece *name,
+                   struct tamis_diag *diag)
 {
-    int rc = op->placed ? pack_describe(op->placed->open->filter, i, false, col) : 0;
-    *name = op->placed ? column_name(col) : (struct piece){op->bytes, op->name_bytes};
-    return rc;
+    struct column col;
+    int rc = pack_describe(open->filter, i, false, &col);
+    if (rc)
+        return not_read(c, rc, diag);
+    *name = (struct piece){room, col.disk.name_bytes};
+    memcpy(room, column_name(&col).at, name->n);
+    return 0;
 }
 
-int edit_puts_column(const struct tamis_edit *e, struct piece name, bool *puts,
+int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
+            uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag)
+{
+    *name = (struct piece){op->bytes, op->name_bytes};
+    return op->placed ? name_in(e->catalog, op->placed->open, i, room, name, diag) : 0;
+}
+
+int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
                      struct tamis_diag *diag)
 {
     struct column col;
     *puts = false;
-    for (const struct edit_op *op = e->columns; op && !*puts; op = op->before) {
+    for (const struct edit_op *op = e->placed; op && !*puts; op = op->before) {
         int rc = pack_find(op->placed->open->filter, name.at, name.n, false, &col);
         *puts = !rc;
         if (rc && rc != TAMIS_ERR_NO_SEGMENT)
-            return diag_fail(diag, rc, e->catalog->path, "the new pack cannot be read");
+            return not_read(e->catalog, rc, diag);
     }
     return 0;
+}
+
+/* ---- names, while the edit is applied ---- */
+
+int apply_look_up(struct listings *l, const struct names *own, struct piece name,
+                  struct found *f, struct tamis_diag *diag)
+{
+    return names_get(own, name.at, name.n) == OWN_DROPPED
+               ? TAMIS_ERR_NO_SEGMENT
+               : listings_lookup(l, name.at, name.n, f, diag);
 }
 
 int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
@@ -136,9 +270,7 @@ int apply_expect_none(struct listings *l, const struct names *own, struct piece 
 {
     char text[NAME_TEXT_BYTES];
     struct found f;
-    int rc = names_get(own, name.at, name.n) == OWN_DROPPED
-                 ? TAMIS_ERR_NO_SEGMENT
-                 : listings_lookup(l, name.at, name.n, &f, diag);
+    int rc = apply_look_up(l, own, name, &f, diag);
     if (!rc)
         return diag_fail(diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
                          "segment '%s' exists already",
@@ -153,8 +285,7 @@ int apply_expect_none(struct listings *l, const struct names *own, struct piece 
 
 struct placing {
     struct listings *list;
-    const struct edit_op *op;
-    const struct edit_pack *pack; /* of it */
+    const struct edit_pack *pack;
     struct names *own;
     struct listed *to; /* the new pack */
     uint32_t column;
@@ -228,7 +359,8 @@ static int place_segment(struct placing *p, const struct tamis_snapshot *s, size
     const struct entry *e = is_loose(s, i) ? s->entries[i] : NULL;
     struct seat from = packs_seat(s, i);
     struct pack_place old = {.digest = 0};
-    struct column col;
+    uint8_t room[NAME_MAX_BYTES];
+    struct piece name;
     bool has = false;
     if (e) {
         old = e->elsewhere ? entry_place(e) : old;
@@ -241,24 +373,21 @@ static int place_segment(struct placing *p, const struct tamis_snapshot *s, size
         rc = listed_set(p->list, pack, old.column, false, p->diag);
         return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
     }
-    if (rc)
-        return rc;
-    rc = pack_describe(p->to->open->filter, p->column, false, &col);
-    if (rc)
-        return diag_fail(p->diag, rc, p->list->txn->catalog->path,
-                         "the new pack cannot be read");
-    return place_record(p, column_name(&col), NULL, &old);
+    if (!rc)
+        rc = name_in(p->list->txn->catalog, p->to->open, p->column, room, &name,
+                     p->diag);
+    return rc ? rc : place_record(p, name, NULL, &old);
 }
 
 /* It is there once this column, which nobody has listed yet, is. */
 static int put_column(struct placing *p)
 {
-    struct column col;
+    uint8_t room[NAME_MAX_BYTES];
     struct piece name;
-    int rc = op_name(p->op, p->column, &col, &name);
+    int rc =
+        name_in(p->list->txn->catalog, p->to->open, p->column, room, &name, p->diag);
     if (rc)
-        return diag_fail(p->diag, rc, p->list->txn->catalog->path,
-                         "the new pack cannot be read");
+        return rc;
     p->list->passed = p->to;
     rc = apply_expect_none(p->list, p->own, name, p->diag);
     p->list->passed = NULL;
@@ -271,16 +400,13 @@ int place_columns(struct listings *l, const struct edit_op *op, struct names *ow
                   struct buffer *files, struct tamis_diag *diag)
 {
     const struct edit_pack *pack = op->placed;
+    const struct tamis_snapshot *s = pack->snapshot;
     struct placing p = {
-        .list = l, .op = op, .pack = pack, .own = own, .files = files, .diag = diag};
+        .list = l, .pack = pack, .own = own, .files = files, .diag = diag};
     int rc = listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns,
                           &p.to, diag);
-    if (!rc && (rc = listed_open(l, p.to)) > 0)
-        return diag_errno(diag, rc, l->txn->catalog->path, "opening the new pack");
-    if (rc < 0)
-        rc = diag_fail(diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
-                       "the new pack cannot be read");
-    const struct tamis_snapshot *s = pack->snapshot;
+    if (!rc && (rc = listed_open(l, p.to)) != 0)
+        rc = not_read(l->txn->catalog, rc < 0 ? TAMIS_ERR_DAMAGED : rc, diag);
     for (p.column = 0; !rc && p.column < pack->n_columns; p.column++) {
         if (!s)
             rc = put_column(&p);
