@@ -191,6 +191,45 @@ TEST_IN_DIR(a_spool_that_changed_is_told)
     }
 }
 
+/* One read of it fails. Those after it would not, and nobody relies on that. */
+static unsigned n_reads, fails_at;
+
+static ssize_t failing_pread(int fd, void *buf, size_t n, off_t offset)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || st.st_nlink != 0 || ++n_reads != fails_at)
+        return real_pread(fd, buf, n, offset);
+    errno = EIO;
+    return -1;
+}
+
+TEST_IN_DIR(a_spool_that_failed_is_not_read_again)
+{
+    STORE s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    int rc = EIO;
+    for (fails_at = 1; rc; fails_at++) {
+        struct tamis_packer *p = packer_of(e);
+        for (unsigned i = 0; i < 4; i++)
+            take(p, builder_of(s, e, i, n_keys[i] = 100, 1e-3, 0), 0);
+        n_reads = 0;
+        real_pread = io_calls.pread;
+        io_calls.pread = failing_pread;
+        rc = tamis_edit_put_packed(e, p, NULL, NULL);
+        if (rc) {
+            IS(rc, EIO);
+            IS(tamis_edit_put_packed(e, p, NULL, NULL), EIO);
+            IS(n_reads, fails_at);
+            IS(n_filter_files("s"), 0);
+        }
+        io_calls.pread = real_pread;
+        tamis_packer_free(p);
+    }
+    assert_true(fails_at > 3 * 4);
+    OK(tamis_edit_commit(e, NULL));
+    check_keys_of(s, 4);
+}
+
 /* So many hashes that each lane is read in pieces, each of them put twice. */
 TEST_IN_DIR(one_of_many_hashes)
 {
