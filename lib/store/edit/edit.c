@@ -199,7 +199,7 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     bool puts;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_placed(e, x->name, &puts, diag);
+    int rc = edit_puts_placed(e, e->placed, x->name, &puts, diag);
     if (rc || puts)
         return rc;
     for (size_t i = 0; e->n_retains && i < e->n_ops; i++)

@@ -29,6 +29,15 @@ TEST_OF_SCENES(edits)
          "why a 5 UNKNOWN_SEGMENT; why b 15 HIT; why c 25 ABSENT 91 HIT; why own 35 "
          "HIT;"
          "files 3; retain; files 0"},
+        {"what a retain took off is put as a column",
+         "put a 0 10; put b 10 10 packed=1",
+         "begin; retain; put a 50 10 packed=1; put b 60 10 packed=1;"
+         "fails EXISTS put a 0 1; commit",
+         "why a 5 ABSENT 55 HIT; why b 15 ABSENT 65 HIT"},
+        {"a column that an edit put is its own",
+         "put a 0 10; begin; drop a; put a 10 10 packed=1; fails EXISTS put a 0 1",
+         "put c 20 10 packed=1; retain; fails EXISTS put c 0 1; drop a; commit",
+         "why a 5 UNKNOWN_SEGMENT; why c 25 HIT; files 2"},
         /* A derived filter takes its source's place only while the source is listed. */
         {"a filter that was replaced is not dropped",
          "put a 0 100; note a; begin 1; fails RANGE drop_filter a uuid=none;"
