@@ -178,9 +178,24 @@ TEST(strict_readers_get_the_same)
     forget_pack(f);
 }
 
+/* So many more are taken by packs that are opened again and again. */
+static void descriptors_are(size_t n_more, const struct tamis_filter_options *opt)
+{
+    struct tamis_filter *f[70];
+    size_t n = count_files("/proc/self/fd");
+    for (size_t i = 0; i < N_OF(f); i++)
+        OK(tamis_filter_open(path_of("pack"), opt, &f[i], NULL));
+    IS(count_files("/proc/self/fd"), n + n_more);
+    for (size_t i = 0; i < N_OF(f); i++)
+        tamis_filter_close(f[i]);
+    IS(count_files("/proc/self/fd"), n);
+}
+
 /* Rows of more than a line reach from one page into the next. */
 TEST(rows_cross_pages)
 {
+    struct tamis_filter_options strict = {.size = sizeof strict,
+                                          .check = TAMIS_CHECK_STRICT};
     for (size_t i = 0; i < 1500; i++)
         add_source((struct geometry){2, 1, 6}, 64, 0.01);
     struct tamis_filter *f = pack_sources("pack", NULL);
@@ -188,7 +203,14 @@ TEST(rows_cross_pages)
     IS(plan.bands[0].row_bytes, 192);
     for (size_t k = 0; k < 300; k++)
         check_key(f, k < 100 ? some[k].keys[k % 64] : random_u64());
+    descriptors_are(63, NULL); /* and that of f */
     forget_pack(f);
+    add_mixed(20);
+    tamis_filter_close(pack_sources("pack", NULL));
+    descriptors_are(0, NULL);
+    descriptors_are(64, &strict);
+    unlink(path_of("pack"));
+    forget_sources();
 }
 
 /* The entry of source i. */
