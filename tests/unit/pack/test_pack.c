@@ -191,6 +191,31 @@ static void descriptors_are(size_t n_more, const struct tamis_filter_options *op
     IS(count_files("/proc/self/fd"), n);
 }
 
+/* The descriptor fails, ends early, or is another file's. */
+static enum { FAILS, ENDS, IS_ANOTHER, WAYS } bad_way;
+
+static ssize_t bad_pread(int fd, void *buf, size_t n, off_t at)
+{
+    (void)fd, (void)at;
+    errno = EIO;
+    memset(buf, 0, n);
+    return bad_way == FAILS ? -1 : bad_way == ENDS ? 0 : (ssize_t)n;
+}
+
+/* Then pages are checked where they are mapped. */
+static void bad_reads_condemn_nothing(void)
+{
+    ssize_t (*before)(int, void *, size_t, off_t) = io_calls.pread;
+    for (bad_way = FAILS; bad_way < WAYS; bad_way++) {
+        FILTER f = open_filter(path_of("pack"));
+        io_calls.pread = bad_pread;
+        for (size_t k = 0; k < 20; k++)
+            check_key(f, some[k].keys[k]);
+        io_calls.pread = before;
+        IS(verified(f).n_damaged, 0);
+    }
+}
+
 /* Rows of more than a line reach from one page into the next. */
 TEST(rows_cross_pages)
 {
@@ -204,6 +229,7 @@ TEST(rows_cross_pages)
     for (size_t k = 0; k < 300; k++)
         check_key(f, k < 100 ? some[k].keys[k % 64] : random_u64());
     descriptors_are(63, NULL); /* and that of f */
+    bad_reads_condemn_nothing();
     forget_pack(f);
     add_mixed(20);
     tamis_filter_close(pack_sources("pack", NULL));
