@@ -31,18 +31,6 @@ static void snapshot_done(struct tamis_snapshot *snap)
 
 /* ---- edits ---- */
 
-/* In a pack of its own. */
-static int put_packed(struct tamis_edit *e, struct tamis_builder *b)
-{
-    struct tamis_packer *p;
-    OK(tamis_edit_packer(e, NULL, &p, NULL));
-    int rc = tamis_packer_take(p, b, &shop.diag);
-    if (!rc)
-        rc = tamis_edit_put_packed(e, p, NULL, &shop.diag);
-    tamis_packer_free(p);
-    return rc;
-}
-
 /* put NAME FIRST N [OPTION=VALUE]... */
 CHANGE(put)
 {
@@ -54,9 +42,7 @@ CHANGE(put)
                                 &b, &shop.diag);
     for (uint64_t i = first; !rc && i < first + n; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
-    if (!rc && option_of(s, "packed"))
-        return put_packed(e, b);
-    return rc ? rc : tamis_edit_put(e, b, &shop.diag);
+    return rc ? rc : put_built(e, b, option_of(s, "packed") != NULL);
 }
 
 /* texts NAME KEY...; hashed NAME KEY...: by their hashes only, and numbered. */
