@@ -1,7 +1,7 @@
 /* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
-#include "lib/store/edit/inside.h"
+#include "lib/store/edit/packing.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
@@ -105,10 +105,16 @@ void edit_free(struct tamis_edit *e)
     free(e);
 }
 
+void edit_unlink_pack(const struct tamis_edit *e, const struct pack_place *place)
+{
+    open_pack_forget(e->catalog, place->uuid, place->digest);
+    pack_files_unlink(e->dir.fd, place->uuid);
+}
+
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op)
 {
     if (op->kind == EDIT_PACK)
-        pack_files_unlink(e->dir.fd, op->uuid);
+        edit_unlink_pack(e, &op->placed->place);
     else
         filter_file_unlink(e->dir.fd, op->uuid);
     if (op->has_list)

@@ -68,6 +68,8 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
                             const struct record *r);
 void edit_op_free(struct edit_op *op);
+/* Of a pack that is not put; nobody keeps it open any more. */
+void edit_unlink_pack(const struct tamis_edit *e, const struct pack_place *place);
 void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);

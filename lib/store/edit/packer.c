@@ -312,7 +312,7 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
         return rc;
     rc = append_put(p, &place, diag);
     if (rc)
-        pack_files_unlink(p->edit->dir.fd, place.uuid);
+        edit_unlink_pack(p->edit, &place);
     memcpy(report->uuid, place.uuid, UUID_BYTES);
     return rc;
 }

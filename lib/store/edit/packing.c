@@ -517,7 +517,7 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
     if (!rc && p->report->n_packed)
         memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     else /* edit_append() has freed the operation, not its files */
-        pack_files_unlink(p->edit->dir.fd, place.uuid);
+        edit_unlink_pack(p->edit, &place);
     return rc;
 }
 

@@ -137,6 +137,7 @@ TEST_IN_DIR(an_abort_leaves_nothing)
     IS(n_filter_files("s"), 2);
     tamis_edit_abort(e);
     IS(n_filter_files("s"), 0);
+    nothing_gone_is_mapped();
     /* Put, kept, and one of them dropped, by one edit. */
     e = edit_new(s);
     p = packer_of(e);
