@@ -214,8 +214,9 @@ static int take(struct tamis_packer *p, struct tamis_builder *b,
     int rc = sources ? plan_packed_geometry(n, id->target_error, &g) : ENOMEM;
     if (!rc)
         rc = pack_hashes_add(p->hashes, &col, g.lanes, hashes, n);
-    if (!rc)
-        rc = plan_packed_geometry(le64_get(col.disk.keys), id->target_error, &g);
+    if (!rc) /* they are in: a pack without their source would be wrong */
+        rc = p->failed =
+            plan_packed_geometry(le64_get(col.disk.keys), id->target_error, &g);
     if (rc)
         return rc < 0 ? diag_fail(diag, rc, store, "too many keys for one filter")
                       : diag_errno(diag, rc, store, "keeping the hashes");

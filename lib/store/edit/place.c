@@ -391,8 +391,9 @@ static int put_column(struct placing *p)
     p->list->passed = p->to;
     rc = apply_expect_none(p->list, p->own, name, p->diag);
     p->list->passed = NULL;
-    if (!rc && names_get(p->own, name.at, name.n))
-        names_set(p->own, name.at, name.n, OWN_PUT);
+    if (!rc && names_get(p->own, name.at, name.n) &&
+        names_set(p->own, name.at, name.n, OWN_PUT))
+        rc = diag_errno(p->diag, ENOMEM, p->list->txn->catalog->path, "packing");
     return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
 }
 
