@@ -36,21 +36,45 @@ struct pack_index {
 enum { KEY_BYTES = 5, SOURCE_MASK = (1 << 8 * (8 - KEY_BYTES)) - 1 };
 _Static_assert(PACK_MAX_COLUMNS - 1 <= SOURCE_MASK, "a source's number has its place");
 
-/* By the bytes from `depth` on: by some of them, then those that agree by the next. */
-static int order_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth)
+/* Sets the keys to bytes from `depth` on, and *common to the bytes that all names begin
+ * with. */
+static int key_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth,
+                     uint32_t *common)
 {
     const struct pack_job *job = x->job;
-    int err = 0;
+    *common = NAME_MAX_BYTES;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t source = k[i] & SOURCE_MASK;
-        if ((err = job->facts(job->ctx, (uint32_t)source, &x->now)) != 0)
+        struct column *to = i ? &x->now : &x->before;
+        int err = job->facts(job->ctx, (uint32_t)source, to);
+        if (err)
             return err;
-        struct piece name = column_name(&x->now);
+        struct piece name = column_name(to), first = column_name(&x->before);
+        uint32_t same = depth;
+        while (same < *common && same < name.n && same < first.n &&
+               name.at[same] == first.at[same])
+            same++;
+        *common = same;
         k[i] = 0;
         for (uint32_t at = depth; at < depth + KEY_BYTES; at++)
             k[i] = k[i] << 8 | (at < name.n ? name.at[at] : 0);
         k[i] = k[i] << 8 * (8 - KEY_BYTES) | source;
     }
+    return 0;
+}
+
+/* By the bytes from `depth` on: by some of them, then those that agree by the next.
+ * Facts may be in a file: bytes that all have are skipped. */
+static int order_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth)
+{
+    uint32_t common;
+    int err = key_names(x, k, n, depth, &common);
+    if (!err && common >= depth + KEY_BYTES) {
+        depth = common;
+        err = key_names(x, k, n, depth, &common);
+    }
+    if (err)
+        return err;
     sort_hashes(k, n);
     for (uint32_t i = 0, end; i < n && !err; i = end) {
         for (end = i + 1; end < n && (k[end] | SOURCE_MASK) == (k[i] | SOURCE_MASK);
