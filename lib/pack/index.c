@@ -5,8 +5,8 @@
  *     put_level() ...  pages of the names of these pages, and of those
  *
  * It is made twice: to know its length, and when the rows are written and all facts are
- * known. So no page of it waits in memory. A column takes 8 bytes, and as many more
- * while names are sorted. */
+ * known. So no page of it waits in memory. A column takes 12 bytes, and 8 more while
+ * names are sorted. */
 #include "lib/pack/inside.h"
 #include "lib/page/stage_writer.h"
 #include "lib/sort/sort.h"

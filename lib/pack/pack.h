@@ -67,7 +67,8 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band
 /* Its facts, with the table digest that a column without a file has, once its blocks
  * were read (SPEC.md §17.2). */
 int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out);
-/* All are taken, and none was asked for its blocks: gives back what finds names. */
+/* All are taken, and none was asked for its blocks: gives back what finds names, and
+ * the digests of an earlier try. */
 void pack_hashes_rest(struct pack_hashes *h);
 
 /* ==== unpack.c: a column as a filter of its own ==== */
