@@ -276,6 +276,12 @@ MUST(there)
 }
 MUST_TOO(gone, there)
 
+MUST(unmapped)
+{
+    (void)s;
+    nothing_gone_is_mapped();
+}
+
 /* same FILE FILE: byte for byte */
 MUST(same)
 {

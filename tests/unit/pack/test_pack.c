@@ -167,17 +167,6 @@ TEST(columns_answer_as_their_filters)
     }
 }
 
-TEST(strict_readers_get_the_same)
-{
-    struct tamis_filter_options strict = {.size = sizeof strict,
-                                          .check = TAMIS_CHECK_STRICT};
-    add_mixed(60);
-    struct tamis_filter *f = pack_sources("pack", &strict);
-    for (size_t k = 0; k < 100; k++)
-        check_key(f, random_u64());
-    forget_pack(f);
-}
-
 /* So many more are taken by packs that are opened again and again. */
 static void descriptors_are(size_t n_more, const struct tamis_filter_options *opt)
 {
@@ -189,6 +178,19 @@ static void descriptors_are(size_t n_more, const struct tamis_filter_options *op
     for (size_t i = 0; i < N_OF(f); i++)
         tamis_filter_close(f[i]);
     IS(count_files("/proc/self/fd"), n);
+}
+
+TEST(strict_readers_get_the_same)
+{
+    struct tamis_filter_options strict = {.size = sizeof strict,
+                                          .check = TAMIS_CHECK_STRICT};
+    add_mixed(60);
+    struct tamis_filter *f = pack_sources("pack", &strict);
+    for (size_t k = 0; k < 100; k++)
+        check_key(f, random_u64());
+    descriptors_are(63, &strict); /* and that of f */
+    descriptors_are(0, NULL);
+    forget_pack(f);
 }
 
 /* The descriptor fails, ends early, or is another file's. */
@@ -219,8 +221,6 @@ static void bad_reads_condemn_nothing(void)
 /* Rows of more than a line reach from one page into the next. */
 TEST(rows_cross_pages)
 {
-    struct tamis_filter_options strict = {.size = sizeof strict,
-                                          .check = TAMIS_CHECK_STRICT};
     for (size_t i = 0; i < 1500; i++)
         add_source((struct geometry){2, 1, 6}, 64, 0.01);
     struct tamis_filter *f = pack_sources("pack", NULL);
@@ -228,15 +228,9 @@ TEST(rows_cross_pages)
     IS(plan.bands[0].row_bytes, 192);
     for (size_t k = 0; k < 300; k++)
         check_key(f, k < 100 ? some[k].keys[k % 64] : random_u64());
-    descriptors_are(63, NULL); /* and that of f */
+    descriptors_are(63, NULL);
     bad_reads_condemn_nothing();
     forget_pack(f);
-    add_mixed(20);
-    tamis_filter_close(pack_sources("pack", NULL));
-    descriptors_are(0, NULL);
-    descriptors_are(64, &strict);
-    unlink(path_of("pack"));
-    forget_sources();
 }
 
 /* The entry of source i. */
