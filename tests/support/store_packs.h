@@ -147,16 +147,4 @@ static UNUSED const char *pack_file(void)
     return path;
 }
 
-/* No file of a store is gone and mapped still. */
-static UNUSED void nothing_gone_is_mapped(void)
-{
-    char line[4096];
-    FILE *maps = fopen("/proc/self/maps", "re");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps))
-        if (strstr(line, "/filters/") && strstr(line, "(deleted)"))
-            fail_msg("%s", line);
-    fclose(maps);
-}
-
 #endif
