@@ -53,6 +53,17 @@ static uint32_t read_bands(struct view *v, const struct commit *c, struct band *
     return n;
 }
 
+/* Is a page of rows ever read? */
+static bool reads_rows(const struct view *v)
+{
+    enum tamis_check mode = v->stages[PACK_ROWS].mode;
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < v->n_bands; i++)
+        widest = v->bands[i].row_bytes > widest ? v->bands[i].row_bytes : widest;
+    return mode == TAMIS_CHECK_STRICT ||
+           (mode != TAMIS_CHECK_NONE && widest >= READ_BYTES);
+}
+
 static void map(struct view *v, const struct commit *c, void *at)
 {
     map_at_random(&v->map);
@@ -60,6 +71,8 @@ static void map(struct view *v, const struct commit *c, void *at)
     v->bad_band = read_bands(v, c, at);
     v->bands = v->bad_band == n ? at : NULL;
     v->n_bands = v->bands ? n : 0;
+    if (!reads_rows(v))
+        map_leave_file(&v->map);
 }
 
 const struct band *pack_bands(struct tamis_filter *f, uint32_t *n_bands)

@@ -5,8 +5,8 @@
  *     put_level() ...  pages of the names of these pages, and of those
  *
  * It is made twice: to know its length, and when the rows are written and all facts are
- * known. So no page of it waits in memory. A column takes 8 bytes, and as many more
- * while names are sorted. */
+ * known. So no page of it waits in memory. A column takes 12 bytes, and 8 more while
+ * names are sorted. */
 #include "lib/pack/inside.h"
 #include "lib/page/stage_writer.h"
 #include "lib/sort/sort.h"
@@ -36,27 +36,54 @@ struct pack_index {
 enum { KEY_BYTES = 5, SOURCE_MASK = (1 << 8 * (8 - KEY_BYTES)) - 1 };
 _Static_assert(PACK_MAX_COLUMNS - 1 <= SOURCE_MASK, "a source's number has its place");
 
-/* By the bytes from `depth` on: by some of them, then those that agree by the next. */
-static void order_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth)
+/* Sets the keys to bytes from `depth` on, and *common to the bytes that all names begin
+ * with. */
+static int key_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth,
+                     uint32_t *common)
 {
     const struct pack_job *job = x->job;
+    *common = NAME_MAX_BYTES;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t source = k[i] & SOURCE_MASK;
-        job->facts(job->ctx, (uint32_t)source, &x->now);
-        struct piece name = column_name(&x->now);
+        struct column *to = i ? &x->now : &x->before;
+        int err = job->facts(job->ctx, (uint32_t)source, to);
+        if (err)
+            return err;
+        struct piece name = column_name(to), first = column_name(&x->before);
+        uint32_t same = depth;
+        while (same < *common && same < name.n && same < first.n &&
+               name.at[same] == first.at[same])
+            same++;
+        *common = same;
         k[i] = 0;
         for (uint32_t at = depth; at < depth + KEY_BYTES; at++)
             k[i] = k[i] << 8 | (at < name.n ? name.at[at] : 0);
         k[i] = k[i] << 8 * (8 - KEY_BYTES) | source;
     }
+    return 0;
+}
+
+/* By the bytes from `depth` on: by some of them, then those that agree by the next.
+ * Facts may be in a file: bytes that all have are skipped. */
+static int order_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth)
+{
+    uint32_t common;
+    int err = key_names(x, k, n, depth, &common);
+    if (!err && common >= depth + KEY_BYTES) {
+        depth = common;
+        err = key_names(x, k, n, depth, &common);
+    }
+    if (err)
+        return err;
     sort_hashes(k, n);
-    for (uint32_t i = 0, end; i < n; i = end) {
+    for (uint32_t i = 0, end; i < n && !err; i = end) {
         for (end = i + 1; end < n && (k[end] | SOURCE_MASK) == (k[i] | SOURCE_MASK);
              end++)
             ;
         if (end - i > 1 && (k[i] >> 8 * (8 - KEY_BYTES) & 0xff))
-            order_names(x, k + i, end - i, depth + KEY_BYTES);
+            err = order_names(x, k + i, end - i, depth + KEY_BYTES);
     }
+    return err;
 }
 
 /* ---- pages ---- */
@@ -98,7 +125,8 @@ static int put_entries(struct pack_index *x, uint32_t *n)
         const struct pack_plan *p = job->plan;
         uint32_t column = s->column,
                  band = band_of_column(p->bands, p->n_bands, column);
-        job->facts(job->ctx, x->order[i], &x->now);
+        if ((err = job->facts(job->ctx, x->order[i], &x->now)) != 0)
+            return err;
         x->now.disk.own_blocks = le64_of(pack_own_blocks(s, &p->bands[band]));
         x->now.disk.column = le32_of(column);
         double error = le64_get_f64(x->now.disk.target_error);
@@ -113,12 +141,15 @@ static int put_entries(struct pack_index *x, uint32_t *n)
 }
 
 /* The shortest name that tells entry i from the one before it. */
-static size_t name_of_page(struct pack_index *x, uint32_t i)
+static int name_of_page(struct pack_index *x, uint32_t i, size_t *n_bytes)
 {
     const struct pack_job *job = x->job;
-    job->facts(job->ctx, x->order[i], &x->now);
-    job->facts(job->ctx, x->order[i - 1], &x->before);
-    return name_separator(column_name(&x->before), column_name(&x->now));
+    int err = job->facts(job->ctx, x->order[i], &x->now);
+    if (!err)
+        err = job->facts(job->ctx, x->order[i - 1], &x->before);
+    if (!err)
+        *n_bytes = name_separator(column_name(&x->before), column_name(&x->now));
+    return err;
 }
 
 /* The level above the *n pages before; *n becomes the number of its own. */
@@ -130,7 +161,9 @@ static int put_level(struct pack_index *x, uint32_t level, uint32_t *n)
     index_begin(x->page, level, below);
     for (uint32_t i = 0; i < n_below && !err; i++) {
         uint32_t first = x->firsts[i];
-        size_t n_bytes = i ? name_of_page(x, first) : 0;
+        size_t n_bytes = 0;
+        if (i && (err = name_of_page(x, first, &n_bytes)) != 0)
+            return err;
         err = put_item(x, x->now.strings, n_bytes, level, below + i);
         if (x->slot == 0)
             x->firsts[(*n)++] = first;
@@ -168,11 +201,15 @@ int pack_index_new(struct pack_job *job)
     }
     for (uint32_t i = 0; i < n; i++)
         k[i] = i;
-    order_names(x, k, n, 0);
+    int err = order_names(x, k, n, 0);
     for (uint32_t i = 0; i < n; i++)
         x->order[i] = (uint32_t)(k[i] & SOURCE_MASK);
     free(k);
-    return put_levels(x);
+    if (!err)
+        err = put_levels(x);
+    if (err)
+        pack_index_free(job);
+    return err;
 }
 
 uint64_t pack_index_bytes(const struct pack_index *x)
@@ -193,8 +230,10 @@ const struct le32 *pack_index_places(const struct pack_index *x)
 
 int pack_index_write(struct pack_index *x, struct stage_writer *to)
 {
+    uint32_t planned = x->n_pages;
     x->to = to;
-    return put_levels(x);
+    int err = put_levels(x);
+    return err || x->n_pages == planned ? err : EIO;
 }
 
 void pack_index_free(struct pack_job *job)

@@ -15,7 +15,8 @@ int chunks_make(struct pack_job *job, put_fn *put, void *to);
 /* ==== index.c =============================================================== */
 
 struct stage_writer;
-/* Sets job->index, with its pages counted, unless it is set; ENOMEM. */
+/* Sets job->index, with its pages counted, unless it is set; ENOMEM, or what facts()
+ * returned. */
 int pack_index_new(struct pack_job *job);
 uint64_t pack_index_bytes(const struct pack_index *x);
 /* All keys of the columns, and the largest of their target errors. */

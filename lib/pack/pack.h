@@ -67,7 +67,8 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band
 /* Its facts, with the table digest that a column without a file has, once its blocks
  * were read (SPEC.md §17.2). */
 int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out);
-/* All are taken, and none was asked for its blocks: gives back what finds names. */
+/* All are taken, and none was asked for its blocks: gives back what finds names, and
+ * the digests of an earlier try. */
 void pack_hashes_rest(struct pack_hashes *h);
 
 /* ==== unpack.c: a column as a filter of its own ==== */
@@ -109,8 +110,9 @@ bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
  * read. With threads it is called in each of them, at once; `thread` is its number. */
 typedef bool pack_blocks_fn(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
                             uint64_t first, uint64_t n, uint8_t *out);
-/* The facts of a source, but for own_blocks and column. Asked some times. */
-typedef void pack_facts_fn(void *ctx, uint32_t source, struct column *out);
+/* The facts of a source, but for own_blocks and column. Asked some times, for the same
+ * answer. An error ends the writing. */
+typedef int pack_facts_fn(void *ctx, uint32_t source, struct column *out);
 struct pack_job {
     const struct pack_plan *plan;
     const struct pack_source *sources;
@@ -128,9 +130,10 @@ struct pack_job {
 /* More threads are not put to work: each has up to 6 MiB, with its window, and all of
  * it must fit 64 MiB. */
 enum { PACK_MAX_THREADS = 8 };
-/* How long the file will be; 0: no memory. Keeps the order of names for pack_write(),
- * which frees it; call pack_index_free() instead if the pack is not written. */
-uint64_t pack_file_bytes(struct pack_job *job);
+/* How long the file will be; ENOMEM, or what facts() returned. Keeps the order of names
+ * for pack_write(), which frees it; call pack_index_free() instead if the pack is not
+ * written. */
+int pack_file_bytes(struct pack_job *job, uint64_t *n_bytes);
 void pack_index_free(struct pack_job *job);
 /* Writes the pack under its name in `dir`; synced, but for the directory. On failure
  * nothing stays. *table_digest and *file_bytes are the pack's. ERR_EXISTS, ERR_NETWORK,

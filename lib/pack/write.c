@@ -145,14 +145,16 @@ static void describe(const struct pack_job *job, struct identity *id, struct com
     lay_out(job, id, c);
 }
 
-uint64_t pack_file_bytes(struct pack_job *job)
+int pack_file_bytes(struct pack_job *job, uint64_t *n_bytes)
 {
     struct identity id;
     struct commit c;
-    if (pack_index_new(job) != 0)
-        return 0;
+    int err = pack_index_new(job);
+    if (err)
+        return err;
     describe(job, &id, &c);
-    return c.committed_bytes;
+    *n_bytes = c.committed_bytes;
+    return 0;
 }
 
 static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,

@@ -145,8 +145,11 @@ static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTE
         return false;
     /* Nobody writes to such a page: only where the copy is what is believed must it
      * be what is digested. */
-    bool has = use == READ_COPY && s->map->file && read_page(s->map, is, copy);
-    if (use != IN_PLACE && !has && !stage_take_page(s, is, copy, certain))
+    if (use == READ_COPY && s->map->file && read_page(s->map, is, copy) &&
+        page_digest(copy) == expected)
+        return true;
+    /* The descriptor may be another file's by now: only what is mapped is bad. */
+    if (use != IN_PLACE && !stage_take_page(s, is, copy, certain))
         return false;
     return page_digest(use == IN_PLACE ? is : copy) == expected;
 }

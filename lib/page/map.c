@@ -5,6 +5,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+/* So many mappings of a process keep a descriptor: the application needs others. */
+enum { MAX_KEPT = 64, OUR_FIRST = 3 /* others dup2() over those below */ };
+static _Atomic int n_kept;
+
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              _Atomic bool *alarm, struct mapping *m)
 {
@@ -66,15 +70,26 @@ void stage_read_ahead(const struct stage *s, uint64_t page)
 
 void map_keep_file(struct mapping *m, int fd, uint64_t offset)
 {
-    m->file = 1 + fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (atomic_fetch_add(&n_kept, 1) < MAX_KEPT)
+        m->file = 1 + fcntl(fd, F_DUPFD_CLOEXEC, OUR_FIRST);
+    if (!m->file)
+        atomic_fetch_sub(&n_kept, 1);
     m->offset = offset;
+}
+
+void map_leave_file(struct mapping *m)
+{
+    if (!m->file)
+        return;
+    close(m->file - 1);
+    atomic_fetch_sub(&n_kept, 1);
+    m->file = 0;
 }
 
 void map_drop(struct mapping *m)
 {
     lost_forget(m); /* first: another mapping may get its addresses */
-    if (m->file)
-        close(m->file - 1);
+    map_leave_file(m);
     if (m->address)
         munmap(m->address, m->n_bytes);
     *m = (struct mapping){0};

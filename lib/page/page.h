@@ -66,9 +66,10 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
 /* The same advice for a smaller one, of which a reader touches few pages. */
 void map_at_random(const struct mapping *m);
 void map_drop(struct mapping *m);
-/* Keeps a descriptor of the file, for stage_read_page(). If there is none, that costs
- * time only. */
+/* Keeps a descriptor of the file, for stage_read_page(): at most 64 mappings of a
+ * process do. If there is none, that costs time only. */
 void map_keep_file(struct mapping *m, int fd, uint64_t offset);
+void map_leave_file(struct mapping *m); /* while nobody reads; it may have none */
 /* A mapping keeps its file description open, and so a lock. So forked children do not
  * get this one, and abandon what the parent had mapped. */
 void map_keep_from_children(struct mapping *m);

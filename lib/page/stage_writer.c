@@ -3,6 +3,7 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,8 @@ uint8_t *stage_writer_room(struct stage_writer *w)
 
 int stage_writer_put(struct stage_writer *w)
 {
+    if (w->page == w->n_pages) /* the room of the next one is not there */
+        return EFBIG;
     int err = put_digest(w, 1, page_digest(stage_writer_room(w)));
     w->in_piece += PAGE_BYTES;
     w->page++;

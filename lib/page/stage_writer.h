@@ -14,9 +14,9 @@ struct stage_writer;
 /* For a stage of this offset, length and digests_offset in `fd`; ENOMEM. */
 int stage_writer_new(int fd, const struct stage_desc *s, struct stage_writer **out);
 /* The room for the next page, 4096 bytes. The caller fills it, and calls
- * stage_writer_put(). */
+ * stage_writer_put(). None is left after one that failed. */
 uint8_t *stage_writer_room(struct stage_writer *w);
-/* Takes the page that is in the room; an errno. */
+/* Takes the page that is in the room; an errno. EFBIG: the stage has no such page. */
 int stage_writer_put(struct stage_writer *w);
 /* The root, once all pages are in. Frees the writer; NULL is none. */
 uint64_t stage_writer_end(struct stage_writer *w);

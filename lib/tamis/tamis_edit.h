@@ -156,7 +156,7 @@ struct tamis_pack_report {
  * segments' own files: until then the disk holds both. Snapshots that were taken before
  * go on, if they have the files open; else they answer MAYBE/FILE_LOST for those
  * segments. Memory: 6 MiB a thread beside
- * the mappings, and 64 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
+ * the mappings, and 90 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
  * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
  * would not fit; nothing was written. Another errno: a filter cannot be read, which
  * says nothing about it. report may be NULL. */

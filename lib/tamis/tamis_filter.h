@@ -32,11 +32,11 @@ struct tamis_filter_options {
 };
 
 /* Opens and maps a filter, O(1) in its size. CHECK_FULL reads it all, and fails with
- * ERR_DAMAGED at the first bad page. A pack, and a filter that is growing when it is
- * opened, keep a descriptor until they are closed, the latter even after a seal; others
- * keep none. A growing filter is refused on a network file system (ERR_NETWORK), and on
- * an overlay, as in a container, if it may not be opened for writing there: a reader
- * would not see its writer's adds.
+ * ERR_DAMAGED at the first bad page. A filter that is growing when it is opened keeps a
+ * descriptor until it is closed, even after a seal, and so may a pack; others keep
+ * none. A growing filter is refused on a network file system (ERR_NETWORK), and on an
+ * overlay, as in a container, if it may not be opened for writing there: a reader would
+ * not see its writer's adds.
  *
  * REPLACED FILES. While a filter grows, its path must go on naming its file: if a copy
  * takes the name, a later writer adds to the copy, unseen here. So if no thread has

@@ -33,10 +33,11 @@ static UNUSED bool some_blocks(void *ctx, unsigned thread, uint32_t source,
     return true;
 }
 
-static UNUSED void some_facts(void *ctx, uint32_t source, struct column *out)
+static UNUSED int some_facts(void *ctx, uint32_t source, struct column *out)
 {
     assert_true(source < n_sources);
     *out = columns[source];
+    return 0;
 }
 
 /* Adds a source of this geometry with random keys. */

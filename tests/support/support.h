@@ -140,6 +140,8 @@ static UNUSED int exists(const char *path)
 
 /* How many names a directory has, dots not counted. */
 static UNUSED size_t count_files(const char *path);
+/* Mappings of this process with this in the name of their file, or all for "". */
+static UNUSED size_t count_mappings(const char *text);
 
 /* ---- keys and answers ---- */
 
@@ -451,6 +453,18 @@ static UNUSED void reseal_file(const char *name)
 }
 
 #include <dirent.h>
+static size_t count_mappings(const char *text)
+{
+    char line[4096];
+    size_t n = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, text) != NULL;
+    fclose(maps);
+    return n;
+}
+
 static size_t count_files(const char *path)
 {
     size_t n = 0;

@@ -428,19 +428,21 @@ int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
 {
     int rc = 0;
     /* Else others may be the ones that are missing: then there is no telling which. */
-    *any = l->n_missing && !l->n_unread && l->n_missing <= n_dropped;
+    bool all = l->n_missing && !l->n_unread && l->n_missing <= n_dropped;
     bool counted = l->n_missing == l->n_unread + n_dropped;
-    for (size_t i = 0; !*any && counted && l->n_missing && i < l->n; i++)
-        if (n_missing(&l->all[i]) == l->n_missing) { /* they are all of one pack */
+    *any = false;
+    for (size_t i = 0; !all && counted && l->n_missing && i < l->n; i++)
+        if (l->all[i].bits && /* they are all of one pack, which can be written */
+            n_missing(&l->all[i]) == l->n_missing) {
             l->all[i].now.n_overridden -= (uint32_t)n_dropped;
             l->all[i].changed = *any = true;
             return 0;
         }
-    for (size_t i = 0; *any && i < l->n && !rc; i++) {
+    for (size_t i = 0; all && i < l->n && !rc; i++) {
         struct listed *p = &l->all[i];
-        if (!n_missing(p))
+        if (!n_missing(p) || !p->bits)
             continue;
-        p->changed = true;
+        p->changed = *any = true;
         p->now.n_overridden = p->n_named;
         p->now.names_sum = p->names_sum;
         p->agrees = listed_read(l, p, NULL) == 0 && names_fit(p);

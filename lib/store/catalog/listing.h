@@ -32,6 +32,9 @@ struct open_pack {
  * `fresh`: its files may have changed since somebody opened it. */
 int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                   uint32_t n_columns, bool fresh, struct open_pack **out);
+/* Its files are removed: nobody else opens it by this mapping. */
+void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
+                      uint64_t digest);
 struct open_pack *open_pack_hold(struct open_pack *p);
 void open_pack_release(struct open_pack *p); /* may be NULL */
 

@@ -130,6 +130,17 @@ int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t di
     return rc;
 }
 
+void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
+                      uint64_t digest)
+{
+    pthread_mutex_lock(&c->opened_lock);
+    struct open_pack **at = opened_at(c, uuid, digest), *p = *at;
+    if (p)
+        *at = p->next;
+    pthread_mutex_unlock(&c->opened_lock);
+    open_pack_release(p);
+}
+
 /* ---- a record as the entry of a column, and back ---- */
 
 void column_of_record(const struct record *r, const void *name, size_t name_bytes,

@@ -21,6 +21,7 @@ struct locked {
 struct apply {
     struct tamis_edit *edit;
     const struct edit_op *op;
+    const struct edit_op *placed; /* the latest that was applied, as in the edit */
     struct names own;      /* OWN_PUT, or OWN_DROPPED, the latest; none that is only
                               put with others, by one file */
     struct buffer dropped; /* UUIDs */
@@ -47,6 +48,7 @@ static void apply_reset(struct apply *a)
 {
     unlock_dropped(a);
     names_clear(&a->own);
+    a->placed = NULL;
     a->dropped.n = 0;
     listings_free(&a->list);
     a->to_drop.n = 0;
@@ -211,7 +213,7 @@ static bool is_kept(void *ctx, struct piece name)
     bool puts;
     return names_get(&a->op->keep, name.at, name.n) ||
            names_get(&a->own, name.at, name.n) == OWN_PUT ||
-           edit_puts_placed(a->edit, name, &puts, NULL) != 0 || puts;
+           edit_puts_placed(a->edit, a->placed, name, &puts, NULL) != 0 || puts;
 }
 
 /* Deleting moves what a cursor sees, so first the names are collected. */
@@ -315,6 +317,8 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = place_columns(&a->list, a->op, &a->own, &a->dropped, diag);
         else
             rc = apply_retain(t, a, diag);
+        if (op_n_names(a->op) && a->op->placed)
+            a->placed = a->op;
     }
     if (!rc && a->n_refused && !(rc = listings_note_named(&a->list, diag)))
         rc = listings_forgive(&a->list, a->n_refused, &forgiven, diag);

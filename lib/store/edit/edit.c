@@ -1,7 +1,7 @@
 /* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
-#include "lib/store/edit/inside.h"
+#include "lib/store/edit/packing.h"
 #include "format/record.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
@@ -105,20 +105,30 @@ void edit_free(struct tamis_edit *e)
     free(e);
 }
 
+void edit_unlink_pack(const struct tamis_edit *e, const struct pack_place *place)
+{
+    open_pack_forget(e->catalog, place->uuid, place->digest);
+    pack_files_unlink(e->dir.fd, place->uuid);
+}
+
+static void unlink_op(const struct tamis_edit *e, const struct edit_op *op)
+{
+    if (op->kind == EDIT_PACK)
+        edit_unlink_pack(e, &op->placed->place);
+    else
+        filter_file_unlink(e->dir.fd, op->uuid);
+    if (op->has_list)
+        filter_file_unlink(e->dir.fd, op->list_uuid);
+}
+
 /* Not in a store that may be another by now: the next sweep does it there. */
 void edit_unlink_written(const struct tamis_edit *e)
 {
     if (origin_check_files(e->catalog->origin, NULL) == TAMIS_ERR_REPLACED)
         return;
-    for (size_t i = 0; i < e->n_ops; i++) {
-        const struct edit_op *op = e->ops[i];
-        if (op->has_file && op->kind == EDIT_PACK)
-            pack_files_unlink(e->dir.fd, op->uuid);
-        else if (op->has_file)
-            filter_file_unlink(e->dir.fd, op->uuid);
-        if (op->has_list)
-            filter_file_unlink(e->dir.fd, op->list_uuid);
-    }
+    for (size_t i = 0; i < e->n_ops; i++)
+        if (e->ops[i]->has_file)
+            unlink_op(e, e->ops[i]);
 }
 
 void tamis_edit_abort(struct tamis_edit *edit)
@@ -195,7 +205,7 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     bool puts;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_placed(e, x->name, &puts, diag);
+    int rc = edit_puts_placed(e, e->placed, x->name, &puts, diag);
     if (rc || puts)
         return rc;
     for (size_t i = 0; e->n_retains && i < e->n_ops; i++)

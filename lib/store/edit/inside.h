@@ -129,10 +129,10 @@ int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
 uint32_t op_n_names(const struct edit_op *op);
 int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
             uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag);
-/* Does the edit put this segment with others, by one file? Whoever drops it says so
- * elsewhere. A code: perhaps. */
-int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
-                     struct tamis_diag *diag);
+/* Does this operation (may be NULL), or one before it, put the segment with others, by
+ * one file? Whoever drops it says so elsewhere. A code: perhaps. */
+int edit_puts_placed(const struct tamis_edit *e, const struct edit_op *placed,
+                     struct piece name, bool *puts, struct tamis_diag *diag);
 void placed_free(struct edit_pack *p); /* may be NULL */
 /* While the edit is applied: `own` has the latest that it did to names. A name was in
  * one place: once this edit has dropped it there, it is nowhere. */

@@ -96,11 +96,10 @@ int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
     r->n_packed = job->plan->n_columns;
     r->n_bands = job->plan->n_bands;
     r->rows_bytes = job->plan->rows_bytes;
-    r->file_bytes = pack_file_bytes(job);
-    if (!r->file_bytes)
-        return diag_errno(diag, ENOMEM, e->catalog->path, "packing");
-    int rc =
-        edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
+    int rc = pack_file_bytes(job, &r->file_bytes);
+    if (rc)
+        return diag_errno(diag, rc, e->catalog->path, "packing");
+    rc = edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
     if (!rc && !dry_run)
         return write_pack_files(e, job, place, diag);
     pack_index_free(job);
@@ -116,7 +115,7 @@ struct tamis_packer {
     struct pack_plan plan;
     size_t n, max; /* sources */
     uint64_t n_loose;
-    int failed; /* when the pack was written */
+    int failed; /* the pack is given up, for good */
     bool is_put;
 };
 
@@ -212,8 +211,9 @@ static int take(struct tamis_packer *p, struct tamis_builder *b,
     int rc = sources ? plan_packed_geometry(n, id->target_error, &g) : ENOMEM;
     if (!rc)
         rc = pack_hashes_add(p->hashes, &col, g.lanes, hashes, n);
-    if (!rc)
-        rc = plan_packed_geometry(le64_get(col.disk.keys), id->target_error, &g);
+    if (!rc) /* they are in: a pack without their source would be wrong */
+        rc = p->failed =
+            plan_packed_geometry(le64_get(col.disk.keys), id->target_error, &g);
     if (rc)
         return rc < 0 ? diag_fail(diag, rc, store, "too many keys for one filter")
                       : diag_errno(diag, rc, store, "keeping the hashes");
@@ -251,14 +251,14 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
 
 /* ---- the pack ---- */
 
-/* No column is given up: after a failure the whole pack is. */
-static void facts(void *ctx, uint32_t source, struct column *out)
+/* No column is given up: after a failure the whole pack is, and nothing more is read:
+ * later reads may be good, and not fit those before. */
+static int facts(void *ctx, uint32_t source, struct column *out)
 {
     struct tamis_packer *p = ctx;
-    int rc = pack_hashes_facts(p->hashes, source, out);
-    if (rc)
-        column_of_record(&(struct record){0}, "?", 1, out);
-    p->failed = p->failed ? p->failed : rc;
+    if (!p->failed)
+        p->failed = pack_hashes_facts(p->hashes, source, out);
+    return p->failed;
 }
 
 static bool blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
@@ -281,9 +281,6 @@ static int append_put(struct tamis_packer *p, const struct pack_place *place,
                       struct tamis_diag *diag)
 {
     struct edit_op *op;
-    if (p->failed)
-        return diag_errno(diag, p->failed, p->edit->catalog->path,
-                          "reading the hashes of a pack again");
     int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op, diag);
     return rc ? rc : edit_append(p->edit, op, diag);
 }
@@ -298,14 +295,19 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                            .blocks = blocks,
                            .ctx = p};
     pack_hashes_rest(p->hashes);
-    int rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
+    int rc = p->failed;
+    if (!rc)
+        rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
     if (!rc)
         rc = pack_make(p->edit, &job, false, report, &place, diag);
+    if (p->failed)
+        return diag_errno(diag, p->failed, p->edit->catalog->path,
+                          "reading the hashes of a pack again");
     if (rc)
         return rc;
     rc = append_put(p, &place, diag);
     if (rc)
-        pack_files_unlink(p->edit->dir.fd, place.uuid);
+        edit_unlink_pack(p->edit, &place);
     memcpy(report->uuid, place.uuid, UUID_BYTES);
     return rc;
 }

@@ -391,15 +391,15 @@ static bool inputs_stay_open(const struct packing *p)
 /* ---- for pack_write() ---- */
 
 /* If it cannot be read any more, the pack is given up. */
-static void input_facts(void *ctx, uint32_t source, struct column *out)
+static int input_facts(void *ctx, uint32_t source, struct column *out)
 {
     struct packing *p = ctx;
-    if (segment_facts(p->snapshot, p->segments[source], out, NULL) != 0) {
-        p->unread = true;
-        column_of_record(&(struct record){0}, "?", 1, out);
-    } else if (input_is_file(p, source)) {
+    p->unread = segment_facts(p->snapshot, p->segments[source], out, NULL) != 0;
+    if (p->unread)
+        return TAMIS_ERR_DAMAGED;
+    if (input_is_file(p, source))
         memcpy(out->disk.set_id, p->files[p->segments[source]].set_id, UUID_BYTES);
-    }
+    return 0;
 }
 
 /* Files beyond the first that are open belong to one band. */
@@ -501,6 +501,10 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
                            .gone = p->gone,
                            .threads = inputs_stay_open(p) ? p->threads : NULL};
     rc = pack_make(p->edit, &job, dry_run, p->report, &place, diag);
+    if (p->unread)
+        return diag_fail(
+            diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
+            "a table of columns has become unreadable while it was packed");
     if (rc)
         return rc;
     for (size_t i = 0; dry_run && i < p->n; i++)
@@ -508,15 +512,12 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
     count_packed(p);
     if (dry_run)
         return 0;
-    if (p->unread)
-        rc = diag_fail(diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
-                       "a table of columns has become unreadable while it was packed");
-    else if (p->report->n_packed) /* else all were lost meanwhile */
+    if (p->report->n_packed) /* else all were lost meanwhile */
         rc = append_packed(p, &place, diag);
     if (!rc && p->report->n_packed)
         memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     else /* edit_append() has freed the operation, not its files */
-        pack_files_unlink(p->edit->dir.fd, place.uuid);
+        edit_unlink_pack(p->edit, &place);
     return rc;
 }
 

@@ -18,6 +18,8 @@ struct edit_pack {
 int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
                     uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out,
                     struct tamis_diag *diag);
+/* Of a pack that is not put; nobody keeps it open any more. */
+void edit_unlink_pack(const struct tamis_edit *e, const struct pack_place *place);
 
 /* ==== packer.c, for packing.c as well ==== */
 

@@ -241,12 +241,12 @@ int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
     return op->placed ? name_in(e->catalog, op->placed->open, i, room, name, diag) : 0;
 }
 
-int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
-                     struct tamis_diag *diag)
+int edit_puts_placed(const struct tamis_edit *e, const struct edit_op *placed,
+                     struct piece name, bool *puts, struct tamis_diag *diag)
 {
     struct column col;
     *puts = false;
-    for (const struct edit_op *op = e->placed; op && !*puts; op = op->before) {
+    for (const struct edit_op *op = placed; op && !*puts; op = op->before) {
         int rc = pack_find(op->placed->open->filter, name.at, name.n, false, &col);
         *puts = !rc;
         if (rc && rc != TAMIS_ERR_NO_SEGMENT)
@@ -391,8 +391,9 @@ static int put_column(struct placing *p)
     p->list->passed = p->to;
     rc = apply_expect_none(p->list, p->own, name, p->diag);
     p->list->passed = NULL;
-    if (!rc && names_get(p->own, name.at, name.n))
-        names_set(p->own, name.at, name.n, OWN_PUT);
+    if (!rc && names_get(p->own, name.at, name.n) &&
+        names_set(p->own, name.at, name.n, OWN_PUT))
+        rc = diag_errno(p->diag, ENOMEM, p->list->txn->catalog->path, "packing");
     return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
 }
 

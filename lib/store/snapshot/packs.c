@@ -55,6 +55,22 @@ static void bits_release(struct pack_bits *b)
     free(b);
 }
 
+/* What the catalog says, without tombstones. */
+static struct pack_bits *bits_copy(const struct pack_bits *from, uint32_t n_columns)
+{
+    size_t n = columns_bytes(n_columns) + 8;
+    uint8_t *listed = malloc(n);
+    struct pack_bits *b = listed ? bits_new(listed) : NULL;
+    if (!b) {
+        free(listed);
+        return NULL;
+    }
+    memcpy(listed, from->listed, n);
+    b->chunks_sum = from->chunks_sum;
+    memcpy(b->sums, from->sums, sizeof b->sums);
+    return b;
+}
+
 /* Bits that a snapshot has of a pack whose record, and the checksums of all of whose
  * chunks, are the same now: these bits are what the catalog says. */
 static struct pack_bits *bits_still(const struct packs *before, const struct listed *p)
@@ -243,12 +259,8 @@ static int view_bury(const struct tamis_snapshot *s, struct pack_view *v)
     uint32_t n = v->n_columns;
     struct pack_bits *bits = v->bits;
     if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
-        /* Without sums: the next snapshot reads all anew. */
-        if (!(bits = bits_new(malloc(columns_bytes(n) + 8))) || !bits->listed) {
-            bits_release(bits);
+        if (!(bits = bits_copy(bits, n)))
             return ENOMEM;
-        }
-        memcpy(bits->listed, v->listed, columns_bytes(n) + 8);
         bits_release(v->bits);
         v->bits = bits;
         v->listed = bits->listed;

@@ -42,7 +42,7 @@ CHANGE(put)
                                 &b, &shop.diag);
     for (uint64_t i = first; !rc && i < first + n; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
-    return rc ? rc : tamis_edit_put(e, b, &shop.diag);
+    return rc ? rc : put_built(e, b, option_of(s, "packed") != NULL);
 }
 
 /* texts NAME KEY...; hashed NAME KEY...: by their hashes only, and numbered. */

@@ -276,6 +276,12 @@ MUST(there)
 }
 MUST_TOO(gone, there)
 
+MUST(unmapped)
+{
+    (void)s;
+    IS(count_mappings(".tamis (deleted)"), 0);
+}
+
 /* same FILE FILE: byte for byte */
 MUST(same)
 {

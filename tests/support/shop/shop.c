@@ -139,6 +139,19 @@ const char *path_at(const char *word)
     return path_of(path);
 }
 
+int put_built(struct tamis_edit *e, struct tamis_builder *b, bool packed)
+{
+    struct tamis_packer *p;
+    if (!packed)
+        return tamis_edit_put(e, b, &shop.diag);
+    OK(tamis_edit_packer(e, NULL, &p, NULL));
+    int rc = tamis_packer_take(p, b, &shop.diag);
+    if (!rc)
+        rc = tamis_edit_put_packed(e, p, NULL, &shop.diag);
+    tamis_packer_free(p);
+    return rc;
+}
+
 void note_count(const char *word, uint64_t value)
 {
     size_t i = 0;

@@ -34,6 +34,8 @@ uint64_t number_at(const struct step *s, int i);
 void call_file(const char *name, const char *path);
 /* The files of all segments of few letters, as of now. */
 void know_files(void);
+/* In a file of its own, or as the one column of a pack. */
+int put_built(struct tamis_edit *e, struct tamis_builder *b, bool packed);
 void note_count(const char *word, uint64_t value);
 
 /* ---- verbs, which list themselves ---- */

@@ -101,18 +101,6 @@ static void *end_held(pthread_t thread)
     return result;
 }
 
-static size_t n_mappings(void)
-{
-    char line[4096];
-    size_t n = 0;
-    FILE *f = fopen("/proc/self/maps", "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f))
-        n += strstr(line, path) != NULL;
-    fclose(f);
-    return n;
-}
-
 static int stalls_open(void **state)
 {
     sem_init(&is_there, 0, 0);
@@ -127,7 +115,7 @@ static int stalls_open(void **state)
 static int stalls_close(void **state)
 {
     pair_close(state);
-    return n_mappings() == 0 ? 0 : -1;
+    return count_mappings(path) == 0 ? 0 : -1;
 }
 
 #define TEST_WITH_STALLS(name) TEST_WITH(stalls_open, stalls_close, name)
@@ -197,10 +185,10 @@ TEST_WITH_STALLS(test_an_overtaken_thread)
     add_up_to(1500, N);
     IS(count_absent(reader, keys, N), 0);
     struct view *v = atomic_load(&reader->view);
-    size_t n = n_mappings();
+    size_t n = count_mappings(path);
     assert_null(end_held(thread));
     assert_ptr_equal(atomic_load(&reader->view), v);
-    IS(n_mappings(), n);
+    IS(count_mappings(path), n);
     for (size_t i = 0; i < MAX_MAKERS; i++)
         assert_null(atomic_load(&reader->making[i]));
     IS(count_absent(reader, keys, N), 0);

@@ -167,6 +167,19 @@ TEST(columns_answer_as_their_filters)
     }
 }
 
+/* So many more are taken by packs that are opened again and again. */
+static void descriptors_are(size_t n_more, const struct tamis_filter_options *opt)
+{
+    struct tamis_filter *f[70];
+    size_t n = count_files("/proc/self/fd");
+    for (size_t i = 0; i < N_OF(f); i++)
+        OK(tamis_filter_open(path_of("pack"), opt, &f[i], NULL));
+    IS(count_files("/proc/self/fd"), n + n_more);
+    for (size_t i = 0; i < N_OF(f); i++)
+        tamis_filter_close(f[i]);
+    IS(count_files("/proc/self/fd"), n);
+}
+
 TEST(strict_readers_get_the_same)
 {
     struct tamis_filter_options strict = {.size = sizeof strict,
@@ -175,7 +188,35 @@ TEST(strict_readers_get_the_same)
     struct tamis_filter *f = pack_sources("pack", &strict);
     for (size_t k = 0; k < 100; k++)
         check_key(f, random_u64());
+    descriptors_are(63, &strict); /* and that of f */
+    descriptors_are(0, NULL);
     forget_pack(f);
+}
+
+/* The descriptor fails, ends early, or is another file's. */
+static ssize_t bad_result;
+
+static ssize_t bad_pread(int fd, void *buf, size_t n, off_t at)
+{
+    (void)fd, (void)at;
+    errno = EIO;
+    memset(buf, 0, n);
+    return bad_result;
+}
+
+/* Then pages are checked where they are mapped. */
+static void bad_reads_condemn_nothing(void)
+{
+    ssize_t (*before)(int, void *, size_t, off_t) = io_calls.pread;
+    for (int way = -1; way <= 1; way++) {
+        FILTER f = open_filter(path_of("pack"));
+        bad_result = way < 1 ? way : PAGE_BYTES;
+        io_calls.pread = bad_pread;
+        for (size_t k = 0; k < 20; k++)
+            check_key(f, some[k].keys[k]);
+        io_calls.pread = before;
+        IS(verified(f).n_damaged, 0);
+    }
 }
 
 /* Rows of more than a line reach from one page into the next. */
@@ -188,6 +229,8 @@ TEST(rows_cross_pages)
     IS(plan.bands[0].row_bytes, 192);
     for (size_t k = 0; k < 300; k++)
         check_key(f, k < 100 ? some[k].keys[k % 64] : random_u64());
+    descriptors_are(63, NULL);
+    bad_reads_condemn_nothing();
     forget_pack(f);
 }
 
@@ -353,6 +396,34 @@ TEST(columns_are_found)
         unlink(path_of("rotten"));
         forget_sources();
     }
+}
+
+/* Facts have another length since pages were counted by them. */
+static size_t key_bytes;
+
+static bool blocks_of_others(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
+                             uint64_t first, uint64_t n, uint8_t *out)
+{
+    static const uint8_t key[1000];
+    struct column was = columns[source];
+    column_set_strings(&columns[source], column_name(&was), column_binding(&was),
+                       (struct piece){key, key_bytes}, column_last(&was));
+    return some_blocks(ctx, thread, source, lane, first, n, out);
+}
+
+TEST(as_many_pages_are_written_as_were_counted)
+{
+    uint64_t digest, n_bytes;
+    for (size_t i = 0; i < 30; i++)
+        add_source((struct geometry){1, 1, 6}, 20, 0.01);
+    plan_sources();
+    for (int fewer = 0; fewer < 2; fewer++) {
+        key_bytes = fewer ? 0 : 1000;
+        IS(write_planned("pack", blocks_of_others, &digest, &n_bytes, NULL),
+           fewer ? EIO : EFBIG);
+        assert_int_not_equal(access(path_of("pack"), F_OK), 0);
+    }
+    forget_sources();
 }
 
 static int stop_at_third(void *ctx, const struct column *col)

@@ -8,17 +8,6 @@ static uint64_t keys[N_KEYS], others[N_OTHERS];
 
 SET_UP(test_dir_create, random_hashes(keys, N_KEYS), random_hashes(others, N_OTHERS))
 
-static size_t n_mappings(void)
-{
-    size_t n = 0;
-    FILE *maps = fopen("/proc/self/maps", "re");
-    assert_non_null(maps);
-    for (int c; (c = fgetc(maps)) != EOF;)
-        n += c == '\n';
-    fclose(maps);
-    return n;
-}
-
 /* Every page of a large file is lost and asked for. A mapping for each would be more
  * than the kernel allows (65,530). */
 TEST_WITH_GUARD(test_large_file_does_not_use_up_the_mappings)
@@ -31,11 +20,11 @@ TEST_WITH_GUARD(test_large_file_does_not_use_up_the_mappings)
     IS(map_file(fd, 0, n_bytes, false, NULL, &m), 0);
     OK(ftruncate(fd, 0));
     close(fd);
-    size_t before = n_mappings(), n_ones = 0;
+    size_t before = count_mappings(""), n_ones = 0;
     for (uint64_t at = 0; at < n_bytes; at += 4096)
         n_ones += touch_page(m.base + at) == 0xff;
     IS(n_ones, n_bytes / 4096);
-    assert_in_range(n_mappings() - before, 100, 2000);
+    assert_in_range(count_mappings("") - before, 100, 2000);
     uint8_t *at_begin = m.base;
     map_drop(&m);
     unsigned char resident;

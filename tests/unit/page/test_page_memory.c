@@ -1,9 +1,9 @@
 /* The memory that a stage has of its pages (R12), while another thread or process
- * changes it: map.c is compiled into this test with a seam at each of its atomic
+ * changes it: check.c is compiled into this test with a seam at each of its atomic
  * operations and before each of its checks, where the test lets the other one run. A
  * page that anyone found bad stays bad, whatever the order. */
 
-/* This copy of map.c beside the library's own. */
+/* This copy of check.c beside the library's own. */
 #define map_file               our_map_file
 #define map_drop               our_map_drop
 #define map_keep_from_children our_map_keep_from_children

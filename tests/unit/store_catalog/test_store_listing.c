@@ -316,6 +316,14 @@ TEST_OF_SCENES(a_named_column_is_alive)
     };
     PLAY_ROWS(alive);
     size_t n = 0;
+    for (int together = 0; together < 2; together++) {
+        packed_scene("refused, they go though a chunk is damaged", 4);
+        steps("set_record s1 rotten=1; set_record s3 rotten=1");
+        kept[1].value[0] ^= 1;
+        put_back(&kept[1]);
+        steps(together ? "begin; drop s1; drop s3; commit" : "drop s1; drop s3");
+        steps("segments 0; complete 0");
+    }
     scene("its pack is not in the list");
     steps("many 1 300; pack; set_record s0; put z 5000 10; all 777999 ABSENT");
     OK(catalog_read(shop.store->catalog, take_rows, &n, NULL));

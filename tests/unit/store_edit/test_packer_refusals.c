@@ -23,9 +23,10 @@ TEST_IN_DIR(names_are_put_once)
     IS(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
     assert_true(report.n_packed == 0 && report.n_loose == 0);
     tamis_packer_free(p);
+    IS(count_mappings(".tamis (deleted)"), 0);
     OK(tamis_edit_commit(e, NULL));
-    IS(n_filter_files("s"), 3); /* of segments 0, 2 and 3 */
     tamis_edit_abort(other);
+    IS(n_filter_files("s"), 3); /* of segments 0, 2 and 3 */
     IS(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
     IS(reason_of(s, name_of(2), 2000), TAMIS_HIT);
 }

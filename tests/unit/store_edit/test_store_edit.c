@@ -17,6 +17,11 @@ TEST_OF_SCENES(edits)
          "commit; files 1; why a 5 ABSENT 55 HIT; why gone 5 UNKNOWN_SEGMENT"},
         {"an abort leaves no files", "begin; put a 0 10; growing g; files 2", "abort",
          "files 0; why a 5 UNKNOWN_SEGMENT"},
+        {"nor a pack, mapped or not",
+         "begin 1; put a 0 10 packed=1; begin 2; put a 50 10 packed=1; files 4; abort",
+         "files 2; unmapped; begin 2; put a 50 10 packed=1; in 1; commit; in 2;"
+         "fails EXISTS commit",
+         "files 2; unmapped; why a 5 HIT"},
         {"a failed commit changes nothing",
          "put old 0 10; begin 1; put a 0 10; begin 2; drop old; put b 0 10;"
          "put a 50 10; begin 3; drop old; put c 0 10", /* nobody has a yet */
@@ -29,6 +34,15 @@ TEST_OF_SCENES(edits)
          "why a 5 UNKNOWN_SEGMENT; why b 15 HIT; why c 25 ABSENT 91 HIT; why own 35 "
          "HIT;"
          "files 3; retain; files 0"},
+        {"what a retain took off is put as a column",
+         "put a 0 10; put b 10 10 packed=1",
+         "begin; retain; put a 50 10 packed=1; put b 60 10 packed=1;"
+         "fails EXISTS put a 0 1; commit",
+         "why a 5 ABSENT 55 HIT; why b 15 ABSENT 65 HIT"},
+        {"a column that an edit put is its own",
+         "put a 0 10; begin; drop a; put a 10 10 packed=1; fails EXISTS put a 0 1",
+         "put c 20 10 packed=1; retain; fails EXISTS put c 0 1; drop a; commit",
+         "why a 5 UNKNOWN_SEGMENT; why c 25 HIT; files 2; drop c; files 0"},
         /* A derived filter takes its source's place only while the source is listed. */
         {"a filter that was replaced is not dropped",
          "put a 0 100; note a; begin 1; fails RANGE drop_filter a uuid=none;"
