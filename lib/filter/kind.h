@@ -83,7 +83,7 @@ struct filter_kind {
      * snapshots over many filters. Without planes a snapshot asks each filter with
      * care. */
     bool planes;
-    bool keeps_file; /* its descriptor, for stage_read_page() */
+    bool keeps_file; /* its descriptor, for stage_read() */
 
     /* Bytes that map needs in a view. */
     size_t (*memory)(const struct commit *c);

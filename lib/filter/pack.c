@@ -22,10 +22,10 @@
 
 enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
-    WIDE = 64, /* of so many columns some go on to the next lane */
-    WORD = 8,  /* bytes: what pack_ask_slowly() has room for, lane by lane */
-    READ_BYTES =
-        128, /* rows from here on are read: their block is more than a fault maps */
+    WIDE = 64,      /* of so many columns some go on to the next lane */
+    WORD = 8,       /* bytes: what pack_ask_slowly() has room for, lane by lane */
+    FEW_PAGES = 32, /* of rows: they are mapped */
+    HELD_PAGES = 5, /* a block of four pages may reach into a fifth */
 };
 
 /* ---- the mapping ---- */
@@ -53,15 +53,13 @@ static uint32_t read_bands(struct view *v, const struct commit *c, struct band *
     return n;
 }
 
-/* Is a page of rows ever read? */
+/* Is a page of rows ever read? A fault maps 16 pages: those of a small pack are soon
+ * all there. */
 static bool reads_rows(const struct view *v)
 {
-    enum tamis_check mode = v->stages[PACK_ROWS].mode;
-    uint32_t widest = 0;
-    for (uint32_t i = 0; i < v->n_bands; i++)
-        widest = v->bands[i].row_bytes > widest ? v->bands[i].row_bytes : widest;
-    return mode == TAMIS_CHECK_STRICT ||
-           (mode != TAMIS_CHECK_NONE && widest >= READ_BYTES);
+    const struct stage *s = &v->stages[PACK_ROWS];
+    return s->mode == TAMIS_CHECK_STRICT ||
+           (s->mode != TAMIS_CHECK_NONE && s->n_pages > FEW_PAGES);
 }
 
 static void map(struct view *v, const struct commit *c, void *at)
@@ -120,46 +118,90 @@ void pack_band_pages(struct tamis_filter *f, const struct band *b,
             out->first_damaged = filter_page_offset(f, rows, at);
 }
 
-/* May its bits be used where they are mapped? A page of wide rows that nobody has
- * checked is read: a key needs so many of them that to map each takes most of the time.
- */
-static bool page_in_place(struct stage *s, uint64_t page, uint32_t row_bytes)
+/* May its bits be used where they are mapped? A page that nobody has checked is read: a
+ * key needs so many of them that to map each, and those around it, takes most of the
+ * time. */
+static bool page_in_place(struct stage *s, uint64_t page)
 {
     return s->mode != TAMIS_CHECK_STRICT &&
-           (row_bytes < READ_BYTES || s->mode == TAMIS_CHECK_NONE ||
-            stage_page_state(s, page));
+           (!s->map->file || s->mode == TAMIS_CHECK_NONE || stage_page_state(s, page));
+}
+
+/* Pages that lie together: of a row, or of a small block, which has all rows of a lane.
+ */
+struct held {
+    uint64_t first, n;
+    bool read;             /* else each is copied when it is checked */
+    bool good[HELD_PAGES]; /* if it has been checked */
+    uint8_t bytes[HELD_PAGES][PAGE_BYTES];
+};
+
+static void hold_pages(const struct band_rows *b, uint64_t row, struct held *h)
+{
+    bool small = b->block_bytes <= (HELD_PAGES - 1) * PAGE_BYTES;
+    uint64_t unit = small ? b->block_bytes : b->row_bytes;
+    uint64_t base = (uint64_t)(b->bits - b->stage->bits);
+    uint64_t begin = base + (row - base) / unit * unit;
+    h->first = begin / PAGE_BYTES;
+    h->n = (begin + unit - 1) / PAGE_BYTES - h->first + 1;
+    h->read =
+        stage_read(b->stage, h->first * PAGE_BYTES, h->n * PAGE_BYTES, h->bytes[0]);
+    memset(h->good, false, sizeof h->good);
+}
+
+/* A page of this row, if it is good. */
+static const uint8_t *page_of_row(const struct band_rows *b, uint64_t row,
+                                  uint64_t page, struct held *h)
+{
+    struct stage *s = b->stage;
+    bool holds = page - h->first < h->n;
+    if (!holds && page_in_place(s, page))
+        return stage_page_good(s, page) ? s->bits + page * PAGE_BYTES : NULL;
+    if (!holds)
+        hold_pages(b, row, h);
+    uint64_t i = page - h->first;
+    if (!h->good[i])
+        h->good[i] = h->read ? stage_check_read(s, page, h->bytes[i])
+                             : stage_copy_page(s, page, h->bytes[i]);
+    return h->good[i] ? h->bytes[i] : NULL;
 }
 
 /* One row, page by page: a row of more than a line may reach into the next. */
-static void and_checked(const struct band_rows *b, uint64_t row, uint64_t *left,
-                        bool *damaged)
+static void and_checked(const struct band_rows *b, uint64_t row, struct held *h,
+                        uint64_t *left, bool *damaged)
 {
-    struct stage *s = b->stage;
-    uint8_t copy[PAGE_BYTES], its[ROW_MAX_BYTES];
+    uint8_t its[ROW_MAX_BYTES];
     const uint8_t *bits = its;
     memset(its, 0xff, b->row_bytes); /* ones exclude nothing */
-    for (uint64_t at = row, end = row + b->row_bytes; at < end;) {
-        uint64_t page = at / PAGE_BYTES, in_page = at % PAGE_BYTES;
-        uint64_t n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
-        bool in_place = page_in_place(s, page, b->row_bytes);
-        bool good =
-            in_place ? stage_page_good(s, page) : stage_read_page(s, page, copy);
-        const uint8_t *from = in_place ? s->bits + at : copy + in_page;
-        *damaged |= !good;
-        if (good)
-            memcpy(its + (at - row), from, n);
-        at += n;
+    for (uint64_t at = row, end = row + b->row_bytes, n; at < end; at += n) {
+        uint64_t in_page = at % PAGE_BYTES;
+        const uint8_t *page = page_of_row(b, row, at / PAGE_BYTES, h);
+        n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
+        *damaged |= !page;
+        if (page)
+            memcpy(its + (at - row), page + in_page, n);
     }
     b->kernel->and_rows(&bits, 1, b->row_bytes, left, left);
 }
 
+static bool any_left(const struct band_rows *b, const uint64_t *columns)
+{
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < (b->row_bytes + 7) / 8; i++)
+        any |= columns[i];
+    return any;
+}
+
+/* Until no column is left: to read the other rows takes longer than to look. */
 static void and_all_checked(const struct band_rows *b, const uint8_t *const *rows,
                             uint32_t n, const uint64_t *columns, uint64_t *hits,
                             bool *damaged)
 {
+    struct held h;
+    h.first = h.n = 0;
     memcpy(hits, columns, (b->row_bytes + 7) / 8 * sizeof *hits);
-    for (uint32_t i = 0; i < n; i++)
-        and_checked(b, (uint64_t)(rows[i] - b->stage->bits), hits, damaged);
+    for (uint32_t i = 0; i < n && any_left(b, hits); i++)
+        and_checked(b, (uint64_t)(rows[i] - b->stage->bits), &h, hits, damaged);
 }
 
 /* Are all pages of these rows good, in place? Checks those that were not. */
@@ -173,7 +215,7 @@ static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
         uint64_t at = (uint64_t)(rows[i] - s->bits);
         uint64_t last = (at + row_bytes - 1) / PAGE_BYTES;
         for (uint64_t page = at / PAGE_BYTES; page <= last && good; page++)
-            good = page_in_place(s, page, row_bytes) && stage_page_good(s, page);
+            good = page_in_place(s, page) && stage_page_good(s, page);
     }
     return good;
 }
@@ -210,16 +252,13 @@ void pack_ask_slowly(const struct band_rows *b, const struct key_rows *first,
 bool pack_probe_band(const struct band_rows *b, uint64_t h,
                      uint64_t hits[ROW_MAX_WORDS], bool *damaged)
 {
-    uint64_t columns[ROW_MAX_WORDS] = {0}, any = 0;
-    uint32_t n = (b->row_bytes + 7) / 8;
+    uint64_t columns[ROW_MAX_WORDS] = {0};
     for (uint32_t c = 0; c < b->n_columns; c++)
         columns[c / 64] |= UINT64_C(1) << c % 64;
     struct key_rows rows;
     pack_fetch_rows(b, h, &rows);
     pack_ask_rows(b, &rows, columns, hits, damaged);
-    for (uint32_t i = 0; i < n; i++)
-        any |= hits[i];
-    return any != 0;
+    return any_left(b, hits);
 }
 
 /* ---- one column ---- */

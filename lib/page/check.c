@@ -14,7 +14,7 @@
 enum { FLOOR_TRIES = 64 };
 
 /* How a page is used once it is checked. */
-enum page_use { IN_PLACE, COPIED, READ_COPY };
+enum page_use { IN_PLACE, COPIED, HELD };
 
 /* ---- a stage ---- */
 
@@ -121,19 +121,6 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     return true;
 }
 
-/* For a signal handler, too. */
-static bool read_page(const struct mapping *m, const uint8_t *live,
-                      uint8_t copy[PAGE_BYTES])
-{
-    size_t got = 0;
-    int before = errno, cancel = io_hold_cancel();
-    io_read(m->file - 1, copy, PAGE_BYTES, m->offset + (uint64_t)(live - m->base),
-            &got);
-    io_let_cancel(cancel);
-    errno = before;
-    return got == PAGE_BYTES;
-}
-
 static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
                           enum page_use use, bool *certain)
 {
@@ -145,8 +132,7 @@ static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTE
         return false;
     /* Nobody writes to such a page: only where the copy is what is believed must it
      * be what is digested. */
-    if (use == READ_COPY && s->map->file && read_page(s->map, is, copy) &&
-        page_digest(copy) == expected)
+    if (use == HELD && page_digest(copy) == expected)
         return true;
     /* The descriptor may be another file's by now: only what is mapped is bad. */
     if (use != IN_PLACE && !stage_take_page(s, is, copy, certain))
@@ -297,9 +283,23 @@ bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
     return check_page(s, page, copy, COPIED);
 }
 
-bool stage_read_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
+/* For a signal handler, too. */
+bool stage_read(const struct stage *s, uint64_t at, size_t n, uint8_t *to)
 {
-    return check_page(s, page, copy, READ_COPY);
+    const struct mapping *m = s->map;
+    size_t got = 0;
+    int before = errno, cancel = io_hold_cancel();
+    if (m->file)
+        io_read(m->file - 1, to, n, m->offset + (uint64_t)(s->bits - m->base) + at,
+                &got);
+    io_let_cancel(cancel);
+    errno = before;
+    return got == n;
+}
+
+bool stage_check_read(struct stage *s, uint64_t page, uint8_t read[PAGE_BYTES])
+{
+    return check_page(s, page, read, HELD);
 }
 
 bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out)

@@ -66,8 +66,8 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
 /* The same advice for a smaller one, of which a reader touches few pages. */
 void map_at_random(const struct mapping *m);
 void map_drop(struct mapping *m);
-/* Keeps a descriptor of the file, for stage_read_page(): at most 64 mappings of a
- * process do. If there is none, that costs time only. */
+/* Keeps a descriptor of the file, for stage_read(): at most 64 mappings of a process
+ * do. If there is none, that costs time only. */
 void map_keep_file(struct mapping *m, int fd, uint64_t offset);
 void map_leave_file(struct mapping *m); /* while nobody reads; it may have none */
 /* A mapping keeps its file description open, and so a lock. So forked children do not
@@ -107,6 +107,7 @@ struct stage {
     uint64_t root;
     uint64_t n_first_pages;
     _Atomic uint64_t n_good, n_first_good;
+    _Atomic uint32_t n_read;        /* columns that were asked of the file, so far */
     _Atomic uint64_t *pages;        /* two bits per page */
     _Atomic uint64_t *good_digests; /* a bit per page of digests */
     struct page_counts *counts;     /* may be NULL */
@@ -124,9 +125,11 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
 bool stage_check_page(struct stage *s, uint64_t page);
 /* The same on a copy: `copy` has the page if it is good. */
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
-/* The same, but the copy is read from the file if its mapping keeps that. To map a page
- * takes the kernel longer, and brings the pages around it. */
-bool stage_read_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
+/* Reads n bytes from the file, if the mapping keeps that. To map a page takes the
+ * kernel longer, and brings the pages around it. */
+bool stage_read(const struct stage *s, uint64_t at, size_t n, uint8_t *to);
+/* Checks a page that was read so. */
+bool stage_check_read(struct stage *s, uint64_t page, uint8_t read[PAGE_BYTES]);
 /* Copies the page that is mapped at `live`, or would be, unchecked. False: it could not
  * be read; *certain: and this is for good. */
 bool stage_take_page(const struct stage *s, const uint8_t *live,

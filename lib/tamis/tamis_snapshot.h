@@ -30,8 +30,8 @@
  * MAYBE/UNREADABLE. Once its file was dropped it answers MAYBE/FILE_LOST in snapshots
  * that still list it. It has no pages to be warmed or locked. Snapshots of a later
  * state map it, if many others were closed meanwhile. struct tamis_stats counts such
- * filters. Growing filters are always mapped. Packs are, too; 64 mapped packs of a
- * process, of more than 512 segments or checked strictly, keep a descriptor. */
+ * filters. Growing filters are always mapped. Packs are, too; at most 64 packs of a
+ * process, of more than 128 KiB of bits or checked strictly, keep a descriptor. */
 
 struct tamis_snapshot;
 

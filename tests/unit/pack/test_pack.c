@@ -189,6 +189,9 @@ TEST(strict_readers_get_the_same)
     for (size_t k = 0; k < 100; k++)
         check_key(f, random_u64());
     descriptors_are(63, &strict); /* and that of f */
+    forget_pack(f);
+    add_mixed(1);
+    f = pack_sources("pack", NULL);
     descriptors_are(0, NULL);
     forget_pack(f);
 }

@@ -13,7 +13,8 @@
 #define stage_check_page       our_stage_check_page
 #define stage_copy_page        our_stage_copy_page
 #define stage_copy_bytes       our_stage_copy_bytes
-#define stage_read_page        our_stage_read_page
+#define stage_read             our_stage_read
+#define stage_check_read       our_stage_check_read
 #define map_keep_file          our_map_keep_file
 #define stage_take_page        our_stage_take_page
 #define stage_mark_bad         our_stage_mark_bad
