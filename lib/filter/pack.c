@@ -127,8 +127,7 @@ static bool page_in_place(struct stage *s, uint64_t page)
            (!s->map->file || s->mode == TAMIS_CHECK_NONE || stage_page_state(s, page));
 }
 
-/* Pages that lie together: of a row, or of a small block, which has all rows of a lane.
- */
+/* Pages that lie together: of a row, or of a small block: of all rows of a lane. */
 struct held {
     uint64_t first, n;
     bool read;             /* else each is copied when it is checked */
@@ -144,8 +143,7 @@ static void hold_pages(const struct band_rows *b, uint64_t row, struct held *h)
     uint64_t begin = base + (row - base) / unit * unit;
     h->first = begin / PAGE_BYTES;
     h->n = (begin + unit - 1) / PAGE_BYTES - h->first + 1;
-    h->read =
-        stage_read(b->stage, h->first * PAGE_BYTES, h->n * PAGE_BYTES, h->bytes[0]);
+    h->read = stage_read(b->stage, h->first * PAGE_BYTES, h->n * PAGE_BYTES, *h->bytes);
     memset(h->good, false, sizeof h->good);
 }
 
@@ -438,15 +436,115 @@ static int read_entry(struct view *v, const struct index_page *p, uint32_t page,
     return 0;
 }
 
+/* ---- a guide to names ----
+ *
+ * Eight bytes of the least name of each page of entries, behind those that all have.
+ * What it says is believed only if the page above that page agrees. */
+
+enum {
+    NO_GUIDE = 16, /* pages of entries need none */
+    UNGUIDED = 64, /* so many searches before one is made, which takes as long */
+};
+
+struct guide {
+    uint32_t n, n_same; /* pages of entries, and behind them those above; bytes */
+    uint16_t *above;    /* which of those has the name */
+    uint64_t keys[];
+};
+
+static uint64_t guide_key(const struct guide *g, struct piece name)
+{
+    struct le64 some = le64_of(0);
+    size_t n = name.n > g->n_same ? name.n - g->n_same : 0;
+    memcpy(&some, name.at + g->n_same * (n > 0), n < sizeof some ? n : sizeof some);
+    return __builtin_bswap64(le64_get(some));
+}
+
+static bool guide_fill(struct guide *g, struct reading *r)
+{
+    struct index_page p;
+    struct piece name = {(const uint8_t *)"", 0};
+    uint32_t at = 0;
+    for (uint32_t page = g->n; at < g->n && read_index(r, page, &p) && name.at; page++)
+        for (uint32_t i = 0; i < p.n && at < g->n && name.at; i++, at++) {
+            name = index_name(&p, i);
+            g->keys[at] = name.at ? guide_key(g, name) : 0;
+            g->above[at] = (uint16_t)(page - g->n);
+        }
+    return name.at && at == g->n;
+}
+
+/* Without memory, or a page that it needs, there is none. */
+static void guide_make(struct view *v, struct reading *r)
+{
+    struct index_page p;
+    struct guide *none = NULL, *g;
+    uint32_t n = (uint32_t)r->pages->n_pages - 1;
+    bool has = read_index(r, n, &p);
+    struct piece last = has ? index_name(&p, p.n - 1) : (struct piece){NULL, 0};
+    for (; has && p.level > 1; has = read_index(r, n, &p))
+        n = p.first_child;
+    struct piece first = has ? index_name(&p, 1) : last;
+    if (n < NO_GUIDE || !first.at || !last.at ||
+        !(g = malloc(sizeof *g + n * (sizeof g->keys[0] + sizeof g->above[0]))))
+        return;
+    *g = (struct guide){.n = n, .above = (uint16_t *)(void *)(g->keys + n)};
+    while (g->n_same < first.n && g->n_same < last.n &&
+           first.at[g->n_same] == last.at[g->n_same])
+        g->n_same++;
+    if (!guide_fill(g, r) || !atomic_compare_exchange_strong(&v->guide, &none, g))
+        free(g);
+}
+
+/* The page of entries that has the name, if one has, and what the page above says of
+ * it. False: that does not agree, or has no next name, or there is no guide. */
+static bool guide_leads(struct view *v, struct reading *r, struct piece name,
+                        uint32_t *page, struct piece *low, struct piece *high)
+{
+    struct index_page p;
+    const struct guide *g = atomic_load_explicit(&v->guide, memory_order_acquire);
+    uint32_t n_before = atomic_load_explicit(&v->n_unguided, memory_order_relaxed);
+    if (!g && !r->copies && n_before <= UNGUIDED) {
+        atomic_store_explicit(&v->n_unguided, n_before + 1, memory_order_relaxed);
+        if (n_before == UNGUIDED)
+            guide_make(v, r);
+    }
+    if (!g || r->copies)
+        return false;
+    const uint64_t key = guide_key(g, name), *at = g->keys;
+    for (uint32_t n = g->n, half; n > 1; n -= half) {
+        half = n / 2;
+        at += (at[half] <= key) * half;
+    }
+    *page = (uint32_t)(at - g->keys);
+    /* Where a search begins, if entries are of one size. */
+    static const uint16_t soon[] = {0, 4032, 3968, 2048, 2112, 1024, 1088, 3008, 3072};
+    for (uint32_t i = 0; i < sizeof soon / sizeof soon[0]; i++)
+        __builtin_prefetch(r->pages->bits + (uint64_t)*page * PAGE_BYTES + soon[i]);
+    if (!read_index(r, g->n + g->above[*page], &p) || p.level != 1 ||
+        *page < p.first_child || *page - p.first_child + 1 >= p.n)
+        return false;
+    *low = index_name(&p, *page - p.first_child);
+    *high = index_name(&p, *page - p.first_child + 1);
+    return low->at && high->at && name_compare(*low, name) <= 0 &&
+           name_compare(*high, name) > 0;
+}
+
 /* From the last page, which is above all others, down to an entry. `low` and `high` are
  * the names that the page above has for this one and for the next, if it has that. */
 static int find_entry(struct view *v, struct reading *r, struct piece name,
                       struct column *out)
 {
-    uint32_t page = (uint32_t)r->pages->n_pages - 1, n;
-    struct piece low = {(const uint8_t *)"", 0}, high = {NULL, 0}, least;
+    uint32_t page, n, level = 1;
+    struct piece low, high, least;
     struct index_page p;
-    for (uint32_t level = UINT32_MAX;; level = p.level) {
+    if (!guide_leads(v, r, name, &page, &low, &high)) {
+        page = (uint32_t)r->pages->n_pages - 1;
+        level = UINT32_MAX;
+        low = (struct piece){(const uint8_t *)"", 0};
+        high = (struct piece){NULL, 0};
+    }
+    for (;; level = p.level) {
         if (!read_index(r, page, &p) || (level != UINT32_MAX && p.level != level - 1) ||
             !index_search(&p, name, low, high, &n))
             return TAMIS_ERR_DAMAGED;

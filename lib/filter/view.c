@@ -49,6 +49,7 @@ void view_free(struct view *v)
     if (!v)
         return;
     map_drop(&v->map);
+    free(atomic_load(&v->guide));
     if (v->n_mapped)
         munmap(v, v->n_mapped);
     else

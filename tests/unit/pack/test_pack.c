@@ -265,10 +265,11 @@ static int check_column(void *ctx, const struct column *col)
     return ++l->n == l->stop ? 42 : 0;
 }
 
-/* Names that begin with so many equal bytes, which pages of names must have, too. */
+/* Names that begin with so many equal bytes, which pages of names must have, too. All
+ * but some: so a guide's eight bytes tell no names apart. */
 static void lengthen_names(size_t n_more)
 {
-    for (size_t i = 0; i < n_sources; i++) {
+    for (size_t i = 100; i < n_sources; i++) {
         uint8_t name[NAME_MAX_BYTES];
         struct piece was = column_name(&columns[i]);
         memset(name, 'x', n_more);
@@ -364,7 +365,7 @@ TEST(columns_are_found)
     static const struct {
         size_t n, n_more;
         uint32_t levels;
-    } cases[] = {{1, 0, 0}, {20, 0, 0}, {300, 0, 1}, {1500, 240, 2}};
+    } cases[] = {{1, 0, 0}, {20, 0, 0}, {900, 0, 1}, {1500, 240, 2}};
     struct tamis_filter_options strict = {.size = sizeof strict,
                                           .check = TAMIS_CHECK_STRICT};
     for (size_t i = 0; i < N_OF(cases); i++) {
