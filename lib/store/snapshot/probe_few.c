@@ -41,11 +41,10 @@ static inline bool take_planes(struct few_planes *f, struct tamis_snapshot *s,
                                bool listed, uint64_t h)
 {
     const struct plane *const planes = s->planes.plane;
-    uint64_t any = 0, all = UINT64_MAX;
+    uint64_t any = 0, all = UINT64_MAX, epoch = stage_epoch();
     for (size_t i = 0; i < n; i++) {
         uint32_t at = listed ? targets[i].slot - 1 : (uint32_t)i;
-        if ((listed && !target_plain(s, &targets[i])) ||
-            !planes_bit(s->planes.ready, at))
+        if ((listed && !target_plain(s, &targets[i])) || !plane_is_ready(s, at, epoch))
             return false;
         take(f, i, &planes[at], h);
         any |= plane_shape(&planes[at]);
@@ -59,45 +58,6 @@ static inline bool take_planes(struct few_planes *f, struct tamis_snapshot *s,
     return true;
 }
 
-/* The same where all segments of the snapshot are uniform. A target that needs a second
- * look is left to take_planes(). */
-static inline bool take_uniform(struct few_planes *f, struct tamis_snapshot *s,
-                                const struct tamis_target *targets, size_t n,
-                                bool listed, uint64_t h)
-{
-    const struct plane *const planes = s->planes.plane;
-    const uint64_t serial = s->serial;
-    const uint32_t n_segments = (uint32_t)s->n_loose;
-    uint64_t odd = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t at = (uint32_t)i;
-        if (listed) {
-            const struct tamis_target *t = &targets[i];
-            at = t->slot - 1;
-            odd |= t->refusal | t->min_watermark | (t->snapshot ^ serial);
-            odd |= at >= n_segments;
-            at = at < n_segments ? at : 0;
-        }
-        take(f, i, &planes[at], h);
-    }
-    f->n = n;
-    f->deep = planes->lanes > 1 ? UINT64_MAX >> (WORD - n) : 0;
-    f->alike = true;
-    return !odd;
-}
-
-/* Apart, lest uniform segments pay for the registers that this needs. */
-static __attribute__((noinline)) bool take_others(struct few_planes *f,
-                                                  struct tamis_snapshot *s,
-                                                  const struct tamis_target *targets,
-                                                  size_t n, uint64_t h)
-{
-    if (!planes_current(&s->planes))
-        return false;
-    return targets ? take_planes(f, s, targets, n, true, h)
-                   : take_planes(f, s, NULL, n, false, h);
-}
-
 /* targets NULL: all segments. */
 __attribute__((always_inline)) static inline bool
 few_begin(struct few_planes *f, struct tamis_snapshot *s,
@@ -105,10 +65,8 @@ few_begin(struct few_planes *f, struct tamis_snapshot *s,
 {
     if (n - 1 >= FEW_PLANES || (!targets && (!s->complete || s->n != s->n_loose)))
         return false;
-    if (planes_uniform(&s->planes) && (targets ? take_uniform(f, s, targets, n, true, h)
-                                               : take_uniform(f, s, NULL, n, false, h)))
-        return true;
-    return take_others(f, s, targets, n, h);
+    return targets ? take_planes(f, s, targets, n, true, h)
+                   : take_planes(f, s, NULL, n, false, h);
 }
 
 static size_t index_of(const struct tamis_snapshot *s, const struct few_planes *f,
@@ -180,25 +138,6 @@ static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
     return true;
 }
 
-/* May ask_row() be asked in place of few_begin() and ask()? */
-static inline bool row_ready(struct tamis_snapshot *s, size_t n)
-{
-    return n - 1 < FEW_PLANES && planes_uniform(&s->planes) && s->complete &&
-           s->n == s->n_loose && !s->planes.any_range && !counters_on(&s->counts);
-}
-
-/* One key of all segments: their lines are found eight at a time, field by field. */
-static inline bool ask_row(struct tamis_snapshot *s, size_t n,
-                           const struct tamis_key *key, uint64_t *row, size_t *n_absent)
-{
-    if (key->tag != s->domain.tag || origin_quick(s->origin, 1) != TAMIS_NO_REASON)
-        return false;
-    uint64_t hits = s->planes.kernel->probe_row(&s->planes.all, key->hash);
-    *row = ~hits & UINT64_MAX >> (WORD - n);
-    *n_absent = !hits;
-    return true;
-}
-
 /* ---- the ways in ---- */
 
 bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
@@ -247,15 +186,13 @@ bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *tar
     size_t everywhere = 0;
     if (!s || !key)
         return false;
-    bool by_row = !targets && row_ready(s, n);
-    if (!by_row && !few_begin(&f, s, targets, n, key->hash))
+    if (!few_begin(&f, s, targets, n, key->hash))
         return false;
     if (to->absent)
         *to->absent = 0;
     if (to->reasons)
         memset(to->reasons, TAMIS_UNREADABLE, n);
-    if (by_row ? !ask_row(s, n, key, &row, &everywhere)
-               : !ask(s, &f, key, 1, &row, &everywhere))
+    if (!ask(s, &f, key, 1, &row, &everywhere))
         return false;
     if (to->absent)
         *to->absent = row;

@@ -172,9 +172,9 @@ static void ask_with_care(struct tile *t, const struct keys *k)
 static uint64_t excluded(const struct tamis_snapshot *s, size_t index,
                          const struct keys *k)
 {
-    const struct gate *g = &s->planes.gate[index];
     uint64_t out = 0;
-    if (g->first == 0 && g->last == UINT64_MAX)
+    if (range_end(s->planes.first, index) == 0 &&
+        range_end(s->planes.last, index) == UINT64_MAX)
         return 0;
     for (uint64_t m = k->bytes; m; m &= m - 1) {
         size_t i = (size_t)__builtin_ctzll(m);
@@ -200,7 +200,7 @@ static void leave_to_kernel(struct tile *t, size_t i, const struct plane *p,
 }
 
 /* Divides what is to be asked of segment i of the tile. */
-static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
+static void choose(struct tile *t, size_t i, const struct keys *k, uint64_t epoch)
 {
     struct tamis_snapshot *s = t->snapshot;
     const struct planes *p = &s->planes;
@@ -211,7 +211,7 @@ static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
         return;
     t->absent[i] = t->by_range[i] = excluded(s, at, k);
     uint64_t left = k->plain & ~t->absent[i];
-    bool ready = current && planes_bit(p->ready, at);
+    bool ready = plane_is_ready(s, at, epoch);
     t->slow[i] = ready ? 0 : left;
     if (ready && left)
         leave_to_kernel(t, i, &p->plane[at], k, left);
@@ -247,11 +247,11 @@ static void count_fast(const struct tile *t, const struct keys *k)
 static void ask_tile(struct tile *t, const struct keys *k)
 {
     struct planes *p = &t->snapshot->planes;
-    bool current = planes_current(p);
+    uint64_t epoch = stage_epoch();
     uint64_t hits[TILE];
     t->n_planes = 0;
     for (size_t i = 0; i < t->n; i++)
-        choose(t, i, k, current);
+        choose(t, i, k, epoch);
     p->kernel->probe_grid(t->planes, t->n_planes, k->hash, k->n, 0, hits);
     for (size_t i = 0; i < t->n_planes; i++)
         t->absent[t->at[i]] |= t->masks[i] & ~hits[i];

@@ -54,16 +54,18 @@ static struct tamis_target target_at(const struct question *a, size_t i)
 /* Returns the segments whose range excludes the key. */
 static uint64_t excluded(const struct question *a, size_t base, uint64_t asked)
 {
-    const struct gate *g = a->snapshot->planes.gate + base;
+    const struct planes *p = &a->snapshot->planes;
     size_t n = (size_t)__builtin_popcountll(asked);
     uint64_t out = 0, near = 0;
     for (size_t i = 0; i < n; i++) {
-        out |= (uint64_t)((a->prefix < g[i].first) | (a->prefix > g[i].last)) << i;
-        near |= (uint64_t)((a->prefix == g[i].first) | (a->prefix == g[i].last)) << i;
+        uint64_t first = range_end(p->first, base + i);
+        uint64_t last = range_end(p->last, base + i);
+        out |= (uint64_t)((a->prefix < first) | (a->prefix > last)) << i;
+        near |= (uint64_t)((a->prefix == first) | (a->prefix == last)) << i;
     }
     for (; near; near &= near - 1) {
         size_t i = (size_t)__builtin_ctzll(near);
-        out |= (uint64_t)outside_range(a->snapshot->entries[base + i], a->key) << i;
+        out |= (uint64_t)outside_by_bytes(a->snapshot, base + i, a->key) << i;
     }
     return out;
 }
@@ -75,11 +77,9 @@ static void choose_of_all(struct question *a, struct item *t)
     if (!a->plain || !a->snapshot->complete)
         return;
     if (a->ranged)
-        t->by_range = excluded(a, t->base, t->asked) & planes_word(p->opened, word);
+        t->by_range = excluded(a, t->base, t->asked);
     t->absent = t->by_range;
-    if (!planes_current(p))
-        return;
-    t->fast.ask = planes_word(p->ready, word) & ~t->absent;
+    t->fast.ask = planes_are_ready(p, t->base, stage_epoch()) & ~t->absent;
     t->fast.deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed);
     t->fast.planes = p->plane + t->base;
 }
@@ -87,7 +87,7 @@ static void choose_of_all(struct question *a, struct item *t)
 static void choose_of_list(struct question *a, struct item *t)
 {
     struct planes *p = &a->snapshot->planes;
-    bool current = planes_current(p);
+    uint64_t epoch = stage_epoch();
     for (uint64_t m = a->plain ? t->asked : 0; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         const struct tamis_target *target = &a->targets[t->base + i];
@@ -97,7 +97,7 @@ static void choose_of_list(struct question *a, struct item *t)
         if (a->ranged && outside_gate(a->snapshot, at, a->prefix, a->key)) {
             t->absent |= UINT64_C(1) << i;
             t->by_range |= UINT64_C(1) << i;
-        } else if (current && planes_bit(p->ready, at)) {
+        } else if (plane_is_ready(a->snapshot, at, epoch)) {
             t->fast.ask |= UINT64_C(1) << i;
             t->fast.deep |= (uint64_t)(p->plane[at].lanes > 1) << i;
             t->planes[i] = p->plane[at];

@@ -12,48 +12,45 @@
 
 /* ==== planes.c: what a snapshot has at hand of its loose segments ==== */
 
-/* Range and watermark of a segment: `first` and `last` are key_prefix() of its range,
- * or 0 and UINT64_MAX. */
-struct gate {
-    uint64_t first, last, watermark;
-};
-
 struct planes {
     const struct kernel *kernel;
-    struct plane *plane; /* by number; valid if ready */
-    struct gate *gate;
+    struct plane *plane;     /* by number; valid once it was ready */
+    _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
+    _Atomic uint64_t *deep;  /* a bit each: it was ready, with more than one lane */
+    /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */
+    _Atomic uint64_t *first, *last;
     bool any_range;
-    /* A bit per segment, for ever: its file was opened, and is the one that its record
-     * means. So the range counts. */
-    _Atomic uint64_t *opened;
-    _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
-    _Atomic uint64_t *deep;  /* ready ones with more than one lane */
-    _Atomic uint64_t epoch;
-    /* The epoch in which all segments were found ready, with as many lanes and words
-     * each; 0: not yet. Any later epoch ends it. */
-    _Atomic uint64_t uniform;
-    /* All of them, if they are a few: for kernel->probe_row(). Made once, before the
-     * first `uniform`. */
-    struct plane_row all;
-    bool all_made;
-    size_t n_ready;                 /* found so in `epoch` */
-    uint64_t any_shape, all_shapes; /* plane_shape() of these, OR-ed and AND-ed */
-    _Atomic unsigned changing;      /* 1 + fork epoch of the thread that changes them */
 };
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
-/* May `ready` be believed now? */
-static inline bool planes_current(struct planes *p)
-{
-    return atomic_load_explicit(&p->epoch, memory_order_acquire) == stage_epoch();
-}
-/* Are all segments ready, with as many lanes and words each? */
-static inline bool planes_uniform(struct planes *p)
-{
-    return atomic_load_explicit(&p->uniform, memory_order_acquire) == stage_epoch();
-}
 /* Call it after a probe with care: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
+/* The first eight bytes as a number, padded with zeros: if two differ, they order their
+ * keys. */
+uint64_t key_prefix(const void *key, size_t n_bytes);
+
+/* Which of 32 does a state call ready now? */
+static inline uint64_t planes_of_epoch(uint64_t state, uint64_t epoch)
+{
+    return state >> 32 == (uint32_t)epoch ? (uint32_t)state : 0;
+}
+
+static inline uint64_t planes_half(const struct planes *p, size_t i, uint64_t epoch)
+{
+    return planes_of_epoch(atomic_load_explicit(&p->state[i], memory_order_acquire),
+                           epoch);
+}
+
+/* Which of the 64 segments from this one on are ready now? `epoch`: stage_epoch(), to
+ * be compared again when their bits were read. */
+static inline uint64_t planes_are_ready(const struct planes *p, size_t first,
+                                        uint64_t epoch)
+{
+    size_t i = first / 32, shift = first % 32;
+    uint64_t ready = planes_half(p, i, epoch) | planes_half(p, i + 1, epoch) << 32;
+    return shift ? ready >> shift | planes_half(p, i + 2, epoch) << (64 - shift)
+                 : ready;
+}
 
 /* ==== snapshot.c, segment.c ==== */
 
@@ -100,9 +97,6 @@ bool segment_list(const struct tamis_snapshot *s, size_t index,
 
 /* ==== probe_one.c: one segment, with care ==== */
 
-/* The first eight bytes as a number, padded with zeros: if two differ, they order their
- * keys. */
-uint64_t key_prefix(const void *key, size_t n_bytes);
 /* The reason that refuses a target before any file is opened. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);
@@ -221,30 +215,39 @@ static inline bool target_plain(const struct tamis_snapshot *s,
 {
     return target_loose(s, t) &&
            (!t->min_watermark ||
-            s->planes.gate[t->slot - 1].watermark >= t->min_watermark);
+            s->entries[t->slot - 1]->watermark >= t->min_watermark);
 }
 
-static inline uint64_t planes_word(_Atomic uint64_t *bits, size_t word)
+static inline bool plane_is_ready(const struct tamis_snapshot *s, size_t index,
+                                  uint64_t epoch)
 {
-    return atomic_load_explicit(&bits[word], memory_order_acquire);
+    return planes_half(&s->planes, index / 32, epoch) >> index % 32 & 1;
 }
 
-static inline bool planes_bit(_Atomic uint64_t *bits, size_t index)
+static inline uint64_t range_end(const _Atomic uint64_t *ends, size_t index)
 {
-    return planes_word(bits, index / 64) >> (index % 64) & 1;
+    return atomic_load_explicit(&ends[index], memory_order_relaxed);
+}
+
+/* Ends of ranges agree in eight bytes with a key: all bytes are compared, if the range
+ * counts. */
+static inline bool outside_by_bytes(const struct tamis_snapshot *s, size_t index,
+                                    const struct tamis_key *key)
+{
+    const struct entry *e = s->entries[index];
+    return atomic_load_explicit(&e->filter, memory_order_acquire) &&
+           outside_range(e, key);
 }
 
 /* Does a range exclude a key with this prefix? target_plain() holds for the segment. */
 static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
                                 uint64_t prefix, const struct tamis_key *key)
 {
-    const struct gate *g = &s->planes.gate[index];
-    if (!planes_bit(s->planes.opened, index))
+    uint64_t first = range_end(s->planes.first, index);
+    uint64_t last = range_end(s->planes.last, index);
+    if (prefix > first && prefix < last)
         return false;
-    if (prefix > g->first && prefix < g->last)
-        return false;
-    return prefix < g->first || prefix > g->last ||
-           outside_range(s->entries[index], key);
+    return prefix < first || prefix > last || outside_by_bytes(s, index, key);
 }
 
 #endif

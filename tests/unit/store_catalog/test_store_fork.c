@@ -180,7 +180,7 @@ static void offer_traced(struct tamis_snapshot *snap)
     raise(SIGSTOP);
     planes_offer(snap, 0);
     raise(SIGSTOP); /* the parent does not look at the end of the process */
-    _exit(planes_bit(snap->planes.ready, 0) ? 0 : 1);
+    _exit(plane_is_ready(snap, 0, stage_epoch()) ? 0 : 1);
 }
 
 static struct plane plane_in(pid_t child, const struct plane *at)

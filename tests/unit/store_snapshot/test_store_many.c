@@ -273,8 +273,7 @@ static void check_few(struct world *w, struct tamis_snapshot *s,
                 check_some(w, s, other, n_list[i], n_keys, odd);
 }
 
-/* Where all are alike, one look says that they are ready, until a page is bad. Without
- * ranges, up to 16 are asked of one key as of a row. */
+/* All are ready, alike or not, until a page is bad. */
 static void few_of(size_t n, double error, size_t n_kinds)
 {
     static struct world w;
@@ -290,8 +289,6 @@ static void few_of(size_t n, double error, size_t n_kinds)
     IS(n_ready(s), n);
     if (error == 1e-6)
         assert_true(s->planes.plane[0].lanes > 1);
-    if (error > 0 || n > 3)
-        IS(planes_uniform(&s->planes), error > 0);
     for (size_t i = 0; i < n; i++)
         f[i] = open_filter(file_of(w.store, "s", name_of(i)));
     OK(tamis_snapshot_from_filters(f, n, &own));
@@ -304,7 +301,7 @@ static void few_of(size_t n, double error, size_t n_kinds)
     zero_page(file_of(w.store, "s", name_of(n / 2)), 1);
     verify_all(s);
     check_few(&w, s, other);
-    assert_false(planes_uniform(&s->planes));
+    assert_true(n_ready(s) < n);
     world_free(&w);
 }
 
