@@ -69,6 +69,7 @@ static struct band_rows view_band_rows(struct view *v, const struct band *b)
         .n_blocks = b->geometry.n_blocks,
         .block_bytes = (uint64_t)BLOCK_BITS * b->row_bytes,
         .row_bytes = b->row_bytes,
+        .n_bytes = b->row_bytes,
         .lanes = (uint8_t)b->geometry.lanes,
         .words = (uint8_t)b->geometry.words,
         .at_once = b->n_columns < WIDE && b->row_bytes <= WORD
@@ -121,10 +122,10 @@ static void and_all_checked(const struct band_rows *b, const uint8_t *const *row
                             bool *damaged)
 {
     struct le64 left[ROW_MAX_WORDS];
-    uint32_t n_words = (b->row_bytes + 7) / 8;
+    uint32_t n_words = (b->n_bytes + 7) / 8;
     memset(left, 0xff, n_words * sizeof left[0]);
     for (uint32_t i = 0; i < n; i++)
-        and_checked(b->stage, (uint64_t)(rows[i] - b->stage->bits), b->row_bytes,
+        and_checked(b->stage, (uint64_t)(rows[i] - b->stage->bits), b->n_bytes,
                     (uint8_t *)left, damaged);
     for (uint32_t i = 0; i < n_words; i++)
         hits[i] = columns[i] & le64_get(left[i]);
@@ -149,8 +150,8 @@ static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
 static void ask_some(const struct band_rows *b, const uint8_t *const *rows, uint32_t n,
                      const uint64_t *columns, uint64_t *hits, bool *damaged)
 {
-    if (rows_good(b->stage, rows, n, b->row_bytes))
-        b->kernel->and_rows(rows, n, b->row_bytes, columns, hits);
+    if (rows_good(b->stage, rows, n, b->n_bytes))
+        b->kernel->and_rows(rows, n, b->n_bytes, columns, hits);
     else
         and_all_checked(b, rows, n, columns, hits, damaged);
 }

@@ -70,9 +70,10 @@ void planes_free(struct planes *p)
 
 /* The file was opened, and is the one that the record means: so the range counts, for
  * ever. Until then a segment has the widest one. */
-static void count_range(struct planes *p, const struct entry *e, size_t index)
+static void heed_range(struct planes *p, const struct entry *e, size_t index)
 {
-    if (!e->has_range || e->state != RECORD_SEALED)
+    if (!e->has_range || e->state != RECORD_SEALED || range_end(p->first, index) ||
+        range_end(p->last, index) != UINT64_MAX)
         return;
     struct piece first = entry_first(e), last = entry_last(e);
     atomic_store_explicit(&p->first[index], key_prefix(first.at, first.n),
@@ -112,7 +113,7 @@ void planes_offer(struct tamis_snapshot *s, size_t index)
     struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
     if (!f || planes_are_ready(p, index, stage_epoch()) & 1)
         return;
-    count_range(p, e, index);
+    heed_range(p, e, index);
     for (int i = 0; i < TRIES; i++) {
         uint64_t seen = atomic_load(&p->state[index / 32]), epoch = stage_epoch();
         if (!filter_plane(f, s->domain.tag, e->watermark, &plane) ||

@@ -95,104 +95,13 @@ static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
 bool segment_list(const struct tamis_snapshot *s, size_t index,
                   uint8_t uuid[UUID_BYTES], uint64_t *digest);
 
-/* ==== probe_one.c: one segment, with care ==== */
-
-/* The reason that refuses a target before any file is opened. */
-enum tamis_reason target_reason(const struct tamis_snapshot *s,
-                                const struct tamis_target *t, uint64_t tag);
-/* `now`: origin_clock(). TAMIS_NO_REASON: absent; *by_range (false before): by a key
- * range. */
-enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
-                               uint64_t now, const struct tamis_key *key,
-                               bool *by_range);
-
 /* ==== stats.c: sums of what was counted (public calls, and) ==== */
 
 /* Join once the snapshot is complete; leave once its last holder has released it. */
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
 
-/* ==== answers.c: answers are counted, if counters_on() ==== */
-
-/* One key, one segment, of the snapshot or not. */
-void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
-               enum tamis_reason reason, bool by_range);
-/* Many keys of one segment with one answer. */
-void count_refused(struct tamis_snapshot *s, const struct tamis_target *t,
-                   enum tamis_reason reason, size_t n);
-/* Up to 64 keys, or n, asked of a segment's filter. */
-void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
-                struct tamis_filter *f, const uint64_t *hashes, uint64_t absent,
-                uint64_t maybe);
-void count_batch(struct tamis_snapshot *s, const struct tamis_target *t,
-                 struct tamis_filter *f, const uint64_t *hashes, size_t n,
-                 const uint64_t *absent);
-/* A bit for each answer that a key range gave. */
-void count_excluded(struct tamis_snapshot *s, uint64_t mask);
-/* By what is at hand: 64 keys of one segment; one key of 64 segments. */
-void count_keys(struct sheet *sheet, uint32_t slot, uint64_t absent, uint64_t hits);
-void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
-                   uint64_t absent, uint64_t hits);
-void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
-                  uint64_t hits);
-
-/* ==== probe_all.c: one key, all segments ==== */
-
-/* Where the answers of one key go; each may be NULL. */
-struct outputs {
-    uint64_t *absent;
-    uint8_t *reasons;
-    uint32_t *segments; /* the first by rank, as many as there is room for */
-    size_t max_segments, n_segments;
-    bool candidates; /* are counted, and listed */
-    bool by_number;  /* in their order: that of ranks, or all may have the key */
-};
-/* One more segment that may have the key. */
-void outputs_add(const struct tamis_snapshot *s, struct outputs *to, size_t index);
-/* In the order of their ranks. */
-void outputs_sort(const struct tamis_snapshot *s, struct outputs *to);
-
-/* Asks all segments without records for keys. Writes their bits in rows of n_words
- * words (may be NULL), and returns the keys that one of them may have, a bit for each.
- */
-struct packs_asked {
-    const struct tamis_key *keys; /* at most 64 */
-    const uint64_t *hashes;
-    size_t n;
-    uint64_t plain; /* those that are to be asked */
-    uint64_t *rows;
-    size_t n_words;
-    struct sheet *sheet;   /* NULL: nothing is counted */
-    struct outputs *tells; /* of one key: reasons, candidates; may be NULL */
-};
-uint64_t ask_packs(struct tamis_snapshot *s, const struct packs_asked *a);
-/* Tells of those that have no answer, or of all of them; counts. */
-void tell_mute(struct tamis_snapshot *s, const struct tamis_key *key, bool all,
-               struct outputs *to);
-
-/* probe_many.c: asks the loose segments, whatever they are; true: all are absent. */
-bool probe_loose(struct tamis_snapshot *s, const struct tamis_key *key,
-                 struct outputs *to);
-
-/* ==== probe_few.c: up to FEW_PLANES segments whose bits alone decide ==== */
-
-/* The commonest: up to 32 keys, a list of targets. Adds those that are absent from all.
- * False: nothing was asked. */
-bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
-               const struct tamis_key *keys, size_t n_keys, uint64_t *absent,
-               size_t *n_absent);
-/* Some keys; each has a word of absent (may be NULL), zero before. Returns how many of
- * them were asked, from the first on, and adds those that are absent from all to
- * *n_absent. */
-size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targets,
-                      size_t n, const struct tamis_key *keys, size_t n_keys,
-                      uint64_t *absent, size_t *n_absent);
-/* One key; targets NULL: all segments. False: it was not asked. */
-bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *targets,
-                        size_t n, const struct tamis_key *key, struct outputs *to,
-                        enum tamis_answer *answer);
-
-/* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
+/* ==== for queries ==== */
 
 /* Does the target mean a segment of this snapshot? */
 static inline bool target_here(const struct tamis_snapshot *s,
@@ -237,17 +146,6 @@ static inline bool outside_by_bytes(const struct tamis_snapshot *s, size_t index
     const struct entry *e = s->entries[index];
     return atomic_load_explicit(&e->filter, memory_order_acquire) &&
            outside_range(e, key);
-}
-
-/* Does a range exclude a key with this prefix? target_plain() holds for the segment. */
-static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
-                                uint64_t prefix, const struct tamis_key *key)
-{
-    uint64_t first = range_end(s->planes.first, index);
-    uint64_t last = range_end(s->planes.last, index);
-    if (prefix > first && prefix < last)
-        return false;
-    return prefix < first || prefix > last || outside_by_bytes(s, index, key);
 }
 
 #endif

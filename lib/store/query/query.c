@@ -1,0 +1,381 @@
+/* A query: which way it goes, and the public probes of many segments.
+ *
+ *     a few segments, a few keys             ask_some_cells(): the bits, and nothing
+ * else all columns of one band, one key       ask_row(): one row is all answers else,
+ * up to 64 keys at a time: numbers that follow each other       ask_dense(),
+ * ask_columns() targets that lie anywhere            ask_slice()
+ *
+ * The first two are short ways of the others, for questions that take less time than it
+ * takes to set up a struct asking. */
+#include "lib/store/query/inside.h"
+#include "lib/kernel/kernel.h"
+#include "lib/page/page.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+#include <string.h>
+
+enum {
+    FEW_KEYS = 32, /* for more keys, on more than a handful of segments, the kernel's */
+    HANDFUL = 4,   /* grid is quicker */
+    A_RUN = 16,    /* so many numbers that follow each other are a run */
+};
+
+/* ---- a few segments: what an engine's get or MultiGet asks ---- */
+
+/* Sets `deep` and `alike` where planes differ, or have several lanes. */
+static __attribute__((noinline)) void unlike(struct few_planes *f)
+{
+    uint32_t others = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        f->deep |= (uint64_t)(f->plane[i]->lanes > 1) << i;
+        others |= f->plane[i]->ring ^ f->plane[0]->ring;
+    }
+    f->alike = !others;
+}
+
+/* Takes the planes of these segments, if all are ready, and fetches what a key reads:
+ * how much a processor has in flight at a time decides how long a key takes. `listed`
+ * is a constant. */
+static inline bool take_planes(struct few_planes *f, const struct query *q, bool listed,
+                               uint64_t epoch, uint64_t h)
+{
+    const struct tamis_snapshot *const s = q->snapshot;
+    const struct plane *const planes = s->planes.plane;
+    uint64_t any = 0, both = UINT64_MAX;
+    for (size_t i = 0; i < q->n; i++) {
+        uint32_t at = listed ? q->targets[i].slot - 1 : (uint32_t)i;
+        if ((listed && !target_plain(s, &q->targets[i])) ||
+            !plane_is_ready(s, at, epoch))
+            return false;
+        f->plane[i] = &planes[at];
+        f->line[i] = plane_block(&planes[at], 0, h);
+        __builtin_prefetch(f->line[i]);
+        any |= plane_shape(&planes[at]);
+        both &= plane_shape(&planes[at]);
+    }
+    f->n = q->n;
+    f->deep = 0;
+    f->alike = any == both;
+    if (any != both || (uint16_t)any > 1)
+        unlike(f);
+    return true;
+}
+
+/* False: nothing was asked. */
+static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
+{
+    struct tamis_snapshot *s = q->snapshot;
+    struct few_planes f;
+    uint64_t own[WORD], foreign = 0, bytes = 0, epoch = stage_epoch();
+    if (q->n - 1 >= FEW_PLANES || (q->n_keys > FEW_KEYS && q->n > HANDFUL) ||
+        !q->keys || q->reasons || q->candidates || counters_on(&s->counts) ||
+        (!q->targets && (!s->complete || s->n != s->n_loose)))
+        return false;
+    if (!(q->targets ? take_planes(&f, q, true, epoch, q->keys->hash)
+                     : take_planes(&f, q, false, epoch, q->keys->hash)))
+        return false;
+    for (size_t i = 0; i < q->n_keys; i++) {
+        foreign |= q->keys[i].tag ^ s->domain.tag;
+        bytes |= (uint64_t)(uintptr_t)q->keys[i].bytes;
+    }
+    /* For a caller that jumps out of the probe: MAYBE. */
+    for (size_t i = 0; q->absent && i < q->n_keys; i++)
+        __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
+    if (foreign || (bytes && s->planes.any_range) ||
+        origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
+        return false;
+    *n_absent = 0;
+    for (size_t done = 0, some; done < q->n_keys; done += some) {
+        some = q->n_keys - done < WORD ? q->n_keys - done : WORD;
+        *n_absent += s->planes.kernel->answer_cells(&f, q->keys + done, some, NULL,
+                                                    q->absent ? q->absent + done : own);
+    }
+    atomic_thread_fence(memory_order_acquire);
+    return __builtin_expect(stage_epoch() == epoch, 1);
+}
+
+/* ---- one row is all answers ---- */
+
+/* memset() takes longer than a line, and a compiler makes it of a loop of lines. */
+static inline void clear_words(uint64_t *words, size_t n)
+{
+    typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
+    if (n == sizeof(line) / sizeof *words)
+        *(line *)(void *)words = (line){0};
+    else
+        memset(words, 0, n * sizeof *words);
+}
+
+static inline bool answer_by_row(const struct tamis_snapshot *s,
+                                 const uint8_t *const *rows, uint64_t *absent)
+{
+    const struct stripe *t = s->packs.stripes;
+    const struct band_rows *b = &t->rows;
+    size_t n_words = bit_words(s->n);
+    uint64_t answers[ROW_MAX_WORDS];
+    bool direct = absent && n_words == pack_row_words(t->band);
+    bool any = b->kernel->answer_rows(rows, b->words, b->row_bytes, t->living,
+                                      direct ? absent : answers);
+    for (size_t i = 0; absent && !direct && i < n_words; i++)
+        absent[i] = answers[i];
+    return any;
+}
+
+/* One key, and one band of all segments and one lane, whose pages were all good before.
+ * The rows are on their way while it is made sure that nothing else is to be asked: how
+ * much a processor has in flight at a time decides how long a key takes. False: nothing
+ * was asked, or a range may exclude what the row lets through. */
+static inline bool ask_row(const struct query *q, size_t *n_absent)
+{
+    struct tamis_snapshot *s = q->snapshot;
+    const struct tamis_key *key = q->keys;
+    const uint8_t *rows[MAX_WORDS];
+    if (q->targets || q->n_keys != 1 || !key || !s->packs.whole ||
+        s->packs.stripes->rows.lanes != 1)
+        return false;
+    pack_fetch_lane(&s->packs.stripes->rows, 0, key->hash, rows);
+    uint64_t epoch = stage_epoch();
+    if (q->absent)
+        clear_words(q->absent, bit_words(s->n));
+    if (q->reasons || !s->complete || !stage_all_good(s->packs.stripes->rows.stage) ||
+        key->tag != s->domain.tag || counters_on(&s->counts) ||
+        origin_quick(s->origin, 1) != TAMIS_NO_REASON)
+        return false;
+    bool any = answer_by_row(s, rows, q->absent);
+    *n_absent = !any;
+    atomic_thread_fence(memory_order_acquire);
+    return __builtin_expect(stage_epoch() == epoch, 1) &&
+           !(any && (key->bytes || q->candidates));
+}
+
+/* ---- up to 64 keys at a time ---- */
+
+static void batch_begin(struct asking *a, struct query *q)
+{
+    struct tamis_snapshot *s = q->snapshot;
+    a->q = q;
+    a->snapshot = s;
+    a->sheet = counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL;
+    a->now = 0;
+    a->n_words = bit_words(q->n);
+    a->each_hit = q->reasons || q->candidates;
+    a->proven = q->targets || s->complete;
+}
+
+/* Takes the next keys. */
+static void keys_begin(struct asking *a, size_t done)
+{
+    const struct query *q = a->q;
+    const struct tamis_snapshot *s = a->snapshot;
+    a->n = q->n_keys - done < WORD ? q->n_keys - done : WORD;
+    a->all = first_bits(a->n);
+    a->plain = a->ranged = a->some = 0;
+    a->rows = q->absent ? q->absent + done * a->n_words : NULL;
+    a->keys = q->hashes ? a->own : q->keys ? q->keys + done : NULL;
+    enum tamis_reason lost = origin_quick(s->origin, a->n);
+    for (size_t i = 0; q->hashes && i < a->n; i++)
+        a->own[i] = tamis_key_of_hash(q->tag, q->hashes[done + i]);
+    for (size_t i = 0; a->keys && i < a->n; i++) {
+        const struct tamis_key *key = &a->keys[i];
+        bool plain = key->tag == s->domain.tag && lost == TAMIS_NO_REASON;
+        bool ranged = plain && key->bytes && s->planes.any_range;
+        a->hash[i] = key->hash;
+        a->plain |= (uint64_t)plain << i;
+        a->ranged |= (uint64_t)ranged << i;
+        a->prefix[i] = ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
+    }
+}
+
+static void ask_all(struct asking *a, struct flow *f)
+{
+    const struct tamis_snapshot *s = a->snapshot;
+    bool dense = a->proven && a->plain;
+    for (size_t at = 0, n; at < s->n_loose; at += n) {
+        n = s->n_loose - at < WORD ? s->n_loose - at : WORD;
+        if (dense)
+            ask_dense(a, f, at, n, at);
+        else
+            ask_slice(a, f, at, n);
+    }
+    flow_end(f, a);
+    if (s->n > s->n_loose)
+        ask_all_columns(a);
+}
+
+/* How many targets from this one on have numbers that follow each other, and nothing
+ * against them? */
+static size_t run_of_targets(const struct asking *a, size_t at)
+{
+    const struct tamis_target *t = &a->q->targets[at];
+    const struct tamis_snapshot *s = a->snapshot;
+    size_t max = a->q->n - at, n = 0;
+    if (!target_here(s, t))
+        return 0;
+    if (max > s->n - (t->slot - 1))
+        max = s->n - (t->slot - 1);
+    for (uint32_t slot = t->slot; n < max; n++, slot++)
+        if ((t[n].slot ^ slot) | t[n].refusal | t[n].min_watermark |
+            (t[n].snapshot ^ s->serial))
+            break;
+    return n;
+}
+
+/* A run of loose segments, and of columns. */
+static void ask_run(struct asking *a, struct flow *f, size_t at, size_t n)
+{
+    size_t number = a->q->targets[at].slot - 1, n_loose = a->snapshot->n_loose;
+    for (size_t some; n && number < n_loose; at += some, number += some, n -= some) {
+        some = n < WORD ? n : WORD;
+        some = some < n_loose - number ? some : n_loose - number;
+        ask_dense(a, f, at, some, number);
+    }
+    if (n)
+        ask_columns(a, at, number, n);
+}
+
+/* Up to 64 targets that lie anywhere, until a run begins: *run is its length. */
+static size_t until_run(const struct asking *a, size_t at, size_t *run)
+{
+    size_t n = 0, max = a->q->n - at < WORD ? a->q->n - at : WORD;
+    do {
+        n += *run ? *run : 1;
+        *run = n < max && a->plain ? run_of_targets(a, at + n) : 0;
+    } while (n < max && *run < A_RUN);
+    *run = n < max ? *run : 0;
+    return n < max ? n : max;
+}
+
+static void ask_list(struct asking *a, struct flow *f)
+{
+    size_t run = a->plain ? run_of_targets(a, 0) : 0;
+    for (size_t at = 0, n; at < a->q->n; at += n) {
+        n = run;
+        if (run >= A_RUN) {
+            ask_run(a, f, at, n);
+            run = 0;
+        } else {
+            n = until_run(a, at, &run);
+            ask_slice(a, f, at, n);
+        }
+        if (!run && a->plain && at + n < a->q->n)
+            run = run_of_targets(a, at + n);
+    }
+    flow_end(f, a);
+}
+
+static __attribute__((noinline)) size_t ask_in_general(struct query *q)
+{
+    struct asking a;
+    struct flow f;
+    size_t n_absent = 0;
+    batch_begin(&a, q);
+    for (size_t done = 0; done < q->n_keys; done += a.n) {
+        keys_begin(&a, done);
+        flow_begin(&f, &a);
+        if (q->targets)
+            ask_list(&a, &f);
+        else
+            ask_all(&a, &f);
+        n_absent += (size_t)__builtin_popcountll(a.all & ~a.some);
+    }
+    if (q->candidates)
+        sort_candidates(q);
+    return n_absent;
+}
+
+/* `why`: nobody can be asked, for this reason. */
+static __attribute__((noinline)) size_t ask_cleared(struct query *q,
+                                                    enum tamis_reason why)
+{
+    struct tamis_snapshot *s = q->snapshot;
+    if (q->absent)
+        memset(q->absent, 0, q->n_keys * bit_words(q->n) * sizeof *q->absent);
+    if (q->reasons)
+        memset(q->reasons, (int)why, q->n);
+    if (!s || !q->n || !q->n_keys)
+        return 0;
+    size_t n_absent = ask_in_general(q);
+    /* An incomplete catalog proves nothing of the segments that it lacks. */
+    return q->targets || (s->complete && s->n_segments) ? n_absent : 0;
+}
+
+size_t query_ask(struct query *q)
+{
+    size_t n_absent;
+    if (!q->snapshot)
+        return ask_cleared(q, q->keys ? TAMIS_UNKNOWN_SEGMENT : TAMIS_MISMATCH);
+    if (q->n_keys && q->n && (ask_row(q, &n_absent) || ask_some_cells(q, &n_absent)))
+        return n_absent;
+    return ask_cleared(q, TAMIS_UNREADABLE);
+}
+
+/* ---- the ways in ---- */
+
+enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
+                                            const struct tamis_target *targets,
+                                            size_t n, const struct tamis_key *key,
+                                            uint64_t *absent, uint8_t *reasons)
+{
+    struct query q = {.snapshot = snapshot,
+                      .targets = targets,
+                      .n = n,
+                      .keys = key,
+                      .n_keys = 1,
+                      .absent = absent,
+                      .reasons = reasons};
+    if (n && !targets)
+        q.snapshot = NULL; /* nobody is meant */
+    if (!q.snapshot && snapshot)
+        return ask_cleared(&q, TAMIS_UNREADABLE) ? TAMIS_ABSENT : TAMIS_MAYBE;
+    return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
+                                           const struct tamis_key *key,
+                                           uint64_t *absent, uint8_t *reasons)
+{
+    struct query q = {.snapshot = snapshot,
+                      .n = snapshot ? snapshot->n : 0,
+                      .keys = key,
+                      .n_keys = 1,
+                      .absent = absent,
+                      .reasons = reasons};
+    return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
+                                            const struct tamis_key *key,
+                                            uint32_t *segments, size_t max, size_t *n)
+{
+    struct tamis_snapshot *s = snapshot;
+    struct query q = {.snapshot = s,
+                      .n = s ? s->n : 0,
+                      .keys = key,
+                      .n_keys = 1,
+                      .candidates = true,
+                      .segments = segments,
+                      .max_segments = segments ? max : 0};
+    q.by_number =
+        s && (!s->packs.n_listed || !s->complete || !key || key->tag != s->domain.tag);
+    enum tamis_answer answer = query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
+    if (n)
+        *n = q.n_segments;
+    return answer;
+}
+
+size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
+                                 const struct tamis_target *targets, size_t n_targets,
+                                 const struct tamis_key *keys, size_t n_keys,
+                                 uint64_t *absent)
+{
+    struct query q = {.snapshot = keys ? snapshot : NULL,
+                      .targets = targets,
+                      .n = targets    ? n_targets
+                           : snapshot ? snapshot->n
+                                      : 0,
+                      .keys = keys,
+                      .n_keys = n_keys,
+                      .absent = absent};
+    return query_ask(&q);
+}
