@@ -129,16 +129,6 @@ static inline uint64_t plane_shape(const struct plane *p)
     return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
 }
 
-/* The planes that a few keys are asked of. */
-enum { FEW_PLANES = 16 };
-struct few_planes {
-    size_t n;      /* at least one */
-    uint64_t deep; /* which of them have more than one lane */
-    bool alike;    /* have all as many words? */
-    const struct plane *plane[FEW_PLANES];
-    const uint8_t *line[FEW_PLANES]; /* the first lines of the first key */
-};
-
 /* blocks.c: for probes that are no call. */
 struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 
@@ -174,13 +164,13 @@ struct kernel {
      * are. */
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent);
-    /* n keys, at most 64, on a few planes: bit p of rows[i] is set if key i is not in
-     * plane p. `skip` may be NULL. Pairs whose bit is set there are not asked, and stay
-     * set in `rows`. Returns how many keys are in no plane. The caller has prefetched
-     * the first lines of the first key. */
-    size_t (*answer_cells)(const struct few_planes *planes,
-                           const struct tamis_key *keys, size_t n, const uint64_t *skip,
-                           uint64_t *rows);
+    /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
+     * in plane p. `all` has a bit for each plane, `deep` for those of more lanes than
+     * one. `ask` may be NULL: all pairs. Else only those are asked whose bit is set
+     * there, and other planes need not be any. */
+    void (*probe_tile)(const struct plane *planes, uint64_t all, uint64_t deep,
+                       const uint64_t *hashes, size_t n, const uint64_t *ask,
+                       uint64_t *hits);
     /* One key, many planes: bit i is set if it may be in plane i. */
     uint64_t (*probe_row)(const struct plane_row *row, uint64_t h);
     /* As answer(), for a plane that is the first of a row. */

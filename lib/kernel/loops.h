@@ -22,7 +22,7 @@
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * This file asks and sets one block, and one plane. few.h has some keys on one plane,
- * cells.h some on a few planes, row.h one key on many planes, grid.h many keys on many
+ * tile.h some on some planes, row.h one key on many planes, grid.h many keys on many
  * planes; transpose.h makes rows of blocks, rows.h asks them. Only this file includes
  * them.
  *
@@ -200,9 +200,9 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 }
 
 #include "lib/kernel/few.h"
-#include "lib/kernel/cells.h"
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
+#include "lib/kernel/tile.h"
 #include "lib/kernel/transpose.h"
 #include "lib/kernel/rows.h"
 
@@ -216,7 +216,7 @@ const struct kernel KERNEL_SYMBOL = {
     .probe = probe,
     .answer = answer,
     .answer_few = answer_few,
-    .answer_cells = answer_cells,
+    .probe_tile = probe_tile,
     .probe_row = probe_row,
     .answer_row = answer_row,
     .row_step = row_step,

@@ -6,11 +6,6 @@
 
 /* ---- counts ---- */
 
-static size_t n_bits(uint64_t mask)
-{
-    return (size_t)__builtin_popcountll(mask);
-}
-
 static void count_in(struct sheet *sheet, const struct tamis_snapshot *s,
                      const struct tamis_target *t, enum tamis_reason reason, size_t n)
 {

@@ -39,6 +39,11 @@ static inline uint64_t first_bits(size_t n)
     return n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
+static inline size_t n_bits(uint64_t mask)
+{
+    return (size_t)__builtin_popcountll(mask);
+}
+
 /* ==== target.c: one segment, with care ==== */
 
 /* The reason that refuses a target before any file is opened. */

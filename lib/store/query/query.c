@@ -16,83 +16,67 @@
 #include <string.h>
 
 enum {
-    FEW_KEYS = 32, /* for more keys, on more than a handful of segments, the kernel's */
-    HANDFUL = 4,   /* grid is quicker */
-    A_RUN = 16,    /* so many numbers that follow each other are a run */
+    FEW = 16,   /* segments */
+    A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
 /* ---- a few segments: what an engine's get or MultiGet asks ---- */
 
-/* Sets `deep` and `alike` where planes differ, or have several lanes. */
-static __attribute__((noinline)) void unlike(struct few_planes *f)
+/* The planes of these segments, if all are ready; NULL: one is not. */
+static inline const struct plane *few_planes(const struct query *q, uint64_t epoch,
+                                             struct plane *room, uint64_t *deep)
 {
-    uint32_t others = 0;
-    for (size_t i = 0; i < f->n; i++) {
-        f->deep |= (uint64_t)(f->plane[i]->lanes > 1) << i;
-        others |= f->plane[i]->ring ^ f->plane[0]->ring;
+    const struct planes *const p = &q->snapshot->planes;
+    if (!q->targets) {
+        *deep = atomic_load_explicit(&p->deep[0], memory_order_relaxed);
+        return planes_are_ready(p, 0, epoch) == first_bits(q->n) ? p->plane : NULL;
     }
-    f->alike = !others;
-}
-
-/* Takes the planes of these segments, if all are ready, and fetches what a key reads:
- * how much a processor has in flight at a time decides how long a key takes. `listed`
- * is a constant. */
-static inline bool take_planes(struct few_planes *f, const struct query *q, bool listed,
-                               uint64_t epoch, uint64_t h)
-{
-    const struct tamis_snapshot *const s = q->snapshot;
-    const struct plane *const planes = s->planes.plane;
-    uint64_t any = 0, both = UINT64_MAX;
     for (size_t i = 0; i < q->n; i++) {
-        uint32_t at = listed ? q->targets[i].slot - 1 : (uint32_t)i;
-        if ((listed && !target_plain(s, &q->targets[i])) ||
-            !plane_is_ready(s, at, epoch))
-            return false;
-        f->plane[i] = &planes[at];
-        f->line[i] = plane_block(&planes[at], 0, h);
-        __builtin_prefetch(f->line[i]);
-        any |= plane_shape(&planes[at]);
-        both &= plane_shape(&planes[at]);
+        size_t at = q->targets[i].slot - 1U;
+        if (!target_plain(q->snapshot, &q->targets[i]) ||
+            !plane_is_ready(q->snapshot, at, epoch))
+            return NULL;
+        room[i] = p->plane[at];
+        *deep |= (uint64_t)(room[i].lanes > 1) << i;
     }
-    f->n = q->n;
-    f->deep = 0;
-    f->alike = any == both;
-    if (any != both || (uint16_t)any > 1)
-        unlike(f);
-    return true;
+    return room;
 }
 
 /* False: nothing was asked. */
 static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
 {
     struct tamis_snapshot *s = q->snapshot;
-    struct few_planes f;
-    uint64_t own[WORD], foreign = 0, bytes = 0, epoch = stage_epoch();
-    if (q->n - 1 >= FEW_PLANES || (q->n_keys > FEW_KEYS && q->n > HANDFUL) ||
-        !q->keys || q->reasons || q->candidates || counters_on(&s->counts) ||
+    struct plane room[FEW];
+    const struct plane *planes;
+    uint64_t hash[WORD], hits[WORD], foreign = 0, bytes = 0, deep = 0;
+    uint64_t epoch = stage_epoch(), all = first_bits(q->n);
+    if (q->n > FEW || q->n_keys > WORD || !q->keys || q->reasons || q->candidates ||
+        counters_on(&s->counts) ||
         (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
-    if (!(q->targets ? take_planes(&f, q, true, epoch, q->keys->hash)
-                     : take_planes(&f, q, false, epoch, q->keys->hash)))
-        return false;
+    /* For a caller that jumps out of the probe: MAYBE. */
     for (size_t i = 0; i < q->n_keys; i++) {
+        if (q->absent)
+            __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
+        hash[i] = q->keys[i].hash;
         foreign |= q->keys[i].tag ^ s->domain.tag;
         bytes |= (uint64_t)(uintptr_t)q->keys[i].bytes;
     }
-    /* For a caller that jumps out of the probe: MAYBE. */
-    for (size_t i = 0; q->absent && i < q->n_keys; i++)
-        __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
     if (foreign || (bytes && s->planes.any_range) ||
+        !(planes = few_planes(q, epoch, room, &deep)) ||
         origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
         return false;
-    *n_absent = 0;
-    for (size_t done = 0, some; done < q->n_keys; done += some) {
-        some = q->n_keys - done < WORD ? q->n_keys - done : WORD;
-        *n_absent += s->planes.kernel->answer_cells(&f, q->keys + done, some, NULL,
-                                                    q->absent ? q->absent + done : own);
-    }
+    s->planes.kernel->probe_tile(planes, all, deep, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
-    return __builtin_expect(stage_epoch() == epoch, 1);
+    if (__builtin_expect(stage_epoch() != epoch, 0))
+        return false;
+    *n_absent = 0;
+    for (size_t i = 0; i < q->n_keys; i++) {
+        if (q->absent)
+            q->absent[i] = all & ~hits[i];
+        *n_absent += !hits[i];
+    }
+    return true;
 }
 
 /* ---- one row is all answers ---- */

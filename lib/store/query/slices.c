@@ -5,15 +5,14 @@
  *     bits     1        (ask)     -       0               then the bits of what is left
  *
  * One key rolls over slices: while the lines of one are looked at, those of the next
- * but one are fetched. Several keys are asked of a slice as a tile: some of them, or
- * those that ranges leave, by cells; many by the kernel's grid. */
+ * but one are fetched. Several keys are asked of a slice as a tile. */
 #include "lib/store/query/inside.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 
 #include <string.h>
 
-enum { SOME_KEYS = 32 }; /* from here on the grid is quicker than cells */
+enum { A_ROLL = 16 }; /* for so few segments a window is not worth its steps */
 
 /* ---- classes ---- */
 
@@ -95,7 +94,7 @@ static uint64_t outside_slice(const struct asking *a, const struct slice *t, siz
 void flow_begin(struct flow *f, const struct asking *a)
 {
     f->n_sent = f->n_received = 0;
-    f->rolls = a->n == 1 && a->q->n > FEW_PLANES;
+    f->rolls = a->n == 1 && a->q->n > A_ROLL;
     if (f->rolls)
         row_begin(&f->row, a->hash[0]);
 }
@@ -169,117 +168,20 @@ struct tile {
     uint64_t absent[WORD], by_range[WORD], by_bits[WORD];
 };
 
-/* Bits that follow each other are most of them. */
-static inline bool is_run(uint64_t mask)
-{
-    uint64_t low = mask & -mask;
-    return ((mask + low) & mask) == 0;
-}
-
-/* The bits of a word where a mask has ones, side by side; and back. */
-static uint64_t take_bits(uint64_t word, uint64_t mask)
-{
-    uint64_t out = 0;
-    if (is_run(mask))
-        return (word & mask) >> __builtin_ctzll(mask);
-    for (uint32_t i = 0; mask; mask &= mask - 1, i++)
-        out |= (word >> __builtin_ctzll(mask) & 1) << i;
-    return out;
-}
-
-static uint64_t spread_bits(uint64_t word, uint64_t mask)
-{
-    uint64_t out = 0;
-    if (is_run(mask))
-        return word << __builtin_ctzll(mask) & mask;
-    for (; mask; mask &= mask - 1, word >>= 1)
-        out |= (word & 1) << __builtin_ctzll(mask);
-    return out;
-}
-
-/* The next planes of a mask, and which these are. */
-static uint64_t next_cells(struct few_planes *f, const struct slice *t, uint64_t left,
-                           uint64_t h)
-{
-    uint64_t group = 0, any = 0, both = UINT64_MAX;
-    f->n = 0;
-    f->deep = 0;
-    for (; left && f->n < FEW_PLANES; left &= left - 1, f->n++) {
-        size_t j = (size_t)__builtin_ctzll(left);
-        const struct plane *p = &t->planes[j];
-        group |= left & -left;
-        f->plane[f->n] = p;
-        f->line[f->n] = plane_block(p, 0, h);
-        __builtin_prefetch(f->line[f->n]);
-        f->deep |= (t->deep >> j & 1) << f->n;
-        any |= p->ring;
-        both &= p->ring;
-    }
-    f->alike = any == both;
-    return group;
-}
-
-static void ask_by_cells(const struct asking *a, const struct slice *t, struct tile *x)
-{
-    struct few_planes f;
-    uint64_t rows[WORD], skip[WORD];
-    for (uint64_t left = t->ready, group; left; left &= ~group) {
-        uint64_t skipped = 0;
-        group = next_cells(&f, t, left, a->hash[0]);
-        for (size_t i = 0; i < a->n; i++)
-            skipped |= skip[i] = take_bits(~x->by_bits[i], group);
-        a->snapshot->planes.kernel->answer_cells(&f, a->keys, a->n,
-                                                 skipped ? skip : NULL, rows);
-        for (size_t i = 0; i < a->n; i++)
-            x->absent[i] |= spread_bits(rows[i], group) & x->by_bits[i];
-    }
-}
-
-/* Bit j of word i becomes bit i of word j: in 64 words, then in halves of them. */
-static void transpose_tile(uint64_t words[WORD])
-{
-    uint64_t low = UINT32_MAX; /* of each 2 * half bits */
-    for (uint32_t half = WORD / 2; half; half /= 2, low ^= low << half)
-        for (uint32_t i = 0; i < WORD; i++) {
-            if (i & half)
-                continue;
-            uint64_t swap = (words[i] >> half ^ words[i + half]) & low;
-            words[i + half] ^= swap;
-            words[i] ^= swap << half;
-        }
-}
-
-static void ask_by_grid(const struct asking *a, const struct slice *t, struct tile *x)
-{
-    struct plane some[WORD];
-    uint64_t hits[WORD], lack[WORD] = {0};
-    const struct plane *planes = t->planes;
-    size_t n = 0;
-    if (!is_run(t->ready) || !(t->ready & 1)) {
-        for (uint64_t m = t->ready; m; m &= m - 1)
-            some[n++] = t->planes[__builtin_ctzll(m)];
-        planes = some;
-    }
-    n = (size_t)__builtin_popcountll(t->ready);
-    a->snapshot->planes.kernel->probe_grid(planes, n, a->hash, a->n, 0, hits);
-    n = 0;
-    for (uint64_t m = t->ready; m; m &= m - 1)
-        lack[__builtin_ctzll(m)] = ~hits[n++];
-    transpose_tile(lack);
-    for (size_t i = 0; i < a->n; i++)
-        x->absent[i] |= lack[i] & x->by_bits[i];
-}
-
-/* All planes for all keys, or pair by pair what is to be asked. */
+/* All planes for all keys; or pair by pair, where there are holes between planes, or
+ * where ranges leave less than half of it. */
 static void ask_planes(const struct asking *a, const struct slice *t, struct tile *x)
 {
+    uint64_t hits[WORD];
     size_t n_pairs = 0;
     for (size_t i = 0; i < a->n; i++)
-        n_pairs += (size_t)__builtin_popcountll(x->by_bits[i]);
-    if (a->n > SOME_KEYS && n_pairs * 2 > a->n * (size_t)__builtin_popcountll(t->ready))
-        ask_by_grid(a, t, x);
-    else if (n_pairs)
-        ask_by_cells(a, t, x);
+        n_pairs += n_bits(x->by_bits[i]);
+    bool whole = !(t->ready & (t->ready + 1)) && n_pairs * 2 > a->n * n_bits(t->ready);
+    if (n_pairs)
+        a->snapshot->planes.kernel->probe_tile(t->planes, t->ready, t->deep, a->hash,
+                                               a->n, whole ? NULL : x->by_bits, hits);
+    for (size_t i = 0; n_pairs && i < a->n; i++)
+        x->absent[i] |= x->by_bits[i] & ~hits[i];
 }
 
 /* Those that need care, and keys of another domain, which no segment of a store has;

@@ -175,42 +175,33 @@ static void check_row(const struct kernel *k, const struct planes *p, uint64_t h
     }
 }
 
-/* Few planes, some pairs left out: those have no memory that may be looked at. */
-static void check_cells(const struct kernel *k, const struct planes *p,
-                        const uint64_t *keys, size_t n)
+/* Up to 64 planes, some pairs left out: those have no memory that may be looked at. */
+static void check_tile(const struct kernel *k, const struct planes *p,
+                       const uint64_t *keys, size_t n)
 {
-    static const struct plane nowhere = {NULL, UINT64_MAX, 1, 1, 0};
-    struct few_planes few = {.n = 1 + random_below(FEW_PLANES), .alike = true};
-    struct tamis_key key[64];
-    uint64_t skip[64], rows[65], left_out = random_below(4) ? 0 : random_u64();
-    const uint64_t all = UINT64_MAX >> (64 - few.n);
+    struct plane planes[64];
+    uint64_t ask[64], hits[65], left_out = random_below(4) ? 0 : random_u64(), deep = 0;
+    size_t n_planes = 1 + random_below(random_below(2) ? 16 : 64);
+    const uint64_t all = UINT64_MAX >> (64 - n_planes);
     bool some = left_out || random_below(2);
     n = n > 0 && random_below(4) == 0 ? 1 : n < 64 ? n : 64;
-    for (size_t i = 0; i < n; i++) {
-        key[i] = tamis_key_of_hash(1, keys[i]);
-        skip[i] = ((random_below(2) ? random_u64() : 0) | left_out) & all;
-    }
-    for (size_t i = 0; i < few.n; i++) {
-        bool out = some && left_out >> i & 1;
-        few.plane[i] = out ? &nowhere : &p->plane[i % p->n];
-        few.deep |= (uint64_t)(few.plane[i]->lanes > 1) << i;
-        few.alike &= few.plane[i]->ring == few.plane[0]->ring;
-        few.line[i] = out ? NULL : plane_block(few.plane[i], 0, keys[0]);
-    }
-    memset(rows, 0xa5, sizeof rows);
-    size_t n_full = 0, told = k->answer_cells(&few, key, n, some ? skip : NULL, rows);
     for (size_t i = 0; i < n; i++)
-        n_full += rows[i] == all;
-    IS(told, n_full);
+        ask[i] = (random_below(2) ? random_u64() : UINT64_MAX) & ~left_out & all;
+    for (size_t i = 0; i < n_planes; i++) {
+        planes[i] = left_out >> i & 1 ? (struct plane){NULL, UINT64_MAX, 1, 1, 0}
+                                      : p->plane[i % p->n];
+        deep |= (uint64_t)(planes[i].lanes > 1) << i;
+    }
+    memset(hits, 0xa5, sizeof hits);
+    k->probe_tile(planes, all, deep, keys, n, some ? ask : NULL, hits);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < 64; j++) {
             size_t at = j % p->n;
-            bool skipped = some && skip[i] >> j & 1;
-            IS(rows[i] >> j & 1,
-               j < few.n && (skipped ||
-                             !geometry_probe(p->bits[at], &p->geometry[at], keys[i])));
+            bool asked = j < n_planes && (!some || ask[i] >> j & 1);
+            IS(hits[i] >> j & 1,
+               asked && geometry_probe(p->bits[at], &p->geometry[at], keys[i]));
         }
-    assert_true(rows[n] == 0xa5a5a5a5a5a5a5a5);
+    assert_true(hits[n] == 0xa5a5a5a5a5a5a5a5);
 }
 
 /* In steps of 64, some planes left out: those have no memory that may be looked at. */
@@ -281,7 +272,7 @@ static void check_kernel(const struct kernel *k)
         check_row(k, &p, keys[0]);
         check_steps(k, &p, keys[0]);
         if (p.n)
-            check_cells(k, &p, keys, n);
+            check_tile(k, &p, keys, n);
         check_grid(k, &p, keys, n, n_keys - n);
         planes_free(&p);
     }

@@ -5,7 +5,7 @@
 #include "tests/unit/store_snapshot/many_support.h"
 #include "tests/support/shop/ways.h"
 
-enum { MAX_SEGMENTS = 300, MAX_TARGETS = 400, N_KEYS = 150, UNIVERSE = 3000 };
+enum { MAX_SEGMENTS = 300, MAX_TARGETS = 400, N_KEYS = 150, UNIVERSE = 3000, FEW = 16 };
 
 /* ---- random stores ---- */
 
@@ -265,8 +265,7 @@ TEST_IN_DIR_WITH_FAULTS(many_say_what_each_says)
 static void check_few(struct world *w, struct tamis_snapshot *s,
                       struct tamis_snapshot *other)
 {
-    static const size_t n_list[] = {
-        1, 2, 3, FEW_PLANES - 1, FEW_PLANES, FEW_PLANES + 1};
+    static const size_t n_list[] = {1, 2, 3, FEW - 1, FEW, FEW + 1};
     for (size_t i = 0; i < N_OF(n_list); i++)
         for (size_t n_keys = 1; n_keys <= 33; n_keys++)
             for (unsigned odd = 0; odd <= 20; odd += 20)
@@ -277,7 +276,7 @@ static void check_few(struct world *w, struct tamis_snapshot *s,
 static void few_of(size_t n, double error, size_t n_kinds)
 {
     static struct world w;
-    struct tamis_filter *f[FEW_PLANES + 1];
+    struct tamis_filter *f[FEW + 1];
     struct tamis_snapshot *own;
     world_make(&w, n, error, n_kinds);
     SNAPSHOT s = snapshot_of(w.store);
@@ -307,7 +306,7 @@ static void few_of(size_t n, double error, size_t n_kinds)
 
 TEST_IN_DIR_WITH_FAULTS(few_say_what_each_says)
 {
-    static const size_t n[] = {1, 3, FEW_PLANES - 1, FEW_PLANES, FEW_PLANES + 1};
+    static const size_t n[] = {1, 3, FEW - 1, FEW, FEW + 1};
     for (size_t i = 0; i < N_OF(n); i++)
         for (size_t n_kinds = 1; n_kinds <= 2; n_kinds++) {
             few_of(n[i], 0, n_kinds);
