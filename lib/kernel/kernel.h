@@ -171,6 +171,14 @@ struct kernel {
     void (*probe_tile)(const struct plane *planes, uint64_t all, uint64_t deep,
                        const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits);
+    /* A bit for each of n ranges, at most 64, that a number lies outside of; *near: it
+     * is an end of theirs. Ends are uint64_t, perhaps atomic; 7 more behind the last
+     * may be read. */
+    uint64_t (*outside_ends)(const void *first, const void *last, size_t n, uint64_t x,
+                             uint64_t *near);
+    /* How many targets, from the first on, are of one snapshot, require nothing, and
+     * have slots that follow each other? */
+    size_t (*run_of_targets)(const struct tamis_target *t, size_t n);
     /* One key, many planes: bit i is set if it may be in plane i. */
     uint64_t (*probe_row)(const struct plane_row *row, uint64_t h);
     /* As answer(), for a plane that is the first of a row. */

@@ -203,6 +203,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
 #include "lib/kernel/tile.h"
+#include "lib/kernel/dense.h"
 #include "lib/kernel/transpose.h"
 #include "lib/kernel/rows.h"
 
@@ -217,6 +218,8 @@ const struct kernel KERNEL_SYMBOL = {
     .answer = answer,
     .answer_few = answer_few,
     .probe_tile = probe_tile,
+    .outside_ends = outside_ends,
+    .run_of_targets = run_of_targets,
     .probe_row = probe_row,
     .answer_row = answer_row,
     .row_step = row_step,

@@ -49,9 +49,9 @@ KERNEL __attribute__((noinline)) void some_cells(const struct plane *planes,
     size_t n_cells = 0;
     for (uint32_t i = 0; i < n; i++)
         for (uint64_t m = ask[i]; m; m &= m - 1) {
-            cell[n_cells++] = (struct cell){
-                lane ? geometry_next_lane(hashes[i]) : hashes[i], i,
-                (uint32_t)__builtin_ctzll(m)};
+            cell[n_cells++] =
+                (struct cell){lane ? geometry_next_lane(hashes[i]) : hashes[i], i,
+                              (uint32_t)__builtin_ctzll(m)};
             if (n_cells == ITEM) {
                 cells_from_lane(planes, lane, cell, n_cells, hits);
                 n_cells = 0;

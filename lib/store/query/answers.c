@@ -174,20 +174,6 @@ void sort_candidates(struct query *q)
 
 /* ---- answers ---- */
 
-/* Sets bits of a row from a place on. Bits before the row are not set. */
-static inline void put_bits(uint64_t *row, ptrdiff_t at, uint64_t bits)
-{
-    if (at < 0) {
-        bits >>= -at;
-        at = 0;
-    }
-    size_t word = (size_t)at / WORD, shift = (size_t)at % WORD;
-    if (bits << shift)
-        row[word] |= bits << shift;
-    if (shift && bits >> (WORD - shift)) /* else there may be no next word */
-        row[word + 1] |= bits >> (WORD - shift);
-}
-
 static void give_reason(uint8_t *reasons, uint64_t mask, enum tamis_reason reason)
 {
     for (; mask; mask &= mask - 1)

@@ -76,9 +76,12 @@ struct slice {
     uint64_t deep;   /* ready ones of more than one lane */
     uint64_t ranges; /* whose range counts, if it is there */
     const struct plane *planes;
+    const void *range_first, *range_last; /* prefixes of the ends of ranges */
     /* One key, on its way: those that its bits and ranges exclude. */
     uint64_t by_bits, by_range, hits;
-    struct plane gathered[WORD]; /* planes, unless these follow each other */
+    /* Of targets whose numbers do not follow each other: gathered. */
+    struct plane gathered[WORD];
+    uint64_t first_ends[WORD], last_ends[WORD];
 };
 
 static inline size_t slice_number(const struct slice *t, size_t i)
@@ -132,6 +135,20 @@ void deliver_alone(struct asking *a, size_t at, uint64_t mask, uint64_t absent);
 void add_candidate(struct query *q, size_t number);
 /* In the order of their ranks. */
 void sort_candidates(struct query *q);
+
+/* Sets bits of a row from a place on. Bits before the row are not set. */
+static inline void put_bits(uint64_t *row, ptrdiff_t at, uint64_t bits)
+{
+    if (at < 0) {
+        bits >>= -at;
+        at = 0;
+    }
+    size_t word = (size_t)at / WORD, shift = (size_t)at % WORD;
+    if (bits << shift)
+        row[word] |= bits << shift;
+    if (shift && bits >> (WORD - shift)) /* else there may be no next word */
+        row[word + 1] |= bits >> (WORD - shift);
+}
 
 /* Counted if counters_on(): n keys, one segment, of the snapshot or not, one answer. */
 void count_alike(struct tamis_snapshot *s, const struct tamis_target *t,

@@ -189,20 +189,16 @@ static void ask_all(struct asking *a, struct flow *f)
 
 /* How many targets from this one on have numbers that follow each other, and nothing
  * against them? */
-static size_t run_of_targets(const struct asking *a, size_t at)
+static size_t run_from(const struct asking *a, size_t at)
 {
     const struct tamis_target *t = &a->q->targets[at];
     const struct tamis_snapshot *s = a->snapshot;
-    size_t max = a->q->n - at, n = 0;
-    if (!target_here(s, t))
+    size_t max = a->q->n - at;
+    if (!target_here(s, t) || t->min_watermark)
         return 0;
     if (max > s->n - (t->slot - 1))
         max = s->n - (t->slot - 1);
-    for (uint32_t slot = t->slot; n < max; n++, slot++)
-        if ((t[n].slot ^ slot) | t[n].refusal | t[n].min_watermark |
-            (t[n].snapshot ^ s->serial))
-            break;
-    return n;
+    return s->planes.kernel->run_of_targets(t, max);
 }
 
 /* A run of loose segments, and of columns. */
@@ -224,7 +220,7 @@ static size_t until_run(const struct asking *a, size_t at, size_t *run)
     size_t n = 0, max = a->q->n - at < WORD ? a->q->n - at : WORD;
     do {
         n += *run ? *run : 1;
-        *run = n < max && a->plain ? run_of_targets(a, at + n) : 0;
+        *run = n < max && a->plain ? run_from(a, at + n) : 0;
     } while (n < max && *run < A_RUN);
     *run = n < max ? *run : 0;
     return n < max ? n : max;
@@ -232,7 +228,7 @@ static size_t until_run(const struct asking *a, size_t at, size_t *run)
 
 static void ask_list(struct asking *a, struct flow *f)
 {
-    size_t run = a->plain ? run_of_targets(a, 0) : 0;
+    size_t run = a->plain ? run_from(a, 0) : 0;
     for (size_t at = 0, n; at < a->q->n; at += n) {
         n = run;
         if (run >= A_RUN) {
@@ -243,7 +239,7 @@ static void ask_list(struct asking *a, struct flow *f)
             ask_slice(a, f, at, n);
         }
         if (!run && a->plain && at + n < a->q->n)
-            run = run_of_targets(a, at + n);
+            run = run_from(a, at + n);
     }
     flow_end(f, a);
 }

@@ -24,6 +24,10 @@ static void class_target(struct slice *t, const struct asking *a, size_t i)
     if (target_plain(s, target)) {
         size_t at = target->slot - 1;
         t->ranges |= bit;
+        if (a->ranged) {
+            t->first_ends[i] = range_end(s->planes.first, at);
+            t->last_ends[i] = range_end(s->planes.last, at);
+        }
         if (!plane_is_ready(s, at, t->epoch))
             return;
         t->ready |= bit;
@@ -45,6 +49,8 @@ static struct slice *slice_begin(const struct asking *a, struct flow *f, size_t 
     t->epoch = stage_epoch();
     t->asked = first_bits(n);
     t->planes = t->gathered;
+    t->range_first = t->first_ends;
+    t->range_last = t->last_ends;
     return t;
 }
 
@@ -57,36 +63,20 @@ static struct tamis_target slice_target(const struct asking *a, const struct sli
 
 /* ---- ranges ---- */
 
-static inline void compare_range(const struct planes *p, size_t number, uint64_t prefix,
-                                 size_t i, uint64_t *out, uint64_t *near)
-{
-    uint64_t first = range_end(p->first, number), last = range_end(p->last, number);
-    *out |= (uint64_t)((prefix < first) | (prefix > last)) << i;
-    *near |= (uint64_t)((prefix == first) | (prefix == last)) << i;
-}
-
 /* The segments whose range excludes key i. */
 static uint64_t outside_slice(const struct asking *a, const struct slice *t, size_t i)
 {
-    const struct planes *p = &a->snapshot->planes;
-    const uint64_t prefix = a->prefix[i];
-    uint64_t out = 0, near = 0;
-    if (!(a->ranged >> i & 1))
+    uint64_t near, out;
+    if (!(a->ranged >> i & 1) || !t->ranges)
         return 0;
-    if (t->planes != t->gathered)
-        for (size_t j = 0, n = (size_t)__builtin_popcountll(t->ranges); j < n; j++)
-            compare_range(p, t->first + j, prefix, j, &out, &near);
-    else
-        for (uint64_t m = t->ranges; m; m &= m - 1) {
-            size_t j = (size_t)__builtin_ctzll(m);
-            compare_range(p, slice_number(t, j), prefix, j, &out, &near);
-        }
-    for (; near; near &= near - 1) {
+    out = a->snapshot->planes.kernel->outside_ends(
+        t->range_first, t->range_last, n_bits(t->asked), a->prefix[i], &near);
+    for (near &= t->ranges; near; near &= near - 1) {
         size_t j = (size_t)__builtin_ctzll(near);
         out |= (uint64_t)outside_by_bytes(a->snapshot, slice_number(t, j), &a->keys[i])
                << j;
     }
-    return out;
+    return out & t->ranges;
 }
 
 /* ---- one key: a window that rolls on ---- */
@@ -250,6 +240,8 @@ void ask_dense(struct asking *a, struct flow *f, size_t at, size_t n, size_t fir
                 << (WORD - shift);
     t->first = first;
     t->planes = p->plane + first;
+    t->range_first = p->first + first;
+    t->range_last = p->last + first;
     t->ranges = t->asked;
     t->ready = planes_are_ready(p, first, t->epoch) & t->asked;
     t->deep = deep & t->ready;

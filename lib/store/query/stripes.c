@@ -176,13 +176,14 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
     return sure;
 }
 
-static void take_window(struct asking *a, size_t i, const struct window *w,
-                        uint64_t *hits, bool damaged)
+static __attribute__((noinline)) void take_and_look(struct asking *a, size_t i,
+                                                    const struct window *w,
+                                                    const uint64_t *hits, bool damaged)
 {
     bool look = damaged || a->each_hit || a->keys[i].bytes;
     for (uint32_t k = w->begin; k < w->end; k++) {
-        uint64_t rest = meant(w, k, hits[k]), sure = rest;
-        uint64_t absent = meant(w, k, w->living[k]) & ~rest, late = rest;
+        uint64_t rest = meant(w, k, hits[k]), late = rest, sure = rest;
+        uint64_t absent = meant(w, k, w->living[k]) & ~rest;
         if (rest && look)
             sure = look_at_hits(a, i, w, k, &rest, damaged);
         if (rest)
@@ -190,6 +191,29 @@ static void take_window(struct asking *a, size_t i, const struct window *w,
         deliver_columns(a, i, w->at + (ptrdiff_t)k * WORD, w->number + (size_t)k * WORD,
                         absent, late & ~rest, sure);
     }
+}
+
+/* Most keys have no hit that is to be looked at, and nobody to be told of others. */
+static inline void take_window(struct asking *a, size_t i, const struct window *w,
+                               uint64_t *hits, bool damaged)
+{
+    uint64_t any = 0;
+    hits[w->begin] &= w->first;
+    hits[w->end - 1] &= w->last;
+    for (uint32_t k = w->begin; k < w->end; k++)
+        any |= hits[k];
+    if (a->sheet || a->each_hit || (any && (damaged || a->keys[i].bytes))) {
+        take_and_look(a, i, w, hits, damaged);
+        return;
+    }
+    a->some |= (uint64_t)(any != 0) << i;
+    if (!a->rows)
+        return;
+    hits[w->begin] |= ~w->first;
+    hits[w->end - 1] |= ~w->last;
+    for (uint32_t k = w->begin; k < w->end; k++)
+        put_bits(a->rows + i * a->n_words, w->at + (ptrdiff_t)k * WORD,
+                 w->living[k] & ~hits[k]);
 }
 
 /* The plain keys. The first window that may have the only key is the answer, if nobody

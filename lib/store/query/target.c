@@ -227,6 +227,19 @@ probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
+/* Is it certain by numbers alone that a range excludes the key, or that it does not? */
+static inline bool range_is_clear(const struct tamis_snapshot *s, size_t index,
+                                  const struct tamis_key *key, bool *outside)
+{
+    if (!key->bytes || !s->planes.any_range)
+        return true;
+    uint64_t prefix = key_prefix(key->bytes, key->n_bytes);
+    uint64_t first = range_end(s->planes.first, index);
+    uint64_t last = range_end(s->planes.last, index);
+    *outside = prefix < first || prefix > last;
+    return *outside || (prefix > first && prefix < last);
+}
+
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        const struct tamis_target *target,
                                        const struct tamis_key *key,
@@ -234,13 +247,20 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
 {
     struct tamis_snapshot *s = snapshot;
     uint64_t epoch = stage_epoch();
-    /* The way of nearly all probes: of a filter's price. */
+    bool outside = false;
+    /* The way of nearly all probes: at the price of a filter's. */
     if (s && target && key && target_plain(s, target) &&
         plane_is_ready(s, target->slot - 1, epoch) && key->tag == s->domain.tag &&
-        !(key->bytes && s->planes.any_range) && !counters_on(&s->counts) &&
-        origin_quick(s->origin, 1) == TAMIS_NO_REASON) {
+        range_is_clear(s, target->slot - 1, key, &outside) &&
+        !counters_on(&s->counts) && origin_quick(s->origin, 1) == TAMIS_NO_REASON) {
+        if (outside) {
+            if (why)
+                *why = TAMIS_NO_REASON;
+            return TAMIS_ABSENT;
+        }
         enum tamis_answer answer =
             s->planes.kernel->answer(&s->planes.plane[target->slot - 1], key, why);
+        atomic_thread_fence(memory_order_acquire);
         if (__builtin_expect(stage_epoch() == epoch, 1))
             return answer;
     }

@@ -204,6 +204,31 @@ static void check_tile(const struct kernel *k, const struct planes *p,
     assert_true(hits[n] == 0xa5a5a5a5a5a5a5a5);
 }
 
+/* Numbers around the ends of ranges, and runs that end anywhere, for any reason. */
+static void check_dense(const struct kernel *k)
+{
+    uint64_t first[72], last[72], near, x = random_u64() % 8;
+    struct tamis_target t[200];
+    size_t n = 1 + random_below(64), from = random_below(8), run = random_below(200);
+    for (size_t i = 0; i < N_OF(first); i++) {
+        first[i] = random_below(3) ? random_u64() % 8 : 0;
+        last[i] = random_below(3) ? random_u64() % 8 : UINT64_MAX;
+    }
+    uint64_t out = k->outside_ends(first + from, last + from, n, x, &near);
+    for (size_t i = 0; i < 64; i++) {
+        uint64_t low = i < n ? first[from + i] : 0, high = i < n ? last[from + i] : 9;
+        IS(out >> i & 1, i < n && (x < low || x > high));
+        IS(near >> i & 1, i < n && (x == low || x == high));
+    }
+    for (uint32_t i = 0; i < N_OF(t); i++)
+        t[i] = (struct tamis_target){.slot = UINT32_MAX - 100 + i, .snapshot = 5};
+    t[run].slot ^= run > 0 && random_below(2);
+    t[run].min_watermark = run > 0 && random_below(2);
+    t[run].refusal = run > 0;
+    n = 1 + random_below(200);
+    IS(k->run_of_targets(t, n), run > 0 && run < n ? run : n);
+}
+
 /* In steps of 64, some planes left out: those have no memory that may be looked at. */
 static void check_steps(const struct kernel *k, const struct planes *p, uint64_t h)
 {
@@ -273,6 +298,7 @@ static void check_kernel(const struct kernel *k)
         check_steps(k, &p, keys[0]);
         if (p.n)
             check_tile(k, &p, keys, n);
+        check_dense(k);
         check_grid(k, &p, keys, n, n_keys - n);
         planes_free(&p);
     }
