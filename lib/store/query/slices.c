@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { A_ROLL = 16 }; /* for so few segments a window is not worth its steps */
+enum { A_ROLL = WORD }; /* for one slice a window is not worth its steps */
 
 /* ---- classes ---- */
 

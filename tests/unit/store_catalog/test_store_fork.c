@@ -221,6 +221,56 @@ TEST(a_plane_is_whole_or_not_begun)
         assert_true(n_begun && n_whole);
 }
 
+/* At the child's next instruction a scrub finds a page of the segment rotten: what
+ * stage_mark_bad() does, as another thread. */
+static void find_rotten_in(pid_t child, struct stage *stage)
+{
+    long at = (long)&stage->all_good / 8 * 8, word;
+    word = ptrace(PTRACE_PEEKDATA, child, at, NULL);
+    ((uint8_t *)&word)[(long)&stage->all_good - at] = NEVER;
+    OK(ptrace(PTRACE_POKEDATA, child, at, word));
+    word = ptrace(PTRACE_PEEKDATA, child, &stage_epoch_now, NULL);
+    OK(ptrace(PTRACE_POKEDATA, child, &stage_epoch_now, word + 1));
+}
+
+/* The same child, stopped after so many instructions. Returns whether it still had some
+ * to do. */
+static bool offer_amid_rot(struct tamis_snapshot *snap, struct stage *stage, int n)
+{
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        offer_traced(snap);
+    IS(waitpid(child, &status, 0), child);
+    for (int i = 0; WIFSTOPPED(status) && i < n; i++) {
+        OK(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL));
+        IS(waitpid(child, &status, 0), child);
+        if (WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP)
+            n = 0;
+    }
+    if (WIFSTOPPED(status) && n > 0)
+        find_rotten_in(child, stage);
+    while (WIFSTOPPED(status)) {
+        OK(ptrace(PTRACE_CONT, child, NULL, NULL));
+        IS(waitpid(child, &status, 0), child);
+    }
+    if (n > 0 && WIFEXITED(status) && WEXITSTATUS(status) != 2)
+        IS(WEXITSTATUS(status), 1); /* not ready */
+    return n > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+TEST(a_state_is_not_set_after_it_was_cleared)
+{
+    STORE s = store_new("state");
+    EDIT(s, put_keys(edit, "a", 0, 10, NULL));
+    SNAPSHOT snap = snapshot_of(s);
+    struct tamis_filter *f = filter_at(snap, 0);
+    verified(f); /* every page is good */
+    for (int n = 1; offer_amid_rot(snap, &view_of(f)->stages[0], n); n++)
+        ;
+}
+
 int main(void)
 {
     /* Before all others, and so first in the child. */
