@@ -2,7 +2,8 @@
  * numbers follow each other. As many at a time as a register holds. */
 
 enum { LANES = VECTOR_BYTES / 8 };
-typedef uint64_t lanes __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+typedef uint64_t lanes
+    __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 /* Others may be writing them. */
 KERNEL inline lanes load_lanes(const void *at)

@@ -187,18 +187,27 @@ static void ask_all(struct asking *a, struct flow *f)
         ask_all_columns(a);
 }
 
+/* It costs little to see that most targets begin no run. */
+static inline bool may_begin_run(const struct asking *a, size_t at)
+{
+    const struct tamis_target *t = a->q->targets;
+    return a->plain && a->q->n - at >= A_RUN &&
+           t[at + A_RUN - 1].slot == t[at].slot + A_RUN - 1;
+}
+
 /* How many targets from this one on have numbers that follow each other, and nothing
- * against them? */
+ * against them? Less than a run: 0. */
 static size_t run_from(const struct asking *a, size_t at)
 {
     const struct tamis_target *t = &a->q->targets[at];
     const struct tamis_snapshot *s = a->snapshot;
-    size_t max = a->q->n - at;
+    size_t max = a->q->n - at, n;
     if (!target_here(s, t) || t->min_watermark)
         return 0;
     if (max > s->n - (t->slot - 1))
         max = s->n - (t->slot - 1);
-    return s->planes.kernel->run_of_targets(t, max);
+    n = s->planes.kernel->run_of_targets(t, max);
+    return n >= A_RUN ? n : 0;
 }
 
 /* A run of loose segments, and of columns. */
@@ -214,32 +223,21 @@ static void ask_run(struct asking *a, struct flow *f, size_t at, size_t n)
         ask_columns(a, at, number, n);
 }
 
-/* Up to 64 targets that lie anywhere, until a run begins: *run is its length. */
-static size_t until_run(const struct asking *a, size_t at, size_t *run)
-{
-    size_t n = 0, max = a->q->n - at < WORD ? a->q->n - at : WORD;
-    do {
-        n += *run ? *run : 1;
-        *run = n < max && a->plain ? run_from(a, at + n) : 0;
-    } while (n < max && *run < A_RUN);
-    *run = n < max ? *run : 0;
-    return n < max ? n : max;
-}
-
+/* A run, or up to 64 targets that lie anywhere until the next one begins. */
 static void ask_list(struct asking *a, struct flow *f)
 {
-    size_t run = a->plain ? run_from(a, 0) : 0;
+    size_t run = may_begin_run(a, 0) ? run_from(a, 0) : 0;
     for (size_t at = 0, n; at < a->q->n; at += n) {
+        size_t left = a->q->n - at;
         n = run;
-        if (run >= A_RUN) {
+        if (run)
             ask_run(a, f, at, n);
-            run = 0;
-        } else {
-            n = until_run(a, at, &run);
-            ask_slice(a, f, at, n);
-        }
-        if (!run && a->plain && at + n < a->q->n)
-            run = run_from(a, at + n);
+        run = n && n < left && may_begin_run(a, at + n) ? run_from(a, at + n) : 0;
+        if (n)
+            continue;
+        for (n = 1; n < left && n < WORD && !run; n += !run)
+            run = may_begin_run(a, at + n) ? run_from(a, at + n) : 0;
+        ask_slice(a, f, at, n);
     }
     flow_end(f, a);
 }
