@@ -229,8 +229,8 @@ static void find_rotten_in(pid_t child, struct stage *stage)
     word = ptrace(PTRACE_PEEKDATA, child, at, NULL);
     ((uint8_t *)&word)[(long)&stage->all_good - at] = NEVER;
     OK(ptrace(PTRACE_POKEDATA, child, at, word));
-    word = ptrace(PTRACE_PEEKDATA, child, &stage_epoch_now, NULL);
-    OK(ptrace(PTRACE_POKEDATA, child, &stage_epoch_now, word + 1));
+    word = ptrace(PTRACE_PEEKDATA, child, &trust_clock, NULL);
+    OK(ptrace(PTRACE_POKEDATA, child, &trust_clock, word + (long)CLOCK_BAD));
 }
 
 /* The same child, stopped after so many instructions. Returns whether it still had some
