@@ -42,30 +42,6 @@ static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
            (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
 }
 
-/* One key asked of many planes, 64 a step, in a rolling window of two steps. `hits` is
- * final ROW_LAG steps later. Until then planes and hits must not move. */
-enum { ROW_LAG = MAX_LANES + 1, ROW_LINES = 3 };
-struct row_item {
-    const struct plane *planes;
-    uint64_t ask;  /* which of the 64 */
-    uint64_t deep; /* which of them have more than one lane */
-    uint64_t *hits;
-};
-struct row {
-    uint64_t h[MAX_LANES];
-    struct row_item behind;            /* the next step does its first lane */
-    struct row_item at[MAX_LANES + 1]; /* by the lane that this step does */
-    size_t n_steps;
-    const uint8_t *line[ROW_LINES][64]; /* of first lanes, by step */
-};
-
-static inline void row_begin(struct row *r, uint64_t h)
-{
-    memset(r, 0, offsetof(struct row, line));
-    for (size_t lane = 0; lane < MAX_LANES; lane++, h = geometry_next_lane(h))
-        r->h[lane] = h;
-}
-
 /* Sets bits of a word that were clear when it was looked at; 1 if they still were. */
 static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
 {
@@ -165,11 +141,12 @@ struct kernel {
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent);
     /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
-     * in plane p. `all` has a bit for each plane, `deep` for those of more lanes than
-     * one. `ask` may be NULL: all pairs. Else only those are asked whose bit is set
-     * there, and other planes need not be any. */
-    void (*probe_tile)(const struct plane *planes, uint64_t all, uint64_t deep,
-                       const uint64_t *hashes, size_t n, const uint64_t *ask,
+     * in plane p. `deep` has a bit for each plane of more lanes than one. `more`: as
+     * many planes lie behind them, and are asked next. `ask` may be NULL: all pairs.
+     * Else only those are asked whose bit is set there, and other planes need not be
+     * any. */
+    void (*probe_tile)(const struct plane *planes, size_t n_planes, uint64_t deep,
+                       bool more, const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits);
     /* A bit for each of n ranges, at most 64, that a number lies outside of; *near: it
      * is an end of theirs. Ends are uint64_t, perhaps atomic; 7 more behind the last
@@ -185,9 +162,6 @@ struct kernel {
     enum tamis_answer (*answer_row)(const struct plane *first,
                                     const struct tamis_key *key,
                                     enum tamis_reason *why);
-    /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for
-     * each that may have the key. Zeroed items let the last ones finish. */
-    void (*row_step)(struct row *row, const struct row_item *next);
     /* n keys, n_planes planes: bit i % 64 of hits[i / 64 * n_planes + p] is set if key
      * i may be in plane p. Words are written whole. n_next hashes behind those n will
      * be asked next of the same planes. */

@@ -222,7 +222,6 @@ const struct kernel KERNEL_SYMBOL = {
     .run_of_targets = run_of_targets,
     .probe_row = probe_row,
     .answer_row = answer_row,
-    .row_step = row_step,
     .probe_grid = probe_grid,
     .count_page = count_page,
     .fill = fill,

@@ -143,11 +143,28 @@ KERNEL __attribute__((noinline)) void tile_by_planes(const struct plane *planes,
     memcpy(hits, words, n * sizeof *hits);
 }
 
-KERNEL void probe_tile(const struct plane *planes, uint64_t all, uint64_t deep,
-                       const uint64_t *hashes, size_t n, const uint64_t *ask,
+/* One key: a processor has the lines of all planes in flight by itself. If `more`, a
+ * constant, those of the planes behind are fetched, which it is asked of next. */
+KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes,
+                                     uint64_t h, bool more)
+{
+    struct masks x;
+    uint8_t lacks[ITEM];
+    masks_of(&x, h);
+    if (n_planes < ITEM)
+        memset(lacks, 1, sizeof lacks);
+    for (size_t p = 0; p < n_planes; p++) {
+        if (more)
+            __builtin_prefetch(first_block(&planes[n_planes + p], h), 0, 2);
+        lacks[p] = masks_lack(&x, PLANE_WORDS(&planes[p]), first_block(&planes[p], h));
+    }
+    return zero_bytes(lacks);
+}
+
+KERNEL void probe_tile(const struct plane *planes, size_t n_planes, uint64_t deep,
+                       bool more, const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits)
 {
-    size_t n_planes = (size_t)__builtin_popcountll(all);
     uint64_t later[ITEM], any = 0;
     if (ask) {
         memset(hits, 0, n * sizeof *hits);
@@ -158,8 +175,11 @@ KERNEL void probe_tile(const struct plane *planes, uint64_t all, uint64_t deep,
         tile_by_planes(planes, n_planes, hashes, n, hits);
         return;
     }
-    if (n == 1 && n_planes <= ROW_COLUMNS) /* in one pass */
+    if (n == 1 && n_planes <= ROW_COLUMNS)
         hits[0] = planes_alive(planes, n_planes, hashes[0]);
+    else if (n == 1)
+        hits[0] = more ? tile_of_a_key(planes, n_planes, hashes[0], true)
+                       : tile_of_a_key(planes, n_planes, hashes[0], false);
     else
         tile_first_lanes(planes, n_planes, hashes, n, hits);
     for (size_t i = 0; i < n && deep; i++) {

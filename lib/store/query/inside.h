@@ -75,10 +75,9 @@ struct slice {
     uint64_t asked, ready, packed, careful;
     uint64_t deep;   /* ready ones of more than one lane */
     uint64_t ranges; /* whose range counts, if it is there */
+    bool more;       /* as many planes lie behind, ready, too */
     const struct plane *planes;
     const void *range_first, *range_last; /* prefixes of the ends of ranges */
-    /* One key, on its way: those that its bits and ranges exclude. */
-    uint64_t by_bits, by_range, hits;
     /* Of targets whose numbers do not follow each other: gathered. */
     struct plane gathered[WORD];
     uint64_t first_ends[WORD], last_ends[WORD];
@@ -89,21 +88,11 @@ static inline size_t slice_number(const struct slice *t, size_t i)
     return t->targets ? t->targets[i].slot - 1U : t->first + i;
 }
 
-/* One key goes over slices in a window that rolls on from one to the next. */
-enum { FLOW_SLICES = ROW_LAG + 1 };
-struct flow {
-    bool rolls;
-    size_t n_sent, n_received;
-    struct row row;
-    struct slice slices[FLOW_SLICES];
-};
-void flow_begin(struct flow *f, const struct asking *a);
-void flow_end(struct flow *f, struct asking *a);
 /* Asks n targets, at most 64, from this place on. */
-void ask_slice(struct asking *a, struct flow *f, size_t at, size_t n);
+void ask_slice(struct asking *a, size_t at, size_t n);
 /* The same of loose ones against which nothing speaks, and whose numbers follow each
  * other from `first` on. */
-void ask_dense(struct asking *a, struct flow *f, size_t at, size_t n, size_t first);
+void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: columns of packs ==== */
 

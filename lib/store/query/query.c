@@ -66,7 +66,8 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
         !(planes = few_planes(q, epoch, room, &deep)) ||
         origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
         return false;
-    s->planes.kernel->probe_tile(planes, all, deep, hash, q->n_keys, NULL, hits);
+    s->planes.kernel->probe_tile(planes, q->n, deep, false, hash, q->n_keys, NULL,
+                                 hits);
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0))
         return false;
@@ -171,18 +172,17 @@ static void keys_begin(struct asking *a, size_t done)
     }
 }
 
-static void ask_all(struct asking *a, struct flow *f)
+static void ask_all(struct asking *a)
 {
     const struct tamis_snapshot *s = a->snapshot;
     bool dense = a->proven && a->plain;
     for (size_t at = 0, n; at < s->n_loose; at += n) {
         n = s->n_loose - at < WORD ? s->n_loose - at : WORD;
         if (dense)
-            ask_dense(a, f, at, n, at);
+            ask_dense(a, at, n, at);
         else
-            ask_slice(a, f, at, n);
+            ask_slice(a, at, n);
     }
-    flow_end(f, a);
     if (s->n > s->n_loose)
         ask_all_columns(a);
 }
@@ -211,50 +211,47 @@ static size_t run_from(const struct asking *a, size_t at)
 }
 
 /* A run of loose segments, and of columns. */
-static void ask_run(struct asking *a, struct flow *f, size_t at, size_t n)
+static void ask_run(struct asking *a, size_t at, size_t n)
 {
     size_t number = a->q->targets[at].slot - 1, n_loose = a->snapshot->n_loose;
     for (size_t some; n && number < n_loose; at += some, number += some, n -= some) {
         some = n < WORD ? n : WORD;
         some = some < n_loose - number ? some : n_loose - number;
-        ask_dense(a, f, at, some, number);
+        ask_dense(a, at, some, number);
     }
     if (n)
         ask_columns(a, at, number, n);
 }
 
 /* A run, or up to 64 targets that lie anywhere until the next one begins. */
-static void ask_list(struct asking *a, struct flow *f)
+static void ask_list(struct asking *a)
 {
     size_t run = may_begin_run(a, 0) ? run_from(a, 0) : 0;
     for (size_t at = 0, n; at < a->q->n; at += n) {
         size_t left = a->q->n - at;
         n = run;
         if (run)
-            ask_run(a, f, at, n);
+            ask_run(a, at, n);
         run = n && n < left && may_begin_run(a, at + n) ? run_from(a, at + n) : 0;
         if (n)
             continue;
         for (n = 1; n < left && n < WORD && !run; n += !run)
             run = may_begin_run(a, at + n) ? run_from(a, at + n) : 0;
-        ask_slice(a, f, at, n);
+        ask_slice(a, at, n);
     }
-    flow_end(f, a);
 }
 
 static __attribute__((noinline)) size_t ask_in_general(struct query *q)
 {
     struct asking a;
-    struct flow f;
     size_t n_absent = 0;
     batch_begin(&a, q);
     for (size_t done = 0; done < q->n_keys; done += a.n) {
         keys_begin(&a, done);
-        flow_begin(&f, &a);
         if (q->targets)
-            ask_list(&a, &f);
+            ask_list(&a);
         else
-            ask_all(&a, &f);
+            ask_all(&a);
         n_absent += (size_t)__builtin_popcountll(a.all & ~a.some);
     }
     if (q->candidates)

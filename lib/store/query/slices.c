@@ -4,15 +4,13 @@
  *     ranges   0        -         1       -               compared first, as numbers
  *     bits     1        (ask)     -       0               then the bits of what is left
  *
- * One key rolls over slices: while the lines of one are looked at, those of the next
- * but one are fetched. Several keys are asked of a slice as a tile. */
+ * All keys at hand are asked of a slice as a tile. While one key is asked of 64 planes,
+ * the lines of the next 64 are fetched. */
 #include "lib/store/query/inside.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 
 #include <string.h>
-
-enum { A_ROLL = WORD }; /* for one slice a window is not worth its steps */
 
 /* ---- classes ---- */
 
@@ -39,10 +37,8 @@ static void class_target(struct slice *t, const struct asking *a, size_t i)
     }
 }
 
-static struct slice *slice_begin(const struct asking *a, struct flow *f, size_t at,
-                                 size_t n)
+static void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
 {
-    struct slice *t = &f->slices[f->n_sent % FLOW_SLICES];
     memset(t, 0, offsetof(struct slice, gathered));
     t->at = t->first = at;
     t->targets = a->q->targets ? a->q->targets + at : NULL;
@@ -51,7 +47,6 @@ static struct slice *slice_begin(const struct asking *a, struct flow *f, size_t 
     t->planes = t->gathered;
     t->range_first = t->first_ends;
     t->range_last = t->last_ends;
-    return t;
 }
 
 static struct tamis_target slice_target(const struct asking *a, const struct slice *t,
@@ -79,30 +74,7 @@ static uint64_t outside_slice(const struct asking *a, const struct slice *t, siz
     return out & t->ranges;
 }
 
-/* ---- one key: a window that rolls on ---- */
-
-void flow_begin(struct flow *f, const struct asking *a)
-{
-    f->n_sent = f->n_received = 0;
-    f->rolls = a->n == 1 && a->q->n > A_ROLL;
-    if (f->rolls)
-        row_begin(&f->row, a->hash[0]);
-}
-
-/* The bits of a slice are looked at, and its lines fetched, by a few steps. */
-static void send(struct asking *a, struct flow *f, struct slice *t)
-{
-    t->by_range = outside_slice(a, t, 0);
-    t->by_bits = a->plain ? t->ready & ~t->by_range : 0;
-    t->careful &= ~t->by_range;
-    for (uint64_t m = a->plain ? t->careful : 0; m; m &= m - 1) {
-        struct tamis_target target = slice_target(a, t, (size_t)__builtin_ctzll(m));
-        prefetch_target(a->snapshot, &target, a->hash[0]);
-    }
-    struct row_item item = {t->planes, t->by_bits, t->deep, &t->hits};
-    a->snapshot->planes.kernel->row_step(&f->row, &item);
-    f->n_sent++;
-}
+/* ---- keys on a slice ---- */
 
 /* Has nothing been found bad since the slice was classed? Else what was ready is asked
  * with care. */
@@ -116,62 +88,44 @@ static bool still_ready(struct slice *t)
     return false;
 }
 
-static void receive(struct asking *a, struct flow *f)
-{
-    struct slice *t = &f->slices[f->n_received++ % FLOW_SLICES];
-    if (!still_ready(t))
-        t->by_bits = t->hits = 0;
-    uint64_t absent = t->by_range | (t->by_bits & ~t->hits);
-    for (uint64_t m = t->careful & ~t->by_range; m; m &= m - 1) {
-        size_t j = (size_t)__builtin_ctzll(m);
-        struct tamis_target target = slice_target(a, t, j);
-        if (ask_with_care(a, &target, t->at + j, 1))
-            absent |= m & -m;
-    }
-    if (t->packed && a->plain)
-        ask_packed(a, t, &absent, &t->by_bits);
-    deliver(a, 0, t, absent, t->by_range, t->by_bits);
-}
-
-static void roll_on(struct asking *a, struct flow *f, struct slice *t)
-{
-    send(a, f, t);
-    if (f->n_sent - f->n_received > ROW_LAG)
-        receive(a, f);
-}
-
-void flow_end(struct flow *f, struct asking *a)
-{
-    size_t n_left = f->rolls ? f->n_sent - f->n_received : 0;
-    /* The first of them needs as many steps more as its place is before the last. */
-    for (size_t step = n_left ? 0 : ROW_LAG; step < ROW_LAG; step++) {
-        a->snapshot->planes.kernel->row_step(&f->row, &(struct row_item){0});
-        if (step + n_left >= ROW_LAG)
-            receive(a, f);
-    }
-}
-
-/* ---- several keys: a tile ---- */
-
 /* Of each key at hand. */
 struct tile {
     uint64_t absent[WORD], by_range[WORD], by_bits[WORD];
 };
 
-/* All planes for all keys; or pair by pair, where there are holes between planes, or
- * where ranges leave less than half of it. */
+/* How many planes are ready one after the other, from this one on? */
+static size_t n_side_by_side(uint64_t ready, size_t from)
+{
+    uint64_t holes = ~(ready >> from);
+    return holes ? (size_t)__builtin_ctzll(holes) : WORD;
+}
+
+/* All planes that lie side by side for all keys; or pair by pair, where ranges leave
+ * less than half of it. */
 static void ask_planes(const struct asking *a, const struct slice *t, struct tile *x)
 {
+    const struct kernel *kernel = a->snapshot->planes.kernel;
     uint64_t hits[WORD];
     size_t n_pairs = 0;
     for (size_t i = 0; i < a->n; i++)
         n_pairs += n_bits(x->by_bits[i]);
-    bool whole = !(t->ready & (t->ready + 1)) && n_pairs * 2 > a->n * n_bits(t->ready);
-    if (n_pairs)
-        a->snapshot->planes.kernel->probe_tile(t->planes, t->ready, t->deep, a->hash,
-                                               a->n, whole ? NULL : x->by_bits, hits);
-    for (size_t i = 0; n_pairs && i < a->n; i++)
-        x->absent[i] |= x->by_bits[i] & ~hits[i];
+    if (n_pairs * 2 <= a->n * n_bits(t->ready)) {
+        if (n_pairs)
+            kernel->probe_tile(t->planes, WORD, t->deep, false, a->hash, a->n,
+                               x->by_bits, hits);
+        for (size_t i = 0; n_pairs && i < a->n; i++)
+            x->absent[i] |= x->by_bits[i] & ~hits[i];
+        return;
+    }
+    for (uint64_t left = t->ready; left;) {
+        size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
+        uint64_t its = first_bits(n) << at;
+        kernel->probe_tile(t->planes + at, n, (t->deep & its) >> at, t->more, a->hash,
+                           a->n, NULL, hits);
+        for (size_t i = 0; i < a->n; i++)
+            x->absent[i] |= x->by_bits[i] & its & ~(hits[i] << at);
+        left &= ~its;
+    }
 }
 
 /* Those that need care, and keys of another domain, which no segment of a store has;
@@ -179,6 +133,10 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
 static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x)
 {
     uint64_t others = a->all & ~a->plain;
+    for (uint64_t m = a->n == 1 && a->plain ? t->careful : 0; m; m &= m - 1) {
+        struct tamis_target target = slice_target(a, t, (size_t)__builtin_ctzll(m));
+        prefetch_target(a->snapshot, &target, a->hash[0]);
+    }
     for (uint64_t m = others ? t->asked : t->careful; m; m &= m - 1) {
         size_t j = (size_t)__builtin_ctzll(m);
         struct tamis_target target = slice_target(a, t, j);
@@ -198,7 +156,9 @@ static void ask_tile(struct asking *a, struct slice *t)
         x.absent[i] = x.by_range[i] = outside_slice(a, t, i);
         x.by_bits[i] = a->plain >> i & 1 ? t->ready & ~x.by_range[i] : 0;
     }
-    ask_planes(a, t, &x);
+    if (a->plain && t->ready)
+        ask_planes(a, t, &x);
+    t->careful = t->asked & ~(t->ready | t->packed);
     if (!still_ready(t)) {
         memcpy(x.absent, x.by_range, a->n * sizeof x.absent[0]);
         memset(x.by_bits, 0, a->n * sizeof x.by_bits[0]);
@@ -210,40 +170,33 @@ static void ask_tile(struct asking *a, struct slice *t)
         deliver(a, i, t, x.absent[i], x.by_range[i], x.by_bits[i]);
 }
 
-/* ---- slices ---- */
-
-static void ask_classed(struct asking *a, struct flow *f, struct slice *t)
+void ask_slice(struct asking *a, size_t at, size_t n)
 {
-    t->careful = t->asked & ~(t->ready | t->packed);
-    if (f->rolls)
-        roll_on(a, f, t);
-    else
-        ask_tile(a, t);
+    struct slice t;
+    slice_begin(&t, a, at, n);
+    for (size_t i = 0; t.targets && a->plain && i < n; i++)
+        class_target(&t, a, i);
+    ask_tile(a, &t);
 }
 
-void ask_slice(struct asking *a, struct flow *f, size_t at, size_t n)
+void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
 {
-    struct slice *t = slice_begin(a, f, at, n);
-    for (size_t i = 0; t->targets && a->plain && i < n; i++)
-        class_target(t, a, i);
-    ask_classed(a, f, t);
-}
-
-void ask_dense(struct asking *a, struct flow *f, size_t at, size_t n, size_t first)
-{
-    struct slice *t = slice_begin(a, f, at, n);
+    struct slice t;
     const struct planes *p = &a->snapshot->planes;
     size_t word = first / WORD, shift = first % WORD;
     uint64_t deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed) >> shift;
     if (shift)
         deep |= atomic_load_explicit(&p->deep[word + 1], memory_order_relaxed)
                 << (WORD - shift);
-    t->first = first;
-    t->planes = p->plane + first;
-    t->range_first = p->first + first;
-    t->range_last = p->last + first;
-    t->ranges = t->asked;
-    t->ready = planes_are_ready(p, first, t->epoch) & t->asked;
-    t->deep = deep & t->ready;
-    ask_classed(a, f, t);
+    slice_begin(&t, a, at, n);
+    t.first = first;
+    t.planes = p->plane + first;
+    t.range_first = p->first + first;
+    t.range_last = p->last + first;
+    t.ranges = t.asked;
+    t.ready = planes_are_ready(p, first, t.epoch) & t.asked;
+    t.deep = deep & t.ready;
+    t.more = t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
+             planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX;
+    ask_tile(a, &t);
 }

@@ -179,7 +179,7 @@ static void check_row(const struct kernel *k, const struct planes *p, uint64_t h
 static void check_tile(const struct kernel *k, const struct planes *p,
                        const uint64_t *keys, size_t n)
 {
-    struct plane planes[64];
+    struct plane planes[128] = {0};
     uint64_t ask[64], hits[65], left_out = random_below(4) ? 0 : random_u64(), deep = 0;
     size_t n_planes = 1 + random_below(random_below(2) ? 16 : 64);
     const uint64_t all = UINT64_MAX >> (64 - n_planes);
@@ -193,7 +193,9 @@ static void check_tile(const struct kernel *k, const struct planes *p,
         deep |= (uint64_t)(planes[i].lanes > 1) << i;
     }
     memset(hits, 0xa5, sizeof hits);
-    k->probe_tile(planes, all, deep, keys, n, some ? ask : NULL, hits);
+    memcpy(planes + n_planes, planes, n_planes * sizeof *planes); /* to be asked next */
+    k->probe_tile(planes, n_planes, deep, random_below(2), keys, n, some ? ask : NULL,
+                  hits);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < 64; j++) {
             size_t at = j % p->n;
@@ -229,43 +231,6 @@ static void check_dense(const struct kernel *k)
     IS(k->run_of_targets(t, n), run > 0 && run < n ? run : n);
 }
 
-/* In steps of 64, some planes left out: those have no memory that may be looked at. */
-static void check_steps(const struct kernel *k, const struct planes *p, uint64_t h)
-{
-    enum { MAX_STEPS = (MAX_PLANES + 63) / 64 };
-    static struct plane some[MAX_STEPS * 64];
-    uint64_t ask[MAX_STEPS], hits[MAX_STEPS];
-    size_t n_steps = (p->n + 63) / 64, done = 0;
-    struct row_item item[MAX_STEPS + ROW_LAG] = {{0}};
-    struct row row;
-    memset(hits, 0xa5, sizeof hits);
-    row_begin(&row, h);
-    for (size_t i = 0; i < n_steps; i++) {
-        ask[i] = random_below(2) ? random_u64() & random_u64() : UINT64_MAX;
-        if (random_below(4) == 0) /* the first planes of 64: of the next more */
-            ask[i] = UINT64_MAX >> random_below(64);
-        for (size_t j = 0; j < 64; j++)
-            if (i * 64 + j >= p->n)
-                ask[i] &= ~(UINT64_C(1) << j);
-            else if (ask[i] >> j & 1)
-                some[i * 64 + j] = p->plane[i * 64 + j];
-            else
-                some[i * 64 + j] = (struct plane){NULL, UINT64_MAX, 1, 1, 0};
-        item[i] = (struct row_item){some + i * 64, ask[i], 0, &hits[i]};
-        for (size_t j = 0; j < 64; j++)
-            item[i].deep |= (uint64_t)(some[i * 64 + j].lanes > 1) << j;
-    }
-    for (size_t i = 0; i < n_steps + ROW_LAG; i++) {
-        k->row_step(&row, &item[i]);
-        for (; done + ROW_LAG <= i; done++)
-            for (size_t j = done * 64; j < done * 64 + 64; j++)
-                IS(hits[done] >> (j % 64) & 1,
-                   (ask[done] >> (j % 64) & 1) &&
-                       geometry_probe(p->bits[j], &p->geometry[j], h));
-    }
-    IS(done, n_steps);
-}
-
 static void check_grid(const struct kernel *k, const struct planes *p,
                        const uint64_t *keys, size_t n, size_t n_next)
 {
@@ -295,7 +260,6 @@ static void check_kernel(const struct kernel *k)
         check_count(k);
         check_probe(k, &p, keys, n < 20 ? n : 20);
         check_row(k, &p, keys[0]);
-        check_steps(k, &p, keys[0]);
         if (p.n)
             check_tile(k, &p, keys, n);
         check_dense(k);
