@@ -249,19 +249,6 @@ void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t
         __builtin_prefetch(bits + rows[r - 1]);
 }
 
-void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
-                            uint32_t column, const uint64_t *hashes, size_t n,
-                            uint64_t *absent)
-{
-    for (size_t i = 0; i < n; i++)
-        pack_prefetch_column(f, b, column, hashes[i]);
-    *absent = 0;
-    for (size_t i = 0; i < n; i++)
-        *absent |=
-            (uint64_t)(pack_probe_column(f, b, column, hashes[i]) == TAMIS_NO_REASON)
-            << i;
-}
-
 /* ---- all columns together, as a filter ---- */
 
 /* May any column have the key? Only damage says so if each of its bits that is left

@@ -143,11 +143,6 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
 /* Prefetches what it reads first. */
 void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
                           uint64_t h);
-/* The same for at most 64 keys: bit i of *absent is set if the column lacks key i. */
-void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
-                            uint32_t column, const uint64_t *hashes, size_t n,
-                            uint64_t *absent);
-
 /* ---- columns.c: the table of columns ----
  *
  * Each page is checked as pages of rows are, and what it says when it is read. A page

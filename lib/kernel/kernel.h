@@ -189,10 +189,6 @@ struct kernel {
      */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *among, uint64_t *to);
-    /* Writes the others of these filters instead, for all words of the row. Is there
-     * one whose bits are set in all rows? */
-    bool (*answer_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                        const uint64_t *among, uint64_t *absent);
 };
 
 /* The kernels of this architecture. */

@@ -228,5 +228,4 @@ const struct kernel KERNEL_SYMBOL = {
     .transpose = transpose,
     .fetch_rows = fetch_rows,
     .and_rows = and_rows,
-    .answer_rows = answer_rows,
 };

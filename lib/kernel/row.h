@@ -1,39 +1,58 @@
 /* One key on the stages of a filter, at most 64, for loops.h: which have it in their
  * first lane, and then what is left, lane by lane. */
 
-/* ---- what is left after a lane ---- */
+/* ---- later lanes ---- */
 
-/* A plane that is alive after its last lane is a hit. For the other planes, which are
- * returned, the next lane is prefetched. */
-KERNEL inline uint64_t row_survivors(const struct plane *planes, uint64_t alive,
-                                     uint32_t lane, uint64_t h, uint64_t *hits)
+/* A key on a plane; its hash is that of the lane which is asked next. */
+struct cell {
+    uint64_t h;
+    uint32_t key, plane;
+};
+
+/* Asks cells from a lane on, and adds to the hits. */
+KERNEL __attribute__((noinline)) void cells_from_lane(const struct plane *planes,
+                                                      uint32_t lane, struct cell *cell,
+                                                      size_t n, uint64_t *hits)
 {
-    uint64_t next_h = geometry_next_lane(h), waiting = alive;
-    for (uint64_t m = alive; m; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(m);
-        if (planes[i].lanes > lane + 1)
-            __builtin_prefetch(plane_block(&planes[i], lane + 1, next_h));
-        else
-            waiting &= ~(UINT64_C(1) << i);
+    for (size_t left; n; lane++, n = left) {
+        for (size_t i = 0; i < n; i++)
+            __builtin_prefetch(plane_block(&planes[cell[i].plane], lane, cell[i].h));
+        left = 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct cell c = cell[i];
+            const struct plane *p = &planes[c.plane];
+            if (!has(plane_block(p, lane, c.h), PLANE_WORDS(p), c.h))
+                continue;
+            if (p->lanes > lane + 1)
+                cell[left++] = (struct cell){geometry_next_lane(c.h), c.key, c.plane};
+            else
+                hits[c.key] |= UINT64_C(1) << c.plane;
+        }
     }
-    *hits |= alive & ~waiting;
-    return waiting;
 }
 
-KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
-                                uint32_t lane, uint64_t h, uint64_t *hits)
+/* Asks some pairs from a lane on: the first, or the second. */
+KERNEL __attribute__((noinline)) void some_cells(const struct plane *planes,
+                                                 uint32_t lane, const uint64_t *hashes,
+                                                 size_t n, const uint64_t *ask,
+                                                 uint64_t *hits)
 {
-    struct pattern x = pattern_of(h);
-    uint64_t alive = 0;
-    for (uint64_t m = waiting; m; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(m);
-        const uint8_t *block = plane_block(&planes[i], lane, h);
-        alive |= (uint64_t)!pattern_lacks(&x, PLANE_WORDS(&planes[i]), block) << i;
-    }
-    return row_survivors(planes, alive, lane, h, hits);
+    struct cell cell[ITEM];
+    size_t n_cells = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint64_t m = ask[i]; m; m &= m - 1) {
+            cell[n_cells++] =
+                (struct cell){lane ? geometry_next_lane(hashes[i]) : hashes[i], i,
+                              (uint32_t)__builtin_ctzll(m)};
+            if (n_cells == ITEM) {
+                cells_from_lane(planes, lane, cell, n_cells, hits);
+                n_cells = 0;
+            }
+        }
+    cells_from_lane(planes, lane, cell, n_cells, hits);
 }
 
-/* ---- one item ---- */
+/* ---- the row ---- */
 
 /* Which planes have the key in their first lane? In one pass: a processor has the lines
  * of all planes in flight by itself, and fetching them before would be more
@@ -53,12 +72,13 @@ KERNEL inline uint64_t planes_alive(const struct plane *planes, size_t n, uint64
 KERNEL __attribute__((noinline)) uint64_t row_hits(const struct plane_row *r,
                                                    uint64_t alive, uint64_t h)
 {
-    uint64_t hits = 0, waiting = row_survivors(r->planes, alive, 0, h, &hits);
-    for (uint32_t lane = 1; waiting; lane++) {
-        h = geometry_next_lane(h);
-        waiting = row_lane(r->planes, waiting, lane, h, &hits);
-    }
-    return hits;
+    uint64_t later = 0;
+    for (uint64_t m = alive; m; m &= m - 1)
+        later |= r->planes[__builtin_ctzll(m)].lanes > 1 ? m & -m : 0;
+    alive &= ~later;
+    if (later)
+        some_cells(r->planes, 1, &h, 1, &later, &alive);
+    return alive;
 }
 
 #ifndef HAS_COLUMNS

@@ -11,55 +11,6 @@
 
 enum { MANY_KEYS = 32 };
 
-/* A key on a plane; its hash is that of the lane which is asked next. */
-struct cell {
-    uint64_t h;
-    uint32_t key, plane;
-};
-
-/* Asks cells from a lane on, and adds to the hits. */
-KERNEL __attribute__((noinline)) void cells_from_lane(const struct plane *planes,
-                                                      uint32_t lane, struct cell *cell,
-                                                      size_t n, uint64_t *hits)
-{
-    for (size_t left; n; lane++, n = left) {
-        for (size_t i = 0; i < n; i++)
-            __builtin_prefetch(plane_block(&planes[cell[i].plane], lane, cell[i].h));
-        left = 0;
-        for (size_t i = 0; i < n; i++) {
-            const struct cell c = cell[i];
-            const struct plane *p = &planes[c.plane];
-            if (!has(plane_block(p, lane, c.h), PLANE_WORDS(p), c.h))
-                continue;
-            if (p->lanes > lane + 1)
-                cell[left++] = (struct cell){geometry_next_lane(c.h), c.key, c.plane};
-            else
-                hits[c.key] |= UINT64_C(1) << c.plane;
-        }
-    }
-}
-
-/* Asks some pairs from a lane on: the first, or the second. */
-KERNEL __attribute__((noinline)) void some_cells(const struct plane *planes,
-                                                 uint32_t lane, const uint64_t *hashes,
-                                                 size_t n, const uint64_t *ask,
-                                                 uint64_t *hits)
-{
-    struct cell cell[ITEM];
-    size_t n_cells = 0;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint64_t m = ask[i]; m; m &= m - 1) {
-            cell[n_cells++] =
-                (struct cell){lane ? geometry_next_lane(hashes[i]) : hashes[i], i,
-                              (uint32_t)__builtin_ctzll(m)};
-            if (n_cells == ITEM) {
-                cells_from_lane(planes, lane, cell, n_cells, hits);
-                n_cells = 0;
-            }
-        }
-    cells_from_lane(planes, lane, cell, n_cells, hits);
-}
-
 /* Segments of one size have a key's line at one offset of a page, so that the lines of
  * many keys evict each other from the first-level cache: they may stay beyond it. */
 KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint64_t h,

@@ -96,15 +96,14 @@ static inline bool answer_by_row(const struct tamis_snapshot *s,
                                  const uint8_t *const *rows, uint64_t *absent)
 {
     const struct stripe *t = s->packs.stripes;
-    const struct band_rows *b = &t->rows;
+    uint64_t hits[ROW_MAX_WORDS], any = 0;
     size_t n_words = bit_words(s->n);
-    uint64_t answers[ROW_MAX_WORDS];
-    bool direct = absent && n_words == pack_row_words(t->band);
-    bool any = b->kernel->answer_rows(rows, b->words, b->row_bytes, t->living,
-                                      direct ? absent : answers);
-    for (size_t i = 0; absent && !direct && i < n_words; i++)
-        absent[i] = answers[i];
-    return any;
+    t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
+    for (size_t i = 0; i < n_words; i++)
+        any |= hits[i];
+    for (size_t i = 0; absent && i < n_words; i++)
+        absent[i] = t->living[i] ^ hits[i];
+    return any != 0;
 }
 
 /* One key, and one band of all segments and one lane, whose pages were all good before.

@@ -233,13 +233,6 @@ static void ask_windows(struct asking *a, const struct window *w, size_t n)
 
 /* ---- all columns ---- */
 
-static void tell_unlisted(const struct pack_view *v, uint8_t *reasons)
-{
-    for (uint32_t c = 0; c < v->n_columns; c++)
-        if (!columns_have(v->listed, c))
-            reasons[c] = TAMIS_UNKNOWN_SEGMENT;
-}
-
 /* *why: that of all of them, once it is known. */
 static void tell_of_mute(struct asking *a, size_t i, size_t number,
                          enum tamis_reason *why)
@@ -264,8 +257,6 @@ static void tell_mute(struct asking *a, size_t i, bool all)
     enum tamis_reason why = TAMIS_NO_REASON;
     for (size_t k = 0; k < p->n; k++) {
         const struct pack_view *v = &p->views[k];
-        if (a->q->reasons)
-            tell_unlisted(v, a->q->reasons + v->base);
         for (uint32_t at = 0; at < v->n_columns; at += WORD) {
             uint64_t mute = columns_word(v->listed, at / WORD);
             if (!all && v->dead)
@@ -278,25 +269,14 @@ static void tell_mute(struct asking *a, size_t i, bool all)
     }
 }
 
-/* Holes between numbers say UNKNOWN_SEGMENT. */
-static void tell_holes(const struct tamis_snapshot *s, uint8_t *reasons)
-{
-    size_t at = s->n_loose;
-    for (size_t k = 0; k < s->packs.n; k++) {
-        const struct pack_view *v = &s->packs.views[k];
-        if (v->n_columns && v->base > at)
-            memset(reasons + at, TAMIS_UNKNOWN_SEGMENT, v->base - at);
-        at = v->n_columns ? v->base + v->n_columns : at;
-    }
-}
-
 void ask_all_columns(struct asking *a)
 {
     const struct packs *p = &a->snapshot->packs;
     struct window windows[N_WINDOWS];
     uint64_t plain = a->proven ? a->plain : 0;
-    if (a->q->reasons)
-        tell_holes(a->snapshot, a->q->reasons);
+    if (a->q->reasons) /* all that no column answers for */
+        memset(a->q->reasons + a->snapshot->n_loose, TAMIS_UNKNOWN_SEGMENT,
+               a->snapshot->n - a->snapshot->n_loose);
     for (size_t i = 0, n = 0; plain && i < p->n_stripes; i++) {
         window_of_all(&windows[n++], &p->stripes[i]);
         if (n < N_WINDOWS && i + 1 < p->n_stripes)

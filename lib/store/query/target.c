@@ -291,9 +291,10 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
     for (size_t i = 0; i < n_words && p.why == TAMIS_NO_REASON; i++) {
         size_t some = n - i * WORD < WORD ? n - i * WORD : WORD;
         if (!p.filter) {
-            uint64_t word;
-            seat_probe_many(&p.seat, hashes + i * WORD, some, &word);
-            absent[i] = word;
+            for (size_t k = 0; k < some; k++)
+                seat_prefetch(&p.seat, hashes[i * WORD + k]);
+            for (size_t k = 0; k < some; k++)
+                absent[i] |= (uint64_t)!seat_probe(&p.seat, hashes[i * WORD + k]) << k;
         }
         n_absent += (size_t)__builtin_popcountll(absent[i]);
         if (counters_on(&s->counts))
