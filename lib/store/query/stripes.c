@@ -310,11 +310,11 @@ static size_t stripes_before(const struct packs *p, size_t number)
 const struct stripe *stripe_of_number(const struct packs *p, size_t number)
 {
     size_t i = stripes_before(p, number);
+    if (i == p->n_stripes || number < p->stripes[i].first)
+        return NULL;
     const struct stripe *t = &p->stripes[i];
-    size_t column = i < p->n_stripes ? number - t->first : SIZE_MAX;
-    return column < t->band->n_columns && t->living[column / 64] >> column % 64 & 1
-               ? t
-               : NULL;
+    size_t column = number - t->first;
+    return t->living[column / 64] >> column % 64 & 1 ? t : NULL;
 }
 
 /* Targets from a place on that no row answers for, or keys that are not plain. */
