@@ -141,12 +141,11 @@ struct kernel {
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent);
     /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
-     * in plane p. `deep` has a bit for each plane of more lanes than one. `more`: as
-     * many planes lie behind them, and are asked next. `ask` may be NULL: all pairs.
-     * Else only those are asked whose bit is set there, and other planes need not be
-     * any. */
-    void (*probe_tile)(const struct plane *planes, size_t n_planes, uint64_t deep,
-                       bool more, const uint64_t *hashes, size_t n, const uint64_t *ask,
+     * in plane p. `more`: as many planes lie behind them, and are asked next. `ask` may
+     * be NULL: all pairs. Else only those are asked whose bit is set there, and other
+     * planes need not be any. */
+    void (*probe_tile)(const struct plane *planes, size_t n_planes, bool more,
+                       const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits);
     /* A bit for each of n ranges, at most 64, that a number lies outside of; *near: it
      * is an end of theirs. Ends are uint64_t, perhaps atomic; 7 more behind the last

@@ -68,13 +68,19 @@ KERNEL inline uint64_t planes_alive(const struct plane *planes, size_t n, uint64
     return alive;
 }
 
+KERNEL inline uint64_t with_later_lanes(const struct plane *planes, uint64_t alive)
+{
+    uint64_t later = 0;
+    for (uint64_t m = alive; m; m &= m - 1)
+        later |= planes[__builtin_ctzll(m)].lanes > 1 ? m & -m : 0;
+    return later;
+}
+
 /* Not inlined: else every probe pays for the registers that this needs. */
 KERNEL __attribute__((noinline)) uint64_t row_hits(const struct plane_row *r,
                                                    uint64_t alive, uint64_t h)
 {
-    uint64_t later = 0;
-    for (uint64_t m = alive; m; m &= m - 1)
-        later |= r->planes[__builtin_ctzll(m)].lanes > 1 ? m & -m : 0;
+    uint64_t later = with_later_lanes(r->planes, alive);
     alive &= ~later;
     if (later)
         some_cells(r->planes, 1, &h, 1, &later, &alive);

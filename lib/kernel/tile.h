@@ -112,8 +112,8 @@ KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes
     return zero_bytes(lacks);
 }
 
-KERNEL void probe_tile(const struct plane *planes, size_t n_planes, uint64_t deep,
-                       bool more, const uint64_t *hashes, size_t n, const uint64_t *ask,
+KERNEL void probe_tile(const struct plane *planes, size_t n_planes, bool more,
+                       const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits)
 {
     uint64_t later[ITEM], any = 0;
@@ -133,9 +133,9 @@ KERNEL void probe_tile(const struct plane *planes, size_t n_planes, uint64_t dee
                        : tile_of_a_key(planes, n_planes, hashes[0], false);
     else
         tile_first_lanes(planes, n_planes, hashes, n, hits);
-    for (size_t i = 0; i < n && deep; i++) {
-        any |= later[i] = hits[i] & deep;
-        hits[i] &= ~deep;
+    for (size_t i = 0; i < n; i++) {
+        any |= later[i] = with_later_lanes(planes, hits[i]);
+        hits[i] &= ~later[i];
     }
     if (any)
         some_cells(planes, 1, hashes, n, later, hits);

@@ -4,6 +4,8 @@
 #include "lib/store/query/inside.h"
 #include "lib/store/base/counters.h"
 
+#include <string.h>
+
 /* ---- counts ---- */
 
 static void count_in(struct sheet *sheet, const struct tamis_snapshot *s,
@@ -188,7 +190,9 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
         a->some |= UINT64_C(1) << i;
     if (a->rows)
         put_bits(a->rows + i * a->n_words, (ptrdiff_t)t->at, absent);
-    if (a->q->reasons) {
+    if (a->q->reasons && !maybe) {
+        memset(a->q->reasons + t->at, TAMIS_NO_REASON, n_bits(absent));
+    } else if (a->q->reasons) {
         give_reason(a->q->reasons + t->at, by_range | (by_bits & absent),
                     TAMIS_NO_REASON);
         give_reason(a->q->reasons + t->at, by_bits & ~absent, TAMIS_HIT);

@@ -73,7 +73,6 @@ struct slice {
     size_t first;                       /* from this one on */
     uint64_t epoch;                     /* stage_epoch() before they were classed */
     uint64_t asked, ready, packed, careful;
-    uint64_t deep;   /* ready ones of more than one lane */
     uint64_t ranges; /* whose range counts, if it is there */
     bool more;       /* as many planes lie behind, ready, too */
     const struct plane *planes;

@@ -24,20 +24,17 @@ enum {
 
 /* The planes of these segments, if all are ready; NULL: one is not. */
 static inline const struct plane *few_planes(const struct query *q, uint64_t epoch,
-                                             struct plane *room, uint64_t *deep)
+                                             struct plane *room)
 {
     const struct planes *const p = &q->snapshot->planes;
-    if (!q->targets) {
-        *deep = atomic_load_explicit(&p->deep[0], memory_order_relaxed);
+    if (!q->targets)
         return planes_are_ready(p, 0, epoch) == first_bits(q->n) ? p->plane : NULL;
-    }
     for (size_t i = 0; i < q->n; i++) {
         size_t at = q->targets[i].slot - 1U;
         if (!target_plain(q->snapshot, &q->targets[i]) ||
             !plane_is_ready(q->snapshot, at, epoch))
             return NULL;
         room[i] = p->plane[at];
-        *deep |= (uint64_t)(room[i].lanes > 1) << i;
     }
     return room;
 }
@@ -48,7 +45,7 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
     struct tamis_snapshot *s = q->snapshot;
     struct plane room[FEW];
     const struct plane *planes;
-    uint64_t hash[WORD], hits[WORD], foreign = 0, bytes = 0, deep = 0;
+    uint64_t hash[WORD], hits[WORD], foreign = 0, bytes = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(q->n);
     if (q->n > FEW || q->n_keys > WORD || !q->keys || q->reasons || q->candidates ||
         counters_on(&s->counts) ||
@@ -63,11 +60,10 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
         bytes |= (uint64_t)(uintptr_t)q->keys[i].bytes;
     }
     if (foreign || (bytes && s->planes.any_range) ||
-        !(planes = few_planes(q, epoch, room, &deep)) ||
+        !(planes = few_planes(q, epoch, room)) ||
         origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
         return false;
-    s->planes.kernel->probe_tile(planes, q->n, deep, false, hash, q->n_keys, NULL,
-                                 hits);
+    s->planes.kernel->probe_tile(planes, q->n, false, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0))
         return false;

@@ -30,7 +30,6 @@ static void class_target(struct slice *t, const struct asking *a, size_t i)
             return;
         t->ready |= bit;
         t->gathered[i] = s->planes.plane[at];
-        t->deep |= (uint64_t)(t->gathered[i].lanes > 1) << i;
     } else if (target_here(s, target) && !target->min_watermark &&
                stripe_of_number(&s->packs, target->slot - 1)) {
         t->packed |= bit;
@@ -111,8 +110,7 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
         n_pairs += n_bits(x->by_bits[i]);
     if (n_pairs * 2 <= a->n * n_bits(t->ready)) {
         if (n_pairs)
-            kernel->probe_tile(t->planes, WORD, t->deep, false, a->hash, a->n,
-                               x->by_bits, hits);
+            kernel->probe_tile(t->planes, WORD, false, a->hash, a->n, x->by_bits, hits);
         for (size_t i = 0; n_pairs && i < a->n; i++)
             x->absent[i] |= x->by_bits[i] & ~hits[i];
         return;
@@ -120,8 +118,7 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
     for (uint64_t left = t->ready; left;) {
         size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
         uint64_t its = first_bits(n) << at;
-        kernel->probe_tile(t->planes + at, n, (t->deep & its) >> at, t->more, a->hash,
-                           a->n, NULL, hits);
+        kernel->probe_tile(t->planes + at, n, t->more, a->hash, a->n, NULL, hits);
         for (size_t i = 0; i < a->n; i++)
             x->absent[i] |= x->by_bits[i] & its & ~(hits[i] << at);
         left &= ~its;
@@ -183,11 +180,6 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
 {
     struct slice t;
     const struct planes *p = &a->snapshot->planes;
-    size_t word = first / WORD, shift = first % WORD;
-    uint64_t deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed) >> shift;
-    if (shift)
-        deep |= atomic_load_explicit(&p->deep[word + 1], memory_order_relaxed)
-                << (WORD - shift);
     slice_begin(&t, a, at, n);
     t.first = first;
     t.planes = p->plane + first;
@@ -195,7 +187,6 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.range_last = p->last + first;
     t.ranges = t.asked;
     t.ready = planes_are_ready(p, first, t.epoch) & t.asked;
-    t.deep = deep & t.ready;
     t.more = t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
              planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX;
     ask_tile(a, &t);

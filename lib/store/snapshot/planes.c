@@ -46,8 +46,7 @@ int planes_make(struct tamis_snapshot *s)
     p->first = calloc(n, sizeof *p->first);
     p->last = malloc(n * sizeof *p->last);
     p->state = calloc(n / 32 + 4, sizeof *p->state); /* read 64 segments at a time */
-    p->deep = calloc(n / 64 + 2, sizeof *p->deep);
-    if (!p->plane || !p->first || !p->last || !p->state || !p->deep)
+    if (!p->plane || !p->first || !p->last || !p->state)
         return ENOMEM;
     for (size_t i = 0; i < s->n_loose; i++) {
         const struct entry *e = s->entries[i];
@@ -64,7 +63,6 @@ void planes_free(struct planes *p)
     free(p->first);
     free(p->last);
     free(p->state);
-    free(p->deep);
     *p = (struct planes){0};
 }
 
@@ -97,8 +95,6 @@ static bool write_once(struct planes *p, size_t index, const struct plane *plane
     to->lanes = plane->lanes;
     to->words = plane->words;
     to->ring = plane->ring;
-    if (plane->lanes > 1)
-        atomic_fetch_or(&p->deep[index / 64], UINT64_C(1) << index % 64);
     __atomic_store_n(&to->n_blocks, plane->n_blocks, __ATOMIC_RELEASE);
     return true;
 }

@@ -16,7 +16,6 @@ struct planes {
     const struct kernel *kernel;
     struct plane *plane;     /* by number; valid once it was ready */
     _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
-    _Atomic uint64_t *deep;  /* a bit each: it was ready, with more than one lane */
     /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */
     _Atomic uint64_t *first, *last;
     bool any_range;

@@ -180,22 +180,19 @@ static void check_tile(const struct kernel *k, const struct planes *p,
                        const uint64_t *keys, size_t n)
 {
     struct plane planes[128] = {0};
-    uint64_t ask[64], hits[65], left_out = random_below(4) ? 0 : random_u64(), deep = 0;
+    uint64_t ask[64], hits[65], left_out = random_below(4) ? 0 : random_u64();
     size_t n_planes = 1 + random_below(random_below(2) ? 16 : 64);
     const uint64_t all = UINT64_MAX >> (64 - n_planes);
     bool some = left_out || random_below(2);
     n = n > 0 && random_below(4) == 0 ? 1 : n < 64 ? n : 64;
     for (size_t i = 0; i < n; i++)
         ask[i] = (random_below(2) ? random_u64() : UINT64_MAX) & ~left_out & all;
-    for (size_t i = 0; i < n_planes; i++) {
+    for (size_t i = 0; i < n_planes; i++)
         planes[i] = left_out >> i & 1 ? (struct plane){NULL, UINT64_MAX, 1, 1, 0}
                                       : p->plane[i % p->n];
-        deep |= (uint64_t)(planes[i].lanes > 1) << i;
-    }
     memset(hits, 0xa5, sizeof hits);
     memcpy(planes + n_planes, planes, n_planes * sizeof *planes); /* to be asked next */
-    k->probe_tile(planes, n_planes, deep, random_below(2), keys, n, some ? ask : NULL,
-                  hits);
+    k->probe_tile(planes, n_planes, random_below(2), keys, n, some ? ask : NULL, hits);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < 64; j++) {
             size_t at = j % p->n;
