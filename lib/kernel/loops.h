@@ -11,8 +11,6 @@
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
- * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work
- * to make and less to use, for one key on many planes
  * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
  * in fields that has the key in its first lane
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0

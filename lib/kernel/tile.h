@@ -28,13 +28,12 @@ KERNEL inline uint64_t tile_look(const struct plane *planes, size_t n_planes,
                                  uint64_t h, const uint8_t *const *line, bool more,
                                  uint64_t next_h, const uint8_t **next_line)
 {
-    struct masks x;
+    struct pattern x = pattern_of(h);
     uint8_t lacks[ITEM];
-    masks_of(&x, h);
     if (n_planes < ITEM)
         memset(lacks, 1, sizeof lacks);
     for (size_t p = 0; p < n_planes; p++) {
-        lacks[p] = masks_lack(&x, PLANE_WORDS(&planes[p]), line[p]);
+        lacks[p] = pattern_lacks(&x, PLANE_WORDS(&planes[p]), line[p]);
         if (more) {
             next_line[p] = first_block(&planes[p], next_h);
             __builtin_prefetch(next_line[p], 0, 2);
@@ -99,15 +98,15 @@ KERNEL __attribute__((noinline)) void tile_by_planes(const struct plane *planes,
 KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes,
                                      uint64_t h, bool more)
 {
-    struct masks x;
+    struct pattern x = pattern_of(h);
     uint8_t lacks[ITEM];
-    masks_of(&x, h);
     if (n_planes < ITEM)
         memset(lacks, 1, sizeof lacks);
     for (size_t p = 0; p < n_planes; p++) {
         if (more)
             __builtin_prefetch(first_block(&planes[n_planes + p], h), 0, 2);
-        lacks[p] = masks_lack(&x, PLANE_WORDS(&planes[p]), first_block(&planes[p], h));
+        lacks[p] =
+            pattern_lacks(&x, PLANE_WORDS(&planes[p]), first_block(&planes[p], h));
     }
     return zero_bytes(lacks);
 }
