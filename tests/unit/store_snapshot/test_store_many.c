@@ -276,8 +276,6 @@ static void check_few(struct world *w, struct tamis_snapshot *s,
 static void few_of(size_t n, double error, size_t n_kinds)
 {
     static struct world w;
-    struct tamis_filter *f[FEW + 1];
-    struct tamis_snapshot *own;
     world_make(&w, n, error, n_kinds);
     SNAPSHOT s = snapshot_of(w.store);
     put_segment(w.store, "another", 0, 10);
@@ -288,15 +286,6 @@ static void few_of(size_t n, double error, size_t n_kinds)
     IS(n_ready(s), n);
     if (error == 1e-6)
         assert_true(s->planes.plane[0].lanes > 1);
-    for (size_t i = 0; i < n; i++)
-        f[i] = open_filter(file_of(w.store, "s", name_of(i)));
-    OK(tamis_snapshot_from_filters(f, n, &own));
-    verify_all(own);
-    check_few(&w, own, s);
-    IS(n_ready(own), n);
-    tamis_snapshot_release(own);
-    for (size_t i = 0; i < n; i++)
-        tamis_filter_close(f[i]);
     zero_page(file_of(w.store, "s", name_of(n / 2)), 1);
     verify_all(s);
     check_few(&w, s, other);
