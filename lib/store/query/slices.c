@@ -129,12 +129,15 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
  * but filters of the caller's may. */
 static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x)
 {
-    uint64_t others = a->all & ~a->plain;
-    for (uint64_t m = a->n == 1 && a->plain ? t->careful : 0; m; m &= m - 1) {
+    uint64_t others = a->all & ~a->plain, out = t->asked;
+    for (size_t i = 0; i < a->n; i++)
+        out &= x->by_range[i]; /* excluded for all keys */
+    uint64_t ask = others ? t->asked : t->careful & ~out;
+    for (uint64_t m = a->n == 1 && a->plain ? ask & t->careful : 0; m; m &= m - 1) {
         struct tamis_target target = slice_target(a, t, (size_t)__builtin_ctzll(m));
         prefetch_target(a->snapshot, &target, a->hash[0]);
     }
-    for (uint64_t m = others ? t->asked : t->careful; m; m &= m - 1) {
+    for (uint64_t m = ask; m; m &= m - 1) {
         size_t j = (size_t)__builtin_ctzll(m);
         struct tamis_target target = slice_target(a, t, j);
         uint64_t mask = t->careful >> j & 1 ? a->all : others;

@@ -220,24 +220,25 @@ probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
     enum tamis_reason reason = probe_target(s, t, now, key, &by_range);
     if (s && counters_on(&s->counts))
         count_one(s, t, reason, by_range);
-    if (s && t && key && target_loose(s, t))
+    if (s && t && key && !by_range && target_loose(s, t))
         planes_offer(s, t->slot - 1);
     if (why)
         *why = reason;
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-/* Is it certain by numbers alone that a range excludes the key, or that it does not? */
-static inline bool range_is_clear(const struct tamis_snapshot *s, size_t index,
-                                  const struct tamis_key *key, bool *outside)
+/* Does the range of a segment whose file is open exclude the key? */
+static inline bool outside_of(const struct tamis_snapshot *s, size_t index,
+                              const struct tamis_key *key)
 {
     if (!key->bytes || !s->planes.any_range)
-        return true;
+        return false;
     uint64_t prefix = key_prefix(key->bytes, key->n_bytes);
     uint64_t first = range_end(s->planes.first, index);
     uint64_t last = range_end(s->planes.last, index);
-    *outside = prefix < first || prefix > last;
-    return *outside || (prefix > first && prefix < last);
+    if (prefix > first && prefix < last)
+        return false;
+    return prefix < first || prefix > last || outside_by_bytes(s, index, key);
 }
 
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
@@ -247,13 +248,11 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
 {
     struct tamis_snapshot *s = snapshot;
     uint64_t epoch = stage_epoch();
-    bool outside = false;
     /* The way of nearly all probes: at the price of a filter's. */
     if (s && target && key && target_plain(s, target) &&
         plane_is_ready(s, target->slot - 1, epoch) && key->tag == s->domain.tag &&
-        range_is_clear(s, target->slot - 1, key, &outside) &&
         !counters_on(&s->counts) && origin_quick(s->origin, 1) == TAMIS_NO_REASON) {
-        if (outside) {
+        if (outside_of(s, target->slot - 1, key)) {
             if (why)
                 *why = TAMIS_NO_REASON;
             return TAMIS_ABSENT;
