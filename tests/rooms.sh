@@ -31,6 +31,7 @@ lib/store/base: lib lib/io lib/page lib/filter
 lib/store/catalog: lib lib/io lib/page lib/filter lib/store/base
 lib/store: lib lib/io lib/plan lib/filter lib/writer lib/store/base lib/store/catalog
 lib/store/snapshot: lib lib/io lib/plan lib/kernel lib/page lib/filter lib/pack lib/store/base lib/store/catalog
+lib/store/query: lib lib/io lib/kernel lib/page lib/filter lib/store/base lib/store/catalog lib/store/snapshot
 lib/store/edit: lib lib/io lib/plan lib/kernel lib/filter lib/list lib/builder lib/derive lib/pack lib/writer lib/store/base lib/store/catalog lib/store/snapshot
 lib/store/repair: lib lib/io lib/plan lib/filter lib/pack lib/writer lib/store/base lib/store/catalog lib/store lib/store/snapshot lib/store/edit lib/list
 lib/store/backup: lib lib/io lib/filter lib/store/base lib/store/catalog lib/store/snapshot

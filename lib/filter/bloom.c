@@ -60,7 +60,9 @@ static inline void asking_begin(struct asking *a, struct view *v)
         a->mixed[i].lanes = 1;
         a->perhaps |= UINT32_C(1) << i;
     }
-    plane_row_begin(&a->of_mixed, a->mixed, v->n_stages);
+    a->of_mixed.planes = a->mixed;
+    if (v->n_stages > 1) /* a lone one is asked by itself */
+        plane_row_begin(&a->of_mixed, a->mixed, v->n_stages);
 }
 
 /* A negative has to miss in every stage: their lines are fetched side by side. Inlined

@@ -91,6 +91,7 @@ static struct band_rows view_band_rows(struct view *v, const struct band *b)
         .n_blocks = b->geometry.n_blocks,
         .block_bytes = (uint64_t)BLOCK_BITS * b->row_bytes,
         .row_bytes = b->row_bytes,
+        .n_bytes = b->row_bytes,
         .lanes = (uint8_t)b->geometry.lanes,
         .words = (uint8_t)b->geometry.words,
         .at_once = b->n_columns < WIDE && b->row_bytes <= WORD
@@ -138,11 +139,11 @@ struct held {
 static void hold_pages(const struct band_rows *b, uint64_t row, struct held *h)
 {
     bool small = b->block_bytes <= (HELD_PAGES - 1) * PAGE_BYTES;
-    uint64_t unit = small ? b->block_bytes : b->row_bytes;
     uint64_t base = (uint64_t)(b->bits - b->stage->bits);
-    uint64_t begin = base + (row - base) / unit * unit;
+    uint64_t begin = small ? row - (row - base) % b->block_bytes : row;
+    uint64_t end = begin + (small ? b->block_bytes : b->n_bytes);
     h->first = begin / PAGE_BYTES;
-    h->n = (begin + unit - 1) / PAGE_BYTES - h->first + 1;
+    h->n = (end - 1) / PAGE_BYTES - h->first + 1;
     h->read = stage_read(b->stage, h->first * PAGE_BYTES, h->n * PAGE_BYTES, *h->bytes);
     memset(h->good, false, sizeof h->good);
 }
@@ -170,8 +171,8 @@ static void and_checked(const struct band_rows *b, uint64_t row, struct held *h,
 {
     uint8_t its[ROW_MAX_BYTES];
     const uint8_t *bits = its;
-    memset(its, 0xff, b->row_bytes); /* ones exclude nothing */
-    for (uint64_t at = row, end = row + b->row_bytes, n; at < end; at += n) {
+    memset(its, 0xff, b->n_bytes); /* ones exclude nothing */
+    for (uint64_t at = row, end = row + b->n_bytes, n; at < end; at += n) {
         uint64_t in_page = at % PAGE_BYTES;
         const uint8_t *page = page_of_row(b, row, at / PAGE_BYTES, h);
         n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
@@ -179,13 +180,13 @@ static void and_checked(const struct band_rows *b, uint64_t row, struct held *h,
         if (page)
             memcpy(its + (at - row), page + in_page, n);
     }
-    b->kernel->and_rows(&bits, 1, b->row_bytes, left, left);
+    b->kernel->and_rows(&bits, 1, b->n_bytes, left, left);
 }
 
 static bool any_left(const struct band_rows *b, const uint64_t *columns)
 {
     uint64_t any = 0;
-    for (uint32_t i = 0; i < (b->row_bytes + 7) / 8; i++)
+    for (uint32_t i = 0; i < (b->n_bytes + 7) / 8; i++)
         any |= columns[i];
     return any;
 }
@@ -197,7 +198,7 @@ static void and_all_checked(const struct band_rows *b, const uint8_t *const *row
 {
     struct held h;
     h.first = h.n = 0;
-    memcpy(hits, columns, (b->row_bytes + 7) / 8 * sizeof *hits);
+    memcpy(hits, columns, (b->n_bytes + 7) / 8 * sizeof *hits);
     for (uint32_t i = 0; i < n && any_left(b, hits); i++)
         and_checked(b, (uint64_t)(rows[i] - b->stage->bits), &h, hits, damaged);
 }
@@ -221,8 +222,8 @@ static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
 static void ask_some(const struct band_rows *b, const uint8_t *const *rows, uint32_t n,
                      const uint64_t *columns, uint64_t *hits, bool *damaged)
 {
-    if (rows_good(b->stage, rows, n, b->row_bytes))
-        b->kernel->and_rows(rows, n, b->row_bytes, columns, hits);
+    if (rows_good(b->stage, rows, n, b->n_bytes))
+        b->kernel->and_rows(rows, n, b->n_bytes, columns, hits);
     else
         and_all_checked(b, rows, n, columns, hits, damaged);
 }
@@ -315,19 +316,6 @@ void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t
     uint64_t rows[MAX_WORDS];
     for (uint32_t r = rows_of_lane(b, 0, h, rows); r > 0; r--)
         __builtin_prefetch(bits + rows[r - 1]);
-}
-
-void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
-                            uint32_t column, const uint64_t *hashes, size_t n,
-                            uint64_t *absent)
-{
-    for (size_t i = 0; i < n; i++)
-        pack_prefetch_column(f, b, column, hashes[i]);
-    *absent = 0;
-    for (size_t i = 0; i < n; i++)
-        *absent |=
-            (uint64_t)(pack_probe_column(f, b, column, hashes[i]) == TAMIS_NO_REASON)
-            << i;
 }
 
 /* ---- all columns together, as a filter ---- */

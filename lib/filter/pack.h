@@ -35,6 +35,9 @@ struct band_rows {
     const uint8_t *bits; /* where the band's rows begin */
     uint64_t n_blocks, block_bytes;
     uint32_t row_bytes;
+    /* So many bytes of each row are asked, from `bits` on: all of them, or a part that
+     * is as long as and_rows() will have it. */
+    uint32_t n_bytes;
     uint8_t lanes, words;
     /* So many lanes are asked at once: one, if there are so few columns that mostly
      * none goes on to the next lane, and a row is a word; else all. */
@@ -121,7 +124,7 @@ static inline void pack_ask_rows(const struct band_rows *b, const struct key_row
 {
     if (b->at_once == b->lanes &&
         (stage_all_good(b->stage) || pack_rows_known(b, rows)))
-        b->kernel->and_rows(rows->at, rows->n, b->row_bytes, among, hits);
+        b->kernel->and_rows(rows->at, rows->n, b->n_bytes, among, hits);
     else
         pack_ask_slowly(b, rows, among, hits, damaged);
 }
@@ -140,10 +143,6 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
 /* Prefetches what it reads first. */
 void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
                           uint64_t h);
-/* The same for at most 64 keys: bit i of *absent is set if the column lacks key i. */
-void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
-                            uint32_t column, const uint64_t *hashes, size_t n,
-                            uint64_t *absent);
 
 /* ---- the table of columns ----
  *

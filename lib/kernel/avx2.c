@@ -189,32 +189,6 @@ KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
     mask[1] = _mm256_srlv_epi64(top, shift[1]);
 }
 
-KERNEL inline uint8_t halves_lack(const __m256i mask[2], const uint8_t *block)
-{
-    const volatile half *b = (const volatile half *)(const volatile void *)block;
-    __m256i missing = _mm256_or_si256(_mm256_andnot_si256((__m256i)b[0], mask[0]),
-                                      _mm256_andnot_si256((__m256i)b[1], mask[1]));
-    return !_mm256_testz_si256(missing, missing);
-}
-
-/* By the number of words, each as two halves. */
-struct masks {
-    __m256i half[MAX_WORDS][2];
-};
-
-KERNEL inline void masks_of(struct masks *m, uint64_t h)
-{
-    struct pattern x = pattern_of(h);
-    for (uint32_t words = 1; words <= MAX_WORDS; words++)
-        pattern_masks(&x, words, m->half[words - 1]);
-}
-
-KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
-                                 const uint8_t *block)
-{
-    return halves_lack(m->half[words - 1], block);
-}
-
 KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 {
     uint64_t zeros = 0;

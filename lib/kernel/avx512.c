@@ -151,22 +151,6 @@ columns_alive(const struct plane_row *r, uint64_t h)
            r->all;
 }
 
-/* Nothing is left to be made before. */
-struct masks {
-    struct pattern pattern;
-};
-
-KERNEL inline void masks_of(struct masks *m, uint64_t h)
-{
-    m->pattern = pattern_of(h);
-}
-
-KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t ring,
-                                 const uint8_t *block)
-{
-    return pattern_lacks(&m->pattern, ring, block);
-}
-
 KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 {
     __m512i b = _mm512_loadu_si512(bytes);

@@ -42,30 +42,6 @@ static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
            (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
 }
 
-/* One key asked of many planes, 64 a step, in a rolling window of two steps. `hits` is
- * final ROW_LAG steps later. Until then planes and hits must not move. */
-enum { ROW_LAG = MAX_LANES + 1, ROW_LINES = 3 };
-struct row_item {
-    const struct plane *planes;
-    uint64_t ask;  /* which of the 64 */
-    uint64_t deep; /* which of them have more than one lane */
-    uint64_t *hits;
-};
-struct row {
-    uint64_t h[MAX_LANES];
-    struct row_item behind;            /* the next step does its first lane */
-    struct row_item at[MAX_LANES + 1]; /* by the lane that this step does */
-    size_t n_steps;
-    const uint8_t *line[ROW_LINES][64]; /* of first lanes, by step */
-};
-
-static inline void row_begin(struct row *r, uint64_t h)
-{
-    memset(r, 0, offsetof(struct row, line));
-    for (size_t lane = 0; lane < MAX_LANES; lane++, h = geometry_next_lane(h))
-        r->h[lane] = h;
-}
-
 /* Sets bits of a word that were clear when it was looked at; 1 if they still were. */
 static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
 {
@@ -129,16 +105,6 @@ static inline uint64_t plane_shape(const struct plane *p)
     return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
 }
 
-/* The planes that a few keys are asked of. */
-enum { FEW_PLANES = 16 };
-struct few_planes {
-    size_t n;      /* at least one */
-    uint64_t deep; /* which of them have more than one lane */
-    bool alike;    /* have all as many words? */
-    const struct plane *plane[FEW_PLANES];
-    const uint8_t *line[FEW_PLANES]; /* the first lines of the first key */
-};
-
 /* blocks.c: for probes that are no call. */
 struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 
@@ -174,22 +140,27 @@ struct kernel {
      * are. */
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent);
-    /* n keys, at most 64, on a few planes: bit p of rows[i] is set if key i is not in
-     * plane p. `skip` may be NULL. Pairs whose bit is set there are not asked, and stay
-     * set in `rows`. Returns how many keys are in no plane. The caller has prefetched
-     * the first lines of the first key. */
-    size_t (*answer_cells)(const struct few_planes *planes,
-                           const struct tamis_key *keys, size_t n, const uint64_t *skip,
-                           uint64_t *rows);
+    /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
+     * in plane p. `more`: as many planes lie behind them, and are asked next. `ask` may
+     * be NULL: all pairs. Else only those are asked whose bit is set there, and other
+     * planes need not be any. */
+    void (*probe_tile)(const struct plane *planes, size_t n_planes, bool more,
+                       const uint64_t *hashes, size_t n, const uint64_t *ask,
+                       uint64_t *hits);
+    /* A bit for each of n ranges, at most 64, that a number lies outside of; *near: it
+     * is an end of theirs. Ends are uint64_t, perhaps atomic; 7 more behind the last
+     * may be read. */
+    uint64_t (*outside_ends)(const void *first, const void *last, size_t n, uint64_t x,
+                             uint64_t *near);
+    /* How many targets, from the first on, are of one snapshot, require nothing, and
+     * have slots that follow each other? */
+    size_t (*run_of_targets)(const struct tamis_target *t, size_t n);
     /* One key, many planes: bit i is set if it may be in plane i. */
     uint64_t (*probe_row)(const struct plane_row *row, uint64_t h);
     /* As answer(), for a plane that is the first of a row. */
     enum tamis_answer (*answer_row)(const struct plane *first,
                                     const struct tamis_key *key,
                                     enum tamis_reason *why);
-    /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for
-     * each that may have the key. Zeroed items let the last ones finish. */
-    void (*row_step)(struct row *row, const struct row_item *next);
     /* n keys, n_planes planes: bit i % 64 of hits[i / 64 * n_planes + p] is set if key
      * i may be in plane p. Words are written whole. n_next hashes behind those n will
      * be asked next of the same planes. */
@@ -217,10 +188,6 @@ struct kernel {
      */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *among, uint64_t *to);
-    /* Writes the others of these filters instead, for all words of the row. Is there
-     * one whose bits are set in all rows? */
-    bool (*answer_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                        const uint64_t *among, uint64_t *absent);
 };
 
 /* The kernels of this architecture. */

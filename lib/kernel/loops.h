@@ -11,8 +11,6 @@
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
- * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work
- * to make and less to use, for one key on many planes
  * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
  * in fields that has the key in its first lane
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
@@ -22,7 +20,7 @@
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * This file asks and sets one block, and one plane. few.h has some keys on one plane,
- * cells.h some on a few planes, row.h one key on many planes, grid.h many keys on many
+ * tile.h some on some planes, row.h one key on many planes, grid.h many keys on many
  * planes; transpose.h makes rows of blocks, rows.h asks them. Only this file includes
  * them.
  *
@@ -200,9 +198,10 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 }
 
 #include "lib/kernel/few.h"
-#include "lib/kernel/cells.h"
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
+#include "lib/kernel/tile.h"
+#include "lib/kernel/dense.h"
 #include "lib/kernel/transpose.h"
 #include "lib/kernel/rows.h"
 
@@ -216,15 +215,15 @@ const struct kernel KERNEL_SYMBOL = {
     .probe = probe,
     .answer = answer,
     .answer_few = answer_few,
-    .answer_cells = answer_cells,
+    .probe_tile = probe_tile,
+    .outside_ends = outside_ends,
+    .run_of_targets = run_of_targets,
     .probe_row = probe_row,
     .answer_row = answer_row,
-    .row_step = row_step,
     .probe_grid = probe_grid,
     .count_page = count_page,
     .fill = fill,
     .transpose = transpose,
     .fetch_rows = fetch_rows,
     .and_rows = and_rows,
-    .answer_rows = answer_rows,
 };

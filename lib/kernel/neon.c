@@ -59,38 +59,14 @@ KERNEL inline uint64x2_t load_pair(const uint8_t *block, int i)
     return b[i];
 }
 
-KERNEL inline uint8_t pairs_lack(const uint64x2_t mask[PAIRS], const uint8_t *block)
-{
-    uint64x2_t missing = vdupq_n_u64(0);
-    for (int i = 0; i < PAIRS; i++)
-        missing = vorrq_u64(missing, vbicq_u64(mask[i], load_pair(block, i)));
-    return vmaxvq_u32(vreinterpretq_u32_u64(missing)) != 0;
-}
-
 KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
                                     const uint8_t *block)
 {
-    uint64x2_t mask[PAIRS];
+    uint64x2_t mask[PAIRS], missing = vdupq_n_u64(0);
     pattern_masks(x, words, mask);
-    return pairs_lack(mask, block);
-}
-
-/* By the number of words, each as four pairs. */
-struct masks {
-    uint64x2_t pair[MAX_WORDS][PAIRS];
-};
-
-KERNEL inline void masks_of(struct masks *m, uint64_t h)
-{
-    struct pattern x = pattern_of(h);
-    for (uint32_t words = 1; words <= MAX_WORDS; words++)
-        pattern_masks(&x, words, m->pair[words - 1]);
-}
-
-KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
-                                 const uint8_t *block)
-{
-    return pairs_lack(m->pair[words - 1], block);
+    for (int i = 0; i < PAIRS; i++)
+        missing = vorrq_u64(missing, vbicq_u64(mask[i], load_pair(block, i)));
+    return vmaxvq_u32(vreinterpretq_u32_u64(missing)) != 0;
 }
 
 KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,

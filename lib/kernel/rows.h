@@ -3,7 +3,6 @@
  *
  *     fetch_rows()   h --> addresses of its rows in a block; they are on their way
  *     and_rows()     rows, filters --> filters whose bit is set in all of them
- *     answer_rows()  the same, as answers
  *
  * Between the two the caller makes sure of their pages. */
 
@@ -84,39 +83,4 @@ KERNEL void and_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
             bits &= *(const row_piece *)(const void *)(rows[i] + at);
         *(row_piece *)(void *)(to + at / 8) = bits;
     }
-}
-
-/* Apart, lest long rows pay for the registers that this needs. */
-KERNEL __attribute__((noinline)) bool answer_by_words(const uint8_t *const *rows,
-                                                      uint32_t n, uint32_t row_bytes,
-                                                      const uint64_t *among,
-                                                      uint64_t *absent)
-{
-    uint64_t any = 0;
-    for (uint32_t at = 0; at < row_bytes; at += 8) {
-        uint64_t hits = and_word(rows, n, at, row_bytes, among);
-        any |= hits;
-        absent[at / 8] = among[at / 8] ^ hits;
-    }
-    return any != 0;
-}
-
-KERNEL bool answer_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                        const uint64_t *among, uint64_t *absent)
-{
-    row_piece any = {0};
-    uint64_t some = 0;
-    if (by_words(row_bytes))
-        return answer_by_words(rows, n, row_bytes, among, absent);
-    for (uint32_t at = 0; at < row_bytes; at += VECTOR_BYTES) {
-        row_piece all = *(const row_piece *)(const void *)(among + at / 8);
-        row_piece bits = all;
-        for (uint32_t i = 0; i < n; i++)
-            bits &= *(const row_piece *)(const void *)(rows[i] + at);
-        any |= bits;
-        *(row_piece *)(void *)(absent + at / 8) = all ^ bits;
-    }
-    for (size_t i = 0; i < VECTOR_BYTES / sizeof some; i++)
-        some |= any[i];
-    return some != 0;
 }

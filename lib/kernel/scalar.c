@@ -49,33 +49,6 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
     return missing != 0;
 }
 
-/* By the number of words; those that are none of the key's are 0. */
-struct masks {
-    uint64_t word[MAX_WORDS][WORDS_PER_BLOCK];
-};
-
-KERNEL inline void masks_of(struct masks *m, uint64_t h)
-{
-    memset(m, 0, sizeof *m);
-    for (uint32_t i = 0; i < MAX_WORDS; i++) {
-        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
-        uint64_t mask = word_mask(h, word);
-        for (uint32_t words = i + 1; words <= MAX_WORDS; words++)
-            m->word[words - 1][word] = mask;
-    }
-}
-
-KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
-                                 const uint8_t *block)
-{
-    const uint64_t *w = (const uint64_t *)(const void *)block;
-    const uint64_t *mask = m->word[words - 1];
-    uint64_t missing = 0;
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
-        missing |= ~__atomic_load_n(&w[i], __ATOMIC_RELAXED) & mask[i];
-    return missing != 0;
-}
-
 KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
                            bool alone)
 {

@@ -189,8 +189,6 @@ static bool check_floors(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES
 
 /* ---- memory ---- */
 
-_Atomic uint64_t stage_epoch_now = 1;
-
 /* Sets a bit of a page: what was known of it before. */
 static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
 {
@@ -213,11 +211,9 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     /* The page last: who finds it bad already finds nothing that says otherwise. */
     stage_unset_plain(s);
     atomic_exchange(&s->first_good, NEVER);
-    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET) {
+    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
         /* For each: another may be on its way to here. */
-        atomic_fetch_add(&stage_epoch_now, 1);
-        quick_end();
-    }
+        atomic_fetch_add(&trust_clock, CLOCK_BAD);
     uint32_t before = page_set(s, page, PAGE_BAD);
     if (!(before & PAGE_BAD))
         count_page(s, !before, true);

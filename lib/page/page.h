@@ -6,6 +6,7 @@
 #include "format/commit.h"
 #include "format/integrity.h"
 #include "lib/kernel/kernel.h"
+#include "lib/page/quick.h"
 #include "lib/tamis.h"
 
 #include <errno.h>
@@ -146,14 +147,6 @@ static inline bool stage_none_bad(struct stage *s)
 {
     return atomic_load_explicit(&s->all_good, memory_order_acquire) != NEVER;
 }
-/* Grows, from 1, when a stage of this process stops being all good. Read it before you
- * note that a stage is all good, and note both. */
-extern _Atomic uint64_t stage_epoch_now __attribute__((visibility("hidden")));
-static inline uint64_t stage_epoch(void)
-{
-    return atomic_load_explicit(&stage_epoch_now, memory_order_acquire);
-}
-
 /* Is nothing left to check? An open stage may change that. */
 static inline bool stage_all_good(struct stage *s)
 {

@@ -1,8 +1,8 @@
-/* The clock of quick probes (quick.h). */
+/* The clock of what is believed (quick.h). */
 #include "lib/page/quick.h"
 #include "lib/io/io.h"
 
-_Atomic uint64_t quick_epoch = QUICK_STEP;
+_Atomic uint64_t trust_clock = CLOCK_BAD + 1;
 _Thread_local int quick_left;
 
 static _Atomic uint64_t period_began;

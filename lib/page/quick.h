@@ -1,16 +1,18 @@
-/* May a probe look at the bits alone, though its filter grows, or has several stages?
+/* The one clock of what is believed without a look at anything but bits.
  *
- * The things that speak against it change rarely: a page is found bad, a copy takes the
- * file's name. Each of them, and the passing of time, raises one number of the process.
- * A probe with all looks notes the number (filter/view.h); later ones compare it.
+ *     trust_clock    | pages found bad | anything else that may have changed |
+ *                         ^                 ^
+ *                         |                 +-- a copy takes a file's name; 62 ms pass
+ *                         +-- a page of a stage that was, or may have been, all good
  *
- *     a page is found bad ---+
- *                            +--->  quick_epoch  is what the view has noted?
- *     62 ms have passed -----+        yes: the bits alone
- *                                     no:  all looks, and note it anew
+ * Who finds that the bits alone decide notes the clock as it was before the evidence
+ * was gathered, beside what it has found. Whoever believes that compares it: the planes
+ * of a snapshot, sealed for good, the upper half alone (stage_epoch()); a filter that
+ * grows, or has several stages, all of it (filter/view.h), so that it looks at its slot
+ * and its name now and then.
  *
- * Warning: a thread reads the clock at every 64th probe only, for the clock takes as
- * long as a probe. A thread that pauses may ask up to 64 keys by what it knew before.
+ * Warning: a thread reads the time at every 64th probe only, for that takes as long as
+ * a probe. A thread that pauses may ask up to 64 keys by what it knew before.
  */
 #ifndef TAMIS_PAGE_QUICK_H
 #define TAMIS_PAGE_QUICK_H
@@ -18,13 +20,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Grows in large odd steps, so that it makes up for no change of a sequence number. */
+#define CLOCK_BAD    (UINT64_C(1) << 32) /* a page */
 #define QUICK_STEP   UINT64_C(0x9E3779B97F4A7C15)
 #define QUICK_PERIOD UINT64_C(62500000) /* nanoseconds of look_clock() */
 enum { QUICK_PROBES = 64 };
 
 #pragma GCC visibility push(hidden) /* no detour to them by a table of addresses */
-extern _Atomic uint64_t quick_epoch;
+extern _Atomic uint64_t trust_clock;
 /* Probes of this thread until it reads the clock again. */
 extern _Thread_local int quick_left __attribute__((tls_model("initial-exec")));
 #pragma GCC visibility pop
@@ -35,13 +37,20 @@ void quick_tick(void);
 /* From now on no view is quick before it was looked at again. */
 static inline void quick_end(void)
 {
-    atomic_fetch_add(&quick_epoch, QUICK_STEP);
+    atomic_fetch_add(&trust_clock, 1);
 }
 
-/* Before all looks: what view_offer() notes. */
+/* Before all looks: what view_offer() notes. In large odd steps, so that it makes up
+ * for no change of a sequence number. */
 static inline uint64_t quick_now(void)
 {
-    return atomic_load_explicit(&quick_epoch, memory_order_acquire);
+    return atomic_load_explicit(&trust_clock, memory_order_acquire) * QUICK_STEP;
+}
+
+/* Grows, from 1, when a stage of this process stops being all good. */
+static inline uint64_t stage_epoch(void)
+{
+    return atomic_load_explicit(&trust_clock, memory_order_acquire) / CLOCK_BAD;
 }
 
 #endif

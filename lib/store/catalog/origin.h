@@ -18,7 +18,7 @@ struct origin {
     atomic_size_t refs;
     struct looks looks;
     _Atomic uint64_t newest;      /* a transaction that the file has had */
-    _Atomic uint64_t clock_epoch; /* quick_epoch when origin_quick() read the clock */
+    _Atomic uint64_t clock_epoch; /* quick_now() when origin_quick() read the time */
     int at; /* where the paths begin; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock, filters; /* filters' fd is the caller's */
     struct io_guarded_fd

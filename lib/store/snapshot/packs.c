@@ -1,5 +1,5 @@
 /* Segments that packs answer for: their listed bits, their files, their tombstones; one
- * column, and what is known of it. probe_all.c asks all columns. */
+ * column, and what is known of it. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/pack.h"
 #include "lib/error.h"

@@ -143,13 +143,6 @@ static inline void seat_prefetch(const struct seat *seat, uint64_t h)
     pack_prefetch_column(seat->view->pack->filter, seat->band,
                          seat->column - seat->band->first_column, h);
 }
-/* For up to 64 hashes. */
-static inline void seat_probe_many(const struct seat *seat, const uint64_t *hashes,
-                                   size_t n, uint64_t *absent)
-{
-    pack_probe_column_many(seat->view->pack->filter, seat->band,
-                           seat->column - seat->band->first_column, hashes, n, absent);
-}
 /* The file that has it, mapped. */
 static inline struct tamis_filter *seat_filter(const struct seat *seat)
 {

@@ -1,4 +1,7 @@
-/* Planes: the bits of all loose segments, dense, for probes that go over many.
+/* Planes: the bits of all loose segments, dense, for probes that go over many; and
+ * when these bits alone decide.
+ *
+ *     state    | epoch          | ready: a bit for each of 32 segments |
  *
  * A plane is ready when nothing is left to be asked but its bits: a careful probe has
  * opened the filter, it is sealed for good, one stage, and every page of it was found
@@ -7,10 +10,9 @@
  * page rotten. Then stage_epoch() grows, nothing is ready any more in any snapshot, and
  * each plane must be found ready anew.
  *
- * Once all segments of a snapshot are ready, with as many lanes and words each,
- * `uniform` says so to probes of a few: one look in place of one a segment. It names
- * the epoch that it was found in, so that a later one ends it with all that is ready.
- * Targets are still looked at one by one. */
+ * Warning: a state is read before the evidence is gathered, then the epoch, and it is
+ * exchanged only if it is still the same. So a bit never says more than was found in
+ * its own epoch, whichever threads meet here, and none of them waits. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/filter/filter.h"
@@ -21,34 +23,35 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
-static struct gate gate_of(const struct entry *e)
+uint64_t key_prefix(const void *key, size_t n_bytes)
 {
-    struct gate g = {0, UINT64_MAX, e->watermark};
-    if (!e->has_range || e->state != RECORD_SEALED)
-        return g;
-    g.first = key_prefix(entry_first(e).at, entry_first(e).n);
-    g.last = key_prefix(entry_last(e).at, entry_last(e).n);
-    return g;
+    uint8_t b[8] = {0};
+    if (n_bytes >= sizeof b)
+        memcpy(b, key, sizeof b);
+    else if (n_bytes)
+        memcpy(b, key, n_bytes);
+    return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
+           (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
+           (uint64_t)b[6] << 8 | (uint64_t)b[7];
 }
 
 int planes_make(struct tamis_snapshot *s)
 {
     struct planes *p = &s->planes;
-    io_fork_epoch(); /* its first call installs handlers, for which no probe waits */
+    size_t n = s->n_loose + 8; /* outside_ends() may read so many beyond */
     p->kernel = kernel_get();
-    p->plane = calloc(s->n_loose + 1, sizeof *p->plane);
-    p->gate = calloc(s->n_loose + 1, sizeof *p->gate);
-    p->opened = calloc(s->n_loose / 64 + 1, sizeof *p->opened);
-    p->ready = calloc(s->n_loose / 64 + 1, sizeof *p->ready);
-    p->deep = calloc(s->n_loose / 64 + 1, sizeof *p->deep);
-    if (!p->plane || !p->gate || !p->opened || !p->ready || !p->deep)
+    p->plane = calloc(n, sizeof *p->plane);
+    p->first = calloc(n, sizeof *p->first);
+    p->last = malloc(n * sizeof *p->last);
+    p->state = calloc(n / 32 + 4, sizeof *p->state); /* read 64 segments at a time */
+    if (!p->plane || !p->first || !p->last || !p->state)
         return ENOMEM;
-    atomic_init(&p->epoch, stage_epoch());
-    p->all_shapes = UINT64_MAX;
     for (size_t i = 0; i < s->n_loose; i++) {
-        p->gate[i] = gate_of(s->entries[i]);
-        p->any_range |= p->gate[i].first != 0 || p->gate[i].last != UINT64_MAX;
+        const struct entry *e = s->entries[i];
+        p->any_range |= e->has_range && e->state == RECORD_SEALED;
+        atomic_init(&p->last[i], UINT64_MAX);
         planes_offer(s, i); /* another snapshot may have opened it long ago */
     }
     return 0;
@@ -57,103 +60,64 @@ int planes_make(struct tamis_snapshot *s)
 void planes_free(struct planes *p)
 {
     free(p->plane);
-    free(p->gate);
-    free(p->opened);
-    free(p->ready);
-    free(p->deep);
+    free(p->first);
+    free(p->last);
+    free(p->state);
     *p = (struct planes){0};
 }
 
-/* No thread waits: one that cannot have the mark goes on with care. A mark that a fork
- * has copied, of a thread that is not in the child, is free to take. A thread that
- * leaves by siglongjmp() keeps it for ever: then planes that are not ready yet never
- * become so in this snapshot, which costs time and no answer. */
-static bool change_begin(struct planes *p)
+/* The file was opened, and is the one that the record means: so the range counts, for
+ * ever. Until then a segment has the widest one. */
+static void heed_range(struct planes *p, const struct entry *e, size_t index)
 {
-    unsigned mine = io_fork_epoch() + 1, seen = 0;
-    return atomic_compare_exchange_strong(&p->changing, &seen, mine) ||
-           (seen != mine && atomic_compare_exchange_strong(&p->changing, &seen, mine));
-}
-
-static void change_end(struct planes *p)
-{
-    atomic_store(&p->changing, 0);
-}
-
-static void clear_ready(struct tamis_snapshot *s, uint64_t epoch)
-{
-    s->planes.n_ready = 0; /* first: a child of a fork must not find it too large */
-    s->planes.any_shape = 0;
-    s->planes.all_shapes = UINT64_MAX;
-    for (size_t i = 0; i < s->n_loose / 64 + 1; i++)
-        atomic_store(&s->planes.ready[i], 0);
-    atomic_store(&s->planes.epoch, epoch);
-}
-
-/* Readers look at it only when its bit is set, but those of an earlier epoch may still
- * be looking: so once, n_blocks last. A child of a fork in between has it whole, or not
- * yet. */
-static void write_once(struct plane *to, struct plane plane)
-{
-    uint64_t n_blocks = plane.n_blocks;
-    if (to->n_blocks)
+    if (!e->has_range || e->state != RECORD_SEALED || range_end(p->first, index) ||
+        range_end(p->last, index) != UINT64_MAX)
         return;
-    plane.n_blocks = 0;
-    *to = plane;
-    __atomic_store_n(&to->n_blocks, n_blocks, __ATOMIC_RELEASE);
+    struct piece first = entry_first(e), last = entry_last(e);
+    atomic_store_explicit(&p->first[index], key_prefix(first.at, first.n),
+                          memory_order_relaxed);
+    atomic_store_explicit(&p->last[index], key_prefix(last.at, last.n),
+                          memory_order_relaxed);
 }
 
-/* The ready bits are set before. So a child of a fork in between does not count again
- * in this epoch: it goes without the row, and makes it in a later epoch. */
-static void make_all(struct planes *p, size_t n)
+/* Once, n_blocks last: readers of an earlier epoch may be looking. False: another
+ * thread is at it. A fork in between, or a jump out of a probe, leaves it undone for
+ * ever, which costs time and no answer. */
+static bool write_once(struct planes *p, size_t index, const struct plane *plane)
 {
-    if (!p->all_made && n <= ROW_COLUMNS)
-        plane_row_begin(&p->all, p->plane, n);
-    p->all_made = true;
-}
-
-/* With the mark: whoever takes it afterwards sees what was seen here. So a page that is
- * found rotten after filter_plane() leads to a later epoch than the bit was set in, and
- * one that was found so before a bit was cleared is seen by filter_plane(). */
-static void make_ready(struct tamis_snapshot *s, size_t index, struct tamis_filter *f)
-{
-    struct planes *p = &s->planes;
-    uint64_t epoch = stage_epoch();
-    struct plane plane;
-    if (atomic_load(&p->epoch) != epoch)
-        clear_ready(s, epoch);
-    if (!filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane))
-        return;
-    write_once(&p->plane[index], plane);
-    uint64_t bit = UINT64_C(1) << (index % 64);
-    if (plane.lanes > 1)
-        atomic_fetch_or(&p->deep[index / 64], bit);
-    p->any_shape |= plane_shape(&plane);
-    p->all_shapes &= plane_shape(&plane);
-    if (atomic_fetch_or(&p->ready[index / 64], bit) & bit)
-        return; /* another thread was faster: each counts once */
-    /* After its bit: a child of a fork in between finds too small a number. */
-    if (++p->n_ready == s->n_loose && p->any_shape == p->all_shapes) {
-        make_all(p, s->n_loose);
-        atomic_store(&p->uniform, epoch);
-    }
+    struct plane *to = &p->plane[index];
+    const uint8_t *none = NULL;
+    if (__atomic_load_n(&to->n_blocks, __ATOMIC_ACQUIRE))
+        return true;
+    if (!__atomic_compare_exchange_n(&to->bits, &none, plane->bits, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return false;
+    to->lanes = plane->lanes;
+    to->words = plane->words;
+    to->ring = plane->ring;
+    __atomic_store_n(&to->n_blocks, plane->n_blocks, __ATOMIC_RELEASE);
+    return true;
 }
 
 void planes_offer(struct tamis_snapshot *s, size_t index)
 {
+    enum { TRIES = 4 };
     struct planes *p = &s->planes;
+    const struct entry *e = s->entries[index];
+    uint64_t bit = UINT64_C(1) << index % 32;
     struct plane plane;
-    if (planes_bit(p->ready, index) && planes_current(p))
-        return; /* asked with care all the same: of a few, or by one target */
-    struct tamis_filter *f =
-        atomic_load_explicit(&s->entries[index]->filter, memory_order_acquire);
-    if (!f)
+    struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
+    if (!f || planes_are_ready(p, index, stage_epoch()) & 1)
         return;
-    atomic_fetch_or_explicit(&p->opened[index / 64], UINT64_C(1) << (index % 64),
-                             memory_order_release);
-    if (!filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane) ||
-        !change_begin(p))
-        return;
-    make_ready(s, index, f);
-    change_end(p);
+    heed_range(p, e, index);
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t seen = atomic_load(&p->state[index / 32]), epoch = stage_epoch();
+        if (!filter_plane(f, s->domain.tag, e->watermark, &plane) ||
+            !write_once(p, index, &plane))
+            return;
+        uint64_t ready = planes_of_epoch(seen, epoch) | bit;
+        if (atomic_compare_exchange_strong(&p->state[index / 32], &seen,
+                                           epoch << 32 | ready))
+            return;
+    }
 }

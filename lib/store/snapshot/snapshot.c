@@ -1,7 +1,6 @@
 /* Snapshots: the list of segments as of one transaction. A snapshot copies the records
  * and holds no transaction; asking for the current one costs a comparison when nothing
- * changed. What it knows of segments is in segment.c, how it is probed in probe_one.c,
- * probe_many.c and probe_keys.c. */
+ * changed. What it knows of segments is in segment.c; the room query asks them. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/error.h"

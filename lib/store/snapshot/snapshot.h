@@ -12,48 +12,44 @@
 
 /* ==== planes.c: what a snapshot has at hand of its loose segments ==== */
 
-/* Range and watermark of a segment: `first` and `last` are key_prefix() of its range,
- * or 0 and UINT64_MAX. */
-struct gate {
-    uint64_t first, last, watermark;
-};
-
 struct planes {
     const struct kernel *kernel;
-    struct plane *plane; /* by number; valid if ready */
-    struct gate *gate;
+    struct plane *plane;     /* by number; valid once it was ready */
+    _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
+    /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */
+    _Atomic uint64_t *first, *last;
     bool any_range;
-    /* A bit per segment, for ever: its file was opened, and is the one that its record
-     * means. So the range counts. */
-    _Atomic uint64_t *opened;
-    _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
-    _Atomic uint64_t *deep;  /* ready ones with more than one lane */
-    _Atomic uint64_t epoch;
-    /* The epoch in which all segments were found ready, with as many lanes and words
-     * each; 0: not yet. Any later epoch ends it. */
-    _Atomic uint64_t uniform;
-    /* All of them, if they are a few: for kernel->probe_row(). Made once, before the
-     * first `uniform`. */
-    struct plane_row all;
-    bool all_made;
-    size_t n_ready;                 /* found so in `epoch` */
-    uint64_t any_shape, all_shapes; /* plane_shape() of these, OR-ed and AND-ed */
-    _Atomic unsigned changing;      /* 1 + fork epoch of the thread that changes them */
 };
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
-/* May `ready` be believed now? */
-static inline bool planes_current(struct planes *p)
-{
-    return atomic_load_explicit(&p->epoch, memory_order_acquire) == stage_epoch();
-}
-/* Are all segments ready, with as many lanes and words each? */
-static inline bool planes_uniform(struct planes *p)
-{
-    return atomic_load_explicit(&p->uniform, memory_order_acquire) == stage_epoch();
-}
 /* Call it after a probe with care: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
+/* The first eight bytes as a number, padded with zeros: if two differ, they order their
+ * keys. */
+uint64_t key_prefix(const void *key, size_t n_bytes);
+
+/* Which of 32 does a state call ready now? */
+static inline uint64_t planes_of_epoch(uint64_t state, uint64_t epoch)
+{
+    return state >> 32 == (uint32_t)epoch ? (uint32_t)state : 0;
+}
+
+static inline uint64_t planes_half(const struct planes *p, size_t i, uint64_t epoch)
+{
+    return planes_of_epoch(atomic_load_explicit(&p->state[i], memory_order_acquire),
+                           epoch);
+}
+
+/* Which of the 64 segments from this one on are ready now? `epoch`: stage_epoch(), to
+ * be compared again when their bits were read. */
+static inline uint64_t planes_are_ready(const struct planes *p, size_t first,
+                                        uint64_t epoch)
+{
+    size_t i = first / 32, shift = first % 32;
+    uint64_t ready = planes_half(p, i, epoch) | planes_half(p, i + 1, epoch) << 32;
+    return shift ? ready >> shift | planes_half(p, i + 2, epoch) << (64 - shift)
+                 : ready;
+}
 
 /* ==== snapshot.c, segment.c ==== */
 
@@ -98,107 +94,13 @@ static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
 bool segment_list(const struct tamis_snapshot *s, size_t index,
                   uint8_t uuid[UUID_BYTES], uint64_t *digest);
 
-/* ==== probe_one.c: one segment, with care ==== */
-
-/* The first eight bytes as a number, padded with zeros: if two differ, they order their
- * keys. */
-uint64_t key_prefix(const void *key, size_t n_bytes);
-/* The reason that refuses a target before any file is opened. */
-enum tamis_reason target_reason(const struct tamis_snapshot *s,
-                                const struct tamis_target *t, uint64_t tag);
-/* `now`: origin_clock(). TAMIS_NO_REASON: absent; *by_range (false before): by a key
- * range. */
-enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
-                               uint64_t now, const struct tamis_key *key,
-                               bool *by_range);
-
 /* ==== stats.c: sums of what was counted (public calls, and) ==== */
 
 /* Join once the snapshot is complete; leave once its last holder has released it. */
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
 
-/* ==== answers.c: answers are counted, if counters_on() ==== */
-
-/* One key, one segment, of the snapshot or not. */
-void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
-               enum tamis_reason reason, bool by_range);
-/* Many keys of one segment with one answer. */
-void count_refused(struct tamis_snapshot *s, const struct tamis_target *t,
-                   enum tamis_reason reason, size_t n);
-/* Up to 64 keys, or n, asked of a segment's filter. */
-void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
-                struct tamis_filter *f, const uint64_t *hashes, uint64_t absent,
-                uint64_t maybe);
-void count_batch(struct tamis_snapshot *s, const struct tamis_target *t,
-                 struct tamis_filter *f, const uint64_t *hashes, size_t n,
-                 const uint64_t *absent);
-/* A bit for each answer that a key range gave. */
-void count_excluded(struct tamis_snapshot *s, uint64_t mask);
-/* By what is at hand: 64 keys of one segment; one key of 64 segments. */
-void count_keys(struct sheet *sheet, uint32_t slot, uint64_t absent, uint64_t hits);
-void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
-                   uint64_t absent, uint64_t hits);
-void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
-                  uint64_t hits);
-
-/* ==== probe_all.c: one key, all segments ==== */
-
-/* Where the answers of one key go; each may be NULL. */
-struct outputs {
-    uint64_t *absent;
-    uint8_t *reasons;
-    uint32_t *segments; /* the first by rank, as many as there is room for */
-    size_t max_segments, n_segments;
-    bool candidates; /* are counted, and listed */
-    bool by_number;  /* in their order: that of ranks, or all may have the key */
-};
-/* One more segment that may have the key. */
-void outputs_add(const struct tamis_snapshot *s, struct outputs *to, size_t index);
-/* In the order of their ranks. */
-void outputs_sort(const struct tamis_snapshot *s, struct outputs *to);
-
-/* Asks all segments without records for keys. Writes their bits in rows of n_words
- * words (may be NULL), and returns the keys that one of them may have, a bit for each.
- */
-struct packs_asked {
-    const struct tamis_key *keys; /* at most 64 */
-    const uint64_t *hashes;
-    size_t n;
-    uint64_t plain; /* those that are to be asked */
-    uint64_t *rows;
-    size_t n_words;
-    struct sheet *sheet;   /* NULL: nothing is counted */
-    struct outputs *tells; /* of one key: reasons, candidates; may be NULL */
-};
-uint64_t ask_packs(struct tamis_snapshot *s, const struct packs_asked *a);
-/* Tells of those that have no answer, or of all of them; counts. */
-void tell_mute(struct tamis_snapshot *s, const struct tamis_key *key, bool all,
-               struct outputs *to);
-
-/* probe_many.c: asks the loose segments, whatever they are; true: all are absent. */
-bool probe_loose(struct tamis_snapshot *s, const struct tamis_key *key,
-                 struct outputs *to);
-
-/* ==== probe_few.c: up to FEW_PLANES segments whose bits alone decide ==== */
-
-/* The commonest: up to 32 keys, a list of targets. Adds those that are absent from all.
- * False: nothing was asked. */
-bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
-               const struct tamis_key *keys, size_t n_keys, uint64_t *absent,
-               size_t *n_absent);
-/* Some keys; each has a word of absent (may be NULL), zero before. Returns how many of
- * them were asked, from the first on, and adds those that are absent from all to
- * *n_absent. */
-size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targets,
-                      size_t n, const struct tamis_key *keys, size_t n_keys,
-                      uint64_t *absent, size_t *n_absent);
-/* One key; targets NULL: all segments. False: it was not asked. */
-bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *targets,
-                        size_t n, const struct tamis_key *key, struct outputs *to,
-                        enum tamis_answer *answer);
-
-/* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
+/* ==== for queries ==== */
 
 /* Does the target mean a segment of this snapshot? */
 static inline bool target_here(const struct tamis_snapshot *s,
@@ -221,30 +123,28 @@ static inline bool target_plain(const struct tamis_snapshot *s,
 {
     return target_loose(s, t) &&
            (!t->min_watermark ||
-            s->planes.gate[t->slot - 1].watermark >= t->min_watermark);
+            s->entries[t->slot - 1]->watermark >= t->min_watermark);
 }
 
-static inline uint64_t planes_word(_Atomic uint64_t *bits, size_t word)
+static inline bool plane_is_ready(const struct tamis_snapshot *s, size_t index,
+                                  uint64_t epoch)
 {
-    return atomic_load_explicit(&bits[word], memory_order_acquire);
+    return planes_half(&s->planes, index / 32, epoch) >> index % 32 & 1;
 }
 
-static inline bool planes_bit(_Atomic uint64_t *bits, size_t index)
+static inline uint64_t range_end(const _Atomic uint64_t *ends, size_t index)
 {
-    return planes_word(bits, index / 64) >> (index % 64) & 1;
+    return atomic_load_explicit(&ends[index], memory_order_relaxed);
 }
 
-/* Does a range exclude a key with this prefix? target_plain() holds for the segment. */
-static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
-                                uint64_t prefix, const struct tamis_key *key)
+/* Ends of ranges agree in eight bytes with a key: all bytes are compared, if the range
+ * counts. */
+static inline bool outside_by_bytes(const struct tamis_snapshot *s, size_t index,
+                                    const struct tamis_key *key)
 {
-    const struct gate *g = &s->planes.gate[index];
-    if (!planes_bit(s->planes.opened, index))
-        return false;
-    if (prefix > g->first && prefix < g->last)
-        return false;
-    return prefix < g->first || prefix > g->last ||
-           outside_range(s->entries[index], key);
+    const struct entry *e = s->entries[index];
+    return atomic_load_explicit(&e->filter, memory_order_acquire) &&
+           outside_range(e, key);
 }
 
 #endif

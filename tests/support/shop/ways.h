@@ -4,6 +4,7 @@
 #define TAMIS_TESTS_WAYS_H
 
 #include "../store_support.h"
+#include "lib/store/query/query.h"
 #include "lib/tamis_inline.h"
 
 enum { WAYS_SEGMENTS = 400, WAYS_KEYS = 150, WAYS_WORDS = WAYS_SEGMENTS / 64 + 1 };
@@ -150,6 +151,45 @@ static UNUSED uint8_t ask_carefully(struct tamis_snapshot *s,
     return (uint8_t)why;
 }
 
+/* The same of a list of numbers that follow each other here and there: as runs of any
+ * length, or one by one. `want` is what is said of all numbers. */
+static UNUSED void ask_by_runs(struct tamis_snapshot *s, size_t n,
+                               const struct tamis_key *keys, size_t n_asked,
+                               const uint8_t *want)
+{
+    static struct tamis_target list[WAYS_SEGMENTS];
+    uint8_t listed[WAYS_SEGMENTS], reasons[WAYS_SEGMENTS];
+    size_t at[WAYS_SEGMENTS], n_list = 1 + random_below(n),
+                              n_words = (n_list + 63) / 64;
+    unsigned often = random_below(2) ? 2 : 100;
+    for (size_t i = 0; i < n_list; i++) {
+        at[i] = i && random_below(often) ? (at[i - 1] + 1) % n : random_below(n);
+        list[i] = tamis_snapshot_target(s, at[i]);
+    }
+    uint64_t *rows = fenced(n_asked * n_words), hashes[WAYS_KEYS];
+    static uint64_t by_hash[WAYS_KEYS * WAYS_WORDS];
+    struct query q = {.snapshot = s,
+                      .targets = list,
+                      .n = n_list,
+                      .hashes = hashes,
+                      .tag = s->domain.tag,
+                      .n_keys = n_asked,
+                      .absent = by_hash};
+    for (size_t k = 0; k < n_asked; k++)
+        hashes[k] = keys[k].hash;
+    query_ask(&q);
+    tamis_snapshot_probe_keys(s, list, n_list, keys, n_asked, rows);
+    for (size_t k = 0; k < n_asked; k++) {
+        for (size_t i = 0; i < n_list; i++)
+            listed[i] = want[k * n + at[i]];
+        check_row(rows + k * n_words, listed, n_list);
+        if (!keys[k].bytes && keys[k].tag == q.tag)
+            check_row(by_hash + k * n_words, listed, n_list);
+    }
+    tamis_snapshot_probe_list(s, list, n_list, &keys[n_asked - 1], NULL, reasons);
+    assert_memory_equal(reasons, listed, n_list);
+}
+
 /* Asks keys of n targets, or of all n numbers if that is NULL. The many ways come
  * first: the careful probe opens what it asks. `want`: n reasons a key; or NULL. */
 static UNUSED void ask_every_way(struct tamis_snapshot *s,
@@ -185,6 +225,8 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
             check_asked(s, &some[k], &keys[k], w, n, targets != NULL, all);
     }
     IS(got, n_all);
+    if (!targets && n)
+        ask_by_runs(s, n, keys, n_asked, want);
 }
 
 #endif

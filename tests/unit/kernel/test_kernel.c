@@ -175,79 +175,57 @@ static void check_row(const struct kernel *k, const struct planes *p, uint64_t h
     }
 }
 
-/* Few planes, some pairs left out: those have no memory that may be looked at. */
-static void check_cells(const struct kernel *k, const struct planes *p,
-                        const uint64_t *keys, size_t n)
+/* Up to 64 planes, some pairs left out: those have no memory that may be looked at. */
+static void check_tile(const struct kernel *k, const struct planes *p,
+                       const uint64_t *keys, size_t n)
 {
-    static const struct plane nowhere = {NULL, UINT64_MAX, 1, 1, 0};
-    struct few_planes few = {.n = 1 + random_below(FEW_PLANES), .alike = true};
-    struct tamis_key key[64];
-    uint64_t skip[64], rows[65], left_out = random_below(4) ? 0 : random_u64();
-    const uint64_t all = UINT64_MAX >> (64 - few.n);
+    struct plane planes[128] = {0};
+    uint64_t ask[64], hits[65], left_out = random_below(4) ? 0 : random_u64();
+    size_t n_planes = 1 + random_below(random_below(2) ? 16 : 64);
+    const uint64_t all = UINT64_MAX >> (64 - n_planes);
     bool some = left_out || random_below(2);
     n = n > 0 && random_below(4) == 0 ? 1 : n < 64 ? n : 64;
-    for (size_t i = 0; i < n; i++) {
-        key[i] = tamis_key_of_hash(1, keys[i]);
-        skip[i] = ((random_below(2) ? random_u64() : 0) | left_out) & all;
-    }
-    for (size_t i = 0; i < few.n; i++) {
-        bool out = some && left_out >> i & 1;
-        few.plane[i] = out ? &nowhere : &p->plane[i % p->n];
-        few.deep |= (uint64_t)(few.plane[i]->lanes > 1) << i;
-        few.alike &= few.plane[i]->ring == few.plane[0]->ring;
-        few.line[i] = out ? NULL : plane_block(few.plane[i], 0, keys[0]);
-    }
-    memset(rows, 0xa5, sizeof rows);
-    size_t n_full = 0, told = k->answer_cells(&few, key, n, some ? skip : NULL, rows);
     for (size_t i = 0; i < n; i++)
-        n_full += rows[i] == all;
-    IS(told, n_full);
+        ask[i] = (random_below(2) ? random_u64() : UINT64_MAX) & ~left_out & all;
+    for (size_t i = 0; i < n_planes; i++)
+        planes[i] = left_out >> i & 1 ? (struct plane){NULL, UINT64_MAX, 1, 1, 0}
+                                      : p->plane[i % p->n];
+    memset(hits, 0xa5, sizeof hits);
+    memcpy(planes + n_planes, planes, n_planes * sizeof *planes); /* to be asked next */
+    k->probe_tile(planes, n_planes, random_below(2), keys, n, some ? ask : NULL, hits);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < 64; j++) {
             size_t at = j % p->n;
-            bool skipped = some && skip[i] >> j & 1;
-            IS(rows[i] >> j & 1,
-               j < few.n && (skipped ||
-                             !geometry_probe(p->bits[at], &p->geometry[at], keys[i])));
+            bool asked = j < n_planes && (!some || ask[i] >> j & 1);
+            IS(hits[i] >> j & 1,
+               asked && geometry_probe(p->bits[at], &p->geometry[at], keys[i]));
         }
-    assert_true(rows[n] == 0xa5a5a5a5a5a5a5a5);
+    assert_true(hits[n] == 0xa5a5a5a5a5a5a5a5);
 }
 
-/* In steps of 64, some planes left out: those have no memory that may be looked at. */
-static void check_steps(const struct kernel *k, const struct planes *p, uint64_t h)
+/* Numbers around the ends of ranges, and runs that end anywhere, for any reason. */
+static void check_dense(const struct kernel *k)
 {
-    enum { MAX_STEPS = (MAX_PLANES + 63) / 64 };
-    static struct plane some[MAX_STEPS * 64];
-    uint64_t ask[MAX_STEPS], hits[MAX_STEPS];
-    size_t n_steps = (p->n + 63) / 64, done = 0;
-    struct row_item item[MAX_STEPS + ROW_LAG] = {{0}};
-    struct row row;
-    memset(hits, 0xa5, sizeof hits);
-    row_begin(&row, h);
-    for (size_t i = 0; i < n_steps; i++) {
-        ask[i] = random_below(2) ? random_u64() & random_u64() : UINT64_MAX;
-        if (random_below(4) == 0) /* the first planes of 64: of the next more */
-            ask[i] = UINT64_MAX >> random_below(64);
-        for (size_t j = 0; j < 64; j++)
-            if (i * 64 + j >= p->n)
-                ask[i] &= ~(UINT64_C(1) << j);
-            else if (ask[i] >> j & 1)
-                some[i * 64 + j] = p->plane[i * 64 + j];
-            else
-                some[i * 64 + j] = (struct plane){NULL, UINT64_MAX, 1, 1, 0};
-        item[i] = (struct row_item){some + i * 64, ask[i], 0, &hits[i]};
-        for (size_t j = 0; j < 64; j++)
-            item[i].deep |= (uint64_t)(some[i * 64 + j].lanes > 1) << j;
+    uint64_t first[72], last[72], near, x = random_u64() % 8;
+    struct tamis_target t[200];
+    size_t n = 1 + random_below(64), from = random_below(8), run = random_below(200);
+    for (size_t i = 0; i < N_OF(first); i++) {
+        first[i] = random_below(3) ? random_u64() % 8 : 0;
+        last[i] = random_below(3) ? random_u64() % 8 : UINT64_MAX;
     }
-    for (size_t i = 0; i < n_steps + ROW_LAG; i++) {
-        k->row_step(&row, &item[i]);
-        for (; done + ROW_LAG <= i; done++)
-            for (size_t j = done * 64; j < done * 64 + 64; j++)
-                IS(hits[done] >> (j % 64) & 1,
-                   (ask[done] >> (j % 64) & 1) &&
-                       geometry_probe(p->bits[j], &p->geometry[j], h));
+    uint64_t out = k->outside_ends(first + from, last + from, n, x, &near);
+    for (size_t i = 0; i < 64; i++) {
+        uint64_t low = i < n ? first[from + i] : 0, high = i < n ? last[from + i] : 9;
+        IS(out >> i & 1, i < n && (x < low || x > high));
+        IS(near >> i & 1, i < n && (x == low || x == high));
     }
-    IS(done, n_steps);
+    for (uint32_t i = 0; i < N_OF(t); i++)
+        t[i] = (struct tamis_target){.slot = UINT32_MAX - 100 + i, .snapshot = 5};
+    t[run].slot ^= run > 0 && random_below(2);
+    t[run].min_watermark = run > 0 && random_below(2);
+    t[run].refusal = run > 0;
+    n = 1 + random_below(200);
+    IS(k->run_of_targets(t, n), run > 0 && run < n ? run : n);
 }
 
 static void check_grid(const struct kernel *k, const struct planes *p,
@@ -279,9 +257,9 @@ static void check_kernel(const struct kernel *k)
         check_count(k);
         check_probe(k, &p, keys, n < 20 ? n : 20);
         check_row(k, &p, keys[0]);
-        check_steps(k, &p, keys[0]);
         if (p.n)
-            check_cells(k, &p, keys, n);
+            check_tile(k, &p, keys, n);
+        check_dense(k);
         check_grid(k, &p, keys, n, n_keys - n);
         planes_free(&p);
     }

@@ -21,7 +21,6 @@
 #define stage_is_bad           our_stage_is_bad
 #define stage_probe            our_stage_probe
 #define page_copy              our_page_copy
-#define stage_epoch_now        our_stage_epoch_now
 
 #include "tests/support/support.h"
 

@@ -24,8 +24,8 @@ static UNUSED void verify_all(struct tamis_snapshot *s)
 static UNUSED size_t n_ready(const struct tamis_snapshot *s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        n += atomic_load(&s->planes.ready[i / 64]) >> (i % 64) & 1;
+    for (size_t i = 0; i < s->n_loose; i++)
+        n += plane_is_ready(s, i, stage_epoch());
     return n;
 }
 

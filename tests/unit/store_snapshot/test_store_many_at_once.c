@@ -119,28 +119,4 @@ TEST_IN_DIR_WITH_FAULTS(threads_ask_while_segments_change)
         pthread_join(thread[i], NULL);
 }
 
-/* A child that was forked while a thread was changing the planes can do so itself. */
-static int ask_in_child(void *arg)
-{
-    struct tamis_snapshot *s = arg;
-    struct tamis_key key = tamis_key_of(&s->domain, "key00000005", 11);
-    tamis_snapshot_probe_all(s, &key, NULL, NULL);
-    return n_ready(s) == 1 ? 0 : 1;
-}
-
-TEST_IN_DIR_WITH_FAULTS(a_fork_leaves_no_mark)
-{
-    STORE store = store_new("s");
-    put_segment(store, "a", 0, 10);
-    SNAPSHOT s = snapshot_of(store);
-    struct tamis_key key = key_in(store, 5);
-    atomic_store(&s->planes.changing, io_fork_epoch() + 1);
-    tamis_snapshot_probe_all(s, &key, NULL, NULL);
-    IS(n_ready(s), 0); /* another thread has them */
-    in_child(ask_in_child, s);
-    atomic_store(&s->planes.changing, 0);
-    tamis_snapshot_probe_all(s, &key, NULL, NULL);
-    IS(n_ready(s), 1);
-}
-
 RUN_TESTS(NULL, NULL)

@@ -2,7 +2,6 @@
  * the first one answers. */
 #include "tests/support/store_support.h"
 
-#define row cells /* the library has a struct row of its own */
 #include "tests/support/spec_text.h"
 
 enum {
@@ -127,7 +126,7 @@ TEST(the_first_line_answers)
 
 TEST(lines_are_those_of_the_table)
 {
-    struct cells r;
+    struct row r;
     load_spec(NULL);
     const char *at = table("table", "reasons");
     assert_true(next_row(&at, &r));

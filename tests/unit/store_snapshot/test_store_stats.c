@@ -80,7 +80,7 @@ static size_t some_targets(const struct tamis_snapshot *s,
     size_t n = 0;
     for (size_t i = 0; i < n_segments; i++) {
         t[n++] = all[i];
-        if (i % 11 == 0)
+        if (i % 50 == 0) /* so that there are runs between */
             t[n++] = all[n_segments - 1 - i];
         if (i % 31 == 0 && n_segments == SEGMENTS) { /* another snapshot's */
             t[n] = all[i];

@@ -1,28 +1,30 @@
 /* Values for inline probes of a snapshot's target (tamis_inline.h). */
-#include "lib/store/snapshot/snapshot.h"
+#include "lib/store/query/inside.h"
 #include "lib/filter/inline.h"
 
-static enum tamis_answer ask(const struct tamis_inline *value,
-                             const struct tamis_key *key, enum tamis_reason *why)
+static enum tamis_answer ask_inlined(const struct tamis_inline *value,
+                                     const struct tamis_key *key,
+                                     enum tamis_reason *why)
 {
     return tamis_snapshot_probe(value->snapshot, &value->target, key, why);
 }
 
-static size_t ask_few(const struct tamis_inline *value, uint64_t tag,
-                      const uint64_t *hashes, size_t n, uint64_t *absent,
-                      enum tamis_reason *why)
+static size_t ask_few_inlined(const struct tamis_inline *value, uint64_t tag,
+                              const uint64_t *hashes, size_t n, uint64_t *absent,
+                              enum tamis_reason *why)
 {
     return tamis_snapshot_probe_batch(value->snapshot, &value->target, tag, hashes, n,
                                       absent, why);
 }
 
-static void release(struct tamis_inline *value)
+static void release_inlined(struct tamis_inline *value)
 {
     inline_release_filter(value);
     tamis_snapshot_release(value->snapshot);
 }
 
-static const struct tamis_inline_calls of_snapshot = {ask, ask_few, release};
+static const struct tamis_inline_calls of_snapshot = {ask_inlined, ask_few_inlined,
+                                                      release_inlined};
 
 /* The filter that may answer for this target by its bits alone, or NULL. */
 static struct tamis_filter *filter_of(struct tamis_snapshot *s,

@@ -1,0 +1,69 @@
+/* Numbers side by side, for loops.h: key ranges of many segments, and targets whose
+ * numbers follow each other. As many at a time as a register holds. */
+
+enum { LANES = VECTOR_BYTES / 8 };
+typedef uint64_t lanes
+    __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+
+/* Others may be writing them. */
+KERNEL inline lanes load_lanes(const void *at)
+{
+    return *(const volatile lanes *)at;
+}
+
+KERNEL inline uint64_t or_lanes(lanes v)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < LANES; i++)
+        all |= v[i];
+    return all;
+}
+
+KERNEL uint64_t outside_ends(const void *first, const void *last, size_t n, uint64_t x,
+                             uint64_t *near)
+{
+    lanes out = {0}, equal = {0}, bit;
+    for (size_t i = 0; i < LANES; i++)
+        bit[i] = UINT64_C(1) << i;
+    for (size_t at = 0; at < n; at += LANES, bit <<= LANES) {
+        lanes low = load_lanes((const uint64_t *)first + at);
+        lanes high = load_lanes((const uint64_t *)last + at);
+        out |= (lanes)((low > x) | (high < x)) & bit;
+        equal |= (lanes)((low == x) | (high == x)) & bit;
+    }
+    *near = or_lanes(equal) & UINT64_MAX >> (ITEM - n);
+    return or_lanes(out) & UINT64_MAX >> (ITEM - n);
+}
+
+/* Three registers hold all of these, where a register is a line. */
+KERNEL size_t run_of_targets(const struct tamis_target *t, size_t n)
+{
+    enum { AT_ONCE = 8, N_LANES = AT_ONCE * sizeof *t / VECTOR_BYTES };
+    struct tamis_target want[AT_ONCE], step[AT_ONCE];
+    lanes wanted[N_LANES], steps[N_LANES], odd = {0};
+    size_t at = 0;
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
+        want[i] = (struct tamis_target){.slot = t->slot + i, .snapshot = t->snapshot};
+        step[i] = (struct tamis_target){.slot = AT_ONCE};
+    }
+    memcpy(wanted, want, sizeof wanted);
+    memcpy(steps, step, sizeof steps);
+    for (size_t some; at + AT_ONCE <= n; at += some) { /* a look costs some targets */
+        const uint8_t *from = (const uint8_t *)(t + at);
+        some = n - at < ITEM ? (n - at) / AT_ONCE * AT_ONCE : ITEM;
+        for (size_t k = 0; k < some; k += AT_ONCE, from += sizeof want) {
+#pragma GCC unroll 12
+            for (size_t i = 0; i < N_LANES; i++) {
+                odd |= load_lanes(from + i * VECTOR_BYTES) ^ wanted[i];
+                wanted[i] += steps[i];
+            }
+        }
+        if (or_lanes(odd))
+            break;
+    }
+    for (; at < n; at++)
+        if ((t[at].slot ^ (t->slot + (uint32_t)at)) | t[at].refusal |
+            t[at].min_watermark | (t[at].snapshot ^ t->snapshot))
+            break;
+    return at;
+}

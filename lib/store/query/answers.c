@@ -1,0 +1,229 @@
+/* Answers on their way out: into rows of bits, reasons and candidates, and into the
+ * counts. Each answer leaves when it is whole: whoever jumps out of a probe, from a
+ * signal handler of the host's perhaps, is left with MAYBE. */
+#include "lib/store/query/inside.h"
+#include "lib/store/base/counters.h"
+
+#include <string.h>
+
+/* ---- counts ---- */
+
+static void count_in(struct sheet *sheet, const struct tamis_snapshot *s,
+                     const struct tamis_target *t, enum tamis_reason reason, size_t n)
+{
+    struct count_row *row = sheet_row(sheet, t && target_here(s, t) ? t->slot : 0);
+    sheet_add(sheet, &row->n[reason], n);
+}
+
+/* With every single probe: the way to the thread's sheet saves no registers. */
+static __attribute__((noinline)) void count_slowly(struct tamis_snapshot *s,
+                                                   const struct tamis_target *t,
+                                                   enum tamis_reason reason, size_t n)
+{
+    count_in(counters_sheet_slowly(&s->counts, s->n), s, t, reason, n);
+}
+
+void count_alike(struct tamis_snapshot *s, const struct tamis_target *t,
+                 enum tamis_reason reason, size_t n)
+{
+    struct sheet *sheet = counters_mine(&s->counts);
+    if (__builtin_expect(sheet != NULL, 1))
+        count_in(sheet, s, t, reason, n);
+    else
+        count_slowly(s, t, reason, n);
+}
+
+void count_excluded(struct tamis_snapshot *s, uint64_t mask)
+{
+    struct sheet *sheet = counters_sheet(&s->counts, s->n);
+    sheet_add(sheet, &sheet->excluded, n_bits(mask));
+}
+
+/* A list of targets, one by one. */
+static void count_targets(struct sheet *sheet, const struct tamis_target *targets,
+                          uint64_t absent, uint64_t hits)
+{
+    sheet_add(sheet, &sheet->absent, n_bits(absent));
+    for (uint64_t m = absent | hits; m; m &= m - 1) {
+        struct count_row *row = sheet_row(sheet, targets[__builtin_ctzll(m)].slot);
+        sheet_add(sheet, &row->n[m & -m & absent ? COUNT_MANY : TAMIS_HIT], 1);
+    }
+}
+
+/* The absents of 64 numbers in one step, and then those taken back that are none; or
+ * one by one, where they are fewer than those. */
+static void count_a_word(struct sheet *sheet, size_t n, size_t word, uint64_t absent,
+                         uint64_t hits)
+{
+    uint64_t asked = first_bits(n - word * WORD);
+    size_t first = 1 + word * WORD;
+    uint64_t most = n_bits(absent) > n_bits(asked) / 2 ? asked : 0, small = most & hits;
+    sheet_add(sheet, &sheet->absent, n_bits(absent));
+    if (most)
+        sheet_add(sheet, &sheet->all[word], 1);
+    for (uint64_t m = small; m; m &= m - 1)
+        sheet_hit(sheet, first + (size_t)__builtin_ctzll(m), 1);
+    for (uint64_t m = (most ^ absent) & ~small; m; m &= m - 1)
+        sheet_add(sheet,
+                  &sheet_row(sheet, first + (size_t)__builtin_ctzll(m))->n[COUNT_MANY],
+                  most ? UINT64_MAX : 1); /* one less: numbers wrap */
+    for (uint64_t m = hits & ~small; m; m &= m - 1)
+        sheet_add(sheet,
+                  &sheet_row(sheet, first + (size_t)__builtin_ctzll(m))->n[TAMIS_HIT],
+                  1);
+}
+
+/* Up to 64 numbers, from this one on. */
+static void count_numbers(const struct asking *a, size_t first, uint64_t absent,
+                          uint64_t hits)
+{
+    size_t word = first / WORD, shift = first % WORD, n = a->snapshot->n;
+    if (absent << shift | hits << shift)
+        count_a_word(a->sheet, n, word, absent << shift, hits << shift);
+    absent = shift ? absent >> (WORD - shift) : 0;
+    hits = shift ? hits >> (WORD - shift) : 0;
+    if (absent | hits)
+        count_a_word(a->sheet, n, word + 1, absent, hits);
+}
+
+/* ---- candidates: a heap of the first ones by rank, if there is no room for all ----
+ */
+
+static bool comes_first(const struct tamis_snapshot *s, uint32_t a, uint32_t b)
+{
+    uint32_t left = packs_rank(s, a), right = packs_rank(s, b);
+    return left != right ? left < right : a < b;
+}
+
+/* The last of them is on top. */
+static void sift_by_rank(const struct tamis_snapshot *s, uint32_t *heap, size_t n)
+{
+    for (size_t i = 0, child; (child = 2 * i + 1) < n; i = child) {
+        uint32_t moved = heap[i];
+        if (child + 1 < n && comes_first(s, heap[child], heap[child + 1]))
+            child++;
+        if (!comes_first(s, moved, heap[child]))
+            return;
+        heap[i] = heap[child];
+        heap[child] = moved;
+    }
+}
+
+static void make_rank_heap(const struct tamis_snapshot *s, uint32_t *heap, size_t n)
+{
+    for (size_t end = 1; end < n; end++)
+        for (size_t i = end; i > 0 && comes_first(s, heap[(i - 1) / 2], heap[i]);
+             i = (i - 1) / 2) {
+            uint32_t moved = heap[i];
+            heap[i] = heap[(i - 1) / 2];
+            heap[(i - 1) / 2] = moved;
+        }
+}
+
+void add_candidate(struct query *q, size_t number)
+{
+    size_t n = q->n_segments++, max = q->max_segments;
+    if (n < max) {
+        q->segments[n] = (uint32_t)number;
+        return;
+    }
+    if (!max || q->by_number)
+        return;
+    if (n == max)
+        make_rank_heap(q->snapshot, q->segments, max);
+    if (!comes_first(q->snapshot, (uint32_t)number, q->segments[0]))
+        return;
+    q->segments[0] = (uint32_t)number;
+    sift_by_rank(q->snapshot, q->segments, max);
+}
+
+/* A few: each rank is read once. */
+static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t n)
+{
+    uint32_t ranks[WORD];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = segments[i], rank = packs_rank(s, index);
+        size_t at = i;
+        for (; at > 0 && (ranks[at - 1] > rank ||
+                          (ranks[at - 1] == rank && segments[at - 1] > index));
+             at--) {
+            ranks[at] = ranks[at - 1];
+            segments[at] = segments[at - 1];
+        }
+        ranks[at] = rank;
+        segments[at] = index;
+    }
+}
+
+void sort_candidates(struct query *q)
+{
+    size_t n = q->n_segments < q->max_segments ? q->n_segments : q->max_segments;
+    if (n < 2 || q->by_number)
+        return;
+    if (n <= WORD) {
+        sort_few(q->snapshot, q->segments, n);
+        return;
+    }
+    if (q->n_segments <= q->max_segments) /* else it is one */
+        make_rank_heap(q->snapshot, q->segments, n);
+    while (n-- > 1) {
+        uint32_t last = q->segments[n];
+        q->segments[n] = q->segments[0];
+        q->segments[0] = last;
+        sift_by_rank(q->snapshot, q->segments, n);
+    }
+}
+
+/* ---- answers ---- */
+
+static void give_reason(uint8_t *reasons, uint64_t mask, enum tamis_reason reason)
+{
+    for (; mask; mask &= mask - 1)
+        reasons[__builtin_ctzll(mask)] = (uint8_t)reason;
+}
+
+void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
+             uint64_t by_range, uint64_t by_bits)
+{
+    uint64_t maybe = t->asked & ~absent;
+    if (maybe)
+        a->some |= UINT64_C(1) << i;
+    if (a->rows)
+        put_bits(a->rows + i * a->n_words, (ptrdiff_t)t->at, absent);
+    if (a->q->reasons && !maybe) {
+        memset(a->q->reasons + t->at, TAMIS_NO_REASON, n_bits(absent));
+    } else if (a->q->reasons) {
+        give_reason(a->q->reasons + t->at, by_range | (by_bits & absent),
+                    TAMIS_NO_REASON);
+        give_reason(a->q->reasons + t->at, by_bits & ~absent, TAMIS_HIT);
+    }
+    for (uint64_t m = a->q->candidates ? maybe : 0; m; m &= m - 1)
+        add_candidate(a->q, slice_number(t, (size_t)__builtin_ctzll(m)));
+    if (!a->sheet)
+        return;
+    if (by_range)
+        count_excluded(a->snapshot, by_range);
+    if (t->planes == t->gathered && t->targets)
+        count_targets(a->sheet, t->targets, by_bits & absent, by_bits & ~absent);
+    else
+        count_numbers(a, t->first, by_bits & absent, by_bits & ~absent);
+}
+
+void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
+                     uint64_t absent, uint64_t late, uint64_t sure)
+{
+    if (a->rows)
+        put_bits(a->rows + i * a->n_words, at, absent | late);
+    if (a->q->reasons) /* columns that are meant: none of them lies before it */
+        for (uint64_t m = absent; m; m &= m - 1)
+            a->q->reasons[at + __builtin_ctzll(m)] = TAMIS_NO_REASON;
+    if (a->sheet)
+        count_numbers(a, number, absent, sure);
+}
+
+void deliver_alone(struct asking *a, size_t at, uint64_t mask, uint64_t absent)
+{
+    for (uint64_t m = a->rows ? absent : 0; m; m &= m - 1)
+        put_bits(a->rows + (size_t)__builtin_ctzll(m) * a->n_words, (ptrdiff_t)at, 1);
+    a->some |= mask & ~absent;
+}

@@ -1,0 +1,196 @@
+/* Targets that lie anywhere, 64 at a time.
+ *
+ *     slice    ready    careful   ready   packed ...      classed once
+ *     ranges   0        -         1       -               compared first, as numbers
+ *     bits     1        (ask)     -       0               then the bits of what is left
+ *
+ * All keys at hand are asked of a slice as a tile. While one key is asked of 64 planes,
+ * the lines of the next 64 are fetched. */
+#include "lib/store/query/inside.h"
+#include "lib/kernel/kernel.h"
+#include "lib/page/page.h"
+
+#include <string.h>
+
+/* ---- classes ---- */
+
+static void class_target(struct slice *t, const struct asking *a, size_t i)
+{
+    const struct tamis_target *target = &t->targets[i];
+    const struct tamis_snapshot *s = a->snapshot;
+    const uint64_t bit = UINT64_C(1) << i;
+    if (target_plain(s, target)) {
+        size_t at = target->slot - 1;
+        t->ranges |= bit;
+        if (a->ranged) {
+            t->first_ends[i] = range_end(s->planes.first, at);
+            t->last_ends[i] = range_end(s->planes.last, at);
+        }
+        if (!plane_is_ready(s, at, t->epoch))
+            return;
+        t->ready |= bit;
+        t->gathered[i] = s->planes.plane[at];
+    } else if (target_here(s, target) && !target->min_watermark &&
+               stripe_of_number(&s->packs, target->slot - 1)) {
+        t->packed |= bit;
+    }
+}
+
+static void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
+{
+    memset(t, 0, offsetof(struct slice, gathered));
+    t->at = t->first = at;
+    t->targets = a->q->targets ? a->q->targets + at : NULL;
+    t->epoch = stage_epoch();
+    t->asked = first_bits(n);
+    t->planes = t->gathered;
+    t->range_first = t->first_ends;
+    t->range_last = t->last_ends;
+}
+
+static struct tamis_target slice_target(const struct asking *a, const struct slice *t,
+                                        size_t i)
+{
+    return t->targets ? t->targets[i]
+                      : tamis_snapshot_target(a->snapshot, t->first + i);
+}
+
+/* ---- ranges ---- */
+
+/* The segments whose range excludes key i. */
+static uint64_t outside_slice(const struct asking *a, const struct slice *t, size_t i)
+{
+    uint64_t near, out;
+    if (!(a->ranged >> i & 1) || !t->ranges)
+        return 0;
+    out = a->snapshot->planes.kernel->outside_ends(
+        t->range_first, t->range_last, n_bits(t->asked), a->prefix[i], &near);
+    for (near &= t->ranges; near; near &= near - 1) {
+        size_t j = (size_t)__builtin_ctzll(near);
+        out |= (uint64_t)outside_by_bytes(a->snapshot, slice_number(t, j), &a->keys[i])
+               << j;
+    }
+    return out & t->ranges;
+}
+
+/* ---- keys on a slice ---- */
+
+/* Has nothing been found bad since the slice was classed? Else what was ready is asked
+ * with care. */
+static bool still_ready(struct slice *t)
+{
+    atomic_thread_fence(memory_order_acquire);
+    if (__builtin_expect(stage_epoch() == t->epoch, 1))
+        return true;
+    t->careful |= t->ready;
+    t->ready = 0;
+    return false;
+}
+
+/* Of each key at hand. */
+struct tile {
+    uint64_t absent[WORD], by_range[WORD], by_bits[WORD];
+};
+
+/* How many planes are ready one after the other, from this one on? */
+static size_t n_side_by_side(uint64_t ready, size_t from)
+{
+    uint64_t holes = ~(ready >> from);
+    return holes ? (size_t)__builtin_ctzll(holes) : WORD;
+}
+
+/* All planes that lie side by side for all keys; or pair by pair, where ranges leave
+ * less than half of it. */
+static void ask_planes(const struct asking *a, const struct slice *t, struct tile *x)
+{
+    const struct kernel *kernel = a->snapshot->planes.kernel;
+    uint64_t hits[WORD];
+    size_t n_pairs = 0;
+    for (size_t i = 0; i < a->n; i++)
+        n_pairs += n_bits(x->by_bits[i]);
+    if (n_pairs * 2 <= a->n * n_bits(t->ready)) {
+        if (n_pairs)
+            kernel->probe_tile(t->planes, WORD, false, a->hash, a->n, x->by_bits, hits);
+        for (size_t i = 0; n_pairs && i < a->n; i++)
+            x->absent[i] |= x->by_bits[i] & ~hits[i];
+        return;
+    }
+    for (uint64_t left = t->ready; left;) {
+        size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
+        uint64_t its = first_bits(n) << at;
+        kernel->probe_tile(t->planes + at, n, t->more, a->hash, a->n, NULL, hits);
+        for (size_t i = 0; i < a->n; i++)
+            x->absent[i] |= x->by_bits[i] & its & ~(hits[i] << at);
+        left &= ~its;
+    }
+}
+
+/* Those that need care, and keys of another domain, which no segment of a store has;
+ * but filters of the caller's may. */
+static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x)
+{
+    uint64_t others = a->all & ~a->plain, out = t->asked;
+    for (size_t i = 0; i < a->n; i++)
+        out &= x->by_range[i]; /* excluded for all keys */
+    uint64_t ask = others ? t->asked : t->careful & ~out;
+    for (uint64_t m = a->n == 1 && a->plain ? ask & t->careful : 0; m; m &= m - 1) {
+        struct tamis_target target = slice_target(a, t, (size_t)__builtin_ctzll(m));
+        prefetch_target(a->snapshot, &target, a->hash[0]);
+    }
+    for (uint64_t m = ask; m; m &= m - 1) {
+        size_t j = (size_t)__builtin_ctzll(m);
+        struct tamis_target target = slice_target(a, t, j);
+        uint64_t mask = t->careful >> j & 1 ? a->all : others;
+        for (uint64_t k = mask & a->ranged; k; k &= k - 1)
+            if (x->by_range[__builtin_ctzll(k)] >> j & 1)
+                mask &= ~(k & -k);
+        for (uint64_t k = ask_with_care(a, &target, t->at + j, mask); k; k &= k - 1)
+            x->absent[__builtin_ctzll(k)] |= m & -m;
+    }
+}
+
+static void ask_tile(struct asking *a, struct slice *t)
+{
+    struct tile x;
+    for (size_t i = 0; i < a->n; i++) {
+        x.absent[i] = x.by_range[i] = outside_slice(a, t, i);
+        x.by_bits[i] = a->plain >> i & 1 ? t->ready & ~x.by_range[i] : 0;
+    }
+    if (a->plain && t->ready)
+        ask_planes(a, t, &x);
+    t->careful = t->asked & ~(t->ready | t->packed);
+    if (!still_ready(t)) {
+        memcpy(x.absent, x.by_range, a->n * sizeof x.absent[0]);
+        memset(x.by_bits, 0, a->n * sizeof x.by_bits[0]);
+    }
+    ask_the_rest(a, t, &x);
+    if (t->packed && a->plain)
+        ask_packed(a, t, x.absent, x.by_bits);
+    for (size_t i = 0; i < a->n; i++)
+        deliver(a, i, t, x.absent[i], x.by_range[i], x.by_bits[i]);
+}
+
+void ask_slice(struct asking *a, size_t at, size_t n)
+{
+    struct slice t;
+    slice_begin(&t, a, at, n);
+    for (size_t i = 0; t.targets && a->plain && i < n; i++)
+        class_target(&t, a, i);
+    ask_tile(a, &t);
+}
+
+void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
+{
+    struct slice t;
+    const struct planes *p = &a->snapshot->planes;
+    slice_begin(&t, a, at, n);
+    t.first = first;
+    t.planes = p->plane + first;
+    t.range_first = p->first + first;
+    t.range_last = p->last + first;
+    t.ranges = t.asked;
+    t.ready = planes_are_ready(p, first, t.epoch) & t.asked;
+    t.more = t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
+             planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX;
+    ask_tile(a, &t);
+}

@@ -1,0 +1,306 @@
+/* Asking one segment, with care. probe_target() says TAMIS_NO_REASON, the one thing
+ * that becomes ABSENT, only where it has a proof: a healthy filter of this very
+ * segment, or a key range of a sealed one whose file is the record's. Whatever asks
+ * many segments at once ends here, or knows that all of this holds. */
+#include "lib/store/query/inside.h"
+#include "format/record.h"
+#include "lib/filter/filter.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+#include <string.h>
+
+/* So many keys are asked of a filter one by one. */
+enum { ONE_BY_ONE = 16 };
+
+enum tamis_reason target_reason(const struct tamis_snapshot *s,
+                                const struct tamis_target *t, uint64_t tag)
+{
+    if (!s || !t)
+        return TAMIS_UNKNOWN_SEGMENT;
+    enum tamis_reason lost = origin_known(s->origin);
+    if (lost != TAMIS_NO_REASON)
+        return lost;
+    if (t->refusal)
+        return t->refusal <= TAMIS_UNREADABLE ? (enum tamis_reason)t->refusal
+                                              : TAMIS_UNREADABLE;
+    if (t->slot == 0)
+        return TAMIS_UNKNOWN_SEGMENT;
+    if (t->snapshot != s->serial) /* its number here is another segment's */
+        return TAMIS_MISMATCH;
+    if (t->slot > s->n)
+        return TAMIS_UNKNOWN_SEGMENT;
+    if (!is_loose(s, t->slot - 1))
+        return tag != s->domain.tag         ? TAMIS_MISMATCH
+               : packs_have(s, t->slot - 1) ? TAMIS_NO_REASON
+                                            : TAMIS_UNKNOWN_SEGMENT;
+    const struct entry *e = s->entries[t->slot - 1];
+    if (!e->state)
+        return TAMIS_UNREADABLE;
+    if (e->state == RECORD_NO_FILTER)
+        return TAMIS_NO_FILTER;
+    if (!e->borrowed && tag != s->domain.tag)
+        return TAMIS_MISMATCH; /* filters of the caller's compare for themselves */
+    if (e->state == RECORD_SEALED && e->watermark < t->min_watermark)
+        return TAMIS_BEHIND;
+    return TAMIS_NO_REASON;
+}
+
+/* What answers for a target: a filter of its own, or a column. Neither: why not. */
+struct answerer {
+    enum tamis_reason why;
+    const struct entry *entry;
+    struct tamis_filter *filter;
+    struct seat seat;
+};
+
+static inline void find_answerer(struct answerer *p, struct tamis_snapshot *s,
+                                 const struct tamis_target *t, uint64_t tag)
+{
+    p->filter = NULL;
+    p->why = target_reason(s, t, tag);
+    if (p->why != TAMIS_NO_REASON)
+        return;
+    struct entry *e = is_loose(s, t->slot - 1) ? s->entries[t->slot - 1] : NULL;
+    p->entry = e;
+    if (e && !e->elsewhere) {
+        p->filter = entry_filter_or_reason(e, s->dir, &s->domain, &p->why);
+        return;
+    }
+    p->seat = packs_seat(s, t->slot - 1);
+    p->why = p->seat.why;
+}
+
+/* If it is there. */
+static inline enum tamis_reason ask_answerer(struct tamis_snapshot *s,
+                                             const struct tamis_target *t,
+                                             const struct answerer *p, uint64_t now,
+                                             const struct tamis_key *key,
+                                             bool *by_range)
+{
+    enum tamis_reason why;
+    if (!p->filter)
+        return seat_ask(s, t->slot - 1, &p->seat, t->min_watermark, key, by_range);
+    /* Only now: a record whose file is there and matches is not an older one. */
+    if (outside_range(p->entry, key)) {
+        *by_range = true;
+        return TAMIS_NO_REASON;
+    }
+    if (filter_probe_from(p->filter, t->min_watermark, now, key, &why) == TAMIS_ABSENT)
+        return TAMIS_NO_REASON;
+    return why != TAMIS_NO_REASON ? why : TAMIS_UNREADABLE;
+}
+
+enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
+                               uint64_t now, const struct tamis_key *key,
+                               bool *by_range)
+{
+    struct answerer p;
+    if (!key)
+        return TAMIS_MISMATCH;
+    find_answerer(&p, s, t, key->tag);
+    return p.why == TAMIS_NO_REASON ? ask_answerer(s, t, &p, now, key, by_range)
+                                    : p.why;
+}
+
+/* ---- many keys ---- */
+
+/* A batch does not say which maybes only damage says: where there is any, each is asked
+ * for its reason once more. */
+static void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
+                       const struct answerer *p, const uint64_t *hashes,
+                       uint64_t absent, uint64_t maybe)
+{
+    struct tamis_filter *f = p->filter ? p->filter : seat_filter(&p->seat);
+    bool damaged =
+        atomic_load_explicit(&filter_page_counts(f)->n_damaged, memory_order_relaxed);
+    count_alike(s, t, TAMIS_NO_REASON, (size_t)__builtin_popcountll(absent));
+    for (uint64_t m = damaged ? maybe : 0; m; m &= m - 1) {
+        struct tamis_key key =
+            tamis_key_of_hash(tamis_filter_domain(f).tag, hashes[__builtin_ctzll(m)]);
+        bool by_range = false;
+        enum tamis_reason why = ask_answerer(s, t, p, 0, &key, &by_range);
+        count_alike(s, t, why == TAMIS_DAMAGED ? why : TAMIS_HIT, 1);
+    }
+    if (!damaged)
+        count_alike(s, t, TAMIS_HIT, (size_t)__builtin_popcountll(maybe));
+}
+
+/* Keys of the snapshot's domain, on a filter: in one batch. */
+static uint64_t ask_batch(struct asking *a, const struct tamis_target *t,
+                          const struct answerer *p, uint64_t mask)
+{
+    struct tamis_snapshot *s = a->snapshot;
+    uint64_t by_range = 0, absent = 0;
+    enum tamis_reason why;
+    for (uint64_t m = mask & a->ranged; m; m &= m - 1)
+        if (outside_range(p->entry, &a->keys[__builtin_ctzll(m)]))
+            by_range |= m & -m;
+    mask &= ~by_range;
+    filter_probe_batch_from(p->filter, t->min_watermark, a->now, s->domain.tag, a->hash,
+                            a->n, &absent, &why);
+    absent &= mask;
+    if (!a->sheet)
+        return by_range | absent;
+    count_excluded(s, by_range);
+    if (why == TAMIS_NO_REASON)
+        count_word(s, t, p, a->hash, absent, mask & ~absent);
+    else
+        count_alike(s, t, why, (size_t)__builtin_popcountll(mask));
+    return by_range | absent;
+}
+
+static void prefetch_answerer(const struct answerer *p, uint64_t h)
+{
+    if (p->filter)
+        filter_prefetch(p->filter, h);
+    else
+        seat_prefetch(&p->seat, h);
+}
+
+uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
+                       uint64_t mask)
+{
+    struct tamis_snapshot *s = a->snapshot;
+    struct answerer p;
+    uint64_t absent = 0, plain = mask & a->plain;
+    if (!a->now)
+        a->now = origin_clock(s->origin);
+    if (plain)
+        find_answerer(&p, s, t, s->domain.tag);
+    if (plain && p.why == TAMIS_NO_REASON) {
+        if (__builtin_popcountll(plain) > ONE_BY_ONE && p.filter) {
+            absent = ask_batch(a, t, &p, plain);
+            mask &= ~plain;
+        }
+        for (uint64_t m = a->n > 1 ? plain & mask : 0; m; m &= m - 1)
+            prefetch_answerer(&p, a->hash[__builtin_ctzll(m)]);
+    }
+    for (uint64_t m = mask; m; m &= m - 1) {
+        const struct tamis_key *key = asked_key(a, (size_t)__builtin_ctzll(m));
+        bool by_range = false;
+        enum tamis_reason why =
+            !(m & -m & plain)          ? probe_target(s, t, a->now, key, &by_range)
+            : p.why == TAMIS_NO_REASON ? ask_answerer(s, t, &p, a->now, key, &by_range)
+                                       : p.why;
+        absent |= why == TAMIS_NO_REASON ? m & -m : 0;
+        if (a->sheet)
+            count_one(s, t, why, by_range);
+        if (a->q->reasons)
+            a->q->reasons[at] = (uint8_t)why;
+    }
+    if (plain && target_loose(s, t))
+        planes_offer(s, t->slot - 1);
+    return absent;
+}
+
+void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
+                     uint64_t h)
+{
+    struct answerer p = {0};
+    if (!target_here(s, t))
+        return;
+    if (is_loose(s, t->slot - 1))
+        p.filter = atomic_load_explicit(&s->entries[t->slot - 1]->filter,
+                                        memory_order_acquire);
+    else
+        p.seat = packs_seat(s, t->slot - 1);
+    if (p.filter || p.seat.band)
+        prefetch_answerer(&p, h);
+}
+
+/* ---- the ways in ---- */
+
+static __attribute__((noinline)) enum tamis_answer
+probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
+                const struct tamis_key *key, enum tamis_reason *why)
+{
+    bool by_range = false;
+    uint64_t now = s ? origin_clock(s->origin) : 0;
+    enum tamis_reason reason = probe_target(s, t, now, key, &by_range);
+    if (s && counters_on(&s->counts))
+        count_one(s, t, reason, by_range);
+    if (s && t && key && !by_range && target_loose(s, t))
+        planes_offer(s, t->slot - 1);
+    if (why)
+        *why = reason;
+    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+/* Does the range of a segment whose file is open exclude the key? */
+static inline bool outside_of(const struct tamis_snapshot *s, size_t index,
+                              const struct tamis_key *key)
+{
+    if (!key->bytes || !s->planes.any_range)
+        return false;
+    uint64_t prefix = key_prefix(key->bytes, key->n_bytes);
+    uint64_t first = range_end(s->planes.first, index);
+    uint64_t last = range_end(s->planes.last, index);
+    if (prefix > first && prefix < last)
+        return false;
+    return prefix < first || prefix > last || outside_by_bytes(s, index, key);
+}
+
+enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
+                                       const struct tamis_target *target,
+                                       const struct tamis_key *key,
+                                       enum tamis_reason *why)
+{
+    struct tamis_snapshot *s = snapshot;
+    uint64_t epoch = stage_epoch();
+    /* The way of nearly all probes: at the price of a filter's. */
+    if (s && target && key && target_plain(s, target) &&
+        plane_is_ready(s, target->slot - 1, epoch) && key->tag == s->domain.tag &&
+        !counters_on(&s->counts) && origin_quick(s->origin, 1) == TAMIS_NO_REASON) {
+        if (outside_of(s, target->slot - 1, key)) {
+            if (why)
+                *why = TAMIS_NO_REASON;
+            return TAMIS_ABSENT;
+        }
+        enum tamis_answer answer =
+            s->planes.kernel->answer(&s->planes.plane[target->slot - 1], key, why);
+        atomic_thread_fence(memory_order_acquire);
+        if (__builtin_expect(stage_epoch() == epoch, 1))
+            return answer;
+    }
+    return probe_and_count(s, target, key, why);
+}
+
+size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
+                                  const struct tamis_target *target, uint64_t tag,
+                                  const uint64_t *hashes, size_t n, uint64_t *absent,
+                                  enum tamis_reason *why)
+{
+    struct tamis_snapshot *s = snapshot;
+    struct answerer p;
+    uint64_t now = s ? origin_clock(s->origin) : 0;
+    size_t n_absent = 0, n_words = bit_words(n);
+    if (absent)
+        memset(absent, 0, n_words * sizeof *absent);
+    find_answerer(&p, s, target, tag);
+    if (p.why == TAMIS_NO_REASON && n && (!hashes || !absent))
+        p.why = TAMIS_MISMATCH;
+    if (p.why == TAMIS_NO_REASON && p.filter)
+        filter_probe_batch_from(p.filter, target->min_watermark, now, tag, hashes, n,
+                                absent, &p.why);
+    else if (p.why == TAMIS_NO_REASON)
+        p.why = seat_check(s, target->slot - 1, &p.seat, target->min_watermark);
+    if (why)
+        *why = p.why;
+    for (size_t i = 0; i < n_words && p.why == TAMIS_NO_REASON; i++) {
+        size_t some = n - i * WORD < WORD ? n - i * WORD : WORD;
+        if (!p.filter) {
+            for (size_t k = 0; k < some; k++)
+                seat_prefetch(&p.seat, hashes[i * WORD + k]);
+            for (size_t k = 0; k < some; k++)
+                absent[i] |= (uint64_t)!seat_probe(&p.seat, hashes[i * WORD + k]) << k;
+        }
+        n_absent += (size_t)__builtin_popcountll(absent[i]);
+        if (counters_on(&s->counts))
+            count_word(s, target, &p, hashes + i * WORD, absent[i],
+                       first_bits(some) & ~absent[i]);
+    }
+    if (s && counters_on(&s->counts) && p.why != TAMIS_NO_REASON)
+        count_alike(s, target, p.why, n);
+    return n_absent;
+}
