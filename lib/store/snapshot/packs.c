@@ -35,12 +35,15 @@ static void disagree(struct tamis_snapshot *s, struct pack_view *v)
 
 /* ---- bits that snapshots share ---- */
 
-static struct pack_bits *bits_new(uint8_t *listed)
+static struct pack_bits *bits_new(uint8_t *listed, uint64_t chunks_sum,
+                                  const uint64_t sums[MAX_CHUNKS])
 {
     struct pack_bits *b = calloc(1, sizeof *b);
     if (b) {
         atomic_init(&b->refs, 1);
         b->listed = listed;
+        b->chunks_sum = chunks_sum;
+        memcpy(b->sums, sums, sizeof b->sums);
     }
     return b;
 }
@@ -55,19 +58,14 @@ static void bits_release(struct pack_bits *b)
     free(b);
 }
 
-/* What the catalog says, without tombstones. */
-static struct pack_bits *bits_copy(const struct pack_bits *from, uint32_t n_columns)
+static struct pack_bits *bits_copy(const struct pack_bits *from, size_t n)
 {
-    size_t n = columns_bytes(n_columns) + 8;
-    uint8_t *listed = malloc(n);
-    struct pack_bits *b = listed ? bits_new(listed) : NULL;
-    if (!b) {
-        free(listed);
-        return NULL;
-    }
-    memcpy(listed, from->listed, n);
-    b->chunks_sum = from->chunks_sum;
-    memcpy(b->sums, from->sums, sizeof b->sums);
+    uint8_t *own = malloc(n);
+    struct pack_bits *b = own ? bits_new(own, from->chunks_sum, from->sums) : NULL;
+    if (b)
+        memcpy(own, from->listed, n);
+    else
+        free(own);
     return b;
 }
 
@@ -86,17 +84,12 @@ static struct pack_bits *bits_still(const struct packs *before, const struct lis
                : NULL;
 }
 
-/* Takes the bits over, if they are not shared. They are NULL if nobody could read them.
- */
+/* Takes the bits over, if they are not shared; NULL: nobody could read them. */
 static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_view *v)
 {
     struct pack_bits *bits = v->bits;
-    if (!bits && !(bits = bits_new(p->bits)))
+    if (!bits && !(bits = bits_new(p->bits, p->now.chunks_sum, p->sums)))
         return ENOMEM;
-    if (!v->bits) {
-        bits->chunks_sum = p->now.chunks_sum;
-        memcpy(bits->sums, p->sums, sizeof p->sums);
-    }
     *v = (struct pack_view){.digest = p->now.table_digest,
                             .n_columns = p->now.n_columns,
                             .n_listed = p->now.n_listed,
@@ -259,7 +252,7 @@ static int view_bury(const struct tamis_snapshot *s, struct pack_view *v)
     uint32_t n = v->n_columns;
     struct pack_bits *bits = v->bits;
     if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
-        if (!(bits = bits_copy(bits, n)))
+        if (!(bits = bits_copy(bits, columns_bytes(n) + 8)))
             return ENOMEM;
         bits_release(v->bits);
         v->bits = bits;
