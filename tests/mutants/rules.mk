@@ -9,7 +9,7 @@ deps-mutants: | deps-test
 
 check-mutants: | deps-mutants
 	@perl tests/mutants/run.pl --jobs $(JOBS) --work $B/mutants $(if $(ONLY),--only '$(ONLY)') $(if $(LIST),--list) \
-	    $(if $(DRAWN),--drawn) $(if $(DRAW),--draw $(DRAW) --seed $(SEED)) $(if $(RECORD),--record)
+	    $(if $(DRAWN),--drawn) $(if $(DRAW),--draw $(DRAW) --seed $(SEED)) $(if $(RECORD),--record) $(if $(CPU),--cpu $(CPU))
 
 check-planted: | deps-mutants
 	@perl tests/mutants/planted.pl tests/mutants/planted tests/leveldb/planted tests/rocksdb/planted
