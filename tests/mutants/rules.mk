@@ -1,5 +1,5 @@
 #help make check-mutants  plants each bug of tests/mutants/planted: its test must fail (JOBS=N ONLY=regex LIST=1)
-#help      DRAWN=1: mutants that tests killed once are killed still; DRAW=N SEED=S: N fresh ones
+#help      DRAWN=1: mutants that tests killed once are killed still; DRAW=N SEED=S: N fresh ones, 30 CPU seconds each (CPU=N)
 #help make check-planted  does each planted bug still fit the source, in one place?
 
 JOBS ?= $(shell nproc)
