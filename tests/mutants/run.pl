@@ -319,8 +319,9 @@ if ($o{draw}) {
     system('rm', '-rf', "$work/kept");
     @all = standing($o{draw}, @all);
     printf "%d stand, after %d s\n", scalar @all, seconds() - $began;
-    see(@all);
+    see(@all) if !$stop;
 }
+die "interrupted\n" if $stop;
 my %named = map { $_->{hint} => 1 } grep { $_->{named} } @all;
 clean(grep { !%named || $named{ $_->{name} } } @tests);
 
