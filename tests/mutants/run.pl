@@ -153,14 +153,14 @@ sub looked {
     return ($looks, @result);
 }
 
-# ("" or how the test failed, its name, seconds, how many tests had no time). A generated
+# ("" or how the test failed, its name, CPU seconds, how many tests had no time). A generated
 # mutant is of the library alone: what tests themselves compile of a header stays right.
 sub try {
     my ($t, $m) = @_;
     my @with = $m->{named} ? (grep { $_->{name} eq $m->{hint} } @tests) : in_order($m);
     my $before = tree_change($t, changes_of($t, $m), $m->{named} ? \@with : \@tests, all => !!$m->{rule},
         kept => $o{draw} ? kept($m) : '');
-    my ($how, $by, $left, $began, $used) = ($t->{failed} ? 'does not compile' : '', '', 0, seconds(), processor());
+    my ($how, $by, $left, $used) = ($t->{failed} ? 'does not compile' : '', '', 0, processor());
     for my $test ($t->{failed} ? () : @with) {
         if ($test != $with[0] && processor() - $used + $test->{cpu} > $o{cpu}) { $left++; next }
         last if $stop;
@@ -171,7 +171,7 @@ sub try {
     }
     $how = 'no test reaches' unless @with;
     tree_restore($t, $before);
-    return ($how, $how eq '' ? '' : $by, sprintf('%.1f', seconds() - $began), $left);
+    return ($how, $how eq '' ? '' : $by, sprintf('%.1f', processor() - $used), $left);
 }
 
 # Marks the statements of these mutants in each tree, and runs all tests to see which reach
@@ -343,7 +343,7 @@ sub tried {
     my $what = $ok ? "killed by $by" : 'survives' . ($left ? " what ran in $o{cpu} s" : '');
     print $keep "$m->{name}: $what\n" if $keep;
     $what = ($ok ? $what : uc $what) . ($how && ", which $how");
-    print "$m->{name}: $what ($took s)\n" if !$ok || $m->{rule} || $ENV{V};
+    print "$m->{name}: $what ($took CPU s)\n" if !$ok || $m->{rule} || $ENV{V};
     push @bad, "survives: $m->{name}" unless $ok || $o{draw};
 }
 pool(\@all, \&try, \&tried);
