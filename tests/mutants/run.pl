@@ -103,7 +103,8 @@ sub all_tests {
 }
 
 # The test that a neighbour's death, its room or its name speaks for comes first, or that
-# reaches few others, and the quick before the slow.
+# reaches few others, and the quick before the slow. A sample of few states must have its
+# turn: no other test misses a sync.
 my (@tests, %kills);
 sub in_order {
     my ($m) = @_;
@@ -112,6 +113,7 @@ sub in_order {
     for my $t (grep { !$_->{reaches} || $_->{reaches}{ $m->{place} } } @tests) {
         my $n = 0.3 + 0.5 * ($kills{ $t->{name} } || 0) + ($t->{reaches} ? 2 / keys %{ $t->{reaches} } : 0);
         $n += 2 if $t->{room} && index($m->{room}, $t->{room}) == 0;
+        $n += 5 if $FEW{ $t->{name} };
         $n += 4 if $t->{name} =~ /_\Q$stem\E(?:_|$)/;
         $n += 2 * ($kills{"$m->{room} $t->{name}"} || 0) + 6 * ($kills{"$m->{file} $t->{name}"} || 0)
             + 20 * ($kills{"$m->{function} $t->{name}"} || 0);
