@@ -1,24 +1,25 @@
 # make check-mutants: do the tests notice when the code is wrong?
 #
 # Planted bugs (planted.pl) or mutants that mutate.pl makes are put, one at a time, into a
-# copy of the tree. Tests of that copy run until one fails, again and again: nothing is
-# taken as killed that was not seen to fail here and now, and a busy machine may make a
-# test fail once. The unchanged copy must pass the same tests first.
+# copy of the tree. Tests of that copy run until one fails: nothing is taken as killed that
+# was not seen to fail here and now. The unchanged copy must pass the same tests first.
 #
 #     run.pl                                 each planted bug, with the test that it names
 #     run.pl --draw N --seed S [--record]    N mutants drawn by the seed, with all tests
 #     run.pl --drawn                         those that drawn.txt says were killed
 #
 # A mutant stands if it compiles and its object code is neither the original's nor that of
-# a mutant drawn before it. --record appends to drawn.txt, and goes on with what it lacks.
+# a mutant drawn before it. It survives if it passes the tests that reach it, the likely and
+# the quick ones first, for as many seconds of a processor as --cpu says; one test always
+# runs to its end. --record appends to drawn.txt, and goes on with what it lacks.
 use strict;
 use warnings;
 use Cwd ();
 
-my %o = (jobs => 1, only => '', seed => 1, work => 'build/mutants');
+my %o = (jobs => 1, only => '', seed => 1, work => 'build/mutants', cpu => 30);
 while (defined(my $a = shift @ARGV)) {
-    if    ($a =~ /^--(jobs|only|draw|seed|work)$/)    { $o{$1} = shift @ARGV }
-    elsif ($a =~ /^--(list|drawn|record)$/)           { $o{$1} = 1 }
+    if    ($a =~ /^--(jobs|only|draw|seed|work|cpu)$/) { $o{$1} = shift @ARGV }
+    elsif ($a =~ /^--(list|drawn|record)$/)            { $o{$1} = 1 }
     else { die "unknown option $a\n" }
 }
 my $source = Cwd::getcwd();
@@ -28,8 +29,10 @@ do "$here/$_.pl" or die $@ || $! for qw(mutate tree planted);
 $| = 1;
 
 my @ROOMS = qw(lib/store lib/writer lib/filter format);
-# The samples of make check that tests may be named after: make targets.
+# The samples of make check that tests may be named after: make targets. Mutants that are
+# drawn meet fewer states of these.
 my @BRIEF = qw(crash-brief kill-brief rot-brief faults-brief stops-brief);
+my %FEW = ('crash-brief' => ' --states 2000', 'rot-brief' => ' --every 1500', 'kill-brief' => ' --cycles 10 --every 400');
 # Programs and plugins that a test runs or loads; they are linked with the library, too.
 my %ALSO = (
     test_golden => [map { "build/tests/golden/make_$_" } qw(golden ribbons lists)],
@@ -40,7 +43,7 @@ $ENV{TAMIS_TEST_LONG} //= 0;
 
 sub planted {
     my $functions = planted_functions($source);
-    return map { { name => $_->{name}, hint => $_->{test}, rule => $_->{rule}, bug => $_->{bug},
+    return map { { name => $_->{name}, hint => $_->{test}, named => 1, rule => $_->{rule}, bug => $_->{bug},
         changes => planted_apply($source, $_, $functions) } } planted_entries("$here/planted");
 }
 
@@ -91,6 +94,7 @@ sub test_of {
     my @commands = grep { m{^build/tests/\S+/} } split /\n/, `cd '$source' && make -n -B B=build $name 2>/dev/null`;
     @commands = grep { !/ -o / } @commands or die "no such test: $name\n";
     my %programs = map { /^(\S+)/; $1 => 1 } @commands;
+    @commands = "$commands[0]$FEW{$name}" if ($o{draw} || $o{drawn}) && $FEW{$name};
     return { name => $name, programs => [sort keys %programs], run => join ' && ', @commands };
 }
 
@@ -98,21 +102,25 @@ sub all_tests {
     return map { test_of($_) } (map { m{/(test_\w+)\.c$} } sort glob "$source/tests/unit/*/test_*.c"), @BRIEF;
 }
 
-# The test that a neighbour's death or its room speaks for comes first, the quick before the slow.
+# The test that a neighbour's death, its room or its name speaks for comes first, or that
+# reaches few others, and the quick before the slow. A sample of few states must have its
+# turn: no other test misses a sync.
 my (@tests, %kills);
 sub in_order {
     my ($m) = @_;
-    my $score = sub {
-        my ($t) = @_;
-        return 1e9 if $t->{name} eq ($m->{hint} || '');
-        my $n = 0.3 + 0.5 * ($kills{ $t->{name} } || 0);
+    my $stem = $m->{file} =~ s{.*/(\w+)\..*}{$1}r;
+    my %score;
+    for my $t (grep { !$_->{reaches} || $_->{reaches}{ $m->{place} } } @tests) {
+        my $n = 0.3 + 0.5 * ($kills{ $t->{name} } || 0) + ($t->{reaches} ? 2 / keys %{ $t->{reaches} } : 0);
         $n += 2 if $t->{room} && index($m->{room}, $t->{room}) == 0;
+        $n += 5 if $FEW{ $t->{name} };
+        $n += 4 if $t->{name} =~ /_\Q$stem\E(?:_|$)/;
         $n += 2 * ($kills{"$m->{room} $t->{name}"} || 0) + 6 * ($kills{"$m->{file} $t->{name}"} || 0)
             + 20 * ($kills{"$m->{function} $t->{name}"} || 0);
-        return $n / (0.3 + $t->{seconds});
-    };
-    my %score = map { $_->{name} => $score->($_) } @tests;
-    return sort { $score{ $b->{name} } <=> $score{ $a->{name} } || $a->{name} cmp $b->{name} } @tests;
+        $score{ $t->{name} } = $n / (0.3 + $t->{cpu});
+    }
+    return sort { $score{ $b->{name} } <=> $score{ $a->{name} } || $a->{name} cmp $b->{name} }
+        grep { defined $score{ $_->{name} } } @tests;
 }
 
 sub noted {
@@ -120,41 +128,52 @@ sub noted {
     $kills{$_}++ for $test, map { "$_ $test" } @$m{ 'room', 'file', 'function' };
 }
 
-my (@trees, $stop);
+my (@trees, @bad, $stop);
+my $began = seconds();
 
 # ---- in child processes: each has a tree, and gives back a list of strings ----
 
+# Where the objects of a mutant lie from the time that they are compiled.
+sub kept { return "$work/kept/" . hash_of($_[0]{name}) }
+
 sub compile {
     my ($t, $m) = @_;
-    my $before = tree_change($t, changes_of($t, $m), 0, '', @tests);
+    my $before = tree_change($t, changes_of($t, $m), \@tests, kept => kept($m));
     my @result = ($t->{failed} ? 'does not compile' : $t->{same} ? 'equivalent' : '', $t->{fingerprint});
     tree_restore($t, $before);
     return @result;
 }
 
-# How often a test must fail: the samples have limits of time for processes of their own.
-sub looks { return $_[0]{name} =~ /-brief$/ ? 3 : 2 }
+# Runs a test until it passes, and how often must it fail? A busy machine may make one of the
+# samples fail, for their processes have limits of time, and any test hang. What is on
+# record is looked at twice.
+sub looked {
+    my ($t, $test) = @_;
+    my ($brief, $looks, @result) = ($test->{name} =~ /-brief$/, 0);
+    do { @result = tree_test($t, $test) }
+        until $result[0] eq '' || ++$looks >= ($brief ? 3 : $o{record} || $result[0] eq 'hangs' ? 2 : 1);
+    return ($looks, @result);
+}
 
-# ("" or how the test failed, its name, seconds). A generated mutant is of the library
-# alone: what tests themselves compile of a header stays right.
+# ("" or how the test failed, its name, CPU seconds, how many tests had no time). A generated
+# mutant is of the library alone: what tests themselves compile of a header stays right.
 sub try {
     my ($t, $m) = @_;
-    my @with = $m->{rule} ? (grep { $_->{name} eq $m->{hint} } @tests) : in_order($m);
-    my $before = tree_change($t, changes_of($t, $m), !!$m->{rule}, '', @with);
-    my ($how, $by, $took) = ($t->{failed} ? 'does not compile' : '', '', 0);
+    my @with = $m->{named} ? (grep { $_->{name} eq $m->{hint} } @tests) : in_order($m);
+    my $before = tree_change($t, changes_of($t, $m), $m->{named} ? \@with : \@tests, all => !!$m->{rule},
+        kept => $o{draw} ? kept($m) : '');
+    my ($how, $by, $left, $used) = ($t->{failed} ? 'does not compile' : '', '', 0, processor());
     for my $test ($t->{failed} ? () : @with) {
-        next if $test->{reaches} && !$test->{reaches}{ $m->{place} };
-        for (1 .. looks($test)) {
-            ($how, my $seconds) = tree_test($t, $test);
-            $took += $seconds;
-            last if $how eq '';
-            $by = $test->{name};
-        }
+        if ($test != $with[0] && processor() - $used + $test->{cpu} > $o{cpu}) { $left++; next }
+        last if $stop;
+        (my $looks, $how) = looked($t, $test);
+        $by = $test->{name};
         last if $how ne '';
-        print STDERR "$m->{name}: $by failed once, and passed\n" if $by eq $test->{name};
+        print STDERR "$m->{name}: $by failed, and passed\n" if $looks;
     }
+    $how = 'no test reaches' unless @with;
     tree_restore($t, $before);
-    return ($how, $how eq '' ? '' : $by, sprintf '%.1f', $took);
+    return ($how, $how eq '' ? '' : $by, sprintf('%.1f', processor() - $used), $left);
 }
 
 # Marks the statements of these mutants in each tree, and runs all tests to see which reach
@@ -170,17 +189,18 @@ sub see {
         my ($file, $at) = split / /, $place;
         substr($text{$file}, $at, 0) = " SEEN($number{$place});";
     }
-    push @before, tree_change($_, \%text, 0, "-include '$here/seen.h'", @tests) for @trees;
-    for (@trees) { die slurp($_->{log}) . "the marked tree does not compile\n" if $_->{failed} }
+    system('rm', '-rf', "$work/marked");
+    push @before, tree_change($_, \%text, \@tests, flags => "-include '$here/seen.h'", jobs => $o{jobs},
+        kept => "$work/marked") for @trees;
+    die slurp($trees[0]{log}) . "the marked tree does not compile\n" if $trees[0]{failed};
     pool(\@tests, sub {
         my ($t, $test) = @_;
         spit($ENV{TAMIS_SEEN} = "$t->{root}.seen", "\0" x 4096);
-        my ($how, $seconds) = tree_test($t, $test);
-        return ($how, $seconds, unpack 'H*', slurp($ENV{TAMIS_SEEN}));
+        return (tree_test($t, $test), unpack 'H*', slurp($ENV{TAMIS_SEEN}));
     }, sub {
-        my ($test, $how, $seconds, $seen) = @_;
+        my ($test, $how, $seconds, $cpu, $seen) = @_;
         return if $how ne '';
-        $test->{seconds} = $seconds;
+        @$test{qw(seconds cpu)} = ($seconds, $cpu);
         my @seen = split //, pack 'H*', $seen;
         $test->{reaches} = { map { $_ => 1 } grep { ord $seen[ $number{$_} ] } keys %number };
     });
@@ -188,6 +208,22 @@ sub see {
     my $reach = 0;
     for my $m (@_) { $reach += grep { !$_->{reaches} || $_->{reaches}{ $m->{place} } } @tests }
     printf "a mutant is reached by %.1f of %d tests\n", $reach / @_, scalar @tests if @_;
+}
+
+# The unchanged tree must pass these. With marks most of them have done so already. A test
+# that fails is a failure of this run, which goes on without it.
+sub clean {
+    my $n = @_;
+    pool([grep { !defined $_->{seconds} } @_], sub { my ($looks, @result) = looked(@_); return @result }, sub {
+        my ($test, $how, @took) = @_;
+        @$test{qw(seconds cpu)} = @took;
+        return if $how eq '';
+        push @bad, "the unchanged tree: $test->{name} $how";
+        @tests = grep { $_ != $test } @tests;
+        $n--;
+    });
+    print map { "$_\n" } @bad;
+    printf "the unchanged tree passes %d tests, after %d s\n", $n, seconds() - $began;
 }
 
 # Does work($tree, $item) for each item, in a process for each tree, then done($item, results).
@@ -219,9 +255,10 @@ sub standing {
     my ($n, @from) = @_;
     my (@stand, %seen, %count, %result);
     while (@stand < $n && @from && !$stop) {
-        my @some = splice @from, 0, $n - @stand;
+        my @some = splice @from, 0, $n - @stand + $o{jobs};
         pool(\@some, \&compile, sub { my ($m, @r) = @_; $result{ $m->{name} } = \@r });
         for my $m (grep { $result{ $_->{name} } } @some) {
+            last if @stand == $n;
             my ($not, $print) = @{ $result{ $m->{name} } };
             $not ||= 'duplicate' if $seen{$print}++;
             $not ? $count{$not}++ : push @stand, $m;
@@ -233,7 +270,6 @@ sub standing {
 
 # ---- all of them ----
 
-my @bad;
 my $record = recorded();
 my @all;
 if ($o{draw} || $o{drawn}) {
@@ -244,7 +280,7 @@ if ($o{draw} || $o{drawn}) {
         print "not made any more: $_\n" for @gone;
         printf "%d mutants recorded: %d were killed, and %d of these are not made any more\n",
             scalar keys %$record, scalar @killed, scalar @gone;
-        @all = map { { %{ $made->{$_} }, hint => $record->{$_} } } grep { $made->{$_} } @killed;
+        @all = map { { %{ $made->{$_} }, hint => $record->{$_}, named => 1 } } grep { $made->{$_} } @killed;
     } else {
         my %hash = map { $_ => hash_of("$o{seed} $_") } keys %$made;
         @all = @$made{ sort { $hash{$a} cmp $hash{$b} || $a cmp $b } keys %hash };
@@ -271,7 +307,6 @@ if ($o{list}) {
     exit 0;
 }
 
-my $began = seconds();
 my %programs = map { $_ => 1 } map { @{ $_->{programs} } } @tests;
 system('mkdir', '-p', $work);
 open my $lock, '>', "$work/lock" or die "$work/lock: $!\n";
@@ -280,45 +315,47 @@ $SIG{INT} = $SIG{TERM} = sub { $stop = 1 };
 END { my $status = $?; tree_leave($_) for @trees; $? = $status }
 for my $i (1 .. $o{jobs}) {
     print STDERR "building copy $i\n";
-    push @trees, tree_new($source, "$work/tree$i", $o{jobs}, join ' ', sort keys %programs);
+    push @trees, tree_new($source, "$work/tree$i", $o{jobs}, join(' ', sort keys %programs), $trees[0]);
 }
 if ($o{draw}) {
+    system('rm', '-rf', "$work/kept");
     @all = standing($o{draw}, @all);
-    see(@all);
+    printf "%d stand, after %d s\n", scalar @all, seconds() - $began;
+    see(@all) if !$stop;
 }
-# With marks most of them have passed already.
-pool([grep { !defined $_->{seconds} } @tests], sub {
-    my ($t, $test) = @_;
-    for (1 .. looks($test)) {
-        my @result = tree_test($t, $test);
-        return @result if $result[0] eq '' || $_ == looks($test);
-    }
-}, sub {
-    my ($test, $how, $seconds) = @_;
-    push @bad, "the unchanged tree: $test->{name} $how" if $how ne '';
-    $test->{seconds} = $seconds;
-});
-die map { "$_\n" } @bad if @bad;
-printf "the unchanged tree passes %d tests, after %d s\n", scalar @tests, seconds() - $began;
+die "interrupted\n" if $stop;
+my %named = map { $_->{hint} => 1 } grep { $_->{named} } @all;
+clean(grep { !%named || $named{ $_->{name} } } @tests);
 
 my $keep;
 if ($o{record}) {
     open $keep, '>>', "$here/drawn.txt" or die "drawn.txt: $!\n";
     $keep->autoflush(1);
+    print $keep "# run.pl --draw $o{draw} --seed $o{seed} --record\n" if -z $keep;
     @all = grep { !exists $record->{ $_->{name} } } @all;
 }
-my ($n, $killed) = (0, 0);
-pool(\@all, \&try, sub {
-    my ($m, $how, $by, $took) = @_;
-    $n++;
+my ($n, $killed, @again) = (0, 0);
+sub tried {
+    my ($m, $how, $by, $took, $left) = @_;
     my $ok = $by ne '' && $how ne 'does not link';
+    return push @again, $m if !$ok && $o{drawn} && delete $m->{named};
+    $n++;
     $killed++ if $ok;
-    noted($m, $by) if $ok && !$m->{rule};
-    print $keep "$m->{name}: ", $ok ? "killed by $by\n" : "survives\n" if $keep;
-    print "$m->{name}: ", $ok ? "killed by $by, which $how ($took s)\n" : "SURVIVES" . ($how && ", $how") . "\n"
-        if !$ok || $m->{rule} || $ENV{V};
+    noted($m, $by) if $ok && !$m->{named};
+    my $what = $ok ? "killed by $by" : 'survives' . ($left ? " what ran in $o{cpu} s" : '');
+    print $keep "$m->{name}: $what\n" if $keep;
+    $what = ($ok ? $what : uc $what) . ($how && ", which $how");
+    print "$m->{name}: $what ($took CPU s)\n" if !$ok || $m->{rule} || $ENV{V};
     push @bad, "survives: $m->{name}" unless $ok || $o{draw};
-});
+}
+pool(\@all, \&try, \&tried);
+if (@again && !$stop) {
+    printf "%d pass the test that killed them: now all tests, after %d s\n", scalar @again, seconds() - $began;
+    $o{cpu} = 1e9;
+    see(@again);
+    clean(@tests);
+    pool(\@again, \&try, \&tried);
+}
 
 # ---- what came of it ----
 

@@ -152,7 +152,7 @@ TEST_OF_SCENES(open_says_what_is_wrong)
          "fails NOT_TAMIS open; told no catalog of tamis"},
         {"an unknown feature of those who write", "put a 0 10",
          "meta ro_compat=0x8000000000000000",
-         "fails READ_ONLY begin; why a 3 HIT 77 ABSENT"},
+         "fails READ_ONLY begin; fails READ_ONLY repair; why a 3 HIT 77 ABSENT"},
     };
     IS(FORMAT_MAJOR, 1);
     PLAY_ROWS(rows);
