@@ -99,12 +99,6 @@ struct plane_head {
     const struct plane_row *row;
 };
 
-/* Lanes and words, in one number. */
-static inline uint64_t plane_shape(const struct plane *p)
-{
-    return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
-}
-
 /* blocks.c: for probes that are no call. */
 struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 

@@ -47,7 +47,8 @@ static inline uint64_t quick_now(void)
     return atomic_load_explicit(&trust_clock, memory_order_acquire) * QUICK_STEP;
 }
 
-/* Grows, from 1, when a stage of this process stops being all good. */
+/* Grows, from 1, when a stage of this process stops being all good; now and then when
+ * nothing has happened, too. */
 static inline uint64_t stage_epoch(void)
 {
     return atomic_load_explicit(&trust_clock, memory_order_acquire) / CLOCK_BAD;

@@ -565,7 +565,7 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
 
 /* Every pack of the tier or below: how many there are. keys not NULL: takes them, and
  * adds their keys. */
-static size_t packs_up_to(struct weighed *w, size_t n, unsigned tier, uint64_t *keys)
+static size_t weighed_up_to(struct weighed *w, size_t n, unsigned tier, uint64_t *keys)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -608,11 +608,11 @@ static void choose_packs(const struct packing *loose, struct weighed *w)
             keys += w[i].keys;
         }
     for (;;) {
-        bool joins = any && packs_up_to(w, n, tier_of(keys), NULL) >= FAN_OUT - 1;
+        bool joins = any && weighed_up_to(w, n, tier_of(keys), NULL) >= FAN_OUT - 1;
         unsigned tier = joins ? tier_of(keys) : crowded_tier(w, n);
         if (tier == TIERS)
             return;
-        any |= packs_up_to(w, n, tier, &keys) > 0;
+        any |= weighed_up_to(w, n, tier, &keys) > 0;
     }
 }
 

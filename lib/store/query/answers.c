@@ -86,8 +86,7 @@ static void count_numbers(const struct asking *a, size_t first, uint64_t absent,
         count_a_word(a->sheet, n, word + 1, absent, hits);
 }
 
-/* ---- candidates: a heap of the first ones by rank, if there is no room for all ----
- */
+/* ---- candidates: if there is no room for all, a heap of the first by rank ---- */
 
 static bool comes_first(const struct tamis_snapshot *s, uint32_t a, uint32_t b)
 {

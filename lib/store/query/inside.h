@@ -13,7 +13,7 @@ struct asking {
     struct query *q;
     struct tamis_snapshot *snapshot;
     struct sheet *sheet; /* NULL: nothing is counted */
-    uint64_t now;        /* origin_clock(), once it was read; or 0 */
+    uint64_t now;        /* origin_clock() before these keys; 0: of no store */
     size_t n_words;      /* of a row of answers */
     bool each_hit;       /* somebody is told of each segment that may have the key */
     bool proven;         /* the list, or what is asked of it, proves something */
@@ -26,7 +26,6 @@ struct asking {
     uint64_t ranged; /* of the plain ones, those that a key range may exclude */
     uint64_t some;   /* those that a segment may have */
     uint64_t hash[WORD], prefix[WORD];
-    struct tamis_key own[WORD]; /* made of plain hashes */
 };
 
 static inline const struct tamis_key *asked_key(const struct asking *a, size_t i)

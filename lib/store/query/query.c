@@ -1,9 +1,10 @@
 /* A query: which way it goes, and the public probes of many segments.
  *
- *     a few segments, a few keys             ask_some_cells(): the bits, and nothing
- * else all columns of one band, one key       ask_row(): one row is all answers else,
- * up to 64 keys at a time: numbers that follow each other       ask_dense(),
- * ask_columns() targets that lie anywhere            ask_slice()
+ *     all columns of one band, one key    ask_row(): one row is all answers
+ *     a few segments, a few keys          ask_some_cells(): the bits alone
+ *     else, up to 64 keys at a time:
+ *       numbers that follow each other    ask_dense(), ask_columns()
+ *       targets that lie anywhere         ask_slice()
  *
  * The first two are short ways of the others, for questions that take less time than it
  * takes to set up a struct asking. */
@@ -137,7 +138,6 @@ static void batch_begin(struct asking *a, struct query *q)
     a->q = q;
     a->snapshot = s;
     a->sheet = counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL;
-    a->now = 0;
     a->n_words = bit_words(q->n);
     a->each_hit = q->reasons || q->candidates;
     a->proven = q->targets || s->complete;
@@ -152,10 +152,9 @@ static void keys_begin(struct asking *a, size_t done)
     a->all = first_bits(a->n);
     a->plain = a->ranged = a->some = 0;
     a->rows = q->absent ? q->absent + done * a->n_words : NULL;
-    a->keys = q->hashes ? a->own : q->keys ? q->keys + done : NULL;
-    enum tamis_reason lost = origin_quick(s->origin, a->n);
-    for (size_t i = 0; q->hashes && i < a->n; i++)
-        a->own[i] = tamis_key_of_hash(q->tag, q->hashes[done + i]);
+    a->keys = q->keys ? q->keys + done : NULL;
+    a->now = origin_clock(s->origin);
+    enum tamis_reason lost = origin_known(s->origin);
     for (size_t i = 0; a->keys && i < a->n; i++) {
         const struct tamis_key *key = &a->keys[i];
         bool plain = key->tag == s->domain.tag && lost == TAMIS_NO_REASON;

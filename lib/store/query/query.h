@@ -17,10 +17,7 @@ struct query {
     struct tamis_snapshot *snapshot;
     const struct tamis_target *targets; /* NULL: all segments, by number */
     size_t n;                           /* targets; or numbers */
-    /* Keys; or plain hashes of the domain with this tag. */
     const struct tamis_key *keys;
-    const uint64_t *hashes;
-    uint64_t tag;
     size_t n_keys;
     /* Where the answers go; each may be NULL. Rows of bits, one a key. */
     uint64_t *absent;

@@ -16,7 +16,6 @@
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/filter/filter.h"
-#include "lib/io/io.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 

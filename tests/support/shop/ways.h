@@ -4,7 +4,6 @@
 #define TAMIS_TESTS_WAYS_H
 
 #include "../store_support.h"
-#include "lib/store/query/query.h"
 #include "lib/tamis_inline.h"
 
 enum { WAYS_SEGMENTS = 400, WAYS_KEYS = 150, WAYS_WORDS = WAYS_SEGMENTS / 64 + 1 };
@@ -166,25 +165,12 @@ static UNUSED void ask_by_runs(struct tamis_snapshot *s, size_t n,
         at[i] = i && random_below(often) ? (at[i - 1] + 1) % n : random_below(n);
         list[i] = tamis_snapshot_target(s, at[i]);
     }
-    uint64_t *rows = fenced(n_asked * n_words), hashes[WAYS_KEYS];
-    static uint64_t by_hash[WAYS_KEYS * WAYS_WORDS];
-    struct query q = {.snapshot = s,
-                      .targets = list,
-                      .n = n_list,
-                      .hashes = hashes,
-                      .tag = s->domain.tag,
-                      .n_keys = n_asked,
-                      .absent = by_hash};
-    for (size_t k = 0; k < n_asked; k++)
-        hashes[k] = keys[k].hash;
-    query_ask(&q);
+    uint64_t *rows = fenced(n_asked * n_words);
     tamis_snapshot_probe_keys(s, list, n_list, keys, n_asked, rows);
     for (size_t k = 0; k < n_asked; k++) {
         for (size_t i = 0; i < n_list; i++)
             listed[i] = want[k * n + at[i]];
         check_row(rows + k * n_words, listed, n_list);
-        if (!keys[k].bytes && keys[k].tag == q.tag)
-            check_row(by_hash + k * n_words, listed, n_list);
     }
     tamis_snapshot_probe_list(s, list, n_list, &keys[n_asked - 1], NULL, reasons);
     assert_memory_equal(reasons, listed, n_list);
