@@ -11,76 +11,42 @@ _Static_assert(sizeof(struct rows_area_disk) == AREA_BYTES &&
 _Static_assert(sizeof(struct hashes_area_disk) == AREA_BYTES, "SPEC.md section 18");
 _Static_assert(sizeof(struct ribbon_area_disk) == AREA_BYTES, "SPEC.md section 19");
 
-#define F(member, type) FIELD(struct rows_area_disk, member, type)
-const struct field rows_area_fields[] = {
-    F(n_bands, FIELD_UINT), F(n_columns, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
-#undef F
-const size_t n_rows_area_fields = sizeof rows_area_fields / sizeof rows_area_fields[0];
+#define F(area, member)                                                                \
+    FIELD_OF(struct area##_area_disk, struct stage_desc, member, FIELD_UINT)
+#define UNUSED(area) FIELD(struct area##_area_disk, area_unused, FIELD_UNUSED)
+#define TABLE(area, ...)                                                               \
+    const struct field area##_area_fields[] = {__VA_ARGS__, UNUSED(area)};             \
+    const size_t n_##area##_area_fields =                                              \
+        sizeof area##_area_fields / sizeof area##_area_fields[0]
 
-#define F(member, type) FIELD(struct table_area_disk, member, type)
-const struct field table_area_fields[] = {
-    F(used_bytes, FIELD_UINT), F(n_entries, FIELD_UINT), F(content, FIELD_UINT),
-    F(area_unused, FIELD_UNUSED)};
+TABLE(rows, F(rows, n_bands), F(rows, n_columns));
+TABLE(table, F(table, used_bytes), F(table, n_entries), F(table, content));
+TABLE(hashes, F(hashes, n_hashes), F(hashes, hash_bits));
+TABLE(ribbon, F(ribbon, n_long_pages),
+      FIELD_AS(struct ribbon_area_disk, blocks, FIELD_UINT, struct stage_desc,
+               ribbon_blocks));
 #undef F
-const size_t n_table_area_fields =
-    sizeof table_area_fields / sizeof table_area_fields[0];
+#undef UNUSED
+#undef TABLE
 
-#define F(member, type) FIELD(struct hashes_area_disk, member, type)
-const struct field hashes_area_fields[] = {
-    F(n_hashes, FIELD_UINT), F(hash_bits, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
-#undef F
-const size_t n_hashes_area_fields =
-    sizeof hashes_area_fields / sizeof hashes_area_fields[0];
-
-#define F(member, type) FIELD(struct ribbon_area_disk, member, type)
-const struct field ribbon_area_fields[] = {
-    F(n_long_pages, FIELD_UINT), F(blocks, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
-#undef F
-const size_t n_ribbon_area_fields =
-    sizeof ribbon_area_fields / sizeof ribbon_area_fields[0];
-
-void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES])
+const struct field *area_fields(uint16_t layout, size_t *n)
 {
-    struct rows_area_disk rows = {le32_of(s->n_bands), le32_of(s->n_columns), {0}};
-    struct table_area_disk table = {
-        le64_of(s->used_bytes), le32_of(s->n_entries), le16_of(s->content), {0}};
-    struct hashes_area_disk hashes = {le64_of(s->n_hashes), s->hash_bits, {0}};
-    struct ribbon_area_disk ribbon = {
-        le64_of(s->n_long_pages), le16_of(s->ribbon_blocks), {0}};
-    if (s->layout == LAYOUT_ROWS)
-        memcpy(area, &rows, sizeof rows);
-    else if (s->layout == LAYOUT_HASHES)
-        memcpy(area, &hashes, sizeof hashes);
-    else if (s->layout == LAYOUT_RIBBON)
-        memcpy(area, &ribbon, sizeof ribbon);
-    else
-        memcpy(area, &table, sizeof table);
-}
-
-void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s)
-{
-    struct rows_area_disk rows;
-    struct table_area_disk table;
-    struct hashes_area_disk hashes;
-    memcpy(&hashes, area, sizeof hashes);
-    struct ribbon_area_disk ribbon;
-    memcpy(&ribbon, area, sizeof ribbon);
-    memcpy(&rows, area, sizeof rows);
-    memcpy(&table, area, sizeof table);
-    if (s->layout == LAYOUT_ROWS) {
-        s->n_bands = le32_get(rows.n_bands);
-        s->n_columns = le32_get(rows.n_columns);
-    } else if (s->layout == LAYOUT_TABLE) {
-        s->used_bytes = le64_get(table.used_bytes);
-        s->n_entries = le32_get(table.n_entries);
-        s->content = le16_get(table.content);
-    } else if (s->layout == LAYOUT_HASHES) {
-        s->n_hashes = le64_get(hashes.n_hashes);
-        s->hash_bits = hashes.hash_bits;
-    } else if (s->layout == LAYOUT_RIBBON) {
-        s->n_long_pages = le64_get(ribbon.n_long_pages);
-        s->ribbon_blocks = le16_get(ribbon.blocks);
+    switch (layout) {
+    case LAYOUT_ROWS:
+        *n = n_rows_area_fields;
+        return rows_area_fields;
+    case LAYOUT_HASHES:
+        *n = n_hashes_area_fields;
+        return hashes_area_fields;
+    case LAYOUT_RIBBON:
+        *n = n_ribbon_area_fields;
+        return ribbon_area_fields;
+    case LAYOUT_TABLE:
+        *n = n_table_area_fields;
+        return table_area_fields;
     }
+    *n = 0;
+    return NULL;
 }
 
 /* A field of the descriptor before the area, and one in the area. */
@@ -191,11 +157,11 @@ struct verdict area_check(const struct stage_desc *s, size_t i, const struct com
 struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
                                  const struct stage_desc *s)
 {
-    struct verdict v =
-        s->layout == LAYOUT_ROWS     ? AREA(UNUSED, rows_area_disk, area_unused)
-        : s->layout == LAYOUT_HASHES ? AREA(UNUSED, hashes_area_disk, area_unused)
-        : s->layout == LAYOUT_RIBBON ? AREA(UNUSED, ribbon_area_disk, area_unused)
-                                     : AREA(UNUSED, table_area_disk, area_unused);
-    size_t used = v.offset - AREA_OFFSET;
-    return all_zero(area + used, AREA_BYTES - used) ? VERDICT_GOOD : v;
+    size_t n;
+    const struct field *fields = area_fields(s->layout, &n);
+    size_t used = n ? fields[n - 1].offset : 0;
+    if (all_zero(area + used, AREA_BYTES - used))
+        return VERDICT_GOOD;
+    return (struct verdict){VERDICT_UNUSED, AREA_OFFSET + (uint32_t)used,
+                            "stage.area_unused"};
 }

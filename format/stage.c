@@ -6,66 +6,46 @@ _Static_assert(sizeof(struct stage_disk) == STAGE_BYTES &&
                    offsetof(struct stage_disk, n_blocks) == AREA_OFFSET,
                "SPEC.md section 6");
 
-#define F(member, type) FIELD(struct stage_disk, member, type)
+#define F(member, type)    FIELD_OF(struct stage_disk, struct stage_desc, member, type)
+#define NONE(member, type) FIELD(struct stage_disk, member, type)
+#define SHAPE(member)                                                                  \
+    FIELD_AS(struct stage_disk, member, FIELD_UINT, struct stage_desc, geometry.member)
 const struct field stage_fields[] = {
-    F(offset, FIELD_UINT),         F(length, FIELD_UINT),
-    F(capacity, FIELD_UINT),       F(keys, FIELD_UINT),
-    F(target_error, FIELD_F64),    F(floors_offset, FIELD_UINT),
-    F(digests_offset, FIELD_UINT), F(root, FIELD_HEX),
-    F(layout, FIELD_UINT),         F(unused, FIELD_UNUSED),
-    F(n_blocks, FIELD_UINT),       F(bits_set, FIELD_UINT),
-    F(lanes, FIELD_UINT),          F(words, FIELD_UINT),
-    F(kind_unused, FIELD_UNUSED),
+    F(offset, FIELD_UINT),
+    F(length, FIELD_UINT),
+    F(capacity, FIELD_UINT),
+    F(keys, FIELD_UINT),
+    F(target_error, FIELD_F64),
+    F(floors_offset, FIELD_UINT),
+    F(digests_offset, FIELD_UINT),
+    F(root, FIELD_HEX),
+    F(layout, FIELD_UINT),
+    NONE(unused, FIELD_UNUSED),
+    SHAPE(n_blocks),
+    F(bits_set, FIELD_UINT),
+    SHAPE(lanes),
+    SHAPE(words),
+    NONE(kind_unused, FIELD_UNUSED),
 };
 #undef F
+#undef NONE
+#undef SHAPE
 const size_t n_stage_fields = sizeof stage_fields / sizeof stage_fields[0];
 
 void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
 {
-    struct stage_disk d;
-    memset(&d, 0, sizeof d);
-    d.offset = le64_of(s->offset);
-    d.length = le64_of(s->length);
-    d.capacity = le64_of(s->capacity);
-    d.keys = le64_of(s->keys);
-    d.target_error = le64_of_f64(s->target_error);
-    d.floors_offset = le64_of(s->floors_offset);
-    d.digests_offset = le64_of(s->digests_offset);
-    d.root = le64_of(s->root);
-    d.layout = le16_of(s->layout);
-    d.n_blocks = le64_of(s->geometry.n_blocks);
-    d.bits_set = le64_of(s->bits_set);
-    d.lanes = (uint8_t)s->geometry.lanes;
-    d.words = (uint8_t)s->geometry.words;
-    memcpy(out, &d, sizeof d);
-    if (s->layout != LAYOUT_SPLIT_BLOCKS)
-        area_encode(s, out + AREA_OFFSET);
+    size_t n;
+    const struct field *area = area_fields(s->layout, &n);
+    memset(out, 0, STAGE_BYTES);
+    fields_store(stage_fields, n_stage_fields, s, out);
+    if (area)
+        memset(out + AREA_OFFSET, 0, AREA_BYTES);
+    fields_store(area, n, s, out + AREA_OFFSET);
 }
 
 #define AT(code, member)                                                               \
     ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
                       "stage." #member})
-
-static void stage_load(const struct stage_disk *d, bool own, struct stage_desc *s)
-{
-    s->offset = le64_get(d->offset);
-    s->length = le64_get(d->length);
-    s->capacity = le64_get(d->capacity);
-    s->keys = le64_get(d->keys);
-    s->target_error = le64_get_f64(d->target_error);
-    s->floors_offset = le64_get(d->floors_offset);
-    s->digests_offset = le64_get(d->digests_offset);
-    s->root = le64_get(d->root);
-    s->layout = le16_get(d->layout);
-    if (own) {
-        area_load((const uint8_t *)d + AREA_OFFSET, s);
-        return;
-    }
-    s->bits_set = le64_get(d->bits_set);
-    s->geometry.n_blocks = le64_get(d->n_blocks);
-    s->geometry.lanes = d->lanes;
-    s->geometry.words = d->words;
-}
 
 /* Integrity areas: an open stage has floors; a sealed or settled stage of more than one
  * page has digests, and floors if it once was open; one sealed at birth never had any.
@@ -139,6 +119,14 @@ static struct verdict check_stage(const struct stage_disk *d, size_t i, uint8_t 
 struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
                             const struct identity *id, struct commit *c)
 {
-    stage_load(d, area_is_own(id->kind, i, c), &c->stages[i]);
+    struct stage_desc *s = &c->stages[i];
+    size_t n;
+    fields_load(stage_fields, n_stage_fields, d, s);
+    if (area_is_own(id->kind, i, c)) {
+        const struct field *area = area_fields(s->layout, &n);
+        s->bits_set = 0;
+        s->geometry = (struct geometry){0};
+        fields_load(area, n, (const uint8_t *)d + AREA_OFFSET, s);
+    }
     return check_stage(d, i, slot, id->kind, c);
 }
