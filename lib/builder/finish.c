@@ -10,17 +10,17 @@
 
 enum { WRITE_BYTES = 4 << 20 };
 
-static int cannot_write(const struct tamis_builder *b, int err, const char *path,
-                        struct tamis_diag *diag)
+int builder_cannot(const struct tamis_builder *b, int err, const char *path,
+                   const char *doing, struct tamis_diag *diag)
 {
     if (err == TAMIS_ERR_DAMAGED)
         return diag_fail(diag, err, path,
                          "memory changed while the filter was built: its bits or its "
                          "header do not fit the keys that came in");
-    return diag_errno(diag, err, path,
-                      b->spool_damaged  ? "its keys came back damaged from the spool"
-                      : b->spool_failed ? "cannot spool its keys"
-                                        : "cannot write");
+    return diag_made(diag, err, path,
+                     b->spool_damaged  ? "its keys came back damaged from the spool"
+                     : b->spool_failed ? "cannot spool its keys"
+                                       : doing);
 }
 
 /* ---- bits to the file ---- */
@@ -272,11 +272,7 @@ static int finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], in
         err = io_publish(dir, temp, name, fd, sync_dir);
     if (err) {
         io_discard(dir, temp, fd);
-        if (err == EEXIST)
-            return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
-        if (err == TAMIS_ERR_NETWORK)
-            return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-        return cannot_write(b, err, name, diag);
+        return builder_cannot(b, err, name, "cannot write", diag);
     }
     close(fd); /* synced and named: closing can lose nothing any more */
     return 0;
@@ -294,38 +290,38 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
     return err;
 }
 
-static int finish_path(struct tamis_builder *b, const char *path,
+static int finish_path(struct tamis_builder *b, const char *path, bool is_list,
                        struct tamis_diag *diag)
 {
     struct built built;
+    struct list_written written;
     uint8_t uuid[UUID_BYTES];
     const char *base;
-    int dir;
+    int dir, before = io_hold_cancel();
     diag_clear(diag);
     io_calls.random(uuid, sizeof uuid);
-    int err = io_open_parent(path, &dir, &base);
-    if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
-    if (faccessat(dir, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
-    else
-        err = builder_finish_at(b, uuid, dir, base, true, &built, diag);
+    int err = io_open_new(path, &dir, &base, diag);
+    if (!err) {
+        err = is_list ? builder_list_at(b, uuid, dir, base, true, &written, diag)
+                      : builder_finish_at(b, uuid, dir, base, true, &built, diag);
+        close(dir);
+    }
     if (err)
         diag_in(diag, path);
-    close(dir);
+    io_let_cancel(before);
     return err;
 }
 
 int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
                               struct tamis_diag *diag)
 {
-    int before = io_hold_cancel();
-    int err = finish_path(b, path, diag);
-    io_let_cancel(before);
-    return err;
+    return finish_path(b, path, false, diag);
+}
+
+int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
+                              struct tamis_diag *diag)
+{
+    return finish_path(b, path, true, diag);
 }
 
 int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
@@ -346,7 +342,7 @@ int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
     err = write_filter(b, fd, offset, &built);
     io_let_cancel(before);
     if (err)
-        return cannot_write(b, err, NULL, diag);
+        return builder_cannot(b, err, NULL, "cannot write", diag);
     *n_bytes = built.file_bytes;
     return 0;
 }

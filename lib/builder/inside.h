@@ -63,6 +63,10 @@ struct tamis_builder {
     struct geometry asked;   /* of the bits asked at the last finish */
 };
 
+/* Says why a finish failed, in `doing` if not for the hashes. (finish.c) */
+int builder_cannot(const struct tamis_builder *b, int err, const char *path,
+                   const char *doing, struct tamis_diag *diag);
+
 /* ==== spool.c ================================================================ */
 
 /* A running check of spooled hashes. Each step is a bijection of check and hash, so one

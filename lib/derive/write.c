@@ -92,7 +92,7 @@ static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
         io_discard(dir, temp, fd);
     else
         close(fd);
-    return err == EEXIST ? TAMIS_ERR_EXISTS : err;
+    return err;
 }
 
 static int write_at_path(struct derived *d, const char *path, struct tamis_diag *diag)
@@ -100,16 +100,10 @@ static int write_at_path(struct derived *d, const char *path, struct tamis_diag 
     const char *name;
     if (!path)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
-    int dir, err = io_open_parent(path, &dir, &name);
+    int dir, err = io_open_new(path, &dir, &name, diag);
     if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
-    if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        err = TAMIS_ERR_EXISTS; /* sooner than after all the work */
-    else
-        err = write_in(d, dir, name, true);
+        return err;
+    err = write_in(d, dir, name, true);
     close(dir);
     return err;
 }
@@ -122,14 +116,10 @@ int derived_write(struct derived *d, const struct derive_to *to,
                        : write_at_path(d, to->path, diag);
     if (!err || (diag && diag->code))
         return err;
-    if (err == TAMIS_ERR_EXISTS)
-        return diag_fail(diag, err, path, "exists already");
     if (err == TAMIS_ERR_UNFIT)
         return diag_fail(diag, err, NULL,
                          "its error would be %.3g, for some of its blocks are fuller "
                          "than keys make them: build it anew from its keys",
                          derived_error(&d->commit));
-    if (err < 0)
-        return diag_fail(diag, err, path, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, path, "cannot write");
+    return diag_made(diag, err, path, "cannot write");
 }

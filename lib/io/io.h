@@ -84,6 +84,8 @@ int io_open_beneath(int dir, const char *name, int flags, int *fd);
 int io_open_raw(int dir, const char *name, int flags, int *fd);
 /* Opens the directory of a path; *base is the name in it. */
 int io_open_parent(const char *path, int *dir, const char **base);
+/* The same for a file that is to be made there; says in *diag why not. ERR_EXISTS. */
+int io_open_new(const char *path, int *dir, const char **base, struct tamis_diag *diag);
 /* ERR_NETWORK if the file lies on a network file system. */
 int io_refuse_network(int fd);
 int io_is_overlay(int fd, bool *yes);

@@ -110,8 +110,7 @@ static int copy_values(struct merging *m, struct list_writer *w, const char *nam
             return diag_fail(diag, TAMIS_ERR_DAMAGED, name,
                              "a list has a page whose hashes are not in order");
         if (err)
-            return err < 0 ? diag_fail(diag, err, name, "%s", tamis_strerror(err))
-                           : diag_errno(diag, err, name, "cannot write the list");
+            return diag_made(diag, err, name, "cannot write the list");
         if (i % 64 == 0 || n == 0)
             err = tell(m);
         if (err)
@@ -186,17 +185,11 @@ int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *pa
     if (!report)
         report = &ours;
     memset(report, 0, sizeof *report);
-    int err = io_open_parent(path, &to.dir, &to.name);
+    int err = io_open_new(path, &to.dir, &to.name, diag);
     if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
+        return err;
     io_calls.random(to.uuid, sizeof to.uuid);
-    if (faccessat(to.dir, to.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
-    else
-        err = list_merge(lists, n, opt, &to, report, &written, diag);
+    err = list_merge(lists, n, opt, &to, report, &written, diag);
     if (err && diag && strcmp(diag->file, to.name) == 0)
         diag_in(diag, path);
     close(to.dir);

@@ -109,7 +109,7 @@ int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYT
     err = io_refuse_network(w->fd);
     if (err) {
         list_writer_abort(w);
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
+        return diag_own(diag, err, name);
     }
     *out = w;
     return 0;
@@ -320,11 +320,7 @@ static int cannot_write(const struct list_writer *w, int err, struct tamis_diag 
         return diag_fail(diag, err, w->name,
                          "values of a list rise, and have %u bits at most",
                          w->hash_bits);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, w->name, "exists already");
-    if (err < 0)
-        return diag_fail(diag, err, w->name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, w->name, "cannot write");
+    return diag_made(diag, err, w->name, "cannot write");
 }
 
 int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written *out,

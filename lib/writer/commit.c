@@ -43,8 +43,7 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
     uint64_t *taken[MAX_STAGES] = {NULL};
     struct commit c;
     if (atomic_load(&w->state) == WRITER_POISONED)
-        return diag_fail(diag, TAMIS_ERR_POISONED, w->path, "%s",
-                         tamis_strerror(TAMIS_ERR_POISONED));
+        return diag_own(diag, TAMIS_ERR_POISONED, w->path);
     if (writer_check_lost(w, diag))
         return TAMIS_ERR_POISONED;
     for (uint32_t i = 0; i < w->commit.n_stages; i++) {
@@ -84,7 +83,7 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     diag_clear(diag);
     int err = call_may_begin(w);
     if (err)
-        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
+        return diag_own(diag, err, w->path);
     SYNC_POINT("commit: begun");
     /* A stage may be full though no add here has said so: the writer before this one
      * died, or had no room, and its keys were found there when they came again. */
@@ -92,11 +91,9 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     writer_grow(w);
     writer_lock(w);
     if (alone_check(w)) /* it was taken since */
-        err = diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
-                        tamis_strerror(TAMIS_ERR_THREAD));
+        err = diag_own(diag, TAMIS_ERR_THREAD, w->path);
     else if (atomic_load(&w->state) == WRITER_SEALED)
-        err = diag_fail(diag, TAMIS_ERR_SEALED, w->path, "%s",
-                        tamis_strerror(TAMIS_ERR_SEALED));
+        err = diag_own(diag, TAMIS_ERR_SEALED, w->path);
     else if (watermark < w->commit.watermark)
         err = diag_fail(diag, TAMIS_ERR_RANGE, w->path,
                         "watermark %llu is below the committed %llu",

@@ -88,18 +88,7 @@ static int write_draft(int dir, const char *name,
     if (!err)
         return 0;
     io_discard(dir, temp, *fd);
-    if (err < 0)
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, name, "cannot create");
-}
-
-static int publish(int dir, const char *temp, const char *name, int fd, bool sync_dir,
-                   struct tamis_diag *diag)
-{
-    int err = io_publish(dir, temp, name, fd, sync_dir);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
-    return err ? diag_errno(diag, err, name, "cannot create") : 0;
+    return diag_made(diag, err, name, "cannot create");
 }
 
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
@@ -110,12 +99,13 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
     int fd, err = write_draft(dir, name, opt, uuid, temp, &fd, c, diag);
     if (err)
         return err;
-    err = publish(dir, temp, name, fd, sync_dir, diag);
-    if (err)
-        io_discard(dir, temp, fd);
-    else
+    err = io_publish(dir, temp, name, fd, sync_dir);
+    if (!err) {
         close(fd);
-    return err;
+        return 0;
+    }
+    io_discard(dir, temp, fd);
+    return diag_made(diag, err, name, "cannot create");
 }
 
 /* The file gets its name last, with its writer in it: a creation that fails leaves
@@ -137,10 +127,12 @@ static int create_in(int dir, const char *base, const char *path,
     err = io_open_guarded(dir, temp, O_RDWR, &opened);
     err = err ? diag_errno(diag, err, path, "cannot open")
               : writer_open_path(&opened, path, out, diag);
-    if (!err)
-        err = publish(dir, temp, base, (*out)->guard.fd, true, diag);
-    if (!err)
-        return 0;
+    if (!err) {
+        err = io_publish(dir, temp, base, (*out)->guard.fd, true);
+        if (!err)
+            return 0;
+        err = diag_made(diag, err, base, "cannot create");
+    }
     io_calls.unlinkat(dir, temp, 0);
     if (*out)
         writer_free(*out);
@@ -152,12 +144,9 @@ static int create_at(const char *path, const struct tamis_writer_options *opt,
                      struct tamis_writer **out, struct tamis_diag *diag)
 {
     const char *base;
-    int dir, err = io_open_parent(path, &dir, &base);
+    int dir, err = io_open_new(path, &dir, &base, diag);
     if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
+        return err;
     err = create_in(dir, base, path, opt, out, diag);
     if (err)
         diag_in(diag, path);

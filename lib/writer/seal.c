@@ -115,7 +115,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
         *n_damaged = 0;
     int err = call_may_begin(w);
     if (err)
-        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
+        return diag_own(diag, err, w->path);
     SYNC_POINT("seal: begun");
     writer_lock(w);
     uint32_t state = atomic_load(&w->state);
@@ -129,7 +129,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
         err = TAMIS_ERR_RANGE;
     if (err) {
         writer_unlock(w);
-        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
+        return diag_own(diag, err, w->path);
     }
     stop_adds(w);
     err = seal_locked(w, watermark, &ours, diag);

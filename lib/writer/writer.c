@@ -16,15 +16,12 @@ static int check_writable(int fd, const struct header *h, const char *path,
     if (err)
         return err;
     if (h->commit.state == STATE_SEALED)
-        return diag_fail(diag, TAMIS_ERR_SEALED, path, "%s",
-                         tamis_strerror(TAMIS_ERR_SEALED));
+        return diag_own(diag, TAMIS_ERR_SEALED, path);
     if (h->commit.sequence >= NUMBER_END || h->commit.generation >= NUMBER_END)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                          "sequence or generation beyond what any writer reaches");
     err = io_refuse_network(fd);
-    if (err == TAMIS_ERR_NETWORK)
-        return diag_fail(diag, err, path, "%s", tamis_strerror(err));
-    return err ? diag_errno(diag, err, path, "cannot tell its file system") : 0;
+    return err ? diag_made(diag, err, path, "cannot tell its file system") : 0;
 }
 
 static int lock_and_load(int fd, const char *path, struct header *h,
