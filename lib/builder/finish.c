@@ -123,22 +123,11 @@ const uint8_t *builder_set_id(struct tamis_builder *b)
 int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c)
 {
-    memset(id, 0, sizeof *id);
-    memset(c, 0, sizeof *c);
-    id->major = FORMAT_MAJOR;
-    id->minor = FORMAT_MINOR;
-    id->header_pages = 1;
-    id->kind = b->kind;
-    id->hash_id = (uint16_t)b->domain.hash_id;
-    id->hash_seed = b->domain.seed;
+    header_begin(b->kind, &b->domain, &b->who, NULL, id, c);
     id->target_error = b->error;
-    id->created = io_calls.now();
-    identity_write(&b->who, id, c);
-    c->sequence = c->generation = 1;
     c->keys = b->n_keys;
     c->watermark = b->watermark;
-    c->state = STATE_SEALED;
-    c->clean = c->n_stages = 1;
+    c->n_stages = 1;
     return b->failed;
 }
 

@@ -50,25 +50,12 @@ static void describe(struct list_writer *w, const struct list_options *o,
 {
     struct identity *id = &w->identity;
     struct commit *c = &w->commit;
-    id->major = FORMAT_MAJOR;
-    id->minor = FORMAT_MINOR;
-    id->header_pages = 1;
-    id->kind = KIND_LIST;
-    id->hash_id = (uint16_t)o->domain.hash_id;
-    id->hash_seed = o->domain.seed;
-    id->created = io_calls.now();
+    header_begin(KIND_LIST, &o->domain, o->who, uuid, id, c);
     if (o->set_id)
         memcpy(id->set_id, o->set_id, UUID_BYTES);
     else
         io_calls.random(id->set_id, sizeof id->set_id);
-    if (o->who)
-        identity_write(o->who, id, c);
-    memcpy(id->uuid, uuid, UUID_BYTES);
-    memcpy(c->uuid, uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
     c->watermark = o->watermark;
-    c->state = STATE_SEALED;
-    c->clean = 1;
     c->n_stages = LIST_STAGES;
     w->hash_bits = o->hash_bits ? o->hash_bits : 64;
     w->n_keys = o->n_keys;

@@ -22,28 +22,16 @@ static void new_record(const struct tamis_writer_options *o,
     tamis_domain_random(&domain);
     if (o->domain)
         domain = *o->domain;
-    *id = (struct identity){
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .header_pages = 3,
-        .kind = KIND_BLOOM,
-        .hash_id = (uint16_t)domain.hash_id,
-        .growth_rule = GROWTH_GEOMETRIC,
-        .hash_seed = domain.seed,
-        .target_error = o->growth.error,
-        .growth_factor = o->growth.factor,
-        .tightening_ratio = o->growth.tightening,
-        .first_capacity = o->growth.first_capacity,
-        .created = io_calls.now(),
-    };
-    memcpy(id->uuid, uuid, UUID_BYTES);
+    header_begin(KIND_BLOOM, &domain, &o->identity, uuid, id, c);
+    id->header_pages = 3;
+    id->growth_rule = GROWTH_GEOMETRIC;
+    id->target_error = o->growth.error;
+    id->growth_factor = o->growth.factor;
+    id->tightening_ratio = o->growth.tightening;
+    id->first_capacity = o->growth.first_capacity;
     io_calls.random(id->set_id, sizeof id->set_id);
-    memset(c, 0, sizeof *c);
-    memcpy(c->uuid, id->uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
     c->state = STATE_OPEN;
-    c->clean = c->n_stages = 1;
-    identity_write(&o->identity, id, c);
+    c->n_stages = 1;
 }
 
 static int write_new(int fd, const struct identity *id,
