@@ -72,41 +72,64 @@ static int from_spool(struct tamis_builder *b, struct fill *f, bool asks)
 }
 
 /* The last hashes are not added before all are known to be right. */
-static int fill(struct tamis_builder *b, struct fill *f)
+static int fill(struct tamis_builder *b, struct fill *f, const struct hash_list *from,
+                const struct hash_sum *sum)
 {
-    f->asks = b->checks && !b->n_spooled;
-    int err = b->n_spooled ? from_spool(b, f, false)
-                           : fill_add(f, b->hashes, b->n_hashes, true);
-    if (!err && b->checks && b->n_spooled)
+    f->asks = b->checks && from;
+    int err = from ? fill_add(f, from->hashes, from->n, true) : from_spool(b, f, false);
+    if (!err && b->checks && !from)
         err = from_spool(b, f, true);
     b->asked = f->g;
-    return !err && b->checks && !fill_agrees(f, &b->came_in) ? TAMIS_ERR_DAMAGED : err;
+    return !err && b->checks && !fill_agrees(f, sum) ? TAMIS_ERR_DAMAGED : err;
+}
+
+uint8_t *digests_alloc(uint64_t length)
+{
+    uint64_t n = digests_bytes(length / PAGE_BYTES);
+    return calloc(1, n ? (size_t)n : DIGEST_BYTES);
+}
+
+int digests_write(int fd, uint64_t at, struct stage_desc *s, uint8_t *digests)
+{
+    struct digest_tree t;
+    digest_tree_of(s->length / PAGE_BYTES, &t);
+    s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
+    return t.n_bytes ? io_write(fd, digests, (size_t)t.n_bytes, at + s->digests_offset)
+                     : 0;
 }
 
 /* Digests what is in memory, not what comes back from the disk: a page that was
  * damaged on its way fails from its first touch on (R11). */
-static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bits,
-                       struct stage_desc *s, uint8_t *digests)
+int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
+               const struct hash_list *from, const struct hash_sum *sum,
+               unsigned n_threads, double *error)
 {
     struct output o = {.fd = fd, .at = at + s->offset, .length = s->length};
-    struct digest_tree t;
-    digest_tree_of(s->length / PAGE_BYTES, &t);
-    uint64_t n = b->n_spooled ? b->capacity : b->n_hashes;
-    int err = fill_begin(&o.fill, &s->geometry, bits, digests, n, b->n_at_work, 0);
-    if (err)
-        return err;
-    o.fill.between = write_finished;
-    o.fill.ctx = &o;
-    err = fill(b, &o.fill);
+    uint64_t n = from ? from->n : b->capacity;
+    void *address;
+    size_t n_mapped;
+    uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
+    uint8_t *digests = digests_alloc(s->length);
+    int err = bits && digests
+                  ? fill_begin(&o.fill, &s->geometry, bits, digests, n, n_threads, 0)
+                  : ENOMEM;
+    if (!err) {
+        o.fill.between = write_finished;
+        o.fill.ctx = &o;
+        err = fill(b, &o.fill, from, sum);
+        if (!err)
+            err = write_finished(&o);
+        s->bits_set = atomic_load(&o.fill.bits_set);
+        if (error)
+            *error = plan_bits_error(&s->geometry, bits);
+        fill_end(&o.fill);
+    }
     if (!err)
-        err = write_finished(&o);
-    s->bits_set = atomic_load(&o.fill.bits_set);
-    fill_end(&o.fill);
-    if (err)
-        return err;
-    s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
-    return t.n_bytes ? io_write(fd, digests, (size_t)t.n_bytes, at + s->digests_offset)
-                     : 0;
+        err = digests_write(fd, at, s, digests);
+    free(digests);
+    if (bits)
+        unmap_bits(address, n_mapped);
+    return err;
 }
 
 /* New if keys came since it was drawn: a filter and a list without keys in between have
@@ -196,21 +219,13 @@ static int write_bloom(struct tamis_builder *b, int fd, uint64_t at,
                        struct built *built)
 {
     struct stage_desc *s = &built->commit.stages[0];
-    uint64_t n_digests = digests_bytes(s->length / PAGE_BYTES);
-    choose_threads(b, &s->geometry, s->length + n_digests);
-    int err = spool_settle(b, s->length + n_digests +
-                                  fill_memory(&s->geometry, b->n_at_work));
-    if (err)
-        return err;
-    void *address;
-    size_t n_mapped;
-    uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
-    uint8_t *digests = calloc(1, n_digests ? (size_t)n_digests : DIGEST_BYTES);
-    err = bits && digests ? write_stage(b, fd, at, bits, s, digests) : ENOMEM;
-    free(digests);
-    if (bits)
-        unmap_bits(address, n_mapped);
-    return err;
+    uint64_t n_bytes = s->length + digests_bytes(s->length / PAGE_BYTES);
+    choose_threads(b, &s->geometry, n_bytes);
+    int err = spool_settle(b, n_bytes + fill_memory(&s->geometry, b->n_at_work));
+    struct hash_list all = {b->hashes, b->n_hashes, b->n_hashes};
+    return err ? err
+               : bits_write(b, fd, at, s, b->n_spooled ? NULL : &all, &b->came_in,
+                            b->n_at_work, NULL);
 }
 
 static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
