@@ -105,6 +105,32 @@ void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
     memset(out + end, 0, PAGE_BYTES - end);
 }
 
+int operands_take(struct tamis_filter *one, struct tamis_filter *other,
+                  const char *doing, struct operand o[2], struct geometry *g,
+                  struct tamis_diag *diag)
+{
+    struct tamis_filter *const both[] = {one, other};
+    struct source *s;
+    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
+    if (err)
+        return err;
+    err = common_geometry(s, 2, doing, g, diag);
+    for (int i = 0; i < 2 && !err; i++)
+        o[i] = operand_folded_to(&s[i], g);
+    free(s);
+    return err;
+}
+
+uint64_t bits_in(const uint8_t page[PAGE_BYTES])
+{
+    uint16_t counts[SECTORS_PER_PAGE];
+    uint64_t n = 0;
+    kernel_get()->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        n += counts[i];
+    return n;
+}
+
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged)
 {

@@ -95,31 +95,24 @@ static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
     return err;
 }
 
-static int write_at_path(struct derived *d, const char *path, struct tamis_diag *diag)
-{
-    const char *name;
-    if (!path)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
-    int dir, err = io_open_new(path, &dir, &name, diag);
-    if (err)
-        return err;
-    err = write_in(d, dir, name, true);
-    close(dir);
-    return err;
-}
-
 int derived_write(struct derived *d, const struct derive_to *to,
                   struct tamis_diag *diag)
 {
-    const char *path = to->name ? to->name : to->path;
-    int err = to->name ? write_in(d, to->dir, to->name, false)
-                       : write_at_path(d, to->path, diag);
-    if (!err || (diag && diag->code))
+    const char *name = to->name, *file = name ? name : to->path;
+    int dir = to->dir, err = 0;
+    if (!file)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
+    if (!name)
+        err = io_open_new(file, &dir, &name, diag);
+    if (err)
         return err;
+    err = write_in(d, dir, name, !to->name);
+    if (!to->name)
+        close(dir);
     if (err == TAMIS_ERR_UNFIT)
         return diag_fail(diag, err, NULL,
                          "its error would be %.3g, for some of its blocks are fuller "
                          "than keys make them: build it anew from its keys",
                          derived_error(&d->commit));
-    return diag_made(diag, err, path, "cannot write");
+    return err ? diag_made(diag, err, file, "cannot write") : 0;
 }
