@@ -258,38 +258,33 @@ static int plan_or_fail(struct tamis_builder *b, const uint8_t *uuid, const char
                : 0;
 }
 
-static int finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
-                     const char *name, bool sync_dir, struct built *built,
-                     struct tamis_diag *diag)
-{
-    char temp[IO_TEMP_NAME_BYTES];
-    int fd, err = plan_or_fail(b, uuid, name, built, diag);
-    if (err)
-        return err;
-    err = io_create_temp(dir, name, temp, &fd);
-    if (err)
-        return diag_errno(diag, err, name, "cannot create");
-    err = io_refuse_network(fd);
-    if (!err)
-        err = write_filter(b, fd, 0, built);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, sync_dir);
-    if (err) {
-        io_discard(dir, temp, fd);
-        return builder_cannot(b, err, name, "cannot write", diag);
-    }
-    close(fd); /* synced and named: closing can lose nothing any more */
-    return 0;
-}
-
 /* Cancellation is held off: a thread that was cancelled while it writes would leave its
  * threads behind, at work on its stack; and memory, and a temporary file. */
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag)
 {
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd = -1, err = plan_or_fail(b, uuid, name, built, diag);
+    if (err)
+        return err;
     int before = io_hold_cancel();
-    int err = finish_at(b, uuid, dir, name, sync_dir, built, diag);
+    err = io_create_temp(dir, name, temp, &fd);
+    if (err) {
+        diag_errno(diag, err, name, "cannot create");
+    } else {
+        err = io_refuse_network(fd);
+        if (!err)
+            err = write_filter(b, fd, 0, built);
+        if (!err)
+            err = io_publish(dir, temp, name, fd, sync_dir);
+        if (err) {
+            io_discard(dir, temp, fd);
+            err = builder_cannot(b, err, name, "cannot write", diag);
+        } else {
+            close(fd); /* synced and named: closing can lose nothing any more */
+        }
+    }
     io_let_cancel(before);
     return err;
 }

@@ -139,12 +139,14 @@ static int write_list(struct merging *m, const struct tamis_domain *domain,
     return err;
 }
 
-static int merge(struct tamis_filter *const *lists, size_t n,
-                 const struct tamis_merge_options *opt, const struct list_target *to,
-                 struct tamis_merge_report *report, struct list_written *out,
-                 struct tamis_diag *diag)
+/* A thread that is cancelled in here would leave memory and a temporary file. */
+int list_merge(struct tamis_filter *const *lists, size_t n,
+               const struct tamis_merge_options *opt, const struct list_target *to,
+               struct tamis_merge_report *report, struct list_written *out,
+               struct tamis_diag *diag)
 {
     struct merging m = {0};
+    int before = io_hold_cancel();
     memset(report, 0, sizeof *report);
     int err = begin(&m, lists, n, opt, diag);
     if (!err) {
@@ -159,17 +161,6 @@ static int merge(struct tamis_filter *const *lists, size_t n,
         report->file_bytes = out->file_bytes;
     }
     end(&m);
-    return err;
-}
-
-/* A thread that is cancelled in here would leave memory and a temporary file. */
-int list_merge(struct tamis_filter *const *lists, size_t n,
-               const struct tamis_merge_options *opt, const struct list_target *to,
-               struct tamis_merge_report *report, struct list_written *out,
-               struct tamis_diag *diag)
-{
-    int before = io_hold_cancel();
-    int err = merge(lists, n, opt, to, report, out, diag);
     io_let_cancel(before);
     return err;
 }

@@ -128,28 +128,21 @@ static int create_in(int dir, const char *base, const char *path,
     return err;
 }
 
-static int create_at(const char *path, const struct tamis_writer_options *opt,
-                     struct tamis_writer **out, struct tamis_diag *diag)
-{
-    const char *base;
-    int dir, err = io_open_new(path, &dir, &base, diag);
-    if (err)
-        return err;
-    err = create_in(dir, base, path, opt, out, diag);
-    if (err)
-        diag_in(diag, path);
-    close(dir);
-    return err;
-}
-
 /* A thread that was cancelled in here would leave a temporary file. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag)
 {
+    const char *base;
+    int dir, before = io_hold_cancel();
     *out = NULL;
     diag_clear(diag);
-    int before = io_hold_cancel();
-    int err = create_at(path, opt, out, diag);
+    int err = io_open_new(path, &dir, &base, diag);
+    if (!err) {
+        err = create_in(dir, base, path, opt, out, diag);
+        close(dir);
+    }
+    if (err)
+        diag_in(diag, path);
     io_let_cancel(before);
     return err;
 }

@@ -220,24 +220,17 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
     return diag_errno(diag, err, path, "keeping its name");
 }
 
-static int open_writer(const char *path, struct tamis_writer **out,
-                       struct tamis_diag *diag)
-{
-    struct io_guarded_fd opened;
-    int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
-    if (err)
-        return diag_open(diag, err, path, "cannot open for writing");
-    return writer_open_path(&opened, path, out, diag);
-}
-
 /* A thread that was cancelled in here, or in a close, would keep the file's lock. */
 int tamis_writer_open(const char *path, struct tamis_writer **out,
                       struct tamis_diag *diag)
 {
+    struct io_guarded_fd opened;
     *out = NULL;
     diag_clear(diag);
     int before = io_hold_cancel();
-    int err = open_writer(path, out, diag);
+    int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
+    err = err ? diag_open(diag, err, path, "cannot open for writing")
+              : writer_open_path(&opened, path, out, diag);
     io_let_cancel(before);
     return err;
 }
