@@ -93,6 +93,9 @@ int spool_rest(struct tamis_builder *b);
  * before. EIO at the end if they are not the hashes written: their filter would lack
  * keys, with good digests. */
 int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n);
+/* The same of a sorted run, into memory for `room` hashes. */
+int spool_read_run(struct tamis_builder *b, const struct sorted_run *run, uint64_t done,
+                   uint64_t *check, uint64_t *to, size_t room, size_t *n);
 void spool_free(struct tamis_builder *b);
 
 /* ==== fill.c: hashes to bits ============================================== */
