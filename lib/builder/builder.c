@@ -235,12 +235,6 @@ static void forget_range(struct tamis_builder *b)
 
 /* ---- keys and hashes in ---- */
 
-/* A hash that came without its key. A key of no bytes has some pointer, too. */
-static bool is_hash_alone(const struct tamis_key *key)
-{
-    return !key->bytes;
-}
-
 static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
                          size_t n)
 {
@@ -248,7 +242,7 @@ static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
     bool is_known = true;
     hash_keys(b->domain.seed, keys, n, hashes);
     for (size_t i = 0; i < n; i++) {
-        if (!is_hash_alone(&keys[i]))
+        if (keys[i].bytes) /* a key of no bytes has some pointer, too */
             continue;
         if (keys[i].tag != b->domain.tag)
             return TAMIS_ERR_MISMATCH;
