@@ -111,8 +111,7 @@ struct derived {
     uint64_t n_damaged;
     double most_error; /* make nothing above it; 0: any */
 };
-/* Its geometry and length are known. */
-void derived_count_begin(struct derived *d, uint32_t stage);
+/* Page by page, in order. The stage's geometry and length are known. */
 void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
                         const uint8_t bits[PAGE_BYTES]);
 /* After all pages: keys and errors of the stages, and the identity's. */

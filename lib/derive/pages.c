@@ -11,15 +11,9 @@ static void join_block(uint8_t *restrict to, const uint8_t *restrict from)
         to[i] |= from[i];
 }
 
-static void join_page(uint8_t *restrict to, const uint8_t *restrict from)
+static void meet_block(uint8_t *restrict to, const uint8_t *restrict from)
 {
-    for (size_t i = 0; i < PAGE_BYTES; i++)
-        to[i] |= from[i];
-}
-
-static void meet_page(uint8_t *restrict to, const uint8_t *restrict from)
-{
-    for (size_t i = 0; i < PAGE_BYTES; i++)
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
         to[i] &= from[i];
 }
 
@@ -138,9 +132,7 @@ void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
     operand_page(&r->operands[0], page, DAMAGED_AS_ONES, out, n_damaged);
     for (size_t i = 1; i < r->n_operands; i++) {
         operand_page(&r->operands[i], page, DAMAGED_AS_ONES, next, n_damaged);
-        if (r->common)
-            meet_page(out, next);
-        else
-            join_page(out, next);
+        for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
+            (r->common ? meet_block : join_block)(out + at, next + at);
     }
 }

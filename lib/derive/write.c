@@ -12,7 +12,6 @@ static int write_stage(struct derived *d, uint32_t stage, int fd)
     int err = stage_writer_new(fd, s, &w);
     if (err)
         return err;
-    derived_count_begin(d, stage);
     for (uint64_t page = 0; page < s->length / PAGE_BYTES && !err; page++) {
         uint8_t *out = stage_writer_room(w);
         recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
