@@ -1,6 +1,6 @@
 /* A builder from inside: builder.c (keys in), spool.c (keeps their hashes), fill.c
- * (hashes to bits), partition.c (for fill.c), finish.c (filter out), check.c (is it
- * right?), order.c (hashes in order). */
+ * (hashes to bits), partition.c (for fill.c), bits.c (bits to a stage), finish.c (filter
+ * out), check.c (is it right?), order.c (hashes in order). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
@@ -63,7 +63,7 @@ struct tamis_builder {
     struct geometry asked;   /* of the bits asked at the last finish */
 };
 
-/* Says why a finish failed, in `doing` if not for the hashes. (finish.c) */
+/* Says why a finish failed, in `doing` if not for the hashes. (bits.c) */
 int builder_cannot(const struct tamis_builder *b, int err, const char *path,
                    const char *doing, struct tamis_diag *diag);
 

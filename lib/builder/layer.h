@@ -50,7 +50,7 @@ void layer_end(struct layer *l);
 /* Memory that a thread takes beside hashes and pages. */
 uint64_t layer_memory(unsigned n_threads);
 
-/* finish.c: a stage of split blocks with its digests, of these hashes, which have this
+/* bits.c: a stage of split blocks with its digests, of these hashes, which have this
  * sum; `from` NULL: of all that are spooled. *error (may be NULL) is that of the bits.
  */
 int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
