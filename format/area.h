@@ -1,5 +1,5 @@
 /* The bytes of a stage descriptor that belong to the kind, in kinds that are no Bloom
- * filters (SPEC.md §17, §18): a descriptor is decoded in stage.c, which asks here. One
+ * filters (SPEC.md §17, §18): stage.c decodes them with the rest of a descriptor. One
  * struct stands for each layout. */
 #ifndef TAMIS_FORMAT_AREA_H
 #define TAMIS_FORMAT_AREA_H
@@ -49,14 +49,8 @@ static inline bool area_is_own(uint16_t kind, size_t i, const struct commit *c)
 {
     return kind != KIND_BLOOM && (kind != KIND_RIBBON || i + 1 < c->n_stages);
 }
-void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES]);
-/* Loads what the descriptor's layout has there. */
-void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s);
-/* The rules that stand for C15 to C19 and C22, of descriptor i of c. */
-struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c,
-                          uint16_t kind);
-/* The rule that stands for C26. */
-struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
-                                 const struct stage_desc *s);
+/* The fields of a layout's area, the last of which is unused. NULL and 0: the layout is
+ * of split blocks, or unknown. */
+const struct field *area_fields(uint16_t layout, size_t *n);
 
 #endif

@@ -13,9 +13,10 @@ _Static_assert(COMMIT_HEAD_BYTES + MAX_STAGES * STAGE_BYTES + 8 == SLOT_BYTES,
 _Static_assert(COMMIT_HEAD_BYTES + MAX_BIRTH_STAGES * STAGE_BYTES + 8 == BIRTH_BYTES,
                "fourteen stages fill half a page");
 
-#define F(member, type) FIELD(struct commit_disk, member, type)
+#define F(member, type)    FIELD_OF(struct commit_disk, struct commit, member, type)
+#define NONE(member, type) FIELD(struct commit_disk, member, type)
 const struct field commit_fields[] = {
-    F(magic, FIELD_BYTES),
+    NONE(magic, FIELD_BYTES),
     F(uuid, FIELD_UUID),
     F(sequence, FIELD_UINT),
     F(compat, FIELD_HEX),
@@ -31,11 +32,12 @@ const struct field commit_fields[] = {
     F(n_stages, FIELD_UINT),
     F(binding_bytes, FIELD_UINT),
     F(n_settled, FIELD_UINT),
-    F(unused_a, FIELD_UNUSED),
-    F(binding, FIELD_BYTES),
-    F(unused_b, FIELD_UNUSED),
+    NONE(unused_a, FIELD_UNUSED),
+    NONE(binding, FIELD_BYTES),
+    NONE(unused_b, FIELD_UNUSED),
 };
 #undef F
+#undef NONE
 const size_t n_commit_fields = sizeof commit_fields / sizeof commit_fields[0];
 
 void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
@@ -44,21 +46,8 @@ void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
     memset(&d, 0, sizeof d);
     memset(out, 0, commit_slot_bytes(slot));
     memcpy(d.magic, MAGIC_COMMIT, sizeof d.magic);
-    memcpy(d.uuid, c->uuid, sizeof d.uuid);
-    d.sequence = le64_of(c->sequence);
-    d.compat = le64_of(c->compat);
-    d.ro_compat = le64_of(c->ro_compat);
-    d.incompat = le64_of(c->incompat);
-    d.keys = le64_of(c->keys);
-    d.watermark = le64_of(c->watermark);
-    d.committed_bytes = le64_of(c->committed_bytes);
-    d.generation = le64_of(c->generation);
+    fields_store(commit_fields, n_commit_fields, c, &d);
     d.slot = slot;
-    d.state = c->state;
-    d.clean = c->clean;
-    d.n_stages = c->n_stages;
-    d.binding_bytes = c->binding_bytes;
-    d.n_settled = c->n_settled;
     memcpy(d.binding, c->binding, c->binding_bytes);
     memcpy(out, &d, sizeof d);
     for (size_t i = 0; i < c->n_stages; i++)
@@ -91,26 +80,6 @@ struct verdict commit_frame(const uint8_t *in, uint8_t slot, const struct identi
         return AT(IDENTITY, slot);
     *sequence = le64_get(d.sequence);
     return VERDICT_GOOD;
-}
-
-static void head_load(const struct commit_disk *d, struct commit *c)
-{
-    memcpy(c->uuid, d->uuid, sizeof c->uuid);
-    c->sequence = le64_get(d->sequence);
-    c->compat = le64_get(d->compat);
-    c->ro_compat = le64_get(d->ro_compat);
-    c->incompat = le64_get(d->incompat);
-    c->keys = le64_get(d->keys);
-    c->watermark = le64_get(d->watermark);
-    c->committed_bytes = le64_get(d->committed_bytes);
-    c->generation = le64_get(d->generation);
-    c->slot = d->slot;
-    c->state = d->state;
-    c->clean = d->clean;
-    c->n_stages = d->n_stages;
-    c->binding_bytes = d->binding_bytes;
-    c->n_settled = d->n_settled;
-    memcpy(c->binding, d->binding, sizeof c->binding);
 }
 
 static struct verdict check_head(const struct commit_disk *d, const struct commit *c,
@@ -231,7 +200,8 @@ struct verdict commit_decode(const uint8_t *in, uint8_t slot, const struct ident
     struct commit_disk d;
     memset(c, 0, sizeof *c);
     memcpy(&d, in, sizeof d);
-    head_load(&d, c);
+    fields_load(commit_fields, n_commit_fields, &d, c);
+    memcpy(c->binding, d.binding, sizeof c->binding);
     struct verdict v = check_head(&d, c, slot, id, available_bytes);
     if (v.code == VERDICT_OK)
         v = check_stages(in, slot, id, c);

@@ -5,9 +5,10 @@
 
 _Static_assert(sizeof(struct identity_disk) == IDENTITY_BYTES, "SPEC.md section 5");
 
-#define F(member, type) FIELD(struct identity_disk, member, type)
+#define F(member, type)    FIELD_OF(struct identity_disk, struct identity, member, type)
+#define NONE(member, type) FIELD(struct identity_disk, member, type)
 const struct field identity_fields[] = {
-    F(magic, FIELD_BYTES),          F(major, FIELD_UINT),
+    NONE(magic, FIELD_BYTES),       F(major, FIELD_UINT),
     F(minor, FIELD_UINT),           F(header_pages, FIELD_UINT),
     F(compat, FIELD_HEX),           F(ro_compat, FIELD_HEX),
     F(incompat, FIELD_HEX),         F(uuid, FIELD_UUID),
@@ -16,11 +17,12 @@ const struct field identity_fields[] = {
     F(name_bytes, FIELD_UINT),      F(hash_seed, FIELD_HEX),
     F(target_error, FIELD_F64),     F(growth_factor, FIELD_F64),
     F(tightening_ratio, FIELD_F64), F(first_capacity, FIELD_UINT),
-    F(created, FIELD_TIME),         F(name, FIELD_BYTES),
-    F(kind_area, FIELD_UNUSED),     F(set_id, FIELD_UUID),
-    F(unused, FIELD_UNUSED),        F(checksum, FIELD_HEX),
+    F(created, FIELD_TIME),         NONE(name, FIELD_BYTES),
+    NONE(kind_area, FIELD_UNUSED),  F(set_id, FIELD_UUID),
+    NONE(unused, FIELD_UNUSED),     NONE(checksum, FIELD_HEX),
 };
 #undef F
+#undef NONE
 const size_t n_identity_fields = sizeof identity_fields / sizeof identity_fields[0];
 
 bool segment_name_valid(const void *name, size_t n_bytes)
@@ -34,52 +36,10 @@ void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES])
     struct identity_disk d;
     memset(&d, 0, sizeof d);
     memcpy(d.magic, MAGIC_FILTER, sizeof d.magic);
-    d.major = le16_of(id->major);
-    d.minor = le16_of(id->minor);
-    d.header_pages = le32_of(id->header_pages);
-    d.compat = le64_of(id->compat);
-    d.ro_compat = le64_of(id->ro_compat);
-    d.incompat = le64_of(id->incompat);
-    memcpy(d.uuid, id->uuid, sizeof d.uuid);
-    memcpy(d.store_uuid, id->store_uuid, sizeof d.store_uuid);
-    d.kind = le16_of(id->kind);
-    d.hash_id = le16_of(id->hash_id);
-    d.growth_rule = le16_of(id->growth_rule);
-    d.name_bytes = le16_of(id->name_bytes);
-    d.hash_seed = le64_of(id->hash_seed);
-    d.target_error = le64_of_f64(id->target_error);
-    d.growth_factor = le64_of_f64(id->growth_factor);
-    d.tightening_ratio = le64_of_f64(id->tightening_ratio);
-    d.first_capacity = le64_of(id->first_capacity);
-    d.created = le64_of(id->created);
+    fields_store(identity_fields, n_identity_fields, id, &d);
     memcpy(d.name, id->name, id->name_bytes);
-    memcpy(d.set_id, id->set_id, sizeof d.set_id);
     memcpy(out, &d, sizeof d);
     checksum_set(out, IDENTITY_BYTES, 0);
-}
-
-static void load(const struct identity_disk *d, struct identity *id)
-{
-    id->major = le16_get(d->major);
-    id->minor = le16_get(d->minor);
-    id->header_pages = le32_get(d->header_pages);
-    id->compat = le64_get(d->compat);
-    id->ro_compat = le64_get(d->ro_compat);
-    id->incompat = le64_get(d->incompat);
-    memcpy(id->uuid, d->uuid, sizeof id->uuid);
-    memcpy(id->store_uuid, d->store_uuid, sizeof id->store_uuid);
-    id->kind = le16_get(d->kind);
-    id->hash_id = le16_get(d->hash_id);
-    id->growth_rule = le16_get(d->growth_rule);
-    id->name_bytes = le16_get(d->name_bytes);
-    id->hash_seed = le64_get(d->hash_seed);
-    id->target_error = le64_get_f64(d->target_error);
-    id->growth_factor = le64_get_f64(d->growth_factor);
-    id->tightening_ratio = le64_get_f64(d->tightening_ratio);
-    id->first_capacity = le64_get(d->first_capacity);
-    id->created = le64_get(d->created);
-    memcpy(id->name, d->name, sizeof id->name);
-    memcpy(id->set_id, d->set_id, sizeof id->set_id);
 }
 
 #define AT(code, member) VERDICT_AT(VERDICT_##code, struct identity_disk, member)
@@ -168,7 +128,8 @@ static struct verdict decode(const struct identity_disk *d, struct identity *id)
         return AT(VERSION, major);
     if (!checksum_good(d, sizeof *d, 0))
         return AT(CHECKSUM, checksum);
-    load(d, id);
+    fields_load(identity_fields, n_identity_fields, d, id);
+    memcpy(id->name, d->name, sizeof id->name);
     if (id->incompat)
         return AT(FLAGS, incompat);
     return check_ranges(d, id);

@@ -13,45 +13,31 @@ _Static_assert(sizeof(struct listing_disk) == LISTING_BYTES &&
                    sizeof(struct dead_disk) == DEAD_HEAD_BYTES,
                "SPEC.md section 17");
 
+#define F(member, type)    FIELD_OF(struct meta_disk, struct meta, member, type)
+#define NONE(member, type) FIELD(struct meta_disk, member, type)
+const struct field meta_fields[] = {
+    NONE(magic, FIELD_BYTES),       F(major, FIELD_UINT),
+    F(minor, FIELD_UINT),           F(hash_id, FIELD_UINT),
+    F(complete, FIELD_UINT),        F(compat, FIELD_HEX),
+    F(ro_compat, FIELD_HEX),        F(incompat, FIELD_HEX),
+    F(store_uuid, FIELD_UUID),      F(hash_seed, FIELD_HEX),
+    F(target_error, FIELD_F64),     F(growth_factor, FIELD_F64),
+    F(tightening_ratio, FIELD_F64), F(first_capacity, FIELD_UINT),
+    F(created, FIELD_TIME),         NONE(unused, FIELD_UNUSED),
+    NONE(checksum, FIELD_HEX),
+};
+#undef F
+#undef NONE
+const size_t n_meta_fields = sizeof meta_fields / sizeof meta_fields[0];
+
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
 {
     struct meta_disk d;
     memset(&d, 0, sizeof d);
     memcpy(d.magic, MAGIC_STORE, sizeof d.magic);
-    d.major = le16_of(m->major);
-    d.minor = le16_of(m->minor);
-    d.hash_id = le16_of(m->hash_id);
-    d.complete = le16_of(m->complete);
-    d.compat = le64_of(m->compat);
-    d.ro_compat = le64_of(m->ro_compat);
-    d.incompat = le64_of(m->incompat);
-    memcpy(d.store_uuid, m->store_uuid, sizeof d.store_uuid);
-    d.hash_seed = le64_of(m->hash_seed);
-    d.target_error = le64_of_f64(m->target_error);
-    d.growth_factor = le64_of_f64(m->growth_factor);
-    d.tightening_ratio = le64_of_f64(m->tightening_ratio);
-    d.first_capacity = le64_of(m->first_capacity);
-    d.created = le64_of(m->created);
+    fields_store(meta_fields, n_meta_fields, m, &d);
     memcpy(out, &d, sizeof d);
     checksum_set(out, META_BYTES, 0);
-}
-
-static void meta_load(const struct meta_disk *d, struct meta *m)
-{
-    m->major = le16_get(d->major);
-    m->minor = le16_get(d->minor);
-    m->hash_id = le16_get(d->hash_id);
-    m->complete = le16_get(d->complete);
-    m->compat = le64_get(d->compat);
-    m->ro_compat = le64_get(d->ro_compat);
-    m->incompat = le64_get(d->incompat);
-    memcpy(m->store_uuid, d->store_uuid, sizeof m->store_uuid);
-    m->hash_seed = le64_get(d->hash_seed);
-    m->target_error = le64_get_f64(d->target_error);
-    m->growth_factor = le64_get_f64(d->growth_factor);
-    m->tightening_ratio = le64_get_f64(d->tightening_ratio);
-    m->first_capacity = le64_get(d->first_capacity);
-    m->created = le64_get(d->created);
 }
 
 #define AT(code, member) VERDICT_AT(VERDICT_##code, struct meta_disk, member)
@@ -96,7 +82,7 @@ struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m)
         return AT(VERSION, major);
     if (!checksum_good(&d, sizeof d, 0))
         return AT(CHECKSUM, checksum);
-    meta_load(&d, m);
+    fields_load(meta_fields, n_meta_fields, &d, m);
     struct verdict v = meta_check(&d, m);
     if (v.code != VERDICT_OK)
         memset(m, 0, sizeof *m);

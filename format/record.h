@@ -206,6 +206,8 @@ struct verdict chunk_check(const uint8_t *in, size_t n_bytes,
                            const uint8_t uuid[UUID_BYTES], uint32_t n_columns,
                            uint32_t number, uint64_t *checksum);
 
+extern const struct field meta_fields[];
+extern const size_t n_meta_fields;
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);
 struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m);
 

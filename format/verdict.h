@@ -4,6 +4,7 @@
 #ifndef TAMIS_FORMAT_VERDICT_H
 #define TAMIS_FORMAT_VERDICT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum verdict_code {
@@ -34,33 +35,22 @@ struct verdict {
 
 static inline const char *verdict_text(enum verdict_code code)
 {
-    switch (code) {
-    case VERDICT_OK:
-        return "good";
-    case VERDICT_SHORT:
-        return "shorter than it says";
-    case VERDICT_MAGIC:
-        return "not a tamis record (wrong magic)";
-    case VERDICT_DRAFT:
-        return "first draft of the format, make it anew";
-    case VERDICT_VERSION:
-        return "version that this tamis does not read";
-    case VERDICT_CHECKSUM:
-        return "does not match";
-    case VERDICT_FLAGS:
-        return "needs a feature this tamis does not know";
-    case VERDICT_UNUSED:
-        return "unused byte is not zero";
-    case VERDICT_RANGE:
-        return "value out of range";
-    case VERDICT_OVERLAP:
-        return "areas of the file overlap";
-    case VERDICT_IDENTITY:
-        return "belongs to another filter or place";
-    case VERDICT_KIND:
-        return "kind, layout, hash or growth rule this tamis does not know";
-    }
-    return "unknown verdict";
+    static const char *const texts[] = {
+        [VERDICT_OK] = "good",
+        [VERDICT_SHORT] = "shorter than it says",
+        [VERDICT_MAGIC] = "not a tamis record (wrong magic)",
+        [VERDICT_DRAFT] = "first draft of the format, make it anew",
+        [VERDICT_VERSION] = "version that this tamis does not read",
+        [VERDICT_CHECKSUM] = "does not match",
+        [VERDICT_FLAGS] = "needs a feature this tamis does not know",
+        [VERDICT_UNUSED] = "unused byte is not zero",
+        [VERDICT_RANGE] = "value out of range",
+        [VERDICT_OVERLAP] = "areas of the file overlap",
+        [VERDICT_IDENTITY] = "belongs to another filter or place",
+        [VERDICT_KIND] = "kind, layout, hash or growth rule this tamis does not know",
+    };
+    size_t i = (size_t)code;
+    return i < sizeof texts / sizeof texts[0] ? texts[i] : "unknown verdict";
 }
 
 #endif

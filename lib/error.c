@@ -122,6 +122,17 @@ int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
     return diag_fail(diag, os_errno, file, "%s: %s", doing, tamis_strerror(os_errno));
 }
 
+int diag_own(struct tamis_diag *diag, int code, const char *file)
+{
+    return diag_fail(diag, code, file, "%s", tamis_strerror(code));
+}
+
+int diag_made(struct tamis_diag *diag, int err, const char *file, const char *doing)
+{
+    err = err == EEXIST ? TAMIS_ERR_EXISTS : err;
+    return err < 0 ? diag_own(diag, err, file) : diag_errno(diag, err, file, doing);
+}
+
 int diag_open(struct tamis_diag *diag, int os_errno, const char *file,
               const char *doing)
 {

@@ -3,6 +3,7 @@
 #include "lib/builder/inside.h"
 #include "format/hash.h"
 #include "lib/filter/filter.h"
+#include "lib/io/io.h"
 
 enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 
@@ -235,12 +236,6 @@ static void forget_range(struct tamis_builder *b)
 
 /* ---- keys and hashes in ---- */
 
-/* A hash that came without its key. A key of no bytes has some pointer, too. */
-static bool is_hash_alone(const struct tamis_key *key)
-{
-    return !key->bytes;
-}
-
 static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
                          size_t n)
 {
@@ -248,7 +243,7 @@ static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
     bool is_known = true;
     hash_keys(b->domain.seed, keys, n, hashes);
     for (size_t i = 0; i < n; i++) {
-        if (!is_hash_alone(&keys[i]))
+        if (keys[i].bytes) /* a key of no bytes has some pointer, too */
             continue;
         if (keys[i].tag != b->domain.tag)
             return TAMIS_ERR_MISMATCH;
@@ -307,6 +302,17 @@ const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n)
     if (b->n_spooled)
         return NULL;
     return b->n_hashes ? b->hashes : none;
+}
+
+/* New if keys came since it was drawn: a filter and a list without keys in between have
+ * the same. */
+const uint8_t *builder_set_id(struct tamis_builder *b)
+{
+    if (!b->has_set_id || b->n_in_set != b->n_keys)
+        io_calls.random(b->set_id, sizeof b->set_id);
+    b->has_set_id = true;
+    b->n_in_set = b->n_keys;
+    return b->set_id;
 }
 
 const struct key_range *builder_range(const struct tamis_builder *b)

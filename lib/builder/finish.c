@@ -8,137 +8,14 @@
 #include "lib/io/io.h"
 #include "lib/plan/plan.h"
 
-enum { WRITE_BYTES = 4 << 20 };
-
-static int cannot_write(const struct tamis_builder *b, int err, const char *path,
-                        struct tamis_diag *diag)
-{
-    if (err == TAMIS_ERR_DAMAGED)
-        return diag_fail(diag, err, path,
-                         "memory changed while the filter was built: its bits or its "
-                         "header do not fit the keys that came in");
-    return diag_errno(diag, err, path,
-                      b->spool_damaged  ? "its keys came back damaged from the spool"
-                      : b->spool_failed ? "cannot spool its keys"
-                                        : "cannot write");
-}
-
-/* ---- bits to the file ---- */
-
-struct output {
-    struct fill fill;
-    int fd;
-    uint64_t at, written, length; /* of the bits */
-};
-
-/* Finished bits go out at once, but in large pieces. Each piece ends at a multiple
- * of WRITE_BYTES of the file: so the page cache takes the bits in folios of 2 MiB, and
- * maps these by huge pages, wherever the stage begins. Pieces that end elsewhere break
- * two folios each: probes of 1 GiB of bits then take 15.3 ns instead of 12.2. */
-static int write_finished(void *ctx)
-{
-    struct output *o = ctx;
-    uint64_t ready = fill_finished(&o->fill);
-    while (o->written < ready) {
-        uint64_t left = ready - o->written;
-        uint64_t n = WRITE_BYTES - (o->at + o->written) % WRITE_BYTES;
-        if (left < n && ready < o->length)
-            break;
-        n = left < n ? left : n;
-        int err =
-            io_write(o->fd, o->fill.bits + o->written, (size_t)n, o->at + o->written);
-        if (err)
-            return err;
-        o->written += n;
-    }
-    return 0;
-}
-
-/* The spool has all hashes or none by now. */
-static int from_spool(struct tamis_builder *b, struct fill *f, bool asks)
-{
-    uint64_t done = 0, check = 0;
-    int err = 0;
-    while (!err && done < b->n_spooled) {
-        size_t n;
-        err = spool_read(b, done, &check, &n);
-        done += n;
-        if (!err && asks)
-            err = fill_ask(f, b->hashes, n);
-        else if (!err)
-            err = fill_add(f, b->hashes, n, done == b->n_spooled);
-    }
-    return err;
-}
-
-/* The last hashes are not added before all are known to be right. */
-static int fill(struct tamis_builder *b, struct fill *f)
-{
-    f->asks = b->checks && !b->n_spooled;
-    int err = b->n_spooled ? from_spool(b, f, false)
-                           : fill_add(f, b->hashes, b->n_hashes, true);
-    if (!err && b->checks && b->n_spooled)
-        err = from_spool(b, f, true);
-    b->asked = f->g;
-    return !err && b->checks && !fill_agrees(f, &b->came_in) ? TAMIS_ERR_DAMAGED : err;
-}
-
-/* Digests what is in memory, not what comes back from the disk: a page that was
- * damaged on its way fails from its first touch on (R11). */
-static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bits,
-                       struct stage_desc *s, uint8_t *digests)
-{
-    struct output o = {.fd = fd, .at = at + s->offset, .length = s->length};
-    struct digest_tree t;
-    digest_tree_of(s->length / PAGE_BYTES, &t);
-    uint64_t n = b->n_spooled ? b->capacity : b->n_hashes;
-    int err = fill_begin(&o.fill, &s->geometry, bits, digests, n, b->n_at_work, 0);
-    if (err)
-        return err;
-    o.fill.between = write_finished;
-    o.fill.ctx = &o;
-    err = fill(b, &o.fill);
-    if (!err)
-        err = write_finished(&o);
-    s->bits_set = atomic_load(&o.fill.bits_set);
-    fill_end(&o.fill);
-    if (err)
-        return err;
-    s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
-    return t.n_bytes ? io_write(fd, digests, (size_t)t.n_bytes, at + s->digests_offset)
-                     : 0;
-}
-
-/* New if keys came since it was drawn: a filter and a list without keys in between have
- * the same. */
-const uint8_t *builder_set_id(struct tamis_builder *b)
-{
-    if (!b->has_set_id || b->n_in_set != b->n_keys)
-        io_calls.random(b->set_id, sizeof b->set_id);
-    b->has_set_id = true;
-    b->n_in_set = b->n_keys;
-    return b->set_id;
-}
-
 int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c)
 {
-    memset(id, 0, sizeof *id);
-    memset(c, 0, sizeof *c);
-    id->major = FORMAT_MAJOR;
-    id->minor = FORMAT_MINOR;
-    id->header_pages = 1;
-    id->kind = b->kind;
-    id->hash_id = (uint16_t)b->domain.hash_id;
-    id->hash_seed = b->domain.seed;
+    header_begin(b->kind, &b->domain, &b->who, NULL, id, c);
     id->target_error = b->error;
-    id->created = io_calls.now();
-    identity_write(&b->who, id, c);
-    c->sequence = c->generation = 1;
     c->keys = b->n_keys;
     c->watermark = b->watermark;
-    c->state = STATE_SEALED;
-    c->clean = c->n_stages = 1;
+    c->n_stages = 1;
     return b->failed;
 }
 
@@ -207,21 +84,13 @@ static int write_bloom(struct tamis_builder *b, int fd, uint64_t at,
                        struct built *built)
 {
     struct stage_desc *s = &built->commit.stages[0];
-    uint64_t n_digests = digests_bytes(s->length / PAGE_BYTES);
-    choose_threads(b, &s->geometry, s->length + n_digests);
-    int err = spool_settle(b, s->length + n_digests +
-                                  fill_memory(&s->geometry, b->n_at_work));
-    if (err)
-        return err;
-    void *address;
-    size_t n_mapped;
-    uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
-    uint8_t *digests = calloc(1, n_digests ? (size_t)n_digests : DIGEST_BYTES);
-    err = bits && digests ? write_stage(b, fd, at, bits, s, digests) : ENOMEM;
-    free(digests);
-    if (bits)
-        unmap_bits(address, n_mapped);
-    return err;
+    uint64_t n_bytes = s->length + digests_bytes(s->length / PAGE_BYTES);
+    choose_threads(b, &s->geometry, n_bytes);
+    int err = spool_settle(b, n_bytes + fill_memory(&s->geometry, b->n_at_work));
+    struct hash_list all = {b->hashes, b->n_hashes, b->n_hashes};
+    return err ? err
+               : bits_write(b, fd, at, s, b->n_spooled ? NULL : &all, &b->came_in,
+                            b->n_at_work, NULL);
 }
 
 static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
@@ -254,78 +123,69 @@ static int plan_or_fail(struct tamis_builder *b, const uint8_t *uuid, const char
                : 0;
 }
 
-static int finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
-                     const char *name, bool sync_dir, struct built *built,
-                     struct tamis_diag *diag)
-{
-    char temp[IO_TEMP_NAME_BYTES];
-    int fd, err = plan_or_fail(b, uuid, name, built, diag);
-    if (err)
-        return err;
-    err = io_create_temp(dir, name, temp, &fd);
-    if (err)
-        return diag_errno(diag, err, name, "cannot create");
-    err = io_refuse_network(fd);
-    if (!err)
-        err = write_filter(b, fd, 0, built);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, sync_dir);
-    if (err) {
-        io_discard(dir, temp, fd);
-        if (err == EEXIST)
-            return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
-        if (err == TAMIS_ERR_NETWORK)
-            return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-        return cannot_write(b, err, name, diag);
-    }
-    close(fd); /* synced and named: closing can lose nothing any more */
-    return 0;
-}
-
 /* Cancellation is held off: a thread that was cancelled while it writes would leave its
  * threads behind, at work on its stack; and memory, and a temporary file. */
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag)
 {
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd = -1, err = plan_or_fail(b, uuid, name, built, diag);
+    if (err)
+        return err;
     int before = io_hold_cancel();
-    int err = finish_at(b, uuid, dir, name, sync_dir, built, diag);
+    err = io_create_temp(dir, name, temp, &fd);
+    if (err) {
+        diag_errno(diag, err, name, "cannot create");
+    } else {
+        err = io_refuse_network(fd);
+        if (!err)
+            err = write_filter(b, fd, 0, built);
+        if (!err)
+            err = io_publish(dir, temp, name, fd, sync_dir);
+        if (err) {
+            io_discard(dir, temp, fd);
+            err = builder_cannot(b, err, name, "cannot write", diag);
+        } else {
+            close(fd); /* synced and named: closing can lose nothing any more */
+        }
+    }
     io_let_cancel(before);
     return err;
 }
 
-static int finish_path(struct tamis_builder *b, const char *path,
+static int finish_path(struct tamis_builder *b, const char *path, bool is_list,
                        struct tamis_diag *diag)
 {
     struct built built;
+    struct list_written written;
     uint8_t uuid[UUID_BYTES];
     const char *base;
-    int dir;
+    int dir, before = io_hold_cancel();
     diag_clear(diag);
     io_calls.random(uuid, sizeof uuid);
-    int err = io_open_parent(path, &dir, &base);
-    if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
-    if (faccessat(dir, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
-    else
-        err = builder_finish_at(b, uuid, dir, base, true, &built, diag);
+    int err = io_open_new(path, &dir, &base, diag);
+    if (!err) {
+        err = is_list ? builder_list_at(b, uuid, dir, base, true, &written, diag)
+                      : builder_finish_at(b, uuid, dir, base, true, &built, diag);
+        close(dir);
+    }
     if (err)
         diag_in(diag, path);
-    close(dir);
+    io_let_cancel(before);
     return err;
 }
 
 int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
                               struct tamis_diag *diag)
 {
-    int before = io_hold_cancel();
-    int err = finish_path(b, path, diag);
-    io_let_cancel(before);
-    return err;
+    return finish_path(b, path, false, diag);
+}
+
+int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
+                              struct tamis_diag *diag)
+{
+    return finish_path(b, path, true, diag);
 }
 
 int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
@@ -346,7 +206,7 @@ int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
     err = write_filter(b, fd, offset, &built);
     io_let_cancel(before);
     if (err)
-        return cannot_write(b, err, NULL, diag);
+        return builder_cannot(b, err, NULL, "cannot write", diag);
     *n_bytes = built.file_bytes;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* A builder from inside: builder.c (keys in), spool.c (keeps their hashes), fill.c
- * (hashes to bits), partition.c (for fill.c), finish.c (filter out), check.c (is it
- * right?), order.c (hashes in order). */
+ * (hashes to bits), partition.c (for fill.c), bits.c (bits to a stage), finish.c
+ * (filter out), check.c (is it right?), order.c (hashes in order). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
@@ -63,6 +63,10 @@ struct tamis_builder {
     struct geometry asked;   /* of the bits asked at the last finish */
 };
 
+/* Says why a finish failed, in `doing` if not for the hashes. (bits.c) */
+int builder_cannot(const struct tamis_builder *b, int err, const char *path,
+                   const char *doing, struct tamis_diag *diag);
+
 /* ==== spool.c ================================================================ */
 
 /* A running check of spooled hashes. Each step is a bijection of check and hash, so one
@@ -89,6 +93,9 @@ int spool_rest(struct tamis_builder *b);
  * before. EIO at the end if they are not the hashes written: their filter would lack
  * keys, with good digests. */
 int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n);
+/* The same of a sorted run, into memory for `room` hashes. */
+int spool_read_run(struct tamis_builder *b, const struct sorted_run *run, uint64_t done,
+                   uint64_t *check, uint64_t *to, size_t room, size_t *n);
 void spool_free(struct tamis_builder *b);
 
 /* ==== fill.c: hashes to bits ============================================== */

@@ -64,7 +64,8 @@ uint64_t layer_page(const struct layer *l, uint32_t region)
 uint64_t layer_memory(unsigned n_threads)
 {
     /* With the hashes of two regions, one of them sorted, at seven bits a key. */
-    return n_threads * (ribbon_desk_bytes() + 3 * (uint64_t)REGION_BYTES / 7 * 64);
+    return n_threads *
+           (sizeof(struct ribbon_desk) + 3 * (uint64_t)REGION_BYTES / 7 * 64);
 }
 
 int layer_begin(struct layer *l, const struct ribbon_geometry *g, uint8_t *digests,
@@ -94,7 +95,7 @@ void layer_end(struct layer *l)
 {
     for (unsigned i = 0; l->workers && i < threads_size(l->fill.threads); i++) {
         struct layer_worker *w = &l->workers[i];
-        ribbon_desk_free(w->desk);
+        free(w->desk);
         free(w->ends);
         free(w->region.hashes);
         free(w->sorted.hashes);

@@ -50,6 +50,16 @@ void layer_end(struct layer *l);
 /* Memory that a thread takes beside hashes and pages. */
 uint64_t layer_memory(unsigned n_threads);
 
+/* bits.c: a stage of split blocks with its digests, of these hashes, which have this
+ * sum; `from` NULL: of all that are spooled. *error (may be NULL) is that of the bits.
+ */
+int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
+               const struct hash_list *from, const struct hash_sum *sum,
+               unsigned n_threads, double *error);
+/* Memory for level 1 of the digests of so many bytes; and then all levels, written. */
+uint8_t *digests_alloc(uint64_t length);
+int digests_write(int fd, uint64_t at, struct stage_desc *s, uint8_t *digests);
+
 /* ribbon.c: all stages of a ribbon filter, in the file, and *built set up for them. */
 int ribbon_write(struct tamis_builder *b, int fd, uint64_t at, struct built *built);
 

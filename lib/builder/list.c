@@ -50,17 +50,6 @@ static int write_values(struct tamis_builder *b, struct list_writer *w)
     return err;
 }
 
-static int cannot_list(const struct tamis_builder *b, int err, const char *name,
-                       struct tamis_diag *diag)
-{
-    if (err < 0)
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, name,
-                      b->spool_damaged  ? "its keys came back damaged from the spool"
-                      : b->spool_failed ? "cannot spool its keys"
-                                        : "cannot write the list");
-}
-
 int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                     const char *name, bool sync_dir, struct list_written *out,
                     struct tamis_diag *diag)
@@ -85,7 +74,7 @@ int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int
     if (!err)
         return list_writer_finish(w, sync_dir, out, diag);
     list_writer_abort(w);
-    return cannot_list(b, err, name, diag);
+    return builder_cannot(b, err, name, "cannot write the list", diag);
 }
 
 int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
@@ -127,33 +116,5 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
         b->n_in_set = b->n_keys;
     }
     tamis_list_cursor_free(s);
-    return err;
-}
-
-int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
-                              struct tamis_diag *diag)
-{
-    struct list_written written;
-    uint8_t uuid[UUID_BYTES];
-    const char *base;
-    int dir, before = io_hold_cancel();
-    diag_clear(diag);
-    int err = io_open_parent(path, &dir, &base);
-    if (err) {
-        err = diag_errno(diag, err, path,
-                         err == EISDIR || err == ENAMETOOLONG
-                             ? "not a name for a file"
-                             : "cannot open its directory");
-    } else {
-        io_calls.random(uuid, sizeof uuid);
-        if (faccessat(dir, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
-        else
-            err = builder_list_at(b, uuid, dir, base, true, &written, diag);
-        close(dir);
-    }
-    if (err)
-        diag_in(diag, path);
-    io_let_cancel(before);
     return err;
 }

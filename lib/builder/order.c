@@ -39,21 +39,11 @@ static int next_in_memory(void *ctx, const uint64_t **block, size_t *n)
 static int next_of_run(void *ctx, const uint64_t **block, size_t *n)
 {
     struct reading *r = ctx;
-    struct tamis_builder *b = r->order->builder;
-    uint64_t left = r->run.n - r->done;
-    size_t got;
-    *n = left < r->order->block_hashes ? (size_t)left : r->order->block_hashes;
     *block = r->block;
-    if (*n == 0)
-        return 0;
-    int err = io_read(b->spool_fd, r->block, *n * sizeof *r->block,
-                      (r->run.at + r->done) * sizeof *r->block, &got);
-    if (err || got != *n * sizeof *r->block)
-        return err ? err : EIO;
+    int err = spool_read_run(r->order->builder, &r->run, r->done, &r->check, r->block,
+                             r->order->block_hashes, n);
     r->done += *n;
-    r->check = builder_check(r->check, r->block, *n);
-    b->spool_damaged = r->done == r->run.n && r->check != r->run.check;
-    return b->spool_damaged ? EIO : 0;
+    return err;
 }
 
 /* Blocks of the runs, in the builder's memory if that has room for them. */

@@ -86,22 +86,6 @@ static struct stage_desc *stage_begin(struct maker *m, uint64_t length, uint64_t
     return s;
 }
 
-static int stage_end(const struct maker *m, struct stage_desc *s, uint8_t *digests)
-{
-    struct digest_tree t;
-    digest_tree_of(s->length / PAGE_BYTES, &t);
-    s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
-    return t.n_bytes
-               ? io_write(m->fd, digests, (size_t)t.n_bytes, m->at + s->digests_offset)
-               : 0;
-}
-
-static uint8_t *digests_alloc(uint64_t length)
-{
-    uint64_t n = digests_bytes(length / PAGE_BYTES);
-    return calloc(1, n ? (size_t)n : DIGEST_BYTES);
-}
-
 /* ---- portions ---- */
 
 /* The hashes of pages `first` to before `end`. */
@@ -206,7 +190,7 @@ static int ribbon_stage(struct maker *m, const struct ribbon_geometry *g,
     if (!err && b->checks && !layer_agrees(&l, &m->sum))
         err = TAMIS_ERR_DAMAGED;
     if (!err)
-        err = stage_end(m, s, digests);
+        err = digests_write(m->fd, m->at, s, digests);
     m->sum = l.passed;
     count_layer(m, s, &l);
     layer_end(&l);
@@ -221,39 +205,17 @@ static int ribbon_stage(struct maker *m, const struct ribbon_geometry *g,
 /* Their bits are made as those of a Bloom filter are. */
 static int last_stage(struct maker *m)
 {
-    struct tamis_builder *b = m->b;
     struct geometry g;
-    struct fill f;
-    void *address;
-    size_t n_mapped;
-    double expected;
-    int err = plan_stage_geometry(m->left.n, next_error(m), &g, &expected);
+    double error;
+    int err = plan_stage_geometry(m->left.n, next_error(m), &g, &error);
     if (err)
         return err;
     struct stage_desc *s =
         stage_begin(m, g.n_blocks * g.lanes * BLOCK_BYTES, m->left.n);
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->geometry = g;
-    uint8_t *digests = digests_alloc(s->length);
-    uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
-    err = bits && digests ? fill_begin(&f, &g, bits, digests, m->left.n, 1, 0) : ENOMEM;
-    if (!err) {
-        f.asks = b->checks;
-        err = fill_add(&f, m->left.hashes, m->left.n, true);
-        s->bits_set = atomic_load(&f.bits_set);
-        count_absent(m, s, plan_bits_error(&g, bits), 0);
-        if (!err && b->checks && !fill_agrees(&f, &m->sum))
-            err = TAMIS_ERR_DAMAGED;
-        fill_end(&f);
-    }
-    if (!err)
-        err = write_pages(m, bits, s->length, s->offset);
-    if (!err)
-        err = stage_end(m, s, digests);
-    free(digests);
-    if (bits)
-        unmap_bits(address, n_mapped);
-    b->asked = g;
+    err = bits_write(m->b, m->fd, m->at, s, &m->left, &m->sum, 1, &error);
+    count_absent(m, s, error, 0);
     return err;
 }
 

@@ -159,16 +159,23 @@ int spool_settle(struct tamis_builder *b, uint64_t filter_bytes)
     return err;
 }
 
+int spool_read_run(struct tamis_builder *b, const struct sorted_run *run, uint64_t done,
+                   uint64_t *check, uint64_t *to, size_t room, size_t *n)
+{
+    uint64_t left = run->n - done;
+    size_t got;
+    *n = left < room ? (size_t)left : room;
+    int err =
+        io_read(b->spool_fd, to, *n * sizeof *to, (run->at + done) * sizeof *to, &got);
+    if (err || got != *n * sizeof *to)
+        return err ? err : EIO;
+    *check = builder_check(*check, to, *n);
+    b->spool_damaged = *n == left && *check != run->check;
+    return b->spool_damaged ? EIO : 0;
+}
+
 int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n)
 {
-    uint64_t left = b->n_spooled - done;
-    size_t got;
-    *n = left < b->capacity ? (size_t)left : b->capacity;
-    int err = io_read(b->spool_fd, b->hashes, *n * sizeof *b->hashes,
-                      done * sizeof *b->hashes, &got);
-    if (err || got != *n * sizeof *b->hashes)
-        return err ? err : EIO;
-    *check = builder_check(*check, b->hashes, *n);
-    b->spool_damaged = *n == left && *check != b->spool_check;
-    return b->spool_damaged ? EIO : 0;
+    const struct sorted_run all = {0, b->n_spooled, b->spool_check};
+    return spool_read_run(b, &all, done, check, b->hashes, b->capacity, n);
 }

@@ -28,24 +28,17 @@ static enum tamis_answer compare(const struct operand *part,
 int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
                           enum tamis_answer *answer, struct tamis_diag *diag)
 {
-    struct tamis_filter *const both[] = {part, whole};
-    struct source *s;
+    struct operand o[2];
     struct geometry g;
     uint64_t n_bytes = 0;
     *answer = TAMIS_MAYBE;
     diag_clear(diag);
-    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
+    int err = operands_take(part, whole, "containment", o, &g, diag);
     if (err)
         return err;
-    err = common_geometry(s, 2, "containment", &g, diag);
-    if (!err) {
-        struct operand a = operand_folded_to(&s[0], &g),
-                       b = operand_folded_to(&s[1], &g);
-        geometry_stage_bytes(&g, &n_bytes); /* less than those of valid ones */
-        *answer = compare(&a, &b, n_bytes / PAGE_BYTES);
-    }
-    free(s);
-    return err;
+    geometry_stage_bytes(&g, &n_bytes); /* less than those of valid ones */
+    *answer = compare(&o[0], &o[1], n_bytes / PAGE_BYTES);
+    return 0;
 }
 
 /* 0 if no page differs; *equal is then 1, unless a page of one is damaged. */

@@ -5,39 +5,28 @@
 /* ---- the result's record ---- */
 
 /* same_keys: the result has the keys of the first source. */
-static int derived_begin(struct derived *d, const struct source *first, bool same_keys,
+static int derived_begin(struct derived *d, struct tamis_filter *first, bool same_keys,
                          const uint8_t *uuid, const struct tamis_derive_options *opt,
                          struct tamis_diag *diag)
 {
     struct tamis_derive_options o;
     struct identity *id = &d->identity;
-    struct commit *c = &d->commit;
+    struct tamis_domain domain = tamis_filter_domain(first);
+    uint8_t fresh[UUID_BYTES];
     int err = options_copy(&o, sizeof o, opt);
     if (err)
         return diag_fail(diag, err, NULL, "options are not valid");
     err = identity_check(&o.identity, diag);
     if (err)
         return err;
-    id->major = FORMAT_MAJOR;
-    id->minor = FORMAT_MINOR;
-    if (uuid)
-        memcpy(id->uuid, uuid, UUID_BYTES);
-    else
-        io_calls.random(id->uuid, sizeof id->uuid);
+    if (!uuid)
+        io_calls.random(fresh, sizeof fresh);
+    header_begin(KIND_BLOOM, &domain, &o.identity, uuid ? uuid : fresh, id, &d->commit);
     if (same_keys)
-        memcpy(id->set_id, first->header.identity.set_id, UUID_BYTES);
+        memcpy(id->set_id, filter_set_id(first), UUID_BYTES);
     else
         io_calls.random(id->set_id, sizeof id->set_id);
-    id->kind = KIND_BLOOM;
-    id->hash_id = first->header.identity.hash_id;
-    id->hash_seed = first->header.identity.hash_seed;
-    id->created = io_calls.now();
-    identity_write(&o.identity, id, c);
-    memcpy(c->uuid, id->uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
-    c->state = STATE_SEALED;
-    c->clean = 1;
-    c->watermark = o.watermark;
+    d->commit.watermark = o.watermark;
     return 0;
 }
 
@@ -99,7 +88,7 @@ int derive(struct tamis_filter *const *sources, size_t n,
     if (err)
         return err;
     struct derived *d = calloc(1, sizeof *d);
-    err = d ? derived_begin(d, &s[0], must == CAN_FOLD, to->uuid, opt, diag)
+    err = d ? derived_begin(d, sources[0], must == CAN_FOLD, to->uuid, opt, diag)
             : diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
     if (!err) {
         err = plan(d, what, s, n, diag);

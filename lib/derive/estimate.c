@@ -5,16 +5,6 @@
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
-static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
-{
-    uint16_t counts[SECTORS_PER_PAGE];
-    uint64_t n = 0;
-    kernel_get()->count_page(page, counts);
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        n += counts[i];
-    return n;
-}
-
 /* ---- the error now ---- */
 
 struct stage_sums {
@@ -142,24 +132,17 @@ static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag)
 {
-    struct tamis_filter *const both[] = {one, other};
-    struct source *s;
+    struct operand o[2];
     struct geometry g;
     uint64_t set[3] = {0};
     diag_clear(diag);
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the comparison");
     memset(out, 0, sizeof *out);
-    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
+    int err = operands_take(one, other, "a comparison", o, &g, diag);
     if (err)
         return err;
-    err = common_geometry(s, 2, "a comparison", &g, diag);
-    if (!err) {
-        struct operand o[2] = {operand_folded_to(&s[0], &g),
-                               operand_folded_to(&s[1], &g)};
-        uint64_t n_bits = sum_pair(o, &g, set, &out->n_damaged);
-        plan_overlap(&g, n_bits, set, out);
-    }
-    free(s);
-    return err;
+    uint64_t n_bits = sum_pair(o, &g, set, &out->n_damaged);
+    plan_overlap(&g, n_bits, set, out);
+    return 0;
 }

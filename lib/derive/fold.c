@@ -129,47 +129,39 @@ static uint64_t next_factor(const struct stage_desc *s, uint64_t above)
     return next;
 }
 
-/* One stage, folded further than it is. */
-struct step {
-    uint32_t stage;
-    uint64_t factor;
-    double error; /* the stage's */
-};
-
-/* The stage's next factor, if it leaves the whole's error at most at `error`. A larger
- * factor adds more error. */
-static bool next_step(const struct folded *now, uint32_t stage, double error,
-                      struct step *out)
+/* The blocks that a stage saves by the next factor, for the error that it adds. */
+static double gain_of(const struct folded *now, uint32_t stage, uint64_t factor,
+                      double error)
 {
-    const struct stage_desc *s = &now->stages[stage];
-    uint64_t factor = next_factor(s, now->factors[stage]);
-    if (!factor)
-        return false;
-    *out = (struct step){stage, factor, folded_error(s, factor)};
-    return error_with(now, stage, out->error) <= error;
-}
-
-/* The blocks that a step saves, for the error that it adds. */
-static double gain_of(const struct folded *now, const struct step *step)
-{
-    const struct geometry *g = &now->stages[step->stage].geometry;
+    const struct geometry *g = &now->stages[stage].geometry;
     double blocks = (double)g->n_blocks * g->lanes;
-    double saved =
-        blocks / (double)now->factors[step->stage] - blocks / (double)step->factor;
-    double added = step->error - now->errors[step->stage];
+    double saved = blocks / (double)now->factors[stage] - blocks / (double)factor;
+    double added = error - now->errors[stage];
     return saved / ((added > 0 ? added : 0) + ERROR_MIN);
 }
 
-/* False: there is none. */
-static bool best_step(const struct folded *now, double error, struct step *best)
+/* Takes the next factor of the stage that gains most by it, if there is one that leaves
+ * the whole's error at most at `error`. A larger factor adds more error. */
+static bool take_best_step(struct folded *now, double error)
 {
-    struct step step;
-    double most = 0;
+    double most = 0, best_error = 0;
+    uint64_t best_factor = 0;
+    uint32_t best = 0;
     for (uint32_t i = 0; i < now->n; i++) {
-        if (!next_step(now, i, error, &step) || gain_of(now, &step) <= most)
+        const struct stage_desc *s = &now->stages[i];
+        uint64_t factor = next_factor(s, now->factors[i]);
+        double then = factor ? folded_error(s, factor) : 1;
+        if (!factor || error_with(now, i, then) > error ||
+            gain_of(now, i, factor, then) <= most)
             continue;
-        most = gain_of(now, &step);
-        *best = step;
+        most = gain_of(now, i, factor, then);
+        best = i;
+        best_factor = factor;
+        best_error = then;
+    }
+    if (most > 0) {
+        now->factors[best] = best_factor;
+        now->errors[best] = best_error;
     }
     return most > 0;
 }
@@ -178,7 +170,6 @@ int derive_shrink(struct derived *d, const struct source *s, double error,
                   struct tamis_diag *diag)
 {
     struct folded now;
-    struct step step;
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
     d->target = error;
@@ -188,10 +179,8 @@ int derive_shrink(struct derived *d, const struct source *s, double error,
         return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
                          "its error is %.3g as it is: build it anew from its keys",
                          error_with(&now, now.n, 0));
-    while (best_step(&now, error, &step)) {
-        now.factors[step.stage] = step.factor;
-        now.errors[step.stage] = step.error;
-    }
+    while (take_best_step(&now, error))
+        ;
     return fold_stages(d, s, now.factors, diag);
 }
 

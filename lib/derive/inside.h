@@ -52,6 +52,12 @@ struct operand {
 /* The only stage of a source, folded to this size, which divides its own. */
 struct operand operand_folded_to(const struct source *s, const struct geometry *g);
 
+/* Both filters, each folded to the geometry that they have in common. */
+int operands_take(struct tamis_filter *one, struct tamis_filter *other,
+                  const char *doing, struct operand o[2], struct geometry *g,
+                  struct tamis_diag *diag);
+
+uint64_t bits_in(const uint8_t page[PAGE_BYTES]);
 /* Is it of nothing but ones? No keys do that: a damaged page became so when it was
  * copied. */
 bool block_is_full(const uint8_t *block);
@@ -105,8 +111,7 @@ struct derived {
     uint64_t n_damaged;
     double most_error; /* make nothing above it; 0: any */
 };
-/* Its geometry and length are known. */
-void derived_count_begin(struct derived *d, uint32_t stage);
+/* Page by page, in order. The stage's geometry and length are known. */
 void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
                         const uint8_t bits[PAGE_BYTES]);
 /* After all pages: keys and errors of the stages, and the identity's. */

@@ -11,15 +11,9 @@ static void join_block(uint8_t *restrict to, const uint8_t *restrict from)
         to[i] |= from[i];
 }
 
-static void join_page(uint8_t *restrict to, const uint8_t *restrict from)
+static void meet_block(uint8_t *restrict to, const uint8_t *restrict from)
 {
-    for (size_t i = 0; i < PAGE_BYTES; i++)
-        to[i] |= from[i];
-}
-
-static void meet_page(uint8_t *restrict to, const uint8_t *restrict from)
-{
-    for (size_t i = 0; i < PAGE_BYTES; i++)
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
         to[i] &= from[i];
 }
 
@@ -105,6 +99,32 @@ void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
     memset(out + end, 0, PAGE_BYTES - end);
 }
 
+int operands_take(struct tamis_filter *one, struct tamis_filter *other,
+                  const char *doing, struct operand o[2], struct geometry *g,
+                  struct tamis_diag *diag)
+{
+    struct tamis_filter *const both[] = {one, other};
+    struct source *s;
+    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
+    if (err)
+        return err;
+    err = common_geometry(s, 2, doing, g, diag);
+    for (int i = 0; i < 2 && !err; i++)
+        o[i] = operand_folded_to(&s[i], g);
+    free(s);
+    return err;
+}
+
+uint64_t bits_in(const uint8_t page[PAGE_BYTES])
+{
+    uint16_t counts[SECTORS_PER_PAGE];
+    uint64_t n = 0;
+    kernel_get()->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        n += counts[i];
+    return n;
+}
+
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged)
 {
@@ -112,9 +132,7 @@ void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
     operand_page(&r->operands[0], page, DAMAGED_AS_ONES, out, n_damaged);
     for (size_t i = 1; i < r->n_operands; i++) {
         operand_page(&r->operands[i], page, DAMAGED_AS_ONES, next, n_damaged);
-        if (r->common)
-            meet_page(out, next);
-        else
-            join_page(out, next);
+        for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
+            (r->common ? meet_block : join_block)(out + at, next + at);
     }
 }

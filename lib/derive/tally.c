@@ -26,20 +26,13 @@ static void measure_page(struct tally *f, const struct geometry *g, uint64_t pag
     }
 }
 
-void derived_count_begin(struct derived *d, uint32_t stage)
-{
-    d->tallies[stage].step =
-        d->commit.stages[stage].length / PAGE_BYTES / MEASURED_PAGES + 1;
-}
-
 void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
                         const uint8_t bits[PAGE_BYTES])
 {
     struct stage_desc *s = &d->commit.stages[stage];
-    uint16_t counts[SECTORS_PER_PAGE];
-    kernel_get()->count_page(bits, counts);
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        s->bits_set += counts[i];
+    if (page == 0)
+        d->tallies[stage].step = s->length / PAGE_BYTES / MEASURED_PAGES + 1;
+    s->bits_set += bits_in(bits);
     measure_page(&d->tallies[stage], &s->geometry, page, bits);
 }
 

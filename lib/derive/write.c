@@ -12,7 +12,6 @@ static int write_stage(struct derived *d, uint32_t stage, int fd)
     int err = stage_writer_new(fd, s, &w);
     if (err)
         return err;
-    derived_count_begin(d, stage);
     for (uint64_t page = 0; page < s->length / PAGE_BYTES && !err; page++) {
         uint8_t *out = stage_writer_room(w);
         recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
@@ -92,44 +91,27 @@ static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
         io_discard(dir, temp, fd);
     else
         close(fd);
-    return err == EEXIST ? TAMIS_ERR_EXISTS : err;
-}
-
-static int write_at_path(struct derived *d, const char *path, struct tamis_diag *diag)
-{
-    const char *name;
-    if (!path)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
-    int dir, err = io_open_parent(path, &dir, &name);
-    if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
-    if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        err = TAMIS_ERR_EXISTS; /* sooner than after all the work */
-    else
-        err = write_in(d, dir, name, true);
-    close(dir);
     return err;
 }
 
 int derived_write(struct derived *d, const struct derive_to *to,
                   struct tamis_diag *diag)
 {
-    const char *path = to->name ? to->name : to->path;
-    int err = to->name ? write_in(d, to->dir, to->name, false)
-                       : write_at_path(d, to->path, diag);
-    if (!err || (diag && diag->code))
+    const char *name = to->name, *file = name ? name : to->path;
+    int dir = to->dir, err = 0;
+    if (!file)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
+    if (!name)
+        err = io_open_new(file, &dir, &name, diag);
+    if (err)
         return err;
-    if (err == TAMIS_ERR_EXISTS)
-        return diag_fail(diag, err, path, "exists already");
+    err = write_in(d, dir, name, !to->name);
+    if (!to->name)
+        close(dir);
     if (err == TAMIS_ERR_UNFIT)
         return diag_fail(diag, err, NULL,
                          "its error would be %.3g, for some of its blocks are fuller "
                          "than keys make them: build it anew from its keys",
                          derived_error(&d->commit));
-    if (err < 0)
-        return diag_fail(diag, err, path, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, path, "cannot write");
+    return err ? diag_made(diag, err, file, "cannot write") : 0;
 }

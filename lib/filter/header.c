@@ -200,6 +200,31 @@ void header_info(const struct identity *id, const struct commit *c,
                             kind->over_target(&c->stages[c->n_stages - 1]);
 }
 
+void header_begin(uint16_t kind, const struct tamis_domain *domain,
+                  const struct tamis_identity *who, const uint8_t *uuid,
+                  struct identity *id, struct commit *c)
+{
+    *id = (struct identity){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .header_pages = 1,
+        .kind = kind,
+        .hash_id = (uint16_t)domain->hash_id,
+        .hash_seed = domain->seed,
+        .created = io_calls.now(),
+    };
+    memset(c, 0, sizeof *c);
+    c->sequence = c->generation = 1;
+    c->state = STATE_SEALED;
+    c->clean = 1;
+    if (who)
+        identity_write(who, id, c);
+    if (uuid) {
+        memcpy(id->uuid, uuid, UUID_BYTES);
+        memcpy(c->uuid, uuid, UUID_BYTES);
+    }
+}
+
 /* ---- the identity as callers give it ---- */
 
 int identity_check(const struct tamis_identity *of, struct tamis_diag *diag)

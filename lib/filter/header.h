@@ -56,6 +56,12 @@ void header_stage_info(const struct identity *id, const struct stage_desc *s,
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
 
+/* Begins the header of a new file, sealed at birth and of no stage yet. `who` and
+ * `uuid` may be NULL: for no segment; to be set in both. */
+void header_begin(uint16_t kind, const struct tamis_domain *domain,
+                  const struct tamis_identity *who, const uint8_t *uuid,
+                  struct identity *id, struct commit *c);
+
 /* ---- the identity as callers give it ---- */
 /* ERR_RANGE unless name and binding have legal lengths; without a pointer 0. */
 int identity_check(const struct tamis_identity *of, struct tamis_diag *diag);

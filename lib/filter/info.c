@@ -206,30 +206,20 @@ static void print_stage(const struct printer *to, const char *record, uint64_t a
     while (n_common < n_stage_fields && stage_fields[n_common].offset < AREA_OFFSET)
         n_common++;
     print_record(to, record, at, raw, stage_fields, n_common);
-    uint64_t area = at + AREA_OFFSET;
-    switch (le16_get(d.layout)) {
-    case LAYOUT_ROWS:
-        print_record(to, record, area, raw, rows_area_fields, n_rows_area_fields);
-        break;
-    case LAYOUT_RIBBON:
-        print_record(to, record, area, raw, ribbon_area_fields, n_ribbon_area_fields);
-        break;
-    case LAYOUT_HASHES:
-        print_record(to, record, area, raw, hashes_area_fields, n_hashes_area_fields);
-        break;
-    case LAYOUT_TABLE:
-        print_record(to, record, area, raw, table_area_fields, n_table_area_fields);
-        break;
-    default:
+    size_t n;
+    const struct field *area = area_fields(le16_get(d.layout), &n);
+    if (area)
+        print_record(to, record, at + AREA_OFFSET, raw, area, n);
+    else
         print_record(to, record, at, raw, stage_fields + n_common,
                      n_stage_fields - n_common);
-    }
 }
 
 static void print_slot(const struct printer *to, const uint8_t *raw, uint8_t slot)
 {
     static const char *const names[] = {"A", "B", "birth"};
-    static const struct field checksum = {"checksum", 0, 8, FIELD_HEX};
+    static const struct field checksum = {
+        .name = "checksum", .n_bytes = 8, .type = FIELD_HEX};
     char record[32];
     uint64_t at = commit_slot_offset(slot), end = at + commit_slot_bytes(slot);
     struct commit_disk d;

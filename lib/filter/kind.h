@@ -12,7 +12,7 @@
  *
  * A new kind supplies:
  * - its number, and what its descriptors must be: kind_known() in format/identity.h,
- *   area_check() in format/area.c, SPEC.md sections 5, 6 and 8;
+ *   area_check() in format/stage.c, SPEC.md sections 5, 6 and 8;
  * - a file in this room, or a room, with a row that sets each field of the struct;
  * - a line in the table of header.c;
  * - what makes it: the number is written where filters are made, for kind 1 in

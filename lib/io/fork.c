@@ -17,7 +17,7 @@ static void guard_lock(void)
     guard_cancel = before;
 }
 
-static void guard_unlock(void)
+void io_let_forks(void)
 {
     int before = guard_cancel;
     pthread_mutex_unlock(&guard_mutex);
@@ -31,7 +31,7 @@ static void after_fork_child(void)
         g->fd = -1;
     }
     atomic_fetch_add(&io_fork_epoch_now, 1);
-    guard_unlock();
+    io_let_forks();
 }
 
 /* pthread_once() with a second chance: it alone is safe against a fork at that very
@@ -52,7 +52,7 @@ int io_once(struct io_once *o, void (*install)(void))
 
 static void install_fork_handlers(void)
 {
-    if (pthread_atfork(guard_lock, guard_unlock, after_fork_child) == 0)
+    if (pthread_atfork(guard_lock, io_let_forks, after_fork_child) == 0)
         atomic_store(&fork_once.done, true);
 }
 
@@ -62,11 +62,6 @@ int io_hold_forks(void)
     if (!err)
         guard_lock();
     return err;
-}
-
-void io_let_forks(void)
-{
-    guard_unlock();
 }
 
 void io_guard_fd(struct io_guarded_fd *g, int fd)
@@ -102,7 +97,7 @@ void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to)
     guard_lock();
     guard_unlink(from);
     io_guard_fd(to, from->fd);
-    guard_unlock();
+    io_let_forks();
 }
 
 void io_unguard_fd(struct io_guarded_fd *g)
@@ -112,7 +107,7 @@ void io_unguard_fd(struct io_guarded_fd *g)
     if (g->fd >= 0)
         close(g->fd);
     g->fd = -1;
-    guard_unlock();
+    io_let_forks();
 }
 
 unsigned io_fork_epoch(void)

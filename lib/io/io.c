@@ -111,17 +111,21 @@ static int write_zeros(int fd, uint64_t offset, uint64_t n)
     return 0;
 }
 
-int io_allocate(int fd, uint64_t offset, uint64_t n)
+int io_fallocate(int fd, int mode, uint64_t offset, uint64_t n)
 {
     int r;
     do
-        r = io_calls.fallocate(fd, 0, (off_t)offset, (off_t)n);
+        r = io_calls.fallocate(fd, mode, (off_t)offset, (off_t)n);
     while (r != 0 && errno == EINTR);
     if (r == 0)
         return 0;
-    if (errno != EOPNOTSUPP && errno != ENOSYS)
-        return errno;
-    return write_zeros(fd, offset, n);
+    return errno == ENOSYS ? EOPNOTSUPP : errno;
+}
+
+int io_allocate(int fd, uint64_t offset, uint64_t n)
+{
+    int err = io_fallocate(fd, 0, offset, n);
+    return err == EOPNOTSUPP ? write_zeros(fd, offset, n) : err;
 }
 
 /* ---- R13: create under a temporary name, then publish ---- */

@@ -44,6 +44,8 @@ void io_start_writing(int fd, uint64_t offset, uint64_t n);
 /* Allocates [offset, offset + n), zeros where new; writes zeros if it must. A full disk
  * is ENOSPC here, and would be SIGBUS once mapped. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
+/* fallocate(); EOPNOTSUPP if the kernel or the file system has none of this mode. */
+int io_fallocate(int fd, int mode, uint64_t offset, uint64_t n);
 /* R13: io_create_temp() creates a temporary file for `name` in `dir`; `temp` gets its
  * name. io_publish() syncs it, renames it unless the name is taken (EEXIST), and syncs
  * the directory if `sync_dir`. Without, this is filters/ of a store, which syncs it,
@@ -84,6 +86,8 @@ int io_open_beneath(int dir, const char *name, int flags, int *fd);
 int io_open_raw(int dir, const char *name, int flags, int *fd);
 /* Opens the directory of a path; *base is the name in it. */
 int io_open_parent(const char *path, int *dir, const char **base);
+/* The same for a file that is to be made there; says in *diag why not. ERR_EXISTS. */
+int io_open_new(const char *path, int *dir, const char **base, struct tamis_diag *diag);
 /* ERR_NETWORK if the file lies on a network file system. */
 int io_refuse_network(int fd);
 int io_is_overlay(int fd, bool *yes);

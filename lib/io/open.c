@@ -103,6 +103,20 @@ int io_open_parent(const char *path, int *dir, const char **base)
     return err;
 }
 
+int io_open_new(const char *path, int *dir, const char **base, struct tamis_diag *diag)
+{
+    int err = io_open_parent(path, dir, base);
+    if (err)
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
+    if (faccessat(*dir, *base, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0;
+    close(*dir);
+    return diag_own(diag, TAMIS_ERR_EXISTS, path);
+}
+
 int io_refuse_network(int fd)
 {
     /* Magic numbers from linux/magic.h and fs/: NFS, SMB, CIFS, SMB2, Coda, AFS,

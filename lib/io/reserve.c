@@ -48,26 +48,12 @@ static bool has_space(int fd, uint64_t at, uint64_t end)
     return true;
 }
 
-static int allocate(int fd, int mode, uint64_t at, uint64_t n)
-{
-    int r;
-    do
-        r = io_calls.fallocate(fd, mode, (off_t)at, (off_t)n);
-    while (r != 0 && errno == EINTR);
-    return r == 0 ? 0 : errno;
-}
-
-static bool unknown(int err)
-{
-    return err == EOPNOTSUPP || err == ENOSYS;
-}
-
 int io_reserve(int fd, uint64_t offset, uint64_t n)
 {
     if (has_space(fd, offset, offset + n))
         return 0;
-    int err = allocate(fd, FALLOC_FL_UNSHARE_RANGE, offset, n);
-    if (unknown(err))
-        err = allocate(fd, 0, offset, n);
-    return unknown(err) ? 0 : err;
+    int err = io_fallocate(fd, FALLOC_FL_UNSHARE_RANGE, offset, n);
+    if (err == EOPNOTSUPP)
+        err = io_fallocate(fd, 0, offset, n);
+    return err == EOPNOTSUPP ? 0 : err;
 }

@@ -45,20 +45,15 @@ void tamis_list_cursor_free(struct tamis_list_cursor *c)
     free(c);
 }
 
-/* At the page that the order stopped at. */
-static void stop(struct tamis_list_cursor *c)
-{
-    c->failed = TAMIS_ERR_DAMAGED;
-    const struct stage *s = filter_list_stage(c->filter, c->order.failed_stage);
-    c->failed_at = filter_page_offset(c->filter, s, c->order.failed_page);
-    c->n = c->next = 0;
-}
-
 static void read_page(struct tamis_list_cursor *c, uint64_t *values, uint32_t *n)
 {
     stage_read_ahead(filter_list_stage(c->filter, LIST_PAGES), c->order.page);
-    if (!list_order_next(c->filter, &c->order, values, n))
-        stop(c);
+    if (list_order_next(c->filter, &c->order, values, n))
+        return;
+    const struct stage *s = filter_list_stage(c->filter, c->order.failed_stage);
+    c->failed = TAMIS_ERR_DAMAGED;
+    c->failed_at = filter_page_offset(c->filter, s, c->order.failed_page);
+    c->n = c->next = 0;
 }
 
 /* ---- for merges and builders ---- */

@@ -110,8 +110,7 @@ static int copy_values(struct merging *m, struct list_writer *w, const char *nam
             return diag_fail(diag, TAMIS_ERR_DAMAGED, name,
                              "a list has a page whose hashes are not in order");
         if (err)
-            return err < 0 ? diag_fail(diag, err, name, "%s", tamis_strerror(err))
-                           : diag_errno(diag, err, name, "cannot write the list");
+            return diag_made(diag, err, name, "cannot write the list");
         if (i % 64 == 0 || n == 0)
             err = tell(m);
         if (err)
@@ -140,12 +139,14 @@ static int write_list(struct merging *m, const struct tamis_domain *domain,
     return err;
 }
 
-static int merge(struct tamis_filter *const *lists, size_t n,
-                 const struct tamis_merge_options *opt, const struct list_target *to,
-                 struct tamis_merge_report *report, struct list_written *out,
-                 struct tamis_diag *diag)
+/* A thread that is cancelled in here would leave memory and a temporary file. */
+int list_merge(struct tamis_filter *const *lists, size_t n,
+               const struct tamis_merge_options *opt, const struct list_target *to,
+               struct tamis_merge_report *report, struct list_written *out,
+               struct tamis_diag *diag)
 {
     struct merging m = {0};
+    int before = io_hold_cancel();
     memset(report, 0, sizeof *report);
     int err = begin(&m, lists, n, opt, diag);
     if (!err) {
@@ -160,17 +161,6 @@ static int merge(struct tamis_filter *const *lists, size_t n,
         report->file_bytes = out->file_bytes;
     }
     end(&m);
-    return err;
-}
-
-/* A thread that is cancelled in here would leave memory and a temporary file. */
-int list_merge(struct tamis_filter *const *lists, size_t n,
-               const struct tamis_merge_options *opt, const struct list_target *to,
-               struct tamis_merge_report *report, struct list_written *out,
-               struct tamis_diag *diag)
-{
-    int before = io_hold_cancel();
-    int err = merge(lists, n, opt, to, report, out, diag);
     io_let_cancel(before);
     return err;
 }
@@ -186,17 +176,11 @@ int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *pa
     if (!report)
         report = &ours;
     memset(report, 0, sizeof *report);
-    int err = io_open_parent(path, &to.dir, &to.name);
+    int err = io_open_new(path, &to.dir, &to.name, diag);
     if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
+        return err;
     io_calls.random(to.uuid, sizeof to.uuid);
-    if (faccessat(to.dir, to.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
-    else
-        err = list_merge(lists, n, opt, &to, report, &written, diag);
+    err = list_merge(lists, n, opt, &to, report, &written, diag);
     if (err && diag && strcmp(diag->file, to.name) == 0)
         diag_in(diag, path);
     close(to.dir);

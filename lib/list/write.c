@@ -50,25 +50,12 @@ static void describe(struct list_writer *w, const struct list_options *o,
 {
     struct identity *id = &w->identity;
     struct commit *c = &w->commit;
-    id->major = FORMAT_MAJOR;
-    id->minor = FORMAT_MINOR;
-    id->header_pages = 1;
-    id->kind = KIND_LIST;
-    id->hash_id = (uint16_t)o->domain.hash_id;
-    id->hash_seed = o->domain.seed;
-    id->created = io_calls.now();
+    header_begin(KIND_LIST, &o->domain, o->who, uuid, id, c);
     if (o->set_id)
         memcpy(id->set_id, o->set_id, UUID_BYTES);
     else
         io_calls.random(id->set_id, sizeof id->set_id);
-    if (o->who)
-        identity_write(o->who, id, c);
-    memcpy(id->uuid, uuid, UUID_BYTES);
-    memcpy(c->uuid, uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
     c->watermark = o->watermark;
-    c->state = STATE_SEALED;
-    c->clean = 1;
     c->n_stages = LIST_STAGES;
     w->hash_bits = o->hash_bits ? o->hash_bits : 64;
     w->n_keys = o->n_keys;
@@ -109,7 +96,7 @@ int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYT
     err = io_refuse_network(w->fd);
     if (err) {
         list_writer_abort(w);
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
+        return diag_own(diag, err, name);
     }
     *out = w;
     return 0;
@@ -320,11 +307,7 @@ static int cannot_write(const struct list_writer *w, int err, struct tamis_diag 
         return diag_fail(diag, err, w->name,
                          "values of a list rise, and have %u bits at most",
                          w->hash_bits);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, w->name, "exists already");
-    if (err < 0)
-        return diag_fail(diag, err, w->name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, w->name, "cannot write");
+    return diag_made(diag, err, w->name, "cannot write");
 }
 
 int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written *out,

@@ -6,26 +6,9 @@
  * keys of its first rows would need. So those are the keys that are bumped
  * (Dillinger, Huebschle-Schneider, Sanders, Walzer: BuRR, 2022). */
 #include "lib/ribbon/ribbon.h"
-#include "lib/kernel/ribbon.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    MAX_ROWS = (RIBBON_MAX_BLOCKS + 1) * RIBBON_WIDTH,
-    MAX_PLACES = MAX_ROWS + 2 * RIBBON_PAIR_ROWS,
-    /* A page that gets more bumps all of them: it gets them from a poor hash or an
-     * attacker only. */
-    MOST_A_ROW = 4,
-};
-
-struct ribbon_desk {
-    struct ribbon_geometry geometry;
-    const struct ribbon_kernel *kernel;
-    struct ribbon_room room;
-    uint32_t places[MAX_PLACES];
-    struct ribbon_equation equations[MOST_A_ROW * MAX_ROWS];
-};
 
 struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
                                        const struct kernel *k)
@@ -36,16 +19,6 @@ struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
         d->kernel = kernel_ribbon(k);
     }
     return d;
-}
-
-void ribbon_desk_free(struct ribbon_desk *d)
-{
-    free(d);
-}
-
-uint64_t ribbon_desk_bytes(void)
-{
-    return sizeof(struct ribbon_desk);
 }
 
 /* Pair by pair, the rows of each falling. */
@@ -67,7 +40,7 @@ void ribbon_page_make(struct ribbon_desk *d, uint64_t number, const uint64_t *ha
     struct ribbon_geometry g = d->geometry;
     struct ribbon_shape s = ribbon_shape_of(g.blocks + (number < g.n_long));
     uint32_t n_places = s.blocks * RIBBON_WIDTH + RIBBON_PAIR_ROWS, at = 0;
-    if (n > MOST_A_ROW * (size_t)s.blocks * RIBBON_WIDTH) {
+    if (n > RIBBON_MOST_A_ROW * (size_t)s.blocks * RIBBON_WIDTH) {
         bump_all(&s, page);
         return;
     }

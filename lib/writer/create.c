@@ -22,28 +22,16 @@ static void new_record(const struct tamis_writer_options *o,
     tamis_domain_random(&domain);
     if (o->domain)
         domain = *o->domain;
-    *id = (struct identity){
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .header_pages = 3,
-        .kind = KIND_BLOOM,
-        .hash_id = (uint16_t)domain.hash_id,
-        .growth_rule = GROWTH_GEOMETRIC,
-        .hash_seed = domain.seed,
-        .target_error = o->growth.error,
-        .growth_factor = o->growth.factor,
-        .tightening_ratio = o->growth.tightening,
-        .first_capacity = o->growth.first_capacity,
-        .created = io_calls.now(),
-    };
-    memcpy(id->uuid, uuid, UUID_BYTES);
+    header_begin(KIND_BLOOM, &domain, &o->identity, uuid, id, c);
+    id->header_pages = 3;
+    id->growth_rule = GROWTH_GEOMETRIC;
+    id->target_error = o->growth.error;
+    id->growth_factor = o->growth.factor;
+    id->tightening_ratio = o->growth.tightening;
+    id->first_capacity = o->growth.first_capacity;
     io_calls.random(id->set_id, sizeof id->set_id);
-    memset(c, 0, sizeof *c);
-    memcpy(c->uuid, id->uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
     c->state = STATE_OPEN;
-    c->clean = c->n_stages = 1;
-    identity_write(&o->identity, id, c);
+    c->n_stages = 1;
 }
 
 static int write_new(int fd, const struct identity *id,
@@ -88,18 +76,7 @@ static int write_draft(int dir, const char *name,
     if (!err)
         return 0;
     io_discard(dir, temp, *fd);
-    if (err < 0)
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, name, "cannot create");
-}
-
-static int publish(int dir, const char *temp, const char *name, int fd, bool sync_dir,
-                   struct tamis_diag *diag)
-{
-    int err = io_publish(dir, temp, name, fd, sync_dir);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
-    return err ? diag_errno(diag, err, name, "cannot create") : 0;
+    return diag_made(diag, err, name, "cannot create");
 }
 
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
@@ -110,12 +87,13 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
     int fd, err = write_draft(dir, name, opt, uuid, temp, &fd, c, diag);
     if (err)
         return err;
-    err = publish(dir, temp, name, fd, sync_dir, diag);
-    if (err)
-        io_discard(dir, temp, fd);
-    else
+    err = io_publish(dir, temp, name, fd, sync_dir);
+    if (!err) {
         close(fd);
-    return err;
+        return 0;
+    }
+    io_discard(dir, temp, fd);
+    return diag_made(diag, err, name, "cannot create");
 }
 
 /* The file gets its name last, with its writer in it: a creation that fails leaves
@@ -137,10 +115,12 @@ static int create_in(int dir, const char *base, const char *path,
     err = io_open_guarded(dir, temp, O_RDWR, &opened);
     err = err ? diag_errno(diag, err, path, "cannot open")
               : writer_open_path(&opened, path, out, diag);
-    if (!err)
-        err = publish(dir, temp, base, (*out)->guard.fd, true, diag);
-    if (!err)
-        return 0;
+    if (!err) {
+        err = io_publish(dir, temp, base, (*out)->guard.fd, true);
+        if (!err)
+            return 0;
+        err = diag_made(diag, err, base, "cannot create");
+    }
     io_calls.unlinkat(dir, temp, 0);
     if (*out)
         writer_free(*out);
@@ -148,31 +128,21 @@ static int create_in(int dir, const char *base, const char *path,
     return err;
 }
 
-static int create_at(const char *path, const struct tamis_writer_options *opt,
-                     struct tamis_writer **out, struct tamis_diag *diag)
-{
-    const char *base;
-    int dir, err = io_open_parent(path, &dir, &base);
-    if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
-    err = create_in(dir, base, path, opt, out, diag);
-    if (err)
-        diag_in(diag, path);
-    close(dir);
-    return err;
-}
-
 /* A thread that was cancelled in here would leave a temporary file. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag)
 {
+    const char *base;
+    int dir, before = io_hold_cancel();
     *out = NULL;
     diag_clear(diag);
-    int before = io_hold_cancel();
-    int err = create_at(path, opt, out, diag);
+    int err = io_open_new(path, &dir, &base, diag);
+    if (!err) {
+        err = create_in(dir, base, path, opt, out, diag);
+        close(dir);
+    }
+    if (err)
+        diag_in(diag, path);
     io_let_cancel(before);
     return err;
 }

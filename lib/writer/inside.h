@@ -36,6 +36,7 @@ struct writer_stage {
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
+    uint64_t *taken;               /* the marks that the commit at work has taken */
     atomic_bool drained;           /* no add can change it any more */
     struct plane_row older;        /* the stages before it */
     struct stripe stripes[N_STRIPES + N_SHARED];
@@ -247,12 +248,10 @@ int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t
  * next commit, and after a kill or a power cut. False: its floors could not be made
  * durable. Then the page is unchanged, and the writer poisoned. */
 bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
-/* With the mutex held. Takes the marks and counts the marked pages. `taken` gets a bit
+/* With the mutex held. Takes the marks and counts the marked pages. s->taken gets a bit
  * for each page whose floors must be written. */
-void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s,
-                        uint64_t *taken);
-int floors_write_taken(struct tamis_writer *w, struct writer_stage *s,
-                       const uint64_t *taken);
+void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s);
+int floors_write_taken(struct tamis_writer *w, struct writer_stage *s);
 
 /* ---- commit.c ---- */
 /* Data, floors and record; both slots durable if `table` (R2). With the mutex held. */
@@ -284,6 +283,13 @@ bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end);
  * digest would make a page that lost keys good (R11). */
 bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
                        struct stage *settled, uint64_t page, uint8_t copy[PAGE_BYTES]);
+/* Digests stage s, which nobody changes any more, into *d, and writes the digests at
+ * *end, which moves behind them. Pages are checked by `settled` or by floors. A seal
+ * gives n_damaged: a page that fails is all ones, is counted there and has the digest
+ * of ones, and the bits are counted anew. Else such a page gets no digest that it could
+ * pass by. On failure *d is of no use, and no slot may name it. */
+int writer_digest(struct tamis_writer *w, struct stage_desc *d, struct writer_stage *s,
+                  struct stage *settled, uint64_t *end, uint64_t *n_damaged);
 /* Stage i, checked by its digests, all pages unchecked yet. */
 struct settled {
     struct stage stage;

@@ -16,15 +16,12 @@ static int check_writable(int fd, const struct header *h, const char *path,
     if (err)
         return err;
     if (h->commit.state == STATE_SEALED)
-        return diag_fail(diag, TAMIS_ERR_SEALED, path, "%s",
-                         tamis_strerror(TAMIS_ERR_SEALED));
+        return diag_own(diag, TAMIS_ERR_SEALED, path);
     if (h->commit.sequence >= NUMBER_END || h->commit.generation >= NUMBER_END)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                          "sequence or generation beyond what any writer reaches");
     err = io_refuse_network(fd);
-    if (err == TAMIS_ERR_NETWORK)
-        return diag_fail(diag, err, path, "%s", tamis_strerror(err));
-    return err ? diag_errno(diag, err, path, "cannot tell its file system") : 0;
+    return err ? diag_made(diag, err, path, "cannot tell its file system") : 0;
 }
 
 static int lock_and_load(int fd, const char *path, struct header *h,
@@ -223,24 +220,17 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
     return diag_errno(diag, err, path, "keeping its name");
 }
 
-static int open_writer(const char *path, struct tamis_writer **out,
-                       struct tamis_diag *diag)
-{
-    struct io_guarded_fd opened;
-    int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
-    if (err)
-        return diag_open(diag, err, path, "cannot open for writing");
-    return writer_open_path(&opened, path, out, diag);
-}
-
 /* A thread that was cancelled in here, or in a close, would keep the file's lock. */
 int tamis_writer_open(const char *path, struct tamis_writer **out,
                       struct tamis_diag *diag)
 {
+    struct io_guarded_fd opened;
     *out = NULL;
     diag_clear(diag);
     int before = io_hold_cancel();
-    int err = open_writer(path, out, diag);
+    int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
+    err = err ? diag_open(diag, err, path, "cannot open for writing")
+              : writer_open_path(&opened, path, out, diag);
     io_let_cancel(before);
     return err;
 }

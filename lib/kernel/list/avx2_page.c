@@ -14,11 +14,6 @@
 #define AVX2        __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
-enum {
-    LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
-    WORD_BITS = 64,
-};
-
 AVX2_INLINE uint64_t put_place(uint16_t *to, uint32_t bit, uint64_t word)
 {
     *to = (uint16_t)(bit + (uint32_t)_tzcnt_u64(word));

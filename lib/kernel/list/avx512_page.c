@@ -11,11 +11,7 @@
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt")))
 #define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
 
-enum {
-    LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
-    WORD_BITS = 64,
-    PLACES = 16, /* found at once */
-};
+enum { PLACES = 16 }; /* found at once */
 
 /* Places in unary of the ones of n_more hashes. False: it has fewer. Writes up to
  * WORD_BITS + PLACES more. */

@@ -7,7 +7,11 @@
 
 #include "format/list.h"
 
-enum { EIGHT = 8 };
+enum {
+    EIGHT = 8,
+    LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
+    WORD_BITS = 64,
+};
 
 struct rests {
     uint32_t at[EIGHT / 2]; /* bytes of 16 with two rests each */

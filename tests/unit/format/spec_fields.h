@@ -16,16 +16,6 @@
     static const size_t n_##record##_fields __attribute__((unused)) =                  \
         sizeof record##_fields / sizeof record##_fields[0];
 
-#define F(member, type) FIELD(struct meta_disk, member, type)
-FIELDS_OF(meta, F(magic, FIELD_BYTES), F(major, FIELD_UINT), F(minor, FIELD_UINT),
-          F(hash_id, FIELD_UINT), F(complete, FIELD_UINT), F(compat, FIELD_HEX),
-          F(ro_compat, FIELD_HEX), F(incompat, FIELD_HEX), F(store_uuid, FIELD_UUID),
-          F(hash_seed, FIELD_HEX), F(target_error, FIELD_F64),
-          F(growth_factor, FIELD_F64), F(tightening_ratio, FIELD_F64),
-          F(first_capacity, FIELD_UINT), F(created, FIELD_TIME),
-          F(unused, FIELD_UNUSED), F(checksum, FIELD_HEX))
-#undef F
-
 #define F(member, type) FIELD(struct record_disk, member, type)
 FIELDS_OF(record, F(state, FIELD_UINT), F(kind, FIELD_UINT), F(has_range, FIELD_UINT),
           F(binding_bytes, FIELD_UINT), F(first_bytes, FIELD_UINT),

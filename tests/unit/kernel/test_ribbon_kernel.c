@@ -23,7 +23,7 @@ static void make(const struct kernel *k, const struct ribbon_geometry *g, size_t
                 of_page[n_here++] = hashes[i];
         ribbon_page_make(d, p, of_page, n_here, to[p]);
     }
-    ribbon_desk_free(d);
+    free(d);
 }
 
 static enum tamis_answer otherwise(const struct plane *plane,
