@@ -110,7 +110,8 @@ void check_picture(const struct options *o, const char *store, const char *list)
                     o->svg);
 }
 
-int replace_file(const char *path, const char *bytes, size_t n)
+/* Puts a whole file in the place of `path`, or leaves it as it is. */
+static int replace_file(const char *path, const char *bytes, size_t n)
 {
     struct stat st;
     sigset_t before;
@@ -124,4 +125,19 @@ int replace_file(const char *path, const char *bytes, size_t n)
     int err = replace(path, bytes, n);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return err ? complain_errno(err, path, "cannot write") : EXIT_DONE;
+}
+
+FILE *drawing_begin(struct drawing *d)
+{
+    *d = (struct drawing){.bytes = NULL};
+    d->to = memory_or_exit(open_memstream(&d->bytes, &d->n));
+    return d->to;
+}
+
+int drawing_end(struct drawing *d, const char *path)
+{
+    memory_or_exit(fclose(d->to) == 0 ? d->bytes : NULL);
+    int status = replace_file(path, d->bytes, d->n);
+    free(d->bytes);
+    return status;
 }
