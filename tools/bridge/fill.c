@@ -200,19 +200,6 @@ static int begin(struct bridge_run *r)
     return admit(r);
 }
 
-/* Each file was compared with its segment, and no other segment is listed: files in
- * quarantine/ say no more. */
-static int confirm(struct bridge_run *r, struct tamis_diag *diag)
-{
-    struct tamis_confirm_options opt = {.size = sizeof(opt), .force = 1};
-    struct tamis_snapshot *after;
-    int err = tamis_snapshot_current(r->store, &after, diag);
-    if (err == 0 && !tamis_snapshot_complete(after))
-        err = tamis_store_confirm(r->store, &opt, diag);
-    tamis_snapshot_release(after);
-    return err;
-}
-
 static int commit(struct bridge_run *r)
 {
     struct tamis_diag diag = {0};
@@ -222,7 +209,7 @@ static int commit(struct bridge_run *r)
     if (err != TAMIS_ERR_BUSY) /* else it is to be aborted */
         r->edit = NULL;
     if (err == 0 && r->engine->confirms && r->report.left == 0)
-        err = confirm(r, &diag);
+        err = tamis_mirror_confirm(r->store, &diag);
     return err ? edit_failed(r, err, &diag) : EXIT_DONE;
 }
 

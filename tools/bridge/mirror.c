@@ -216,3 +216,14 @@ int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snaps
                                    &(struct tamis_derivation){.operation = TAMIS_UNION},
                                    opt, NULL, NULL);
 }
+
+int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag)
+{
+    struct tamis_confirm_options opt = {.size = sizeof(opt), .force = 1};
+    struct tamis_snapshot *now;
+    int err = tamis_snapshot_current(store, &now, diag);
+    if (err == 0 && !tamis_snapshot_complete(now))
+        err = tamis_store_confirm(store, &opt, diag);
+    tamis_snapshot_release(now);
+    return err;
+}

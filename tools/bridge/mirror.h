@@ -69,6 +69,10 @@ int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
 int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                            size_t index, const struct tamis_segment_options *opt);
 
+/* Confirms a list that `tamis repair` made anew, when each file was compared with its
+ * segment, and no other segment is listed: files in quarantine/ say no more. */
+int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif
