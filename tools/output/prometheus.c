@@ -78,7 +78,6 @@ static struct facts facts_of_record(const struct look *l, size_t i,
                                     const struct tamis_segment_info *s)
 {
     struct facts f = {.segment = i};
-    struct tamis_pack_place place;
     for (size_t m = 0; m < N_METRICS; m++)
         f.of[m] = NAN;
     if (s->state == TAMIS_SEGMENT_BARE)
@@ -92,7 +91,7 @@ static struct facts facts_of_record(const struct look *l, size_t i,
         f.of[WATERMARK] = (double)s->watermark;
         f.of[TARGET_ERROR] = s->error > 0 ? s->error : NAN;
     }
-    if (is_column(l->snapshot, i, &place)) /* the pack has metrics of its own */
+    if (is_column(l->snapshot, i, NULL)) /* the pack has metrics of its own */
         f.of[READABLE] = f.of[STAGES] = 1;
     return f;
 }
@@ -166,14 +165,13 @@ static int gather(struct look *l, size_t i)
 {
     struct tamis_segment_info s;
     struct tamis_filter *filter;
-    struct tamis_pack_place place;
     struct tamis_diag diag = {0};
     bool keep = false;
     int err = tamis_snapshot_segment(l->snapshot, i, &s), status = EXIT_DONE;
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
     struct facts f = facts_of_record(l, i, &s);
-    if (s.state != TAMIS_SEGMENT_BARE && !is_column(l->snapshot, i, &place)) {
+    if (s.state != TAMIS_SEGMENT_BARE && !is_column(l->snapshot, i, NULL)) {
         enum fate fate = SEGMENT_STAYS;
         err = tamis_snapshot_filter(l->snapshot, i, &filter, &diag);
         keep = err == 0;

@@ -157,7 +157,7 @@ make_levels() {
     wanted=$(p '.segments[] | select(.segment == "left") | .fpr')
     tells 'shrunk   left: ' tamis plan store --bytes 250K --apply
     prints 'seal     growing, then --apply again: tamis seal store growing'
-    prints $'\n''the plan is not reached yet: [0-9]+ segments? waits? for the commands? above; 1 still grows, and only a sealed filter can be shrunk or rebuilt$'
+    prints $'\n''the plan is not reached yet: [0-9]+ segments? left to the commands above; 1 growing, and only sealed filters can be shrunk or rebuilt$'
     # Rank, binding, watermark and key range are as they were, and so are the keys.
     after=$(tamis ls store left --json | jq -c '.[0] | del(.uuid, .file, .bytes, .error, .created)')
     [ "$before" = "$after" ]
@@ -174,7 +174,7 @@ make_levels() {
     ok tamis verify store
     [ "$(find store/filters -type f | wc -l)" -eq 6 ]
     tells 'remove   old: tamis build store old --bare' tamis plan store --bytes 0 --apply
-    prints $'\n''the plan is not reached yet: 6 segments wait for the commands above; 1 still grows, '
+    prints $'\n''the plan is not reached yet: 6 segments left to the commands above; 1 growing, '
     ok tamis plan store --reads 1e-5 --apply
     prints 'rebuild  old: tamis build store old KEYFILE --fpr [0-9.e-]+ --replaces old --rank 2'
     prints 'rebuild  left: .* --replaces left --rank 1 --bind 0102'
@@ -219,7 +219,7 @@ make_levels() {
     make_levels
     flip "$(filter_of left)" 5000
     uuid=$(tamis ls store left --json | jq -r '.[0].uuid')
-    fails 3 "^tamis: store: 1 filter is damaged, and was not shrunk: 'tamis verify' says what mends it$" \
+    fails 3 "^tamis: store: 1 filter damaged, and not shrunk: 'tamis verify' says what mends them$" \
         tamis plan store --bytes 250K --apply
     prints 'damaged  left: '
     [ "$(tamis ls store left --json | jq -r '.[0].uuid')" = "$uuid" ]
