@@ -40,7 +40,7 @@ TOOL_OBJ   := $(call obj,$(TOOL_SRC))
 # How a tool talks to people: other programs than the command use it too.
 TALK_OBJ   := $(call obj,$(wildcard tools/talk/*.c))
 # Shared by tamis-leveldb and tamis-rocksdb.
-BRIDGE_OBJ := $(patsubst %,$B/tools/bridge/%.o,command mirror report) $B/tools/output/json.o $(TALK_OBJ)
+BRIDGE_OBJ := $(patsubst %,$B/tools/bridge/%.o,command database fill mirror report) $B/tools/output/json.o $(TALK_OBJ)
 
 FILTER_LIBS := -lxxhash -lm -pthread
 LIBS        := -llmdb $(FILTER_LIBS)

@@ -95,42 +95,30 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
     return NULL;
 }
 
-static int unknown_command(const char *word)
-{
-    struct suggestion meant;
-    suggest_begin(&meant, word, strlen(word));
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        suggest_among(&meant, commands[i]->name, strcspn(commands[i]->name, " "));
-    suggest_among(&meant, "help", 4);
-    char *hint = suggestion_text(&meant);
-    complain(0, "no such command '%s'%s 'tamis help' lists the commands", PATH(word),
-             hint ? hint : ":");
-    free(hint);
-    return EXIT_USAGE;
-}
-
-static int unknown_file_command(const char *word)
+static int unknown(char *const *words, size_t n)
 {
     static const char are[] = "it is build, show, probe, verify, union, intersect, "
                               "fold, merge, contains, equal, compare or estimate";
+    bool of_file = strcmp(words[0], "file") == 0;
+    const char *word = of_file && n > 1 ? words[1] : words[0];
     struct suggestion meant;
-    if (word == NULL)
+    if (of_file && n == 1)
         return complain(EXIT_USAGE, "file: which command: %s", are);
     suggest_begin(&meant, word, strlen(word));
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strncmp(commands[i]->name, "file ", 5) == 0)
-            suggest_among(&meant, commands[i]->name + 5, strlen(commands[i]->name) - 5);
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        const char *name = commands[i]->name;
+        if (of_file && strncmp(name, "file ", 5) == 0)
+            suggest_among(&meant, name + 5, strlen(name + 5));
+        if (!of_file)
+            suggest_among(&meant, name, strcspn(name, " "));
+    }
+    if (!of_file)
+        suggest_among(&meant, "help", 4);
     char *hint = suggestion_text(&meant);
-    complain(0, "file: no such command '%s'%s %s", PATH(word), hint ? hint : ":", are);
+    complain(0, "%sno such command '%s'%s %s", of_file ? "file: " : "", PATH(word),
+             hint ? hint : ":", of_file ? are : "'tamis help' lists the commands");
     free(hint);
     return EXIT_USAGE;
-}
-
-static int unknown(char *const *words, size_t n)
-{
-    if (strcmp(words[0], "file") == 0)
-        return unknown_file_command(n > 1 ? words[1] : NULL);
-    return unknown_command(words[0]);
 }
 
 /* The text of a topic of `tamis help`; NULL: it is none. */

@@ -12,8 +12,6 @@ extern "C" {
 
 /* ==== command.c: arguments, and lines for people ========================== */
 
-enum { BRIDGE_ATTEMPTS = 8 };
-
 struct bridge {
     const char *store;
     char **directories; /* the database, and others of it */
@@ -34,15 +32,12 @@ int bridge_complain_error(int error, const struct tamis_diag *diag, const char *
 
 /* Opens the store, or reports why it cannot. */
 int bridge_open(const struct bridge *b, struct tamis_store **store);
-/* May the store mirror the database? If not: BRIDGE_DAMAGE, and a report. */
-int bridge_admit(const struct bridge *b, struct tamis_snapshot *snapshot,
-                 const char *tag, const struct mirror_survey *survey, bool old_is_this);
-/* The same for a segment that is in the way of the table of its name. */
-int bridge_admit_replacing(const struct bridge *b, const char *tag,
-                           const struct tamis_segment_info *info);
-/* Did another process change the segments of an edit? Then the edit is made anew from
- * the current list. */
-bool bridge_was_overtaken(int err);
+/* ==== database.c: the directory of a database =============================== */
+
+/* Refuses, with a report, what is no database of this engine. */
+int bridge_check_database(const char *path, bool rocksdb);
+/* Bytes of the logs from this number on, and of one more. */
+uint64_t bridge_log_bytes(const char *path, uint64_t from, uint64_t also);
 
 /* ==== report.c: changes that were made, or would be ======================= */
 
@@ -69,11 +64,56 @@ struct bridge_report {
 /* `was`: the segment that had this name, or NULL. Counts dropped segments, too. */
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
                     const char *name, const struct tamis_segment_info *was);
-/* Corrects the last change, REBOUND: its filter could not be kept. */
-void bridge_built_after_all(struct bridge_report *r);
 void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was);
 void bridge_print(const struct bridge_report *r);
 void bridge_report_free(struct bridge_report *r);
+
+/* ==== fill.c: from the tables to the store =================================== */
+
+struct bridge_table {
+    const char *path, *name, *binding;
+    uint32_t rank;
+    const void *old_binding; /* of earlier versions */
+    size_t old_bytes;        /* 0: there is none */
+    const char *why;         /* it gets no filter; NULL: it gets one */
+    int status;              /* then: at least this one in the end */
+};
+/* Has the segment the table's binding of an earlier version? */
+bool bridge_is_old(const struct bridge_table *t, const struct tamis_segment_info *info);
+
+struct bridge_run {
+    const struct bridge *b;
+    struct tamis_store *store;
+    const struct bridge_engine *engine;
+    void *database; /* the engine's */
+    char tag[MIRROR_TAG_BYTES];
+    struct tamis_snapshot *before;
+    struct tamis_edit *edit; /* NULL: a dry run */
+    bool *is_live;           /* by number of segment: a table of its name is live */
+    struct bridge_report report;
+    bool old_is_this; /* segments of earlier versions are this database's */
+    int status;       /* the worst table's */
+    bool overtaken;   /* by another process, which changed the segments */
+    bool again;       /* a table is gone, `gone`: all begins anew with a newer list */
+    uint64_t gone;    /* before: the table that was gone the last time, or 0 */
+};
+/* All but `close` return a status, and have reported a failure. */
+struct bridge_engine {
+    /* Lists the live tables: sets the tag, and tables and log_bytes of the report. */
+    int (*list)(struct bridge_run *r);
+    /* Sets old_is_this if the store has a segment of an earlier version for a table. */
+    int (*find_old)(struct bridge_run *r);
+    int (*open)(struct bridge_run *r, size_t i, struct bridge_table *t);
+    /* Adds the keys, and counts them; or sets `why`. */
+    int (*keys)(struct bridge_run *r, struct bridge_table *t,
+                struct tamis_builder *builder);
+    void (*close)(struct bridge_run *r); /* after open, in any case */
+    bool confirms; /* the list, if `tamis repair` made it anew, and it has nothing else
+                    */
+};
+/* Makes the store mirror the tables, and prints a summary. Returns the status. */
+int bridge_fill(const struct bridge *b, struct tamis_store *store,
+                const struct bridge_engine *engine, void *database);
 
 #ifdef __cplusplus
 }

@@ -118,36 +118,3 @@ int bridge_open(const struct bridge *b, struct tamis_store **store)
     int err = tamis_store_open(b->store, &opt, store, &diag);
     return err ? bridge_complain_error(err, &diag, b->store) : EXIT_DONE;
 }
-
-int bridge_admit(const struct bridge *b, struct tamis_snapshot *snapshot,
-                 const char *tag, const struct mirror_survey *survey, bool old_is_this)
-{
-    char words[MIRROR_WORDS_BYTES];
-    if (b->force || !tamis_mirror_refuses(snapshot, tag, survey, old_is_this, words))
-        return EXIT_DONE;
-    return complain(EXIT_DAMAGE,
-                    "%s: %s: make a store for each database, or drop these by --force; "
-                    "nothing was changed",
-                    b->store, words);
-}
-
-int bridge_admit_replacing(const struct bridge *b, const char *tag,
-                           const struct tamis_segment_info *info)
-{
-    enum mirror_owner owner = tamis_mirror_owner(tag, info);
-    if (b->force || (owner != MIRROR_OTHER && owner != MIRROR_UNREADABLE))
-        return EXIT_DONE;
-    return complain(EXIT_DAMAGE,
-                    "%s: segment %.*s %s: %s, or replace it by --force; nothing was "
-                    "changed",
-                    b->store, (int)info->name_bytes, (const char *)info->name,
-                    owner == MIRROR_OTHER ? "is of no database"
-                                          : "has a record that cannot be read",
-                    owner == MIRROR_OTHER ? "drop it" : "run 'tamis repair STORE'");
-}
-
-bool bridge_was_overtaken(int err)
-{
-    return err == TAMIS_ERR_MISMATCH || err == TAMIS_ERR_EXISTS ||
-           err == TAMIS_ERR_NO_SEGMENT;
-}

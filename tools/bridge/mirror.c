@@ -133,6 +133,16 @@ bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *b
 
 /* ---- the whole store ---- */
 
+size_t tamis_mirror_find(struct tamis_snapshot *snapshot, const char *name,
+                         size_t n_bytes, struct tamis_segment_info *info)
+{
+    struct tamis_target target;
+    tamis_snapshot_find(snapshot, name, n_bytes, NULL, 0, 0, &target);
+    return target.slot && !tamis_snapshot_segment(snapshot, target.slot - 1, info)
+               ? target.slot - 1
+               : SIZE_MAX;
+}
+
 void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
                          struct mirror_survey *out)
 {
@@ -205,4 +215,15 @@ int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snaps
                                    1,
                                    &(struct tamis_derivation){.operation = TAMIS_UNION},
                                    opt, NULL, NULL);
+}
+
+int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag)
+{
+    struct tamis_confirm_options opt = {.size = sizeof(opt), .force = 1};
+    struct tamis_snapshot *now;
+    int err = tamis_snapshot_current(store, &now, diag);
+    if (err == 0 && !tamis_snapshot_complete(now))
+        err = tamis_store_confirm(store, &opt, diag);
+    tamis_snapshot_release(now);
+    return err;
 }

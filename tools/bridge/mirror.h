@@ -42,6 +42,10 @@ const char *tamis_mirror_owner_words(const char *tag, enum mirror_owner owner);
 /* Do the bindings name the same file, whichever database they name? */
 bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *binding);
 
+/* The number of the segment of this name, and what it is; SIZE_MAX: there is none. */
+size_t tamis_mirror_find(struct tamis_snapshot *snapshot, const char *name,
+                         size_t n_bytes, struct tamis_segment_info *info);
+
 /* How many segments of each owner a store has, and the first one. */
 struct mirror_survey {
     size_t n[N_MIRROR_OWNERS], first[N_MIRROR_OWNERS];
@@ -64,6 +68,10 @@ int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
  * name is dropped before. On failure nothing is put: build it anew. */
 int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                            size_t index, const struct tamis_segment_options *opt);
+
+/* Confirms a list that `tamis repair` made anew, when each file was compared with its
+ * segment, and no other segment is listed: files in quarantine/ say no more. */
+int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -34,13 +34,6 @@ void bridge_changed(struct bridge_report *r, enum bridge_action action,
     r->dropped += action == BRIDGE_DROPPED;
 }
 
-void bridge_built_after_all(struct bridge_report *r)
-{
-    r->changes[r->n_changes - 1].action = BRIDGE_BUILT;
-    r->kept--;
-    r->built++;
-}
-
 void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was)
 {
     char name[TAMIS_NAME_MAX + 1];

@@ -34,16 +34,10 @@ static int print_report(const struct options *o, const struct backup *b,
         return EXIT_DONE;
     if (report->n_damaged + report->n_left == b->unread.n)
         return complain_unread(&b->unread, o->args[0]);
-    if (report->n_damaged == 0)
-        return complain(EXIT_DAMAGE,
-                        "%s: copied, but %s left out: 'tamis verify' of the store says "
-                        "what would mend it",
-                        o->args[1], COUNTED(report->n_left, "file"));
     return complain(EXIT_DAMAGE,
-                    "%s: copied, but %llu file%s damaged in it and %s left out: 'tamis "
-                    "verify' of the store says what would mend it",
-                    o->args[1], LLU(report->n_damaged),
-                    report->n_damaged == 1 ? " is" : "s are",
+                    "%s: copied, but %s damaged in it and %s left out: 'tamis verify' "
+                    "of the store says what would mend it",
+                    o->args[1], COUNTED(report->n_damaged, "file"),
                     COUNTED(report->n_left, "file"));
 }
 

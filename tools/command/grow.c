@@ -70,36 +70,31 @@ static int check_growth(const struct grow *g)
     return EXIT_DONE;
 }
 
-static int compare_identity(const struct grow *g, const struct tamis_segment_info *info)
-{
-    const struct options *o = g->o;
-    if (given(o, OPT_BIND) &&
-        (info->binding_bytes != o->binding_bytes ||
-         memcmp(info->binding, o->binding, o->binding_bytes) != 0)) {
-        char *bound = hex(info->binding, info->binding_bytes);
-        complain(0,
-                 "%s: segment '%s' is bound to %s: leave out --bind, or take the "
-                 "segment that belongs to the file",
-                 g->path, g->name, info->binding_bytes ? bound : "nothing");
-        free(bound);
-        return EXIT_DAMAGE;
-    }
-    if (given(o, OPT_RANK) && info->rank != o->rank)
-        return complain(EXIT_USAGE,
-                        "%s: segment '%s' has --rank %u: leave it out or take a new "
-                        "segment",
-                        g->path, g->name, info->rank);
-    return EXIT_DONE;
-}
-
 /* The same for binding and rank. */
 static int check_identity(const struct grow *g)
 {
+    const struct options *o = g->o;
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_segment_info info;
     struct tamis_target target;
-    int err = look_up(g, &snapshot, &info, &target), status;
-    status = err ? grow_failed(g, err, NULL) : compare_identity(g, &info);
+    int err = look_up(g, &snapshot, &info, &target), status = EXIT_DONE;
+    if (err != 0) {
+        status = grow_failed(g, err, NULL);
+    } else if (given(o, OPT_BIND) &&
+               (info.binding_bytes != o->binding_bytes ||
+                memcmp(info.binding, o->binding, o->binding_bytes) != 0)) {
+        char *bound = hex(info.binding, info.binding_bytes);
+        status = complain(EXIT_DAMAGE,
+                          "%s: segment '%s' is bound to %s: leave out --bind, or take "
+                          "the segment that belongs to the file",
+                          g->path, g->name, info.binding_bytes ? bound : "nothing");
+        free(bound);
+    } else if (given(o, OPT_RANK) && info.rank != o->rank) {
+        status = complain(EXIT_USAGE,
+                          "%s: segment '%s' has --rank %u: leave it out or take a new "
+                          "segment",
+                          g->path, g->name, info.rank);
+    }
     tamis_snapshot_release(snapshot);
     return status;
 }

@@ -5,12 +5,7 @@
 
 /* ---- a signal to end ---- */
 
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-static void end(int number)
-{
-    ending_came(&endings_came, number);
-}
+static struct endings endings;
 
 int grow_keys(const struct options *o, struct key_reader **keys)
 {
@@ -18,16 +13,10 @@ int grow_keys(const struct options *o, struct key_reader **keys)
                            keys);
 }
 
-/* Interrupts the system call that waits for keys. An ignored signal, as under nohup,
- * stays ignored. */
 void grow_catch(void)
 {
-    struct sigaction ours = {.sa_handler = end}, before;
     complain_despite_signals();
-    sigemptyset(&ours.sa_mask);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &ours, NULL);
+    endings_note(&endings);
 }
 
 int grow_ended(const struct grow *g)
@@ -45,8 +34,7 @@ int grow_end(int status)
     if (!endings_came)
         return status;
     status = finish_output(status);
-    signal(endings_came, SIG_DFL);
-    raise(endings_came);
+    endings_let(&endings, true);
     return status;
 }
 

@@ -247,16 +247,13 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
 
 static int complain_lost(const struct lost *lost, const char *path)
 {
-    const char *s = lost->n == 1 ? "" : "s", *be = lost->n == 1 ? "is" : "are";
     const char *advice = advice_unread(lost->error);
     if (status_unread(lost->error) == EXIT_DAMAGE)
         return complain(EXIT_DAMAGE,
-                        "%s: the pack%s of %llu segment%s %s missing or damaged: "
-                        "'tamis verify' says which",
-                        path, s, LLU(lost->n), s, be);
-    return complain(status_of_error(lost->error),
-                    "%s: the pack%s of %llu segment%s %s unreadable: %s%s%s", path, s,
-                    LLU(lost->n), s, be, tamis_strerror(lost->error),
+                        "%s: %s in missing or damaged packs: 'tamis verify' says which",
+                        path, COUNTED(lost->n, "segment"));
+    return complain(status_of_error(lost->error), "%s: %s in unreadable packs: %s%s%s",
+                    path, COUNTED(lost->n, "segment"), tamis_strerror(lost->error),
                     advice ? ": " : "", advice ? advice : "");
 }
 

@@ -86,15 +86,17 @@ static int plan_one(const struct options *o)
         return range_error(o, err);
     if (given(o, OPT_JSON)) {
         json_t *object = plan_json(&plan);
-        if (!given(o, OPT_BYTES))
-            json_add(object, "by_lanes", lanes_json(&plan, o->growth.error), "ribbon",
-                     ribbon_json(o));
+        if (!given(o, OPT_BYTES)) {
+            json_t *list = json_array();
+            json_add(object, "by_lanes", list, "ribbon", ribbon_json(o));
+            show_lanes(&plan, o->growth.error, list);
+        }
         json_print(object);
     } else {
         print_plan(&plan);
         if (!given(o, OPT_BYTES)) {
             print_ribbon(o);
-            print_lanes(&plan, o->growth.error);
+            show_lanes(&plan, o->growth.error, NULL);
         }
     }
     return EXIT_DONE;

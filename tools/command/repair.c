@@ -1,27 +1,20 @@
 /* tamis repair: mends a damaged store, or says what it would do. */
-#include <sys/stat.h>
-
 #include "../talk/endings.h"
 #include "command.h"
 
 struct repair {
     const char *store;
-    json_t *list;       /* NULL: text */
-    uint64_t n_damage;  /* findings that are damage, mended or not */
-    uint64_t n_missing; /* of what is noted: it has no file */
-    uint64_t n_packs;   /* of what is noted: packs */
-    uint64_t n_strays;  /* directories and the like that no record names */
+    json_t *list;      /* NULL: text */
+    uint64_t n_damage; /* findings that are damage, mended or not */
+    uint64_t n_packs;  /* of what is noted: packs */
+    uint64_t n_strays; /* directories and the like that no record names */
     struct unread unread;
 };
 
 static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct repair *r = ctx;
-    struct stat st;
-    if (f->damage && f->action == TAMIS_REPAIR_NOTED) {
-        r->n_packs += f->name == NULL;
-        r->n_missing += !stat_in(r->store, f->file, &st);
-    }
+    r->n_packs += f->damage && f->action == TAMIS_REPAIR_NOTED && f->name == NULL;
     r->n_strays += f->mend == TAMIS_MEND_REMOVING;
     r->n_damage += f->damage != 0;
     note_unread(&r->unread, f);
@@ -146,32 +139,18 @@ static int confirm(const struct options *o)
     return status;
 }
 
-/* What mends the n findings. Of packs only some segments may need to be built. */
-static const char *mend(const struct repair *r, uint64_t n)
-{
-    if (r->n_packs > 0)
-        return "'tamis verify' says which segments to build anew from the keys";
-    return n == 1 ? "build the segment anew from the keys"
-                  : "build the segments anew from the keys";
-}
-
-/* "1 filter and 2 packs". */
+/* Of packs only some segments may need to be built. */
 static int complain_left(const struct repair *r, uint64_t n)
 {
-    uint64_t n_own = n - r->n_packs;
-    const char *how = r->n_missing == 0   ? "damaged"
-                      : r->n_missing == n ? "missing"
-                                          : "damaged or missing";
-    char own[60] = "", packs[60] = "";
-    if (n_own > 0)
-        snprintf(own, sizeof(own), "%llu %s filter%s", LLU(n_own), how,
-                 n_own == 1 ? "" : "s");
+    char packs[64] = "";
     if (r->n_packs > 0)
-        snprintf(packs, sizeof(packs), "%s%llu %s%spack%s", n_own > 0 ? " and " : "",
-                 LLU(r->n_packs), n_own > 0 ? "" : how, n_own > 0 ? "" : " ",
-                 r->n_packs == 1 ? "" : "s");
-    return complain(EXIT_DAMAGE, "%s: %s%s %s left as noted: %s", r->store, own, packs,
-                    n == 1 ? "is" : "are", mend(r, n));
+        snprintf(packs, sizeof(packs), " and %s", COUNTED(r->n_packs, "pack"));
+    return complain(
+        EXIT_DAMAGE, "%s: %s%s left as noted, damaged or missing: %s", r->store,
+        COUNTED(n - r->n_packs, "filter"), packs,
+        r->n_packs > 0
+            ? "'tamis verify' says which segments to build anew from the keys"
+            : "build these segments anew from the keys");
 }
 
 static int is_to_end(void *ctx)

@@ -73,7 +73,6 @@ static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *ow
 /* Opens the filter and the list of a segment, where the snapshot has them. */
 static int open_both(struct place *p)
 {
-    struct tamis_pack_place in_pack;
     int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
     p->its.err = TAMIS_ERR_NO_SEGMENT;
     if (err != 0)
@@ -81,7 +80,7 @@ static int open_both(struct place *p)
     p->its.err = tamis_snapshot_list(p->snapshot, p->index, &p->its.list, &p->its.diag);
     if (p->info.state == TAMIS_SEGMENT_BARE)
         return 0;
-    p->column = is_column(p->snapshot, p->index, &in_pack);
+    p->column = is_column(p->snapshot, p->index, NULL);
     err = p->column
               ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL)
               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);

@@ -48,6 +48,14 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
 
 static void damage_text(const struct checked *c, char *text, size_t room)
 {
+    const char *advice =
+        c->n_affected == 0 ? "'tamis pack --repack' writes a whole pack"
+        : c->n_listed == c->n_affected
+            ? "'tamis repair' makes these anew from their lists"
+        : c->n_listed > 0
+            ? "'tamis repair' makes those with lists anew; build the rest "
+              "from their keys"
+            : "build these anew from their keys";
     int n = snprintf(text, room,
                      "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
                      LLU(c->report.n_pages));
@@ -56,21 +64,10 @@ static void damage_text(const struct checked *c, char *text, size_t room)
                  "the names of %zu of its %s are lost: put the pack's file back, or "
                  "build these anew from their keys",
                  c->n_nameless, COUNTED(c->n_segments, "segment"));
-    else if (c->n_affected == 0)
-        snprintf(text + n, room - (size_t)n,
-                 "no answer of its %s depends on that; 'tamis pack --repack' writes a "
-                 "whole pack",
-                 COUNTED(c->n_segments, "segment"));
     else
         snprintf(text + n, room - (size_t)n, "segments affected: %zu of %zu; %s%s",
-                 c->n_affected, c->n_segments,
-                 c->n_listed == c->n_affected
-                     ? "'tamis repair' makes these anew from their lists"
-                 : c->n_listed > 0
-                     ? "'tamis repair' makes those with lists anew; build "
-                       "the rest from their keys"
-                     : "build these anew from their keys",
-                 c->n_affected < c->n_segments
+                 c->n_affected, c->n_segments, advice,
+                 c->n_affected > 0 && c->n_affected < c->n_segments
                      ? ", and 'tamis pack --repack' saves the others"
                      : "");
 }

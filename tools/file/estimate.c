@@ -3,38 +3,28 @@
 
 enum { PROBES = 1000000 };
 
-struct facts_of_bits {
-    struct tamis_estimate now;
-    struct tamis_interval measured;
-};
-
-static void print_json_of(const char *name, const struct facts_of_bits *f)
+static void print(const struct options *o, const struct tamis_estimate *now,
+                  const struct tamis_interval *measured)
 {
-    json_print(json_of("file", json_escaped(name, strlen(name)), "keys",
-                       interval_json(&f->now.keys), "error", json_number(f->now.error),
-                       "measured", interval_json(&f->measured), "probes",
-                       json_count(PROBES), "damaged", json_count(f->now.n_damaged)));
-}
-
-static void print_text_of(const struct facts_of_bits *f)
-{
-    printf("keys: %.0f, %.0f to %.0f\n", f->now.keys.value, f->now.keys.low,
-           f->now.keys.high);
-    printf("error now: %s\n", PERCENT(f->now.error));
-    printf("measured: %s, %s to %s\n", PERCENT(f->measured.value),
-           PERCENT(f->measured.low), PERCENT(f->measured.high));
-}
-
-static int tell_damage(const char *file, uint64_t n_damaged)
-{
-    return complain(EXIT_DAMAGE,
-                    "%s: %s counted as all ones: build it anew from its keys",
-                    PATH(file), COUNTED(n_damaged, "damaged page"));
+    const char *name = o->args[0];
+    if (given(o, OPT_JSON)) {
+        json_print(json_of("file", json_escaped(name, strlen(name)), "keys",
+                           interval_json(&now->keys), "error", json_number(now->error),
+                           "measured", interval_json(measured), "probes",
+                           json_count(PROBES), "damaged", json_count(now->n_damaged)));
+        return;
+    }
+    printf("keys: %.0f, %.0f to %.0f\n", now->keys.value, now->keys.low,
+           now->keys.high);
+    printf("error now: %s\n", PERCENT(now->error));
+    printf("measured: %s, %s to %s\n", PERCENT(measured->value), PERCENT(measured->low),
+           PERCENT(measured->high));
 }
 
 static int run(int argc, char **argv)
 {
-    struct facts_of_bits facts;
+    struct tamis_estimate now;
+    struct tamis_interval measured;
     struct tamis_diag diag = {0};
     struct tamis_filter *filter;
     struct options o;
@@ -42,17 +32,17 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
-    int err = tamis_filter_estimate(filter, &facts.now, &diag);
+    int err = tamis_filter_estimate(filter, &now, &diag);
     if (err == 0)
-        err = tamis_filter_measure(filter, PROBES, o.seed, &facts.measured);
+        err = tamis_filter_measure(filter, PROBES, o.seed, &measured);
     if (err != 0)
         status = complain_error(err, &diag, o.args[0], NULL);
-    else if (given(&o, OPT_JSON))
-        print_json_of(o.args[0], &facts);
     else
-        print_text_of(&facts);
-    if (err == 0 && facts.now.n_damaged > 0)
-        status = tell_damage(o.args[0], facts.now.n_damaged);
+        print(&o, &now, &measured);
+    if (err == 0 && now.n_damaged > 0)
+        status = complain(EXIT_DAMAGE,
+                          "%s: %s counted as all ones: build it anew from its keys",
+                          PATH(o.args[0]), COUNTED(now.n_damaged, "damaged page"));
     tamis_filter_close(filter);
     return status;
 }

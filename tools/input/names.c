@@ -10,26 +10,47 @@ void check_name(const char *name, size_t n_bytes)
         usage_error("a segment's name has no NUL in it");
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_bytes(const void *left, const void *right)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct tamis_name *a = *(const struct tamis_name *const *)left;
+    const struct tamis_name *b = *(const struct tamis_name *const *)right;
+    int order =
+        memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
+    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+}
+
+/* Two that are the same, the first one first. */
+static bool find_twice(const struct tamis_name *names, size_t n, size_t *a, size_t *b)
+{
+    const struct tamis_name **sorted =
+        memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
+    bool found = false;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &names[i];
+    qsort(sorted, n, sizeof(*sorted), compare_bytes);
+    for (size_t i = 1; i < n && !found; i++)
+        if (compare_bytes(&sorted[i - 1], &sorted[i]) == 0) {
+            bool in_order = sorted[i - 1] < sorted[i];
+            *a = (size_t)(sorted[i - in_order] - names);
+            *b = (size_t)(sorted[i - !in_order] - names);
+            found = true;
+        }
+    free(sorted);
+    return found;
 }
 
 void check_names(const char *const *names, size_t n)
 {
-    const char **sorted, *twice = NULL;
-    for (size_t i = 0; i < n; i++)
-        check_name(names[i], strlen(names[i]));
-    sorted = memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = names[i];
-    qsort(sorted, n, sizeof(*sorted), compare_names);
-    for (size_t i = 1; i < n && twice == NULL; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            twice = sorted[i];
-    free(sorted);
-    if (twice != NULL)
-        usage_error("segment '%s' is named twice: once will do", twice);
+    struct tamis_name *list = memory_or_exit(malloc((n + 1) * sizeof(*list)));
+    size_t a, b;
+    for (size_t i = 0; i < n; i++) {
+        list[i] = (struct tamis_name){names[i], strlen(names[i])};
+        check_name(names[i], list[i].n_bytes);
+    }
+    bool twice = find_twice(list, n, &a, &b);
+    free(list);
+    if (twice)
+        usage_error("segment '%s' is named twice: once will do", names[a]);
 }
 
 struct tamis_name name_of_file(const char *path, const char *strip)
@@ -51,38 +72,15 @@ struct tamis_name name_of_file(const char *path, const char *strip)
     return name;
 }
 
-static int compare_bytes(const void *left, const void *right)
-{
-    const struct tamis_name *a = *(const struct tamis_name *const *)left;
-    const struct tamis_name *b = *(const struct tamis_name *const *)right;
-    int order =
-        memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
-    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
-}
-
 void check_key_files(char *const *files, size_t n, const char *strip,
                      const char *remedy)
 {
     struct tamis_name *names = memory_or_exit(malloc((n + 1) * sizeof(*names)));
-    const struct tamis_name **sorted =
-        memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
-    struct tamis_name name = {NULL, 0};
-    size_t a = n, b = n;
-    for (size_t i = 0; i < n; i++) {
+    size_t a, b;
+    for (size_t i = 0; i < n; i++)
         names[i] = name_of_file(files[i], strip);
-        sorted[i] = &names[i];
-    }
-    qsort(sorted, n, sizeof(*sorted), compare_bytes);
-    for (size_t i = 1; i < n && a == n; i++)
-        if (compare_bytes(&sorted[i - 1], &sorted[i]) == 0) {
-            a = (size_t)(sorted[i - 1] - names);
-            b = (size_t)(sorted[i] - names);
-            name = names[a];
-        }
-    free(sorted);
+    if (find_twice(names, n, &a, &b))
+        usage_error("%s and %s are both for segment '%.*s': %s", files[a], files[b],
+                    (int)names[a].n_bytes, (const char *)names[a].bytes, remedy);
     free(names);
-    if (a < n)
-        usage_error("%s and %s are both for segment '%.*s': %s", files[a < b ? a : b],
-                    files[a < b ? b : a], (int)name.n_bytes, (const char *)name.bytes,
-                    remedy);
 }

@@ -6,7 +6,6 @@
  * LevelDB makes LOCK with the database and never replaces it, and a rename of the
  * directory keeps it. A copy has another LOCK, so it is another database; --force takes
  * it over without building a filter anew. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -16,25 +15,9 @@
 
 enum { ATTEMPTS = 8 };
 
-/* ---- which engine ---- */
-
-/* RocksDB writes these beside the files that LevelDB has, too. */
-static bool is_rocksdb(const char *database)
-{
-    DIR *dir = opendir(database);
-    const struct dirent *e;
-    bool found = false;
-    while (dir && !found && (e = readdir(dir)) != NULL)
-        found = strcmp(e->d_name, "IDENTITY") == 0 ||
-                strncmp(e->d_name, "OPTIONS-", 8) == 0;
-    if (dir)
-        closedir(dir);
-    return found;
-}
-
 /* ---- which database ---- */
 
-static void put_le64(uint8_t *at, uint64_t v)
+void put_le64(uint8_t *at, uint64_t v)
 {
     for (int i = 0; i < 8; i++)
         at[i] = (uint8_t)(v >> 8 * i);
@@ -94,22 +77,11 @@ static int list_error(const char *database, enum ldb_result result, const char *
 int read_list(const char *database, struct ldb_list *list)
 {
     char why[LDB_WHY_BYTES];
-    struct stat st;
     enum ldb_result result = LDB_NONE;
     *list = (struct ldb_list){.n = 0};
-    if (stat(database, &st) != 0) {
-        bool is_none = errno == ENOENT || errno == ENOTDIR;
-        complain_errno(errno, database, "opening");
-        return is_none ? EXIT_NONE : EXIT_IO;
-    }
-    if (!S_ISDIR(st.st_mode))
-        return complain(EXIT_DAMAGE, "%s: no LevelDB database: it is no directory",
-                        database);
-    if (is_rocksdb(database))
-        return complain(EXIT_DAMAGE,
-                        "%s: this is a RocksDB database: use tamis-rocksdb; nothing "
-                        "was changed",
-                        database);
+    int status = bridge_check_database(database, false);
+    if (status != EXIT_DONE)
+        return status;
     /* CURRENT may name a new MANIFEST just as the older one is deleted. */
     for (int i = 0; i < ATTEMPTS && result == LDB_NONE; i++) {
         result = ldb_list_read(database, list, why);
@@ -124,23 +96,4 @@ int read_list(const char *database, struct ldb_list *list)
                         "the same key: only leveldb.BytewiseComparator will do",
                         database, list->comparator);
     return EXIT_DONE;
-}
-
-uint64_t log_bytes(const char *database, const struct ldb_list *list)
-{
-    DIR *dir = opendir(database);
-    struct dirent *e;
-    uint64_t n_bytes = 0;
-    struct stat st;
-    while (dir && (e = readdir(dir)) != NULL) {
-        char *end;
-        uint64_t number = strtoull(e->d_name, &end, 10);
-        if (end != e->d_name && strcmp(end, ".log") == 0 &&
-            (number >= list->log || number == list->previous_log) &&
-            fstatat(dirfd(dir), e->d_name, &st, 0) == 0)
-            n_bytes += (uint64_t)st.st_size;
-    }
-    if (dir)
-        closedir(dir);
-    return n_bytes;
 }

@@ -27,9 +27,8 @@ void table_file_free(struct table_file *file);
 /* Refuses, with a report, what is no directory of a LevelDB database. Free *list in any
  * case. */
 int read_list(const char *database, struct ldb_list *list);
+void put_le64(uint8_t *at, uint64_t v);
 int database_tag(const char *database, char tag[MIRROR_TAG_BYTES]);
-/* Bytes of log whose keys are in no table yet. */
-uint64_t log_bytes(const char *database, const struct ldb_list *list);
 
 /* ==== fill.c: from the tables to the store ================================ */
 

@@ -63,12 +63,6 @@ static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_fil
     return EXIT_DONE;
 }
 
-static void put_le64(uint8_t *at, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        at[i] = (uint8_t)(v >> 8 * i);
-}
-
 static void bind(struct table_file *file, const char *tag)
 {
     struct tamis_domain seed_0;

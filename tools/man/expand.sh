@@ -6,7 +6,7 @@
 #   @help TOPIC      `tamis help TOPIC`
 #   @comment, @functions, @codes ENUM    of lib/tamis.h and its parts
 #   @table NAME      of SPEC.md
-#   @fields SECTION  of json.fields
+#   @sections        of json.fields
 set -eu
 template=$1 tamis=$2
 cd "$(dirname "$0")/../.."
@@ -36,7 +36,11 @@ sed 1d "$template" | while IFS= read -r line; do
     @comment) awk -v part=comment -f $here/header.awk lib/tamis.h ;;
     @functions) awk -f $here/header.awk lib/tamis.h $parts ;;
     "@codes "*) awk -v part=codes -v enum="${line#* }" -f $here/header.awk lib/tamis.h ;;
-    "@fields "*) awk -v scdoc=1 -v section="${line#* }" -f $here/fields.awk $here/json.fields ;;
+    @sections)
+        sed -n 's/^section //p' $here/json.fields | while IFS= read -r section; do
+            printf '\n## %s\n\n' "$section"
+            awk -v scdoc=1 -v section="$section" -f $here/fields.awk $here/json.fields || exit
+        done ;;
     "@table "*) awk -v table="${line#* }" -f $here/table.awk SPEC.md ;;
     @*) echo "$template: what is '$line'?" >&2; exit 2 ;;
     *) printf '%s\n' "$line" ;;

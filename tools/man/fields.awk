@@ -1,5 +1,6 @@
 # The fields of one section of json.fields, with its groups in their places: -v section=NAME.
-# A line each, with tabs: field, type, unit, meaning. With -v scdoc=1 as a table for scdoc.
+# A line each, with tabs: field, type, unit, meaning. With -v scdoc=1 as a table for scdoc, below
+# the section's words.
 function emit(path, type, unit, meaning) {
     if (!(path in at)) { at[path] = ++n_rows; paths[n_rows] = path }
     row[path] = type "\t" unit "\t" meaning
@@ -21,6 +22,7 @@ function expand(block, prefix,    i, cell, side) {
     alias = 1
     next
 }
+sub(/^> /, "") { about[names[1]] = about[names[1]] $0 "\n"; alias = 0; next }
 {
     alias = 0
     for (i = 1; i <= n_names; i++) lines[names[i], ++n_lines[names[i]]] = $0
@@ -28,6 +30,8 @@ function expand(block, prefix,    i, cell, side) {
 END {
     if (failed) exit 1
     expand("section " section, "")
+    block = "section " section
+    if (scdoc) print (block in about ? about[block] : "One object.\n")
     if (scdoc) print "|[ *Field*\n:[ *Type*\n:[ *Unit*\n:< *Meaning*"
     for (i = 1; i <= n_rows; i++) {
         split(row[paths[i]], cell, "\t")

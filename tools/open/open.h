@@ -113,7 +113,7 @@ struct pack {
 /* Those that answer for segments; packs_forget() frees the list. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
 void packs_forget(struct pack *packs, size_t n);
-/* Is the segment a column of a pack? *place is its place. */
+/* Is the segment a column of a pack? *place (may be NULL) is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
 /* Has its record a pack that does not answer? */

@@ -6,9 +6,8 @@
 uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
                          const struct tamis_segment_info *s)
 {
-    struct tamis_pack_place place;
     struct stat st;
-    return !is_column(snapshot, i, &place) && stat_in(store, s->file, &st)
+    return !is_column(snapshot, i, NULL) && stat_in(store, s->file, &st)
                ? (uint64_t)st.st_blocks * 512
                : s->file_bytes;
 }

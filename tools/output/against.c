@@ -175,8 +175,7 @@ int against_end(struct against *a, const char *file, json_t *root)
                         "repair' makes these anew from the lists",
                         file, LLU(a->lost), a->lost == 1 ? "is" : "are");
     return complain(EXIT_DAMAGE,
-                    "%s: %llu key%s not in the filter of %s segment: check that "
-                    "the key lists are theirs, or build the segments anew",
-                    file, LLU(a->lost), a->lost == 1 ? " is" : "s are",
-                    a->lost == 1 ? "its" : "their");
+                    "%s: %s not in the filters of their segments: check that the key "
+                    "lists are theirs, or build the segments anew",
+                    file, COUNTED(a->lost, "key"));
 }

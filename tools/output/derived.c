@@ -91,36 +91,24 @@ int source_error(int err, const struct tamis_diag *diag,
                                      : derive_error(err, diag, store);
 }
 
-static void print_text(const char *name, const struct tamis_derive_report *r)
-{
-    print_escaped(stdout, name, strlen(name));
-    printf(": %s in %s, %s, error %s\n", COUNTED(r->keys, "key"),
-           COUNTED(r->n_stages, "stage"), SIZE(r->file_bytes), PERCENT(r->error));
-}
-
-static void print_json(const char *what, const char *name,
-                       const struct tamis_derive_report *r)
-{
-    json_print(json_of(what, json_escaped(name, strlen(name)), "stages",
-                       json_count(r->n_stages), "keys", json_count(r->keys),
-                       "file_bytes", json_count(r->file_bytes), "error",
-                       json_number(r->error), "damaged", json_count(r->n_damaged)));
-}
-
 int print_derived(const struct options *o, const char *what, const char *name,
-                  const struct tamis_derive_report *report)
+                  const struct tamis_derive_report *r)
 {
     work_is_done();
     if (given(o, OPT_JSON))
-        print_json(what, name, report);
+        json_print(json_of(what, json_escaped(name, strlen(name)), "stages",
+                           json_count(r->n_stages), "keys", json_count(r->keys),
+                           "file_bytes", json_count(r->file_bytes), "error",
+                           json_number(r->error), "damaged", json_count(r->n_damaged)));
     else
-        print_text(name, report);
+        printf("%s: %s in %s, %s, error %s\n", PATH(name), COUNTED(r->keys, "key"),
+               COUNTED(r->n_stages, "stage"), SIZE(r->file_bytes), PERCENT(r->error));
     if (!output_works())
         return EXIT_IO;
-    if (report->n_damaged == 0)
+    if (r->n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
                     "%s: %s of the sources counted as all ones: no key is lost; build "
                     "it anew from its keys to lower its error",
-                    PATH(name), COUNTED(report->n_damaged, "damaged page"));
+                    PATH(name), COUNTED(r->n_damaged, "damaged page"));
 }

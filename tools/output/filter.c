@@ -1,6 +1,4 @@
 /* Prints the facts of a filter, for people and for programs. */
-#include <unistd.h>
-
 #include "output.h"
 
 static double fill_of(const struct tamis_stage_info *s)
@@ -61,24 +59,6 @@ json_t *filter_json(struct tamis_filter *filter)
     return o;
 }
 
-/* Prints how many of each stage's bits are set, as wide as the terminal. */
-static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
-{
-    unsigned width = screen_width(STDOUT_FILENO);
-    width = width < 40 ? 24 : width - 16;
-    printf("  stage  bits set\n");
-    for (uint32_t i = 0; i < n_stages; i++) {
-        struct tamis_stage_info s;
-        if (tamis_filter_stage(filter, i, &s) != 0)
-            continue;
-        printf("  %5u ", i);
-        print_bar(fill_of(&s), width,
-                  s.keys > s.capacity && s.expected_error > s.target_error ? TINT_BAD
-                                                                           : TINT_NONE);
-        printf("%6.2f%%\n", 100 * fill_of(&s));
-    }
-}
-
 void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
     struct tamis_filter_info info;
@@ -113,5 +93,4 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
                s.lanes, s.words, LLU(s.n_blocks), LLU(s.capacity), LLU(s.keys),
                100 * fill_of(&s), 100 * s.target_error, 100 * s.expected_error);
     }
-    print_bars(filter, info.n_stages);
 }

@@ -86,19 +86,17 @@ void packed_print(const struct options *o, const struct tamis_pack_report *r)
 
 int packed_damaged(const struct tamis_pack_report *r, size_t n_lost, const char *store)
 {
-    unsigned long long n = r->n_left[TAMIS_LEFT_UNREADABLE];
-    bool one = n == 1;
+    uint64_t n = r->n_left[TAMIS_LEFT_UNREADABLE];
     if (n_lost >= n)
         return complain(EXIT_DAMAGE,
-                        "%s: the pack%s of %llu segment%s %s missing or damaged: put "
-                        "the pack's files back, or build %s anew from %s keys; 'tamis "
-                        "verify' says which",
-                        store, one ? "" : "s", n, one ? "" : "s", one ? "is" : "are",
-                        one ? "it" : "these", one ? "its" : "their");
+                        "%s: %s in missing or damaged packs: put the packs' files "
+                        "back, or build them anew from their keys; 'tamis verify' says "
+                        "which",
+                        store, COUNTED(n, "segment"));
     return complain(EXIT_DAMAGE,
-                    "%s: %llu filter%s damaged or unreadable, and left as %s: 'tamis "
-                    "verify' says which",
-                    store, n, one ? " is" : "s are", one ? "it is" : "they are");
+                    "%s: %s damaged or unreadable, and left alone: 'tamis verify' says "
+                    "which",
+                    store, COUNTED(n, "filter"));
 }
 
 int packed_left(const struct tamis_pack_report *r,

@@ -7,47 +7,32 @@
 
 #include "output.h"
 
-enum metric {
-    KEYS,
-    BYTES,
-    ALLOCATED,
-    CREATED,
-    WATERMARK,
-    TARGET_ERROR,
-    EXPECTED_ERROR,
-    FILL,
-    STAGES,
-    OVER_TARGET,
-    READABLE,
-    PAGES,
-    DAMAGED,
-    LIST_READABLE,
-    LIST_DAMAGED,
-    N_METRICS
-};
+/* clang-format off */
+#define METRICS(X) \
+X(KEYS, "keys", "Keys added to the segment's filter.") \
+X(BYTES, "filter_bytes", "Length of the filter's file.") \
+X(ALLOCATED, "filter_allocated_bytes", "Disk space of the filter's file.") \
+X(CREATED, "created_timestamp_seconds", "When the filter was made, since 1970.") \
+X(WATERMARK, "watermark", "Log position up to which all keys are in the filter.") \
+X(TARGET_ERROR, "target_error_ratio", "Target share of false positives among probes of absent keys.") \
+X(EXPECTED_ERROR, "expected_error_ratio", "Expected share of false positives among probes of absent keys.") \
+X(FILL, "fill_ratio", "Share of bits that are set, over all stages.") \
+X(STAGES, "stages", "Stages of the filter.") \
+X(OVER_TARGET, "over_target", "1 if the expected error exceeds the target by more than chance.") \
+X(READABLE, "readable", "0 if the filter is lost, damaged or of a newer version: always MAYBE.") \
+X(PAGES, "checked_pages", "Pages of the filter that were read and checked.") \
+X(DAMAGED, "damaged_pages", "Checked pages that failed their check.") \
+X(LIST_READABLE, "list_readable", "0 if the segment's list of hashes is lost, damaged or of a newer version.") \
+X(LIST_DAMAGED, "list_damaged_pages", "Pages of the list that failed their check.")
+/* clang-format on */
+#define X(id, name, help) id,
+enum metric { METRICS(X) N_METRICS };
+#undef X
+#define X(id, name, help) {name, help},
 static const struct {
     const char *name, *help;
-} metrics[N_METRICS] = {
-    {"keys", "Keys added to the segment's filter."},
-    {"filter_bytes", "Length of the filter's file."},
-    {"filter_allocated_bytes", "Disk space of the filter's file."},
-    {"created_timestamp_seconds", "When the filter was made, since 1970."},
-    {"watermark", "Log position up to which all keys are in the filter."},
-    {"target_error_ratio",
-     "Target share of false positives among probes of absent keys."},
-    {"expected_error_ratio",
-     "Expected share of false positives among probes of absent keys."},
-    {"fill_ratio", "Share of bits that are set, over all stages."},
-    {"stages", "Stages of the filter."},
-    {"over_target", "1 if the expected error exceeds the target by more than chance."},
-    {"readable",
-     "0 if the filter is lost, damaged or of a newer version: always MAYBE."},
-    {"checked_pages", "Pages of the filter that were read and checked."},
-    {"damaged_pages", "Checked pages that failed their check."},
-    {"list_readable",
-     "0 if the segment's list of hashes is lost, damaged or of a newer version."},
-    {"list_damaged_pages", "Pages of the list that failed their check."},
-};
+} metrics[N_METRICS] = {METRICS(X)};
+#undef X
 
 /* One segment's numbers; NaN: there is none, and no line. */
 struct facts {
@@ -93,7 +78,6 @@ static struct facts facts_of_record(const struct look *l, size_t i,
                                     const struct tamis_segment_info *s)
 {
     struct facts f = {.segment = i};
-    struct tamis_pack_place place;
     for (size_t m = 0; m < N_METRICS; m++)
         f.of[m] = NAN;
     if (s->state == TAMIS_SEGMENT_BARE)
@@ -107,7 +91,7 @@ static struct facts facts_of_record(const struct look *l, size_t i,
         f.of[WATERMARK] = (double)s->watermark;
         f.of[TARGET_ERROR] = s->error > 0 ? s->error : NAN;
     }
-    if (is_column(l->snapshot, i, &place)) /* the pack has metrics of its own */
+    if (is_column(l->snapshot, i, NULL)) /* the pack has metrics of its own */
         f.of[READABLE] = f.of[STAGES] = 1;
     return f;
 }
@@ -181,14 +165,13 @@ static int gather(struct look *l, size_t i)
 {
     struct tamis_segment_info s;
     struct tamis_filter *filter;
-    struct tamis_pack_place place;
     struct tamis_diag diag = {0};
     bool keep = false;
     int err = tamis_snapshot_segment(l->snapshot, i, &s), status = EXIT_DONE;
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);
     struct facts f = facts_of_record(l, i, &s);
-    if (s.state != TAMIS_SEGMENT_BARE && !is_column(l->snapshot, i, &place)) {
+    if (s.state != TAMIS_SEGMENT_BARE && !is_column(l->snapshot, i, NULL)) {
         enum fate fate = SEGMENT_STAYS;
         err = tamis_snapshot_filter(l->snapshot, i, &filter, &diag);
         keep = err == 0;
@@ -293,23 +276,17 @@ static void print_segments(const struct look *l)
             print_metric(l, (enum metric)m);
 }
 
-enum pack_metric { PACK_BYTES, PACK_SEGMENTS, PACK_DEAD, PACK_DAMAGED };
+enum { PACK_DAMAGED = 3, N_PACK_METRICS };
 
-static double pack_value(const struct pack *p, enum pack_metric m)
+/* As print_packs() names them. */
+static double pack_value(const struct pack *p, int metric)
 {
-    struct tamis_verify report;
-    switch (m) {
-    case PACK_BYTES:
-        return (double)p->allocated;
-    case PACK_SEGMENTS:
-        return (double)p->n_segments;
-    case PACK_DEAD:
-        return (double)(p->n_columns - p->n_segments);
-    case PACK_DAMAGED:
-        break;
-    }
-    tamis_filter_verify(p->filter, &report, NULL);
-    return (double)report.n_damaged;
+    struct tamis_verify report = {.n_damaged = 0};
+    if (metric == PACK_DAMAGED)
+        tamis_filter_verify(p->filter, &report, NULL);
+    const uint64_t values[N_PACK_METRICS] = {
+        p->allocated, p->n_segments, p->n_columns - p->n_segments, report.n_damaged};
+    return (double)values[metric];
 }
 
 static void print_pack(const char *metric, const char *store, const char *pack,
@@ -352,10 +329,10 @@ static double print_packs(struct tamis_store *of, struct tamis_snapshot *snapsho
     struct pack *packs = packs_list(snapshot, o->args[0], &n);
     double damaged = 0;
     print_readable_packs(of, snapshot, store);
-    for (int m = 0; n > 0 && m < (given(o, OPT_CHECK) ? 4 : 3); m++) {
+    for (int m = 0; n > 0 && m < PACK_DAMAGED + given(o, OPT_CHECK); m++) {
         print_head(metrics_of[m][0], metrics_of[m][1]);
         for (size_t i = 0; i < n; i++) {
-            double x = pack_value(&packs[i], (enum pack_metric)m);
+            double x = pack_value(&packs[i], m);
             print_pack(metrics_of[m][0], store, packs[i].name, x);
             damaged += m == PACK_DAMAGED ? x : 0;
         }

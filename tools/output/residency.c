@@ -108,9 +108,8 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     struct tamis_segment_info s;
     struct tamis_filter *filter;
     struct tamis_diag diag = {0};
-    struct tamis_pack_place place;
     int err = tamis_snapshot_segment(snapshot, i, &s);
-    if (err != 0 || s.state == TAMIS_SEGMENT_BARE || is_column(snapshot, i, &place))
+    if (err != 0 || s.state == TAMIS_SEGMENT_BARE || is_column(snapshot, i, NULL))
         return err ? complain_error(err, NULL, path, NULL) : EXIT_DONE;
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err == 0)

@@ -16,17 +16,10 @@ static const char defs[] =
 
 static void draw_head(FILE *to, const struct picture *p)
 {
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-            "width=\"%d\" height=\"%d\" role=\"img\">\n<title>tamis store ",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    xml_text(to, p->store);
-    fprintf(to, "</title>\n%s%s", svg_style, defs);
+    svg_begin(to, "tamis store ", p->store);
+    fputs(defs, to);
     picture_ages(to);
-    fprintf(to,
-            "</linearGradient></defs>\n<rect x=\"0.5\" y=\"0.5\" width=\"%d\" "
-            "height=\"%d\" rx=\"8\" class=\"ground\"/>\n",
-            WIDTH - 1, HEIGHT - 1);
+    fputs("</linearGradient></defs>\n", to);
 }
 
 /* The end of a long path says more than its beginning. */
@@ -37,17 +30,6 @@ static const char *tail(const char *text, size_t max)
     while (((uint8_t)*at & 0xc0) == 0x80)
         at++;
     return at;
-}
-
-/* "2026-11-22 20:28:07 UTC" */
-static const char *moment_text(char text[TEXT_BYTES], double microseconds)
-{
-    time_text(text, (uint64_t)microseconds);
-    if (strlen(text) == 20) {
-        text[10] = ' ';
-        snprintf(text + 19, TEXT_BYTES - 19, " UTC");
-    }
-    return text;
 }
 
 struct step {
@@ -92,7 +74,6 @@ static void draw_steps(FILE *to, const struct picture *p)
 /* How much older than the newest segment; it, and when it was made. */
 static void draw_ages(FILE *to, const struct picture *p)
 {
-    char oldest[TEXT_BYTES], newest[TEXT_BYTES];
     bool one = p->newest - p->oldest < 1e6;
     int width = one ? 40 : AGES_WIDTH;
     svg_text(to, LEFT, AGES_Y + 10, "", one ? "made" : "older");
@@ -103,13 +84,13 @@ static void draw_ages(FILE *to, const struct picture *p)
     else
         fputs("url(#age)", to);
     fputs("\"/>\n", to);
-    moment_text(newest, p->newest);
     if (one) {
-        svg_text(to, AGES_LEFT + width + 8, AGES_Y + 10, "", "%s", newest);
+        svg_text(to, AGES_LEFT + width + 8, AGES_Y + 10, "", "%s",
+                 TIME((uint64_t)p->newest));
         return;
     }
     svg_text(to, AGES_LEFT + width + 8, AGES_Y + 10, "", "made %s to %s",
-             moment_text(oldest, p->oldest), newest);
+             TIME((uint64_t)p->oldest), TIME((uint64_t)p->newest));
     draw_steps(to, p);
 }
 

@@ -4,19 +4,8 @@
 #include <unistd.h>
 
 #include "../open/open.h"
+#include "../talk/endings.h"
 #include "picture.h"
-
-static int write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno != EINTR)
-            return errno;
-        bytes += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
-    }
-    return 0;
-}
 
 /* The mode of a new file, or of the file that is replaced. */
 static mode_t wanted_mode(const char *path)
@@ -31,6 +20,7 @@ static mode_t wanted_mode(const char *path)
 static int replace(const char *path, const char *bytes, size_t n)
 {
     char *real = realpath(path, NULL), *temporary;
+    FILE *to;
     int err = 0, fd;
     if (real == NULL)
         real = memory_or_exit(strdup(path));
@@ -40,10 +30,11 @@ static int replace(const char *path, const char *bytes, size_t n)
     if (fd < 0) {
         err = errno;
     } else {
-        err = write_all(fd, bytes, n);
-        if (err == 0 && (fchmod(fd, wanted_mode(real)) != 0 || fsync(fd) != 0))
+        to = memory_or_exit(fdopen(fd, "w"));
+        if (fwrite(bytes, 1, n, to) != n || fflush(to) != 0 ||
+            fchmod(fd, wanted_mode(real)) != 0 || fsync(fd) != 0)
             err = errno;
-        if (close(fd) != 0 && err == 0)
+        if (fclose(to) != 0 && err == 0)
             err = errno;
         if (err == 0 && rename(temporary, real) != 0)
             err = errno;
@@ -53,18 +44,6 @@ static int replace(const char *path, const char *bytes, size_t n)
     free(temporary);
     free(real);
     return err;
-}
-
-/* A signal leaves the file or none, and no temporary file. All bytes are at hand, so
- * the signal waits for one sync at most. */
-static void hold_endings(sigset_t *before)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, before);
 }
 
 static bool is_list(const struct stat *st, const char *list)
@@ -110,18 +89,35 @@ void check_picture(const struct options *o, const char *store, const char *list)
                     o->svg);
 }
 
-int replace_file(const char *path, const char *bytes, size_t n)
+/* Puts a whole file in the place of `path`, or leaves it as it is. */
+static int replace_file(const char *path, const char *bytes, size_t n)
 {
     struct stat st;
-    sigset_t before;
     if (strcmp(path, "-") == 0)
         return print_whole(bytes, n);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return complain(EXIT_USAGE,
                         "%s: not a regular file: name one, or '-' for standard output",
                         path);
-    hold_endings(&before);
+    /* A signal leaves the file or none, and no temporary file. All bytes are at hand,
+     * so the signal waits for one sync at most. */
+    endings_hold();
     int err = replace(path, bytes, n);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    endings_release();
     return err ? complain_errno(err, path, "cannot write") : EXIT_DONE;
+}
+
+FILE *drawing_begin(struct drawing *d)
+{
+    *d = (struct drawing){.bytes = NULL};
+    d->to = memory_or_exit(open_memstream(&d->bytes, &d->n));
+    return d->to;
+}
+
+int drawing_end(struct drawing *d, const char *path)
+{
+    memory_or_exit(fclose(d->to) == 0 ? d->bytes : NULL);
+    int status = replace_file(path, d->bytes, d->n);
+    free(d->bytes);
+    return status;
 }

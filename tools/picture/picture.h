@@ -3,6 +3,8 @@
 #ifndef TAMIS_PICTURE_H
 #define TAMIS_PICTURE_H
 
+#include <stdio.h>
+
 #include "tamis.h"
 
 struct options;
@@ -16,8 +18,14 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o);
 /* Exits if --svg names a file of `store`, or `list` ("-": standard input). Each may be
  * NULL. */
 void check_picture(const struct options *o, const char *store, const char *list);
-/* Puts a whole file in the place of `path`, or leaves it as it is; "-" is standard
- * output. Reports failures; returns the status. */
-int replace_file(const char *path, const char *bytes, size_t n);
+/* What is drawn to the stream comes into the file `path` in the end: whole, or the file
+ * stays as it is; "-" is standard output. Reports failures; returns the status. */
+struct drawing {
+    FILE *to;
+    char *bytes;
+    size_t n;
+};
+FILE *drawing_begin(struct drawing *d);
+int drawing_end(struct drawing *d, const char *path);
 
 #endif

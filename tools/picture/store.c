@@ -185,17 +185,12 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o)
 {
     struct picture p = {0};
     int status = collect(snapshot, o, &p);
-    char *bytes = NULL;
-    size_t n = 0;
-    FILE *to;
+    struct drawing drawing;
     if (status == EXIT_DONE) {
         p.store = escape(o->args[0], strlen(o->args[0]));
-        to = memory_or_exit(open_memstream(&bytes, &n));
-        picture_draw(to, &p);
-        memory_or_exit(fclose(to) == 0 ? bytes : NULL);
-        status = replace_file(o->svg, bytes, n);
+        picture_draw(drawing_begin(&drawing), &p);
+        status = drawing_end(&drawing, o->svg);
     }
-    free(bytes);
     free(p.store);
     free(p.what);
     free(p.columns);

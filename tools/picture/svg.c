@@ -4,21 +4,20 @@
 #include "svg.h"
 
 /* Legible on light and on dark. */
-const char svg_style[] =
+static const char style[] =
     "<style>\n"
     "text{font-family:system-ui,'DejaVu Sans',sans-serif;font-size:12px;fill:#57606a}\n"
     ".title{font-size:20px;font-weight:600;fill:#1f2328}\n"
     ".name{font-family:ui-monospace,'DejaVu Sans Mono',monospace;font-size:11px;"
     "fill:#1f2328;stroke:#eaeef2;stroke-width:3px;paint-order:stroke}\n"
     ".small{font-size:10px}"
-    ".label{stroke:#ffffff;stroke-width:3px;paint-order:stroke}"
     ".bad{fill:#d1242f}.strong{fill:#1f2328}\n"
     ".ground{fill:#ffffff;stroke:#d0d7de}.track{fill:#eaeef2}\n"
     ".grid{stroke:#d0d7de}.axis{stroke:#8c959f}.mark{fill:#57606a}\n"
     ".hatch{stroke:#8c959f}\n"
     "@media (prefers-color-scheme: dark){\n"
     "text{fill:#9aa4af}.title,.name,.strong{fill:#e6edf3}.bad{fill:#ff7b72}\n"
-    ".name{stroke:#212830}.label{stroke:#0f141a}"
+    ".name{stroke:#212830}"
     ".ground{fill:#0f141a;stroke:#30363d}.track{fill:#212830}\n"
     ".grid{stroke:#30363d}.axis{stroke:#6e7781}.mark{fill:#9aa4af}\n"
     ".hatch{stroke:#6e7781}}\n"
@@ -43,6 +42,19 @@ void xml_text(FILE *to, const char *escaped)
         else
             fputc(*s, to);
     }
+}
+
+void svg_begin(FILE *to, const char *title, const char *rest)
+{
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+            "width=\"%d\" height=\"%d\" role=\"img\">\n<title>%s",
+            WIDTH, HEIGHT, WIDTH, HEIGHT, title);
+    xml_text(to, rest);
+    fprintf(to,
+            "</title>\n%s<rect x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" "
+            "rx=\"8\" class=\"ground\"/>\n",
+            style, WIDTH - 1, HEIGHT - 1);
 }
 
 void svg_text(FILE *to, double x, double y, const char *attributes, const char *format,

@@ -8,8 +8,9 @@
 enum { PICTURE_WIDTH = 872 };
 enum { WIDTH = 960, HEIGHT = 580, LEFT = 64, RIGHT = LEFT + PICTURE_WIDTH, TOP = 136 };
 
-/* <style>: for texts and their classes, the ground, the grid and axes. */
-extern const char svg_style[];
+/* <svg>, the title, of which the rest is escaped, the style of all classes, and the
+ * ground. */
+void svg_begin(FILE *to, const char *title, const char *rest);
 void xml_text(FILE *to, const char *escaped);
 /* <text>; the formatted text is escaped. */
 void svg_text(FILE *to, double x, double y, const char *attributes, const char *format,

@@ -294,42 +294,30 @@ static struct left print_left(const struct apply *a, const struct store_plan *p,
 /* Status 0 says that --apply did its own part; this line says what is missing. */
 static void print_waiting(const struct left *left)
 {
-    bool one = left->n_waiting == 1;
     if (left->n_waiting == 0)
         return;
-    printf("the plan is not reached yet: %zu segment%s for the command%s above",
-           left->n_waiting, one ? " waits" : "s wait", one ? "" : "s");
+    printf("the plan is not reached yet: %s left to the commands above",
+           COUNTED(left->n_waiting, "segment"));
     if (left->n_growing > 0)
-        printf("; %zu still grow%s, and only a sealed filter can be shrunk or rebuilt",
-               left->n_growing, left->n_growing == 1 ? "s" : "");
+        printf("; %zu growing, and only sealed filters can be shrunk or rebuilt",
+               left->n_growing);
     putchar('\n');
 }
 
 /* The others are done. */
 static int damage_status(const struct apply *a)
 {
-    bool one = a->n_damaged == 1;
-    if (a->n_damaged == 0)
-        return EXIT_DONE;
-    return complain(EXIT_DAMAGE,
-                    "%s: %llu filter%s damaged, and %s not shrunk: 'tamis verify' says "
-                    "what mends %s",
-                    a->o->args[0], LLU(a->n_damaged), one ? " is" : "s are",
-                    one ? "was" : "were", one ? "it" : "them");
-}
-
-/* The others are done. */
-static int lists_status(const struct apply *a)
-{
-    bool one = a->n_unread == 1;
-    if (a->n_unread == 0)
-        return EXIT_DONE;
-    return complain(EXIT_DAMAGE,
-                    "%s: the list%s of %llu segment%s cannot be read, so %s not as "
-                    "planned: build %s anew from %s keys",
-                    a->o->args[0], one ? "" : "s", LLU(a->n_unread), one ? "" : "s",
-                    one ? "its filter is" : "their filters are", one ? "it" : "them",
-                    one ? "its" : "their");
+    if (a->n_damaged > 0)
+        return complain(EXIT_DAMAGE,
+                        "%s: %s damaged, and not shrunk: 'tamis verify' says what "
+                        "mends them",
+                        a->o->args[0], COUNTED(a->n_damaged, "filter"));
+    if (a->n_unread > 0)
+        return complain(EXIT_DAMAGE,
+                        "%s: %s with a list that cannot be read, so not as planned: "
+                        "build them anew from their keys",
+                        a->o->args[0], COUNTED(a->n_unread, "segment"));
+    return EXIT_DONE;
 }
 
 /* Everything is done. A ribbon may be larger than planned by bad luck. */
@@ -374,8 +362,6 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (status == EXIT_DONE) {
         print_waiting(&left);
         status = damage_status(&a);
-        if (status == EXIT_DONE)
-            status = lists_status(&a);
     }
     return status == EXIT_DONE && left.n == 0 ? limit_status(o, n_bytes) : status;
 }

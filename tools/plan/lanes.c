@@ -57,47 +57,32 @@ static struct shape smallest(const struct tamis_plan *chosen, uint32_t lanes,
     return any ? best : (struct shape){0};
 }
 
-static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
-                           uint64_t blocks)
+void show_lanes(const struct tamis_plan *chosen, double error, json_t *list)
 {
-    double bits = 8.0 * BLOCK * lanes * (double)blocks;
-    return chosen->n_keys ? bits / (double)chosen->n_keys : 0;
-}
-
-/* With the error that this shape has, which may be far below the one asked for. */
-static double lines_in(const struct tamis_plan *chosen, uint32_t lanes, struct shape s)
-{
-    return lines_of(lanes, tamis_plan_error(lanes, s.words, s.blocks, chosen->n_keys));
-}
-
-void print_lanes(const struct tamis_plan *chosen, double error)
-{
-    printf("\nlanes words       bits bytes  bits/key  lines an absent key touches\n");
+    if (list == NULL)
+        printf(
+            "\nlanes words       bits bytes  bits/key  lines an absent key touches\n");
     for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
         struct shape s = smallest(chosen, lanes, error);
-        if (s.blocks > 0)
-            printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words,
-                   LLU(s.blocks) * lanes * BLOCK, bits_per_key(chosen, lanes, s.blocks),
-                   lines_in(chosen, lanes, s),
-                   lanes == chosen->lanes ? "  the fewest lanes within 4% of the least"
-                                          : "");
-    }
-}
-
-json_t *lanes_json(const struct tamis_plan *chosen, double error)
-{
-    json_t *list = memory_or_exit(json_array());
-    for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
-        struct shape s = smallest(chosen, lanes, error);
+        uint64_t n_bytes = s.blocks * lanes * BLOCK;
+        double per_key =
+            chosen->n_keys ? 8 * (double)n_bytes / (double)chosen->n_keys : 0;
+        bool is_chosen = lanes == chosen->lanes;
         if (s.blocks == 0)
             continue;
-        json_put(list, NULL,
-                 json_of("lanes", json_count(lanes), "words", json_count(s.words),
-                         "bits_bytes", json_count(s.blocks * lanes * BLOCK),
-                         "bits_per_key",
-                         json_number(bits_per_key(chosen, lanes, s.blocks)), "lines",
-                         json_number(lines_in(chosen, lanes, s)), "chosen",
-                         json_boolean(lanes == chosen->lanes)));
+        /* With the error that this shape has, which may be far below the one asked for.
+         */
+        double lines =
+            lines_of(lanes, tamis_plan_error(lanes, s.words, s.blocks, chosen->n_keys));
+        if (list != NULL)
+            json_put(list, NULL,
+                     json_of("lanes", json_count(lanes), "words", json_count(s.words),
+                             "bits_bytes", json_count(n_bytes), "bits_per_key",
+                             json_number(per_key), "lines", json_number(lines),
+                             "chosen", json_boolean(is_chosen)));
+        else
+            printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words, LLU(n_bytes),
+                   per_key, lines,
+                   is_chosen ? "  the fewest lanes within 4% of the least" : "");
     }
-    return list;
 }

@@ -282,8 +282,7 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
 static int add_segment(struct look *l, struct store_plan *p, size_t index)
 {
     struct tamis_segment_info info;
-    struct tamis_pack_place place;
-    bool column = is_column(l->snapshot, index, &place);
+    bool column = is_column(l->snapshot, index, NULL);
     int err = tamis_snapshot_segment(l->snapshot, index, &info);
     if (err != 0)
         return complain_error(err, NULL, l->o->args[0], NULL);

@@ -2,26 +2,11 @@
  * keys. */
 #include "inside.h"
 
-struct pack_plans {
-    uint64_t n, keys;
-    double error;
-    struct tamis_plan_packed from_files, from_keys;
-};
-
 static json_t *packed_json(const struct tamis_plan_packed *p)
 {
     return json_of("rows_bytes", json_count(p->rows_bytes), "bits_per_key",
                    json_number(p->bits_per_key), "bands", json_count(p->n_bands),
                    "lines", json_count(p->n_lines));
-}
-
-static void print_json(const struct pack_plans *p)
-{
-    json_print(json_of("segments", json_count(p->n), "keys", json_count(p->keys),
-                       "error", json_number(p->error), "files_bytes",
-                       json_count(p->from_files.files_bytes), "from_files",
-                       packed_json(&p->from_files), "from_keys",
-                       packed_json(&p->from_keys)));
 }
 
 static void print_packed(const char *what, const struct tamis_plan_packed *p)
@@ -31,32 +16,34 @@ static void print_packed(const char *what, const struct tamis_plan_packed *p)
            p->n_lines);
 }
 
-static void print_text(const struct pack_plans *p)
-{
-    printf("segments         %llu, %llu keys\n", LLU(p->n), LLU(p->keys));
-    printf("files            %s, %llu lines a lookup touches, one of each\n",
-           SIZE(p->from_files.files_bytes), LLU(p->n));
-    print_packed("packed           ", &p->from_files);
-    print_packed("packed from keys ", &p->from_keys);
-}
-
 static int plan(const struct options *o, const uint64_t *keys, size_t n)
 {
-    struct pack_plans p = {.n = n, .error = o->growth.error};
+    struct tamis_plan_packed from_files, from_keys;
+    double error = o->growth.error;
+    uint64_t n_keys = 0;
     for (size_t i = 0; i < n; i++)
-        p.keys += keys[i];
-    int err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
+        n_keys += keys[i];
+    int err = tamis_plan_pack(keys, n, error, 1, &from_files);
     if (err == 0)
-        err = tamis_plan_pack(keys, n, p.error, 0, &p.from_keys);
+        err = tamis_plan_pack(keys, n, error, 0, &from_keys);
     if (err == TAMIS_ERR_RANGE)
         return complain_error(err, NULL, "plan",
                               "a pack has 1 to 1048576 segments, of up to 4096 sizes");
     if (err != 0)
         return complain_error(err, NULL, "plan", "take fewer keys a segment");
-    if (given(o, OPT_JSON))
-        print_json(&p);
-    else
-        print_text(&p);
+    if (given(o, OPT_JSON)) {
+        json_print(json_of("segments", json_count(n), "keys", json_count(n_keys),
+                           "error", json_number(error), "files_bytes",
+                           json_count(from_files.files_bytes), "from_files",
+                           packed_json(&from_files), "from_keys",
+                           packed_json(&from_keys)));
+        return EXIT_DONE;
+    }
+    printf("segments         %llu, %llu keys\n", LLU(n), LLU(n_keys));
+    printf("files            %s, %llu lines a lookup touches, one of each\n",
+           SIZE(from_files.files_bytes), LLU(n));
+    print_packed("packed           ", &from_files);
+    print_packed("packed from keys ", &from_keys);
     return EXIT_DONE;
 }
 

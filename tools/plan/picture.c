@@ -17,6 +17,7 @@ struct chart {
     FILE *to;
 };
 enum { CHART_FLOOR = 520 };
+static const char dashed[] = "class=\"axis\" stroke-dasharray=\"6 4\"";
 
 static double key_x(const struct chart *c, double keys)
 {
@@ -95,64 +96,10 @@ static void draw_grid(const struct chart *c)
              "error: reads wasted by a lookup of an absent key, as a fraction");
 }
 
-struct box {
-    double left, right, top, bottom;
-};
-
-static double point_y(const struct chart *c, size_t i)
-{
-    const struct tamis_plan_share *s = &c->plan->shares[i];
-    return error_y(c, s->plan.file_bytes > 0 ? s->plan.error : 1);
-}
-
-/* How many points a label here would cover. */
-static size_t n_covered(const struct chart *c, struct box b)
-{
-    enum { RADIUS = 6 };
-    size_t n = 0;
-
-    for (size_t i = 0; i < c->plan->n; i++) {
-        double x = key_x(c, (double)c->plan->segments[i].keys), y = point_y(c, i);
-        n += x > b.left - RADIUS && x < b.right + RADIUS && y > b.top - RADIUS &&
-             y < b.bottom + RADIUS;
-    }
-    return n;
-}
-
-/* Finds the place where the label of a level line covers the fewest points: above the
- * line or below it, and as far to the right as possible. */
-static struct box label_place(const struct chart *c, double line, double width)
-{
-    enum { HIGH = 14, GAP = 4, STEPS = 12 };
-    struct box best = {0};
-    size_t least = SIZE_MAX;
-
-    for (int i = 0; i < 2 * STEPS && least > 0; i++) {
-        bool below = i % 2 != 0;
-        double left = RIGHT - GAP - width -
-                      i / 2 * (PICTURE_WIDTH - width - 2 * GAP) / (STEPS - 1);
-        double top = below ? line + GAP : line - GAP - HIGH;
-        struct box b = {left, left + width, top, top + HIGH};
-        size_t n = n_covered(c, b);
-        if (top >= TOP && top + HIGH <= CHART_FLOOR && n < least) {
-            least = n;
-            best = b;
-        }
-    }
-    return best;
-}
-
 static void draw_uniform(const struct chart *c)
 {
-    enum { LABEL_WIDTH = 100 };
-    double y = error_y(c, c->plan->summary.uniform_error);
-    struct box b = label_place(c, y, LABEL_WIDTH);
-
-    fprintf(c->to,
-            "<path d=\"M%d %.1fH%d\" class=\"axis\" stroke-dasharray=\"6 4\"/>\n", LEFT,
-            y, RIGHT);
-    svg_text(c->to, b.right, b.bottom - 3, "text-anchor=\"end\" class=\"label\"",
-             "one error for all");
+    fprintf(c->to, "<path d=\"M%d %.1fH%d\" %s/>\n", LEFT,
+            error_y(c, c->plan->summary.uniform_error), RIGHT, dashed);
 }
 
 static void draw_point(const struct chart *c, size_t i, double x, double y)
@@ -171,7 +118,7 @@ static void draw_point(const struct chart *c, size_t i, double x, double y)
     fputs("</title></circle>\n", c->to);
 }
 
-/* Leave a point unlabelled if its label would cover another one. */
+/* A point where another one is would not be seen. */
 static void draw_points(const struct chart *c)
 {
     enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };
@@ -179,7 +126,8 @@ static void draw_points(const struct chart *c)
 
     for (size_t i = 0; i < c->plan->n; i++) {
         double x = key_x(c, (double)c->plan->segments[i].keys);
-        double y = point_y(c, i);
+        const struct tamis_plan_share *to = &c->plan->shares[i];
+        double y = error_y(c, to->plan.file_bytes > 0 ? to->plan.error : 1);
         bool *cell = &taken[(size_t)(y / CELL) * COLUMNS + (size_t)(x / CELL)];
         if (!*cell)
             draw_point(c, i, x, y);
@@ -215,7 +163,8 @@ static void draw_legend(const struct chart *c, const struct options *o)
              "with filters of %s",
              reads_text(reads, s->best.reads), COUNT(s->n_runs),
              SIZE(s->best.file_bytes));
-    svg_text(c->to, LEFT, 86, "", "one error for all: %s, with filters of %s",
+    fprintf(c->to, "<path d=\"M%d 82h28\" %s/>\n", LEFT, dashed);
+    svg_text(c->to, LEFT + 36, 86, "", "one error for all: %s, with filters of %s",
              reads_text(reads, s->uniform.reads), SIZE(s->uniform.file_bytes));
     if (s->best.n_filters == c->plan->n)
         return;
@@ -226,12 +175,7 @@ static void draw_legend(const struct chart *c, const struct options *o)
 
 static void draw(const struct chart *c, const struct options *o)
 {
-    fprintf(c->to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-            "width=\"%d\" height=\"%d\" role=\"img\">\n<title>tamis plan</title>\n%s"
-            "<rect x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"8\" "
-            "class=\"ground\"/>\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT, svg_style, WIDTH - 1, HEIGHT - 1);
+    svg_begin(c->to, "tamis plan", "");
     draw_legend(c, o);
     draw_grid(c);
     draw_uniform(c);
@@ -241,14 +185,9 @@ static void draw(const struct chart *c, const struct options *o)
 
 int plan_picture(const struct options *o, const struct store_plan *p)
 {
-    struct chart c = {.plan = p};
-    char *bytes = NULL;
-    size_t n = 0;
-    c.to = memory_or_exit(open_memstream(&bytes, &n));
+    struct drawing drawing;
+    struct chart c = {.plan = p, .to = drawing_begin(&drawing)};
     find_axes(&c);
     draw(&c, o);
-    memory_or_exit(fclose(c.to) == 0 ? bytes : NULL);
-    int status = replace_file(o->svg, bytes, n);
-    free(bytes);
-    return status;
+    return drawing_end(&drawing, o->svg);
 }

@@ -12,9 +12,9 @@ struct options;
 /* Cache lines that a lookup of an absent key touches in a stage, expected: a lane is
  * one, and where it errs the next one is asked. */
 double lines_of(uint32_t lanes, double error);
-/* For each number of lanes the smallest filter that meets the error. */
-void print_lanes(const struct tamis_plan *chosen, double error);
-json_t *lanes_json(const struct tamis_plan *chosen, double error);
+/* For each number of lanes the smallest filter that meets the error: an object in the
+ * list, or (NULL) a row of a table. */
+void show_lanes(const struct tamis_plan *chosen, double error, json_t *list);
 
 /* ==== store.c: memory over the filters of a store ================================ */
 

@@ -4,7 +4,6 @@
  * tag is an error unless RocksDB marks it as safe to ignore. */
 #include "live.h"
 
-#include <filesystem>
 #include <map>
 #include <vector>
 
@@ -20,7 +19,6 @@ namespace tamis
 namespace
 {
 
-namespace fs = std::filesystem;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -221,19 +219,6 @@ bool Apply(const std::string &log, std::map<uint64_t, Family> *families,
     return true;
 }
 
-/* Sums the logs from this number on, without logs in another wal_dir. */
-uint64_t LogBytes(const std::string &db, uint64_t from)
-{
-    uint64_t n_bytes = 0;
-    std::error_code error;
-    for (fs::directory_iterator at(db, error), end; !error && at != end;
-         at.increment(error))
-        if (at->path().extension() == ".log" &&
-            strtoull(at->path().filename().c_str(), nullptr, 10) >= from)
-            n_bytes += at->is_regular_file(error) ? at->file_size(error) : 0;
-    return n_bytes;
-}
-
 } // namespace
 
 Status ReadLive(const std::string &db, Live *out)
@@ -255,26 +240,12 @@ Status ReadLive(const std::string &db, Live *out)
         s = Status::Corruption(current + ": it has no edits");
     *out = {};
     out->identity = identity;
-    uint64_t from = UINT64_MAX;
+    out->log = UINT64_MAX;
     for (const auto &one : families) {
         out->files.insert(one.second.files.begin(), one.second.files.end());
-        from = std::min(from, one.second.log);
+        out->log = std::min(out->log, one.second.log);
     }
-    if (s.ok())
-        out->log_bytes = LogBytes(db, from);
     return s;
-}
-
-bool IsRocksDb(const std::string &db)
-{
-    std::error_code error;
-    for (fs::directory_iterator at(db, error), end; !error && at != end;
-         at.increment(error)) {
-        const std::string name = at->path().filename().string();
-        if (name == "IDENTITY" || name.rfind("OPTIONS-", 0) == 0)
-            return true;
-    }
-    return false;
 }
 
 std::string IdentityOf(const std::string &db, const Live &live,

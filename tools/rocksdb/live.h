@@ -15,15 +15,13 @@ namespace tamis
 
 struct Live {
     std::set<uint64_t> files; /* of all families */
-    uint64_t log_bytes;       /* of logs whose keys may be in no file yet */
+    uint64_t log;             /* the first whose keys may be in no file yet */
     std::string identity;     /* of the database, if its MANIFEST has it */
 };
 
 /* Reads the MANIFEST of this directory. It does not open the database, which would need
  * its comparators. */
 rocksdb::Status ReadLive(const std::string &db, Live *out);
-/* Are there files that a RocksDB database has and a LevelDB database lacks? */
-bool IsRocksDb(const std::string &db);
 /* The identity of the database: from its MANIFEST, or from its file IDENTITY. A
  * checkpoint that nobody has opened has no identity: it belongs to the database that
  * wrote the newest of these tables. Empty: unknown. */

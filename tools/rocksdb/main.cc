@@ -1,4 +1,4 @@
-/* tamis-rocksdb: filters for the SSTs of a closed database, in one edit. It takes
+/* tamis-rocksdb: what ../bridge/fill.c asks of a closed RocksDB database. It takes
  * RocksDB's own lock, so nobody writes meanwhile. SSTs never change, and each filter is
  * bound to its very file, so the filters stay right. */
 #include <algorithm>
@@ -35,172 +35,107 @@ const char help[] =
     "and listed without a filter: it stays a candidate for every key.\n"
     "\n";
 
-struct Work {
-    const bridge *b;
+struct Database {
     std::vector<std::string> paths;
-    std::string identity, tag;
-    tamis_store *store;
-    struct tamis_store_info info;
-    tamis::Snapshot before;
-    tamis::Change change;
-    tamis::May may = tamis::May::kThis;
-    bridge_report report = {};
-    tamis_diag diag = {};
-    int status = EXIT_DONE; /* the worst file's */
+    std::string identity;
+    /* The file that is open: */
+    tamis::SstKeys sst;
+    Segment segment;
+    std::string why;
 };
+
+Database *Of(bridge_run *r)
+{
+    return static_cast<Database *>(r->database);
+}
 
 std::string WordsOf(const rocksdb::Status &s)
 {
     return s.getState() ? s.getState() : s.ToString();
 }
 
-/* ---- may this store become this database's? ---- */
+/* ---- one file ---- */
+
+void SetWhy(Database *d, bridge_table *t, const std::string &why, int status)
+{
+    d->why = why;
+    t->why = d->why.c_str();
+    t->status = status;
+}
+
+void CannotRead(Database *d, bridge_table *t, const rocksdb::Status &s)
+{
+    SetWhy(d, t, "cannot be read: " + WordsOf(s),
+           s.IsIOError() ? EXIT_IO : EXIT_DAMAGE);
+}
+
+int OpenFile(bridge_run *r, size_t i, bridge_table *t)
+{
+    Database *d = Of(r);
+    const std::string &path = d->paths[i];
+    rocksdb::Status s = d->sst.Open(rocksdb::Env::Default(), path, nullptr);
+    bool opens = s.ok() || s.IsNotSupported();
+    d->segment = {tamis::NameOf(path),
+                  opens ? tamis::BindingOf(r->tag, d->sst.properties()) : r->tag};
+    t->path = path.c_str();
+    t->name = d->segment.name.c_str();
+    t->binding = d->segment.binding.c_str();
+    if (tamis::NamesFile(d->segment.binding)) {
+        t->old_binding = strchr(t->binding, '/') + 1;
+        t->old_bytes = strlen(strchr(t->binding, '/') + 1);
+    }
+    if (!opens)
+        CannotRead(d, t, s);
+    else if (!s.ok())
+        SetWhy(d, t, WordsOf(s),
+               d->sst.properties().num_range_deletions ? EXIT_DONE : EXIT_DAMAGE);
+    else if (!t->old_binding)
+        SetWhy(d, t, "it has no session id: write it anew", EXIT_DONE);
+    return EXIT_DONE;
+}
+
+int AddKeys(bridge_run *r, bridge_table *t, tamis_builder *builder)
+{
+    Database *d = Of(r);
+    uint64_t n_keys = 0;
+    int err = 0;
+    rocksdb::Status s = d->sst.Each([&](const rocksdb::Slice &key) {
+        n_keys++;
+        if (!err)
+            err = tamis_builder_add_key(builder, key.data(), key.size());
+    });
+    if (s.IsNotSupported()) /* the file is whole: merges of values in blob files */
+        SetWhy(d, t, "RocksDB reads it in a database only: " + WordsOf(s), EXIT_DONE);
+    else if (!s.ok())
+        CannotRead(d, t, s);
+    else
+        r->report.keys += n_keys;
+    return err ? complain_add(err, r->b->store) : EXIT_DONE;
+}
+
+void CloseFile(bridge_run *r)
+{
+    Of(r)->sst = tamis::SstKeys();
+}
 
 /* An earlier version mirrored one database in a store. A session belongs to one
  * database: if this one has a table of one such segment's session, all are its own. */
-bool OldIsThis(const Work &w)
+int FindOld(bridge_run *r)
 {
     std::set<std::string> sessions;
-    for (const std::string &path : w.paths) {
+    for (const std::string &path : Of(r)->paths) {
         tamis::SstKeys file;
         rocksdb::Status s = file.Open(rocksdb::Env::Default(), path, nullptr);
-        if ((s.ok() || s.IsNotSupported()) && file.properties().db_id == w.identity)
+        if ((s.ok() || s.IsNotSupported()) &&
+            file.properties().db_id == Of(r)->identity)
             sessions.insert(file.properties().db_session_id);
     }
     tamis_segment_info info;
-    for (size_t i = 0; tamis_snapshot_next(w.before.get(), &i); i++)
-        if (tamis_snapshot_segment(w.before.get(), i, &info) == 0 &&
-            tamis_mirror_owner(w.tag.c_str(), &info) == MIRROR_OLD &&
-            info.binding_bytes && sessions.count(tamis::OldSessionOf(info)))
-            return true;
-    return false;
-}
-
-int Admit(Work *w)
-{
-    mirror_survey survey;
-    tamis_mirror_survey(w->before.get(), w->tag.c_str(), &survey);
-    bool old = !w->b->force && survey.n[MIRROR_OLD] && OldIsThis(*w);
-    w->may = w->b->force ? tamis::May::kAll
-             : old       ? tamis::May::kThisOrOld
-                         : tamis::May::kThis;
-    int status = bridge_admit(w->b, w->before.get(), w->tag.c_str(), &survey, old);
-    for (size_t i = 0; i < w->paths.size() && status == EXIT_DONE; i++) {
-        tamis_segment_info info;
-        if (tamis::Find(w->before, tamis::NameOf(w->paths[i]), &info) != SIZE_MAX)
-            status = bridge_admit_replacing(w->b, w->tag.c_str(), &info);
-    }
-    return status;
-}
-
-/* ---- one file ---- */
-
-/* One file, and what the store has under its name. */
-struct File {
-    std::string path;
-    Segment segment;
-    bool known; /* a segment of its name is listed */
-    tamis_segment_info was;
-
-    const tamis_segment_info *Was() const
-    {
-        return known ? &was : nullptr;
-    }
-    /* Is it listed as exactly this file? */
-    bool IsBound() const
-    {
-        return known && segment.binding.size() == was.binding_bytes &&
-               memcmp(segment.binding.data(), was.binding, was.binding_bytes) == 0;
-    }
-    /* Its filter was built from this file, whichever database its binding names. */
-    bool HasFilter() const
-    {
-        return known && was.state == TAMIS_SEGMENT_SEALED &&
-               (tamis_mirror_same_file(&was, segment.binding.c_str()) ||
-                tamis::IsOldBindingOf(was, segment.binding));
-    }
-};
-
-/* Lists it without a filter. */
-int PutBare(Work *w, const File &file, const std::string &why, int status)
-{
-    bridge_note("%s: %s: listed without a filter", file.path.c_str(), why.c_str());
-    w->status = std::max(w->status, status);
-    w->report.bare++;
-    if (file.IsBound()) /* it is so already */
-        return 0;
-    bridge_changed(&w->report, file.known ? BRIDGE_REPLACED : BRIDGE_BARE,
-                   file.segment.name.c_str(), file.Was());
-    return w->b->dry_run ? 0 : w->change.Put(file.segment, nullptr);
-}
-
-int PutUnread(Work *w, const File &file, const rocksdb::Status &s)
-{
-    return PutBare(w, file, "cannot be read: " + WordsOf(s),
-                   s.IsIOError() ? EXIT_IO : EXIT_DAMAGE);
-}
-
-int Build(Work *w, const File &file, tamis::SstKeys *sst)
-{
-    tamis::Builder builder;
-    int err = 0;
-    if (!w->b->dry_run)
-        err = tamis::NewBuilder(w->info, 0, TAMIS_BLOOM, &builder, &w->diag);
-    if (err)
-        return err;
-    uint64_t n_keys = 0;
-    rocksdb::Status s;
-    if (!w->b->dry_run)
-        s = sst->Each([&](const rocksdb::Slice &key) {
-            n_keys++;
-            if (!err)
-                err = tamis_builder_add_key(builder.get(), key.data(), key.size());
-        });
-    if (s.IsNotSupported()) /* the file is whole: merges of values in blob files */
-        return PutBare(w, file, "RocksDB reads it in a database only: " + WordsOf(s),
-                       EXIT_DONE);
-    if (!s.ok())
-        return PutUnread(w, file, s);
-    w->report.built++;
-    w->report.keys += n_keys;
-    bridge_changed(&w->report,
-                   file.known && !file.IsBound() && !file.HasFilter() ? BRIDGE_REPLACED
-                                                                      : BRIDGE_BUILT,
-                   file.segment.name.c_str(), file.Was());
-    return err || w->b->dry_run ? err : w->change.Put(file.segment, builder.get());
-}
-
-/* Puts its filter again, under the binding of this database. */
-bool PutAgain(Work *w, const File &file)
-{
-    if (!w->b->dry_run && w->change.PutAgain(file.segment))
-        return false;
-    w->report.kept++;
-    bridge_changed(&w->report, BRIDGE_REBOUND, file.segment.name.c_str(), file.Was());
-    return true;
-}
-
-int PutFile(Work *w, const std::string &path)
-{
-    tamis::SstKeys sst;
-    File file = {path, {tamis::NameOf(path), w->tag}, false, {}};
-    file.known = tamis::Find(w->before, file.segment.name, &file.was) != SIZE_MAX;
-    rocksdb::Status s = sst.Open(rocksdb::Env::Default(), path, nullptr);
-    if (!s.ok() && !s.IsNotSupported())
-        return PutUnread(w, file, s);
-    file.segment.binding = tamis::BindingOf(w->tag, sst.properties());
-    if (file.HasFilter() && file.IsBound()) {
-        w->report.kept++;
-        return 0;
-    }
-    if (file.HasFilter() && PutAgain(w, file))
-        return 0;
-    if (s.IsNotSupported())
-        return PutBare(w, file, WordsOf(s),
-                       sst.properties().num_range_deletions ? EXIT_DONE : EXIT_DAMAGE);
-    if (!tamis::NamesFile(file.segment.binding))
-        return PutBare(w, file, "it has no session id: write it anew", EXIT_DONE);
-    return Build(w, file, &sst);
+    for (size_t i = 0; tamis_snapshot_next(r->before, &i); i++)
+        if (tamis_snapshot_segment(r->before, i, &info) == 0 &&
+            tamis_mirror_owner(r->tag, &info) == MIRROR_OLD && info.binding_bytes)
+            r->old_is_this |= sessions.count(tamis::OldSessionOf(info)) > 0;
+    return EXIT_DONE;
 }
 
 /* ---- all files ---- */
@@ -242,18 +177,19 @@ int FindTables(const bridge &b, std::vector<std::string> *paths)
 }
 
 /* Are all live tables among them? Without one the list would say ABSENT of its keys. */
-int FindLive(Work *w)
+int FindLive(bridge_run *r)
 {
-    const char *db = w->b->directories[0];
+    Database *d = Of(r);
+    const char *db = r->b->directories[0];
     tamis::Live live;
     rocksdb::Status s = tamis::ReadLive(db, &live);
-    std::string why = s.ok() ? tamis::Missing(live, w->paths)
+    std::string why = s.ok() ? tamis::Missing(live, d->paths)
                              : "which tables are live cannot be told: " + WordsOf(s);
     if (why.empty()) {
-        w->identity = tamis::IdentityOf(db, live, w->paths);
-        w->tag = tamis::TagOf(w->identity);
-        w->report.log_bytes = live.log_bytes;
-        if (w->identity.empty())
+        d->identity = tamis::IdentityOf(db, live, d->paths);
+        tamis_mirror_tag(r->tag, "rocksdb", d->identity.data(), d->identity.size());
+        r->report.log_bytes = bridge_log_bytes(db, live.log, live.log);
+        if (d->identity.empty())
             why = "which database it is cannot be told: it has no IDENTITY; let "
                   "RocksDB open it once";
     }
@@ -265,120 +201,20 @@ int FindLive(Work *w)
                     why.c_str());
 }
 
-/* Segments of other databases stay, unless --force is given. */
-int DropOthers(Work *w)
+int List(bridge_run *r)
 {
-    std::set<std::string> names;
-    for (const std::string &path : w->paths)
-        names.insert(tamis::NameOf(path));
-    int err = 0;
-    for (size_t i = 0; !err && tamis_snapshot_next(w->before.get(), &i); i++) {
-        tamis_segment_info info = {};
-        tamis_snapshot_segment(w->before.get(), i, &info);
-        std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
-        if (names.count(name))
-            continue;
-        /* Without a name it may be any segment. */
-        if (info.name == nullptr || !tamis::MayChange(w->tag, w->may, info)) {
-            w->report.left++;
-            continue;
-        }
-        bridge_dropped(&w->report, &info);
-        err = w->b->dry_run ? 0 : w->change.Drop(name);
-    }
-    return err;
-}
-
-int Edit(Work *w)
-{
-    int err = w->b->dry_run ? 0 : w->change.Begin(w->store, w->tag, w->may, w->before);
-    for (size_t i = 0; i < w->paths.size() && !err; i++)
-        err = PutFile(w, w->paths[i]);
-    if (!err)
-        err = DropOthers(w);
-    if (!err && !w->b->dry_run)
-        err = w->change.Commit();
-    /* Each file was compared with its segment, and no other segment is listed: files in
-     * quarantine/ say no more. */
-    struct tamis_confirm_options confirm = {};
-    confirm.size = sizeof confirm;
-    confirm.force = 1;
-    tamis::Snapshot after;
-    if (!err && !w->b->dry_run && !(after = tamis::Now(w->store, &w->diag)))
-        err = w->diag.code;
-    if (after && !tamis_snapshot_complete(after.get()) && !w->report.left)
-        err = tamis_store_confirm(w->store, &confirm, nullptr);
-    return err;
-}
-
-/* *overtaken: another process changed the segments meanwhile. */
-int Attempt(const bridge &b, tamis_store *store, bool *overtaken)
-{
-    Work w = {};
-    w.b = &b;
-    w.store = store;
-    w.report.bridge = &b;
-    int status = FindTables(b, &w.paths);
-    if (status == EXIT_DONE)
-        status = FindLive(&w);
-    if (status != EXIT_DONE)
-        return status;
-    w.report.tag = w.tag.c_str();
-    w.report.tables = w.paths.size();
-    int err = tamis_store_info(store, &w.info, &w.diag);
-    if (b.error > 0)
-        w.info.growth.error = b.error;
-    if (!err) {
-        w.before = tamis::Now(store, &w.diag);
-        err = w.before ? 0 : w.diag.code;
-    }
-    if (!err)
-        status = Admit(&w);
-    if (!err && status == EXIT_DONE)
-        err = Edit(&w);
-    *overtaken = bridge_was_overtaken(err);
-    if (err && !*overtaken)
-        status = bridge_complain_error(err, w.diag.code ? &w.diag : &w.change.diag(),
-                                       b.store);
-    if (!err && status == EXIT_DONE) {
-        bridge_print(&w.report);
-        status = w.status;
-    }
-    bridge_report_free(&w.report);
-    return status;
-}
-
-int Run(const bridge &b, tamis_store *store)
-{
-    for (int i = 0; i < BRIDGE_ATTEMPTS; i++) {
-        bool overtaken = false;
-        int status = Attempt(b, store, &overtaken);
-        if (!overtaken)
-            return status;
-    }
-    return complain(EXIT_BUSY,
-                    "%s: another process changes these segments: try again when "
-                    "it is done; nothing was changed",
-                    b.store);
+    Of(r)->paths.clear();
+    int status = FindTables(*r->b, &Of(r)->paths);
+    r->report.tables = Of(r)->paths.size();
+    return status == EXIT_DONE ? FindLive(r) : status;
 }
 
 /* Holds RocksDB's lock while this runs; reports a faulty directory in a line. */
 int LockDatabase(const std::string &db, rocksdb::FileLock **lock)
 {
-    std::error_code error;
-    if (!fs::exists(db, error))
-        return complain(EXIT_NONE, "%s: no such directory", db.c_str());
-    if (!fs::is_directory(db, error))
-        return complain(EXIT_DAMAGE, "%s: no RocksDB database: it is no directory",
-                        db.c_str());
-    if (!fs::exists(db + "/CURRENT", error))
-        return complain(EXIT_DAMAGE, "%s: no RocksDB database: it has no CURRENT",
-                        db.c_str());
-    if (!tamis::IsRocksDb(db))
-        return complain(EXIT_DAMAGE,
-                        "%s: this is a LevelDB database: use tamis-leveldb; "
-                        "nothing was changed",
-                        db.c_str());
+    int status = bridge_check_database(db.c_str(), true);
+    if (status != EXIT_DONE)
+        return status;
     rocksdb::Status s = rocksdb::Env::Default()->LockFile(db + "/LOCK", lock);
     if (s.ok())
         return EXIT_DONE;
@@ -402,8 +238,11 @@ int main(int argc, char **argv)
     status = bridge_open(&b, &store);
     if (status == EXIT_DONE)
         status = LockDatabase(b.directories[0], &lock);
+    static const bridge_engine engine = {List,    FindOld,   OpenFile,
+                                         AddKeys, CloseFile, true};
+    Database database;
     if (status == EXIT_DONE)
-        status = Run(b, store);
+        status = bridge_fill(&b, store, &engine, &database);
     tamis_store_close(store);
     if (lock && !rocksdb::Env::Default()->UnlockFile(lock).ok())
         bridge_note("%s: its lock stays until this process ends", b.directories[0]);

@@ -133,16 +133,8 @@ int RocksShim::BringAndConfirm(const LiveSet &live, const Snapshot &now,
     if (err == TAMIS_ERR_DAMAGED && tamis_snapshot_complete(now.get()) &&
         !tamis_store_confirm(store(), nullptr, nullptr))
         err = Bring(live, now, last = &again, &left);
-    Snapshot after = err ? nullptr : Now(store(), &diag);
-    if (!err && !after)
-        err = diag.code;
-    /* Each segment was compared with the engine's file just now, and no other is
-     * listed: files in quarantine/ say no more. */
-    struct tamis_confirm_options confirm = {};
-    confirm.size = sizeof confirm;
-    confirm.force = 1;
-    if (!err && !left && !tamis_snapshot_complete(after.get()))
-        err = tamis_store_confirm(store(), &confirm, &diag);
+    if (!err && !left)
+        err = tamis_mirror_confirm(store(), &diag);
     if (err)
         *words = Words(err, diag.code ? diag : last->diag());
     return err;

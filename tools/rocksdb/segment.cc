@@ -119,11 +119,7 @@ bool IsListed(const Snapshot &now, const Segment &s, bool *sealed)
 
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info)
 {
-    tamis_target target;
-    tamis_snapshot_find(now.get(), name.data(), name.size(), nullptr, 0, 0, &target);
-    return target.slot && !tamis_snapshot_segment(now.get(), target.slot - 1, info)
-               ? target.slot - 1
-               : SIZE_MAX;
+    return tamis_mirror_find(now.get(), name.data(), name.size(), info);
 }
 
 int Change::Begin(tamis_store *store, const std::string &tag, May may, Snapshot now)

@@ -13,9 +13,10 @@ volatile sig_atomic_t endings_came;
 static sigset_t before_hold;
 static bool holds;
 
-/* timeout(1) signals its child, and then the child's group: what comes so soon is the
+/* Notes the first signal. One that comes more than a second later ends the process.
+ * timeout(1) signals its child, and then the child's group: what comes so soon is the
  * same signal. */
-void ending_came(volatile sig_atomic_t *came, int number)
+static void ending_came(int number)
 {
     enum { SAME_MS = 1000 };
     static struct timespec first;
@@ -23,9 +24,9 @@ void ending_came(volatile sig_atomic_t *came, int number)
     long long ms;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!*came) {
+    if (!endings_came) {
         first = now;
-        *came = number;
+        endings_came = number;
         return;
     }
     ms = (now.tv_sec - first.tv_sec) * 1000LL + (now.tv_nsec - first.tv_nsec) / 1000000;
@@ -41,16 +42,11 @@ void ending_came(volatile sig_atomic_t *came, int number)
 static void end(int number)
 {
     struct rlimit limit;
-    ending_came(&endings_came, number);
+    ending_came(number);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
         limit.rlim_cur = 0;
         setrlimit(RLIMIT_FSIZE, &limit);
     }
-}
-
-static void note(int number)
-{
-    ending_came(&endings_came, number);
 }
 
 /* A signal that is ignored, say under nohup, stays ignored. */
@@ -75,7 +71,7 @@ void endings_catch(struct endings *before)
 
 void endings_note(struct endings *before)
 {
-    catch_by(note, before);
+    catch_by(ending_came, before);
 }
 
 /* One that is ignored waits, too, while it is held off. One that was blocked before is
@@ -89,7 +85,7 @@ bool endings_due(void)
         if (sigismember(&held_off, numbers[i]) == 1 &&
             sigismember(&before_hold, numbers[i]) == 0 &&
             sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            ending_came(&endings_came, numbers[i]);
+            ending_came(numbers[i]);
     return endings_came;
 }
 

@@ -24,10 +24,6 @@ extern volatile sig_atomic_t endings_came;
 /* The same, after noting one that is held off. */
 bool endings_due(void);
 
-/* For handlers: notes the first signal in *came. One that comes more than a second
- * later ends the process. */
-void ending_came(volatile sig_atomic_t *came, int number);
-
 /* Blocks all of them but SIGPIPE until the process exits: an edit is about
  * to be committed, and its report states the outcome. */
 void endings_hold(void);

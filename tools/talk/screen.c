@@ -1,6 +1,4 @@
-/* Terminals: their width, colours and characters. Output is complete without them. */
-#include <langinfo.h>
-#include <locale.h>
+/* Terminals: their width and colours. Output is complete without them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,41 +67,4 @@ unsigned screen_width(int fd)
         return size.ws_col;
     long n = columns ? strtol(columns, NULL, 10) : 0;
     return n > 0 && n <= 1000 ? (unsigned)n : 80;
-}
-
-/* The user's locale is asked, and not taken: numbers are printed as they are
- * everywhere.
- */
-static bool is_utf8(void)
-{
-    locale_t user = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    bool utf8 = user && strcmp(nl_langinfo_l(CODESET, user), "UTF-8") == 0;
-    if (user)
-        freelocale(user);
-    return utf8;
-}
-
-/* Blocks of one to eight eighths of a column. */
-static const char *const eighths[] = {"",       "\u258f", "\u258e", "\u258d", "\u258c",
-                                      "\u258b", "\u258a", "\u2589", "\u2588"};
-
-void print_bar(double fraction, unsigned width, enum tint tint)
-{
-    bool utf8 = is_utf8();
-    unsigned inner = width > 2 ? width - 2 : 1, steps = utf8 ? 8 : 1, full, rest, used;
-    char text[4 * 1024] = "", *at = text;
-    inner = inner > 1000 ? 1000 : inner;
-    fraction = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;
-    full = (unsigned)(fraction * inner * steps + 0.5);
-    /* A little is not nothing. */
-    full += full == 0 && fraction > 0;
-    rest = full % steps;
-    full /= steps;
-    used = full + (rest > 0);
-    for (unsigned i = 0; i < full; i++)
-        at = stpcpy(at, utf8 ? eighths[8] : "#");
-    stpcpy(at, eighths[rest]);
-    fputs(utf8 ? "\u2595" : "[", stdout);
-    print_tinted(tint, "%s", text);
-    printf("%*s%s", (int)(inner - used), "", utf8 ? "\u258f" : "]");
 }

@@ -1,4 +1,4 @@
-/* Output for people only: colours, bars, progress. One banner per source file. */
+/* Output for people only: colours, progress. One banner per source file. */
 #ifndef TAMIS_SCREEN_H
 #define TAMIS_SCREEN_H
 
@@ -18,8 +18,6 @@ void print_tinted(enum tint tint, const char *format, ...)
 /* Columns of the terminal, 80 where there is none. */
 unsigned screen_width(int fd);
 bool is_terminal(int fd); /* one that can move its cursor */
-/* A bar of `width` columns, its ends included, to stdout. */
-void print_bar(double fraction, unsigned width, enum tint tint);
 
 /* ==== progress.c: a line on stderr =============================================== */
 

@@ -38,15 +38,15 @@ tree() {
     make_store
     rm "$(filter_of one)"
     for more in "" --dry-run; do
-        fails 3 ": 1 missing filter is left as noted: build the segment anew" tamis repair store $more
+        fails 3 ": 1 filter left as noted, damaged or missing: build these segments anew" tamis repair store $more
         prints $'^noted\tone\tfilters/.*missing\nnothing that repair can mend: 2 segments$'
     done
     # A growing filter stays where it is; its writer condemns the page.
     seq 2000 | tamis grow store g
     dd if=/dev/zero of="$(filter_of g)" bs=4096 seek=8 count=1 conv=notrunc status=none
-    fails 3 ": 2 damaged or missing filters are left as noted: build the segments anew" tamis repair store
+    fails 3 ": 2 filters left as noted, damaged or missing: build these segments anew" tamis repair store
     tamis drop store one
-    fails 3 ": 1 damaged filter is left as noted: build the segment anew" tamis repair store
+    fails 3 ": 1 filter left as noted, damaged or missing: build these segments anew" tamis repair store
     prints 'nothing that repair can mend: 2 segments$'
 }
 
@@ -116,7 +116,7 @@ tree() {
     prints $'nope\tone\tMISMATCH'
     prints $'nope\t-\tUNKNOWN_SEGMENT'
     seq 10 21 >keys
-    fails 3 "2 keys are not in the filter" tamis verify store g --against keys
+    fails 3 "2 keys not in the filters" tamis verify store g --against keys
     tells 'nothing to do: 3 segments' tamis repair store
     gives '' tamis repair store --confirm
     tells $'nope\t-\tABSENT' tamis probe store nope
@@ -212,9 +212,9 @@ tree() {
     f=$(tamis ls store s1 --json | jq -r '.[0].file')
     fails 2 "^tamis: store: segment 's3': 7 does not divide" tamis fold store x s3 --by 7
     poke "store/$f" 5000 '\x55\x55\x55\x55'
-    fails 3 "^tamis: store: 1 damaged pack is left as noted: 'tamis verify' says which" tamis repair store
+    fails 3 "^tamis: store: 0 filters and 1 pack left as noted, damaged or missing: 'tamis verify' says which" tamis repair store
     [[ $output == *$'noted\t-\t'"$f"$'\tthe pack of 4 segments: 1 of '* ]] || explain "the pack and its size"
-    fails 3 "copied, but 1 file is damaged" tamis backup store copy
+    fails 3 "copied, but 1 file damaged" tamis backup store copy
     [[ $output == *$'\t-\t'"$f"$'\tthe pack of 4 segments: pages fail'* ]] || explain "the pack and its size"
     for what in "union store x s3 s2" "compare store s3 s2" "fold store x s3 --by 1"; do
         fails 3 "^tamis: store: segment 's3': a page of the column fails" tamis $what
@@ -222,13 +222,13 @@ tree() {
     # A filter of its own beside it.
     seq 100 | tamis build store own -q
     rm "store/$(tamis ls store own --json | jq -r '.[0].file')"
-    fails 3 ": 1 damaged or missing filter and 1 pack are left as noted" tamis repair store
+    fails 3 ": 1 filter and 1 pack left as noted" tamis repair store
     rm "store/${f%.tamis}.dead"
     fails 3 "damage was found, and dealt with" tamis repair store --confirm
     prints $'^rebuilt\t-\tfilters/.*\tits tombstones were lost: made anew from the list\nthe list is complete already$'
     gives "the list is complete already: nothing to confirm" tamis repair store --confirm
     rm "store/$f"
-    fails 3 ": 1 missing filter and 1 pack are left as noted" tamis repair store
+    fails 3 ": 1 filter and 1 pack left as noted" tamis repair store
     fails 3 "^tamis: store: the list has 1 lost pack: put the files back" tamis repair store --confirm
 }
 

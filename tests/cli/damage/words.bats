@@ -176,7 +176,7 @@ has_open() {
 @test "key lists: one key, and one that cannot be read" {
     make_store
     echo z >k
-    fails 3 "1 key is not in the filter of its segment" tamis verify store one --against k
+    fails 3 "1 key not in the filters of their segments" tamis verify store one --against k
     prints 'checked 1 key in 1 segment: 1 lost'
     fails 4 "none: " tamis verify store one --against none
     ! [[ $output =~ checked ]] || explain "nothing was checked"

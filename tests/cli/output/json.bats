@@ -191,9 +191,9 @@ make_kinds() {
 
 @test "every command that takes --json is on the page, and no other" {
     { tamis help; tamis help file; } | sed -n 's/^  tamis \(file [a-z]\+\|[a-z]\+\) .*/\1/p' | while read -r c; do
-        if tamis help $c | grep -q -e '--json'; then echo "## tamis $c"; fi
+        if tamis help $c | grep -q -e '--json'; then echo "section tamis $c"; fi
     done | sort >take
-    grep -x '## tamis \(file \)\?[a-z]*' "$MAN/tamis-json.5.scd" | sort | diff - take
+    grep -x 'section tamis \(file \)\?[a-z]*' "$MAN/json.fields" | sort | diff - take
 }
 
 @test "words of the page are those that there are" {

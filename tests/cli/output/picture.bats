@@ -156,7 +156,7 @@ is_past() {
 @test "ages: a scale with marks, or one moment" {
     mv "$BATS_FILE_TMPDIR/store" store
     draw store
-    made=$(tamis ls store --json | jq -r '.[0].created / 1000000 | floor | strftime("%Y-%m-%d %H:%M:%S UTC")')
+    made=$(tamis ls store --json | jq -r '.[0].created / 1000000 | floor | todate')
     [ "$(x 'count(//rect[@fill="url(#age)"])')" = 0 ]
     x 'string(//svg)' | grep -x "made$made" || x '//text/text()' | grep -x "$made"
     soon is_past $(($(tamis ls store --json | jq '.[0].created / 1000000 | floor') + 3))
@@ -166,7 +166,7 @@ is_past() {
     x '//text/text()' | grep -x older
     x '//text/text()' | grep -Ex '10? (s|min)'
     x '//text/text()' | grep -x newest
-    x '//text/text()' | grep -Ex "made $made to [-0-9]{10} [0-9:]{8} UTC"
+    x '//text/text()' | grep -Ex "made $made to [-0-9]{10}T[0-9:]{8}Z"
     # The older one has the colour of that end, the newest that of the other.
     [ "$(x '//g/rect[starts-with(@fill, "#")]/@fill' | tr -d ' \n')" = 'fill="#5b63b7"fill="#b5cc4a"' ]
 }

@@ -1,4 +1,4 @@
-# Colours, bars and progress, which only people see: each on a terminal of its own.
+# Colours and progress, which only people see: each on a terminal of its own.
 load ../common
 
 red=$'\e[1;31m' green=$'\e[32m' end=$'\e[0m'
@@ -80,45 +80,7 @@ on_terminal() {
     ok tamis stat store g --color
     has "target 1%: ${red}OVER TARGET"
     has "${red}           1 over their target"
-    has "[${red}#####"
     tamis stat store --svg - | grep -q 'class="bad"'
-}
-
-# bar WIDTH LOCALE: the line of the bar that stat draws on such a terminal, its CR off.
-bar() {
-    ok env LC_ALL="$2" script -qec "stty cols $1; tamis stat store s" /dev/null
-    bar=$(tail -1 <<<"$output" | tr -d '\r')
-}
-
-@test "the fill of a stage as a bar" {
-    tamis init store
-    seq 100000 | tamis build store s
-    fill=$(tamis stat store s --json | jq '.details[].stages[].fill')
-    for width in 60 80 200; do
-        bar $width C
-        [[ $bar =~ ^'      0 '\[(#*)(\ *)\]\ *[0-9.]+%$ ]]
-        [ "${#bar}" -gt $((width - 8)) ]
-        [ "${#bar}" -lt "$width" ]
-        inner=$((${#BASH_REMATCH[1]} + ${#BASH_REMATCH[2]}))
-        jq -ne "($inner * $fill - ${#BASH_REMATCH[1]}) | fabs < 0.51"
-        ascii=${#bar}
-        bar $width C.UTF-8
-        [[ $bar =~ █ ]]
-        [[ $bar =~ ▕ ]]
-        [ "$(LC_ALL=C.UTF-8 wc -m <<<"$bar")" -eq $((ascii + 1)) ]
-    done
-    # A little is not nothing.
-    echo x | tamis build store tiny
-    ok tamis stat store tiny
-    [[ ${lines[-1]} == "      0 [# "* ]]
-    ok tamis stat store s
-    bar 10 C # too narrow for any: it is drawn all the same
-    [[ $bar =~ ^'      0 '\[#+ ]]
-    ok tamis stat store s
-    [ "$(tail -1 <<<"$output" | wc -m)" -le 81 ]
-    ok env COLUMNS=120 tamis stat store s
-    [ "$(tail -1 <<<"$output" | wc -m)" -gt 110 ]
-    ok env COLUMNS=x tamis stat store s
 }
 
 @test "progress on a terminal, with rate and time left" {

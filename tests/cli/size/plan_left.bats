@@ -101,7 +101,7 @@ make_halves() {
         rm -r store
         cp -a kept store
         $wrong
-        fails 3 "the list of 1 segment cannot be read, so its filter is not as planned: " \
+        fails 3 "1 segment with a list that cannot be read, so not as planned: " \
             tamis plan store --bytes 36K --apply
         prints '^unread   the list of segment .a.: '
         prints $'\nrebuilt  b from its list: .*\nshrunk   a: .*\nrebuild  a: tamis build store a KEYFILE '

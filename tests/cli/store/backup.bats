@@ -48,7 +48,7 @@ load ../common
 @test "damage is told, and is damage in the copy" {
     make_store
     flip "$(filter_of one)" 5000
-    fails 3 "copied, but 1 file is damaged in it and 0 files left out" tamis backup store copy
+    fails 3 "copied, but 1 file damaged in it and 0 files left out" tamis backup store copy
     prints $'^noted\tone\tfilters/.*pages fail their check: copied as they are'
     exits 3 tamis verify copy
     prints $'one\tdamaged'
@@ -76,7 +76,7 @@ load ../common
     build_of s=5000 --list
     list=$(list_of s)
     flip "$list" 9000
-    fails 3 "copied, but 1 file is damaged in it" tamis backup store copy
+    fails 3 "copied, but 1 file damaged in it" tamis backup store copy
     prints $'^noted\ts\tfilters/'"${list##*/}"$'\tits list: pages fail their check: copied as they are'
     rm "$list"
     fails 3 "1 file left out" tamis backup store copy2

@@ -135,13 +135,13 @@ load ../common
     ! grep '^rebuilt' <<<"$output" || explain "nothing rebuilt again"
     # Without its list the keys are needed, and the new segment has a list again.
     poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
-    fails 3 "^tamis: store: the list of 1 segment cannot be read, so its filter is not as planned: build it anew from its keys$" \
+    fails 3 "^tamis: store: 1 segment with a list that cannot be read, so not as planned: build them anew from their keys$" \
         tamis plan store --bytes 600K --apply
     grep -q "^unread   the list of segment '[ab]': .*fails its check" <<<"$output"
     grep -q '^rebuild  [ab]: tamis build store [ab] KEYFILE .* --replaces [ab] --list$' <<<"$output"
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list=40$' <<<"$output"
     rm "$(list_of c)"
-    fails 3 "the lists of 2 segments cannot be read, so their filters are not as planned: build them" \
+    fails 3 "2 segments with a list that cannot be read, so not as planned: build them" \
         tamis plan store --bytes 600K --apply
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list$' <<<"$output"
 }
@@ -155,11 +155,11 @@ load ../common
         rm -r store
         cp -r damaged store
         [ "$wrong" = true ] || $wrong "$list"
-        fails 3 "^tamis: store: the list of 1 segment cannot be read" tamis plan store --bytes 200K --apply
+        fails 3 "^tamis: store: 1 segment with a list that cannot be read" tamis plan store --bytes 200K --apply
         [[ $output == "unread   the list of segment 'a': "* ]] || explain "$wrong"
         grep -q '^rebuilt  b from its list: ' <<<"$output"
         grep -q '^rebuild  a: tamis build store a KEYFILE .* --list$' <<<"$output"
-        fails 3 "the list of 1 segment" tamis plan store --bytes 200K --apply
+        fails 3 "1 segment with a list" tamis plan store --bytes 200K --apply
     done
 }
 

@@ -285,9 +285,9 @@ hurt() {
     poke "$file" 100 '\0377\0377'
     fails 3 ": checksum: does not match .offset 2040.: " tamis build store a --from-list
     rm "$file"
-    fails 3 "copied, but 1 file left out: " tamis backup store copy
+    fails 3 "copied, but 0 files damaged in it and 1 file left out: " tamis backup store copy
     tamis build store b a --list -q
     rm -r copy
-    fails 3 "copied, but 1 file left out: " tamis backup store copy
+    fails 3 "copied, but 0 files damaged in it and 1 file left out: " tamis backup store copy
     prints '2 segments, 3 files, '
 }

@@ -47,10 +47,10 @@ unchanged() {
     # What has its own column is unpacked, and what is lost is told.
     seq 5 | tamis build store b -q
     rm store/filters/*.dead
-    fails 3 "the pack of 1 segment is missing or damaged: put the pack's files back, or build it anew" tamis pack store -q
+    fails 3 "1 segment in missing or damaged packs: put the packs' files back, or build them anew" tamis pack store -q
     exits 3 tamis unpack store a b
     [[ ${stderr_lines[0]} == "unpacked 1 segment: "* ]]
-    [[ ${stderr_lines[1]} == *"the pack of 1 segment is missing or damaged"* ]]
+    [[ ${stderr_lines[1]} == *"1 segment in missing or damaged packs"* ]]
     fails 2 "segment 'b' is in no pack" tamis unpack store a b
 }
 
@@ -66,7 +66,7 @@ unchanged() {
             capture tamis pack store $how
             [ "$status" -eq 3 ] || explain "$what is damage"
             [[ ${stderr_lines[0]} == "packed 2 segments, "* ]] || explain "s3 and s4"
-            [[ ${stderr_lines[1]} == *"the packs of 2 segments are missing or damaged"* ]]
+            [[ ${stderr_lines[1]} == *"2 segments in missing or damaged packs"* ]]
             tells "3003	s3	HIT" tamis probe store 3003 --segment s3
         done
     done
@@ -179,12 +179,12 @@ unchanged() {
     four store
     tamis pack store -q
     rm store/filters/*.dead
-    fails 3 "the packs of 4 segments are missing or damaged" tamis unpack store
-    fails 3 "the pack of 1 segment is missing or damaged" tamis unpack store s2
+    fails 3 "4 segments in missing or damaged packs" tamis unpack store
+    fails 3 "1 segment in missing or damaged packs" tamis unpack store s2
     for how in "" --repack --auto --dry-run; do
-        fails 3 "the packs of 4 segments are missing or damaged: put .* back, or build these" tamis pack store $how
+        fails 3 "4 segments in missing or damaged packs: put .* back, or build them" tamis pack store $how
     done
-    fails 3 "the pack of 1 segment is missing" tamis pack store s2
+    fails 3 "1 segment in missing" tamis pack store s2
     exits 3 tamis verify store
     [ "$(grep -c "lost.*the .dead file beside this pack is missing" <<<"$output")" -eq 4 ]
     run tamis stat store
@@ -251,5 +251,5 @@ unchanged() {
     )
     mv "store/filters/$pack" away
     ln -s away "store/filters/$pack"
-    fails 3 "the packs of 4 segments are missing or damaged: put the pack's files back" tamis pack store --repack
+    fails 3 "4 segments in missing or damaged packs: put the packs' files back" tamis pack store --repack
 }
