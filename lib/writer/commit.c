@@ -3,6 +3,24 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
+static uint64_t *taken_of(uint64_t **taken, uint32_t i, const struct writer_stage *s)
+{
+    taken[i] = calloc((size_t)(s->stage.n_pages + 63) / 64, sizeof *taken[i]);
+    return taken[i];
+}
+
+/* Gives the marks back after a failure: the floors are still to be written. */
+static void free_taken(struct tamis_writer *w, uint64_t **taken, bool give_back)
+{
+    for (uint32_t i = 0; i < w->commit.n_stages; i++) {
+        for (uint64_t k = 0;
+             give_back && taken[i] && k < (w->stages[i]->stage.n_pages + 63) / 64; k++)
+            if (taken[i][k])
+                atomic_fetch_or(&w->stages[i]->dirty[k], taken[i][k]);
+        free(taken[i]);
+    }
+}
+
 /* Digests go behind all that the file has, as a stage does (grow.c). */
 static bool settle_at_end(struct tamis_writer *w, struct commit *c)
 {
@@ -22,26 +40,38 @@ static bool settle_at_end(struct tamis_writer *w, struct commit *c)
 int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
                          bool table, struct tamis_diag *diag)
 {
+    uint64_t *taken[MAX_STAGES] = {NULL};
     struct commit c;
     if (atomic_load(&w->state) == WRITER_POISONED)
         return diag_own(diag, TAMIS_ERR_POISONED, w->path);
     if (writer_check_lost(w, diag))
         return TAMIS_ERR_POISONED;
+    for (uint32_t i = 0; i < w->commit.n_stages; i++) {
+        if (!taken_of(taken, i, w->stages[i])) {
+            free_taken(w, taken, true);
+            return diag_errno(diag, ENOMEM, w->path, "cannot commit");
+        }
+    }
     writer_next_record(w, &c);
     c.watermark = watermark;
     c.clean = clean;
     /* R8: floors are counted before the data sync, and written after it. */
     for (uint32_t i = 0; i < c.n_stages; i++)
-        floors_count_dirty(w, w->stages[i]);
+        floors_count_dirty(w, w->stages[i], taken[i]);
     /* Both slots shall have the record that names digests (R17). */
     table |= settle_at_end(w, &c);
     int err = writer_sync(w);
-    if (err) /* what was taken is lost, but no later commit can come */
+    if (err) {
+        free_taken(w, taken, true);
         return writer_poison(w, err, "syncing the keys", diag);
-    if (writer_check_lost(w, diag))
+    }
+    if (writer_check_lost(w, diag)) {
+        free_taken(w, taken, true);
         return TAMIS_ERR_POISONED;
+    }
     for (uint32_t i = 0; i < c.n_stages && !err; i++)
-        err = floors_write_taken(w, w->stages[i]);
+        err = floors_write_taken(w, w->stages[i], taken[i]);
+    free_taken(w, taken, err != 0);
     if (err)
         return writer_poison(w, err, "writing floors", diag);
     return writer_write_record(w, &c, table, diag);

@@ -110,13 +110,11 @@ static bool raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_
     return raised || lost;
 }
 
-/* Takes the marks and counts the pages that they name; s->taken gets the pages whose
+/* Takes the marks and counts the pages that they name; `taken` gets the pages whose
  * floors are to be written: those that are dirty, and of those where an add has found
  * its bits only the ones that nobody has counted yet. */
-void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s)
+void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t *taken)
 {
-    uint64_t *taken = s->taken;
-    memset(taken, 0, (size_t)(s->stage.n_pages + 63) / 64 * sizeof *taken);
     for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {
         if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed) &&
             !atomic_load_explicit(&s->found[i], memory_order_relaxed))
@@ -135,24 +133,26 @@ void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s)
 }
 
 /* Do the floors of this sector speak of a page that was counted? */
-static bool sector_taken(const struct writer_stage *s, uint64_t sector)
+static bool sector_taken(const struct writer_stage *s, uint64_t sector,
+                         const uint64_t *taken)
 {
     uint64_t page = sector * PAGES_PER_FLOOR_SECTOR,
              end = page + PAGES_PER_FLOOR_SECTOR;
     for (; page < end && page < s->stage.n_pages; page++)
-        if (s->taken[page / 64] >> (page % 64) & 1)
+        if (taken[page / 64] >> (page % 64) & 1)
             return true;
     return false;
 }
 
 /* Sectors that lie side by side go together. */
-int floors_write_taken(struct tamis_writer *w, struct writer_stage *s)
+int floors_write_taken(struct tamis_writer *w, struct writer_stage *s,
+                       const uint64_t *taken)
 {
     uint64_t n =
         (s->stage.n_pages + PAGES_PER_FLOOR_SECTOR - 1) / PAGES_PER_FLOOR_SECTOR;
     int err = 0;
     for (uint64_t sector = 0, end; sector < n && !err; sector = end + 1) {
-        for (end = sector; end < n && sector_taken(s, end);)
+        for (end = sector; end < n && sector_taken(s, end, taken);)
             end++;
         err = writer_write_floors(w, s, sector, end);
     }

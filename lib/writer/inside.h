@@ -36,7 +36,6 @@ struct writer_stage {
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
-    uint64_t *taken;               /* the marks that the commit at work has taken */
     atomic_bool drained;           /* no add can change it any more */
     struct plane_row older;        /* the stages before it */
     struct stripe stripes[N_STRIPES + N_SHARED];
@@ -248,10 +247,12 @@ int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t
  * next commit, and after a kill or a power cut. False: its floors could not be made
  * durable. Then the page is unchanged, and the writer poisoned. */
 bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
-/* With the mutex held. Takes the marks and counts the marked pages. s->taken gets a bit
+/* With the mutex held. Takes the marks and counts the marked pages. `taken` gets a bit
  * for each page whose floors must be written. */
-void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s);
-int floors_write_taken(struct tamis_writer *w, struct writer_stage *s);
+void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s,
+                        uint64_t *taken);
+int floors_write_taken(struct tamis_writer *w, struct writer_stage *s,
+                       const uint64_t *taken);
 
 /* ---- commit.c ---- */
 /* Data, floors and record; both slots durable if `table` (R2). With the mutex held. */

@@ -75,7 +75,6 @@ void writer_stage_free(struct writer_stage *s)
     free(s->floors);
     free(s->dirty);
     free(s->found);
-    free(s->taken);
     free(s);
 }
 
@@ -119,8 +118,7 @@ int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t
     s->floors = calloc((size_t)n_pages, SECTORS_PER_PAGE * sizeof *s->floors);
     s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
     s->found = calloc((size_t)(n_pages + 63) / 64, sizeof *s->found);
-    s->taken = calloc((size_t)(n_pages + 63) / 64, sizeof *s->taken);
-    int err = memory && s->floors && s->dirty && s->found && s->taken ? 0 : ENOMEM;
+    int err = memory && s->floors && s->dirty && s->found ? 0 : ENOMEM;
     if (!err)
         err = map_stage(w, d, by_digests, s);
     if (err) {

@@ -112,6 +112,23 @@ TEST_WITH_FAULTS(test_of_what_a_dead_writer_left)
     IS(stage_bits_now(w->stages[0]), n_bits); /* R9 */
 }
 
+/* A commit that failed before its floors were written leaves them to the next. */
+TEST_WITH_FAULTS(test_marks_are_given_back)
+{
+    struct tamis_writer *w = fresh(CAPACITY);
+    add_hashes(w, keys, N);
+    struct writer_stage *s = w->stages[0];
+    uint64_t marks[8], n = (s->stage.n_pages + 63) / 64;
+    assert_in_range(n, 2, 8);
+    for (uint64_t i = 0; i < n; i++)
+        assert_true((marks[i] = s->dirty[i]) != 0);
+    fail_once(CALL_FDATASYNC, 1, EIO);
+    IS(tamis_writer_commit(w, 1, NULL), EIO);
+    for (uint64_t i = 0; i < n; i++)
+        assert_true(s->dirty[i] == marks[i]);
+    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+}
+
 static void fail_a_commit(uint64_t first_capacity, const uint64_t *hashes, size_t n)
 {
     struct tamis_writer *w = fresh(first_capacity);
