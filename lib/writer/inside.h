@@ -284,13 +284,6 @@ bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end);
  * digest would make a page that lost keys good (R11). */
 bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
                        struct stage *settled, uint64_t page, uint8_t copy[PAGE_BYTES]);
-/* Digests stage s, which nobody changes any more, into *d, and writes the digests at
- * *end, which moves behind them. Pages are checked by `settled` or by floors. A seal
- * gives n_damaged: a page that fails is all ones, is counted there and has the digest
- * of ones, and the bits are counted anew. Else such a page gets no digest that it could
- * pass by. On failure *d is of no use, and no slot may name it. */
-int writer_digest(struct tamis_writer *w, struct stage_desc *d, struct writer_stage *s,
-                  struct stage *settled, uint64_t *end, uint64_t *n_damaged);
 /* Stage i, checked by its digests, all pages unchecked yet. */
 struct settled {
     struct stage stage;

@@ -70,60 +70,46 @@ bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
     return false;
 }
 
-/* Level 1 of the tree. */
-static void digest_pages(struct tamis_writer *w, struct stage_desc *d,
-                         struct writer_stage *s, struct stage *settled,
-                         uint8_t *digests, uint64_t *n_damaged)
+/* The digest of a page that passed. One that failed has an entry that is no digest of
+ * it, and fails by that, too. */
+static void digest_pages(struct tamis_writer *w, struct writer_stage *s,
+                         uint8_t *digests)
 {
     _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
-    uint64_t n_bits = 0;
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        bool good = writer_sound_copy(w, s, settled, page, copy);
-        struct le64 digest = le64_of(good || n_damaged ? page_digest(copy) : 0);
+        bool good = writer_sound_copy(w, s, NULL, page, copy);
+        struct le64 digest = le64_of(good ? page_digest(copy) : 0);
         memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
-        if (n_damaged) {
-            *n_damaged += !good;
-            n_bits += page_count(copy);
-        }
     }
-    if (n_damaged)
-        d->bits_set = n_bits;
 }
 
 /* Space comes first, so that a full disk costs no look at the pages. */
-int writer_digest(struct tamis_writer *w, struct stage_desc *d, struct writer_stage *s,
-                  struct stage *settled, uint64_t *end, uint64_t *n_damaged)
+static int settle_stage(struct tamis_writer *w, struct stage_desc *d,
+                        struct writer_stage *s, uint64_t *end)
 {
     struct digest_tree t;
     digest_tree_of(s->stage.n_pages, &t);
     uint64_t n = t.n_bytes;
     uint8_t *digests = calloc(1, n ? (size_t)n : DIGEST_BYTES);
     int err = digests ? 0 : ENOMEM;
+    uint64_t root = 0;
     if (!err && n)
         err = io_allocate(w->guard.fd, *end, n);
     if (!err) {
-        digest_pages(w, d, s, settled, digests, n_damaged);
-        d->root = n ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
-        d->digests_offset = n ? *end : 0;
+        digest_pages(w, s, digests);
+        root = n ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
     }
     if (!err && n)
         err = io_write(w->guard.fd, digests, (size_t)n, *end);
     free(digests);
-    *end += err ? 0 : n;
-    return err;
-}
-
-/* In a copy of its descriptor, which counts once all is written. */
-static int settle_stage(struct tamis_writer *w, struct stage_desc *d,
-                        struct writer_stage *s, uint64_t *end)
-{
-    struct stage_desc settled = *d;
-    int err = writer_digest(w, &settled, s, NULL, end, NULL);
-    if (err) /* no slot names them */
+    if (err) { /* no slot names them */
         io_calls.ftruncate(w->guard.fd, (off_t)*end);
-    else
-        *d = settled;
-    return err;
+        return err;
+    }
+    d->root = root;
+    d->digests_offset = n ? *end : 0;
+    *end += n;
+    return 0;
 }
 
 bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
