@@ -292,6 +292,8 @@ unit-kernel: $(patsubst %,$B/tests/%,$(call longest_first,$(PROBING)))
 
 # They wait for the disk and for each other half of the time: so one more than there are cores.
 CLI := $(patsubst tests/cli/%.bats,%,$(wildcard tests/cli/*/*.bats))
+# Sanitizers take memory of their own.
+CLI := $(filter-out $(if $(SANITIZE),output/memory),$(CLI))
 cli: $B/tamis | deps-test
 	@TAMIS=$(abspath $B/tamis) JOBS=$$(($$(nproc) + 1)) tests/unit.sh $(patsubst %,tests/cli/%.bats,$(call longest_first,$(CLI)))
 

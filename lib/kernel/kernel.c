@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread sanitizer sees a vector of words as one plain read, where the words are read
- * one by one, and one by one set: under it only the scalar kernel is of use. */
-#if defined(__SANITIZE_THREAD__)
-#define ONLY_SCALAR 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ONLY_SCALAR 1
-#endif
-#endif
-
 static bool can_run(size_t i)
 {
 #if defined(__x86_64__) && !defined(ONLY_SCALAR)

@@ -13,6 +13,16 @@
 #include "format/geometry.h"
 #include "lib/tamis_inline.h"
 
+/* A thread sanitizer sees a vector of words as one plain read, where the words are read
+ * one by one, and one by one set: under it only the scalar kernel is of use. */
+#if defined(__SANITIZE_THREAD__)
+#define ONLY_SCALAR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ONLY_SCALAR 1
+#endif
+#endif
+
 /* The part of a stage that a probe reads. Small, since many are asked in a row. */
 struct plane {
     const uint8_t *bits;

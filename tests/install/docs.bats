@@ -96,7 +96,7 @@ options_in() {
         sed -n "/^<!-- table: $table -->/,/^\$/s/^| \([0-9]*\) | \([a-z_0-9]*\) |.*/\2 \1/p" "$top/SPEC.md" >fields
         [ "$(wc -l <fields)" -ge 10 ]
         while read -r field offset; do
-            grep -qE "^ *$field, .* bytes at $offset\$" flat || fail "tamis.5 lacks $field of $table"
+            grep -qE "^ *$field, .* at byte $offset\$" flat || fail "tamis.5 lacks $field of $table"
         done <fields
     done
 }

@@ -1,5 +1,5 @@
 # A table of fields of SPEC.md as scdoc: -v table=NAME, as in "<!-- table: NAME -->".
-# Columns: offset, bytes, field, type, meaning.
+# Columns: offset, field, type, meaning.
 function escape(s) {
     gsub(/`/, "", s)
     gsub(/[\\*_]/, "\\\\&", s)
@@ -9,6 +9,6 @@ $0 == "<!-- table: " table " -->" { inside = 1; next }
 inside && !/^\|/ { exit }
 inside && /^\| *[0-9]/ {
     split($0, cell, / *\| */)
-    print "*" escape(cell[4]) "*, " cell[5] ", " cell[3] " bytes at " cell[2]
-    print (cell[6] == "" ? "" : "\t" escape(cell[6]) "\n")
+    print "*" escape(cell[3]) "*, " escape(cell[4]) " at byte " cell[2]
+    print (cell[5] == "" ? "" : "\t" escape(cell[5]) "\n")
 }

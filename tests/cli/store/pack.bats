@@ -191,25 +191,3 @@ n_files() {
     ok tamis pack store
     [ "$stderr" = "nothing to pack: 1 packed before, 1 larger in a pack" ] || explain "it is named"
 }
-
-# within KIB COMMAND...: with so much memory.
-within() {
-    (ulimit -d "$1" && "${@:2}" >/dev/null 2>&1)
-}
-
-# Without `plan --pack`: the library plans a pack in memory, of 1,048,576 segments at most.
-@test "commands hold no entry for a packed segment" {
-    ! grep -q __asan_init "$TAMIS" || skip "sanitizers take memory of their own"
-    mkdir lists
-    for n in 20000 10; do
-        rm -f lists/*
-        seq "$n" | split -l 1 -a 4 - lists/
-        tamis init "of$n"
-        (cd lists && tamis build "../of$n" --each --pack -q *)
-    done
-    for c in "ls S --json" "stat S" "stat S --prometheus" "stat S --svg -" "probe S 5 --explain --json" \
-        "probe S 5 --explain" "probe S 5 --min-watermark 1 --json" "plan S --bytes 1M"; do
-        for ((max = 1024; max < 32768; max += 256)); do within $max tamis ${c/S/of10} && break; done
-        within $((max + 1536)) tamis ${c/S/of20000} || { echo "$c: more than $max KiB"; return 1; }
-    done
-}
