@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says in ten minutes whether a change is any good: one build with gcc, every unit
+# Says in three minutes whether a change is any good: one build with gcc, every unit
 # test, the command line, and a sample of power cuts, kills, rot, faults and stops.
 # `make check` calls it; tests/check_all.sh has the rest.
 cd "$(dirname "$0")/.." || exit 2
