@@ -45,7 +45,8 @@ int planes_make(struct tamis_snapshot *s)
     p->first = calloc(n, sizeof *p->first);
     p->last = malloc(n * sizeof *p->last);
     p->state = calloc(n / 32 + 4, sizeof *p->state); /* read 64 segments at a time */
-    if (!p->plane || !p->first || !p->last || !p->state)
+    p->written = calloc(n / 32 + 1, sizeof *p->written);
+    if (!p->plane || !p->first || !p->last || !p->state || !p->written)
         return ENOMEM;
     for (size_t i = 0; i < s->n_loose; i++) {
         const struct entry *e = s->entries[i];
@@ -62,6 +63,7 @@ void planes_free(struct planes *p)
     free(p->first);
     free(p->last);
     free(p->state);
+    free(p->written);
     *p = (struct planes){0};
 }
 
@@ -85,12 +87,12 @@ static void heed_range(struct planes *p, const struct entry *e, size_t index)
 static bool write_once(struct planes *p, size_t index, const struct plane *plane)
 {
     struct plane *to = &p->plane[index];
-    const uint8_t *none = NULL;
+    uint32_t bit = UINT32_C(1) << index % 32;
     if (__atomic_load_n(&to->n_blocks, __ATOMIC_ACQUIRE))
         return true;
-    if (!__atomic_compare_exchange_n(&to->bits, &none, plane->bits, false,
-                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (atomic_fetch_or(&p->written[index / 32], bit) & bit)
         return false;
+    to->bits = plane->bits;
     to->lanes = plane->lanes;
     to->words = plane->words;
     to->ring = plane->ring;
