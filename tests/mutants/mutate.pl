@@ -104,7 +104,8 @@ sub place_before {
         } elsif ($s eq '}') {
             ($ends, $place) = @{ pop @open }{ 'runs', 'before' };
         }
-        $place = $at + 1 if $ends && @open && !@heads && $next !~ /^(?:else|while|case|default|[;,)])$/;
+        next if $next eq 'while' && $s ne '{'; # it may end a do
+        $place = $at + 1 if $ends && @open && !@heads && $next !~ /^(?:else|case|default|[;,)])$/;
     }
     return $place;
 }
