@@ -111,8 +111,8 @@ void tamis_builder_free(struct tamis_builder *b)
 
 /* ---- adding ---- */
 
-/* Copies hashes without those that repeat the one before: sorted input repeats a key in
- * one run (versions of it), and one is enough. Without a branch: *last may be any. */
+/* Copies hashes, but no hash that repeats the one before: sorted input has the versions
+ * of a key in one run, and one is enough. No branch: *last may be any. */
 static size_t copy_distinct(uint64_t *to, const uint64_t *from, size_t n,
                             uint64_t *last)
 {

@@ -16,7 +16,7 @@ enum { LEAST_HASHES = 512, MAPPED_BYTES = HUGE_PAGE_BYTES };
 
 /* ---- how much may stay in memory ---- */
 
-/* Hashes beside a filter of so many bytes. */
+/* How many hashes may stay in memory beside a filter of filter_bytes? */
 static size_t beside(const struct tamis_builder *b, uint64_t filter_bytes)
 {
     size_t most = b->limit / 8 / sizeof *b->hashes;

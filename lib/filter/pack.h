@@ -35,12 +35,12 @@ struct band_rows {
     const uint8_t *bits; /* where the band's rows begin */
     uint64_t n_blocks, block_bytes;
     uint32_t row_bytes;
-    /* So many bytes of each row are asked, from `bits` on: all of them, or a part that
-     * is as long as and_rows() will have it. */
+    /* How many bytes of each row are asked, from `bits` on: all, or a part, of a length
+     * that and_rows() takes. */
     uint32_t n_bytes;
     uint8_t lanes, words;
-    /* So many lanes are asked at once: one, if there are so few columns that mostly
-     * none goes on to the next lane, and a row is a word; else all. */
+    /* How many lanes are asked at once: one, if a row is a word and has so few columns
+     * that mostly none goes on to the next lane; else all. */
     uint8_t at_once;
     uint32_t n_columns;
 };
@@ -154,7 +154,7 @@ void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t
  * ERR_NO_SEGMENT, ERR_DAMAGED. */
 int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
               struct column *out);
-/* What the table says of a column of the pack. ERR_DAMAGED. */
+/* The column's entry in the table. ERR_DAMAGED. */
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
                   struct column *out);
 /* All columns, in the order of names and a page at a time, until `fn` returns non-zero,

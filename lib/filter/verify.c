@@ -1,7 +1,7 @@
-/* Checks of every page: tamis_filter_verify() of an open filter, through its mapping,
- * as probes check it, and both slots; filter_scrub() by reading, for a file that is not
- * open. In a mapping a page that can't be read is a signal, or with the guard ones, and
- * damage. By reading it is an error, which says nothing of the page. */
+/* Checks of every page. tamis_filter_verify() checks an open filter through its
+ * mapping, as probes do, and both slots. filter_scrub() reads a file that is not open.
+ * In a mapping a page that can't be read is a signal, or, with the guard, ones and
+ * damage. To filter_scrub() it is an error, which says nothing of the page. */
 #include "lib/filter/view.h"
 #include "format/integrity.h"
 #include "format/ribbon.h"
