@@ -31,8 +31,8 @@ struct plane {
     uint32_t ring; /* plane_ring(words) */
 };
 
-/* A bit per word, twice round the block: shifted left by the first word, its second
- * byte says which words are meant. */
+/* A bit for each of `words` words, in both low bytes. Shifted left by the first word's
+ * number, its second byte has a bit for each word that is meant, cyclically. */
 static inline uint32_t plane_ring(uint32_t words)
 {
     return ((UINT32_C(1) << words) - 1) * 0x101;
@@ -62,9 +62,9 @@ static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
     return 1;
 }
 
-/* Planes of which one key is asked: at most 64. With up to ROW_COLUMNS of them, a
- * kernel computes the lines of eight at a time, from the arrays. They go on beyond n,
- * with lines that may be read. */
+/* At most 64 planes that are asked for one key. With up to ROW_COLUMNS planes a kernel
+ * computes the lines of eight at a time, from the arrays, which go on beyond n with
+ * lines that may be read. */
 enum { ROW_COLUMNS = 16 };
 struct plane_row {
     const struct plane *planes;
@@ -92,15 +92,14 @@ struct own_head {
                                    const struct tamis_key *key, enum tamis_reason *why);
 };
 
-/* Was none lost? Call it when all that an answer rests on was read. */
+/* Was no page lost? Call it when all bytes that an answer rests on were read. */
 static inline bool own_none_lost(const struct own_head *head)
 {
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(head->n_lost, memory_order_acquire) == 0;
 }
 
-/* answer() and answer_row() get the address of its plane, which is that of the whole.
- */
+/* answer() and answer_row() get the address of the first member, `plane`. */
 struct plane_head {
     union {
         struct plane plane; /* the first */
@@ -146,14 +145,14 @@ struct kernel {
                          uint64_t *absent);
     /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
      * in plane p. `more`: as many planes lie behind them, and are asked next. `ask` may
-     * be NULL: all pairs. Else only those are asked whose bit is set there, and other
-     * planes need not be any. */
+     * be NULL: all pairs. Else only pairs whose bit is set there are asked, and planes
+     * without a bit need not exist. */
     void (*probe_tile)(const struct plane *planes, size_t n_planes, bool more,
                        const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits);
-    /* A bit for each of n ranges, at most 64, that a number lies outside of; *near: it
-     * is an end of theirs. Ends are uint64_t, perhaps atomic; 7 more behind the last
-     * may be read. */
+    /* n ranges, at most 64: a bit is set if x lies outside of the range; in *near, if x
+     * is one of its ends. Ends are uint64_t, perhaps atomic; 7 more behind the last may
+     * be read. */
     uint64_t (*outside_ends)(const void *first, const void *last, size_t n, uint64_t x,
                              uint64_t *near);
     /* How many targets, from the first on, are of one snapshot, require nothing, and
@@ -199,8 +198,7 @@ extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neo
 
 /* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
 const struct kernel *kernel_get(void);
-/* Kernel i of those that run on this machine, the best first, "scalar" last; NULL
- * beyond. */
+/* Kernel i that runs on this machine, the best first, "scalar" last; NULL beyond. */
 const struct kernel *kernel_at(size_t i);
 
 #endif

@@ -33,8 +33,8 @@ struct head {
 };
 enum { BEFORE_FACTS = offsetof(struct head, facts) };
 
-/* Where a column of the band that is made is: hashes read, their check so far, and the
- * digest of the blocks. */
+/* A column of the band that is being made: its hashes that were read, their check so
+ * far, and the digest of its blocks. */
 struct cursor {
     uint64_t at, n, check; /* in the file: n hashes of each lane */
     uint64_t n_read, check_read, digest;

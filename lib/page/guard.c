@@ -80,7 +80,7 @@ static void *mark_of(const struct level *l)
     return (void *)((uintptr_t)levels + l->number);
 }
 
-/* NULL: nobody is left, for one that has no more below it passes on to us. */
+/* NULL: no handler is left, for the lowest one passes on to us. */
 static struct level *next_level(const ucontext_t *context)
 {
     for (struct level *l = levels; l < levels + N_LEVELS; l++)
@@ -145,7 +145,7 @@ static int hook(void)
         hooked = true;
         return 0;
     }
-    /* Whatever is there may pass on to us; nothing does not. */
+    /* Another handler may pass signals on to us; SIG_DFL and SIG_IGN do not. */
     bool any = now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
     int below = hooked && any ? atomic_load(&top_level) : NO_LEVEL;
     int level = free_level(below);

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-/* So many mappings of a process keep a descriptor: the application needs others. */
+/* At most MAX_KEPT mappings keep a descriptor: the application needs the others. */
 enum { MAX_KEPT = 64, OUR_FIRST = 3 /* others dup2() over those below */ };
 static _Atomic int n_kept;
 
