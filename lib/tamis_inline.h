@@ -66,8 +66,8 @@ extern "C" {
 
 enum { TAMIS_INLINE_VERSION = 1 };
 
-/* What is nearly always done, wherever a probe stands; and what is done else, once in a
- * file, so that it takes no registers from a caller's loop. */
+/* TAMIS_INLINE: nearly always runs, and is inlined into each probe. TAMIS_APART: rarely
+ * runs, and is a function, so that it takes no registers from a caller's loop. */
 #define TAMIS_INLINE static inline __attribute__((always_inline))
 #define TAMIS_APART  static __attribute__((noinline, unused))
 
@@ -124,8 +124,8 @@ int tamis_blocks_inline(const struct tamis_blocks *blocks, uint32_t version,
                         struct tamis_inline_blocks *out);
 /* Gives back what the value holds, and zeroes it. */
 void tamis_inline_release(struct tamis_inline *value);
-/* What a probe falls back to: checks all, and answers as tamis_filter_probe() or
- * tamis_snapshot_probe(). */
+/* A probe falls back to this call: it checks all, and answers as tamis_filter_probe()
+ * or tamis_snapshot_probe(). */
 enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
                                    const struct tamis_key *key, enum tamis_reason *why);
 /* The same of tamis_inline_probe_few(): as tamis_filter_probe_batch() or

@@ -30,9 +30,9 @@ struct tamis_stats {
     /* Pages that were checked, and pages that failed. A page counts once each time that
      * its filter is opened or grows. They are always counted. */
     uint64_t n_pages_checked, n_pages_damaged;
-    /* Filters of a snapshot, or the one of a segment, that are open and read instead of
-     * mapped, which may become fewer; 0 of a store. And so many filters may be mapped
-     * by all snapshots of the process. */
+    /* Filters of a snapshot, or of a segment, that are open and read instead of mapped;
+     * the number may fall; 0 of a store. max_mapped: how many filters all snapshots of
+     * the process may map. */
     uint64_t n_unmapped, max_mapped;
     uint64_t reserved[6]; /* 0 */
 };

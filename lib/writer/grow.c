@@ -129,10 +129,9 @@ int writer_grow(struct tamis_writer *w)
     return err;
 }
 
-/* Outside the section that a sealer waits for, as growing takes the mutex. A stage that
- * can't grow takes the keys all the same. ERR_POISONED: keys that met a lost page are
- * not in, or were thought to be; nor are those that met one which could not be
- * condemned. */
+/* Call it outside the section that a sealer waits for, as growing takes the mutex. A
+ * stage that can't grow takes the keys all the same. ERR_POISONED: keys that met a lost
+ * page, or a page that could not be condemned, are not in. */
 int writer_after_some(struct tamis_writer *w, bool full)
 {
     if (writer_is_broken(w))

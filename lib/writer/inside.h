@@ -134,8 +134,8 @@ static inline bool alone_may_grow(const struct tamis_writer *w)
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);
-/* Whose mutex this thread has, or is about to take: set before it and reset after it,
- * for a signal handler may call at any moment. */
+/* The object whose mutex this thread has, or is about to take. It is set before and
+ * reset after, for a signal handler may call at any moment. */
 #pragma GCC visibility push(hidden)
 extern _Thread_local const void *mutex_of __attribute__((tls_model("initial-exec")));
 #pragma GCC visibility pop

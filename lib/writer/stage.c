@@ -35,10 +35,9 @@ static void fence_after_bits(void)
  * whoever set them. So a commit that begins after the add returned counts these bits:
  * the mark is still there, and is taken now; or an earlier commit took it after the add
  * had left it or found it, and counted after that (floors_count_dirty() has the other
- * fence). A mark before the bits would not do: a commit may take it in between. Nor is
- * the thread that set the bits enough: it may not have come to its mark yet, and
- * another add finds the bits, returns, and is acknowledged. Looking first keeps the
- * line shared. */
+ * fence). A mark before the bits would not do: a commit may take it in between. A mark
+ * by the thread that set the bits alone is not enough: before it marks, another add may
+ * find the bits, return, and be acknowledged. Looking first keeps the line shared. */
 static void mark_page(_Atomic uint64_t *marks, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);
