@@ -1,9 +1,9 @@
 /* Backup: a store as of one moment, in a new directory.
  *
- * Sealed files are copied first, while everything goes on, until few are new. Then, in
- * one transaction that keeps edits from committing, the records are read, and what is
- * not copied yet is opened: dropped later, it can still be read. That moment is the
- * backup's. The files are copied after it, so that a growing one is never behind the
+ * Sealed files are copied first, while everything goes on, until few are new. Then one
+ * transaction keeps edits from committing, and reads the records: the backup is of this
+ * moment. It opens all files that are not copied yet, so that they can be read even if
+ * they are dropped. They are copied afterwards, so a growing file is never behind the
  * bounds that its record had (R5). The new catalog has the records byte for byte. */
 #include "lib/store/backup/inside.h"
 

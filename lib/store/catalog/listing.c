@@ -184,7 +184,7 @@ int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t di
     return 0;
 }
 
-/* Whatever there is of it. */
+/* Deletes the pack record and all chunks, if they are there. */
 static int delete_keys(struct listings *l, const uint8_t *uuid, struct tamis_diag *diag)
 {
     uint8_t key[CHUNK_KEY_BYTES];

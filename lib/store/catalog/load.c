@@ -221,8 +221,8 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
 
 /* ---- a new one ---- */
 
-/* LMDB makes the file in several steps. Done under another name, so that whoever finds
- * catalog.lmdb finds it whole, however the process that makes it ends. */
+/* LMDB makes the file in several steps. They are done under another name, so that
+ * catalog.lmdb is whole, even if the process ends at any moment. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
                     catalog_fn *fill, void *ctx, bool replace, struct tamis_diag *diag)
 {

@@ -1,12 +1,12 @@
 /* Walks the trees of an LMDB file by pread, for LMDB believes what it reads through its
  * mapping. Are all pages where and what they should be, each once, and as many of each
  * kind as the tree's root says? Are the keys in order and none missing? Is no free page
- * in use? Whatever is not as LMDB writes it (0.9) is damage. It happens when a store is
- * opened, before each transaction that writes, and in verify and repair.
+ * in use? A difference from what LMDB 0.9 writes is damage. The walk takes place when a
+ * store is opened, before each transaction that writes, and in verify and repair.
  *
  * A page's nodes fill it from mp_upper to its end, without gaps and without overlap,
- * since LMDB closes up whatever it takes out: so a damaged offset or length does not go
- * unseen. */
+ * since LMDB closes the gap of a node that it takes out. So a damaged offset or length
+ * shows. */
 #include "lib/store/catalog/walk.h"
 
 /* ---- pages ---- */
@@ -279,7 +279,7 @@ static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
     return true;
 }
 
-/* The key of a branch's first node is not looked at, whatever it is. */
+/* The key of a branch's first node may be any: it is not looked at. */
 static bool branch_key(struct tree *t, const struct node *n, size_t index)
 {
     return index == 0 || next_key(t, n, true);

@@ -250,7 +250,7 @@ static bool may_be_written(const struct record *record, const struct header *h)
            !(record && record->ro_compat);
 }
 
-/* All that a dry run can see of it: the permission. */
+/* May the file be opened? A dry run can see no more of it than that. */
 static int may_open(const struct repair *r, const char *name, struct tamis_diag *why)
 {
     int fd, rc = io_open_beneath(r->filters.fd, name, O_RDWR, &fd);

@@ -11,7 +11,7 @@ struct entry {
     atomic_size_t refs;
     struct page_counts *pages;             /* of the ledger; NULL: it counts nothing */
     _Atomic(struct tamis_filter *) filter; /* its own file; NULL until first used */
-    /* Of its filter; of those before and after it, too. NULL until somebody counts. */
+    /* Its filter's counts, which its later entries share. NULL: none were made yet. */
     _Atomic(struct account *) account;
     atomic_int failure; /* why it can't be opened, finally */
     int refusal;        /* why, as a public code */
@@ -46,7 +46,7 @@ int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);
 void entry_close(struct tamis_filter *f);
-/* So many filters may be mapped: 7/8 of vm.max_map_count. */
+/* How many filters may be mapped: 7/8 of vm.max_map_count. */
 size_t entry_max_mapped(void);
 /* One more filter may be mapped, and is counted; false: no more. */
 bool entry_take_place(void);

@@ -17,7 +17,7 @@
  * others in the order of ranks. */
 struct place {
     struct tamis_filter *filter; /* NULL: an earlier place has it */
-    uint64_t lock;               /* how much of it is to be locked, then: is */
+    uint64_t lock;               /* bytes to lock; once locked, the bytes that are */
 };
 
 struct preparing {
@@ -168,8 +168,8 @@ static int forget_twins(struct preparing *p)
 
 /* ---- locking ---- */
 
-/* Returns how much may be locked of it then. To unlock a part takes memory of the
- * kernel's, all of it none. */
+/* Returns how much of the filter may still be locked. To unlock a part takes memory of
+ * the kernel; to unlock all of it takes none. */
 static uint64_t unlock_beyond(struct preparing *p, struct tamis_filter *f,
                               uint64_t n_bytes)
 {

@@ -23,7 +23,7 @@ struct planes {
 };
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
-/* Call it after a probe with care: the segment may be ready now. */
+/* Call it after a careful probe: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
 /* The first eight bytes as a number, padded with zeros: if two differ, they order their
  * keys. */

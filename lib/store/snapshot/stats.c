@@ -251,8 +251,8 @@ static size_t find_account(const struct tamis_snapshot *s,
     return kept_sum(s, slot - 1, NULL) == sum ? slot - 1 : s->n;
 }
 
-/* In all snapshots that are held and those that were; in a child of a fork, and of
- * filters of the caller's, in this one. */
+/* The sum over all snapshots that are or were held. In a child of a fork, and for the
+ * caller's own filters, the sum of this snapshot. */
 static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_sum *sum)
 {
     struct tamis_segment_info info;
