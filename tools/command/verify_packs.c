@@ -72,7 +72,7 @@ static void damage_text(const struct checked *c, char *text, size_t room)
                      : "");
 }
 
-/* The file is within the store. `counts` (NULL: text) is what JSON has besides. */
+/* The file is within the store. `counts` (NULL: text) has more fields of JSON. */
 static void print_pack(const struct checked_packs *packs, const char *file,
                        const char *what, json_t *counts)
 {

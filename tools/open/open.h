@@ -110,17 +110,17 @@ struct pack {
     char file[64], *name;        /* in the store; the UUID in hex digits */
     uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
 };
-/* Those that answer for segments; packs_forget() frees the list. */
+/* Lists the packs that answer for segments; packs_forget() frees the list. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
 void packs_forget(struct pack *packs, size_t n);
 /* Is the segment a column of a pack? *place (may be NULL) is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
-/* Has its record a pack that does not answer? */
+/* Does the segment's record name a pack that does not answer? */
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
-/* Does it not answer for its segments, in a newer snapshot either? */
+/* Is there no answer for the pack's segments, in a newer snapshot either? */
 bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
-/* Does the catalog not agree on it? Then nobody knows which segments it has. */
+/* Is the catalog at odds with the pack? Then its segments are unknown. */
 bool pack_is_unlisted(const struct tamis_pack_info *info);
 #define PACK_UNLISTED                                                                  \
     "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \

@@ -95,7 +95,7 @@ static void free_segment(struct planned *s)
     free(s->unread);
 }
 
-/* A plan of a pack needs no more of the last segment. */
+/* Keeps only the keys of the last segment: a plan of a pack needs nothing else. */
 static void keep_keys(struct store_plan *p)
 {
     struct planned *s = &p->segments[--p->n];
