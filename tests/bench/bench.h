@@ -71,7 +71,7 @@ void keys_fill(uint64_t first, size_t n, struct tamis_key *keys,
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes);
 uint64_t *hashes_of(uint64_t first, size_t n); /* allocated */
 
-/* What a round asks for. */
+/* The keys that a round asks for. */
 struct piece {
     size_t n;
     bool present;
@@ -205,7 +205,7 @@ struct subject {
     uint8_t *scratch[2];
     struct sbbf *scratch_sbbf;
 };
-/* Of keys 0 .. n_keys - 1. */
+/* A subject with keys 0 .. n_keys - 1. */
 struct subject *subject_of(uint64_t n_keys, double error, bool ribbon);
 void subject_scratch(struct subject *subject);
 void subjects_free(void);
@@ -255,7 +255,7 @@ ask_fn add_blocks, add_blocks_inline, add_hand, hash_keys, hash_xxh3;
 void room_filters(void), room_segments(void), room_packs(void), room_growing(void);
 void room_adding(void), room_lists(void), room_merging(void), room_files(void);
 void room_commits(void), room_laws(void), room_law_edits(void), room_law_syncs(void);
-/* What processes that room_laws() starts do with its stores. */
+/* Runs in the processes that room_laws() starts, on its stores. */
 void guest(const char *path, uint64_t n_segments);
 
 #endif

@@ -51,7 +51,7 @@ void unpin(void)
 
 enum { OURS, PEER };
 
-/* What one side answered so far. */
+/* One side's answers so far. */
 struct tally {
     const char *who;
     uint64_t n_lost, n_asked, n_maybe; /* present keys that are ABSENT; absent keys */

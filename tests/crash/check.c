@@ -185,8 +185,8 @@ static bool was_hurt(const struct promises *p)
     return p->n_kept > 0;
 }
 
-/* What the engine does: nothing is known of a cut repair or backup, so it repairs, or
- * goes on first. A power cut alone damages nothing: a repair finds nothing damaged. */
+/* The engine knows nothing of a cut repair or backup: it repairs, or goes on first. A
+ * power cut alone damages nothing: a repair finds nothing damaged. */
 static void draw_engine(struct run *next, uint64_t hash, bool deep, char *text)
 {
     struct promises *p = &next->promises;

@@ -1,5 +1,5 @@
-/* The workloads: templates (tests/steps/script.c), of which each round draws a script.
- * What stands before "now" is not recorded, and durable. */
+/* The workloads: templates (tests/steps/script.c), from which each round draws a
+ * script. Steps before "now" are durable, and not recorded. */
 #include "tests/crash/check.h"
 
 /* Stages of a page or two that are full after a few keys. */
@@ -38,7 +38,7 @@ const struct workload workloads[] = {
      "[lone f 400 1.25 [.01|1e-5]; fill f 394..399;|lone f 800 1.25 [.01|1e-5]; fill f "
      "794..799;|lone f 1200 1.25 [.01|1e-5]; fill f 1194..1199;] commit f; add f "
      "5..15; commit f; [seal f;|] shut f"},
-    /* So many pages that their floors take two sectors. */
+    /* Pages whose floors take two sectors. */
     {"floors", 32, 5,
      "lone f 24000 1.25 1e-8; fill f 23994..23999; commit f; add f 5..15; commit f; "
      "[seal f;|] shut f"},

@@ -14,8 +14,8 @@ struct run {
     struct tamis_diag diag;
     const struct plan *plan; /* NULL: nothing fails */
     unsigned n_failed;       /* calls that failed for the fault */
-    /* In check(): names may be left, or be there after a failure. What unlinking could
-     * not remove, or was renamed, and the call said that it was not. */
+    /* In check(): names may be left, or be there after a failure: an unlink failed, or
+     * a rename took place, though the call said that it did not. */
     bool littered;
 };
 

@@ -110,8 +110,8 @@ static bool reading_failed(const struct plan *p)
 
 /* ---- a run ---- */
 
-/* What a script has made before "now", if it leaves nothing open: it is not played in
- * each run. */
+/* The files that a script has made before "now", if it leaves nothing open. This part
+ * is not played in each run. */
 static struct {
     const char *script;
     struct saved_tree tree;

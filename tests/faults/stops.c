@@ -22,7 +22,7 @@ enum {
 static const char *const functions[] = {FUNCTIONS(X)};
 #undef X
 
-/* Of all processes. */
+/* Shared by all processes. */
 static struct common {
     atomic_uint next, failed, missed;
     struct halts of[MAX_SCENARIOS];
@@ -158,7 +158,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
     return rc == 0;
 }
 
-/* What anybody does with a store. */
+/* Makes the calls that any user of a store makes. */
 static void use_all(const struct run *r)
 {
     struct tamis_store *s = open_theirs(r, others.has_store);
@@ -264,8 +264,8 @@ static void expect_no_locks(void)
           where(at));
 }
 
-/* What a call has begun, it has joined, cancelled or not; a thread may stay a moment
- * longer in /proc. */
+/* A call has joined the threads that it began, cancelled or not. A thread may stay a
+ * moment longer in /proc. */
 static void expect_one_thread(void)
 {
     struct stat tasks;

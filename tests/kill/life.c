@@ -1,5 +1,5 @@
-/* What a process does that is to die: it checks what the dead have left, goes on as an
- * engine that comes back, and plays on where the last one died. */
+/* The life of a process that is to die: it checks the files that the dead have left,
+ * goes on as an engine that comes back, and plays on where the last one died. */
 #include "tests/kill/kill.h"
 #include "tests/steps/words.h"
 
@@ -113,7 +113,7 @@ void live_prelude(const struct life *l)
 
 void live(const struct life *l, const struct death *d)
 {
-    /* What a creation or a first opening leaves that was cut, only a repair sweeps. */
+    /* Only a repair sweeps the remains of a cut creation or first opening. */
     shared->cut_opening |= l->number && !shared->player.store;
     struct player *p = come_to_life(l);
     expect_all(p);
@@ -154,7 +154,7 @@ static void ask_log(struct player *p, const struct object *o, uint32_t n,
     }
 }
 
-/* What had been added before the snapshot was taken is there. */
+/* Keys that had been added before the snapshot was taken are there. */
 static void ask_growing(struct player *p, size_t i)
 {
     const struct object *o = &p->p->object[i];

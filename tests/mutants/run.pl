@@ -145,8 +145,8 @@ sub compile {
 }
 
 # Runs a test until it passes, and how often must it fail? A busy machine may make one of the
-# samples fail, for their processes have limits of time, and any test hang. What is on
-# record is looked at twice.
+# samples fail, for their processes have limits of time, and any test hang. Tests on
+# record are looked at twice.
 sub looked {
     my ($t, $test) = @_;
     my ($brief, $looks, @result) = ($test->{name} =~ /-brief$/, 0);

@@ -32,9 +32,9 @@ struct history {
 
 struct history *history_create(uint64_t seed);
 void history_free(struct history *h);
-/* What has become of its promises by now. */
+/* Notes the state of its promises now. */
 void history_note(struct history *h);
-/* What had by the time of the cut. */
+/* The state of its promises at the time of the cut. */
 const struct moment *history_at(const struct history *h, uint64_t cut);
 
 /* ---- life.c ---- */

@@ -400,7 +400,7 @@ void steps_expect_kept(struct player *p, const struct look *look)
         const struct kept *k = &p->p->kept[i];
         const struct object *o = k->object < 0 ? NULL : &p->p->object[k->object];
         char name[64], path[2 * STEPS_PATH_BYTES];
-        /* What nothing names and cannot be read is swept. */
+        /* A file that nothing names and that cannot be read is swept. */
         if ((k->sweepable && !p->p->lost) || (!o && look->any_damage))
             continue;
         snprintf(name, sizeof name, "%s%s",

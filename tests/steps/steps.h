@@ -56,8 +56,8 @@ void script_print(const struct script *s, char text[SCRIPT_BYTES]);
 /* Draws from a template: "[x | y]" is one of them, "2..5" a number, "2..5*( x )" x so
  * many times. */
 void script_draw(const char *template, uint64_t *rng, char text[SCRIPT_BYTES]);
-/* What a failure says, without numbers, where all processes see it: a smaller script
- * must fail in the same way. */
+/* A failure's words, without numbers, in memory of all processes: a smaller script must
+ * fail in the same way. */
 enum { SAID_BYTES = 100 };
 extern char *script_said; /* the harness's memory, or NULL */
 void script_failed(const char *text);
@@ -112,7 +112,7 @@ struct object {
     /* A growing filter's keys are a log, of which so many were added. */
     uint32_t n_added, n_done, watermark, asked,
         stages; /* n_done: their adds returned */
-    /* Of threads beside: adds that returned; acknowledged ones. */
+    /* Adds of helping threads that returned; acknowledged ones. */
     uint32_t n_helping[HELPERS], n_helped[HELPERS];
     enum standing seal;
     bool sealed;        /* found so, acknowledged or not */
@@ -326,7 +326,7 @@ void steps_expect_copy(struct player *p, const struct look *look);
 /* Hashes all names and contents below, but for locks. */
 uint64_t steps_tree_hash(const char *path);
 uint64_t steps_file_hash(const char *path); /* 0: not there */
-/* What an engine that comes back does: it replays, goes on, puts a segment `name`. */
+/* Steps of an engine that comes back: it replays, goes on, puts a segment `name`. */
 void steps_go_on(const struct promises *p, uint64_t *rng, const char *name,
                  char text[SCRIPT_BYTES]);
 

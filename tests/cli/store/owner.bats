@@ -1,7 +1,7 @@
 # A file in a store is owned and opened to others as the store's directory is.
 load ../common
 
-# A store of somebody else's, if we are root. What we make then has mode 600 by itself.
+# Makes a store of another user, if we are root. Files that we make then have mode 600.
 make_theirs() {
     chmod 755 .
     mkdir -m "$1" store

@@ -44,7 +44,7 @@ unchanged() {
     seq 9 | tamis build store a -q
     tamis pack store -q
     fails 2 "1 packed before" tamis pack store a
-    # What has its own column is unpacked, and what is lost is told.
+    # A segment with a good column is unpacked, and lost segments are told.
     seq 5 | tamis build store b -q
     rm store/filters/*.dead
     fails 3 "1 segment in missing or damaged packs: put the packs' files back, or build them anew" tamis pack store -q

@@ -4,12 +4,12 @@
  * written since, by a system call or through a mapping, is on the disk or not, in any
  * of the versions that it has had; the length is any that it has had, or one in
  * between; a name means any of the files that it has meant since its directory was
- * synced, or none: each name by itself, whatever call changed it (after a rename or a
- * link either may be there, both, or neither). Nothing prefers an order. What never was
- * written reads as zeros.
+ * synced, or none. Each name changes by itself, by any call: after a rename or a link
+ * either may be there, both, or neither. Nothing prefers an order. Bytes that were
+ * never written read as zeros.
  *
- * A directory is a file without bytes, and a name knows its directory: what no name
- * leads to is lost, however durable it is itself. */
+ * A directory is a file without bytes, and a name knows its directory: a durable file
+ * is still lost if no name leads to it. */
 #ifndef TAMIS_TESTS_CRASH_DISK_H
 #define TAMIS_TESTS_CRASH_DISK_H
 

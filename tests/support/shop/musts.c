@@ -116,7 +116,7 @@ MUST(is)
     }
 }
 
-/* What a step wants to read: "{a.list}" is the name of that file. */
+/* The words that a step wants to read: "{a.list}" is the name of that file. */
 static const char *words_of(const struct step *s)
 {
     static char words[700];

@@ -220,8 +220,8 @@ TEST_WITH_KEYS(test_header_of_before)
     check_refused(f, TAMIS_ERR_UNFIT);
 }
 
-/* Opened for a watermark that it has not reached it answers MAYBE, BEHIND. What is made
- * of its bits would answer ABSENT. */
+/* A filter that was opened for a watermark that it has not reached answers MAYBE,
+ * BEHIND. A filter made of its bits would answer ABSENT. */
 TEST_WITH_KEYS(test_behind)
 {
     struct tamis_filter_options opt = {.size = sizeof opt,

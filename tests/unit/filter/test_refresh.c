@@ -213,8 +213,8 @@ static void use_reader(void)
     IS(count_absent(reader, keys, 1), 0);
 }
 
-/* Whatever the reader took from slot B, the whole slot A is news to it, although the
- * sequence that it has seen there is the same. */
+/* A reader may have taken anything from slot B. The whole slot A is news to it,
+ * although the sequence that it has seen there is the same. */
 static void follows_a_slot_seen_half(void (*look)(void))
 {
     unlink(path);

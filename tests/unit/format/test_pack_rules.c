@@ -409,7 +409,7 @@ TEST(names_are_searched)
             name.n--;
             assert_true(name_compare(before, name) >= 0);
         }
-        /* Of two exchanged names one is not found. */
+        /* If two names are exchanged, one is not found. */
         uint32_t other = (uint32_t)(random_u64() % (n - 1)), n_wrong = 0;
         char swap[MAX_NAME];
         memcpy(swap, names[other], MAX_NAME);

@@ -101,7 +101,7 @@ TEST(rows_wider_than_their_columns)
         }
 }
 
-/* Of every kernel: a column is left if all its rows have it, and it was asked of. */
+/* In every kernel a column is left if it was asked and all its rows have it. */
 TEST(every_kernel_asks_rows_alike)
 {
     static const uint32_t widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 192};
@@ -110,7 +110,8 @@ TEST(every_kernel_asks_rows_alike)
     for (size_t round = 0; round < 100 * N_WIDTHS; round++) {
         uint32_t row_bytes = widths[round % N_WIDTHS], n_words = (row_bytes + 7) / 8;
         uint32_t words = 1 + (uint32_t)round % 8;
-        /* Of its size: a byte read beyond the last row is found by a sanitizer. */
+        /* Exactly as large as the rows: a sanitizer finds a byte read beyond the last
+         * one. */
         FREED uint8_t *block = malloc((size_t)BLOCK_BITS * row_bytes);
         uint64_t h = random_u64(), asked[MOST / 8], left[MOST / 8];
         const uint8_t *rows[MAX_WORDS];
@@ -163,7 +164,7 @@ TEST(columns_answer_as_their_filters)
     }
 }
 
-/* So many more are taken by packs that are opened again and again. */
+/* A pack that is opened again and again takes n_more descriptors. */
 static void descriptors_are(size_t n_more, const struct tamis_filter_options *opt)
 {
     struct tamis_filter *f[70];
@@ -203,7 +204,7 @@ static ssize_t bad_pread(int fd, void *buf, size_t n, off_t at)
     return bad_result;
 }
 
-/* Then pages are checked where they are mapped. */
+/* After a bad read pages are checked where they are mapped. */
 static void bad_reads_condemn_nothing(void)
 {
     ssize_t (*before)(int, void *, size_t, off_t) = io_calls.pread;
@@ -261,8 +262,8 @@ static int check_column(void *ctx, const struct column *col)
     return ++l->n == l->stop ? 42 : 0;
 }
 
-/* Names that begin with so many equal bytes, which pages of names must have, too. All
- * but some: so a guide's eight bytes tell no names apart. */
+/* Gives most names n_more equal first bytes, which pages of names must have, too. So a
+ * guide's eight bytes tell no names apart. */
 static void lengthen_names(size_t n_more)
 {
     for (size_t i = 100; i < n_sources; i++) {

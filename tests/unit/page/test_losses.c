@@ -1,6 +1,6 @@
 /* Losses while a writer or a reader looks on: bits that go after a page was found
  * good, slots that a second power cut tears, records that were seen and never became
- * durable. What was acknowledged before is MAYBE afterwards. */
+ * durable. Keys that were acknowledged before are MAYBE afterwards. */
 #include "tests/support/filters.h"
 
 enum { N = 3000 };

@@ -78,13 +78,13 @@ static void put_back_all(const struct kept rows[2])
     put_back(&kept[1]);
 }
 
-/* Without closing the store. */
+/* Changes the tombstones without closing the store. */
 static void bury_as_in(const char *file)
 {
     file_copy(path_at(file), path_at("d"));
 }
 
-/* A process has a snapshot. What has changed since is not taken over from it. */
+/* A process has a snapshot. A newer one takes over nothing that has changed since. */
 TEST_OF_SCENES(what_a_snapshot_has_is_not_what_is)
 {
     struct kept without_s2[2], all[2];

@@ -135,7 +135,7 @@ TEST_OF_SCENES(tombstones)
          "retain n; segments 21; move =d d; drop s2; put s2 5000000 100; close; copy "
          "=old catalog;"
          "why s2 5000050 FILE_LOST");
-    /* Who set the bit may have died before its sync. */
+    /* The process that set the bit may have died before its sync. */
     scene("the names of tombstones are synced, though all are set");
     steps("many 20 300; pack; copy catalog =old; drop s2; close; copy =old catalog; "
           "open");

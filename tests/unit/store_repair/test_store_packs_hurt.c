@@ -4,8 +4,8 @@
 
 enum { SEGMENTS = 24 };
 
-/* What happens to the first pack of two, and why its segments are MAYBE then. At hand:
- * another pack of the store, a filter of it, and a pack of another store. */
+/* A harm to the first pack of two, and the reason why its segments are MAYBE then. At
+ * hand are another pack of the store, a filter of it, and a pack of another store. */
 static const struct {
     const char *name, *harm;
     enum tamis_reason why;

@@ -59,7 +59,7 @@ TEST_OF_SCENES(lists_that_lack_what_is_in_quarantine)
          "lose catalog",
          "repair; says of no segment: attach it; confirm; drop a; lose catalog; repair;"
          "fails MISMATCH confirm; says nobody can tell which segment"},
-        /* Whatever else is there, is of no segment of this store. */
+        /* Other files there are of no segment of this store. */
         {"other files are passed over", SET_ASIDE,
          "stranger x 0 10; move stranger aside:stranger;"
          "mkdir quarantine/00112233445566778899aabbccddeeff.tamis;"

@@ -1,5 +1,6 @@
-/* Repair without a catalog: made anew from the filters, listing no more than they say,
- * and proving nothing that two of them dispute. Who has the store open keeps it. */
+/* Repair without a catalog: a new one is made from the filters. It lists no more than
+ * they say, and proves nothing that two of them dispute. Processes that have the store
+ * open keep it. */
 #include "tests/support/shop/shop.h"
 
 /* Ways to lose a catalog. */
@@ -72,8 +73,8 @@ static int die_editing(void *ctx)
 }
 
 /* The only file that claims a name may be an edit's that was killed before it
- * committed: the segment's own had no filter. Who does not say by a binding which file
- * it means gets no proof from it, until it has confirmed the list. */
+ * committed: the segment's own had no filter. A caller that does not name its file by a
+ * binding gets no proof from it, until it has confirmed the list. */
 TEST_OF_SCENES(a_lone_file_may_be_an_uncommitted_edits)
 {
     scene("a lone file");

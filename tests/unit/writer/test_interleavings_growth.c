@@ -5,7 +5,7 @@
 /* ---- growth, and adds and probes in flight (R6, R10) ---- */
 
 /* A reader has looked at slot A; then the filter grows, and the key comes into the new
- * stage. That probe may miss the key, which came later; no probe after it may. */
+ * stage. This probe may miss the key, which came later; no later probe may. */
 TEST_WITH_PAIR(test_growth_after_the_look)
 {
     start(&t, "probe: view chosen", 1, probe_key, &keys[0]);
