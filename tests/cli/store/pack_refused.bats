@@ -211,7 +211,7 @@ unchanged() {
     done
 }
 
-# Then nobody knows its segments: no line of theirs can tell.
+# The segments of the pack are unknown then: no line can tell of them.
 @test "a pack on which the catalog does not agree" {
     four store
     tamis pack store s1 s2 s3 -q
