@@ -61,7 +61,7 @@ static inline void asking_begin(struct asking *a, struct view *v)
         a->perhaps |= UINT32_C(1) << i;
     }
     a->of_mixed.planes = a->mixed;
-    if (v->n_stages > 1) /* a lone one is asked by itself */
+    if (v->n_stages > 1) /* a lone stage is asked by itself */
         plane_row_begin(&a->of_mixed, a->mixed, v->n_stages);
 }
 

@@ -43,7 +43,7 @@ void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
     *(g->lanes == 1 ? &value->one : &value->many) = tag;
 }
 
-/* Then the value answers UNREADABLE. */
+/* Is the filter closed? Then its values answer UNREADABLE. */
 static bool inline_is_closed(const struct tamis_inline *value)
 {
     return value->filter && atomic_load(&value->filter->closed);

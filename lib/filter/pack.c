@@ -203,7 +203,7 @@ static void and_all_checked(const struct band_rows *b, const uint8_t *const *row
         and_checked(b, (uint64_t)(rows[i] - b->stage->bits), &h, hits, damaged);
 }
 
-/* Are all pages of these rows good, in place? Checks those that were not. */
+/* Are all pages of these rows good, in place? Checks pages that were not. */
 static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
                       uint32_t row_bytes)
 {
@@ -695,7 +695,7 @@ static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
     return rc;
 }
 
-/* ---- are the rows as it says? ---- */
+/* ---- are the rows as the table says? ---- */
 
 struct own_blocks {
     uint64_t n;

@@ -146,7 +146,7 @@ void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t
 
 /* ---- the table of columns ----
  *
- * Each page is checked as pages of rows are, and what it says when it is read. A page
+ * Each page is checked as pages of rows are, and its items when they are read. A page
  * that fails is TAMIS_ERR_DAMAGED, never "not there". */
 
 /* The column of the segment of this name, dead or not. `anew`: pages that were good

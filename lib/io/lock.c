@@ -44,8 +44,8 @@ int io_is_locked(int fd, enum lock_name which, bool *locked)
     return rc;
 }
 
-/* The number is found once a fork, as far as ten bits tell forks: a look at /proc costs
- * more than all else of a lock. Messages alone depend on it. */
+/* A process looks up its number once, for a look at /proc costs more than the rest of a
+ * lock. After 1024 forks it may keep the wrong one: only messages depend on it. */
 int io_tell_process(int fd, enum lock_name which)
 {
     enum { NUMBER_BITS = 32 + PID_BITS };

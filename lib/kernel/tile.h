@@ -12,7 +12,7 @@
 enum { MANY_KEYS = 32 };
 
 /* Segments of one size have a key's line at one offset of a page, so that the lines of
- * many keys evict each other from the first-level cache: they may stay beyond it. */
+ * many keys evict each other from the first-level cache. They go to the next level. */
 KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint64_t h,
                               const uint8_t **line)
 {
@@ -93,8 +93,8 @@ KERNEL __attribute__((noinline)) void tile_by_planes(const struct plane *planes,
     memcpy(hits, words, n * sizeof *hits);
 }
 
-/* One key: a processor has the lines of all planes in flight by itself. If `more`, a
- * constant, those of the planes behind are fetched, which it is asked of next. */
+/* One key: a processor has the lines of all planes in flight by itself. `more`, a
+ * constant: fetches the lines of the planes behind, which are asked next. */
 KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes,
                                      uint64_t h, bool more)
 {

@@ -25,7 +25,7 @@
 
 enum { SOME_HASHES = 4096 };
 
-/* In the file, before the hashes of each lane. */
+/* Stands in the file before a filter's hashes. */
 struct head {
     uint64_t sum;        /* of what follows */
     uint64_t check;      /* of all hashes */
@@ -100,7 +100,7 @@ static uint64_t sum_of(const struct head *head, size_t n, uint64_t at)
     return XXH3_64bits_withSeed(&head->check, n + sizeof head->check, at);
 }
 
-/* Sets *c to the first of its hashes. */
+/* Reads a filter's head, and sets *c to the first of its hashes. */
 static int read_head(struct pack_hashes *h, uint32_t number, struct column *out,
                      struct cursor *c)
 {
@@ -143,7 +143,7 @@ static int find_slot(struct pack_hashes *h, struct piece name, uint32_t **slot)
     return err;
 }
 
-/* Room for one more; the names are in the file. */
+/* Makes room for one more name. The names themselves are in the file. */
 static int make_slots(struct pack_hashes *h)
 {
     struct column facts;

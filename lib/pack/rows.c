@@ -226,7 +226,7 @@ static bool at_end(const struct line *l, const struct chunk *c)
     return c->band == l->job->plan->n_bands;
 }
 
-/* Its number of blocks. */
+/* Sets the chunk's number of blocks. */
 static void size_chunk(const struct line *l, struct chunk *c)
 {
     if (at_end(l, c))
@@ -258,7 +258,7 @@ static size_t chunk_bytes(const struct line *l, const struct chunk *c)
 
 /* ---- several threads ---- */
 
-/* With the mutex, which it gives back meanwhile. */
+/* Call it with the mutex, which it gives back meanwhile. */
 static void put_oldest(struct line *l)
 {
     struct slot *s = &l->slots[l->n_put % l->n_slots];
@@ -344,7 +344,7 @@ static bool add_slot(struct line *l)
     return rows != NULL;
 }
 
-/* Room for one thread, or it fails; for the others if there is memory. */
+/* Makes room for one thread, or fails; then for other threads, as memory allows. */
 static int line_create(struct line *l, unsigned n_threads)
 {
     for (; l->n_threads < n_threads && l->n_threads < PACK_MAX_THREADS;

@@ -289,7 +289,7 @@ static int finish_item(struct backup *b, struct backup_item *it,
     close_item(it);
     if (rc)
         return rc;
-    /* The file is there: its segments may be listed anew by it (SPEC.md §15). */
+    /* The file is copied: repair may list its segments anew by it (SPEC.md §15). */
     if (!done.left && it->no_dead)
         tell_left(b, it, it->no_dead, NULL, "");
     if (!done.left)

@@ -23,7 +23,7 @@ struct sources {
     size_t n;
 };
 
-/* May something be made from n segments of the snapshot? */
+/* May a segment be made from n segments of the snapshot? */
 static int edit_check_sources(const struct tamis_edit *e,
                               const struct tamis_snapshot *s, const size_t *segments,
                               size_t n, struct tamis_diag *diag)

@@ -3,12 +3,12 @@
  *
  *     segments  --inputs_consider()-->  inputs: where the blocks of each are
  *                                         |
- *                                         |  plan_taken(): without what would grow
+ * |  plan_taken(): without segments that would grow
  *                                         v
  *                                       pack_make(), then one operation
  *
- * Each page is checked as it is copied (SPEC.md §16.4). A process may map only so many
- * files, so that of many only the first stay open; the others are opened a second time
+ * Each page is checked as it is copied (SPEC.md §16.4). The kernel limits the mappings
+ * of a process, so only the first MAX_OPEN files stay open; the others are opened again
  * when their band is written. */
 #include "lib/store/edit/packing.h"
 #include "lib/error.h"

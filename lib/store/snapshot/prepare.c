@@ -88,7 +88,7 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
     p->told |= rc != 0;
 }
 
-/* If it has a listed segment. The bits of a view begin with a word. */
+/* Opens a pack if it has a listed segment. The bits of a view begin with a word. */
 static int open_view(struct preparing *p, const struct pack_view *v)
 {
     uint64_t n_lost = p->listed ? 0 : view_mute(v), n = p->listed ? 0 : v->n_listed;
