@@ -17,7 +17,7 @@ enum { WRITE_BYTES = 4 << 20 };
 struct maker {
     struct tamis_builder *b;
     int fd;
-    uint64_t at, end; /* of the filter; of what is written, from there */
+    uint64_t at, end; /* where the filter begins; written bytes from there on */
     struct built *built;
     struct hash_list left; /* for the next stage */
     struct hash_sum sum;   /* of those */

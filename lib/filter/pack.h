@@ -108,7 +108,7 @@ static inline bool pack_rows_known(const struct band_rows *b,
         good &= state;
         bad |= state;
     }
-    atomic_thread_fence(memory_order_acquire); /* bits after what is known of them */
+    atomic_thread_fence(memory_order_acquire); /* bits after states of pages */
     return good && !(bad & PAGE_BAD);
 }
 
@@ -140,7 +140,7 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
                                     uint32_t column, uint64_t h);
 
-/* Prefetches what it reads first. */
+/* Prefetches the lines that pack_probe_column() reads first. */
 void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
                           uint64_t h);
 
@@ -150,7 +150,7 @@ void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t
  * that fails is TAMIS_ERR_DAMAGED, never "not there". */
 
 /* The column of the segment of this name, dead or not. `anew`: pages that were good
- * once are checked again, for a caller who writes from what they say (SPEC.md §16.4).
+ * once are checked again, for a caller who writes facts of theirs anew (SPEC.md §16.4).
  * ERR_NO_SEGMENT, ERR_DAMAGED. */
 int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
               struct column *out);

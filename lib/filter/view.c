@@ -30,8 +30,8 @@ static _Alignas(8) const uint8_t no_slot[SLOT_BYTES];
 
 /* ---- views ---- */
 
-/* A probe may run in a signal handler that has interrupted malloc(): what it allocates
- * comes from the kernel. */
+/* A probe may run in a signal handler that has interrupted malloc(): it takes memory
+ * from the kernel. */
 static struct view *view_alloc(size_t n_bytes, bool probing)
 {
     if (!probing)
@@ -215,9 +215,8 @@ static bool all_stages_good(struct view *v)
     return all;
 }
 
-/* A thread that notes a later header raises the sequence, then ends what is quick
- * (view_note()). So of two threads that one comes last, or this one sees the sequence.
- */
+/* A thread that notes a later header raises the sequence, then ends quick answers
+ * (view_note()). So either it comes last, or this thread sees the sequence. */
 void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
 {
     if (!f->kind->planes || !all_stages_good(v))

@@ -125,8 +125,8 @@ static int named_here(const char *path, struct named **out)
     return err;
 }
 
-/* The path of the working directory. NULL: it has none that leads there, or a mount
- * hides what it leads to. */
+/* The path of the working directory. NULL: no path leads there, or a mount hides the
+ * directory. */
 static char *path_here(void)
 {
     struct stat path, here;
@@ -140,7 +140,7 @@ static char *path_here(void)
 }
 
 /* The working directory may change, so the path is made absolute. Links in it are left:
- * who opens the path later goes where they lead then. */
+ * a later open follows them to where they lead then. */
 static int name_of(const char *path, int fd, struct named **out)
 {
     if (path[0] == '/')

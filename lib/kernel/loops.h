@@ -71,7 +71,7 @@ KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
 }
 
 /* Sets the bits that a key has in this block of a plane. Returns how many were clear.
- * Bits before the mark: a commit counts what it finds marked. */
+ * Bits come before the mark: a commit counts marked pages. */
 KERNEL inline uint32_t add_in_block(const struct plane *p, _Atomic uint64_t *dirty,
                                     uint64_t block, uint64_t h)
 {

@@ -6,7 +6,7 @@
  *
  * Between the two the caller makes sure of their pages. */
 
-/* As much as a register has: a compiler keeps what is longer in memory. */
+/* As long as a register: a compiler keeps a longer vector in memory. */
 typedef uint64_t row_piece
     __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
 typedef uint64_t row_word __attribute__((aligned(1), may_alias));

@@ -9,8 +9,8 @@
  *                           neighbours, and so are blocks (SPEC.md §4)
  *     pack_hashes_facts()   reads facts again, whenever somebody asks
  *
- * Nobody syncs the file, and it may lose what it was given: what comes back is checked.
- * A filter takes 8 bytes of memory, 16 at most to find its name again, and later 8 for
+ * The file is not synced, and may lose bytes: bytes that come back are checked. A
+ * filter takes 8 bytes of memory, 16 at most to find its name again, and later 8 for
  * its digest. */
 #include "lib/pack/pack.h"
 #include "format/hash.h"

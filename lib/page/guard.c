@@ -10,11 +10,11 @@
 
 /* ---- the handler ---- */
 
-/* Our handler may be in the chain more than once: a handler that came later may pass on
- * to it or not, which nobody can tell; so if there is one when the guard is installed
- * again, the guard is put above it too. Each time what was there before is kept, here.
- * More entries than may be in use: a thread may still be passing on to one that has
- * just been taken away. */
+/* Our handler may be in the chain more than once. A handler that was installed later
+ * may pass on to ours or not, which cannot be told. So if the guard is installed again,
+ * it is put above that handler, too. Each level keeps the handler that was there
+ * before. There are more entries than may be in use: a thread may still be passing on
+ * to an entry that was just taken away. */
 enum { MAX_LEVELS = 8, N_LEVELS = 2 * MAX_LEVELS, NO_LEVEL = -1 };
 struct level {
     struct sigaction earlier;

@@ -90,9 +90,9 @@ static double keys_of(const struct spread *s, uint64_t n_set)
     return log1p(-(double)n_set / (s->bits * s->lanes)) / s->log_clear;
 }
 
-/* The number of keys of which the share of bits that are clear is Z deviations, and as
- * many as `sign` says, from what is expected. If few bits are clear, counting them is
- * far better than taking their logarithm, as the number of keys does. */
+/* The number of keys whose expected share of clear bits, plus `sign` times Z
+ * deviations, is `clear`. If few bits are clear, counting them is far better than
+ * taking their logarithm, as the number of keys does. */
 static double bound(const struct spread *s, double clear, double seen, double sign)
 {
     enum { STEPS = 100 };

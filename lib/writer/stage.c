@@ -19,8 +19,8 @@ uint64_t stage_bits_now(const struct writer_stage *s)
     return n;
 }
 
-/* The bits that were just set, or found, come before what is read next, for everybody.
- * On x86 they do: the locked instruction that set them is a fence, and loads keep their
+/* For all threads the bits that were just set, or found, come before the next loads. On
+ * x86 they do: the locked instruction that set them is a fence, and loads keep their
  * order. */
 static void fence_after_bits(void)
 {

@@ -47,10 +47,10 @@ static bool ended_uncleanly(const struct header *h)
     return !h->commit.clean || !header_is_mirrored(h);
 }
 
-/* Slot B is written lazily, so after a crash A may be the only slot with what was
- * acknowledged last; and A is what the session's first commit overwrites. The slot that
- * is gone on from is made durable before the other is written: its writer may have been
- * killed before the sync, and of two slots written at a time both may be torn. */
+/* Slot B is written lazily, so after a crash A may be the only slot with the last
+ * acknowledged commit, and the session's first commit overwrites A. The slot that the
+ * session goes on from is made durable before the other is written: its writer may have
+ * been killed before the sync, and two slots written at a time may both be torn. */
 static int mend_slot_b(struct tamis_writer *w, const struct header *h,
                        struct tamis_diag *diag)
 {

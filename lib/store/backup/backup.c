@@ -166,7 +166,7 @@ static int copy_early(struct backup *b, struct tamis_diag *diag)
         for (size_t i = 0; i < b->n && !rc; i++)
             rc = copy_one_early(b, &b->items[i], diag);
     } while (!rc && b->n_early - n_before > FEW && ++pass < PASSES);
-    if (!rc) /* else what was just begun is still to be removed */
+    if (!rc) /* else the copy just begun must still be removed */
         backup_free_items(b);
     return rc;
 }

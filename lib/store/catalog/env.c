@@ -53,8 +53,8 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
     return rc;
 }
 
-/* A transaction to look for the databases in. Without a slot it is one that writes:
- * nobody overwrites what it reads either. */
+/* Begins a transaction to look for the databases in. Without a slot it is one that
+ * writes: no other writer overwrites the pages that it reads. */
 static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn **txn,
                  struct tamis_diag *diag)
 {

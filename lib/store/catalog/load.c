@@ -1,8 +1,7 @@
-/* One catalog in memory, before and after it is in the registry: which file it is, what
- * must hold before LMDB may have it, and what is read of it. And a new catalog file,
- * whole or not at all: of a new store, in a backup, or in the place of one that is
- * lost.
- */
+/* One catalog in memory, before and after it is in the registry: which file it is, the
+ * checks before LMDB may open it, and the records read from it. Also makes a new
+ * catalog file, whole or not at all: for a new store, in a backup, or in the place of a
+ * lost one. */
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/listing.h"
 

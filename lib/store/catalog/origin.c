@@ -6,7 +6,7 @@
  * compared by device and inode, and the newest transaction of the file is compared with
  * the one that LMDB believes in. Writers compare before and after everything they do;
  * readers compare when a coarse clock says that the last look is old (look.c). Filters/
- * is compared as the files are: in another one, nobody finds what is put into the old.
+ * is compared, too: users of a new one do not find filters in the old.
  *
  * The catalog is opened once more for the lock that tells others which lock file is in
  * use: a forked child closes that descriptor, and not the one that its snapshots read.

@@ -365,8 +365,8 @@ static bool unlink_dropped(struct apply *a)
     return !rc && done;
 }
 
-/* Removes files that no record names any more, and what is not alive of others. If that
- * fails, the next edit sweeps. */
+/* Removes files that no record names any more, and gives up dead columns of packs. If
+ * that fails, the next edit sweeps. */
 static void remove_rest(struct apply *a)
 {
     diag_clear(a->diag);

@@ -437,8 +437,8 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
 
 /* ---- the pack ---- */
 
-/* The plan of what was taken, once filters that would grow are left out. With nothing
- * left there is no plan. */
+/* Plans the segments that were taken, without filters that would grow. If none is left,
+ * there is no plan. */
 static int plan_taken(struct packing *p, struct tamis_diag *diag)
 {
     size_t n_left = 1;
@@ -661,8 +661,8 @@ static int take_columns(struct packing *p, const struct weighed *w,
     return rc;
 }
 
-/* Takes what is loose, without what stays so, and chooses packs to go with it. It costs
- * nothing for a column that stays, so that it may follow each edit. */
+/* Takes loose segments that may be packed, and chooses packs to go with them. It does
+ * no work for a column that stays, so that it may follow each edit. */
 static int pack_auto(struct packing *p, struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;

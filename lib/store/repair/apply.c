@@ -84,8 +84,8 @@ static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
 
 /* ---- 2: the catalog ---- */
 
-/* A writer may have raised a record's bounds since it was read: what was decided does
- * not stand then, and is for the next repair. */
+/* A writer may have raised a record's bounds since it was read: then the decision does
+ * not hold, and the next repair decides. */
 static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct repair *r = ctx;

@@ -1,8 +1,7 @@
-/* A repair from inside: repair.c (the order of things), list.c (what there is, and
- * which files no record names), judge.c (what one file is worth), records.c and files.c
- * (what shall be, from the catalog's records or from the files alone), apply.c (making
- * it so), report.c (what is told of it), dirs.c (locks); and quarantine.c, which only
- * looks.
+/* A repair from inside: repair.c (order of steps), list.c (files, and which of them no
+ * record names), judge.c (is one file good?), records.c and files.c (the new list, from
+ * the catalog's records or from files alone), apply.c (changes), report.c (findings),
+ * dirs.c (locks); and quarantine.c, which only looks.
  *
  * A repair first decides what each record becomes and which files go. While it reads,
  * it only finishes files of dead writers (R3), as any writer would. Then it acts, in an

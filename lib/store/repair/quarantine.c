@@ -352,10 +352,10 @@ int tamis_store_confirm(struct tamis_store *store,
     listings_free(&c.list);
     names_clear(&c.by_uuid);
     free(c.aside);
-    if (!rc && c.n_unlisted) /* a note: what was asked for is done */
+    if (!rc && c.n_unlisted) /* a note: the call has succeeded */
         repair_say_unlisted(&c.list, c.n_unlisted, store->catalog->path, diag);
     if (!rc) {
-        atomic_store(&store->catalog->swept, false); /* what it could not bury */
+        atomic_store(&store->catalog->swept, false); /* the next edit buries the rest */
         c.r.step = STEP_DONE;
     }
     c.r.opt.found = c.opt.found;

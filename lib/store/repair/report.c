@@ -1,5 +1,6 @@
-/* Repair: what is told. Findings are kept until all locks are let go: who hears of one
- * may use the store at once. Only what has come true is told; a dry run tells all. */
+/* Repair tells its findings. It keeps them until all locks are let go: a caller that
+ * hears of one may use the store. Only findings that came true are told; a dry run
+ * tells all. */
 #include "lib/store/repair/inside.h"
 
 #include <stdarg.h>

@@ -19,7 +19,7 @@ struct entry {
     bool borrowed;      /* the filter is the caller's */
     bool has_range;
     bool elsewhere;     /* the record names a place in another file, entry_place(); */
-    atomic_bool agrees; /* what that says of the segment is the same, as was seen */
+    atomic_bool agrees; /* the place's entry was seen to say the same */
     uint16_t name_bytes, value_bytes;
     uint32_t rank;
     uint64_t watermark;

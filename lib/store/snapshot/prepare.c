@@ -1,7 +1,7 @@
 /* Preparing a snapshot: its filters opened ahead of their first probe, and as many of
  * them read in, and locked in memory, as the caller wants, in the order of ranks.
- * Nothing that fails here changes an answer: what is not open is opened by the first
- * probe, or is MAYBE. */
+ * No failure here changes an answer: the first probe opens a filter that is not open,
+ * or answers MAYBE. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/error.h"
@@ -286,7 +286,7 @@ static int warm_filters(struct preparing *p)
         p->report->n_unread++;
         diag_errno(diag_of_first(p), err, filter_path(place->filter), "reading it in");
         p->told = true;
-        w.done = before + n; /* what is not read is through all the same */
+        w.done = before + n; /* pages that were not read are done, too */
     }
     return err == ECANCELED ? err : 0;
 }

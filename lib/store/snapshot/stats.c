@@ -1,4 +1,4 @@
-/* Sums of what was counted: of a snapshot, of a segment's filter, of a store.
+/* Sums of counts: of a snapshot, of a segment's filter, of a store.
  *
  * When its last holder releases a snapshot, its counts are added to the account of each
  * of its segments' filters and to the ledger of its store. Both are written and read
