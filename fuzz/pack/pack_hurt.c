@@ -281,7 +281,7 @@ static void change_record(struct hurt *h, size_t i, uint64_t *rng)
         return;
     uint64_t what = draw_below(rng, 8);
     h->named[i] = what != 0;
-    if (what == 0 && draw_below(rng, 2)) /* listed again, or nobody's */
+    if (what == 0 && draw_below(rng, 2)) /* listed again, or no segment's */
         h->list.bits[r->place.column / 8] |= (uint8_t)(1U << r->place.column % 8);
     else if (what == 1)
         r->place.uuid[draw_below(rng, UUID_BYTES)] ^= 1;

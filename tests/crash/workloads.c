@@ -44,9 +44,9 @@ const struct workload workloads[] = {
      "[seal f;|] shut f"},
     /* Few hashes, or most go through the spool. */
     {"build", 1, 0, "build f 0 [0..30|0..30|4000..9000] 0 [0|8..20000]"},
-    /* Syncs that fail, or a write-back of which nobody hears: then the page cache shows
-     * bits that the disk does not have, in pages that count as clean (R3, R4). An
-     * engine that asks again must not be told that all is well. */
+    /* Syncs fail, or a write-back fails unseen: then the page cache shows bits that the
+     * disk does not have, in pages that count as clean (R3, R4). An engine that asks
+     * again must not be told that all is well. */
     {"failed-sync", 1, 0,
      "[" TINY "|" MANY_PAGES "] 2..3*(add f 0..3; commit f; "
      "[add f 1..3; lie; kill f;"

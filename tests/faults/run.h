@@ -74,8 +74,8 @@ void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), nore
             fail_run(__VA_ARGS__);                                                     \
     } while (0)
 
-/* A call of the library that may fail, but only once a fault has struck, and not if it
- * is one that nobody may notice. Those that take a diag take &r->diag. */
+/* A call of the library that may fail, but only once a fault has struck, and not if no
+ * caller may notice the fault. Calls that take a diag take &r->diag. */
 int may(struct run *r, int rc, const char *call);
 #define MAY(r, call) ((r)->diag.code = NO_DIAG, may((r), IN_LIB(call), #call))
 int may_for(struct run *r, int expected, int rc, const char *call);

@@ -69,7 +69,7 @@ static void expect_poisoned(const struct player *p, int rc, const char *call)
 }
 
 /* The disk failed while LMDB wrote: then the catalog is the old one or the new. The
- * same if after the commit nobody could say whether the file has its name. */
+ * same if a look at the file's name failed after the commit. */
 static bool is_unsure(const struct player *p)
 {
     const struct plan *plan = faults_plan();
@@ -345,7 +345,7 @@ static void expect_copy(struct run *r, const struct look *look)
           "repair finds something in a copy");
 }
 
-/* Nothing that nobody knows of. */
+/* The directory has no files but the scenario's. */
 static void expect_known(const struct run *r)
 {
     DIR *d = opendir(r->dir);

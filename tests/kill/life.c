@@ -126,7 +126,7 @@ void live(const struct life *l, const struct death *d)
     trap_off();
     expect_all(p);
     p->lenient = shared->cut_opening;
-    /* A child has a copy of every lock until it first runs: then nobody sweeps. */
+    /* A child has a copy of every lock until it first runs, which keeps sweeps away. */
     if (p->p->n_kept == 0 && !d->forks_at_tick)
         steps_expect_swept(p);
     player_end(p);

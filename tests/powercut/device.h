@@ -1,6 +1,6 @@
 /* A disk that remembers: one file, served by a process of ours through FUSE, for a
- * loop device to stand on. Its bytes are in memory that it shares with whoever made it,
- * and so is a log of every write and every flush, in the order in which they came.
+ * loop device to stand on. Its bytes are in memory that it shares with its maker, and
+ * so is a log of every write and every flush, in the order in which they came.
  *
  * A flush makes durable what had been answered before it came. Requests that were
  * waiting together with it had not: they make one batch. */

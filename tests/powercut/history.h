@@ -15,7 +15,7 @@ enum { MAX_MOMENTS = 8192, MAX_LIVES = 6, FINDING_BYTES = 1200 };
 
 struct moment {
     uint64_t at;
-    uint32_t n_unsynced; /* files that nobody synced: a power cut must lose some */
+    uint32_t n_unsynced; /* files that were never synced: a power cut must lose some */
     struct promises promises;
 };
 

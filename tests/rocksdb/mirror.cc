@@ -1,5 +1,5 @@
-/* A store remembers which database it mirrors: what is of another one, or of nobody, is
- * neither replaced nor dropped unless it is forced. */
+/* A store remembers which database it mirrors. Segments of another one, or of none, are
+ * replaced or dropped only by force. */
 #include "test.h"
 
 #include <algorithm>

@@ -116,7 +116,7 @@ static bool has_filter(const struct promises *p, const struct object *o)
                         (o->worth == SPOILT && p->repaired));
 }
 
-/* A pack that cannot be opened may have it: by its name nobody finds it. */
+/* A pack that cannot be opened may have the segment: its name does not find it. */
 static bool may_be_packed(const struct tamis_snapshot *s, const struct object *o,
                           const struct look *look)
 {

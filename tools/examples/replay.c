@@ -63,7 +63,7 @@ static void log_open(void)
     log_end = (uint64_t)end / sizeof(uint64_t);
 }
 
-/* On return these keys are durable, and acknowledged to whoever put them. */
+/* On return these keys are durable, and their puts are acknowledged. */
 static void log_append(void)
 {
     uint64_t keys[BATCH];

@@ -8,8 +8,8 @@
 
 /* ==== store.c: from a snapshot to a picture ====================================== */
 
-/* A segment, or several of the smallest together. If there are very many segments,
- * these have several ranks. Of filters that do not open only size and age are known. */
+/* A segment, or several of the smallest together. If there are very many,
+ * these have several ranks. For filters that do not open only size and age are known. */
 struct column {
     const uint8_t *name; /* of the first */
     size_t name_bytes;

@@ -137,7 +137,7 @@ struct disk_state {
 /* Lists the items that are undecided now; a length in between is drawn from r. */
 void disk_items(const struct disk *d, struct rng *r, struct disk_items *out);
 /* Hashes all that can be seen: names, and bytes that a name leads to. A file with only
- * a temporary name does not count: nobody opens it. */
+ * a temporary name does not count, for no process opens it. */
 uint64_t disk_hash(const struct disk_state *s);
 int disk_state_file(const struct disk_state *s, size_t name); /* or -1 */
 /* The file's bytes, written to `to` (f->capacity bytes of room); its length. */

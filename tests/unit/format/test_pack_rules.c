@@ -145,7 +145,7 @@ TEST_OF_PACK(rules_of_bands)
          offsetof(struct band_disk, rows_offset), "rows_offset"},
         {offsetof(struct band_disk, n_blocks), 8, UINT64_C(1) << 32, VERDICT_RANGE,
          offsetof(struct band_disk, rows_offset), "rows_offset"},
-        /* Too few: a page of the stage would be nobody's. */
+        /* Too few: a page of the stage would belong to no band. */
         {offsetof(struct band_disk, n_blocks), 8, 1, VERDICT_OK, 0, ""},
     };
     hold_bands(first, N_OF(first), 0);

@@ -200,9 +200,7 @@ TEST(test_keys_are_hashed_and_asked)
     IS(tamis_filter_probe_keys(f, k, N, absent, &why), n - 1);
     IS(why, TAMIS_MISMATCH);
     assert_false(absent[last / 64] >> (last % 64) & 1);
-    /* A domain that nobody initialised hashes nothing; what has no bytes stays as it
-     * is.
-     */
+    /* An uninitialised domain hashes nothing; a key without bytes stays as it is. */
     struct tamis_key odd[3] = {
         {.bytes = "x", .n_bytes = 1}, tamis_key_of_hash(7, 8), {0}};
     tamis_keys_hash(&d, odd, 3);

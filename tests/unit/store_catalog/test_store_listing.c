@@ -182,7 +182,7 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
         end - 1);
 }
 
-/* An older list of one is back, and nobody has confirmed what there is. */
+/* An older list of one pack is back, and the list is not confirmed. */
 TEST_OF_SCENES(a_name_in_two_packs)
 {
     scene("a name in two packs");

@@ -182,7 +182,7 @@ TEST_IN_DIR(damaged_packs_lose_nothing)
 {
     struct tamis_store *s = store_of("s", 60, 400);
     struct tamis_pack_report report = pack_all(s);
-    size_t number[60]; /* where its page is lost, nobody knows a column by its name */
+    size_t number[60]; /* a column whose page is lost is found by number alone */
     struct tamis_snapshot *whole = snapshot_of(s);
     for (unsigned i = 0; i < 60; i++)
         number[i] = index_of(whole, i);

@@ -159,7 +159,7 @@ TEST_OF_SCENES(creating_over_an_open_store_fails_at_once)
     steps(HAS_AGW);
 }
 
-/* The store is open, and its catalog gone: nothing to wait for, whoever else tries. */
+/* The store is open, and its catalog gone: another process has nothing to wait for. */
 static void *create_meanwhile(void *ctx)
 {
     struct tamis_diag diag;

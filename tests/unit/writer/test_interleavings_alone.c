@@ -209,8 +209,8 @@ TEST_WITH_PAIR(test_while_it_is_taken)
     IS(try_to_add(keys[N - 1]), TAMIS_ERR_THREAD);
 }
 
-/* A signal handler of the taker's, before it is certain that nobody else adds: and
- * somebody does. */
+/* A signal handler of the taker's, before the taker is certain that no other thread
+ * adds: and one does. */
 static atomic_int handlers_result;
 
 static void handler(int sig)
