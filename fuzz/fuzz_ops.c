@@ -132,8 +132,8 @@ static void old_catalog(void)
 }
 
 /* Packs and tombstones that have gone come back under their names, or old tombstones
- * over the newer ones. But not for long: with an old catalog they would be the store of
- * then, whole (SPEC.md 13.10, catalog put back). */
+ * over the newer ones. They stay for a short time: with an old catalog they would be a
+ * whole older store (SPEC.md 13.10, catalog put back). */
 static void old_packs(bool tombstones, bool sweep)
 {
     char path[2 * STEPS_PATH_BYTES];

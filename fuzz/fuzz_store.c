@@ -121,7 +121,7 @@ static void check_good(struct tamis_store *store, bool confirmed)
     tamis_snapshot_release(s);
 }
 
-/* Those that no item has replaced. A record may have the name of a listed column. */
+/* Segments that no item has replaced. A record may have a listed column's name. */
 static void check_packed(struct tamis_snapshot *s, const struct item *items, size_t n)
 {
     struct tamis_pack_info info;

@@ -11,7 +11,7 @@
 
 /* ==== pack_spec.c: of files whose digests are right, for no page is looked up ==== */
 
-/* A pack and its tombstones, as bytes, and what was found in them. */
+/* A pack and its tombstones, as bytes and as the second reader finds them. */
 struct second {
     const uint8_t *pack, *dead;
     size_t n_pack, n_dead;

@@ -1,7 +1,7 @@
-/* The benchmark: what its files share. A figure is a way of ours beside a peer's, or
- * beside what the machine can do at most. Both run in turn in the same round, on the
+/* Shared by the files of the benchmark. A figure is a way of ours beside a peer's, or
+ * beside the most that the machine can do. Both run in turn in the same round, on the
  * same keys. table.c lists the figures, race.c takes their times, rooms/ has the code
- * that sets them up, a subject a file; peers/ has what they are compared with. */
+ * that sets them up, a subject a file; peers/ has the peers. */
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
 
@@ -59,8 +59,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- keys.c: the same keys for all, from the seed ---- */
 
-/* Key number i has 16 to 40 bytes. Those below ABSENT_KEYS are added somewhere, none
- * from there on ever is. */
+/* Key number i has 16 to 40 bytes. Keys below ABSENT_KEYS are added somewhere; keys
+ * from there on never are. */
 #define ABSENT_KEYS (UINT64_C(1) << 62)
 enum { KEY_MOST = 40 };
 size_t key_text(uint64_t i, char bytes[KEY_MOST]);

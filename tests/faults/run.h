@@ -26,7 +26,7 @@ struct scenario {
         struct run *r); /* behind the script's; nothing fails; may be NULL */
     /* Counted, and calls fail; NULL: the script's. */
     void (*body)(struct run *r);
-    /* Nothing fails: what was promised, the next try; NULL: the script's. */
+    /* Without a fault: checks promises, tries again; NULL: the script's check. */
     void (*check)(struct run *r);
     bool old_system; /* without openat2, RENAME_NOREPLACE, O_TMPFILE */
     bool cold;       /* each run in a process of its own */

@@ -90,7 +90,7 @@ static void may_fail(struct player *p, int rc, int expected, const char *call)
     syncs.before = tally.syncs_failed;
     p->lenient = tally.planned > 0;
     r->diag = p->diag;
-    /* A pack that could not be opened then is remembered as such by a snapshot. */
+    /* A snapshot remembers a pack that could not be opened. */
     if (rc && strcmp(call, "tamis_edit_pack") == 0 && tally.fired)
         r->n_failed++;
     else

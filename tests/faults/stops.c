@@ -150,7 +150,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
         rc = tamis_edit_put(e, b, &diag);
     tamis_builder_free(b);
     bool ended = !rc && (rc = tamis_edit_commit(e, &diag)) != TAMIS_ERR_BUSY;
-    /* The one that went on may have dropped what it does not know. */
+    /* The process that went on may have dropped segments that it does not know. */
     CHECK(rc == 0 || is_busy(rc, &diag) || (drop && rc == TAMIS_ERR_NO_SEGMENT),
           "an edit: %s", diag.what);
     if (!ended)
@@ -466,7 +466,7 @@ static void choose_points(uint32_t nth)
 
 static bool seen[N_FUNCTIONS][N_CALLS], called[N_FUNCTIONS];
 
-/* But for calls that are up to the threads, to the file system, or to LMDB's version.
+/* Some calls depend on the threads, on the file system, or on LMDB's version.
  */
 static void note_calls(const struct halts *s)
 {

@@ -84,7 +84,7 @@ static void expect_all(struct player *p)
     steps_expect_copy(p, &look);
 }
 
-/* Not before a repair: what it must report is in the script. */
+/* Not before a repair: the script says what the repair must report. */
 static void go_on(const struct life *l, struct player *p)
 {
     char text[SCRIPT_BYTES], name[NAME_BYTES];
@@ -133,8 +133,8 @@ void live(const struct life *l, const struct death *d)
 }
 
 /* ---- a process that lives on beside those that die, and has opened its store and
- * filters before: locks of the dead are taken over, and what they have added is seen
- * through mappings that are older than they ---- */
+ * filters before: it takes over locks of the dead, and sees their keys through mappings
+ * that are older than they ---- */
 
 /* The last keys of the log, and some of the others. */
 static void ask_log(struct player *p, const struct object *o, uint32_t n,

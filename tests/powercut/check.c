@@ -83,7 +83,7 @@ void player_begin(struct player *p, struct promises *promises, const char *dir)
     p->p = promises;
     p->dir = dir;
     p->returned = returned;
-    /* Threads beside add again what was not committed. */
+    /* Helping threads add again the keys that were not committed. */
     for (size_t i = 0; i < promises->n_objects; i++)
         memcpy(promises->object[i].n_helping, promises->object[i].n_helped,
                sizeof promises->object[i].n_helping);

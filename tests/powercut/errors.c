@@ -583,7 +583,7 @@ static bool half(const struct bench *b, const struct error_test *t, struct note 
     return false;
 }
 
-/* tmpfs has no disk: what is there is lost when it is unmounted, so it is not. */
+/* tmpfs has no disk: its files are lost if it is unmounted, so it stays mounted. */
 static bool has_disk(const struct bench *b)
 {
     return b->fs->mkfs != NULL;

@@ -1,6 +1,6 @@
-/* The history of a run: what was promised (tests/steps), each time with the length of
- * the disk's log at that moment. From it follows what a disk must have, and may have,
- * after a cut at any point.
+/* The history of a run: its promises (tests/steps), each with the length of the disk's
+ * log at that moment. From it follows what a disk must have, and may have, after a cut
+ * at any point.
  *
  * An intention is stamped before the call, an acknowledgement after it has returned:
  * one that is stamped n holds of every cut at n or later. */
@@ -67,7 +67,7 @@ struct finding {
  * once more. */
 _Noreturn void check_run(const struct history *h, uint64_t cut, const char *dir,
                          bool go_on, struct finding *out);
-/* For all processes: where what is wrong goes; NULL: to stderr. */
+/* For all processes: the place of messages; NULL: stderr. */
 extern struct finding *finding;
 void file_unsynced(const char *dir, uint32_t number, char path[2 * STEPS_PATH_BYTES]);
 void player_begin(struct player *p, struct promises *promises, const char *dir);

@@ -76,7 +76,7 @@ struct Engine {
 
 /* Levels and files so small that a second's writing compacts. */
 rocksdb::Options SmallOptions();
-/* The same, and nothing compacts but what is told to. */
+/* The same, and the database compacts only when it is told to. */
 rocksdb::Options QuietOptions();
 std::string DbPath();
 std::string StorePath();

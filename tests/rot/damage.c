@@ -1,6 +1,6 @@
-/* A file that is damaged, looked at, and made as it was again; and the damages: every
- * bit of what is not bits of a stage, every sector, every length, slots and copies, and
- * some at once at random. */
+/* A file is damaged, looked at, and made as it was again. The damages: every bit
+ * outside the bits of stages, every sector, every length, slots and copies, and some at
+ * once at random. */
 #include "tests/rot/rot.h"
 
 #include <sys/mman.h>

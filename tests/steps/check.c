@@ -1,4 +1,4 @@
-/* Holds what is there against the promises; and what an engine does next. */
+/* Holds files against the promises; and plays an engine's next steps. */
 #include "tests/steps/steps.h"
 
 #include <xxhash.h>

@@ -187,7 +187,7 @@ struct player {
     bool done[MAX_STEPS]; /* steps that have succeeded, for a second play */
     size_t at;            /* the step */
     bool lenient; /* something has failed: reports may differ from the expected */
-    bool misread; /* a backup may leave out, or tell as damaged, what is good */
+    bool misread; /* a backup may leave out good files, or call them damaged */
     bool unsure;  /* the outcome of the edit or confirmation that failed is unknown */
     /* The harness's. A call has returned: ends the process if not for a reason; NULL:
      * it must return what is expected. */

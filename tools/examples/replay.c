@@ -106,8 +106,8 @@ static void add(struct tamis_writer *writer, uint64_t position, uint64_t end)
     }
 }
 
-/* Opens both and replays; on return the filter has every key of the log. A writer that
- * was killed is recovered by this open, so that what is below the watermark is durable.
+/* Opens both and replays; on return the filter has every key of the log. This open
+ * recovers a writer that was killed, so that all keys below the watermark are durable.
  */
 static struct tamis_writer *engine_open(uint64_t *n_replayed)
 {

@@ -36,8 +36,8 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
 /* The next of these: its number into *segment. *at is 0 at first. */
 bool next_picked(const struct tamis_snapshot *snapshot, const size_t *list, size_t n,
                  size_t *at, size_t *segment);
-/* As pick_segments(), with the filters open: those that are not where the snapshot has
- * them are looked for in newer ones. */
+/* As pick_segments(), with the filters open. Filters that are not where the snapshot
+ * has them are looked for in newer snapshots. */
 int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapshot,
                        const char *path, char *const *names, size_t n_names,
                        size_t **list, size_t *n);
@@ -47,17 +47,17 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
               struct tamis_name name);
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
                 const struct tamis_diag *diag);
-/* Finds a segment of an older snapshot again: it has the same filter in the same place
- * still, or nothing newer is known; or another process has dropped it; or has replaced
- * or packed it. *fresh, to be released, is a newer snapshot, *index its segment of that
- * name, SIZE_MAX if there is none. */
+/* Finds a segment of an older snapshot again. It still has the same filter in the same
+ * place, or nothing newer is known; or another process has dropped, replaced or packed
+ * it. *fresh, to be released, is a newer snapshot, *index its segment of that name,
+ * SIZE_MAX if there is none. */
 enum fate { SEGMENT_STAYS, SEGMENT_DROPPED, SEGMENT_MOVED };
 enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                       struct tamis_snapshot **fresh, size_t *index);
 /* The same, where only this matters. */
 enum fate segment_fate(struct tamis_store *store, const struct tamis_segment_info *old);
-/* Takes a newer snapshot in place of this one, in which files are not where they were:
- * other processes pack and drop. False: there is none, or *tries, 0 at first, are up.
+/* Takes a newer snapshot if files are not where this one has them: other processes pack
+ * and drop. False: there is none, or *tries, 0 at first, are up.
  */
 bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
                     unsigned *tries);

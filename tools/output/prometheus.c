@@ -252,7 +252,7 @@ static void print_metric(const struct look *l, enum metric m)
         struct tamis_segment_info s;
         tamis_snapshot_segment(l->snapshot, i, &s);
         struct facts f = is_kept ? l->kept[kept++] : facts_of_record(l, i, &s);
-        /* Those without a readable name would be one series. */
+        /* Segments without a readable name would be one series. */
         if (f.is_gone || s.name_bytes == 0 || (m != N_METRICS && isnan(f.of[m])))
             continue;
         char *segment = label(s.name, s.name_bytes);

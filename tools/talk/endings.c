@@ -104,7 +104,7 @@ void endings_let(const struct endings *before, bool failed)
         return;
     setrlimit(RLIMIT_FSIZE, &before->limit);
     if (failed || is_held(endings_came)) {
-        fflush(stdout); /* says what was done before */
+        fflush(stdout); /* says which steps were done before */
         raise(endings_came);
     }
     endings_came = 0;

@@ -334,7 +334,7 @@ void guest(const char *path, uint64_t n)
     pause();
 }
 
-/* The most private memory of some guests at once; *pss is what they have together. */
+/* The most private memory of some guests at once; *pss is their memory together. */
 static double guests_memory(struct site *s, double *pss)
 {
     FILE *guests[16];

@@ -30,7 +30,7 @@
     "init; begin; put a 0 20; bare b; grow g; put l 101 5; end; add g 90; commit g; "  \
     "shut g; lose l; "
 
-/* With the least memory that there can be; or more, which is not to be had. */
+/* With the least memory; or with more, which cannot be had. */
 #define BUILD "build built 1 1100 1e-8 "
 
 const struct scenario scripted_scenarios[] = {

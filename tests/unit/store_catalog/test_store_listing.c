@@ -39,7 +39,7 @@ static void packed_scene(const char *name, unsigned n)
     IS(n_rows, 2);
 }
 
-/* Without a value it goes. */
+/* Puts a row; without a value deletes it. */
 static int put_row(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct kept *r = ctx;
@@ -158,7 +158,7 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
     steps("repair; says did not agree; close");
     poke_catalog("s", "segments", "s1", value, record_encode(&r, "s1", 2, value));
     steps("confirm; every 3 HIT");
-    /* Not found by name, it has its names all the same. */
+    /* A segment that is not found by name still has its name. */
     packed_scene("the root of a pack's index", 120);
     steps("call p pack; call d dead; copy d =d; drop s0; put s0 7000000 50; pack s0;"
           "copy =d d");

@@ -220,8 +220,8 @@ static void keep_catalogs(void)
     w.kept = true;
 }
 
-/* An older list over the files of today: of what it lists it says ABSENT of no key of
- * then or of now. */
+/* An older list over the files of today: no key of then or of now is ABSENT from a
+ * segment that it lists. */
 static void put_back_catalog(struct side *s)
 {
     static struct model both;

@@ -47,7 +47,7 @@ TEST_OF_SCENES(backups_and_repairs)
         {"a lost catalog and no tombstones", "many 10 300; pack; put loose 8000000 100",
          "lose dead catalog",
          "repair; is anew=1 quarantined=1 whole=0; every 10 UNKNOWN_SEGMENT"},
-        /* Not the pack that the records mean. */
+        /* Another pack than the records mean. */
         {"another digest under the same UUID", "many 8 300; pack", "other_digest pack",
          "every 8 FILE_LOST"},
         {"another seed", "many 8 300; pack", "other_digest pack seed",

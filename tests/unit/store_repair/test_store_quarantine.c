@@ -43,7 +43,7 @@ TEST_OF_SCENES(lists_that_lack_what_is_in_quarantine)
          "lose catalog; repair; says nobody can tell which segment; put a 0 100;"
          "fails MISMATCH confirm; live lose aside:old; confirm; all 50 MAYBE;"
          "all 99999 ABSENT"},
-        /* As of a store that was made anew by a version that did not look there. */
+        /* As if an older version had made the store anew, which did not look there. */
         {"nor over a name that is not listed", SET_ASIDE, "lose catalog",
          "repair; drop a; fails MISMATCH confirm; says noted a quarantine/;"
          "says its segment is not listed; all 50 MAYBE; bare a; confirm; all 50 MAYBE;"

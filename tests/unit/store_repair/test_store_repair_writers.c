@@ -56,7 +56,7 @@ TEST_OF_SCENES(a_dry_run_takes_no_writers_lock)
     IS(n_taken, 0);
 }
 
-/* Not knowing whether there is a writer is not knowing that there is none. */
+/* If a look fails, a writer may be there. */
 TEST_OF_SCENES(a_lock_that_cannot_be_looked_at)
 {
     scene("the filter's: the file is left alone");
