@@ -282,7 +282,7 @@ static int drop_astray(struct confirm *c)
     if (rc == TAMIS_ERR_VERSION)
         diag_fail(c->diag, rc, c->txn->catalog->path,
                   "a record of a newer tamis names a file that is not on the list: "
-                  "confirm with that");
+                  "confirm with that version");
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         struct repair_segment *s = &r->segments[i];
         record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);

@@ -211,7 +211,7 @@ static const char *judge_column(const struct shared_file *p,
                   name_compare(column_name(&col), name) != 0))
         return "its pack has another filter in its column";
     if (!known && p->has.twice && columns_have(p->has.twice, column))
-        return "another record names its column, and nobody can tell whose that is";
+        return "another record names its column, and nobody can tell which owns it";
     *drop = false;
     return columns_have(p->dead + DEAD_HEAD_BYTES, column)
                ? "it was dropped from its pack: the catalog is older than that"
@@ -308,7 +308,7 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
     if (!p)
         return diag_errno(diag, ENOMEM, r->path, "repairing");
     int rc = open_its_files(r, p, &j->h, diag);
-    if (!rc && p->error > 0) /* a catalog without its columns would lose keys */
+    if (!rc && p->error > 0) /* a catalog without its columns lacks segments */
         rc = diag_errno(diag, p->error, f->name, "reading a pack, to list its columns");
     if (rc)
         return rc;
@@ -719,7 +719,7 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
     if (rc == TAMIS_ERR_VERSION)
         return diag_fail(diag, rc, c->path,
                          "a newer tamis wrote pack %s, or its tombstones: confirm with "
-                         "that",
+                         "that version",
                          file);
     if (!rc && !p->agrees)
         u->waits = p;
@@ -728,7 +728,7 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
     lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
     if (!p->agrees && !u->force)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
-                         "the list of pack %s is damaged: so are its files: only force "
+                         "the list and the files of pack %s are damaged: only force "
                          "takes it off the list",
                          file);
     if (!lost) {
