@@ -108,7 +108,7 @@ struct fill {
     uint8_t *bits, *digests; /* of n_bytes; level 1 of the tree, 8 bytes a page */
     const struct kernel *kernel;
     struct threads *threads;
-    uint32_t shift, n_regions; /* 2^shift blocks each, so many a lane */
+    uint32_t shift, n_regions; /* regions have 2^shift blocks; n_regions a lane */
     uint32_t run_hashes;       /* hashes of one region that are kept together */
     struct slice *slices;      /* NULL: no partition */
     uint32_t lane;             /* at work */

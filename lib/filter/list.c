@@ -112,7 +112,7 @@ static inline uint64_t search_page(const struct view *v, uint64_t value)
 /* ---- the guide ---- */
 
 enum {
-    GUIDE_PAGES_LOG2 = 4, /* at least so many pages lie between two of its values */
+    GUIDE_PAGES_LOG2 = 4, /* the least pages between two of its values */
     GUIDE_BITS_MAX = 20,
     PART_BITS_MAX = 12, /* of a place, below the page */
 };

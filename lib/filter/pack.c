@@ -22,8 +22,8 @@
 
 enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
-    WIDE = 64,      /* columns: of so many, some go on to the next lane */
-    WORD = 8,       /* bytes: pack_ask_slowly() has room for so many */
+    WIDE = 64,      /* columns, some of which go on to the next lane */
+    WORD = 8,       /* bytes that pack_ask_slowly() has room for */
     FEW_PAGES = 32, /* of rows: they are mapped */
     HELD_PAGES = 5, /* a block of four pages may reach into a fifth */
 };

@@ -63,7 +63,7 @@ static inline enum tamis_answer answer_of(enum tamis_reason reason,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-/* At most so many threads map one filter anew at a time. Others answer MAYBE. */
+/* The most threads that map one filter anew at a time. Others answer MAYBE. */
 enum { MAX_MAKERS = 16 };
 
 struct unmapped;

@@ -1,7 +1,7 @@
-/* At most 64 keys on at most 64 planes, for loops.h: what is asked of the segments of a
- * snapshot at a time. Each key is asked of all planes, and while these look at its
- * lines, those of later keys are fetched, so many ahead that some 64 lines are on their
- * way. Many keys on many planes go plane by plane, as in grid.h.
+/* At most 64 keys on at most 64 planes, for loops.h: a snapshot asks its segments so.
+ * Each key is asked of all planes. While these look at its lines, lines of later keys
+ * are fetched: some 64 lines are on their way. Many keys on many planes go plane by
+ * plane, as in grid.h.
  *
  *     plane    0 1 2 ... 9      ahead: 7 keys
  *     key 0    look

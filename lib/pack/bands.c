@@ -306,7 +306,7 @@ static uint64_t band_alone(const struct pack_source *sources, const struct pack_
 }
 
 /* Marks the largest of each band that takes more than twice what its columns take by
- * themselves, and so many bytes more. */
+ * themselves, and more than `more` bytes beyond. */
 static size_t leave_beyond(const struct pack_source *sources, const struct pack_plan *p,
                            uint64_t more, bool *leave)
 {

@@ -75,7 +75,7 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
  * (repair it): nothing that the snapshot lists proves "absent everywhere". */
 int tamis_snapshot_complete(const struct tamis_snapshot *snapshot);
 size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
-/* All numbers are below this one. A bitmap over all segments has so many bits. */
+/* All numbers are below this: the number of bits in a bitmap over all segments. */
 size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot);
 /* Moves *index on to the next number of a segment, unless it is one; 0: there is none.
  * To visit all: for (size_t i = 0; tamis_snapshot_next(s, &i); i++). */

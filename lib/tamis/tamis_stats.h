@@ -65,8 +65,8 @@ int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on);
  * included: for an engine's own metrics. */
 int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
                       struct tamis_diag *diag);
-/* The counts of this snapshot. Its pages are those of its segments' filters, whoever
- * asked for them. */
+/* The counts of this snapshot. Its pages are those of its segments' filters, also pages
+ * that others asked for. */
 int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out);
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
                                  struct tamis_segment_stats *out);

@@ -32,7 +32,7 @@ static void fence_after_bits(void)
 }
 
 /* Every add marks each page that it relies on, after it has seen all its bits there,
- * whoever set them. So a commit that begins after the add returned counts these bits:
+ * set by any thread. So a commit that begins after the add returned counts these bits:
  * the mark is still there, and is taken now; or an earlier commit took it after the add
  * had left it or found it, and counted after that (floors_count_dirty() has the other
  * fence). A mark before the bits would not do: a commit may take it in between. A mark

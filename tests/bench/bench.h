@@ -153,7 +153,7 @@ bool wanted(const char *id); /* by --only */
 /* The sizes that a figure is measured at, or why it cannot be. */
 void figure_detail(const char *id, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Medians of so many rounds, in units; the ratio is the median of each round's. */
+/* Medians of all rounds, in units; the ratio is the median of each round's. */
 void figure_set(const char *id, unsigned which, const double *ours, const double *peer,
                 unsigned rounds);
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -219,8 +219,8 @@ struct tamis_builder *builder_of(uint64_t n_keys, double error, uint64_t kind,
 struct tamis_filter *filter_open(const char *path); /* and checks every page */
 struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stage);
 struct tamis_writer *writer_new(const char *path, uint64_t first_capacity);
-/* How long so many bytes take, copied from memory or read from a file, and written to
- * another one, durably. */
+/* How long n_bytes take, copied from memory or read from a file, and written to another
+ * file, durably. */
 double write_durably_ns(uint64_t n_bytes, bool read_first);
 /* A store of n segments; segment i has keys i * n_keys .. i * n_keys + n_keys - 1. */
 struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys);

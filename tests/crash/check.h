@@ -20,7 +20,7 @@ int own_word(struct player *p, const struct step *s);
 /* ---- workloads.c ---- */
 struct workload {
     const char *name;
-    unsigned every, first; /* in one round of so many */
+    unsigned every, first; /* one round in `every` has it */
     const char *template;
 };
 extern const struct workload workloads[];

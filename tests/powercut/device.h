@@ -30,7 +30,7 @@ struct device {
     /* The requests that fail with EIO while set, and how often they have. */
     atomic_bool fail_writes, fail_flushes, fail_reads;
     atomic_bool lose_writes; /* the write is answered well, and the old bytes stay */
-    atomic_int fail_nth;     /* so many writes and flushes from now: one fails */
+    atomic_int fail_nth;     /* after this many writes and flushes one fails */
     atomic_uint n_failed;
     uint64_t n_bytes, n_data;
     uint8_t *bytes, *data;

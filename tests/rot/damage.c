@@ -174,7 +174,7 @@ static struct {
     uint64_t turn;
 } list;
 
-/* One in so many. */
+/* Is the next one, of one_in, due? */
 static bool due(uint64_t one_in)
 {
     return list.turn++ % (one_in ? one_in : 1) == 0;

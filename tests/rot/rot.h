@@ -22,7 +22,7 @@
 bool trial(void);
 uint64_t random_u64(void);
 uint64_t random_below(uint64_t n);
-/* How much to try: one in so many bits; and of other things as many as go with that. */
+/* How much to try: one bit in `every`, and other damages in proportion. */
 extern uint64_t every;
 /* Prints the lost key and how to try again; ends the job. */
 _Noreturn void lost(const char *format, ...) __attribute__((format(printf, 1, 2)));

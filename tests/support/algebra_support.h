@@ -198,7 +198,7 @@ static UNUSED double target_of(const char *path)
     return filter_info(f).growth.error;
 }
 
-/* At most so many of other keys are found, and at least a few are not. */
+/* The share of other keys that are found. */
 static UNUSED double measured_error(const char *path)
 {
     enum { PROBES = 100000 };

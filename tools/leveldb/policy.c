@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most filters have at most so many keys: 2 KiB and a block. */
+/* Keys that most filters have at most: 2 KiB and a block. */
 enum { REMEMBERED = 1024 };
 
 struct state {

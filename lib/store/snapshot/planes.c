@@ -39,7 +39,7 @@ uint64_t key_prefix(const void *key, size_t n_bytes)
 int planes_make(struct tamis_snapshot *s)
 {
     struct planes *p = &s->planes;
-    size_t n = s->n_loose + 8; /* outside_ends() may read so many beyond */
+    size_t n = s->n_loose + 8; /* outside_ends() may read 7 beyond */
     p->kernel = kernel_get();
     p->plane = calloc(n, sizeof *p->plane);
     p->first = calloc(n, sizeof *p->first);

@@ -72,7 +72,7 @@ static void *probe_held(void *where)
 
 static enum where place;
 
-/* Up to so many keys there is one stage more each time. */
+/* Numbers of keys up to which there is one stage more each time. */
 static const size_t ends[] = {1000, 2500, N};
 
 static void grow_once(enum where where)

@@ -7,7 +7,7 @@ enum { N_OWN = 24, NAME_BYTES = 255 };
 static struct commit commit;
 static const struct stage_desc *const stages = commit.stages;
 static uint8_t *bytes;
-static size_t n_more; /* so many were added */
+static size_t n_more; /* how many were added */
 
 static uint8_t *table_page(uint32_t page)
 {

@@ -122,7 +122,7 @@ static void world_free(struct world *w)
 
 /* ---- random questions ---- */
 
-/* Something speaks against one in so many of them: 0: against none. */
+/* Something speaks against one question in `odd`; 0: against none. */
 static void random_questions(const struct world *w, struct tamis_key *keys, size_t n,
                              unsigned odd)
 {
