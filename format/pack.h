@@ -142,8 +142,7 @@ uint64_t band_bytes(const struct band *b);
 
 void band_encode(const struct band *b, uint8_t out[BAND_BYTES]);
 /* Decodes entry i of n_bands, and checks it against the descriptors of `c`. `before` is
- * the entry before it, NULL for the first. The verdict's offset is that in the entry.
- */
+ * the entry before it, NULL for the first. The verdict's offset is in the entry. */
 struct verdict band_decode(const uint8_t in[BAND_BYTES], const struct commit *c,
                            uint32_t i, const struct band *before, struct band *b);
 

@@ -190,8 +190,7 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
     return f->answer_few(&v->head.plane, hashes, n, absent);
 }
 
-/* Gathers the hashes; keys of another domain are asked too, and their answers dropped.
- */
+/* Gathers hashes. Keys of another domain are asked too; their answers are dropped. */
 size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *keys,
                                size_t n, uint64_t *absent, enum tamis_reason *why)
 {

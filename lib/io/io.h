@@ -143,7 +143,7 @@ static inline enum tamis_reason looks_known(const struct looks *l)
 struct named {
     struct looks looks;
     int at;            /* where the path begins; AT_FDCWD: it is absolute */
-    bool in_directory; /* the file had a directory when it was opened, and must keep one
+    bool in_directory; /* a directory had the file when it was opened, and must have it
                         */
     char path[];
 };

@@ -1,7 +1,6 @@
 /* At most 64 keys on one plane, for loops.h: an engine's MultiGet. grid.h sets up a
- * window that rolls over items, which costs more than a few keys take. Here all lines
- * are fetched in one pass, and looked at in a second. Four keys need only the second.
- */
+ * window that rolls over items, which costs more than a few keys take. Here one pass
+ * fetches all lines, and a second looks at them. Four keys need only the second. */
 
 /* The keys of `maybe` that the lanes from the second on have, too. */
 KERNEL inline uint64_t few_later_lanes(const struct plane *p, const uint64_t *hashes,

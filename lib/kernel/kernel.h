@@ -82,8 +82,7 @@ void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A filter, as answer() of a ribbon kernel or a list kernel needs it. Ones are not
- * neutral there, so ABSENT is believed only as long as no page of the mapping was lost.
- */
+ * neutral there, so ABSENT is believed only while no page of the mapping is lost. */
 struct own_head {
     const void *of_kind;            /* ribbon_plane, or list_plane */
     const _Atomic uint32_t *n_lost; /* 0: none */
@@ -187,8 +186,7 @@ struct kernel {
                        uint64_t h, const uint8_t **rows);
     /* Writes to `to` those filters among these whose bits are set in all of n rows: bit
      * c % 64 of word c / 64 is filter c. At least one row; row_bytes is 1, 2, 4, 8, 16,
-     * 32 or a multiple of 64, and both sets of filters have as many bytes, at least 8.
-     */
+     * 32 or a multiple of 64, and both sets have as many bytes, at least 8. */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *among, uint64_t *to);
 };

@@ -22,8 +22,7 @@ KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint6
     }
 }
 
-/* Looks at the lines of a key, and fetches those of another one. `more` is a constant.
- */
+/* Looks at a key's lines, and fetches another key's. `more` is a constant. */
 KERNEL inline uint64_t tile_look(const struct plane *planes, size_t n_planes,
                                  uint64_t h, const uint8_t *const *line, bool more,
                                  uint64_t next_h, const uint8_t **next_line)

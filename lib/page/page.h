@@ -159,8 +159,7 @@ static inline bool stage_first_good(struct stage *s)
     return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
 }
 
-/* Are all pages good, is nothing else to be checked, and is this the tag of its keys?
- */
+/* Are all pages good, is nothing left to check, and is this the tag of its keys? */
 static inline bool stage_is_plain(struct stage *s, uint64_t tag)
 {
     return atomic_load_explicit(&s->plain_tag, memory_order_acquire) == tag;

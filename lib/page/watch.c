@@ -201,8 +201,7 @@ enum {
  * itself may clear some (writer/alone.c), but by then all writers that have such ones
  * are poisoned. They are doubled by mremap(), not mapped from a file whose descriptor
  * the host may close. All but a page is written when pages are lost: most processes
- * lose none, and touching a megabyte may take longer than a whole command.
- */
+ * lose none, and touching a megabyte may take longer than a whole command. */
 static struct ones {
     uint8_t *bytes;
     _Atomic size_t n_written;

@@ -44,8 +44,7 @@ static struct rows rows_for(double error)
 /* ---- keys that are bumped ---- */
 
 /* Rows that stay empty, by the load, as measured for 16 to 480 blocks: a part of all,
- * some more at the ends of a page, and some more if its last pair has only one block.
- */
+ * more at the ends of a page, and more if its last pair has only one block. */
 struct empty {
     double load, part, at_ends, odd;
 };

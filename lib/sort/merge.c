@@ -64,8 +64,7 @@ static size_t split(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b
     return low;
 }
 
-/* Hash `at` of the output. Compilers make a minimum and an addition with carry of it.
- */
+/* Hash `at` of the output. Compilers make it a minimum and an addition with carry. */
 __attribute__((always_inline)) static inline void
 take(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t at, size_t *from_b)
 {

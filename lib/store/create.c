@@ -142,11 +142,10 @@ static int create_locked(const char *path, int dir, bool fresh, const struct met
     return rc;
 }
 
-/* Two that create at once take turns, and who repairs has one too: they hold the
- * directory exclusively, and are waited for. A process that has a store open holds it
- * shared, for as long as it likes: that is waited for half a second, since it may be
- * one that waits itself. The first to turn a shared lock into an exclusive one goes on.
- */
+/* Processes that create or repair take turns: each holds the directory exclusively, and
+ * the others wait. A process that has a store open holds it shared, for as long as it
+ * likes. Others wait for it for half a second, since it may be waiting itself. The
+ * first to turn a shared lock into an exclusive one goes on. */
 static int take_turn(const char *path, int dir, struct io_wait *wait,
                      struct tamis_diag *diag)
 {

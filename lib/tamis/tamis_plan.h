@@ -33,8 +33,7 @@ int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
 double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
                         uint64_t n_keys);
 
-/* The growth of a filter: stage i holds n0 * s^i keys at an error of P * (1 - r) * r^i.
- */
+/* The growth of a filter: stage i holds n0 * s^i keys at error P * (1 - r) * r^i. */
 struct tamis_growth {
     double error;            /* P, 1e-8 .. 0.5; default 0.01 */
     double factor;           /* s, 1.25 .. 16; default 1.9 */

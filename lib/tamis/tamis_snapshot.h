@@ -225,8 +225,7 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons);
 /* Asks all segments, likewise: `absent` and `reasons` are by number. Any ABSENT needs a
- * complete catalog. ABSENT from all also needs a segment: an empty list proves nothing.
- */
+ * complete catalog. ABSENT from all needs a segment: an empty list proves nothing. */
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons);

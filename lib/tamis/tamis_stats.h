@@ -21,9 +21,7 @@ enum { TAMIS_MAX_REASONS = 16 };
 struct tamis_stats {
     uint64_t n_probes; /* questions: one key, one segment */
     uint64_t n_absent; /* answers ABSENT */
-    /* Answers ABSENT by the segment's key range alone. A pack may be asked before
-     * the range.
-     */
+    /* Answers ABSENT by the segment's key range alone. Packs may be asked first. */
     uint64_t n_excluded;
     uint64_t n_maybe[TAMIS_MAX_REASONS]; /* by tamis_reason; the rest of n_probes */
     uint64_t n_false_positives;          /* reported by the caller */

@@ -34,8 +34,7 @@ struct tamis_store_options {
 /* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
  * on return. If the directory was there and its parent may not be read, the name of the
  * directory is not synced. ERR_EXISTS if a store or anything else is there. ERR_BUSY if
- * a process has a store open there whose catalog is gone: end that process, and repair.
- */
+ * a process has a store open there whose catalog is gone: end it, and repair. */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
 struct tamis_open_options {

@@ -144,8 +144,7 @@ void writer_free(struct tamis_writer *w)
     free(w);
 }
 
-/* A writer that has taken over descriptor and hooks and knows nothing of the file yet.
- */
+/* A writer that has taken over descriptor and hooks, and has not read the file yet. */
 static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char *path,
                                        const struct writer_hooks *hooks)
 {

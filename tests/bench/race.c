@@ -1,6 +1,5 @@
 /* How a time is taken: a monotonic clock; one core for everything but what needs two;
- * both sides of a figure in each round, which of them is first taking turns; medians.
- */
+ * both sides of a figure in each round, each first in turn; medians. */
 #include "tests/bench/bench.h"
 
 #include <sched.h>

@@ -27,8 +27,7 @@ const struct workload workloads[] = {
      "[" TINY "|" TINY "|" ROOMY "] thread f; 2..3*(add f 0..4; commit f; ) [seal f;|] "
      "unthread; shut f"},
     {"seal", 1, 0, TINY "add f 0..8; [commit f;|] add f 0..3; seal f; shut f"},
-    /* The last writer died, the machine did not: its stores are in the page cache.
-     */
+    /* The last writer died, the machine did not: its stores are in the page cache. */
     {"reopen", 1, 0,
      "[" TINY "|" ROOMY "] 2..3*(add f 0..4; [commit f;|] add f 0..3; "
      "[diesync 1..2; commit f;|diesync 1..2; commit f;|] kill f; diesync 0; " SESSION

@@ -466,8 +466,7 @@ static void choose_points(uint32_t nth)
 
 static bool seen[N_FUNCTIONS][N_CALLS], called[N_FUNCTIONS];
 
-/* Some calls depend on the threads, on the file system, or on LMDB's version.
- */
+/* Some calls depend on the threads, on the file system, or on LMDB's version. */
 static void note_calls(const struct halts *s)
 {
     for (int f = 0; f < N_FUNCTIONS; f++)

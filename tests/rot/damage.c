@@ -248,8 +248,7 @@ static void try_slots(const struct image *from, bool swap)
         readers_try(list.f, &(struct damages){{d[0], d[1]}, 2, SLOTS});
 }
 
-/* The same where the file is as long as it was then: the newest slot has lost stages.
- */
+/* The same with the file as long as then: the newest slot has lost stages. */
 static void try_cut_slots(const struct image *from)
 {
     for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {

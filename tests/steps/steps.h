@@ -83,8 +83,7 @@ enum outcome { EDIT_UNKNOWN, EDIT_UNDONE, EDIT_DONE };
 
 enum { MAX_OBJECTS = 64, MAX_RANGES = 6, MAX_KEPT = 24 };
 
-/* Keys are numbers. Threads beside have logs of their own, behind that of the filter.
- */
+/* Keys are numbers. Helping threads have logs of their own, behind the filter's. */
 enum { HELPERS = 2, HELPER_KEYS = 30000, HELPER_MOST = 4900 };
 struct keyset {
     struct {
@@ -318,8 +317,7 @@ void steps_expect_readers(struct player *p, bool any_damage);
 void steps_expect_held(struct player *p);
 /* After an edit: files that nothing names are gone. */
 void steps_expect_swept(struct player *p);
-/* The files that were noted by the word "keep" are there, in filters/ or quarantine/.
- */
+/* Files noted by the word "keep" are there, in filters/ or quarantine/. */
 void steps_expect_kept(struct player *p, const struct look *look);
 /* The same of the backup of the store, if there is one. */
 void steps_expect_copy(struct player *p, const struct look *look);

@@ -241,8 +241,7 @@ int fill_builder(struct player *p, struct tamis_builder *b, const struct keyset 
     return rc;
 }
 
-/* NAME FROM N ERROR: "put", "list" with a list beside it, "pput" into a pack, "ribbon".
- */
+/* NAME FROM N ERROR: "put", "list" with a list, "pput" into a pack, "ribbon". */
 static int run_put(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);

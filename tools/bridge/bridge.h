@@ -108,7 +108,7 @@ struct bridge_engine {
     int (*keys)(struct bridge_run *r, struct bridge_table *t,
                 struct tamis_builder *builder);
     void (*close)(struct bridge_run *r); /* after open, in any case */
-    bool confirms; /* the list, if `tamis repair` made it anew, and it has nothing else
+    bool confirms; /* a list that `tamis repair` made anew, if it has nothing else
                     */
 };
 /* Makes the store mirror the tables, and prints a summary. Returns the status. */

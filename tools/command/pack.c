@@ -199,8 +199,7 @@ static int pick_packed(struct segments_edit *e)
     return EXIT_DONE;
 }
 
-/* Rows that failed are of some segments; the table of columns has what a record would.
- */
+/* Failed rows are of some segments; the table of columns has what a record would. */
 static const char *unpack_advice(const struct segments_edit *e)
 {
     struct tamis_verify rows;

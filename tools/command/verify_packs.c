@@ -3,8 +3,7 @@
 
 #include "../output/output.h"
 
-/* A pack of a snapshot, checked. Another snapshot's pack may be at its address later.
- */
+/* A snapshot's checked pack. Another snapshot's pack may be at its address later. */
 struct checked {
     const struct tamis_filter *pack;
     uint8_t uuid[TAMIS_UUID_BYTES];

@@ -203,7 +203,7 @@ static void open_tree(void)
         open_segment(name_of(manifest.numbers[i]), &segments[i]);
 }
 
-/* Ten memtables with every tenth key each, and one that deletes the keys of the first.
+/* Ten memtables with every tenth key each, and one that deletes the first one's keys.
  */
 static void load(void)
 {

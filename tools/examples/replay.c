@@ -107,8 +107,7 @@ static void add(struct tamis_writer *writer, uint64_t position, uint64_t end)
 }
 
 /* Opens both and replays; on return the filter has every key of the log. This open
- * recovers a writer that was killed, so that all keys below the watermark are durable.
- */
+ * recovers a writer that was killed, so keys below the watermark are durable. */
 static struct tamis_writer *engine_open(uint64_t *n_replayed)
 {
     struct tamis_writer *writer;
@@ -137,8 +136,7 @@ static void engine_commit(struct tamis_writer *writer, uint64_t position)
     log_trim(tamis_writer_watermark(writer));
 }
 
-/* Until it is killed. The filter lags behind the log, as where another thread feeds it.
- */
+/* Until it is killed. The filter lags behind the log, as if another thread fed it. */
 static void engine_run(void)
 {
     uint64_t n_replayed = 0;

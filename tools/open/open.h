@@ -57,8 +57,7 @@ enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info
 /* The same, where only this matters. */
 enum fate segment_fate(struct tamis_store *store, const struct tamis_segment_info *old);
 /* Takes a newer snapshot if files are not where this one has them: other processes pack
- * and drop. False: there is none, or *tries, 0 at first, are up.
- */
+ * and drop. False: there is none, or *tries (first 0) are up. */
 bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
                     unsigned *tries);
 /* Reports that the name is taken, with the option that replaces its segment. Returns
@@ -77,8 +76,7 @@ int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed);
 /* Reports a failed commit: 6 if a filter to be dropped had been replaced. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
-/* An edit for the named segments of the first argument's store, all if none is named.
- */
+/* An edit for named segments of the first argument's store, or for all. */
 struct segments_edit {
     const struct options *o;
     void *made;              /* the command's own */

@@ -156,8 +156,7 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
     return EXIT_DONE;
 }
 
-/* The list of a command that failed is empty, and its plan would look like a good one.
- */
+/* A failed command's list is empty, and its plan would look like a good one. */
 static int no_segment(const struct options *o)
 {
     const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;

@@ -132,8 +132,7 @@ static void open_item(const struct backup *b, struct backup_item *it)
 
 /* ---- sealed files, which are most of it, while everything goes on ---- */
 
-/* A file that can't be opened now is tried again once it is known to be listed still.
- */
+/* A file that can't be opened now is tried again once it is known to be listed. */
 static int copy_one_early(struct backup *b, struct backup_item *it,
                           struct tamis_diag *diag)
 {

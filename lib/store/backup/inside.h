@@ -105,8 +105,7 @@ bool backup_has_its_list(const struct backup *b, const struct backup_item *it);
 bool backup_leaves_list(const struct backup *b, struct backup_item *it);
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done);
-/* The early copy with the same UUID and digest. Its check holds for this record, too.
- */
+/* The early copy with this UUID and digest. Its check holds for this record, too. */
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);

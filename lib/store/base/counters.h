@@ -90,8 +90,7 @@ void ledger_unlock(struct ledger *l);
 extern _Thread_local unsigned counters_slot __attribute__((tls_model("initial-exec")));
 
 struct sheet *sheet_new(size_t n_segments, bool shared); /* NULL: no memory */
-/* Adds the counts of n segments, from the one at `first` on, which is a multiple of 64.
- */
+/* Adds the counts of n segments, from `first` on, which is a multiple of 64. */
 void sheet_fold(struct sheet *to, const struct sheet *from, size_t first, size_t n);
 struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments);
 /* Makes the shared sheet; ENOMEM. Then any thread may count. */

@@ -35,8 +35,7 @@ static char *path_beneath(const char *store, const char *name)
 }
 
 /* The working directory may change, so the path is made absolute. A process that may
- * not search the directories above keeps the path as it is, and the working directory.
- */
+ * not search the directories above keeps the path and the working directory. */
 static int set_paths(struct origin *o, const char *store_path)
 {
     char *full = realpath(store_path, NULL);

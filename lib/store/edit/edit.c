@@ -193,8 +193,7 @@ struct expected {
     uint32_t first, n; /* of its names; none: the name is given */
 };
 
-/* Looks the name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT.
- */
+/* Looks the name up after the operations so far: 0, or ERR_NO_SEGMENT. */
 static int state_locked(struct expected *x, struct tamis_diag *diag)
 {
     struct tamis_edit *e = x->edit;

@@ -117,8 +117,7 @@ int repair_stopped(const struct repair *r, struct tamis_diag *diag);
 
 /* ==== dirs.c ==== */
 
-/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or another repair.
- */
+/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
 int repair_lock_filters(struct repair *r, int dir, const char *name,
                         struct tamis_diag *diag);
 void repair_unlock_filters(struct repair *r);
@@ -195,8 +194,7 @@ struct record repair_record_of(const struct header *h);
 int repair_by_records(struct repair *r, struct tamis_diag *diag);
 /* Without any; needs r->meta. */
 int repair_by_files(struct repair *r, struct tamis_diag *diag);
-/* The meta record of a lost catalog: from the bytes of its file, or from the filters.
- */
+/* The meta record of a lost catalog, from the bytes of its file or the filters. */
 int repair_find_meta(struct repair *r, struct tamis_diag *diag);
 /* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
@@ -258,8 +256,7 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
                  struct tamis_diag *diag);
 /* The catalog names all of them. */
 void repair_name_all_shared(struct repair *r);
-/* The segment that has the name; NULL: none has, though perhaps one in a shared file.
- */
+/* The segment that has the name; NULL: none, but perhaps one in a shared file. */
 struct repair_segment *claim_segment(struct repair *r, const struct names *names,
                                      const void *name, size_t name_bytes);
 /* A list has this name and set id. If a filter listed in a shared file has them, too,

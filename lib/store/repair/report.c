@@ -179,8 +179,7 @@ int repair_stopped(const struct repair *r, struct tamis_diag *diag)
                : 0;
 }
 
-/* A repair that failed may have taken some files from where they were, and not others.
- */
+/* A repair that failed may have moved some files, and not others. */
 static bool is_true(const struct repair *r, const struct repair_finding *f)
 {
     return r->opt.dry_run || f->step <= r->step ||

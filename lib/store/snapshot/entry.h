@@ -30,8 +30,7 @@ struct entry *entry_new(struct page_counts *pages, const void *name, size_t name
                         const uint8_t *value, size_t value_bytes);
 struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
-/* The account, made if nobody has counted yet. NULL: no memory, or the caller's filter.
- */
+/* The account, made at the first count. NULL: no memory, or the caller's filter. */
 struct account *entry_account(struct entry *e);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Is its filter read, and would another entry's be mapped? */
@@ -40,8 +39,7 @@ bool entry_may_be_mapped(const struct entry *e);
  * (SPEC.md section 13.3); NULL if it is. */
 const char *record_mismatch(const struct record *r, const struct header *h);
 /* Opens the filter for the caller alone, who closes it by entry_close(). Both count
- * what a process has mapped. A sealed one for which there is no room is read instead.
- */
+ * what a process has mapped. A sealed one without a place is read instead. */
 int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);

@@ -34,8 +34,7 @@ static void add_row(struct segment_sum *sum, const struct sheet *sheet, size_t s
     sum->n_false += count_read(&row->n[COUNT_FALSE]);
 }
 
-/* Each segment's absents of probes of many are worked out, but there is a sum of them.
- */
+/* Each segment's absents of probes of many are computed, but their sum is kept. */
 static void add_sheet(struct tamis_stats *out, const struct sheet *sheet, size_t n)
 {
     out->n_excluded += count_read(&sheet->excluded);

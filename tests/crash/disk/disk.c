@@ -1,5 +1,4 @@
-/* The explorer's disk: the durable bytes of its files, and bytes written since.
- */
+/* The explorer's disk: the durable bytes of its files, and bytes written since. */
 #include "tests/crash/disk/disk.h"
 
 #include <xxhash.h>

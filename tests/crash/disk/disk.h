@@ -93,8 +93,7 @@ int disk_find_file(const struct disk *d, uint64_t inode);
  * changed. */
 void disk_store(struct disk_file *f, const uint8_t *bytes, uint64_t n_bytes,
                 bool by_mapping);
-/* Hashes a sector's content at its place; zeros hash to 0, as bytes never written do.
- */
+/* Hashes a sector's content at its place; zeros, and bytes never written, hash to 0. */
 uint64_t disk_sector_hash(uint32_t at, const uint8_t *bytes);
 /* Bytes stored before the begin are durable after the end. */
 void disk_sync_begin(struct disk_file *f);

@@ -250,8 +250,7 @@ static void hurt(const char *path, uint64_t from)
     }
 }
 
-/* The keys that the result must have: keys[0] of an intersection are in both sources.
- */
+/* Keys that the result must have: keys[0] of an intersection are in both sources. */
 static void check_keys(enum how how, const char *path)
 {
     check_present(path, keys[0], FEW);

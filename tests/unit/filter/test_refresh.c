@@ -25,8 +25,7 @@ static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 
 static struct tamis_filter *reader;
 
-/* The first sector of slot A, with the sequence that a reader knows, comes back alone.
- */
+/* The first sector of slot A, with the sequence a reader knows, comes back alone. */
 TEST(test_a_first_sector_put_back)
 {
     enum { N_ALL = 4000 };

@@ -1,6 +1,5 @@
 /* format/list.h and lib/kernel/list: pages hold values of every shape, all kernels
- * equal the reference, and pages that are not valid are refused (SPEC.md section 18).
- */
+ * equal the reference, and invalid pages are refused (SPEC.md section 18). */
 #include "tests/unit/format/list_reference.h"
 #include "tests/support/list_support.h"
 

@@ -35,8 +35,7 @@ static void grown(const char *path, double error, bool sealed)
         OK(tamis_writer_seal(w, 2, NULL, NULL));
 }
 
-/* Asks [from, from + n) in a batch and one by one; nothing else of the bitmap changes.
- */
+/* Asks [from, from + n) in a batch and one by one; other bits stay as they are. */
 static void compare(struct tamis_filter *batch, struct tamis_filter *single,
                     size_t from, size_t n)
 {

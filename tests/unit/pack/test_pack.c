@@ -80,8 +80,7 @@ static void check_pack(struct tamis_filter *f)
     reference = NULL;
 }
 
-/* Rows may be wider than their columns need (SPEC.md §17.4, B5): another writer's pack.
- */
+/* Rows may be wider than columns need (SPEC.md §17.3, B5): another writer's pack. */
 TEST(rows_wider_than_their_columns)
 {
     static const uint32_t widths[] = {8, 16, 64, 128, ROW_MAX_BYTES};
@@ -468,8 +467,7 @@ static void zero_rows(const char *path, const struct tamis_stage_info *rows,
     file_poke(path, rows->offset + page * PAGE_BYTES, zeros, sizeof zeros);
 }
 
-/* No column with a key says that it is absent; returns how often only damage says so.
- */
+/* No column with a key says ABSENT; returns how often only damage says MAYBE. */
 static size_t keys_stay(struct tamis_filter *f)
 {
     size_t n_damaged = 0;

@@ -500,8 +500,7 @@ TEST_WITH(NULL, end_guarded, test_guards_between_handlers)
 }
 
 /* The guard above a handler that is above the guard. Handlers leave by a jump, fault
- * themselves, and run on another stack: each fault is still the upper handler's, once.
- */
+ * themselves, and run on another stack: each fault is the upper handler's, once. */
 static struct {
     volatile int n;        /* how often it ran */
     volatile bool jumps;   /* or it passes on */

@@ -67,8 +67,7 @@ static uint8_t *page_of(struct tamis_writer *w, uint64_t hash)
            geometry_block_offset(&s->geometry, 0, hash) / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* CUT: the file, behind its header. The mapping alone loses a page, or all and floors.
- */
+/* CUT: the file behind its header. Else the mapping loses a page, or all and floors. */
 enum loss { CUT, CUT_BUT_A_PAGE, CUT_FLOORS, LOSE_ONE, LOSE_ALL };
 enum act { ADD, COMMIT, SEAL, CLOSE };
 

@@ -111,8 +111,7 @@ TEST_OF_SCENES(what_a_snapshot_has_is_not_what_is)
     steps("put y 9100 50; why s2 2000 HIT 999 ABSENT");
 }
 
-/* An older leaf of records, that names as many columns: of a segment that was dropped.
- */
+/* An older leaf of records, with as many columns: of a segment that was dropped. */
 TEST_OF_SCENES(records_of_another_name)
 {
     uint8_t value[RECORD_MAX_BYTES];

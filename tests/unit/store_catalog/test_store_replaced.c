@@ -95,9 +95,7 @@ TEST_WITH_OTHER(nor_who_has_lost_it)
     }
 }
 
-/* A program that knows LMDB alone, or an earlier tamis: it opens whatever lock it
- * finds.
- */
+/* A program that knows LMDB alone, or an earlier tamis: it opens any lock. */
 static int put_past_us(void *ctx)
 {
     poke_catalog("s", "other", "key", "value", 5);

@@ -67,8 +67,7 @@ TEST_OF_SCENES(backups_and_repairs)
     PLAY_ROWS(rows);
 }
 
-/* Without a catalog, whichever page of a pack is rotten: it is listed whole, or goes.
- */
+/* Without a catalog and with any rotten page a pack is listed whole, or goes. */
 TEST_OF_SCENES(no_record_names_a_pack_that_went)
 {
     unsigned n_gone = 0;

@@ -101,8 +101,7 @@ static int repair_is_busy(void *ctx)
            !strstr(diag.what, words);
 }
 
-/* No repair while a process has the store open, even without LMDB's lock file.
- */
+/* No repair while a process has the store open, even without LMDB's lock file. */
 TEST_OF_SCENES(an_open_store_is_not_rebuilt_under_its_users)
 {
     scene("a store that is open");

@@ -1,7 +1,6 @@
 /* Interleavings that chance would take years to find, forced: a thread takes a writer
  * to itself (lib/writer/owner.c) while another is in an add, a growth, a commit or a
- * seal. Either the taker waits, or it is refused, or the other is; and no key is lost.
- */
+ * seal. The taker waits or is refused, or the other is; and no key is lost. */
 #include "tests/unit/writer/held_support.h"
 
 static int try_to_add(uint64_t key)

@@ -110,8 +110,7 @@ static void seal(void *ctx)
     OK(tamis_writer_seal(writer, 5, NULL, NULL));
 }
 
-/* The seal digests what an add in flight sets. test_interleaved.c shows that it waits.
- */
+/* The seal digests the bits of an add in flight; it waits: test_interleaved.c. */
 TEST_WITH_PAIR(test_a_seal_under_an_add)
 {
     struct held adds, seals;
