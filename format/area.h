@@ -20,8 +20,7 @@ struct table_area_disk {
     uint8_t area_unused[34];
 };
 
-/* The area of kind 5, list, in the first stage (SPEC.md §18); the second has a table.
- */
+/* The area of kind 5, list, in its first stage (SPEC.md §18); its second is a table. */
 struct hashes_area_disk {
     struct le64 n_hashes;
     uint8_t hash_bits;

@@ -96,7 +96,7 @@ struct stage_desc {
     uint64_t n_hashes; /* of a list's pages, and the next */
     uint8_t hash_bits;
     uint16_t ribbon_blocks; /* of a ribbon's shorter pages */
-    uint64_t n_long_pages;  /* the first so many have one block more */
+    uint64_t n_long_pages;  /* pages with one block more; they come first */
 };
 
 struct commit {
@@ -108,7 +108,7 @@ struct commit {
     uint64_t committed_bytes;
     uint64_t generation; /* grows with every change of the stage table or state */
     uint8_t slot, state, clean, n_stages, binding_bytes;
-    uint8_t n_settled; /* open: the first so many stages have digests (SPEC.md §7.2) */
+    uint8_t n_settled; /* open: stages with digests, the first ones (SPEC.md §7.2) */
     uint8_t binding[BINDING_MAX_BYTES];
     uint64_t table_digest; /* of the descriptors as read; 0: not read from anywhere */
     struct stage_desc stages[MAX_STAGES];

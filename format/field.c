@@ -14,7 +14,7 @@ static size_t low_bytes_at(size_t n)
 
 void fields_load(const struct field *f, size_t n, const void *record, void *decoded)
 {
-    for (; n > 0; n--, f++) { /* of none, f may be NULL */
+    for (; n > 0; n--, f++) { /* without fields f may be NULL */
         const uint8_t *from = (const uint8_t *)record + f->offset;
         uint8_t *to = (uint8_t *)decoded + f->native;
         struct le64 word = {{0}};
@@ -32,7 +32,7 @@ void fields_load(const struct field *f, size_t n, const void *record, void *deco
 
 void fields_store(const struct field *f, size_t n, const void *decoded, void *record)
 {
-    for (; n > 0; n--, f++) { /* of none, f may be NULL */
+    for (; n > 0; n--, f++) { /* without fields f may be NULL */
         const uint8_t *from = (const uint8_t *)decoded + f->native;
         uint8_t *to = (uint8_t *)record + f->offset;
         uint64_t v = 0;

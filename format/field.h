@@ -26,7 +26,7 @@ struct field {
 };
 
 #define FIELD(record, member, type) FIELD_INTO(record, member, type, 0, 0)
-/* With the member of a decoded struct, of the same name and of another. */
+/* A field and a member of the decoded struct: of the same name, or of another one. */
 #define FIELD_OF(record, decoded, member, type)                                        \
     FIELD_AS(record, member, type, decoded, member)
 #define FIELD_AS(record, member, type, decoded, into)                                  \

@@ -11,8 +11,8 @@
  *     next    : h = (h ^ h >> 32) * LANE_MULTIPLIER
  *
  * It is the partitioned filter of Almeida et al. (section 3) with its slices
- * regrouped, so that a lane costs one cache miss. What is here is the scalar
- * reference that every fast kernel is tested against. */
+ * regrouped, so that a lane costs one cache miss. This file has the scalar reference,
+ * against which every fast kernel is tested. */
 #ifndef TAMIS_FORMAT_GEOMETRY_H
 #define TAMIS_FORMAT_GEOMETRY_H
 

@@ -7,8 +7,8 @@ _Static_assert(sizeof(struct list_page_disk) == LIST_HEAD_BYTES,
 
 /* ---- encode ---- */
 
-/* How many hashes after the first fit with so many low bits of a gap? Whole groups
- * first, for speed: the zeros of a prefix never become fewer. */
+/* How many hashes after the first fit a page with gap_bits low bits of a gap? Whole
+ * groups come first, for speed: the zeros of a prefix never become fewer. */
 static uint32_t measure(const uint64_t *v, uint32_t n_more, uint32_t gap_bits)
 {
     uint64_t zeros = 0;

@@ -29,7 +29,7 @@ enum {
     LIST_GROUP = 64,
     LIST_GAP_BITS_MIN = 8,
     LIST_GAP_BITS_MAX = 63,
-    LIST_WIDE_BITS = 16,         /* from so many gap_bits on tops have two bytes */
+    LIST_WIDE_BITS = 16,         /* tops have two bytes from these gap_bits on */
     LIST_PAGE_MAX_HASHES = 3583, /* gap_bits 8, no gap above 256 */
 };
 
@@ -49,7 +49,7 @@ struct list_page {
     uint32_t n_groups;   /* of the n - 1 hashes after the first */
     uint32_t rests_at;   /* rest_bits each */
     uint32_t unary_at;   /* a one for each hash, and zeros before it */
-    uint32_t unary_bits; /* there is room for so many */
+    uint32_t unary_bits; /* bits that there is room for */
 };
 
 static inline uint64_t low_bits(uint64_t v, uint32_t n)
@@ -109,7 +109,7 @@ static inline uint32_t list_leaders_of(uint32_t n_more)
     return n_more ? list_groups_of(n_more) - 1 : 0;
 }
 
-/* Do so many hashes after the first, with so many zeros in unary, fit a page? */
+/* Do n_more hashes after the first, with `zeros` zeros in unary, fit a page? */
 __attribute__((always_inline)) static inline bool
 list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros)
 {
@@ -175,14 +175,12 @@ list_high(const struct list_page *p, uint64_t value)
  * how many it took: 1 or more, if n is. Give it LIST_PAGE_MAX_HASHES, if there are so
  * many, else pages are less full than they could be. */
 size_t list_page_fill(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
-/* Writes the head and the leaders of p->n values, with p->gap_bits; sets the rest of
- * *p.
+/* Writes the head and the leaders of p->n values, with p->gap_bits. Sets other fields.
  */
 void list_page_begin(const uint64_t *values, struct list_page *p,
                      uint8_t page[PAGE_BYTES]);
-/* Is a page valid, whose head and these values a decoder let pass? By what the values
- * do not show: leaders, unary behind the last one, unused bits, the page of no value.
- */
+/* A decoder let pass the page's head and these values. Is the rest valid: leaders,
+ * unary behind the last one, unused bits, the page of no value? */
 bool list_page_valid(const uint8_t page[PAGE_BYTES], const struct list_page *p,
                      const uint64_t *values);
 

@@ -135,15 +135,14 @@ static inline struct piece column_last(const struct column *c)
     return (struct piece){before.at + before.n, le16_get(c->disk.last_bytes)};
 }
 
-/* The smallest row for so many columns, 1..32768. */
+/* The bytes of the smallest row for 1..32768 columns. */
 uint32_t pack_row_bytes(uint32_t n_columns);
 /* Bytes of a band's rows. */
 uint64_t band_bytes(const struct band *b);
 
 void band_encode(const struct band *b, uint8_t out[BAND_BYTES]);
 /* Decodes entry i of n_bands, and checks it against the descriptors of `c`. `before` is
- * the entry before it, NULL for the first. The verdict's offset is that in the entry.
- */
+ * the entry before it, NULL for the first. The verdict's offset is in the entry. */
 struct verdict band_decode(const uint8_t in[BAND_BYTES], const struct commit *c,
                            uint32_t i, const struct band *before, struct band *b);
 
@@ -162,7 +161,7 @@ struct verdict column_decode(const uint8_t *in, size_t n_bytes,
 
 /* Below 0, 0 or above: as bytes, a prefix before longer names. */
 int name_compare(struct piece a, struct piece b);
-/* So many first bytes of a name are above the name before it. */
+/* How many first bytes of a name are enough to be above the name before it? */
 size_t name_separator(struct piece before, struct piece name);
 
 void index_begin(uint8_t page[PAGE_BYTES], uint32_t level, uint32_t first_child);

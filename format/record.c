@@ -94,7 +94,7 @@ static uint64_t name_seed(const void *name, size_t name_bytes)
     return XXH3_64bits(name, name_bytes);
 }
 
-/* Behind the n parts that there are. */
+/* Adds a part behind the n parts that the record has. */
 static size_t add_part(uint8_t *record, size_t n, uint8_t kind, const uint8_t *uuid,
                        uint64_t digest, uint32_t column)
 {

@@ -177,7 +177,7 @@ struct listing {
     uint32_t n_overridden; /* as many */
 };
 
-/* What a record of this name that names this column adds to names_sum. */
+/* The number that a record of this name adds to names_sum, if it names this column. */
 uint64_t name_sum(const void *name, size_t name_bytes, uint32_t column);
 
 static inline uint32_t listing_chunks(uint32_t n_columns)

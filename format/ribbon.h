@@ -33,11 +33,11 @@ enum {
 #define RIBBON_MAX_PAGES  UINT64_C(0xffffffff) /* kernels multiply halves of words */
 #define RIBBON_MULTIPLIER UINT64_C(0xD6E8FEB86659FD93)
 
-/* How a page of so many blocks is laid out. */
+/* The layout of a page of `blocks` blocks. */
 struct ribbon_shape {
     uint32_t blocks;
     uint32_t digits; /* of a narrow block */
-    uint32_t narrow; /* so many blocks come first; the others have one column more */
+    uint32_t narrow; /* blocks that come first; the others have one column more */
 };
 
 static inline struct ribbon_shape ribbon_shape_of(uint32_t blocks)
@@ -77,7 +77,7 @@ static inline uint32_t ribbon_last_row(uint32_t blocks)
     return (blocks - 1) * RIBBON_WIDTH;
 }
 
-/* Hashes fall on so many places of a page, on each as often: ribbon_row(). */
+/* The places of a page on which hashes fall, on each as often: ribbon_row(). */
 static inline uint32_t ribbon_places(uint32_t blocks)
 {
     return blocks * RIBBON_WIDTH + 1;
@@ -185,8 +185,7 @@ ribbon_probe(const uint8_t *bits, const struct ribbon_geometry *g, uint64_t h)
     return ribbon_page_probe(bits + p.page * PAGE_BYTES, &p, h);
 }
 
-/* The chance that a key that is not in a page of so many blocks matches there, if the
- * page bumps none. */
+/* The chance that an absent key matches in a page of `blocks` blocks without a bump. */
 static inline double ribbon_page_error(uint32_t blocks)
 {
     struct ribbon_shape s = ribbon_shape_of(blocks);

@@ -56,7 +56,7 @@ void write_records(const char *store, const char *database, const struct item *i
 bool items_have(const struct item *items, size_t n, const void *name,
                 size_t name_bytes);
 
-/* What a catalog has of a pack of few columns, the only one. */
+/* A catalog's entries for its only pack, which has few columns. */
 struct pack_list {
     uint8_t uuid[UUID_BYTES];
     struct listing now;
@@ -92,7 +92,7 @@ void mutate_record(uint8_t *record, const struct field *fields, size_t n,
 /* A few of the fields in the header of a filter of n bytes. */
 void mutate_header(uint8_t *file, size_t n, uint64_t *rng);
 /* Sets the checksums of the identity and of every slot; those of floor sectors; the
- * digests and roots. What lies outside the n bytes is left alone. */
+ * digests and roots. They change nothing beyond the n bytes. */
 void reseal_header(uint8_t *file, size_t n);
 void reseal_floors(uint8_t *file, size_t n);
 void reseal_digests(uint8_t *file, size_t n);

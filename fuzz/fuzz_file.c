@@ -1,7 +1,7 @@
 /* Whole files through the public calls: open in every mode, ask, describe, verify,
- * print, write. The bytes are hostile and their checksums right, so what is asked of
- * the library is to live, to end, to say the same of one file whichever way it is
- * asked, and never to lose a key that it has just accepted.
+ * print, write. The bytes are hostile and their checksums right. So the library must
+ * live, end, say the same of one file in every call, and never lose a key that it has
+ * just accepted.
  *
  * Input: four bytes of control (mode, actions, place, size), then the filter. */
 #include "fuzz/fuzz.h"
@@ -198,7 +198,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
     uint8_t *file = data + CONTROL;
     size_t n_file = n - CONTROL;
     switch (draw_below(&rng, 8)) {
-    case 0: /* one page, or what is left of it */
+    case 0: /* one page, or the rest of one */
         if (n_file > PAGE_BYTES) {
             uint64_t page = draw_below(&rng, n_file / PAGE_BYTES);
             LLVMFuzzerMutate(file + page * PAGE_BYTES, PAGE_BYTES, PAGE_BYTES);

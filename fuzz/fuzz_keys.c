@@ -26,7 +26,7 @@ static int hex_value(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* One key of so many hex digits: its bytes, or -1. */
+/* Decodes one key of n hex digits. Returns its bytes, or -1. */
 static long decode_hex(const uint8_t *digits, size_t n, uint8_t *out)
 {
     for (size_t i = 0; i < n; i++)

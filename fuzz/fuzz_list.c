@@ -1,9 +1,9 @@
 /* A page of a list: the kernels that ask and read it against the plain reader in
- * tests/unit/format, which decodes bit by bit and checks every rule of SPEC.md 18.2. A
- * page that this one takes has the same values for all. A page that it refuses may be
- * any bytes: then the others have to end, and to stay within the page.
+ * tests/unit/format, which decodes bit by bit and checks every rule of SPEC.md 18.2. If
+ * the plain reader takes a page, all read the same values. If it refuses a page, the
+ * kernels have to end, and to stay within the page.
  *
- * Input: a byte for the bits of a hash, then the page; what is short of it is zero. */
+ * Input: a byte for the bits of a hash, then the page; missing bytes are zero. */
 #include "fuzz/fuzz.h"
 #include "tests/unit/format/list_reference.h"
 #include "lib/kernel/list/list_spot.h"

@@ -74,7 +74,7 @@ static void check_now(void)
 static struct saved_tree then, now;
 static struct promises promised_then;
 
-/* What the files are while nobody has them open. */
+/* Closes the player's files and saves the store's files. */
 static const char *close_for_files(struct saved_tree *to)
 {
     static char path[2 * STEPS_PATH_BYTES];
@@ -99,7 +99,7 @@ static void put_back_catalog(const struct saved_tree *from, const char *store)
     unlink(lock);
 }
 
-/* What this list does not have it cannot speak of. */
+/* Asks a list for the keys of the segments that it has. */
 static void ask_listed(struct tamis_snapshot *s, const struct promises *p)
 {
     static struct promises listed;
@@ -132,8 +132,8 @@ static void old_catalog(void)
 }
 
 /* Packs and tombstones that have gone come back under their names, or old tombstones
- * over the newer ones. But not for long: with an old catalog they would be the store of
- * then, whole (SPEC.md 13.10, catalog put back). */
+ * over the newer ones. They stay for a short time: with an old catalog they would be a
+ * whole older store (SPEC.md 13.10, catalog put back). */
 static void old_packs(bool tombstones, bool sweep)
 {
     char path[2 * STEPS_PATH_BYTES];
@@ -264,8 +264,8 @@ static void commit(void)
     check_now();
 }
 
-/* What the steps do not try: a watermark that goes back, and what is no growing filter
- * or no longer one. */
+/* Calls that the steps do not try: a watermark that goes back, and calls for a filter
+ * that does not grow, or no longer. */
 static void expect_refused(size_t i, bool sealed)
 {
     const struct object *o = promised_object(&promises, names[i]);

@@ -5,8 +5,8 @@
  *
  * Input: items of a length of the name, a length of the value (2), name, value. Then
  * the pack record counts what the records name; one more if other bytes follow. The
- * template holds "good" (sealed), "open" (growing), and a pack. Of its columns "p0" and
- * "p1" have records, the first items, "p2" is listed, and "p3" is not alive. */
+ * template holds "good" (sealed), "open" (growing), and a pack. The pack's columns "p0"
+ * and "p1" have records, the first items; "p2" is listed, and "p3" is dead. */
 #include "fuzz/fuzz.h"
 #include "format/checksum.h"
 
@@ -121,7 +121,7 @@ static void check_good(struct tamis_store *store, bool confirmed)
     tamis_snapshot_release(s);
 }
 
-/* Those that no item has replaced. A record may have the name of a listed column. */
+/* Segments that no item has replaced. A record may have a listed column's name. */
 static void check_packed(struct tamis_snapshot *s, const struct item *items, size_t n)
 {
     struct tamis_pack_info info;
@@ -186,7 +186,7 @@ static void check_item(struct tamis_snapshot *s, const struct item *i)
     MUST(rc == verdict_error(v.code));
 }
 
-/* What may need a tombstone that it cannot get stays, and that is told. */
+/* A segment that may need a tombstone and cannot get it stays, and the edit says so. */
 static int drop_all_but_good(struct tamis_store *store)
 {
     struct tamis_edit *e;

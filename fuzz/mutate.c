@@ -5,7 +5,7 @@
 
 /* ---- values ---- */
 
-/* Limits of the format; powers of two, and what is beside them. */
+/* Limits of the format; powers of two, and their neighbours. */
 static uint64_t hostile_number(uint64_t was, uint64_t *rng)
 {
     static const uint16_t limits[] = {0, 3, 5, 9, 13, 14, 15, 30, 31, 12288};

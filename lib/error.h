@@ -16,9 +16,9 @@ int diag_fail(struct tamis_diag *diag, int code, const char *file, const char *f
               ...) __attribute__((format(printf, 4, 5)));
 int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
                const char *doing);
-/* The code's own words. */
+/* Says the code's own words. */
 int diag_own(struct tamis_diag *diag, int code, const char *file);
-/* For a file that could not be made: EEXIST is ERR_EXISTS, and ERR_* say all. */
+/* For a file that could not be made: EEXIST becomes ERR_EXISTS; ERR_* say all. */
 int diag_made(struct tamis_diag *diag, int err, const char *file, const char *doing);
 /* The same for open(): says why it cannot be a filter. */
 int diag_open(struct tamis_diag *diag, int os_errno, const char *file,

@@ -66,8 +66,8 @@ extern "C" {
 
 enum { TAMIS_INLINE_VERSION = 1 };
 
-/* What is nearly always done, wherever a probe stands; and what is done else, once in a
- * file, so that it takes no registers from a caller's loop. */
+/* TAMIS_INLINE: nearly always runs, and is inlined into each probe. TAMIS_APART: rarely
+ * runs, and is a function, so that it takes no registers from a caller's loop. */
 #define TAMIS_INLINE static inline __attribute__((always_inline))
 #define TAMIS_APART  static __attribute__((noinline, unused))
 
@@ -124,8 +124,8 @@ int tamis_blocks_inline(const struct tamis_blocks *blocks, uint32_t version,
                         struct tamis_inline_blocks *out);
 /* Gives back what the value holds, and zeroes it. */
 void tamis_inline_release(struct tamis_inline *value);
-/* What a probe falls back to: checks all, and answers as tamis_filter_probe() or
- * tamis_snapshot_probe(). */
+/* A probe falls back to this call: it checks all, and answers as tamis_filter_probe()
+ * or tamis_snapshot_probe(). */
 enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
                                    const struct tamis_key *key, enum tamis_reason *why);
 /* The same of tamis_inline_probe_few(): as tamis_filter_probe_batch() or
@@ -165,8 +165,7 @@ TAMIS_INLINE int tamis_inline_lacks(const struct tamis_inline_geometry *g,
 #elif defined(__AVX2__)
     /* Each word is shifted until the key's bit is the uppermost. Unpacking makes shifts
      * of 64 bits of the products, of words 0 to 3 and 4 to 7 if those are in the order
-     * 0 1 4 5 2 3 6 7; one shuffle of the upper halves has the answers in that order.
-     */
+     * 0 1 4 5 2 3 6 7; one shuffle of upper halves has the answers in that order. */
     static const uint32_t salts[8] __attribute__((aligned(32))) = {
         0x47b6137bU, 0x44974d91U, 0x705495c7U, 0x2df1424bU,
         0x8824ad5bU, 0xa2b7289dU, 0x9efc4947U, 0x5c6bfb31U};
@@ -232,9 +231,8 @@ TAMIS_INLINE const unsigned char *tamis_inline_block(const unsigned char *lane,
     return lane + (uint64_t)((tamis_inline_wide)h * n_blocks >> 64) * 64;
 }
 
-/* Is the key of hash h proven absent by these bits? By those of one lane: no branch
- * depends on them, so that a processor that waits for a line goes on to the next key's.
- */
+/* Is the key of hash h proven absent by these bits? With one lane no branch depends on
+ * them, so that a processor that waits for a line goes on to the next key's. */
 TAMIS_INLINE int tamis_inline_one_misses(const struct tamis_inline_geometry *g,
                                          const unsigned char *bits, uint64_t h)
 {

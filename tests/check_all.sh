@@ -36,7 +36,7 @@ of_other_builds() {
     step "command line, clang, ASan and UBSan" with_asan cli
     step "fuzz corpora, clang, ASan and UBSan" with_asan MUTATIONS=4 fuzz-replay
     step "every call fails, clang, ASan and UBSan" with_asan faults-brief
-    # What runs with it is built with it, and no other program.
+    # Programs that run with TSan are built with it, and no others.
     step "threaded tests, TSan" \
         build B=build/tsan OPT='-O1 -g1' SANITIZE="$tsan" unit-threads
 }

@@ -74,9 +74,9 @@ side_by_side() {
     make "$jobs" -k --output-sync=target "$@"
 }
 
-# streams FIRST SECOND: two functions, each of which runs steps one after the other: where one
+# streams FIRST SECOND: two functions, each of which runs steps one after the other: while one
 # waits, for a disk or for its last test, the other has the processors. The steps of SECOND are
-# shown once those of FIRST are done. What both use has to be built before.
+# shown once those of FIRST are done. Targets that both use have to be built before.
 streams() {
     # A pipe without data: what a shell runs in the background ignores the keyboard's signals,
     # and so would the tests in it.

@@ -11,7 +11,7 @@
 
 /* ==== pack_spec.c: of files whose digests are right, for no page is looked up ==== */
 
-/* A pack and its tombstones, as bytes, and what was found in them. */
+/* A pack and its tombstones, as bytes and as the second reader finds them. */
 struct second {
     const uint8_t *pack, *dead;
     size_t n_pack, n_dead;
@@ -34,7 +34,7 @@ bool second_verifies(const struct second *s);
 /* ==== pack_hurt.c ==== */
 
 enum { N_BASES = 2, MAX_COLUMNS = 72 };
-/* What is made right after the changes. */
+/* The parts that are made right again after the changes. */
 enum { RIGHT_DIGESTS = 1, RIGHT_HEADER = 2, RIGHT_DEAD = 4, RIGHT_RECORDS = 8 };
 enum { ALL_RIGHT = 15 };
 

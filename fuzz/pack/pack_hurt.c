@@ -1,5 +1,5 @@
-/* Stores with packs, and hostile changes to them. What is changed is a pack's file, its
- * tombstones, and the records that name its columns. */
+/* Stores with packs, and hostile changes to a pack's file, to its tombstones, and to
+ * the records that name its columns. */
 #include "fuzz/pack/pack.h"
 
 #include "format/area.h"
@@ -35,8 +35,7 @@ static void put_all(struct tamis_store *s, const struct base *b)
                                             .rank = (uint32_t)i,
                                             .binding = "b",
                                             .binding_bytes = i % 2};
-        /* Of base 0 half of the segments are of another shape, hence of another band.
-         */
+        /* Half of base 0's segments have another shape, hence another band. */
         MUST(tamis_edit_builder(e, pack_segment(i), strlen(pack_segment(i)),
                                 b->at == 0 && i % 2 ? 1e-6 : 0.01, &opt, &builder,
                                 NULL) == 0);
@@ -153,7 +152,7 @@ static size_t hurt_items(const struct hurt *h, struct item items[MAX_COLUMNS])
     return n;
 }
 
-/* What bits and records want. n_columns are not too many for the chunk. */
+/* The list that fits bits and records. The chunk has room for n_columns. */
 static struct pack_list list_wanted(const struct hurt *h, uint64_t digest,
                                     uint32_t n_columns)
 {
@@ -282,7 +281,7 @@ static void change_record(struct hurt *h, size_t i, uint64_t *rng)
         return;
     uint64_t what = draw_below(rng, 8);
     h->named[i] = what != 0;
-    if (what == 0 && draw_below(rng, 2)) /* listed again, or nobody's */
+    if (what == 0 && draw_below(rng, 2)) /* listed again, or no segment's */
         h->list.bits[r->place.column / 8] |= (uint8_t)(1U << r->place.column % 8);
     else if (what == 1)
         r->place.uuid[draw_below(rng, UUID_BYTES)] ^= 1;

@@ -111,8 +111,8 @@ void tamis_builder_free(struct tamis_builder *b)
 
 /* ---- adding ---- */
 
-/* Copies hashes without those that repeat the one before: sorted input repeats a key in
- * one run (versions of it), and one is enough. Without a branch: *last may be any. */
+/* Copies hashes, but no hash that repeats the one before: sorted input has the versions
+ * of a key in one run, and one is enough. No branch: *last may be any. */
 static size_t copy_distinct(uint64_t *to, const uint64_t *from, size_t n,
                             uint64_t *last)
 {
@@ -304,8 +304,8 @@ const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n)
     return b->n_hashes ? b->hashes : none;
 }
 
-/* New if keys came since it was drawn: a filter and a list without keys in between have
- * the same. */
+/* Draws a new set id if keys were added since the last one. So a filter and a list have
+ * the same, if no key was added between them. */
 const uint8_t *builder_set_id(struct tamis_builder *b)
 {
     if (!b->has_set_id || b->n_in_set != b->n_keys)

@@ -34,8 +34,8 @@ const struct key_range *builder_range(const struct tamis_builder *b);
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
 /* All hashes so far, repeats among them; NULL if some are spooled. */
 const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n);
-/* What the header of its filter would say. Sets the fields that stand before the
- * filter is sized, and neither uuid nor set id. The result of an add that failed. */
+/* Sets the header fields of its filter that are known before the filter is sized, but
+ * for uuid and set id. Returns the error of an add that failed. */
 int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c);
 /* The set id of all keys so far. */

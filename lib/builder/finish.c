@@ -67,8 +67,8 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     return 0;
 }
 
-/* Threads take memory: so many run as fit beside the filter and its hashes. They never
- * send hashes to the spool; where those go there anyhow, they make some room. */
+/* Threads take memory: as many run as fit beside the filter and its hashes. They never
+ * send hashes to the spool; hashes that go there anyhow make room for some threads. */
 static void choose_threads(struct tamis_builder *b, const struct geometry *g,
                            uint64_t filter_bytes)
 {

@@ -93,7 +93,7 @@ int spool_rest(struct tamis_builder *b);
  * before. EIO at the end if they are not the hashes written: their filter would lack
  * keys, with good digests. */
 int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n);
-/* The same of a sorted run, into memory for `room` hashes. */
+/* Reads a sorted run in the same way, into memory for `room` hashes. */
 int spool_read_run(struct tamis_builder *b, const struct sorted_run *run, uint64_t done,
                    uint64_t *check, uint64_t *to, size_t room, size_t *n);
 void spool_free(struct tamis_builder *b);
@@ -108,7 +108,7 @@ struct fill {
     uint8_t *bits, *digests; /* of n_bytes; level 1 of the tree, 8 bytes a page */
     const struct kernel *kernel;
     struct threads *threads;
-    uint32_t shift, n_regions; /* 2^shift blocks each, so many a lane */
+    uint32_t shift, n_regions; /* regions have 2^shift blocks; n_regions a lane */
     uint32_t run_hashes;       /* hashes of one region that are kept together */
     struct slice *slices;      /* NULL: no partition */
     uint32_t lane;             /* at work */
@@ -130,15 +130,15 @@ struct fill {
     } asked[MAX_LANES];
 };
 
-/* Cuts a lane of f->g into regions of about so many bytes. */
+/* Cuts a lane of f->g into regions of about region_bytes bytes. */
 void fill_choose_regions(struct fill *f, size_t region_bytes);
 /* Sets up g, bits and digests, for at most n hashes a call. Regions have about
  * region_bytes (0: a suitable size). Smaller lanes have none, nor does a fill without
  * memory for them. ENOMEM. */
 int fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
                uint8_t *digests, uint64_t n, unsigned n_threads, size_t region_bytes);
-/* Adds n hashes, and reorders them. With the last ones it digests and counts the
- * regions' pages, and marks them finished. Returns f->between's result. */
+/* Adds n hashes, and reorders them. With the last hashes it digests and counts the
+ * regions' pages, and marks the regions finished. Returns f->between's result. */
 int fill_add(struct fill *f, uint64_t *hashes, size_t n, bool is_last);
 /* Asks the finished bits for n hashes, sums them, and reorders them. */
 int fill_ask(struct fill *f, uint64_t *hashes, size_t n);

@@ -115,7 +115,7 @@ static void gather(struct fill *f, const uint64_t *hashes, size_t n)
         w->error = ENOMEM;
 }
 
-/* By counting. */
+/* Sorts the region's hashes by page, by counting. */
 static bool sort_by_page(const struct layer *l, struct layer_worker *w, uint64_t first,
                          uint64_t n_pages)
 {

@@ -50,13 +50,12 @@ void layer_end(struct layer *l);
 /* Memory that a thread takes beside hashes and pages. */
 uint64_t layer_memory(unsigned n_threads);
 
-/* bits.c: a stage of split blocks with its digests, of these hashes, which have this
- * sum; `from` NULL: of all that are spooled. *error (may be NULL) is that of the bits.
- */
+/* bits.c: writes a stage of split blocks and its digests. `from` has the hashes (NULL:
+ * the spool has them), `sum` their sum. *error (may be NULL): the error of the bits. */
 int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
                const struct hash_list *from, const struct hash_sum *sum,
                unsigned n_threads, double *error);
-/* Memory for level 1 of the digests of so many bytes; and then all levels, written. */
+/* Memory for level 1 of the digests of `length` bytes. digests_write() writes all. */
 uint8_t *digests_alloc(uint64_t length);
 int digests_write(int fd, uint64_t at, struct stage_desc *s, uint8_t *digests);
 

@@ -79,7 +79,7 @@ static void put_rest(const struct fill *f, struct slice *s)
     }
 }
 
-/* By counting. */
+/* Sorts runs by region, by counting. */
 static void sort_runs(const struct fill *f, struct slice *s)
 {
     uint32_t at = 0;

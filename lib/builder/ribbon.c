@@ -17,7 +17,7 @@ enum { WRITE_BYTES = 4 << 20 };
 struct maker {
     struct tamis_builder *b;
     int fd;
-    uint64_t at, end; /* of the filter; of what is written, from there */
+    uint64_t at, end; /* where the filter begins; written bytes from there on */
     struct built *built;
     struct hash_list left; /* for the next stage */
     struct hash_sum sum;   /* of those */
@@ -47,7 +47,7 @@ static double next_error(const struct maker *m)
     return next < all ? next : all;
 }
 
-/* A stage is made: so many of the absent keys that come to it match, or go on. */
+/* A stage is made: counts the absent keys that match in it, and those that go on. */
 static void count_absent(struct maker *m, struct stage_desc *s, double match,
                          double bumped)
 {
@@ -110,7 +110,7 @@ static int from_spool(const struct maker *m, const struct layer *l, uint64_t fir
     return 0;
 }
 
-/* So many portions of all regions, each with its hashes and pages in the limit. */
+/* How many portions of all regions keep hashes and pages of each within the limit? */
 static uint32_t portions_of(const struct tamis_builder *b, const struct layer *l)
 {
     uint64_t bytes = b->n_spooled * sizeof *b->hashes + l->g.n_pages * PAGE_BYTES;
@@ -153,7 +153,7 @@ static int make_portions(struct maker *m, struct layer *l, struct stage_desc *s)
 
 /* ---- stages ---- */
 
-/* Over all hashes that the builder was given, or over those that were bumped. */
+/* Makes a stage of all hashes of the builder, or of the hashes that were bumped. */
 static int make_layer(struct maker *m, struct layer *l, struct stage_desc *s)
 {
     struct tamis_builder *b = m->b;

@@ -1,11 +1,11 @@
-/* Where the hashes of a builder are until its filter is made: in memory, and beyond its
- * limit in an unlinked file.
+/* Keeps a builder's hashes until its filter is made: in memory, and beyond the
+ * builder's limit in an unlinked file.
  *
  * The limit is for the hashes and the filter together, since both are in memory in the
- * end; and the filter grows with the keys. Hashes get what it leaves, and an eighth of
- * the limit in any case: a filter larger than its builder's limit is built all the
- * same. The file may lose what it was given, as any file may, and nobody syncs it: what
- * comes back is checked. */
+ * end; and the filter grows with the keys. Hashes get the memory that the filter
+ * leaves, but at least an eighth of the limit: a filter larger than its builder's limit
+ * is built all the same. The file is not synced, and may lose hashes as any file may.
+ * So hashes that come back are checked. */
 #include "lib/builder/inside.h"
 #include "lib/io/io.h"
 #include "lib/sort/sort.h"
@@ -16,7 +16,7 @@ enum { LEAST_HASHES = 512, MAPPED_BYTES = HUGE_PAGE_BYTES };
 
 /* ---- how much may stay in memory ---- */
 
-/* Hashes beside a filter of so many bytes. */
+/* How many hashes may stay in memory beside a filter of filter_bytes? */
 static size_t beside(const struct tamis_builder *b, uint64_t filter_bytes)
 {
     size_t most = b->limit / 8 / sizeof *b->hashes;

@@ -10,7 +10,7 @@ static bool page_beyond(const uint8_t part[PAGE_BYTES], const uint8_t whole[PAGE
 }
 
 /* A bit that the whole lacks is some key's. A damaged page counts as zeros in the part,
- * and as ones in the whole: neither may prove what is not so. */
+ * and as ones in the whole: so it proves nothing. */
 static enum tamis_answer compare(const struct operand *part,
                                  const struct operand *whole, uint64_t n_pages)
 {

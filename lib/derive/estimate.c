@@ -35,7 +35,7 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
             sums[(i * BLOCKS_PER_PAGE + b) / g->n_blocks] +=
                 plan_block_error(page + b * BLOCK_BYTES, g->words);
     }
-    if (!out->n_bits && !any_failed) { /* full, by whatever */
+    if (!out->n_bits && !any_failed) { /* full, for any reason */
         out->n_bits = out->n_set = g->n_blocks * g->lanes * BLOCK_BITS;
         out->n_damaged = 0;
     }

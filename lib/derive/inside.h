@@ -71,8 +71,7 @@ enum damaged_as { DAMAGED_AS_ZEROS, DAMAGED_AS_ONES, FULL_IS_DAMAGED };
 
 /* How many blocks of such a stage its page `page` has: 64, but for the last page. */
 uint64_t page_blocks(const struct geometry *g, uint64_t page);
-/* Makes page `page` of the folded stage. *n_damaged grows by each failed source page.
- */
+/* Makes page `page` of the folded stage. *n_damaged counts failed source pages. */
 void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
                   uint8_t out[PAGE_BYTES], uint64_t *n_damaged);
 

@@ -8,9 +8,9 @@
 
 /* ---- union ---- */
 
-/* Adds an operand to the stage of its geometry, if there is one, else a stage. What a
- * source keeps in several stages of one geometry goes together as well: a key's bits
- * are the same in each. */
+/* Adds an operand to the stage of its geometry, if there is one, else a stage. Several
+ * stages of one source that have one geometry go together, too: a key's bits are the
+ * same in each. */
 static int union_add(struct derived *d, struct stage *stage, uint64_t keys,
                      struct tamis_diag *diag)
 {

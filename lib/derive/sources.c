@@ -11,7 +11,7 @@ static uint64_t source_tag(const struct source *s)
     return hash_domain_tag(s->header.identity.hash_id, s->header.identity.hash_seed);
 }
 
-/* A filter that answers every probe with MAYBE has no bits to give: what is made of
+/* A filter that answers every probe with MAYBE has no bits to give: a filter made of
  * them would say ABSENT. */
 static int check_answers(const struct tamis_filter *f, const struct standing *now,
                          struct tamis_diag *diag)

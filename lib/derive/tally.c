@@ -3,7 +3,7 @@
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
-enum { MEASURED_PAGES = 4096 }; /* of a large stage: so many at most, half at least */
+enum { MEASURED_PAGES = 4096 }; /* of a large stage: at most, and half at least */
 static const double LEAST_ERROR = 0x1p-40;
 
 /* ---- page by page ---- */
@@ -54,8 +54,8 @@ static uint64_t full_blocks(const struct tally *f)
     return n;
 }
 
-/* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
- * or before. Where there are no others, all that may be is told. */
+/* Blocks that are all ones do not come from keys: a damaged page was copied as ones,
+ * now or before. If all blocks are so, the count is the most that it can be. */
 static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
                           const struct tally *f)
 {
@@ -71,9 +71,9 @@ static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
     return keys < most ? keys : most;
 }
 
-/* As the number of keys tells it, where the bits lie as keys would have set them: no
- * block is full, and their mean is not 4 deviations above what it should be. Else as
- * the blocks are; and of what filters have in common, for its bits are no keys'. */
+/* The error by the number of keys, if the bits lie as keys would have set them: no
+ * block is full, and their mean is at most 4 deviations above it. Else, and for an
+ * intersection, whose bits are no keys', the error of the blocks as they are. */
 static double stage_error(const struct stage_desc *s, const struct recipe *r,
                           const struct tally *f, uint64_t keys)
 {
@@ -92,7 +92,7 @@ static double stage_error(const struct stage_desc *s, const struct recipe *r,
     return told ? expected : error;
 }
 
-/* Sets keys and error from the bits. Neither ever leads to ABSENT (R9). */
+/* Sets keys and error from the bits. No answer rests on them (R9). */
 void derived_judge(struct derived *d)
 {
     struct commit *c = &d->commit;

@@ -61,7 +61,7 @@ static inline void asking_begin(struct asking *a, struct view *v)
         a->perhaps |= UINT32_C(1) << i;
     }
     a->of_mixed.planes = a->mixed;
-    if (v->n_stages > 1) /* a lone one is asked by itself */
+    if (v->n_stages > 1) /* a lone stage is asked by itself */
         plane_row_begin(&a->of_mixed, a->mixed, v->n_stages);
 }
 
@@ -111,12 +111,12 @@ static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint6
 
 enum {
     WORD = 64, /* keys to a word of answers */
-    /* So many words of answers, of all stages together, are at hand at a time. */
+    /* Words of answers that are made at a time, for all stages together. */
     GRID_WORDS = 8 * MAX_STAGES,
 };
 
-/* Answers leave only when they are whole: whoever jumps out of a probe, from a signal
- * handler of the host's perhaps, is left with MAYBE. */
+/* Answers leave only when they are whole: a caller that jumps out of a probe, perhaps
+ * from a signal handler, is left with MAYBE. */
 static size_t answer_word(uint64_t *absent, uint64_t hits, size_t n)
 {
     uint64_t asked = n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;

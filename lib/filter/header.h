@@ -56,8 +56,8 @@ void header_stage_info(const struct identity *id, const struct stage_desc *s,
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
 
-/* Begins the header of a new file, sealed at birth and of no stage yet. `who` and
- * `uuid` may be NULL: for no segment; to be set in both. */
+/* Begins the header of a new file, sealed at birth and of no stage yet. `who` NULL: for
+ * no segment. `uuid` NULL: the caller sets it in both. */
 void header_begin(uint16_t kind, const struct tamis_domain *domain,
                   const struct tamis_identity *who, const uint8_t *uuid,
                   struct identity *id, struct commit *c);

@@ -1,10 +1,10 @@
-/* Values for inline probes (tamis_inline.h): what of a filter a caller's own loop may
- * read, and the call that it falls back to.
+/* Values for inline probes (tamis_inline.h): the part of a filter that a caller's own
+ * loop may read, and the call that the loop falls back to.
  *
  * A value points into the filter's view, at the bits and at plain_tag of its stage.
- * That is the keys' tag only where the bits alone decide, and whoever finds a page bad
- * changes it (page/check.c). A filter with values is not freed by its close: the last
- * release frees it. */
+ * plain_tag is the keys' tag only while the bits alone decide: a thread that finds a
+ * bad page changes it (page/check.c). A filter with values is not freed by its close:
+ * the last release frees it. */
 #include "lib/filter/inline.h"
 #include "lib/filter/view.h"
 
@@ -43,7 +43,7 @@ void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
     *(g->lanes == 1 ? &value->one : &value->many) = tag;
 }
 
-/* Then the value answers UNREADABLE. */
+/* Is the filter closed? Then its values answer UNREADABLE. */
 static bool inline_is_closed(const struct tamis_inline *value)
 {
     return value->filter && atomic_load(&value->filter->closed);

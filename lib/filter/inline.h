@@ -6,7 +6,7 @@
 
 #include "lib/tamis_inline.h"
 
-/* What a value needs of whoever made it: a filter alone, or a snapshot. */
+/* The calls that a value makes to its maker: a filter alone, or a snapshot. */
 struct tamis_inline_calls {
     enum tamis_answer (*ask)(const struct tamis_inline *value,
                              const struct tamis_key *key, enum tamis_reason *why);

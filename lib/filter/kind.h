@@ -76,7 +76,7 @@ typedef size_t kind_answer_few_fn(const struct plane *plane, const uint64_t *has
 struct filter_kind {
     uint16_t number;  /* in the identity */
     const char *name; /* in messages: "a NAME filter" */
-    unsigned algebra; /* of enum algebra; lib/derive refuses what is not in here */
+    unsigned algebra; /* of enum algebra; lib/derive refuses all else */
 
     /* Stages are planes of bits, in which ones are neutral. A sealed filter of one
      * stage may then be asked by view.head.plane alone: by tamis_filter_probe(), and by

@@ -3,10 +3,10 @@
  *     value --search_page()-> table of first values --page--> leaders --> 64 tops
  *                             a line                          two or three lines
  *
- * Where to look is a hint. ABSENT rests on two entries of the table, the value between
- * them, in pages that were checked, and on the page of hashes that the first entry is
- * of, which was checked, too, and begins with that entry. A page that failed, or that
- * was lost and has our ones by now, is TAMIS_DAMAGED.
+ * The search is a hint. ABSENT rests on two neighbouring entries of the table, one not
+ * above the value and one above it, and on the page of hashes of the first entry, which
+ * begins with that entry. All pages that have these were checked. A page that failed,
+ * or was lost and is ones by now, means TAMIS_DAMAGED.
  *
  * Most values that are asked for are absent. A quick way finds nearly all of these: it
  * takes few instructions, reads the tops of one group, and has no branch that is taken
@@ -55,8 +55,8 @@ enum {
     GUESSES = 3,
 };
 
-/* How many of the WINDOW entries from `first` on are not greater than the value? In
- * steps without a branch, for each would be taken by chance. */
+/* How many of the WINDOW entries from `first` on are not greater than the value? No
+ * step has a branch, for each would be taken by chance. */
 static inline uint64_t count_not_above(const struct view *v, uint64_t first,
                                        uint64_t value)
 {
@@ -112,7 +112,7 @@ static inline uint64_t search_page(const struct view *v, uint64_t value)
 /* ---- the guide ---- */
 
 enum {
-    GUIDE_PAGES_LOG2 = 4, /* at least so many pages lie between two of its values */
+    GUIDE_PAGES_LOG2 = 4, /* the least pages between two of its values */
     GUIDE_BITS_MAX = 20,
     PART_BITS_MAX = 12, /* of a place, below the page */
 };

@@ -22,8 +22,8 @@
 
 enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
-    WIDE = 64,      /* of so many columns some go on to the next lane */
-    WORD = 8,       /* bytes: what pack_ask_slowly() has room for, lane by lane */
+    WIDE = 64,      /* columns, some of which go on to the next lane */
+    WORD = 8,       /* bytes that pack_ask_slowly() has room for */
     FEW_PAGES = 32, /* of rows: they are mapped */
     HELD_PAGES = 5, /* a block of four pages may reach into a fifth */
 };
@@ -119,16 +119,16 @@ void pack_band_pages(struct tamis_filter *f, const struct band *b,
             out->first_damaged = filter_page_offset(f, rows, at);
 }
 
-/* May its bits be used where they are mapped? A page that nobody has checked is read: a
- * key needs so many of them that to map each, and those around it, takes most of the
- * time. */
+/* May its bits be used where they are mapped? A page that was not checked yet is read
+ * instead. A key needs many pages, and mapping each with its neighbours would take most
+ * of the time. */
 static bool page_in_place(struct stage *s, uint64_t page)
 {
     return s->mode != TAMIS_CHECK_STRICT &&
            (!s->map->file || s->mode == TAMIS_CHECK_NONE || stage_page_state(s, page));
 }
 
-/* Pages that lie together: of a row, or of a small block: of all rows of a lane. */
+/* Pages that lie together: those of a row, or of a small block (all rows of a lane). */
 struct held {
     uint64_t first, n;
     bool read;             /* else each is copied when it is checked */
@@ -191,7 +191,7 @@ static bool any_left(const struct band_rows *b, const uint64_t *columns)
     return any;
 }
 
-/* Until no column is left: to read the other rows takes longer than to look. */
+/* Stops when no column is left: a look is quicker than to read the other rows. */
 static void and_all_checked(const struct band_rows *b, const uint8_t *const *rows,
                             uint32_t n, const uint64_t *columns, uint64_t *hits,
                             bool *damaged)
@@ -203,7 +203,7 @@ static void and_all_checked(const struct band_rows *b, const uint8_t *const *row
         and_checked(b, (uint64_t)(rows[i] - b->stage->bits), &h, hits, damaged);
 }
 
-/* Are all pages of these rows good, in place? Checks those that were not. */
+/* Are all pages of these rows good, in place? Checks pages that were not. */
 static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
                       uint32_t row_bytes)
 {
@@ -228,7 +228,7 @@ static void ask_some(const struct band_rows *b, const uint8_t *const *rows, uint
         and_all_checked(b, rows, n, columns, hits, damaged);
 }
 
-/* Lane by lane, while a column is left: then a row is a word. */
+/* Asks lane by lane while a column is left, where a row is a word. */
 void pack_ask_slowly(const struct band_rows *b, const struct key_rows *first,
                      const uint64_t *columns, uint64_t *hits, bool *damaged)
 {
@@ -393,7 +393,7 @@ static void reading_begin(struct reading *r, struct view *v, bool copies)
     r->last = 0;
 }
 
-/* A page that is good, until the next but one is read; NULL. */
+/* A good page, which is valid until the next but one is read; NULL: it is not good. */
 static const uint8_t *table_page(struct reading *r, struct stage *s, uint64_t page)
 {
     uint8_t *copy = r->copy[r->last ^= 1];
@@ -426,17 +426,18 @@ static int read_entry(struct view *v, const struct index_page *p, uint32_t page,
 
 /* ---- a guide to names ----
  *
- * Eight bytes of the least name of each page of entries, behind those that all have.
- * What it says is believed only if the page above that page agrees. */
+ * For each page of entries the guide has eight bytes of the page's least name, after
+ * the bytes that all names begin with. A search believes the guide only if the page of
+ * names above that page agrees. */
 
 enum {
     NO_GUIDE = 16, /* pages of entries need none */
-    UNGUIDED = 64, /* so many searches before one is made, which takes as long */
+    UNGUIDED = 64, /* searches before a guide is made; making it takes as long */
 };
 
 struct guide {
-    uint32_t n, n_same; /* pages of entries, and behind them those above; bytes */
-    uint16_t *above;    /* which of those has the name */
+    uint32_t n, n_same; /* n pages of entries; n_same bytes begin all names */
+    uint16_t *above;    /* by page of entries: which page of names is above it */
     uint64_t keys[];
 };
 
@@ -462,7 +463,7 @@ static bool guide_fill(struct guide *g, struct reading *r)
     return name.at && at == g->n;
 }
 
-/* Without memory, or a page that it needs, there is none. */
+/* Without memory, or without a page that it needs, no guide is made. */
 static void guide_make(struct view *v, struct reading *r)
 {
     struct index_page p;
@@ -484,8 +485,8 @@ static void guide_make(struct view *v, struct reading *r)
         free(g);
 }
 
-/* The page of entries that has the name, if one has, and what the page above says of
- * it. False: that does not agree, or has no next name, or there is no guide. */
+/* The page of entries that has the name, if one has, and its two names in the page
+ * above. False: these do not agree, or there is no next name, or no guide. */
 static bool guide_leads(struct view *v, struct reading *r, struct piece name,
                         uint32_t *page, struct piece *low, struct piece *high)
 {
@@ -505,7 +506,7 @@ static bool guide_leads(struct view *v, struct reading *r, struct piece name,
         at += (at[half] <= key) * half;
     }
     *page = (uint32_t)(at - g->keys);
-    /* Where a search begins, if entries are of one size. */
+    /* A search begins at these bytes, if entries are of one size. */
     static const uint16_t soon[] = {0, 4032, 3968, 2048, 2112, 1024, 1088, 3008, 3072};
     for (uint32_t i = 0; i < sizeof soon / sizeof soon[0]; i++)
         __builtin_prefetch(r->pages->bits + (uint64_t)*page * PAGE_BYTES + soon[i]);
@@ -518,8 +519,8 @@ static bool guide_leads(struct view *v, struct reading *r, struct piece name,
            name_compare(*high, name) > 0;
 }
 
-/* From the last page, which is above all others, down to an entry. `low` and `high` are
- * the names that the page above has for this one and for the next, if it has that. */
+/* Searches from the last page, which is above all others, down to an entry. The page
+ * above has the names `low` for this page, and `high` for the next, if there is one. */
 static int find_entry(struct view *v, struct reading *r, struct piece name,
                       struct column *out)
 {
@@ -569,8 +570,8 @@ static int find_column(struct view *v, struct reading *r, uint32_t column,
     return rc || le32_get(out->disk.column) == column ? rc : TAMIS_ERR_DAMAGED;
 }
 
-/* By its name, or else by its number. A page that is lost meanwhile has the guard's
- * ones, which no check has seen: then all is read again from copies. */
+/* Finds a column by its name, or else by its number. A page that is lost meanwhile has
+ * the guard's ones, which no check has seen: then all is read again from copies. */
 static int find_either(struct view *v, struct piece name, uint32_t column, bool copies,
                        struct column *out)
 {
@@ -639,8 +640,8 @@ int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx)
 
 /* ---- is the table right? ---- */
 
-/* Is the entry found by its name and by its number? If all are, no name leads past an
- * entry that has it, and no column has two entries, or none. */
+/* Is the entry found by its name and by its number? If all entries are, no name leads
+ * past its entry, and each column has one entry. */
 static int judge_entry(void *ctx, const struct column *col)
 {
     struct view *v = ctx;
@@ -694,15 +695,15 @@ static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
     return rc;
 }
 
-/* ---- are the rows as it says? ---- */
+/* ---- are the rows as the table says? ---- */
 
 struct own_blocks {
     uint64_t n;
-    uint32_t page; /* that says so */
+    uint32_t page; /* of the entry that says n */
 };
 
-/* Is block i of the band the one before, where columns repeat that? Are bits beyond the
- * last column zero? */
+/* Is block i the same as the one before, in columns that repeat blocks? Are bits beyond
+ * the last column zero? */
 static void judge_block(struct tamis_filter *f, const struct band *b, uint64_t i,
                         const uint8_t *rows, const uint8_t *before,
                         const struct own_blocks *own, struct tamis_verify *report)

@@ -35,12 +35,12 @@ struct band_rows {
     const uint8_t *bits; /* where the band's rows begin */
     uint64_t n_blocks, block_bytes;
     uint32_t row_bytes;
-    /* So many bytes of each row are asked, from `bits` on: all of them, or a part that
-     * is as long as and_rows() will have it. */
+    /* How many bytes of each row are asked, from `bits` on: all, or a part, of a length
+     * that and_rows() takes. */
     uint32_t n_bytes;
     uint8_t lanes, words;
-    /* So many lanes are asked at once: one, if there are so few columns that mostly
-     * none goes on to the next lane, and a row is a word; else all. */
+    /* How many lanes are asked at once: one, if a row is a word and has so few columns
+     * that mostly none goes on to the next lane; else all. */
     uint8_t at_once;
     uint32_t n_columns;
 };
@@ -108,7 +108,7 @@ static inline bool pack_rows_known(const struct band_rows *b,
         good &= state;
         bad |= state;
     }
-    atomic_thread_fence(memory_order_acquire); /* bits after what is known of them */
+    atomic_thread_fence(memory_order_acquire); /* bits after states of pages */
     return good && !(bad & PAGE_BAD);
 }
 
@@ -140,21 +140,21 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
                                     uint32_t column, uint64_t h);
 
-/* Prefetches what it reads first. */
+/* Prefetches the lines that pack_probe_column() reads first. */
 void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
                           uint64_t h);
 
 /* ---- the table of columns ----
  *
- * Each page is checked as pages of rows are, and what it says when it is read. A page
+ * Each page is checked as pages of rows are, and its items when they are read. A page
  * that fails is TAMIS_ERR_DAMAGED, never "not there". */
 
 /* The column of the segment of this name, dead or not. `anew`: pages that were good
- * once are checked again, for a caller who writes from what they say (SPEC.md §16.4).
+ * once are checked again, for a caller who writes facts of theirs anew (SPEC.md §16.4).
  * ERR_NO_SEGMENT, ERR_DAMAGED. */
 int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
               struct column *out);
-/* What the table says of a column of the pack. ERR_DAMAGED. */
+/* The column's entry in the table. ERR_DAMAGED. */
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
                   struct column *out);
 /* All columns, in the order of names and a page at a time, until `fn` returns non-zero,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
-/* Apart, lest the shortest ways pay for the registers that it needs. */
+/* Functions that need many registers stay apart: the shortest ways do not pay then. */
 #define APART __attribute__((noinline))
 
 /* Why every probe of a view of this standing is MAYBE, or NO_REASON. */
@@ -41,14 +41,14 @@ static inline struct view *view_to_ask(struct tamis_filter *f, uint64_t min_wate
     return v;
 }
 
-/* With all looks, but for those that need none after the clock's tick. */
+/* Answers with all looks, unless the view needs none after the clock's tick. */
 static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
                                              uint64_t min_watermark, uint64_t now,
                                              const struct tamis_key *key,
                                              enum tamis_reason *why)
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-    if (quick_left < 0) /* whatever the key: each probe took one */
+    if (quick_left < 0) /* each probe took one, with any key */
         quick_tick();
     if (key->tag != f->tag)
         return answer_of(TAMIS_MISMATCH, why);
@@ -184,14 +184,13 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
     if (!LIKELY(stage_is_plain(&v->stages[0], tag)) &&
         !(v->n_stages == 1 && view_is_quick(v, tag)))
         return batch_with_looks(f, tag, hashes, n, absent, why);
-    *absent = 0; /* whoever jumps out of the probe is left with MAYBE */
+    *absent = 0; /* a caller that jumps out of the probe has MAYBE */
     if (why)
         *why = TAMIS_NO_REASON;
     return f->answer_few(&v->head.plane, hashes, n, absent);
 }
 
-/* Gathers the hashes; keys of another domain are asked too, and their answers dropped.
- */
+/* Gathers hashes. Keys of another domain are asked too; their answers are dropped. */
 size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *keys,
                                size_t n, uint64_t *absent, enum tamis_reason *why)
 {

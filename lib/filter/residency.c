@@ -162,8 +162,7 @@ int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *
 
 /* ---- reading in ---- */
 
-/* A second mapping of a part of this one. A child would keep it for ever: none gets
- * it. */
+/* A second mapping of a part of this one. No child gets it, for it would keep it. */
 static void *map_again(const struct mapping *m, size_t at, size_t n)
 {
     if (io_hold_forks())
@@ -175,8 +174,8 @@ static void *map_again(const struct mapping *m, size_t at, size_t n)
     return p;
 }
 
-/* Whatever fails once it is made, the populating that follows finds out. False: there
- * can be none; of a locked mapping it would be locked, and the limit forbids it. */
+/* Once the second mapping is made, failures are ignored: the populating that follows
+ * finds them. False: it cannot be made: the limit forbids one of a locked mapping. */
 static bool read_through_another(const struct mapping *m, size_t at, size_t n)
 {
     void *p = map_again(m, at, n);

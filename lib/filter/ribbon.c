@@ -86,7 +86,7 @@ static bool ask_ribbon_page(struct view *v, uint32_t stage, uint64_t h,
            !lost_page(&v->map, s->bits + p.page * PAGE_BYTES);
 }
 
-/* From a stage on, by the key's hash for it. */
+/* Asks from a stage on; h is the key's hash for that stage. */
 static enum tamis_reason probe_from(struct view *v, const struct kernel *k,
                                     uint32_t stage, uint64_t h)
 {
@@ -138,7 +138,7 @@ static uint64_t absent_later(struct view *v, const struct kernel *k,
     return absent;
 }
 
-/* With a look at each page; the next word's lines are fetched. */
+/* Answers a word of keys, looking at each page, and fetches the next word's lines. */
 static uint64_t word_checking(struct view *v, const struct kernel *k,
                               const uint64_t *hashes, size_t n, size_t n_next)
 {
@@ -194,7 +194,7 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 
 /* ---- all pages of stage 0 are good ---- */
 
-/* A hit, a key in thirty that is bumped, and whatever follows a loss. */
+/* Answers hits, the one key in thirty that is bumped, and all keys after a loss. */
 static enum tamis_answer otherwise(const struct plane *plane,
                                    const struct tamis_key *key, enum tamis_reason *why)
 {

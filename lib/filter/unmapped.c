@@ -1,5 +1,5 @@
-/* Filters that are asked without a mapping. A process may have only so many mappings;
- * the sealed filters of a store beyond that are read, a page at a time:
+/* Filters that are asked without a mapping. The kernel limits the mappings of a
+ * process; sealed filters of a store beyond the limit are read, a page at a time:
  *
  *     probe --question_begin()--> open the file by its name, compare its header
  *       |   --page_unmapped()---> read a page, and those of its digests up to the root

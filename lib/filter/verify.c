@@ -1,7 +1,7 @@
-/* Checks of every page: tamis_filter_verify() of an open filter, through its mapping,
- * as probes check it, and both slots; filter_scrub() by reading, for a file that is not
- * open. In a mapping a page that can't be read is a signal, or with the guard ones, and
- * damage. By reading it is an error, which says nothing of the page. */
+/* Checks of every page. tamis_filter_verify() checks an open filter through its
+ * mapping, as probes do, and both slots. filter_scrub() reads a file that is not open.
+ * In a mapping a page that can't be read is a signal, or, with the guard, ones and
+ * damage. To filter_scrub() it is an error, which says nothing of the page. */
 #include "lib/filter/view.h"
 #include "format/integrity.h"
 #include "format/ribbon.h"
@@ -115,7 +115,7 @@ struct scrub {
 
 static int load_digests(struct scrub *s, uint32_t level, uint64_t i);
 
-/* *sure: false if the page that it is in is damaged. */
+/* *sure: false if the page with the digest is damaged. */
 static int digest_of(struct scrub *s, uint32_t level, uint64_t i, uint64_t *digest,
                      bool *sure)
 {
@@ -164,7 +164,7 @@ static int check_digest(struct scrub *s, uint64_t page, const uint8_t *bytes,
 
 /* ---- open, not settled ---- */
 
-/* Again while its writer rewrites it; one that stays bad guards nothing. */
+/* Tries again while a writer may be at work. If a sector stays bad, all pages fail. */
 static int read_floors(struct scrub *s, uint64_t page, struct floor_sector_disk *d)
 {
     uint64_t at = s->d.floors_offset + floor_sector_of(page);
@@ -180,7 +180,7 @@ static int read_floors(struct scrub *s, uint64_t page, struct floor_sector_disk 
     return 0;
 }
 
-/* Floors, bits, floors: as in page/check.c, where it says why. */
+/* Reads floors, bits, floors: page/check.c says why. */
 static bool check_open(const struct scrub *s, uint64_t page, const uint8_t *bytes)
 {
     const struct le16 *after = floor_sector_page(&s->after, page);
@@ -190,8 +190,7 @@ static bool check_open(const struct scrub *s, uint64_t page, const uint8_t *byte
 
 /* ---- both ---- */
 
-/* From where on a page is zero: behind a ribbon's blocks, the last block of lanes, and
- * a table. */
+/* The used bytes of a page. Zeros follow the blocks, and a table. */
 size_t stage_used_bytes(const struct stage_desc *d, uint64_t page)
 {
     struct ribbon_geometry g = ribbon_geometry_of(d);
@@ -235,8 +234,8 @@ static int scrub_span(struct scrub *s, uint64_t first, size_t n,
     return rc;
 }
 
-/* Are the pages of digests zero behind the last digest of their level? If not, it is
- * the last page that has failed. */
+/* Is the last page of each level zero behind its last digest? If not, that page has
+ * failed. */
 static int scrub_digests(struct scrub *s, struct tamis_verify *report)
 {
     bool good = true;

@@ -30,8 +30,8 @@ static _Alignas(8) const uint8_t no_slot[SLOT_BYTES];
 
 /* ---- views ---- */
 
-/* A probe may run in a signal handler that has interrupted malloc(): what it allocates
- * comes from the kernel. */
+/* A probe may run in a signal handler that has interrupted malloc(): it takes memory
+ * from the kernel. */
 static struct view *view_alloc(size_t n_bytes, bool probing)
 {
     if (!probing)
@@ -190,11 +190,11 @@ static void raise_to(_Atomic uint64_t *number, uint64_t to)
         ;
 }
 
-/* Notes a header that was found good. Threads come here in any order, each as late as
- * it may be, with the header that it read. Whatever they mix up, `seen` is then not
- * that of slot A, and the next probe reads the header again. A lower watermark than
- * the view's never matches `seen`. A lower sequence is looked for afterwards: of two
- * threads, one raises it before the other looks, or stores `seen` after the other. */
+/* Notes a header that was found good. Threads come here in any order and at any time,
+ * each with the header that it read. If they mix headers up, `seen` does not match slot
+ * A, and the next probe reads the header again. A lower watermark than the view's never
+ * matches `seen`. A lower sequence is looked for afterwards: of two threads, one raises
+ * it before the other looks, or stores `seen` after the other. */
 static void view_note(struct view *v, const struct header *h)
 {
     SYNC_POINT("refresh: header judged");
@@ -215,9 +215,8 @@ static bool all_stages_good(struct view *v)
     return all;
 }
 
-/* A thread that notes a later header raises the sequence, then ends what is quick
- * (view_note()). So of two threads that one comes last, or this one sees the sequence.
- */
+/* A thread that notes a later header raises the sequence, then ends quick answers
+ * (view_note()). So either it comes last, or this thread sees the sequence. */
 void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
 {
     if (!f->kind->planes || !all_stages_good(v))
@@ -240,8 +239,8 @@ void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
         atomic_store(&v->quick, 0);
 }
 
-/* May this header follow those that the view had shown by `least`, before it was read?
- * Against later ones it may be old, and right all the same. */
+/* May this header follow the headers that the view had shown by `least`, before this
+ * one was read? It may be older than later ones, and still be right. */
 static int check_successor(const struct tamis_filter *f, const struct view *v,
                            const struct bounds *least, const struct header *h)
 {
@@ -251,8 +250,8 @@ static int check_successor(const struct tamis_filter *f, const struct view *v,
         return TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
     if (h->commit.sequence < least->sequence)
         return TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
-    /* The same, and recovered since: its sequence leapt. Or a failed sync took back
-     * what was only visible (R4): who can tell? Until its writer has replayed. */
+    /* An older copy that was recovered since: its sequence leapt. Or a failed sync took
+     * back commits that were only visible (R4), until the writer has replayed. */
     if (h->commit.watermark < least->watermark)
         return TAMIS_ERR_DAMAGED;
     return 0;

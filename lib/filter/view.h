@@ -25,9 +25,9 @@ struct view {
     size_t n_mapped;            /* of this struct, from mmap(); 0: from malloc() */
     /* Slot A's sequence and checksum, in the mapping; NULL once sealed for good. */
     const uint64_t *live_sequence, *live_checksum;
-    /* The same slot; zeros once sealed for good. And its sum, with the epoch (quick.h),
-     * when a probe with all looks found nothing against the bits of all planes, nor
-     * that the filter's watermark is less than required. 0: none has. */
+    /* slot: slot A; zeros once sealed for good. quick: the slot's sum with the epoch
+     * (quick.h), noted when a probe with all looks found nothing against the bits of
+     * all planes, and the watermark high enough. 0: no probe has. */
     const uint8_t *slot;
     _Atomic uint64_t quick;
     /* kind_bloom's: asks one key of all planes, given the first. */
@@ -42,8 +42,8 @@ struct view {
         *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
     uint32_t n_bands, bad_band;
-    struct guide *_Atomic guide; /* columns.c: where names are; NULL: few were sought */
-    _Atomic uint32_t n_unguided; /* searches without it */
+    struct guide *_Atomic guide; /* pack.c: where names are; NULL: few were sought */
+    _Atomic uint32_t n_unguided; /* searches without the guide */
     struct list_map *list;       /* kind_list's */
     struct ribbons *ribbons;     /* kind_ribbon's */
     struct stage stages[];
@@ -63,7 +63,7 @@ static inline enum tamis_answer answer_of(enum tamis_reason reason,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-/* So many threads map one filter anew at a time. Others answer MAYBE meanwhile. */
+/* The most threads that map one filter anew at a time. Others answer MAYBE. */
 enum { MAX_MAKERS = 16 };
 
 struct unmapped;
@@ -112,7 +112,7 @@ static inline uint64_t filter_page_offset(const struct tamis_filter *f,
     return f->offset + (uint64_t)(s->bits - s->map->base) + nth * PAGE_BYTES;
 }
 
-/* For the judge of a kind: this page breaks a rule. From now on it has failed. */
+/* For the check of a kind: this page breaks a rule, and has failed from now on. */
 static inline void verify_blame(struct tamis_filter *f, size_t stage, uint64_t nth,
                                 struct tamis_verify *report)
 {
@@ -261,7 +261,7 @@ static inline enum tamis_reason name_reason(const struct tamis_filter *f,
     return known;
 }
 
-/* The same, for facts about mapped stages, whatever probes answer. */
+/* The current view, for facts about mapped stages; probes may be refused. */
 static inline struct view *filter_view(struct tamis_filter *f)
 {
     struct standing now;

@@ -78,9 +78,8 @@ int io_write(int fd, const void *buf, size_t n, uint64_t offset)
     return 0;
 }
 
-/* Begins to write to the disk what is in the cache: a later fsync waits for less. It
- * waits for nothing, so it takes no error away from that fsync (R4), and one of its own
- * says nothing. */
+/* Begins to write cached bytes to the disk: a later fsync waits for less. It waits for
+ * nothing, so it takes no error away from that fsync (R4). Its errors are ignored. */
 void io_start_writing(int fd, uint64_t offset, uint64_t n)
 {
     sync_file_range(fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);

@@ -44,7 +44,7 @@ void io_start_writing(int fd, uint64_t offset, uint64_t n);
 /* Allocates [offset, offset + n), zeros where new; writes zeros if it must. A full disk
  * is ENOSPC here, and would be SIGBUS once mapped. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
-/* fallocate(); EOPNOTSUPP if the kernel or the file system has none of this mode. */
+/* fallocate(); EOPNOTSUPP if the kernel or the file system lacks this mode. */
 int io_fallocate(int fd, int mode, uint64_t offset, uint64_t n);
 /* R13: io_create_temp() creates a temporary file for `name` in `dir`; `temp` gets its
  * name. io_publish() syncs it, renames it unless the name is taken (EEXIST), and syncs
@@ -143,7 +143,7 @@ static inline enum tamis_reason looks_known(const struct looks *l)
 struct named {
     struct looks looks;
     int at;            /* where the path begins; AT_FDCWD: it is absolute */
-    bool in_directory; /* the file had a directory when it was opened, and must keep one
+    bool in_directory; /* a directory had the file when it was opened, and must have it
                         */
     char path[];
 };

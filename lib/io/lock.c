@@ -5,10 +5,10 @@
 #include <time.h>
 
 /* An open-file-description lock has no owner that F_OFD_GETLK could report. So a holder
- * locks two bytes: the first one of a range, which excludes, and a later one that
- * stands for its process, whose place tells a contender who is there. That one is
- * locked for reading, which a directory allows, too. The kernel frees both however the
- * holder ends. */
+ * locks two bytes. The first byte of a range excludes others. A later byte stands for
+ * the holder's process: its place tells a contender who holds the lock. It is locked
+ * for reading, which a directory allows, too. The kernel frees both when the holder
+ * ends. */
 #define LOCK_AT(which) (((off_t)1 << 62) + ((off_t)(which) << 56))
 enum { PID_BITS = 22 }; /* the kernel's PID_MAX_LIMIT */
 
@@ -44,8 +44,8 @@ int io_is_locked(int fd, enum lock_name which, bool *locked)
     return rc;
 }
 
-/* The number is found once a fork, as far as ten bits tell forks: a look at /proc costs
- * more than all else of a lock. Messages alone depend on it. */
+/* A process looks up its number once, for a look at /proc costs more than the rest of a
+ * lock. After 1024 forks it may keep the wrong one: only messages depend on it. */
 int io_tell_process(int fd, enum lock_name which)
 {
     enum { NUMBER_BITS = 32 + PID_BITS };

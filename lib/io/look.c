@@ -26,8 +26,8 @@ uint64_t look_clock(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Nobody notes a time that is so far ahead: the clock was set back. It is another one
- * in a child with a time namespace of its own, and in a process that was restored. */
+/* No thread notes a time that is so far ahead: so the clock was set back. The clock
+ * changes in a child with its own time namespace, and in a restored process. */
 static bool too_far_ahead(uint64_t at, uint64_t now)
 {
     return at > now && at - now > 2 * LOOK_VALID;
@@ -44,8 +44,8 @@ static void move_to(_Atomic uint64_t *at, uint64_t v, uint64_t now)
 }
 
 /* One thread claims the look by moving look_after, never beyond what is still valid,
- * and the others go on with what is known. When that has become invalid every thread
- * looks for itself: the claimant may never come back. So nobody waits. */
+ * and the others go on with what is known. When the known result is too old, every
+ * thread looks for itself, for the claimant may never come back. So no thread waits. */
 bool look_is_mine(struct looks *l, uint64_t now)
 {
     uint64_t due = atomic_load(&l->look_after), until = atomic_load(&l->valid_until);
@@ -125,8 +125,8 @@ static int named_here(const char *path, struct named **out)
     return err;
 }
 
-/* The path of the working directory. NULL: it has none that leads there, or a mount
- * hides what it leads to. */
+/* The path of the working directory. NULL: no path leads there, or a mount hides the
+ * directory. */
 static char *path_here(void)
 {
     struct stat path, here;
@@ -140,7 +140,7 @@ static char *path_here(void)
 }
 
 /* The working directory may change, so the path is made absolute. Links in it are left:
- * who opens the path later goes where they lead then. */
+ * a later open follows them to where they lead then. */
 static int name_of(const char *path, int fd, struct named **out)
 {
     if (path[0] == '/')
@@ -180,8 +180,8 @@ int named_check(const struct named *n, int fd)
         return errno;
     if (name.st_dev != file.st_dev || name.st_ino != file.st_ino)
         return TAMIS_ERR_REPLACED;
-    /* Being removed at this moment. Or a mount of the file keeps it under this name,
-     * and nobody knows what has its place in the directory that it was mounted from. */
+    /* The file is being removed at this moment. Or a mount keeps it under this name,
+     * and its place in the directory that it was mounted from is unknown. */
     return n->in_directory && name.st_nlink == 0 ? ESTALE : 0;
 }
 

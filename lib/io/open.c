@@ -10,11 +10,11 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-/* Opening alone may do something: a watchdog starts, a tape rewinds, whoever waits at
- * the other end of a FIFO goes on. So a name is asked first what it is. It may be
- * another's by the time it is opened, by someone who may write in its directory: for
- * that SAFELY and keep_regular(). Nothing better is to be had everywhere: O_PATH needs
- * /proc to open what it has found, and takes three times as long. */
+/* Opening alone may do something: a watchdog starts, a tape rewinds, a process at the
+ * other end of a FIFO goes on. So we ask first what kind of file the name has. A user
+ * who may write in its directory may exchange it before it is opened: SAFELY and
+ * keep_regular() are for that. Nothing better works everywhere: O_PATH needs /proc to
+ * open the file that it has found, and takes three times as long. */
 static int refuse_special(int dir, const char *name, int at_flags)
 {
     struct stat st;

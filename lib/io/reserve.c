@@ -1,7 +1,7 @@
-/* Space under what a writer is going to map (R15). A file that was made by a writer has
- * it, but a copy of it may not: programs leave out zeros, or share blocks with what
- * they copy, and then a store into the mapping may find no space. Asked for before the
- * mapping, that is an error; afterwards it is SIGBUS. */
+/* Space for the pages that a writer is going to map (R15). A file that a writer made
+ * has it, but a copy may not: programs leave out zeros, or share blocks with the
+ * original. Then a store into the mapping may find no space. Before the mapping a lack
+ * of space is an error; afterwards it is SIGBUS. */
 #include "lib/io/io.h"
 
 #include <linux/falloc.h>

@@ -131,7 +131,7 @@ KERNEL inline __m256i two_lines(__m128i lines, const __m256i above[2])
                               line_bits(_mm_extract_epi64(lines, 1), above));
 }
 
-/* In each byte how many words after the key's first one its word is. */
+/* Each byte says how many words its word is after the key's first word. */
 #define TURNS(start)                                                                   \
     {                                                                                  \
         FOUR(0, 1, 4, 5, start), FOUR(2, 3, 6, 7, start)                               \
@@ -200,7 +200,7 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
     return zeros;
 }
 
-/* Those of four words that lack a bit of the mask. */
+/* Which of four words lack a bit of the mask? */
 KERNEL inline uint32_t half_lacks(__m256i missing)
 {
     __m256i none = _mm256_cmpeq_epi64(missing, _mm256_setzero_si256());

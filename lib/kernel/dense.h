@@ -5,7 +5,7 @@ enum { LANES = VECTOR_BYTES / 8 };
 typedef uint64_t lanes
     __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
-/* Others may be writing them. A thread sanitizer sees words as they are read. */
+/* Other threads may be writing these words. A thread sanitizer wants atomic reads. */
 KERNEL inline lanes load_lanes(const void *at)
 {
 #ifdef ONLY_SCALAR

@@ -158,7 +158,8 @@ KERNEL inline void spots_ask(const struct spots *s, uint64_t *match, uint64_t *b
     }
 }
 
-/* The keys of a word that match in all digits, of those that do in the first. */
+/* `match` has the keys that match in the first digit. Returns those of them that match
+ * in all. */
 KERNEL inline uint64_t in_all_columns(const struct ribbon_plane *p,
                                       const uint64_t *hashes, uint64_t match)
 {

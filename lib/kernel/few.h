@@ -1,7 +1,6 @@
 /* At most 64 keys on one plane, for loops.h: an engine's MultiGet. grid.h sets up a
- * window that rolls over items, which costs more than a few keys take. Here all lines
- * are fetched in one pass, and looked at in a second. Four keys need only the second.
- */
+ * window that rolls over items, which costs more than a few keys take. Here one pass
+ * fetches all lines, and a second looks at them. Four keys need only the second. */
 
 /* The keys of `maybe` that the lanes from the second on have, too. */
 KERNEL inline uint64_t few_later_lanes(const struct plane *p, const uint64_t *hashes,
@@ -27,7 +26,7 @@ KERNEL inline uint64_t few_later_lanes(const struct plane *p, const uint64_t *ha
     return maybe;
 }
 
-/* Apart, lest every answer pay for the registers that this needs. */
+/* Not inlined: it needs registers, for which every answer would pay. */
 KERNEL __attribute__((noinline)) size_t few_by_later_lanes(const struct plane *plane,
                                                            const uint64_t *hashes,
                                                            uint64_t maybe,
@@ -49,7 +48,7 @@ KERNEL inline size_t few_end(const struct plane *plane, const uint64_t *hashes,
     return (size_t)__builtin_popcountll(lacks);
 }
 
-/* Apart, lest four keys pay for the registers that this needs. */
+/* Not inlined: it needs registers, for which four keys would pay. */
 KERNEL __attribute__((noinline)) size_t few_in_two_passes(const struct plane *plane,
                                                           const uint64_t *hashes,
                                                           size_t n, uint64_t *absent)
@@ -75,8 +74,8 @@ KERNEL __attribute__((noinline)) size_t few_in_two_passes(const struct plane *pl
     ((uint64_t)!has(bits + geometry_block(h[i], n_blocks) * BLOCK_BYTES, words, h[i])  \
      << (i))
 
-/* At least one key. Four are asked without fetching their lines before: that takes as
- * long as a look at them, and a processor has so many in flight by itself. */
+/* Asks one key or more. The lines of four keys are not fetched before: that takes as
+ * long as a look at them, and a processor has four in flight by itself. */
 KERNEL size_t answer_few(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent)
 {

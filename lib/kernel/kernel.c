@@ -53,8 +53,8 @@ static const struct kernel *choose(void)
     return k;
 }
 
-/* Not pthread_once(), in which a probe would wait for another thread, and for ever if
- * that one has jumped out. Two threads may choose at a time: the first one's stays. */
+/* pthread_once() would make a probe wait for another thread, and for ever if that one
+ * has jumped out. Here two threads may choose at a time: the first choice stays. */
 const struct kernel *kernel_get(void)
 {
     static const struct kernel *_Atomic chosen;

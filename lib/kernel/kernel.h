@@ -31,8 +31,8 @@ struct plane {
     uint32_t ring; /* plane_ring(words) */
 };
 
-/* A bit per word, twice round the block: shifted left by the first word, its second
- * byte says which words are meant. */
+/* A bit for each of `words` words, in both low bytes. Shifted left by the first word's
+ * number, its second byte has a bit for each word that is meant, cyclically. */
 static inline uint32_t plane_ring(uint32_t words)
 {
     return ((UINT32_C(1) << words) - 1) * 0x101;
@@ -62,9 +62,9 @@ static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
     return 1;
 }
 
-/* Planes of which one key is asked: at most 64. With up to ROW_COLUMNS of them, a
- * kernel computes the lines of eight at a time, from the arrays. They go on beyond n,
- * with lines that may be read. */
+/* At most 64 planes that are asked for one key. With up to ROW_COLUMNS planes a kernel
+ * computes the lines of eight at a time, from the arrays, which go on beyond n with
+ * lines that may be read. */
 enum { ROW_COLUMNS = 16 };
 struct plane_row {
     const struct plane *planes;
@@ -82,8 +82,7 @@ void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A filter, as answer() of a ribbon kernel or a list kernel needs it. Ones are not
- * neutral there, so ABSENT is believed only as long as no page of the mapping was lost.
- */
+ * neutral there, so ABSENT is believed only while no page of the mapping is lost. */
 struct own_head {
     const void *of_kind;            /* ribbon_plane, or list_plane */
     const _Atomic uint32_t *n_lost; /* 0: none */
@@ -92,15 +91,14 @@ struct own_head {
                                    const struct tamis_key *key, enum tamis_reason *why);
 };
 
-/* Was none lost? Call it when all that an answer rests on was read. */
+/* Was no page lost? Call it when all bytes that an answer rests on were read. */
 static inline bool own_none_lost(const struct own_head *head)
 {
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(head->n_lost, memory_order_acquire) == 0;
 }
 
-/* answer() and answer_row() get the address of its plane, which is that of the whole.
- */
+/* answer() and answer_row() get the address of the first member, `plane`. */
 struct plane_head {
     union {
         struct plane plane; /* the first */
@@ -146,14 +144,14 @@ struct kernel {
                          uint64_t *absent);
     /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
      * in plane p. `more`: as many planes lie behind them, and are asked next. `ask` may
-     * be NULL: all pairs. Else only those are asked whose bit is set there, and other
-     * planes need not be any. */
+     * be NULL: all pairs. Else only pairs whose bit is set there are asked, and planes
+     * without a bit need not exist. */
     void (*probe_tile)(const struct plane *planes, size_t n_planes, bool more,
                        const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits);
-    /* A bit for each of n ranges, at most 64, that a number lies outside of; *near: it
-     * is an end of theirs. Ends are uint64_t, perhaps atomic; 7 more behind the last
-     * may be read. */
+    /* n ranges, at most 64: a bit is set if x lies outside of the range; in *near, if x
+     * is one of its ends. Ends are uint64_t, perhaps atomic; 7 more behind the last may
+     * be read. */
     uint64_t (*outside_ends)(const void *first, const void *last, size_t n, uint64_t x,
                              uint64_t *near);
     /* How many targets, from the first on, are of one snapshot, require nothing, and
@@ -188,8 +186,7 @@ struct kernel {
                        uint64_t h, const uint8_t **rows);
     /* Writes to `to` those filters among these whose bits are set in all of n rows: bit
      * c % 64 of word c / 64 is filter c. At least one row; row_bytes is 1, 2, 4, 8, 16,
-     * 32 or a multiple of 64, and both sets of filters have as many bytes, at least 8.
-     */
+     * 32 or a multiple of 64, and both sets have as many bytes, at least 8. */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *among, uint64_t *to);
 };
@@ -199,8 +196,7 @@ extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neo
 
 /* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
 const struct kernel *kernel_get(void);
-/* Kernel i of those that run on this machine, the best first, "scalar" last; NULL
- * beyond. */
+/* Kernel i that runs on this machine, the best first, "scalar" last; NULL beyond. */
 const struct kernel *kernel_at(size_t i);
 
 #endif

@@ -4,13 +4,13 @@
  *
  * - ANY_ADDRESS: may blocks that are asked or filled lie at any address, or at
  * multiples of 8 only?
- * - NEAR_BYTES: what is smaller stays in the second-level cache of such processors,
- * mostly: near enough for their own window, so that fetching lines ahead is not worth
- * its work
+ * - NEAR_BYTES: filters of fewer bytes mostly stay in the second-level cache of such
+ * processors, so near that fetching lines ahead is not worth its work
  * - VECTOR_BYTES: what a register holds
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
- * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
- * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
+ * - WORDS(words) and PLANE_WORDS(plane): the number of words, as the kernel's type
+ * - pattern_lacks(&x, words, block): 8 bits, 0 if the block has all bits of `words`
+ * words
  * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
  * in fields that has the key in its first lane
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
@@ -71,7 +71,7 @@ KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
 }
 
 /* Sets the bits that a key has in this block of a plane. Returns how many were clear.
- * Bits before the mark: a commit counts what it finds marked. */
+ * Bits come before the mark: a commit counts marked pages. */
 KERNEL inline uint32_t add_in_block(const struct plane *p, _Atomic uint64_t *dirty,
                                     uint64_t block, uint64_t h)
 {
@@ -180,7 +180,7 @@ KERNEL inline enum tamis_answer say(bool hit, enum tamis_reason *why)
     return hit ? TAMIS_MAYBE : TAMIS_ABSENT;
 }
 
-/* Apart, lest every answer pay for the registers that this needs. */
+/* Not inlined: it needs registers, for which every answer would pay. */
 KERNEL __attribute__((noinline)) enum tamis_answer
 answer_by_later_lanes(const struct plane *p, const struct tamis_key *key,
                       enum tamis_reason *why)

@@ -1,5 +1,5 @@
-/* One key on the stages of a filter, at most 64, for loops.h: which have it in their
- * first lane, and then what is left, lane by lane. */
+/* One key on the stages of a filter, at most 64, for loops.h: which stages have the key
+ * in their first lane, and then the stages that are left, lane by lane. */
 
 /* ---- later lanes ---- */
 

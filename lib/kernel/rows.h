@@ -6,7 +6,7 @@
  *
  * Between the two the caller makes sure of their pages. */
 
-/* As much as a register has: a compiler keeps what is longer in memory. */
+/* As long as a register: a compiler keeps a longer vector in memory. */
 typedef uint64_t row_piece
     __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
 typedef uint64_t row_word __attribute__((aligned(1), may_alias));
@@ -24,7 +24,7 @@ KERNEL void fetch_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
         rows[i] = block + at[i];
     for (uint32_t i = 0; i < words; i++)
         __builtin_prefetch(rows[i]);
-    /* Of a long row the processor fetches the rest by itself. */
+    /* The processor itself fetches the rest of a long row. */
     for (uint32_t i = 0; row_bytes > BLOCK_BYTES && i < words; i++)
         for (uint32_t next = BLOCK_BYTES; next < row_bytes && next < 4 * BLOCK_BYTES;
              next += BLOCK_BYTES)

@@ -1,7 +1,7 @@
-/* At most 64 keys on at most 64 planes, for loops.h: what is asked of the segments of a
- * snapshot at a time. Each key is asked of all planes, and while these look at its
- * lines, those of later keys are fetched, so many ahead that some 64 lines are on their
- * way. Many keys on many planes go plane by plane, as in grid.h.
+/* At most 64 keys on at most 64 planes, for loops.h: a snapshot asks its segments so.
+ * Each key is asked of all planes. While these look at its lines, lines of later keys
+ * are fetched: some 64 lines are on their way. Many keys on many planes go plane by
+ * plane, as in grid.h.
  *
  *     plane    0 1 2 ... 9      ahead: 7 keys
  *     key 0    look
@@ -12,7 +12,7 @@
 enum { MANY_KEYS = 32 };
 
 /* Segments of one size have a key's line at one offset of a page, so that the lines of
- * many keys evict each other from the first-level cache: they may stay beyond it. */
+ * many keys evict each other from the first-level cache. They go to the next level. */
 KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint64_t h,
                               const uint8_t **line)
 {
@@ -22,8 +22,7 @@ KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint6
     }
 }
 
-/* Looks at the lines of a key, and fetches those of another one. `more` is a constant.
- */
+/* Looks at a key's lines, and fetches another key's. `more` is a constant. */
 KERNEL inline uint64_t tile_look(const struct plane *planes, size_t n_planes,
                                  uint64_t h, const uint8_t *const *line, bool more,
                                  uint64_t next_h, const uint8_t **next_line)
@@ -93,8 +92,8 @@ KERNEL __attribute__((noinline)) void tile_by_planes(const struct plane *planes,
     memcpy(hits, words, n * sizeof *hits);
 }
 
-/* One key: a processor has the lines of all planes in flight by itself. If `more`, a
- * constant, those of the planes behind are fetched, which it is asked of next. */
+/* One key: a processor has the lines of all planes in flight by itself. `more`, a
+ * constant: fetches the lines of the planes behind, which are asked next. */
 KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes,
                                      uint64_t h, bool more)
 {

@@ -31,8 +31,7 @@ struct list_written {
 /* Begins a list in a temporary file for `name` in the directory `dir` (R13), with this
  * uuid. `dir` stays open until the list is finished. The writer takes 3 MiB, and 16
  * bytes for each page of 4096. The strings of `who` are used during the call only.
- * ENOMEM, an errno of creating, ERR_NETWORK, ERR_RANGE for options that are not valid.
- */
+ * ENOMEM, an errno of creating, ERR_NETWORK, ERR_RANGE for wrong options. */
 int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
                        int dir, const char *name, struct list_writer **out,
                        struct tamis_diag *diag);

@@ -86,7 +86,7 @@ static int tell(struct merging *m)
     return m->opt.progress(m->opt.progress_ctx, done, total) ? ECANCELED : 0;
 }
 
-/* By one of the sources, or not. */
+/* Tells of the source that failed, or else of err. */
 static int merge_failed(const struct merging *m, int err, const char *name,
                         struct tamis_diag *diag)
 {

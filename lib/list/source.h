@@ -2,8 +2,8 @@
  *
  *     tamis_list_cursor_create(), list_source_next() until *n is 0
  *
- * Warning: a page that fails its check ends the reading with ERR_DAMAGED. What is made
- * of the hashes before it lacks keys, and must not be kept. */
+ * Warning: a page that fails its check ends the reading with ERR_DAMAGED. A filter made
+ * of the hashes before that page lacks keys, and must not be kept. */
 #ifndef TAMIS_LIST_SOURCE_H
 #define TAMIS_LIST_SOURCE_H
 

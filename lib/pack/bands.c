@@ -23,14 +23,14 @@
  * further line half as much: it is next to the first. */
 enum { BAND_SHARE = 128, LINE_COLUMNS = 512 };
 
-/* Files have a size already, so where few of a chain are alike, much is padding or
- * repeated: there a band counts a quarter. 600 files of 50 to 50,000 keys take 0.3 bits
- * a key less so, and a key has 30% more lines. */
+/* Files have a size already. If few files of a chain are alike, much is padding or
+ * repeated, so a band counts a quarter. 600 files of 50 to 50,000 keys take 0.3 bits a
+ * key less so, and a key has 30% more lines. */
 enum { FEW_ALIKE = 256, BANDS_OF_FEW = 4 };
 
-/* So many filters of one size have little padding in one band, less than a line of a
- * long row. Each band that they are cut into costs every key pages of its own, of rows
- * and of digests: it counts as two bands more. */
+/* MANY_ALIKE filters of one size have little padding in one band, less than a line of a
+ * long row. If they are cut into several bands, every key needs pages of rows and of
+ * digests of each band: each band counts as OWN_PAGES bands more. */
 enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
@@ -121,14 +121,14 @@ static int compare_sources(const void *left, const void *right, void *sources)
 
 /* ---- a chain cut into runs ---- */
 
-/* The cheapest cuts of the first filters of a chain, for each number of them. A run
- * reaches back so far at most that the costs of RING cuts are enough. */
+/* The cheapest cuts of the first filters of a chain, for each number of filters. A run
+ * has at most BAND_MAX_COLUMNS filters, so the costs of RING cuts are enough. */
 enum { RING = 2 * BAND_MAX_COLUMNS };
 struct cuts {
     struct pack_source *sources;
     uint32_t *sorted; /* their numbers, chain by chain, in the order of their sizes */
     double costs[RING];
-    uint32_t n_alike;     /* so many filters before the end are as large as the last */
+    uint32_t n_alike;     /* filters before the end that are as large as the last */
     uint16_t row_bytes[]; /* how wide the rows of the last run are */
 };
 
@@ -142,9 +142,8 @@ static uint32_t next_row_bytes(uint32_t row_bytes)
     return row_bytes < 64 ? row_bytes * 2 : row_bytes + 64;
 }
 
-/* Cuts the first n of a chain, which begins at `first`. The cost of a cut never falls
- * as filters come in, so the best run of rows of a width has all columns that they have
- * room for. */
+/* Cuts the first n of a chain, which begins at `first`. A cut never gets cheaper as
+ * filters come in, so the best run of one row width fills its rows. */
 static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
 {
     const struct pack_source *s = sorted_source(cuts, first + n - 1);
@@ -291,8 +290,8 @@ static uint64_t alone_bytes(const struct pack_source *s, const struct band *b)
                          : pack_own_blocks(s, b) * s->geometry.lanes * BLOCK_BITS;
 }
 
-/* What the columns of a band take by themselves. *largest: of those with files; the
- * last one, for columns are in the order of their sizes. */
+/* The bytes that the columns of a band take by themselves. *largest: the last column
+ * with a file, for columns are in the order of their sizes. */
 static uint64_t band_alone(const struct pack_source *sources, const struct pack_plan *p,
                            const struct band *b, uint32_t *largest)
 {
@@ -307,7 +306,7 @@ static uint64_t band_alone(const struct pack_source *sources, const struct pack_
 }
 
 /* Marks the largest of each band that takes more than twice what its columns take by
- * themselves, and so many bytes more. */
+ * themselves, and more than `more` bytes beyond. */
 static size_t leave_beyond(const struct pack_source *sources, const struct pack_plan *p,
                            uint64_t more, bool *leave)
 {
@@ -324,8 +323,8 @@ static size_t leave_beyond(const struct pack_source *sources, const struct pack_
     return n_left;
 }
 
-/* Of many bands some have few columns: what they waste may be little beside what the
- * others save. */
+/* Some of many bands have few columns. They may waste little beside the bytes that the
+ * other bands save. */
 size_t bands_leave(const struct pack_source *sources, const struct pack_plan *p,
                    bool *leave)
 {

@@ -9,8 +9,8 @@
  *                           neighbours, and so are blocks (SPEC.md §4)
  *     pack_hashes_facts()   reads facts again, whenever somebody asks
  *
- * Nobody syncs the file, and it may lose what it was given: what comes back is checked.
- * A filter takes 8 bytes of memory, 16 at most to find its name again, and later 8 for
+ * The file is not synced, and may lose bytes: bytes that come back are checked. A
+ * filter takes 8 bytes of memory, 16 at most to find its name again, and later 8 for
  * its digest. */
 #include "lib/pack/pack.h"
 #include "format/hash.h"
@@ -25,7 +25,7 @@
 
 enum { SOME_HASHES = 4096 };
 
-/* In the file, before the hashes of each lane. */
+/* Stands in the file before a filter's hashes. */
 struct head {
     uint64_t sum;        /* of what follows */
     uint64_t check;      /* of all hashes */
@@ -33,8 +33,8 @@ struct head {
 };
 enum { BEFORE_FACTS = offsetof(struct head, facts) };
 
-/* Where a column of the band that is made is: hashes read, their check so far, and the
- * digest of the blocks. */
+/* A column of the band that is being made: its hashes that were read, their check so
+ * far, and the digest of its blocks. */
 struct cursor {
     uint64_t at, n, check; /* in the file: n hashes of each lane */
     uint64_t n_read, check_read, digest;
@@ -100,7 +100,7 @@ static uint64_t sum_of(const struct head *head, size_t n, uint64_t at)
     return XXH3_64bits_withSeed(&head->check, n + sizeof head->check, at);
 }
 
-/* Sets *c to the first of its hashes. */
+/* Reads a filter's head, and sets *c to the first of its hashes. */
 static int read_head(struct pack_hashes *h, uint32_t number, struct column *out,
                      struct cursor *c)
 {
@@ -143,7 +143,7 @@ static int find_slot(struct pack_hashes *h, struct piece name, uint32_t **slot)
     return err;
 }
 
-/* Room for one more; the names are in the file. */
+/* Makes room for one more name. The names themselves are in the file. */
 static int make_slots(struct pack_hashes *h)
 {
     struct column facts;

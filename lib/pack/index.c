@@ -63,8 +63,8 @@ static int key_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t dep
     return 0;
 }
 
-/* By the bytes from `depth` on: by some of them, then those that agree by the next.
- * Facts may be in a file: bytes that all have are skipped. */
+/* Orders names by KEY_BYTES bytes from `depth` on, and equal ones by their next bytes.
+ * Facts may be in a file, so bytes that all names have are skipped. */
 static int order_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t depth)
 {
     uint32_t common;

@@ -23,10 +23,10 @@ struct pack_source {
     uint32_t file_pages;      /* of its own file; 0: it has none to go on with */
     uint32_t column;          /* of the pack */
 };
-/* The least number of blocks a lane, a divisor of those it has, that keeps the error of
- * so many keys below the target, or where it is. */
+/* The least number of blocks a lane to fold to, a divisor of the present one. The error
+ * for `keys` stays below the target, or as it is. */
 uint64_t bands_fold(const struct geometry *g, uint64_t keys, double target_error);
-/* It is folded to so many blocks a lane, if it is in this band. */
+/* How many blocks a lane is it folded to, if it is in this band? */
 uint64_t pack_own_blocks(const struct pack_source *s, const struct band *b);
 struct pack_plan {
     struct band *bands;
@@ -52,8 +52,8 @@ struct pack_hashes;
 /* Its file, nameless, is made in the directory `dir`; an errno. */
 int pack_hashes_new(const char *dir, struct pack_hashes **out);
 void pack_hashes_free(struct pack_hashes *h);
-/* Takes the hashes and the facts of the next filter, which has so many lanes, and sets
- * its number of keys to that of different hashes. An errno. */
+/* Takes the hashes and facts of the next filter, and sets the facts' number of keys to
+ * the number of different hashes. An errno. */
 int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
                     const uint64_t *hashes, size_t n);
 /* Was a filter of this name taken? EIO: another one came back. */
@@ -67,8 +67,8 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band
 /* Its facts, with the table digest that a column without a file has, once its blocks
  * were read (SPEC.md §17.2). */
 int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out);
-/* All are taken, and none was asked for its blocks: gives back what finds names, and
- * the digests of an earlier try. */
+/* Call it when all filters are taken, before their blocks are asked for. It frees the
+ * table of names, and the digests of an earlier try. */
 void pack_hashes_rest(struct pack_hashes *h);
 
 /* ==== unpack.c: a column as a filter of its own ==== */

@@ -58,7 +58,7 @@ struct rows {
     uint8_t *source; /* of one column, before its fold */
 };
 
-/* At most so many. */
+/* The most blocks in a chunk. */
 static uint32_t chunk_blocks(const struct band *b)
 {
     uint32_t n = CHUNK_BYTES / (BLOCK_BITS * b->row_bytes);
@@ -88,9 +88,9 @@ static int rows_create(struct rows *r, struct pack_job *job, unsigned thread)
     return ENOMEM;
 }
 
-/* Blocks of a source as they are. Once some cannot be read, its column is ones from
- * there on. Which ones these are must not depend on threads: so with others at work
- * this only says so, and the chunk is made again when it is alone. */
+/* Blocks of a source as they are. If a block cannot be read, the source's column is
+ * ones from there on. The place must not depend on threads: while other threads work,
+ * it only returns false, and a lone thread makes the chunk again. */
 static bool read_blocks(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
                         uint64_t n, uint8_t *out)
 {
@@ -167,8 +167,8 @@ static void put_rows(struct rows *r, uint32_t i, uint32_t n_columns, uint8_t *ou
             memcpy(out, &square[bit][word], n == 8 ? 8 : n);
 }
 
-/* Makes the rows of a chunk. False: blocks cannot be read. If the thread is alone, they
- * are ones instead, from there on, and it is never false. */
+/* Makes the rows of a chunk. False: blocks cannot be read. A lone thread puts ones from
+ * there on instead, and never returns false. */
 static bool rows_make(struct rows *r, const struct chunk *chunk, uint8_t *out)
 {
     const struct band *b = &r->job->plan->bands[chunk->band];
@@ -226,7 +226,7 @@ static bool at_end(const struct line *l, const struct chunk *c)
     return c->band == l->job->plan->n_bands;
 }
 
-/* Its number of blocks. */
+/* Sets the chunk's number of blocks. */
 static void size_chunk(const struct line *l, struct chunk *c)
 {
     if (at_end(l, c))
@@ -258,7 +258,7 @@ static size_t chunk_bytes(const struct line *l, const struct chunk *c)
 
 /* ---- several threads ---- */
 
-/* With the mutex, which it gives back meanwhile. */
+/* Call it with the mutex, which it gives back meanwhile. */
 static void put_oldest(struct line *l)
 {
     struct slot *s = &l->slots[l->n_put % l->n_slots];
@@ -312,7 +312,7 @@ static void work(void *ctx, unsigned number)
 
 /* ---- all of it ---- */
 
-/* The first chunk that was not put, and whatever follows. */
+/* The first chunk that was not put, and all that follow. */
 static void make_alone(struct line *l)
 {
     struct chunk c =
@@ -344,7 +344,7 @@ static bool add_slot(struct line *l)
     return rows != NULL;
 }
 
-/* Room for one thread, or it fails; for the others if there is memory. */
+/* Makes room for one thread, or fails; then for other threads, as memory allows. */
 static int line_create(struct line *l, unsigned n_threads)
 {
     for (; l->n_threads < n_threads && l->n_threads < PACK_MAX_THREADS;

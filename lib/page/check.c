@@ -130,8 +130,8 @@ static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTE
     const uint8_t *is = s->bits + page * PAGE_BYTES;
     if (!digest_of(s, &t, 1, page, &expected, certain))
         return false;
-    /* Nobody writes to such a page: only where the copy is what is believed must it
-     * be what is digested. */
+    /* No writer changes such a page. Only a caller that believes the copy needs the
+     * copy digested. */
     if (use == HELD && page_digest(copy) == expected)
         return true;
     /* The descriptor may be another file's by now: only what is mapped is bad. */
@@ -212,21 +212,21 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     stage_unset_plain(s);
     atomic_exchange(&s->first_good, NEVER);
     if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
-        /* For each: another may be on its way to here. */
+        /* For each bad page: another may be on its way to here. */
         atomic_fetch_add(&trust_clock, CLOCK_BAD);
     uint32_t before = page_set(s, page, PAGE_BAD);
     if (!(before & PAGE_BAD))
         count_page(s, !before, true);
 }
 
-/* Unless one was found bad meanwhile. */
+/* Sets ALL_GOOD, unless a page was found bad meanwhile. */
 static void set_good(_Atomic uint8_t *all)
 {
     uint8_t not_yet = NOT_YET;
     atomic_compare_exchange_strong(all, &not_yet, ALL_GOOD);
 }
 
-/* One page more of so many: was it the last? */
+/* Counts one good page more: was it the last of `of` pages? */
 static bool count_good(_Atomic uint64_t *n_good, uint64_t of)
 {
     return atomic_fetch_add(n_good, 1) + 1 == of;
@@ -235,7 +235,7 @@ static bool count_good(_Atomic uint64_t *n_good, uint64_t of)
 static void mark_good(struct stage *s, uint64_t page)
 {
     if (page_set(s, page, PAGE_GOOD))
-        return; /* bad beats good, by whoever it was found */
+        return; /* bad beats good, whichever thread found it */
     count_page(s, true, false);
     if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
         set_good(&s->first_good);

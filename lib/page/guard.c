@@ -10,11 +10,11 @@
 
 /* ---- the handler ---- */
 
-/* Our handler may be in the chain more than once: a handler that came later may pass on
- * to it or not, which nobody can tell; so if there is one when the guard is installed
- * again, the guard is put above it too. Each time what was there before is kept, here.
- * More entries than may be in use: a thread may still be passing on to one that has
- * just been taken away. */
+/* Our handler may be in the chain more than once. A handler that was installed later
+ * may pass on to ours or not, which cannot be told. So if the guard is installed again,
+ * it is put above that handler, too. Each level keeps the handler that was there
+ * before. There are more entries than may be in use: a thread may still be passing on
+ * to an entry that was just taken away. */
 enum { MAX_LEVELS = 8, N_LEVELS = 2 * MAX_LEVELS, NO_LEVEL = -1 };
 struct level {
     struct sigaction earlier;
@@ -80,7 +80,7 @@ static void *mark_of(const struct level *l)
     return (void *)((uintptr_t)levels + l->number);
 }
 
-/* NULL: nobody is left, for one that has no more below it passes on to us. */
+/* NULL: no handler is left, for the lowest one passes on to us. */
 static struct level *next_level(const ucontext_t *context)
 {
     for (struct level *l = levels; l < levels + N_LEVELS; l++)
@@ -145,7 +145,7 @@ static int hook(void)
         hooked = true;
         return 0;
     }
-    /* Whatever is there may pass on to us; nothing does not. */
+    /* Another handler may pass signals on to us; SIG_DFL and SIG_IGN do not. */
     bool any = now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
     int below = hooked && any ? atomic_load(&top_level) : NO_LEVEL;
     int level = free_level(below);

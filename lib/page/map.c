@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-/* So many mappings of a process keep a descriptor: the application needs others. */
+/* At most MAX_KEPT mappings keep a descriptor: the application needs the others. */
 enum { MAX_KEPT = 64, OUR_FIRST = 3 /* others dup2() over those below */ };
 static _Atomic int n_kept;
 
@@ -31,8 +31,8 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
         map_drop(m);
         return err;
     }
-    /* Advice: failing costs nothing. It is one about the disk alone: what is in memory
-     * is mapped around a fault all the same, large folios by huge pages (1 GiB in 512
+    /* Advice: a failure costs nothing. It is about the disk alone: pages in memory are
+     * mapped around a fault all the same, large folios by huge pages (1 GiB in 512
      * faults, with it and without). Cold, 200 random touches read 200 pages of a file
      * of 1 GiB with it, 200,091 without. */
     if (m->n_bytes >= RANDOM_ADVICE_BYTES)

@@ -64,7 +64,7 @@ enum { RANDOM_ADVICE_BYTES = 1 << 20 };
 /* Maps a part of a file and watches it (`alarm` as above). */
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              _Atomic bool *alarm, struct mapping *m);
-/* The same advice for a smaller one, of which a reader touches few pages. */
+/* The same advice for a smaller mapping whose readers touch few pages. */
 void map_at_random(const struct mapping *m);
 void map_drop(struct mapping *m);
 /* Keeps a descriptor of the file, for stage_read(): at most 64 mappings of a process
@@ -138,9 +138,8 @@ bool stage_take_page(const struct stage *s, const uint8_t *live,
 /* n bytes of the stage, from byte `at` on, if all of their pages are good. */
 bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out);
 void stage_mark_bad(struct stage *s, uint64_t page);
-/* Called before each page by whoever looks at all pages in order: starts reading the
- * pages that follow, which MADV_RANDOM keeps the kernel from doing. Errors are ignored.
- */
+/* For a loop over all pages, in order, before each page: starts to read the pages that
+ * follow, which MADV_RANDOM keeps the kernel from doing. Errors are ignored. */
 void stage_read_ahead(const struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
 static inline bool stage_none_bad(struct stage *s)
@@ -160,15 +159,14 @@ static inline bool stage_first_good(struct stage *s)
     return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
 }
 
-/* Are all pages good, is nothing else to be checked, and is this the tag of its keys?
- */
+/* Are all pages good, is nothing left to check, and is this the tag of its keys? */
 static inline bool stage_is_plain(struct stage *s, uint64_t tag)
 {
     return atomic_load_explicit(&s->plain_tag, memory_order_acquire) == tag;
 }
 
-/* What plain_tag is before and for ever without: as unlike any key's tag as two tags
- * are unlike each other. */
+/* The value of plain_tag while the stage is not plain, or never will be. A key's tag
+ * equals it as rarely as tags of two domains are equal. */
 static inline uint64_t stage_not_yet_plain(const struct stage *s)
 {
     return ~s->tag;

@@ -5,11 +5,12 @@
  *                         |                 +-- a copy takes a file's name; 62 ms pass
  *                         +-- a page of a stage that was, or may have been, all good
  *
- * Who finds that the bits alone decide notes the clock as it was before the evidence
- * was gathered, beside what it has found. Whoever believes that compares it: the planes
- * of a snapshot, sealed for good, the upper half alone (stage_epoch()); a filter that
- * grows, or has several stages, all of it (filter/view.h), so that it looks at its slot
- * and its name now and then.
+ * A thread that finds that the bits alone decide reads the clock first, gathers its
+ * evidence, and notes that clock beside its finding. Readers believe the finding while
+ * the clock is the same. Planes of a snapshot are sealed for good: they compare the
+ * upper half alone (stage_epoch()). A filter that grows, or has several stages,
+ * compares all of it (filter/view.h), and so looks at its slot and its name now and
+ * then.
  *
  * Warning: a thread reads the time at every 64th probe only, for that takes as long as
  * a probe. A thread that pauses may ask up to 64 keys by what it knew before.
@@ -40,8 +41,8 @@ static inline void quick_end(void)
     atomic_fetch_add(&trust_clock, 1);
 }
 
-/* Before all looks: what view_offer() notes. In large odd steps, so that it makes up
- * for no change of a sequence number. */
+/* Call it before all looks: view_offer() notes it. It moves in large odd steps, so that
+ * no change of a sequence number makes up for one of them. */
 static inline uint64_t quick_now(void)
 {
     return atomic_load_explicit(&trust_clock, memory_order_acquire) * QUICK_STEP;

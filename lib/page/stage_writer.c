@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces end at multiples of it in the file, so that each is one folio of the page
- * cache that one entry of the page table maps: it must be as large as such an entry. */
+/* Pieces end at multiples of PIECE_BYTES in the file. So each piece is a folio of the
+ * page cache that one entry of the page table maps: it must be that large. */
 enum { PIECE_BYTES = 2 << 20 };
 
 struct stage_writer {
     int fd;
     struct stage_desc stage;
-    uint64_t n_pages, page; /* in all; so many are in */
+    uint64_t n_pages, page; /* n_pages in all; `page` pages are in */
     uint64_t root;
     struct digest_tree tree;
     uint64_t n[MAX_DIGEST_LEVELS + 1]; /* digests of each level so far */

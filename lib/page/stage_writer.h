@@ -14,7 +14,7 @@ struct stage_writer;
 /* For a stage of this offset, length and digests_offset in `fd`; ENOMEM. */
 int stage_writer_new(int fd, const struct stage_desc *s, struct stage_writer **out);
 /* The room for the next page, 4096 bytes. The caller fills it, and calls
- * stage_writer_put(). None is left after one that failed. */
+ * stage_writer_put(). After a page that failed there is no room. */
 uint8_t *stage_writer_room(struct stage_writer *w);
 /* Takes the page that is in the room; an errno. EFBIG: the stage has no such page. */
 int stage_writer_put(struct stage_writer *w);

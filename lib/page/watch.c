@@ -2,8 +2,8 @@
  *
  * A page of a mapped file that cannot be had (an I/O error, a file cut short, no space
  * for a hole) is SIGBUS in the thread that touches it. If there is a guard (guard.c),
- * it asks here: if the address is in a mapping of ours, the loss is noted and ones are
- * put there, and the thread goes on. Ones say MAYBE, whatever the page was.
+ * it asks here. If the address is in a mapping of ours, the loss is noted, ones are put
+ * there, and the thread goes on. Ones say MAYBE, for any page.
  *
  * The list is kept whether there is a guard or not, so that one may come at any time.
  * The handler reads it while other threads open and close filters, so it has no locks:
@@ -191,9 +191,9 @@ bool lost_page(const struct mapping *m, const void *at)
 
 enum {
     ONES_BYTES = 1 << 20,
-    /* After so many faults of a mapping it loses twice as much at a time. The kernel
-     * limits the number of mappings, and of a large file that was cut short every page
-     * may be asked for. */
+    /* After FAULTS_A_STEP faults a mapping loses twice as much at a time. The kernel
+     * limits the number of mappings, and probes may ask for every page of a large file
+     * that was cut short. */
     FAULTS_A_STEP = 64,
 };
 
@@ -201,8 +201,7 @@ enum {
  * itself may clear some (writer/alone.c), but by then all writers that have such ones
  * are poisoned. They are doubled by mremap(), not mapped from a file whose descriptor
  * the host may close. All but a page is written when pages are lost: most processes
- * lose none, and touching a megabyte may take longer than a whole command.
- */
+ * lose none, and touching a megabyte may take longer than a whole command. */
 static struct ones {
     uint8_t *bytes;
     _Atomic size_t n_written;
@@ -230,7 +229,7 @@ static int make_ones(bool writable)
     if (p == MAP_FAILED)
         return errno;
     ones[writable].bytes = p;
-    write_ones(&ones[writable], machine_page()); /* lest the first one find no memory */
+    write_ones(&ones[writable], machine_page()); /* the memory for the first page */
     return 0;
 }
 
@@ -240,8 +239,8 @@ int lost_prepare(void)
     return err ? err : make_ones(true);
 }
 
-/* In one step, so that no thread meets a hole. A system call as such: sanitizers put
- * more into the function than a handler may do. */
+/* Puts ones in one step, so that no thread meets a hole. It makes the system call
+ * itself: sanitizers put more into the function than a handler may do. */
 static bool put_ones(uintptr_t begin, uintptr_t end, bool writable)
 {
     write_ones(&ones[writable], end - begin);

@@ -12,7 +12,7 @@ static const double SLACK = 1e-3;
 
 /* ---- all shares at one scale ---- */
 
-/* At this scale a byte saves so many reads in filters that have any size. */
+/* How many reads does a byte save at this scale, in filters of any size? */
 static double price(const struct store_plan *p, double scale)
 {
     return scale * LN2_SQUARED * worth_of_bits(p) * 8;
@@ -116,7 +116,7 @@ static void fit(const struct store_plan *p, const struct limit *limit, double gu
         double next = first ? guess : better_scale(p, trial, limit);
         if (good)
             swap(best, trial);
-        /* All that can be had fits; or even that is not enough. */
+        /* The largest filters fit; or even they are not enough. */
         if (first && good != limit->by_reads)
             return;
         if (good && division_is_close(best, limit))

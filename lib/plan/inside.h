@@ -13,7 +13,7 @@
 
 /* ==== store.c: runs, and the public call ==== */
 
-/* Above so many segments, plan first with rounded numbers of keys. */
+/* For more than FEW segments, plan first with rounded numbers of keys. */
 enum { FEW = 4096 };
 
 struct store_plan {

@@ -90,9 +90,9 @@ static double keys_of(const struct spread *s, uint64_t n_set)
     return log1p(-(double)n_set / (s->bits * s->lanes)) / s->log_clear;
 }
 
-/* The number of keys of which the share of bits that are clear is Z deviations, and as
- * many as `sign` says, from what is expected. If few bits are clear, counting them is
- * far better than taking their logarithm, as the number of keys does. */
+/* The number of keys whose expected share of clear bits, plus `sign` times Z
+ * deviations, is `clear`. If few bits are clear, counting them is far better than
+ * taking their logarithm, as the number of keys does. */
 static double bound(const struct spread *s, double clear, double seen, double sign)
 {
     enum { STEPS = 100 };
@@ -144,17 +144,17 @@ void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
     out->high = isfinite(out->value) ? out->value + sqrt(above) : INFINITY;
 }
 
-/* Two filters: so many keys of each, and whether it is their Jaccard index that is
- * sought, or how many are in both. */
+/* Two filters, with a and b keys. `jaccard`: their Jaccard index is sought; else the
+ * number of keys in both. */
 struct overlap {
     struct spread spread;
     double a, b, va, vb;
     bool jaccard;
 };
 
-/* The quantity sought, if so many keys are in both, and half the width of its interval.
- * For few keys half a key is added: the bits that they share by chance are a handful or
- * none, which is not a normal distribution. */
+/* The quantity sought, if `common` keys are in both, and half the width of its
+ * interval. For few keys half a key is added: they share a handful of bits by chance,
+ * or none, which is not a normal distribution. */
 static double overlap_of(const struct overlap *o, double common, double *half)
 {
     double all = fmax(o->a + o->b - common, fmax(o->a, o->b));

@@ -210,7 +210,7 @@ static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
     return high * unit;
 }
 
-/* The best number of words for so many lanes: fewest blocks, then least error. */
+/* The best number of words for `lanes` lanes: fewest blocks, then least error. */
 static bool best_words(uint32_t lanes, uint64_t n_keys, double error, uint64_t unit,
                        struct geometry *g)
 {

@@ -12,9 +12,10 @@
  * and a power of two of them. */
 int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
                         double *expected_error);
-/* A filter that is built: of at most GRID_KEYS keys on a grid of few sizes, so that
- * many lie side by side; of more keys as a stage. It has the shape for `error`,
- * and as many blocks as the error `allowed` needs, which is not less. */
+/* The geometry of a sealed filter that is built. With at most GRID_KEYS keys it is on a
+ * grid of few sizes, so that many filters lie side by side; with more keys it is that
+ * of a stage. It has the shape for `error`, and the blocks that the error `allowed`
+ * needs, which is not less than `error`. */
 enum { GRID_KEYS = 65536 };
 int plan_sealed_geometry(uint64_t n_keys, double error, double allowed,
                          struct geometry *g);
@@ -22,8 +23,8 @@ double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
 /* An error, in two digits, for which plan_sealed_geometry() takes these lanes and
  * words: the nearest to `near`. 0: there is none. It takes some 60 milliseconds. */
 double plan_error_of_shape(const struct geometry *shape, uint64_t n_keys, double near);
-/* For one of many, side by side: the shape that filters of one error share, and the
- * least blocks that keep the error. ERR_TOO_LARGE. */
+/* The geometry of one of many filters side by side: the shape that filters of one error
+ * share, and the least blocks that keep the error. ERR_TOO_LARGE. */
 int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g);
 /* The error for keys of this block; 1 if it is all ones. */
 double plan_block_error(const uint8_t *block, uint32_t words);
@@ -44,8 +45,8 @@ void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan 
 enum {
     RIBBON_MOST_STAGES = 4
 }; /* and one of split blocks for the keys that are left */
-/* The next stage, of number `stage`, for so many keys. No pages: a stage of split
- * blocks is better for them. ERR_TOO_LARGE. */
+/* The geometry of stage `stage`, for n_keys keys. No pages: a stage of split blocks is
+ * better for these keys. ERR_TOO_LARGE. */
 int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
                          struct ribbon_geometry *g);
 

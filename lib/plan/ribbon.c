@@ -44,8 +44,7 @@ static struct rows rows_for(double error)
 /* ---- keys that are bumped ---- */
 
 /* Rows that stay empty, by the load, as measured for 16 to 480 blocks: a part of all,
- * some more at the ends of a page, and some more if its last pair has only one block.
- */
+ * more at the ends of a page, and more if its last pair has only one block. */
 struct empty {
     double load, part, at_ends, odd;
 };
@@ -103,7 +102,7 @@ static uint64_t last_pages(double n_keys, double error)
     return with_digests((uint64_t)ceil((bits + 1) / 8 / PAGE_BYTES));
 }
 
-/* The pages of all stages that so many keys need, and how many the next one has. */
+/* The pages of all stages that n_keys keys need; *n_pages: those of the next stage. */
 static uint64_t least_pages(double n_keys, const struct rows *r, double error,
                             unsigned depth, uint64_t *n_pages)
 {
@@ -148,7 +147,7 @@ int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
     return 0;
 }
 
-/* How many keys a stage bumps, if there are so many sigmas more than on average. Over
+/* How many keys a stage bumps, if these are `sigmas` sigmas above the average. Over
  * random keys the variance is about 30 times the mean. */
 static uint64_t bumped_by_luck(const struct ribbon_geometry *g, uint64_t n_keys,
                                double sigmas)

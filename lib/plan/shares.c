@@ -33,8 +33,7 @@ static uint64_t rounded_keys(uint64_t n_keys)
     return (n_keys + unit - 1) / unit * unit;
 }
 
-/* A filter of this kind, or of the kind that takes fewer bytes; zero if there is none.
- */
+/* A filter of this kind, or of the kind that takes fewer bytes; zero: none. */
 static void plan_of_kind(uint32_t kind, uint64_t n_keys, double error,
                          struct tamis_plan *plan)
 {

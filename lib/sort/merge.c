@@ -64,8 +64,7 @@ static size_t split(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b
     return low;
 }
 
-/* Hash `at` of the output. Compilers make a minimum and an addition with carry of it.
- */
+/* Hash `at` of the output. Compilers make it a minimum and an addition with carry. */
 __attribute__((always_inline)) static inline void
 take(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t at, size_t *from_b)
 {
@@ -125,8 +124,8 @@ static void drop(struct side *s, size_t n)
 }
 
 /* Merges what both sides have, up to the last hash of the side that ends first, and
- * `most` of a side. That hash is the end of the output, and stands behind the others of
- * its side meanwhile, as merge_two() wants it. */
+ * `most` of a side. That side's last hash ends the output. It stands behind the side's
+ * other hashes meanwhile, as merge_two() wants it. */
 static size_t merge_sides(struct side *a, struct side *b, size_t most, uint64_t *out)
 {
     size_t n_a = a->n < most ? a->n : most, n_b = b->n < most ? b->n : most;

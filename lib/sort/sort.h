@@ -33,8 +33,7 @@ int merge_create(const struct merge_source *sources, size_t n, size_t memory,
 /* The next hashes in order, none twice; *n is 0 at the end. They are valid until the
  * next call. */
 int merge_next(struct merge *m, const uint64_t **block, size_t *n);
-/* How many hashes of the sources were dropped so far because they were there already.
- */
+/* How many hashes of the sources were dropped so far, as repeats of others. */
 uint64_t merge_repeats(const struct merge *m);
 void merge_free(struct merge *m);
 

@@ -1,5 +1,5 @@
-/* Creating a store: in a new directory or an empty one, or over what a creation that
- * was cut short has left. Those that create at once take turns. */
+/* Creating a store: in a new directory or an empty one, or over the remains of a
+ * creation that was cut short. Processes that create at once take turns. */
 #include "lib/plan/plan.h"
 #include "lib/store/catalog/catalog.h"
 
@@ -93,7 +93,7 @@ static int remove_remains(void *ctx, int dir, const char *name)
 
 /* Makes the directory's own name durable. A directory that was there may be just as
  * new, by a creation that was cut short, or by the caller. If we may not read its
- * parent, its name is left to whoever made it. */
+ * parent, the directory's maker has to sync its name. */
 static int sync_parent(int dir, bool fresh)
 {
     int parent = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -104,9 +104,8 @@ static int sync_parent(int dir, bool fresh)
     return rc;
 }
 
-/* With the directory locked, so that two that create at once take turns, and remains
- * are remains. The catalog gets its name last, whole; before that, open finds no store.
- */
+/* Call it with the directory locked: two processes take turns, and files found here are
+ * remains. The catalog gets its name last, whole; before that, open finds no store. */
 static int create_locked(const char *path, int dir, bool fresh, const struct meta *m,
                          struct tamis_diag *diag)
 {
@@ -136,18 +135,17 @@ static int create_locked(const char *path, int dir, bool fresh, const struct met
             diag_errno(diag, rc, path, "syncing the directory");
         }
     }
-    /* Ours, and no store's: one may be here after all, whatever the calls said. */
+    /* Remove only our own: a store may be here after all, though a call failed. */
     if (rc && made && faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
         errno == ENOENT)
         io_calls.unlinkat(dir, "filters", AT_REMOVEDIR);
     return rc;
 }
 
-/* Two that create at once take turns, and who repairs has one too: they hold the
- * directory exclusively, and are waited for. A process that has a store open holds it
- * shared, for as long as it likes: that is waited for half a second, since it may be
- * one that waits itself. The first to turn a shared lock into an exclusive one goes on.
- */
+/* Processes that create or repair take turns: each holds the directory exclusively, and
+ * the others wait. A process that has a store open holds it shared, for as long as it
+ * likes. Others wait for it for half a second, since it may be waiting itself. The
+ * first to turn a shared lock into an exclusive one goes on. */
 static int take_turn(const char *path, int dir, struct io_wait *wait,
                      struct tamis_diag *diag)
 {

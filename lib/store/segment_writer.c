@@ -1,6 +1,6 @@
 /* Opens a segment's growing filter for writing, and keeps the catalog's lower bounds
  * behind it (R5): after each growth the record says how far the file had come, so that
- * an older copy put back is known for what it is. */
+ * an older copy that is put back is found. */
 #include "lib/store/catalog/listing.h"
 #include "lib/writer/writer.h"
 

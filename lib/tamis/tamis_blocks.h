@@ -28,7 +28,7 @@ int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan);
 uint64_t tamis_blocks_bytes(const struct tamis_blocks *blocks);
 /* Sets the bits of n keys in n_bytes of memory. One call at a time. It sets nothing and
  * returns ERR_RANGE unless n_bytes equals tamis_blocks_bytes(), or ERR_MISMATCH if a
- * key was hashed in another domain. NULL for what is needed is ERR_RANGE, too. */
+ * key was hashed in another domain. NULL for a needed argument is ERR_RANGE, too. */
 int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_bytes,
                      const struct tamis_key *keys, size_t n);
 /* Answers ABSENT only if a bit of the key is clear, the length is right, and the key

@@ -83,9 +83,9 @@ int tamis_builder_finish_fd(struct tamis_builder *builder, int fd, uint64_t offs
                             uint64_t *n_bytes, struct tamis_diag *diag);
 /* Creates a list of the builder's hashes at `path`, as tamis_builder_finish_file() its
  * filter: before or after that, beside the filter or instead of it. Hashes that are
- * added twice are in it once. Of a builder with list_bits, else ERR_RANGE. `check` says
- * nothing of a list. It takes 3 MiB beside the builder's memory, and 256 bytes for each
- * time that hashes were spooled. */
+ * added twice are in it once. ERR_RANGE without list_bits. `check` says nothing of a
+ * list. It takes 3 MiB beside the builder's memory, and 256 bytes for each time that
+ * hashes were spooled. */
 int tamis_builder_finish_list(struct tamis_builder *builder, const char *path,
                               struct tamis_diag *diag);
 void tamis_builder_free(struct tamis_builder *builder);

@@ -109,9 +109,9 @@ struct tamis_pack_options {
     int dry_run;
     /* The calling thread and up to n_threads - 1 others read the filters and turn them,
      * at most 8 in all (0: 1). The caller's thread alone writes. The pack is the same
-     * for any number. Of more than 16384 files with one thread. The others block all
-     * signals but SIGBUS: its handler, if the program has one, must not jump out of
-     * them. */
+     * for any number. More than 16384 files are packed by one thread. The other threads
+     * block all signals but SIGBUS: its handler, if the program has one, must not jump
+     * out of them. */
     uint64_t n_threads;
 };
 /* Why a segment is left as it was. */
@@ -123,12 +123,12 @@ enum tamis_left {
     TAMIS_LEFT_STAGES,     /* of several stages */
     TAMIS_LEFT_UNREADABLE, /* damaged or unreadable, or its pack is lost */
     TAMIS_LEFT_REPLACED,   /* since the snapshot, or dropped */
-    /* In a row with few others, or none, the filter would take more than twice the
-     * bytes of its own file. */
+    /* The row would have few columns: the filter would take more than twice the bytes
+     * of its own file. */
     TAMIS_LEFT_LARGER,
     TAMIS_LEFT_NEWER, /* a pack would lose a feature of a newer version */
     TAMIS_LEFT_RIBBON,
-    TAMIS_LEFT_REASONS /* so many there are */
+    TAMIS_LEFT_REASONS /* the number of reasons */
 };
 struct tamis_pack_report {
     /* Segments in the pack. One that another process replaces or drops before the
@@ -147,15 +147,14 @@ struct tamis_pack_report {
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
- * What would grow stays in its file: TAMIS_LEFT_LARGER.
- * A segment that is listed twice is packed once. With nothing to pack it returns 0, and
- * report->n_packed is 0. The filters are folded where that keeps
- * their error. The pack takes effect at commit, for segments whose filter is still the
- * same then; others stay as they are. Columns that other packs had of these segments
- * are dead from then on, and a pack without a living column is removed, as are the
- * segments' own files: until then the disk holds both. Snapshots that were taken before
- * go on, if they have the files open; else they answer MAYBE/FILE_LOST for those
- * segments. Memory: 6 MiB a thread beside
+ * A filter that would grow stays in its file: TAMIS_LEFT_LARGER. A segment that is
+ * listed twice is packed once. With nothing to pack it returns 0, and report->n_packed
+ * is 0. The filters are folded where that keeps their error. The pack takes effect at
+ * commit, for segments whose filter is still the same then; others stay as they are.
+ * Columns that other packs had of these segments are dead from then on, and a pack
+ * without a living column is removed, as are the segments' own files: until then the
+ * disk holds both. Snapshots that were taken before go on, if they have the files open;
+ * else they answer MAYBE/FILE_LOST for those segments. Memory: 6 MiB a thread beside
  * the mappings, and 90 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
  * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
  * would not fit; nothing was written. Another errno: a filter cannot be read, which

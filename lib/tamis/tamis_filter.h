@@ -144,7 +144,7 @@ struct tamis_filter_info {
     struct tamis_growth growth; /* factor, ... are 0 if sealed at birth */
     double expected_error;      /* now, from the keys of each stage, or as measured */
     uint32_t n_stages;
-    uint32_t n_settled; /* open: the first so many stages have digests (R17) */
+    uint32_t n_settled; /* open: stages with digests, the first ones (R17) */
 };
 
 struct tamis_stage_info {

@@ -12,7 +12,7 @@
 
 struct tamis_residency {
     uint64_t n_pages;    /* of the machine's size, sysconf(_SC_PAGESIZE) */
-    uint64_t n_resident; /* pages in memory, whoever brought them there */
+    uint64_t n_resident; /* pages in memory, read by any process */
 };
 /* Counts by mincore(2), and reads nothing. Linux 5.2 and later report every page as
  * resident if the process neither owns the file nor may write it. The answer may be out

@@ -33,8 +33,7 @@ int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
 double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
                         uint64_t n_keys);
 
-/* The growth of a filter: stage i holds n0 * s^i keys at an error of P * (1 - r) * r^i.
- */
+/* The growth of a filter: stage i holds n0 * s^i keys at error P * (1 - r) * r^i. */
 struct tamis_growth {
     double error;            /* P, 1e-8 .. 0.5; default 0.01 */
     double factor;           /* s, 1.25 .. 16; default 1.9 */
@@ -78,8 +77,8 @@ struct tamis_plan_summary {
  * (header, bits and digests). Errors are in proportion to the keys of the run, as far
  * as whole pages allow, but at least 1e-8. Bytes that buy nothing more are left over.
  *
- * If `reads` is not 0, it alone is the limit: finds the least memory with which at most
- * so many reads are wasted. ERR_RANGE also if filters of 1e-8 waste more.
+ * If `reads` is not 0, it alone is the limit: finds the least memory that wastes no
+ * more reads than this. ERR_RANGE also if filters of 1e-8 waste more.
  *
  * kind: Bloom filters alone (TAMIS_BLOOM), ribbons alone (TAMIS_RIBBON), or for each
  * segment the kind that takes fewer bytes (0); only small segments get Bloom filters
@@ -87,7 +86,7 @@ struct tamis_plan_summary {
  *
  * shares has room for n. summary, which may be NULL, compares the result with one error
  * for all in as much memory. A hundred thousand different sizes take some seconds.
- * ERR_RANGE and ENOMEM leave shares and summary zero; if memory has no room for so many
+ * ERR_RANGE and ENOMEM leave shares and summary zero; if memory has no room for n
  * segments, shares are unchanged. */
 int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
                      uint64_t bytes, double reads, uint32_t kind,

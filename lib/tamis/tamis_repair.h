@@ -112,7 +112,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
 
 struct tamis_confirm_options {
     size_t size;
-    int force; /* 1: whatever lies in quarantine/, and without packs that are lost */
+    int force; /* 1: ignore files in quarantine/, and drop lost packs */
     /* Is called for each filter in quarantine/ that is in the way, and each pack that
      * is lost (both noted) or was mended (rebuilt); may be NULL. */
     tamis_repair_fn *found;
@@ -185,9 +185,8 @@ struct tamis_backup_report {
  * Edits and commits go on meanwhile, but for the moment in which backup reads the list
  * and opens what is not copied yet. Then edits wait with their commit, and writers of
  * the store when they are opened, add a stage, seal or close; commits of such a writer
- * wait for that. A store that is open for
- * reading only holds nobody off: ERR_BUSY if its list does not stay the same long
- * enough.
+ * wait for that. A store that is open for reading only makes no edit wait: ERR_BUSY if
+ * its list does not stay the same long enough.
  *
  * Every growing filter, and the few that were sealed meanwhile, take a descriptor until
  * they are copied (EMFILE). A process that is killed, or cannot remove its files,

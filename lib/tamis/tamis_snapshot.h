@@ -75,10 +75,10 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
  * (repair it): nothing that the snapshot lists proves "absent everywhere". */
 int tamis_snapshot_complete(const struct tamis_snapshot *snapshot);
 size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
-/* All numbers are below this: so many bits has a bitmap over all segments. */
+/* All numbers are below this: the number of bits in a bitmap over all segments. */
 size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot);
-/* Moves *index on to the next number that is a segment's, unless it is one; 0: there is
- * none. For all: for (size_t i = 0; tamis_snapshot_next(s, &i); i++). */
+/* Moves *index on to the next number of a segment, unless it is one; 0: there is none.
+ * To visit all: for (size_t i = 0; tamis_snapshot_next(s, &i); i++). */
 int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index);
 /* Returns the target of a segment by number, as if found without a binding. */
 struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
@@ -225,8 +225,7 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons);
 /* Asks all segments, likewise: `absent` and `reasons` are by number. Any ABSENT needs a
- * complete catalog. ABSENT from all also needs a segment: an empty list proves nothing.
- */
+ * complete catalog. ABSENT from all needs a segment: an empty list proves nothing. */
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons);

@@ -21,18 +21,16 @@ enum { TAMIS_MAX_REASONS = 16 };
 struct tamis_stats {
     uint64_t n_probes; /* questions: one key, one segment */
     uint64_t n_absent; /* answers ABSENT */
-    /* Answers ABSENT by the segment's key range alone. A pack may be asked before
-     * the range.
-     */
+    /* Answers ABSENT by the segment's key range alone. Packs may be asked first. */
     uint64_t n_excluded;
     uint64_t n_maybe[TAMIS_MAX_REASONS]; /* by tamis_reason; the rest of n_probes */
     uint64_t n_false_positives;          /* reported by the caller */
     /* Pages that were checked, and pages that failed. A page counts once each time that
      * its filter is opened or grows. They are always counted. */
     uint64_t n_pages_checked, n_pages_damaged;
-    /* Filters of a snapshot, or the one of a segment, that are open and read instead of
-     * mapped, which may become fewer; 0 of a store. And so many filters may be mapped
-     * by all snapshots of the process. */
+    /* Filters of a snapshot, or of a segment, that are open and read instead of mapped;
+     * the number may fall; 0 of a store. max_mapped: how many filters all snapshots of
+     * the process may map. */
     uint64_t n_unmapped, max_mapped;
     uint64_t reserved[6]; /* 0 */
 };
@@ -65,8 +63,8 @@ int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on);
  * included: for an engine's own metrics. */
 int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
                       struct tamis_diag *diag);
-/* The counts of this snapshot. Its pages are those of its segments' filters, whoever
- * asked for them. */
+/* The counts of this snapshot. Its pages are those of its segments' filters, also pages
+ * that others asked for. */
 int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out);
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
                                  struct tamis_segment_stats *out);

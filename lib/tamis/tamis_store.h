@@ -34,8 +34,7 @@ struct tamis_store_options {
 /* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
  * on return. If the directory was there and its parent may not be read, the name of the
  * directory is not synced. ERR_EXISTS if a store or anything else is there. ERR_BUSY if
- * a process has a store open there whose catalog is gone: end that process, and repair.
- */
+ * a process has a store open there whose catalog is gone: end it, and repair. */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
 struct tamis_open_options {
@@ -70,7 +69,7 @@ struct tamis_store_info {
     uint64_t n_segments, created;
     uint64_t catalog_bytes; /* of the catalog's file */
     /* The catalog's mark. 0: it may lack segments: rebuilt, or by a dropped record.
-     * tamis_snapshot_complete() is also 0 if what it says of packs does not agree. */
+     * tamis_snapshot_complete() is also 0 if its records of packs do not agree. */
     int complete;
     int read_only;
 };

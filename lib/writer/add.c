@@ -46,7 +46,7 @@ static int enter(struct tamis_writer *w, unsigned *stripe)
     return err;
 }
 
-/* Apart, lest an add of one key pay for the registers that this needs. */
+/* Not inlined: it needs registers, for which an add of one key would pay. */
 static __attribute__((noinline)) int add_many(struct tamis_writer *w, uint64_t tag,
                                               const uint64_t *hashes, size_t n)
 {

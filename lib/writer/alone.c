@@ -7,7 +7,7 @@
  * Commits, growth, seals and pages that are condemned are the owner's, too, so that no
  * page becomes ones, and no mark is taken, while an add is on its way. The SIGBUS guard
  * may put ones in place of a page between a load and its store, which then clears some
- * of them: this writer, and every other that has such ones, is poisoned by then.
+ * of them: this writer is poisoned by then, and so is every other with such ones.
  * Readers, in this process and in others, see each word as it was or as it is, as ever.
  */
 #include "lib/writer/inside.h"
@@ -43,8 +43,8 @@ static uint64_t raise_sum(_Atomic uint64_t *sum, uint64_t n)
     return n;
 }
 
-/* A key sets so many bits at most, so that a stage that is not full needs no look
- * before as many keys as fill it. */
+/* A key sets at most lanes * words bits, so a stage needs no look before enough keys to
+ * fill it were added. */
 static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
                          uint64_t n_keys)
 {

@@ -111,8 +111,7 @@ bool stage_is_full(const struct tamis_writer *w, const struct writer_stage *s)
            !atomic_load_explicit(&w->grow_failed, memory_order_relaxed);
 }
 
-/* The fuller the stage, the fewer: several threads together do not overfill it by much.
- */
+/* The fuller the stage, the fewer: several threads do not overfill it by much. */
 size_t adds_at_once(const struct writer_stage *s, size_t n)
 {
     enum { SHARE = 32 };

@@ -97,7 +97,7 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
 }
 
 /* The file gets its name last, with its writer in it: a creation that fails leaves
- * nothing, and nobody else can have added to what is taken away again. */
+ * nothing, and no other writer has added to a file that it removes. */
 static int create_in(int dir, const char *base, const char *path,
                      const struct tamis_writer_options *opt, struct tamis_writer **out,
                      struct tamis_diag *diag)

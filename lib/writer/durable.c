@@ -45,7 +45,7 @@ int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t sl
 int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
                         struct tamis_diag *diag)
 {
-    /* R15: whatever this record vouches for has been looked at by now. */
+    /* R15: all pages that this record vouches for have been looked at by now. */
     int err = writer_check_lost(w, diag);
     if (err)
         return err;
@@ -55,8 +55,7 @@ int writer_write_record(struct tamis_writer *w, const struct commit *c, bool tab
     if (err)
         return writer_poison(w, err, "writing commit slot A", diag);
     SYNC_POINT("commit: slot A written");
-    /* A page that was found lost meanwhile: the record may stand, but nobody is told.
-     */
+    /* If a page was lost meanwhile, the record may stand, but no caller is told. */
     err = writer_check_lost(w, diag);
     if (err)
         return err;

@@ -111,8 +111,8 @@ static bool raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_
 }
 
 /* Takes the marks and counts the pages that they name; `taken` gets the pages whose
- * floors are to be written: those that are dirty, and of those where an add has found
- * its bits only the ones that nobody has counted yet. */
+ * floors are to be written: dirty pages, and pages on which an add found bits that were
+ * not counted yet. */
 void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t *taken)
 {
     for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {

@@ -43,9 +43,9 @@ static int write_first_floors(int fd, const struct identity *id,
     return 0;
 }
 
-/* Allocated, not written: what is written in one go lies in the page cache in large
- * folios, and of these one dirty page makes all dirty. A commit after which one page in
- * 64 is dirty took 24 ms so, and takes 3. */
+/* Allocates, and does not write: bytes written in one go lie in the page cache in large
+ * folios, and one dirty page makes its whole folio dirty. With writing, a commit with
+ * one dirty page in 64 took 24 ms instead of 3. */
 int stage_allocate(int fd, const struct identity *id, const struct stage_desc *d)
 {
     uint64_t floors = floors_bytes(d->length / PAGE_BYTES);
@@ -129,10 +129,9 @@ int writer_grow(struct tamis_writer *w)
     return err;
 }
 
-/* Outside the section that a sealer waits for, as growing takes the mutex. A stage that
- * can't grow takes the keys all the same. ERR_POISONED: keys that met a lost page are
- * not in, or were thought to be; nor are those that met one which could not be
- * condemned. */
+/* Call it outside the section that a sealer waits for, as growing takes the mutex. A
+ * stage that can't grow takes the keys all the same. ERR_POISONED: keys that met a lost
+ * page, or a page that could not be condemned, are not in. */
 int writer_after_some(struct tamis_writer *w, bool full)
 {
     if (writer_is_broken(w))

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stripe serves one thread at a time. Threads that find theirs taken share two more.
+/* A stripe serves one thread at a time. Threads whose stripe is taken share two more.
  */
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
 
@@ -134,8 +134,8 @@ static inline bool alone_may_grow(const struct tamis_writer *w)
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);
-/* Whose mutex this thread has, or is about to take: set before it and reset after it,
- * for a signal handler may call at any moment. */
+/* The object whose mutex this thread has, or is about to take. It is set before and
+ * reset after, for a signal handler may call at any moment. */
 #pragma GCC visibility push(hidden)
 extern _Thread_local const void *mutex_of __attribute__((tls_model("initial-exec")));
 #pragma GCC visibility pop
@@ -159,8 +159,7 @@ static inline void mutex_give(struct tamis_writer *w)
     io_let_cancel(cancel);
 }
 /* Would this thread wait for itself? It is a signal handler's call, in the middle of a
- * commit, a growth or a seal, or the first after a handler left one of these by a jump.
- */
+ * commit, a growth or a seal, or the first after a handler jumped out of one. */
 static inline bool mutex_is_mine(const struct tamis_writer *w)
 {
     return mutex_of == w;
@@ -227,8 +226,7 @@ static inline int writer_error(const struct tamis_writer *w)
 /* ERR_POISONED if a page was lost, which poisons the writer, or if it is poisoned: an
  * add may have done that (floors.c). Else 0. */
 int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag);
-/* Syncs the file. After a failure every call fails (R4). The mutex may be held or not.
- */
+/* Syncs the file. After a failure every call fails (R4). The mutex may be held. */
 int writer_sync(struct tamis_writer *w);
 int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot);
 /* The next record, with counts as of now. */

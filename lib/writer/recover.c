@@ -100,9 +100,9 @@ int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag
 
 /* ---- a seal that may be in the page cache only ---- */
 
-/* Dirties the whole file again, by writing what it holds: what a dead writer left may
- * be in the page cache only, on pages that a failed sync has marked clean (R3, R4).
- * Zeros are what a hole, or space that was never written, reads as anyway. */
+/* Dirties the whole file again, by writing its own bytes: bytes of a dead writer may be
+ * in the page cache only, on pages that a failed sync has marked clean (R3, R4). A
+ * hole, or space that was never written, reads as zeros anyway. */
 static int rewrite(int fd, uint64_t n_bytes)
 {
     enum { CHUNK = 1 << 16 };
@@ -150,8 +150,8 @@ int slot_settle(int fd, const struct header *h)
     return err ? err : write_and_sync(fd, slot, h->commit.slot);
 }
 
-/* B, and then A, which may be what is torn: one of them is always whole. Copies of the
- * record that there is, with whatever this version does not know of it. */
+/* Writes B, then A, which may be the torn one: one slot is always whole. Both get
+ * copies of the whole record, with the bytes that this version does not know. */
 static int mirror_slots(int fd, const struct header *h)
 {
     const struct slot_health *s = &h->health;

@@ -19,8 +19,8 @@ uint64_t stage_bits_now(const struct writer_stage *s)
     return n;
 }
 
-/* The bits that were just set, or found, come before what is read next, for everybody.
- * On x86 they do: the locked instruction that set them is a fence, and loads keep their
+/* For all threads the bits that were just set, or found, come before the next loads. On
+ * x86 they do: the locked instruction that set them is a fence, and loads keep their
  * order. */
 static void fence_after_bits(void)
 {
@@ -32,13 +32,12 @@ static void fence_after_bits(void)
 }
 
 /* Every add marks each page that it relies on, after it has seen all its bits there,
- * whoever set them. So a commit that begins after the add returned counts these bits:
+ * set by any thread. So a commit that begins after the add returned counts these bits:
  * the mark is still there, and is taken now; or an earlier commit took it after the add
  * had left it or found it, and counted after that (floors_count_dirty() has the other
- * fence). A mark before the bits would not do: a commit may take it in between. Nor is
- * the thread that set the bits enough: it may not have come to its mark yet, and
- * another add finds the bits, returns, and is acknowledged. Looking first keeps the
- * line shared. */
+ * fence). A mark before the bits would not do: a commit may take it in between. A mark
+ * by the thread that set the bits alone is not enough: before it marks, another add may
+ * find the bits, return, and be acknowledged. Looking first keeps the line shared. */
 static void mark_page(_Atomic uint64_t *marks, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);

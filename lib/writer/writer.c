@@ -1,6 +1,6 @@
 /* A writer: open and close. Bits are set through a shared mapping with relaxed atomics,
- * so many threads add at once (add.c) and readers see them at once; what makes them
- * durable is in commit.c, grow.c and seal.c. */
+ * so several threads add at once (add.c) and readers see them at once; commit.c, grow.c
+ * and seal.c make them durable. */
 #include "lib/writer/inside.h"
 #include "format/hash.h"
 
@@ -47,10 +47,10 @@ static bool ended_uncleanly(const struct header *h)
     return !h->commit.clean || !header_is_mirrored(h);
 }
 
-/* Slot B is written lazily, so after a crash A may be the only slot with what was
- * acknowledged last; and A is what the session's first commit overwrites. The slot that
- * is gone on from is made durable before the other is written: its writer may have been
- * killed before the sync, and of two slots written at a time both may be torn. */
+/* Slot B is written lazily, so after a crash A may be the only slot with the last
+ * acknowledged commit, and the session's first commit overwrites A. The slot that the
+ * session goes on from is made durable before the other is written: its writer may have
+ * been killed before the sync, and two slots written at a time may both be torn. */
 static int mend_slot_b(struct tamis_writer *w, const struct header *h,
                        struct tamis_diag *diag)
 {
@@ -144,8 +144,7 @@ void writer_free(struct tamis_writer *w)
     free(w);
 }
 
-/* A writer that has taken over descriptor and hooks and knows nothing of the file yet.
- */
+/* A writer that has taken over descriptor and hooks, and has not read the file yet. */
 static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char *path,
                                        const struct writer_hooks *hooks)
 {

@@ -6,8 +6,7 @@
  *
  * It exits with 0 whatever the times are; with 1 if an answer was wrong (a present key
  * ABSENT, too many errors, two that should agree and do not) or a figure is missing;
- * with 2 if it could not be run. What is planted is such a wrong answer, for the test
- * of this program. */
+ * with 2 if it could not be run. This program's test plants such an answer. */
 #include "tests/bench/bench.h"
 
 #include <errno.h>

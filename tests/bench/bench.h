@@ -1,7 +1,7 @@
-/* The benchmark: what its files share. A figure is a way of ours beside a peer's, or
- * beside what the machine can do at most. Both run in turn in the same round, on the
+/* Shared by the files of the benchmark. A figure is a way of ours beside a peer's, or
+ * beside the most that the machine can do. Both run in turn in the same round, on the
  * same keys. table.c lists the figures, race.c takes their times, rooms/ has the code
- * that sets them up, a subject a file; peers/ has what they are compared with. */
+ * that sets them up, a subject a file; peers/ has the peers. */
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
 
@@ -59,8 +59,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- keys.c: the same keys for all, from the seed ---- */
 
-/* Key number i has 16 to 40 bytes. Those below ABSENT_KEYS are added somewhere, none
- * from there on ever is. */
+/* Key number i has 16 to 40 bytes. Keys below ABSENT_KEYS are added somewhere; keys
+ * from there on never are. */
 #define ABSENT_KEYS (UINT64_C(1) << 62)
 enum { KEY_MOST = 40 };
 size_t key_text(uint64_t i, char bytes[KEY_MOST]);
@@ -71,7 +71,7 @@ void keys_fill(uint64_t first, size_t n, struct tamis_key *keys,
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes);
 uint64_t *hashes_of(uint64_t first, size_t n); /* allocated */
 
-/* What a round asks for. */
+/* The keys that a round asks for. */
 struct piece {
     size_t n;
     bool present;
@@ -153,7 +153,7 @@ bool wanted(const char *id); /* by --only */
 /* The sizes that a figure is measured at, or why it cannot be. */
 void figure_detail(const char *id, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Medians of so many rounds, in units; the ratio is the median of each round's. */
+/* Medians of all rounds, in units; the ratio is the median of each round's. */
 void figure_set(const char *id, unsigned which, const double *ours, const double *peer,
                 unsigned rounds);
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -205,7 +205,7 @@ struct subject {
     uint8_t *scratch[2];
     struct sbbf *scratch_sbbf;
 };
-/* Of keys 0 .. n_keys - 1. */
+/* A subject with keys 0 .. n_keys - 1. */
 struct subject *subject_of(uint64_t n_keys, double error, bool ribbon);
 void subject_scratch(struct subject *subject);
 void subjects_free(void);
@@ -219,8 +219,8 @@ struct tamis_builder *builder_of(uint64_t n_keys, double error, uint64_t kind,
 struct tamis_filter *filter_open(const char *path); /* and checks every page */
 struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stage);
 struct tamis_writer *writer_new(const char *path, uint64_t first_capacity);
-/* How long so many bytes take, copied from memory or read from a file, and written to
- * another one, durably. */
+/* How long n_bytes take, copied from memory or read from a file, and written to another
+ * file, durably. */
 double write_durably_ns(uint64_t n_bytes, bool read_first);
 /* A store of n segments; segment i has keys i * n_keys .. i * n_keys + n_keys - 1. */
 struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys);
@@ -255,7 +255,7 @@ ask_fn add_blocks, add_blocks_inline, add_hand, hash_keys, hash_xxh3;
 void room_filters(void), room_segments(void), room_packs(void), room_growing(void);
 void room_adding(void), room_lists(void), room_merging(void), room_files(void);
 void room_commits(void), room_laws(void), room_law_edits(void), room_law_syncs(void);
-/* What processes that room_laws() starts do with its stores. */
+/* Runs in the processes that room_laws() starts, on its stores. */
 void guest(const char *path, uint64_t n_segments);
 
 #endif

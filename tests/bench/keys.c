@@ -1,5 +1,5 @@
 /* The keys: numbered, of 16 to 40 bytes, made from the seed; the same ones for tamis
- * and for its peers. Those that are added and those that are not never meet. */
+ * and for its peers. No key is both added and asked as an absent one. */
 #include "tests/bench/bench.h"
 
 #define GOLDEN UINT64_C(0x9E3779B97F4A7C15)

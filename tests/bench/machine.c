@@ -59,8 +59,8 @@ static struct ticks ticks_now(void)
     return sum;
 }
 
-/* While this program sleeps nobody else should run; the load of the last minute would
- * count its own compilation. */
+/* While this program sleeps no other should run. The load of the last minute would
+ * count this program's compilation. */
 static bool others_run(void)
 {
     struct ticks a = ticks_now();

@@ -1,6 +1,5 @@
 /* How a time is taken: a monotonic clock; one core for everything but what needs two;
- * both sides of a figure in each round, which of them is first taking turns; medians.
- */
+ * both sides of a figure in each round, each first in turn; medians. */
 #include "tests/bench/bench.h"
 
 #include <sched.h>
@@ -51,7 +50,7 @@ void unpin(void)
 
 enum { OURS, PEER };
 
-/* What one side answered so far. */
+/* One side's answers so far. */
 struct tally {
     const char *who;
     uint64_t n_lost, n_asked, n_maybe; /* present keys that are ABSENT; absent keys */

@@ -74,7 +74,7 @@ static int decimals(double value)
     return fabs(value) < 10 ? 2 : fabs(value) < 1000 ? 1 : 0;
 }
 
-/* One value, or those of absent and of present keys; "-" where there is none. */
+/* One value, or two, of absent and of present keys; "-" for want of one. */
 static const char *cell(const double *values, unsigned n, const char *unit)
 {
     static char cells[4][64];

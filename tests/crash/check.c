@@ -104,8 +104,8 @@ static void check_rotten_slot(const struct run *r, const struct run *next,
     *byte ^= 0x10;
 }
 
-/* A sector of bits that comes back as zeros is found by its floor (R8): what was
- * acknowledged stays MAYBE, for another reason. */
+/* A sector of bits that comes back as zeros is found by its floor (R8): acknowledged
+ * keys stay MAYBE, for another reason. */
 static void check_lost_sector(const struct run *r, const struct image *m,
                               const char *path, const struct object *o, uint64_t hash)
 {
@@ -153,7 +153,7 @@ static void check_rot(const struct run *r, struct run *next, uint64_t hash)
 
 /* ---- a state ---- */
 
-/* The state's engine draws what it does from the state: the same again. */
+/* The state's engine draws its steps from the state: the same again. */
 static struct run *next_run(struct run *r, const struct disk_state *s, uint64_t hash)
 {
     static struct run *runs[MAX_LEVEL];
@@ -185,8 +185,8 @@ static bool was_hurt(const struct promises *p)
     return p->n_kept > 0;
 }
 
-/* What the engine does: nothing is known of a cut repair or backup, so it repairs, or
- * goes on first. A power cut alone damages nothing: a repair finds nothing damaged. */
+/* The engine knows nothing of a cut repair or backup: it repairs, or goes on first. A
+ * power cut alone damages nothing: a repair finds nothing damaged. */
 static void draw_engine(struct run *next, uint64_t hash, bool deep, char *text)
 {
     struct promises *p = &next->promises;

@@ -6,8 +6,7 @@
 
 /* Opens the state with the library and holds it against the run's promises; then an
  * engine comes back, repairs what was hurt, replays and goes on. `hash` is the state's:
- * what is drawn is drawn from it. deep: what that engine does is recorded and cut
- * again. */
+ * all draws are from it. deep: the steps of that engine are recorded and cut again. */
 void check_state(struct run *r, const struct disk_state *s, uint64_t hash, bool deep);
 
 /* The run's player, which is recorded if the run is. */
@@ -21,7 +20,7 @@ int own_word(struct player *p, const struct step *s);
 /* ---- workloads.c ---- */
 struct workload {
     const char *name;
-    unsigned every, first; /* in one round of so many */
+    unsigned every, first; /* one round in `every` has it */
     const char *template;
 };
 extern const struct workload workloads[];

@@ -17,9 +17,9 @@
 
 /* The cost that one level of cuts may have at one event. */
 struct budget {
-    uint64_t exhaustive; /* so many combinations are all tried */
+    uint64_t exhaustive; /* combinations up to this number are all tried */
     unsigned n_random;
-    unsigned deep; /* one state in so many is recorded and cut again */
+    unsigned deep; /* one state in `deep` is recorded and cut again */
 };
 
 /* ---- the states of an event to look at: every combination while there are few, else

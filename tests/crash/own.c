@@ -3,8 +3,8 @@
 
 /* ---- a sector of bits that is on the disk comes back as zeros ---- */
 
-/* Nobody wrote it: the disk is as sure of it as of what it held before, and no power
- * cut undoes it. */
+/* No program wrote it: the disk is as sure of it as of older bytes, and no power cut
+ * undoes it. */
 static void lose_on_disk(struct disk_file *f, uint32_t sector)
 {
     uint8_t *durable = f->durable + (size_t)sector * SECTOR_BYTES;
@@ -85,8 +85,8 @@ int own_word(struct player *p, const struct step *s)
     if (strcmp(word, "failsync") == 0) {
         r->fail_sync = n;
     } else if (strcmp(word, "diesync") == 0) {
-        /* At a sync the page cache has what was written, the disk has not: to the disk,
-         * a sync that was not made; to the writer, one that failed. */
+        /* At a sync the page cache has the written bytes, and the disk does not. The
+         * disk sees no sync, the writer a failed one. */
         r->die_sync = n;
         r->is_killed = false;
     } else if (strcmp(word, "lie") == 0) {

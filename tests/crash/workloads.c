@@ -1,5 +1,5 @@
-/* The workloads: templates (tests/steps/script.c), of which each round draws a script.
- * What stands before "now" is not recorded, and durable. */
+/* The workloads: templates (tests/steps/script.c), from which each round draws a
+ * script. Steps before "now" are durable, and not recorded. */
 #include "tests/crash/check.h"
 
 /* Stages of a page or two that are full after a few keys. */
@@ -27,8 +27,7 @@ const struct workload workloads[] = {
      "[" TINY "|" TINY "|" ROOMY "] thread f; 2..3*(add f 0..4; commit f; ) [seal f;|] "
      "unthread; shut f"},
     {"seal", 1, 0, TINY "add f 0..8; [commit f;|] add f 0..3; seal f; shut f"},
-    /* The last writer died, the machine did not: what it stored is in the page cache.
-     */
+    /* The last writer died, the machine did not: its stores are in the page cache. */
     {"reopen", 1, 0,
      "[" TINY "|" ROOMY "] 2..3*(add f 0..4; [commit f;|] add f 0..3; "
      "[diesync 1..2; commit f;|diesync 1..2; commit f;|] kill f; diesync 0; " SESSION
@@ -38,15 +37,15 @@ const struct workload workloads[] = {
      "[lone f 400 1.25 [.01|1e-5]; fill f 394..399;|lone f 800 1.25 [.01|1e-5]; fill f "
      "794..799;|lone f 1200 1.25 [.01|1e-5]; fill f 1194..1199;] commit f; add f "
      "5..15; commit f; [seal f;|] shut f"},
-    /* So many pages that their floors take two sectors. */
+    /* Pages whose floors take two sectors. */
     {"floors", 32, 5,
      "lone f 24000 1.25 1e-8; fill f 23994..23999; commit f; add f 5..15; commit f; "
      "[seal f;|] shut f"},
     /* Few hashes, or most go through the spool. */
     {"build", 1, 0, "build f 0 [0..30|0..30|4000..9000] 0 [0|8..20000]"},
-    /* Syncs that fail, or a write-back of which nobody hears: then the page cache shows
-     * bits that the disk does not have, in pages that count as clean (R3, R4). An
-     * engine that asks again must not be told that all is well. */
+    /* Syncs fail, or a write-back fails unseen: then the page cache shows bits that the
+     * disk does not have, in pages that count as clean (R3, R4). An engine that asks
+     * again must not be told that all is well. */
     {"failed-sync", 1, 0,
      "[" TINY "|" MANY_PAGES "] 2..3*(add f 0..3; commit f; "
      "[add f 1..3; lie; kill f;"

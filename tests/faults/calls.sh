@@ -8,7 +8,7 @@ pure='memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strrchr s
     log log10 log1p log2 pow sqrt sigaddset sigdelset sigemptyset sigfillset sigismember sigorset
     XXH3_64bits XXH3_64bits_withSeed XXH3_128bits'
 list=$(dirname "$0")/calls.txt
-# Of calls.h those that fail; LMDB's own calls, "populate" and "space" are no functions.
+# Calls of calls.h that fail; LMDB's own calls, "populate" and "space" are no functions.
 fail=$(sed -n '/never fail/q; s/^    X(\([a-z0-9_]*\),.*/\1/p' "$(dirname "$0")/wrap/calls.h" |
     grep -vE '^(lmdb_.*|populate|space)$')
 if [ "$1" = --wrapped ]; then

@@ -5,7 +5,7 @@ void fail_run(const char *format, ...)
 {
     char text[1024];
     va_list args;
-    if (watch.went_on) /* others have changed what it checks */
+    if (watch.went_on) /* others have changed the files that it checks */
         _exit(0);
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -71,7 +71,7 @@ static unsigned count_descriptors(void)
     return n;
 }
 
-/* `first`: a process's first run, when what it keeps for its life is taken. */
+/* `first`: a process's first run, which takes memory for the process's life. */
 static void expect_nothing_held(unsigned descriptors, bool first)
 {
     if (first)

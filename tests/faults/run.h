@@ -14,8 +14,8 @@ struct run {
     struct tamis_diag diag;
     const struct plan *plan; /* NULL: nothing fails */
     unsigned n_failed;       /* calls that failed for the fault */
-    /* In check(): names may be left, or be there after a failure. What unlinking could
-     * not remove, or was renamed, and the call said that it was not. */
+    /* In check(): names may be left, or be there after a failure: an unlink failed, or
+     * a rename took place, though the call said that it did not. */
     bool littered;
 };
 
@@ -26,7 +26,7 @@ struct scenario {
         struct run *r); /* behind the script's; nothing fails; may be NULL */
     /* Counted, and calls fail; NULL: the script's. */
     void (*body)(struct run *r);
-    /* Nothing fails: what was promised, the next try; NULL: the script's. */
+    /* Without a fault: checks promises, tries again; NULL: the script's check. */
     void (*check)(struct run *r);
     bool old_system; /* without openat2, RENAME_NOREPLACE, O_TMPFILE */
     bool cold;       /* each run in a process of its own */
@@ -74,8 +74,8 @@ void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), nore
             fail_run(__VA_ARGS__);                                                     \
     } while (0)
 
-/* A call of the library that may fail, but only once a fault has struck, and not if it
- * is one that nobody may notice. Those that take a diag take &r->diag. */
+/* A call of the library that may fail, but only once a fault has struck, and not if no
+ * caller may notice the fault. Calls that take a diag take &r->diag. */
 int may(struct run *r, int rc, const char *call);
 #define MAY(r, call) ((r)->diag.code = NO_DIAG, may((r), IN_LIB(call), #call))
 int may_for(struct run *r, int expected, int rc, const char *call);

@@ -69,7 +69,7 @@ static void expect_poisoned(const struct player *p, int rc, const char *call)
 }
 
 /* The disk failed while LMDB wrote: then the catalog is the old one or the new. The
- * same if after the commit nobody could say whether the file has its name. */
+ * same if a look at the file's name failed after the commit. */
 static bool is_unsure(const struct player *p)
 {
     const struct plan *plan = faults_plan();
@@ -90,7 +90,7 @@ static void may_fail(struct player *p, int rc, int expected, const char *call)
     syncs.before = tally.syncs_failed;
     p->lenient = tally.planned > 0;
     r->diag = p->diag;
-    /* A pack that could not be opened then is remembered as such by a snapshot. */
+    /* A snapshot remembers a pack that could not be opened. */
     if (rc && strcmp(call, "tamis_edit_pack") == 0 && tally.fired)
         r->n_failed++;
     else
@@ -110,8 +110,8 @@ static bool reading_failed(const struct plan *p)
 
 /* ---- a run ---- */
 
-/* What a script has made before "now", if it leaves nothing open: it is not played in
- * each run. */
+/* The files that a script has made before "now", if it leaves nothing open. This part
+ * is not played in each run. */
 static struct {
     const char *script;
     struct saved_tree tree;
@@ -345,7 +345,7 @@ static void expect_copy(struct run *r, const struct look *look)
           "repair finds something in a copy");
 }
 
-/* Nothing that nobody knows of. */
+/* The directory has no files but the scenario's. */
 static void expect_known(const struct run *r)
 {
     DIR *d = opendir(r->dir);

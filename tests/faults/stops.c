@@ -22,7 +22,7 @@ enum {
 static const char *const functions[] = {FUNCTIONS(X)};
 #undef X
 
-/* Of all processes. */
+/* Shared by all processes. */
 static struct common {
     atomic_uint next, failed, missed;
     struct halts of[MAX_SCENARIOS];
@@ -150,7 +150,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
         rc = tamis_edit_put(e, b, &diag);
     tamis_builder_free(b);
     bool ended = !rc && (rc = tamis_edit_commit(e, &diag)) != TAMIS_ERR_BUSY;
-    /* The one that went on may have dropped what it does not know. */
+    /* The process that went on may have dropped segments that it does not know. */
     CHECK(rc == 0 || is_busy(rc, &diag) || (drop && rc == TAMIS_ERR_NO_SEGMENT),
           "an edit: %s", diag.what);
     if (!ended)
@@ -158,7 +158,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
     return rc == 0;
 }
 
-/* What anybody does with a store. */
+/* Makes the calls that any user of a store makes. */
 static void use_all(const struct run *r)
 {
     struct tamis_store *s = open_theirs(r, others.has_store);
@@ -264,8 +264,8 @@ static void expect_no_locks(void)
           where(at));
 }
 
-/* What a call has begun, it has joined, cancelled or not; a thread may stay a moment
- * longer in /proc. */
+/* A call has joined the threads that it began, cancelled or not. A thread may stay a
+ * moment longer in /proc. */
 static void expect_one_thread(void)
 {
     struct stat tasks;
@@ -466,8 +466,7 @@ static void choose_points(uint32_t nth)
 
 static bool seen[N_FUNCTIONS][N_CALLS], called[N_FUNCTIONS];
 
-/* But for calls that are up to the threads, to the file system, or to LMDB's version.
- */
+/* Some calls depend on the threads, on the file system, or on LMDB's version. */
 static void note_calls(const struct halts *s)
 {
     for (int f = 0; f < N_FUNCTIONS; f++)

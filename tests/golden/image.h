@@ -15,15 +15,13 @@ struct image {
     uint64_t n_bytes;
 };
 
-/* Begins a filter named "golden", sealed at birth or growing; the caller frees bytes.
- */
+/* Begins a filter named "golden", sealed at birth or growing. The caller frees it. */
 void image_begin(struct image *m, int growing);
 /* Room for n_bytes more, in zeroed pages; returns where they begin. */
 uint64_t image_area(struct image *m, uint64_t n_bytes);
 /* Adds a stage with the next n_keys keys, and its floors or digests. */
 void image_stage(struct image *m, struct geometry g, unsigned n_keys);
-/* Digests a stage as it is now: sets its root, and its digests if it has several pages.
- */
+/* Digests a stage as it is: sets its root, and digests if it has several pages. */
 void image_digest(struct image *m, struct stage_desc *s);
 /* Settles the first stage that is not (SPEC.md R17). */
 void image_settle(struct image *m);

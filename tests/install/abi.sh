@@ -22,7 +22,7 @@ case $1 in
 record) cp "$dir/now" "$record" ;;
 compare)
     diff -u "$record" "$dir/now" && exit
-    echo "abi: this is not what $record has. Only additions: 'make abi-record'. What is" >&2
-    echo "changed or removed breaks programs: raise the first number of TAMIS_VERSION, too." >&2
+    echo "abi: this is not what $record has. Only additions: 'make abi-record'. A change" >&2
+    echo "or a removal breaks programs: raise the first number of TAMIS_VERSION, too." >&2
     exit 3 ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The tarball: the same bytes whoever makes it, and it builds from itself. The Debian
-# packages are built of it, and they run.
+# The tarball: it has the same bytes for every maker, and builds from itself. The Debian packages
+# are built of it, and they run.
 load common
 
 setup() {

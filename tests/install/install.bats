@@ -148,7 +148,7 @@ refuses() {
     [ "$(grep -vc '^make' <<<"$stderr")" -eq 1 ] && [[ $stderr =~ $pattern ]] || fail "$stderr"
 }
 
-@test "what cannot be done is one line, before anything is written" {
+@test "an impossible request is one line, before anything is written" {
     refuses "absolute paths, not 'rel'" PREFIX=rel
     refuses "can't be listed: take another" PREFIX="$PWD/a|b"
     refuses "can't be listed: take another" PREFIX="$PWD/a\\tb"

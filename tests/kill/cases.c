@@ -1,5 +1,5 @@
-/* The templates (tests/steps/script.c), of which each case draws a script. What stands
- * before "now" is played in peace. Behind the name: forks, is_asked. */
+/* The templates (tests/steps/script.c), from which each case draws a script. Steps
+ * before "now" are played in peace. Behind the name: forks, is_asked. */
 #include "tests/kill/kill.h"
 
 #define SIZES   "[3 1.25 .1|40 2 .01|200 1.3 .001]"

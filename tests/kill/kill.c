@@ -2,8 +2,8 @@
  *
  *     kill [--cycles N] [--every E] [--seed S] [--only CASE:N]
  *
- * Of each case each E-th call is one at which a life ends, and so are some moments,
- * which have the numbers behind those of the calls. */
+ * In each case a life ends at each E-th call, and at some moments, which have the
+ * numbers behind those of the calls. */
 #include "tests/kill/kill.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static bool live_and_die(const struct life *l, const struct death *d)
     return killed && (d->at_call || !shared->is_settling);
 }
 
-/* What it answers: it is there, or it has looked. */
+/* Waits for the witness's answer: it is there, or it has looked. */
 static void await_witness(void)
 {
     char byte;
@@ -208,7 +208,7 @@ static void remove_all(void)
     tree_remove(root);
 }
 
-/* Of nothing nothing is lost: each part of the test had its turn. */
+/* A test without lives would lose no key: each part must have had its turn. */
 static bool report(void)
 {
     bool good = n_killed && n_asked && n_added && n_forked;

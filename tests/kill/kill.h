@@ -54,7 +54,7 @@ struct life {
 };
 
 /* ---- life.c ---- */
-/* Up to "now": nobody dies there. */
+/* Plays the steps before "now", in which no process dies. */
 void live_prelude(const struct life *l);
 void live(const struct life *l, const struct death *d);
 /* While other threads add n keys, if there are any: no longer than they do. */

@@ -1,5 +1,5 @@
-/* What a process does that is to die: it checks what the dead have left, goes on as an
- * engine that comes back, and plays on where the last one died. */
+/* The life of a process that is to die: it checks the files that the dead have left,
+ * goes on as an engine that comes back, and plays on where the last one died. */
 #include "tests/kill/kill.h"
 #include "tests/steps/words.h"
 
@@ -84,7 +84,7 @@ static void expect_all(struct player *p)
     steps_expect_copy(p, &look);
 }
 
-/* Not before a repair: what it must report is in the script. */
+/* Not before a repair: the script says what the repair must report. */
 static void go_on(const struct life *l, struct player *p)
 {
     char text[SCRIPT_BYTES], name[NAME_BYTES];
@@ -113,7 +113,7 @@ void live_prelude(const struct life *l)
 
 void live(const struct life *l, const struct death *d)
 {
-    /* What a creation or a first opening leaves that was cut, only a repair sweeps. */
+    /* Only a repair sweeps the remains of a cut creation or first opening. */
     shared->cut_opening |= l->number && !shared->player.store;
     struct player *p = come_to_life(l);
     expect_all(p);
@@ -126,15 +126,15 @@ void live(const struct life *l, const struct death *d)
     trap_off();
     expect_all(p);
     p->lenient = shared->cut_opening;
-    /* A child has a copy of every lock until it first runs: then nobody sweeps. */
+    /* A child has a copy of every lock until it first runs, which keeps sweeps away. */
     if (p->p->n_kept == 0 && !d->forks_at_tick)
         steps_expect_swept(p);
     player_end(p);
 }
 
 /* ---- a process that lives on beside those that die, and has opened its store and
- * filters before: locks of the dead are taken over, and what they have added is seen
- * through mappings that are older than they ---- */
+ * filters before: it takes over locks of the dead, and sees their keys through mappings
+ * that are older than they ---- */
 
 /* The last keys of the log, and some of the others. */
 static void ask_log(struct player *p, const struct object *o, uint32_t n,
@@ -154,7 +154,7 @@ static void ask_log(struct player *p, const struct object *o, uint32_t n,
     }
 }
 
-/* What had been added before the snapshot was taken is there. */
+/* Keys that had been added before the snapshot was taken are there. */
 static void ask_growing(struct player *p, size_t i)
 {
     const struct object *o = &p->p->object[i];

@@ -39,7 +39,7 @@ static void leave_child(void)
     shared->n_forked++;
 }
 
-/* Whatever the other threads are at. */
+/* Forks at any moment of the other threads. */
 static void *fork_at_tick(void *unused)
 {
     (void)unused;

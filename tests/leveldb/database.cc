@@ -61,7 +61,7 @@ class Other : public leveldb::Comparator
 
 // LevelDB writes tables and compacts in a thread of its own, and what a test finds
 // would depend on how fast that is; a database that is closed meanwhile even leaves
-// half a table. So whoever wants it the same each time waits after each write.
+// half a table. So a test that wants the same each time waits after each write.
 class Waiting : public leveldb::EnvWrapper
 {
   public:

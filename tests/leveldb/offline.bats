@@ -63,7 +63,7 @@ changed() {
     [ "$(grep -c 'ABSENT' answers)" -gt 800 ]
 }
 
-@test "what is there stays, what is new is built, what is gone is dropped" {
+@test "old segments stay, new ones are built, missing ones are dropped" {
     make_database
     printf 'k\n' | tamis build store mine
     ok "$OFFLINE" --fpr 0.1% store db
@@ -347,7 +347,7 @@ bind_as_before() {
     ok "$OFFLINE" store db
 }
 
-@test "what a killed run left goes with the next" {
+@test "the next run removes the remains of a killed one" {
     make_database 30000
     for _ in $(seq 60); do
         "$OFFLINE" store db >/dev/null 2>&1 3>&- &

@@ -259,8 +259,7 @@ TEST(other_lengths_may_match)
     free(f);
 }
 
-/* Heads that a later version, or somebody else, may have written; the checksum is good.
- */
+/* Heads that a later or another program may have written; the checksum is good. */
 TEST(only_known_heads_are_believed)
 {
     uint8_t f[HEAD + 3 * BLOCK + CRC] = {0};

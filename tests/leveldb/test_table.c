@@ -151,8 +151,8 @@ TEST(ranges_and_callbacks_are_heeded)
     assert_non_null(strstr(why, "MANIFEST"));
 }
 
-/* As it was, or an earlier state of it, as LevelDB takes a record that was not written
- * to its end; or refused. */
+/* The list as it was, or an earlier state of it, for LevelDB ignores a record that was
+ * not written to its end; or the list is refused. */
 static enum ldb_result read_damaged(const uint8_t *bytes, size_t n)
 {
     struct ldb_list l;

@@ -2,9 +2,9 @@
 # and statements. Deterministic: the same text gives the same mutants in the same
 # order. Loaded by run.pl.
 #
-# It works on the text, not on a syntax tree. What it makes of types and
-# declarations does not compile, and is dropped by the caller; comments, strings,
-# preprocessor lines and static assertions are left alone.
+# It works on the text, not on a syntax tree. Mutants of types and declarations do not
+# compile, and the caller drops them; comments, strings, preprocessor lines and static
+# assertions are left alone.
 use strict;
 use warnings;
 

@@ -102,9 +102,9 @@ sub all_tests {
     return map { test_of($_) } (map { m{/(test_\w+)\.c$} } sort glob "$source/tests/unit/*/test_*.c"), @BRIEF;
 }
 
-# The test that a neighbour's death, its room or its name speaks for comes first, or that
-# reaches few others, and the quick before the slow. A sample of few states must have its
-# turn: no other test misses a sync.
+# Likely tests come first: they killed a neighbour, are of the mutant's room or name, or reach few
+# others. Quick tests come before slow ones. A sample of few states must have its turn: no other
+# test misses a sync.
 my (@tests, %kills);
 sub in_order {
     my ($m) = @_;
@@ -145,8 +145,8 @@ sub compile {
 }
 
 # Runs a test until it passes, and how often must it fail? A busy machine may make one of the
-# samples fail, for their processes have limits of time, and any test hang. What is on
-# record is looked at twice.
+# samples fail, for their processes have limits of time, and any test hang. Tests on
+# record are looked at twice.
 sub looked {
     my ($t, $test) = @_;
     my ($brief, $looks, @result) = ($test->{name} =~ /-brief$/, 0);

@@ -146,8 +146,8 @@ static void check_defaults(void)
     }
 }
 
-/* README.md's statements about kinds: bits against log2(1/error), and errors. Nor is a
- * key lost. Times depend on the machine, so README.md has none. */
+/* README.md's statements about kinds: bits against log2(1/error), errors, and no lost
+ * key. Times depend on the machine, so README.md has none. */
 static void check_kind(enum kind_name kind, double error, double most, double least)
 {
     enum { N = 200000 };

@@ -11,7 +11,7 @@ enum { BATCH = 4096, PROBE_BATCHES = 16 };
 const struct tamis_growth measured_growths[2] = {{0.01, 2, 0.85, 2200},
                                                  {0.05, 1.5, 0.5, 8300}};
 
-/* Keys are numbers, each used once: those that are added even, those asked for odd. */
+/* Keys are numbers, each used once: added keys are even, absent keys odd. */
 static void hash_numbers(const struct tamis_domain *d, uint64_t *next, uint64_t *hashes,
                          size_t n)
 {

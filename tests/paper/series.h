@@ -35,8 +35,7 @@ struct series {
 
 uint32_t n_slices(double error);
 double formula_bits_per_key(double error);
-/* Bits a key of a static filter: the paper's formula, or our own plan of so many keys.
- */
+/* Bits a key of a static filter for `keys`: the paper's formula, or our own plan. */
 double static_bits_per_key(enum layout layout, double keys, double error);
 
 /* The stages of a geometric growth that `size` keys need. Whole slices begin with those

@@ -16,7 +16,7 @@ void history_free(struct history *h)
     munmap(h, sizeof *h);
 }
 
-/* Of moments between which nothing has reached the disk, the last is enough. */
+/* If nothing has reached the disk between moments, the last of them is enough. */
 void history_note(struct history *h)
 {
     uint64_t at = atomic_load(&h->device->n_entries);
@@ -83,7 +83,7 @@ void player_begin(struct player *p, struct promises *promises, const char *dir)
     p->p = promises;
     p->dir = dir;
     p->returned = returned;
-    /* Threads beside add again what was not committed. */
+    /* Helping threads add again the keys that were not committed. */
     for (size_t i = 0; i < promises->n_objects; i++)
         memcpy(promises->object[i].n_helping, promises->object[i].n_helped,
                sizeof promises->object[i].n_helping);
@@ -120,7 +120,7 @@ static void look_at_unsynced(const char *dir, uint32_t number)
 static void come_back(struct player *p, uint64_t seed)
 {
     char text[SCRIPT_BYTES];
-    /* What is left of the first one is swept by a repair. */
+    /* A repair sweeps the remains of the first store. */
     p->lenient = p->p->store == NOT_THERE;
     steps_go_on(p->p, &seed, "new", text);
     play_text(p, "%s%s", text, p->lenient ? "init; put new 9000000 3" : "");

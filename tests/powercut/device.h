@@ -1,6 +1,6 @@
 /* A disk that remembers: one file, served by a process of ours through FUSE, for a
- * loop device to stand on. Its bytes are in memory that it shares with whoever made it,
- * and so is a log of every write and every flush, in the order in which they came.
+ * loop device to stand on. Its bytes are in memory that it shares with its maker, and
+ * so is a log of every write and every flush, in the order in which they came.
  *
  * A flush makes durable what had been answered before it came. Requests that were
  * waiting together with it had not: they make one batch. */
@@ -30,7 +30,7 @@ struct device {
     /* The requests that fail with EIO while set, and how often they have. */
     atomic_bool fail_writes, fail_flushes, fail_reads;
     atomic_bool lose_writes; /* the write is answered well, and the old bytes stay */
-    atomic_int fail_nth;     /* so many writes and flushes from now: one fails */
+    atomic_int fail_nth;     /* after this many writes and flushes one fails */
     atomic_uint n_failed;
     uint64_t n_bytes, n_data;
     uint8_t *bytes, *data;

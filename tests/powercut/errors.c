@@ -322,7 +322,7 @@ static void dig(const char *path)
     close(fd);
 }
 
-/* Whatever is stored now needs a block of its own. */
+/* Any byte that is stored now needs a block of its own. */
 static void share(const struct player *p, const char *path)
 {
     int from = open(path, O_RDONLY | O_CLOEXEC);
@@ -482,8 +482,8 @@ struct bench {
 #define OPEN_ON_FULL                                                                   \
     "same f; full 1; writer f; same f; space; writer f; full 0; fill f 40000; commit " \
     "f; shut f; writer f; shut f; space; expect"
-/* What was not committed is not there; the next attempt, with space, succeeds. Without
- * the guard it is death, and no more than that. */
+/* Keys that were not committed are not there; the next attempt, with space, succeeds.
+ * Without the guard the process only dies. */
 #define WRITE_ON_FULL(spoil)                                                           \
     "guard 1; writer f; " spoil                                                        \
     " f; full 1; fill f 40000; fill f 1; commit f; shut f; "                           \
@@ -583,7 +583,7 @@ static bool half(const struct bench *b, const struct error_test *t, struct note 
     return false;
 }
 
-/* tmpfs has no disk: what is there is lost when it is unmounted, so it is not. */
+/* tmpfs has no disk: its files are lost if it is unmounted, so it stays mounted. */
 static bool has_disk(const struct bench *b)
 {
     return b->fs->mkfs != NULL;

@@ -1,6 +1,6 @@
-/* The history of a run: what was promised (tests/steps), each time with the length of
- * the disk's log at that moment. From it follows what a disk must have, and may have,
- * after a cut at any point.
+/* The history of a run: its promises (tests/steps), each with the length of the disk's
+ * log at that moment. From it follows what a disk must have, and may have, after a cut
+ * at any point.
  *
  * An intention is stamped before the call, an acknowledgement after it has returned:
  * one that is stamped n holds of every cut at n or later. */
@@ -15,7 +15,7 @@ enum { MAX_MOMENTS = 8192, MAX_LIVES = 6, FINDING_BYTES = 1200 };
 
 struct moment {
     uint64_t at;
-    uint32_t n_unsynced; /* files that nobody synced: a power cut must lose some */
+    uint32_t n_unsynced; /* files that were never synced: a power cut must lose some */
     struct promises promises;
 };
 
@@ -32,9 +32,9 @@ struct history {
 
 struct history *history_create(uint64_t seed);
 void history_free(struct history *h);
-/* What has become of its promises by now. */
+/* Notes the state of its promises now. */
 void history_note(struct history *h);
-/* What had by the time of the cut. */
+/* The state of its promises at the time of the cut. */
 const struct moment *history_at(const struct history *h, uint64_t cut);
 
 /* ---- life.c ---- */
@@ -67,7 +67,7 @@ struct finding {
  * once more. */
 _Noreturn void check_run(const struct history *h, uint64_t cut, const char *dir,
                          bool go_on, struct finding *out);
-/* For all processes: where what is wrong goes; NULL: to stderr. */
+/* For all processes: the place of messages; NULL: stderr. */
 extern struct finding *finding;
 void file_unsynced(const char *dir, uint32_t number, char path[2 * STEPS_PATH_BYTES]);
 void player_begin(struct player *p, struct promises *promises, const char *dir);

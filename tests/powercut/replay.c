@@ -1,6 +1,5 @@
-/* The states of a log. A sector is on the disk in its old or in its new version; what
- * was flushed is there; of two unflushed writes to one place either may be the one that
- * stays. */
+/* The states of a log. A sector is on the disk in its old or in its new version;
+ * flushed writes are there; of two unflushed writes to one place either may stay. */
 #include "tests/powercut/replay.h"
 
 #include <linux/falloc.h>

@@ -4,7 +4,7 @@
 
 #include "tests/powercut/history.h"
 
-/* How much is left of what was not flushed. */
+/* How many unflushed writes are left? */
 enum fate {
     FATE_ALL,     /* every write is on the disk */
     FATE_NONE,    /* none */

@@ -116,7 +116,7 @@ CASE(FailuresOfOurs, "failures of ours")
     EXPECT(complaints.find("will be tried again") != std::string::npos, "%s",
            complaints.c_str());
     EXPECT(Passes(&engine, "more"), "LOST: more");
-    /* When there are some again, what was not listed is. */
+    /* When files can be opened again, the tables that were left out are listed. */
     no_files = false;
     OK(engine.db->Put(rocksdb::WriteOptions(), "yet more", "v"));
     OK(engine.db->Flush(rocksdb::FlushOptions()));

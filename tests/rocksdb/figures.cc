@@ -124,7 +124,7 @@ CASE(ReadsSaved, "reads saved")
     pid_t second = fork();
     if (second == 0) {
         char byte;
-        close(ready[1]); /* nobody else's word: its end is an end */
+        close(ready[1]); /* so only the other process can write a word */
         EXPECT(read(ready[0], &byte, 1) == 1, "no word");
         AskTheStore(pipes[1]);
         _exit(0);

@@ -1,5 +1,5 @@
-/* A store remembers which database it mirrors: what is of another one, or of nobody, is
- * neither replaced nor dropped unless it is forced. */
+/* A store remembers which database it mirrors. Segments of another one, or of none, are
+ * replaced or dropped only by force. */
 #include "test.h"
 
 #include <algorithm>
@@ -225,7 +225,7 @@ CASE(EarlierBindings, "mirror: bindings of earlier versions")
     const std::string before = State();
     ExpectTool(3, "it mirrors an unknown RocksDB database", Both("", Second()));
     EXPECT(State() == before, "it changed the store");
-    /* Its own gets it, without a key being read; what it did not bind goes. */
+    /* Its own gets it, without a key being read; segments that it did not bind go. */
     ExpectTool(0, "4 tables: 0 built, 4 kept, 0 without a filter, 1 dropped");
     ExpectTool(0, "4 tables: 0 built, 4 kept, 0 without a filter, 0 dropped");
     {

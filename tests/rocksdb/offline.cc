@@ -242,7 +242,7 @@ CASE(OfflineBadInput, "offline, bad input")
     fs::rename(AnSst(), as_ldb);
     ExpectTool(0, "0 built, 2 kept, 0 without a filter, 0 dropped");
     fs::rename(as_ldb, fs::path(as_ldb).replace_extension(".sst"));
-    /* Not even a table; and one that was one. */
+    /* Files that are no tables, and a table that was damaged. */
     std::string sst = AnSst(), empty = DbPath() + "/999998.sst";
     std::ofstream(empty).close();
     ExpectTool(3, "999998.sst: cannot be read");
@@ -250,8 +250,8 @@ CASE(OfflineBadInput, "offline, bad input")
     ExpectTool(3, "0 built, 2 kept, 1 without a filter, 0 dropped");
     fs::remove(empty);
     ExpectTool(0, "0 built, 2 kept, 0 without a filter, 1 dropped");
-    /* With its descriptors closed, what it says goes nowhere, not into a file that got
-     * their numbers. */
+    /* With its descriptors closed its words go nowhere, not into a file with their
+     * numbers. */
     std::ofstream(DbPath() + "/999998.sst").close();
     std::string said, closed = StorePath() + " " + DbPath() + " >&- 2>&- ; true";
     Tool(closed, &said);

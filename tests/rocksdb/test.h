@@ -76,7 +76,7 @@ struct Engine {
 
 /* Levels and files so small that a second's writing compacts. */
 rocksdb::Options SmallOptions();
-/* The same, and nothing compacts but what is told to. */
+/* The same, and the database compacts only when it is told to. */
 rocksdb::Options QuietOptions();
 std::string DbPath();
 std::string StorePath();
@@ -85,8 +85,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> Families(const rocksdb::Options &op
 /* All of the family becomes one SST, also if it is one. */
 void CompactAll(Engine *engine, size_t family = 0);
 using StepFn = std::function<void(const char *)>;
-/* Opens it with two column families, "default" and "other", the shim, and reconciles.
- */
+/* Opens it with column families "default" and "other", the shim, and reconciles. */
 void OpenEngine(Engine *engine, rocksdb::Options options, StepFn step = nullptr,
                 bool reconcile = true, int ribbon_level = -1);
 

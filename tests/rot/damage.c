@@ -1,6 +1,6 @@
-/* A file that is damaged, looked at, and made as it was again; and the damages: every
- * bit of what is not bits of a stage, every sector, every length, slots and copies, and
- * some at once at random. */
+/* A file is damaged, looked at, and made as it was again. The damages: every bit
+ * outside the bits of stages, every sector, every length, slots and copies, and some at
+ * once at random. */
 #include "tests/rot/rot.h"
 
 #include <sys/mman.h>
@@ -174,7 +174,7 @@ static struct {
     uint64_t turn;
 } list;
 
-/* One in so many. */
+/* Is the next one, of one_in, due? */
 static bool due(uint64_t one_in)
 {
     return list.turn++ % (one_in ? one_in : 1) == 0;
@@ -248,8 +248,7 @@ static void try_slots(const struct image *from, bool swap)
         readers_try(list.f, &(struct damages){{d[0], d[1]}, 2, SLOTS});
 }
 
-/* The same where the file is as long as it was then: the newest slot has lost stages.
- */
+/* The same with the file as long as then: the newest slot has lost stages. */
 static void try_cut_slots(const struct image *from)
 {
     for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {

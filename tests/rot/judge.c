@@ -1,5 +1,5 @@
-/* Is an ABSENT one of the exceptions that SPEC.md names? And what it says of a page,
- * worked out from its text and not with the library's own check. */
+/* Is an ABSENT one of the exceptions that SPEC.md names? Pages are judged by SPEC.md's
+ * text and not with the library's own check. */
 #include "tests/rot/rot.h"
 
 const char *const exception_names[N_EXCEPTIONS] = {

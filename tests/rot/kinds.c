@@ -1,5 +1,5 @@
-/* Files of every kind, made by scripts, with the keys that are in them, what they were
- * at earlier commits, and what a catalog would know of them. */
+/* Files of every kind, made by scripts, with their keys, their states at earlier
+ * commits, and a catalog's facts about them. */
 #include "tests/rot/rot.h"
 
 enum { KEYS_ASKED = 6000 };

@@ -13,8 +13,8 @@ const char *const view_names[N_VIEWS] = {
     [GREW] = "opened before it grew",
 };
 
-/* Strict probes copy a page each, so such readers get few keys. One in so many damages
- * meets a reader that is not always asked. */
+/* Strict probes copy a page each, so such readers get few keys. A reader that is not
+ * always asked meets one damage in one_in. */
 static const struct reader {
     enum view view;
     enum tamis_check check;

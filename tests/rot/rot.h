@@ -22,9 +22,9 @@
 bool trial(void);
 uint64_t random_u64(void);
 uint64_t random_below(uint64_t n);
-/* How much to try: one in so many bits; and of other things as many as go with that. */
+/* How much to try: one bit in `every`, and other damages in proportion. */
 extern uint64_t every;
-/* Prints what was lost and how to try it again; ends the job. */
+/* Prints the lost key and how to try again; ends the job. */
 _Noreturn void lost(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define CHECK(what)                                                                    \
@@ -56,7 +56,7 @@ enum part {
 
 enum { N_KINDS = 19, MAX_PAST = 16, FOCUS = 4, MAX_REGIONS = 32 + 3 * MAX_STAGES };
 
-/* A file, what is in it, and what a catalog would know of it. */
+/* A file, its contents, and a catalog's facts about it. */
 struct kind {
     const char *name;
     uint64_t offset; /* of the filter in the file */

@@ -215,7 +215,7 @@ static int is_file(const struct dirent *e)
     return e->d_name[0] != '.';
 }
 
-/* Of segments, lists, packs, tombstones. */
+/* Rots the files of segments, lists, packs and tombstones. */
 static void rot_files(uint64_t n_damages)
 {
     char dir[PATH_BYTES], path[PATH_BYTES + 300];

@@ -1,6 +1,6 @@
-/* Writers that find the file damaged, go on, and close it or seal it. What was
- * acknowledged before stays MAYBE, and damage stays known as damage: a page that
- * failed before still fails, or is all ones. */
+/* Writers that find the file damaged, go on, and close it or seal it. Keys that were
+ * acknowledged before stay MAYBE, and damage stays known as damage: a page that failed
+ * before still fails, or is all ones. */
 #include "tests/rot/rot.h"
 
 enum { N_NEW = 400 };

@@ -129,7 +129,7 @@ int run_derive_file(struct player *p, const struct step *s)
     return rc;
 }
 
-/* What is only asked, of a file and itself. */
+/* Compares a file with itself, and only asks. */
 int run_compare(struct player *p, const struct step *s)
 {
     struct tamis_estimate estimate;

@@ -1,4 +1,4 @@
-/* Holds what is there against the promises; and what an engine does next. */
+/* Holds files against the promises; and plays an engine's next steps. */
 #include "tests/steps/steps.h"
 
 #include <xxhash.h>
@@ -116,7 +116,7 @@ static bool has_filter(const struct promises *p, const struct object *o)
                         (o->worth == SPOILT && p->repaired));
 }
 
-/* A pack that cannot be opened may have it: by its name nobody finds it. */
+/* A pack that cannot be opened may have the segment: its name does not find it. */
 static bool may_be_packed(const struct tamis_snapshot *s, const struct object *o,
                           const struct look *look)
 {
@@ -400,7 +400,7 @@ void steps_expect_kept(struct player *p, const struct look *look)
         const struct kept *k = &p->p->kept[i];
         const struct object *o = k->object < 0 ? NULL : &p->p->object[k->object];
         char name[64], path[2 * STEPS_PATH_BYTES];
-        /* What nothing names and cannot be read is swept. */
+        /* A file that nothing names and that cannot be read is swept. */
         if ((k->sweepable && !p->p->lost) || (!o && look->any_damage))
             continue;
         snprintf(name, sizeof name, "%s%s",

@@ -163,7 +163,7 @@ int damage_litter(struct player *p, const struct step *s)
     return 0;
 }
 
-/* Of a backup: an empty directory, over which a rename would succeed. */
+/* Puts an empty directory, over which a rename would succeed, in a backup's way. */
 int damage_in_way(struct player *p, const struct step *s)
 {
     char path[2 * STEPS_PATH_BYTES];

@@ -1,6 +1,6 @@
-/* What programs that break something share: files as bytes, a directory that goes when
- * the program does, memory and processes, options. Whatever fails here is the test's
- * own fault, and ends the process. */
+/* Shared by programs that break something: files as bytes, a directory that goes when
+ * the program does, memory and processes, options. A failure here is the test's own
+ * fault, and ends the process. */
 #ifndef TAMIS_TESTS_HARNESS_H
 #define TAMIS_TESTS_HARNESS_H
 
@@ -41,7 +41,7 @@ struct saved_tree {
     struct saved_file files[MAX_SAVED];
     size_t n;
 };
-/* What it had before is forgotten. */
+/* Forgets the files that *t had before. */
 void tree_save(struct saved_tree *t, const char *path);
 void tree_forget(struct saved_tree *t);
 /* Other files that are there stay. */

@@ -290,7 +290,7 @@ static void expect_listed(struct tamis_snapshot *snapshot, size_t index,
     struct tamis_diag diag;
     char who[80];
     snprintf(who, sizeof who, "segment %s", g->name);
-    /* A pack that was taken for a damaged one is remembered as such by a snapshot. */
+    /* A snapshot remembers a pack that was taken for a damaged one. */
     if (!o->bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0 && !damaged)
         broken_steps("%s has no filter: %s", who, diag.what);
     expect_keys_of_segment(who, snapshot, index, &keys,

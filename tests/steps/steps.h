@@ -56,8 +56,8 @@ void script_print(const struct script *s, char text[SCRIPT_BYTES]);
 /* Draws from a template: "[x | y]" is one of them, "2..5" a number, "2..5*( x )" x so
  * many times. */
 void script_draw(const char *template, uint64_t *rng, char text[SCRIPT_BYTES]);
-/* What a failure says, without numbers, where all processes see it: a smaller script
- * must fail in the same way. */
+/* A failure's words, without numbers, in memory of all processes: a smaller script must
+ * fail in the same way. */
 enum { SAID_BYTES = 100 };
 extern char *script_said; /* the harness's memory, or NULL */
 void script_failed(const char *text);
@@ -83,8 +83,7 @@ enum outcome { EDIT_UNKNOWN, EDIT_UNDONE, EDIT_DONE };
 
 enum { MAX_OBJECTS = 64, MAX_RANGES = 6, MAX_KEPT = 24 };
 
-/* Keys are numbers. Threads beside have logs of their own, behind that of the filter.
- */
+/* Keys are numbers. Helping threads have logs of their own, behind the filter's. */
 enum { HELPERS = 2, HELPER_KEYS = 30000, HELPER_MOST = 4900 };
 struct keyset {
     struct {
@@ -112,7 +111,7 @@ struct object {
     /* A growing filter's keys are a log, of which so many were added. */
     uint32_t n_added, n_done, watermark, asked,
         stages; /* n_done: their adds returned */
-    /* Of threads beside: adds that returned; acknowledged ones. */
+    /* Adds of helping threads that returned; acknowledged ones. */
     uint32_t n_helping[HELPERS], n_helped[HELPERS];
     enum standing seal;
     bool sealed;        /* found so, acknowledged or not */
@@ -187,7 +186,7 @@ struct player {
     bool done[MAX_STEPS]; /* steps that have succeeded, for a second play */
     size_t at;            /* the step */
     bool lenient; /* something has failed: reports may differ from the expected */
-    bool misread; /* a backup may leave out, or tell as damaged, what is good */
+    bool misread; /* a backup may leave out good files, or call them damaged */
     bool unsure;  /* the outcome of the edit or confirmation that failed is unknown */
     /* The harness's. A call has returned: ends the process if not for a reason; NULL:
      * it must return what is expected. */
@@ -318,15 +317,14 @@ void steps_expect_readers(struct player *p, bool any_damage);
 void steps_expect_held(struct player *p);
 /* After an edit: files that nothing names are gone. */
 void steps_expect_swept(struct player *p);
-/* The files that were noted by the word "keep" are there, in filters/ or quarantine/.
- */
+/* Files noted by the word "keep" are there, in filters/ or quarantine/. */
 void steps_expect_kept(struct player *p, const struct look *look);
 /* The same of the backup of the store, if there is one. */
 void steps_expect_copy(struct player *p, const struct look *look);
 /* Hashes all names and contents below, but for locks. */
 uint64_t steps_tree_hash(const char *path);
 uint64_t steps_file_hash(const char *path); /* 0: not there */
-/* What an engine that comes back does: it replays, goes on, puts a segment `name`. */
+/* Steps of an engine that comes back: it replays, goes on, puts a segment `name`. */
 void steps_go_on(const struct promises *p, uint64_t *rng, const char *name,
                  char text[SCRIPT_BYTES]);
 

@@ -157,7 +157,7 @@ uint32_t keyset_at(const struct keyset *k, uint32_t i)
     return k->range[r].from + i;
 }
 
-/* What does not fit is not promised. */
+/* Joins ranges. Ranges without room are not promised. */
 void keyset_join(struct keyset *to, const struct keyset *from)
 {
     for (size_t i = 0; i < from->n_ranges && to->n_ranges < MAX_RANGES; i++)
@@ -186,7 +186,7 @@ static bool is_listed(const struct object *o)
            (o->standing == THERE || o->standing == COMING || o->standing == CHANGING);
 }
 
-/* What the edit puts in the place of what there was. */
+/* Notes the segment that the edit puts in the place of the old one. */
 static void note_put(struct player *p, struct object *o, const struct keyset *keys,
                      bool bare, bool grows)
 {
@@ -241,8 +241,7 @@ int fill_builder(struct player *p, struct tamis_builder *b, const struct keyset 
     return rc;
 }
 
-/* NAME FROM N ERROR: "put", "list" with a list beside it, "pput" into a pack, "ribbon".
- */
+/* NAME FROM N ERROR: "put", "list" with a list, "pput" into a pack, "ribbon". */
 static int run_put(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
@@ -373,7 +372,7 @@ static bool is_named(const struct step *s, const char *name)
     return false;
 }
 
-/* What is not named goes, but for what this edit puts. */
+/* Segments that are not named go, but segments that this edit puts stay. */
 static int run_retain(struct player *p, const struct step *s)
 {
     struct tamis_name keep[STEP_NAMES + 1] = {{"unknown", 7}};

@@ -1,4 +1,4 @@
-/* What the files of words share; words.c has the table. */
+/* Shared by the files of words; words.c has the table. */
 #ifndef TAMIS_TESTS_STEPS_WORDS_H
 #define TAMIS_TESTS_STEPS_WORDS_H
 

@@ -159,7 +159,7 @@ static int replay(struct player *p, struct object *o, bool backwards)
     return rc;
 }
 
-/* The writer, opened and up to date if nobody has; none if it is sealed. */
+/* The object's writer, opened and brought up to date if needed; NULL: sealed. */
 static struct tamis_writer *writer_of(struct player *p, struct object *o)
 {
     size_t i = number_of(p, o);

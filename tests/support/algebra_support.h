@@ -22,8 +22,7 @@ static UNUSED int set_up(void **state)
     return test_dir_create(state);
 }
 
-/* Names here are those of files in the test's directory; paths are taken as they are.
- */
+/* Names are files in the test's directory; paths are taken as they are. */
 static __attribute__((noinline)) const char *place(const char *name)
 {
     return name && name[0] != '/' ? path_of(name) : name;
@@ -198,7 +197,7 @@ static UNUSED double target_of(const char *path)
     return filter_info(f).growth.error;
 }
 
-/* At most so many of other keys are found, and at least a few are not. */
+/* The share of other keys that are found. */
 static UNUSED double measured_error(const char *path)
 {
     enum { PROBES = 100000 };

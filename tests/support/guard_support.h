@@ -83,8 +83,8 @@ static UNUSED void build_filter(const char *path, const uint64_t *hashes, size_t
     BUILD(path, hashes, n, .domain = &domain);
 }
 
-/* A page of a file that is nobody's and has no byte: to touch it is SIGBUS. At `at` if
- * that is not NULL. */
+/* A page of a file without a byte, which is no filter's: to touch it is SIGBUS. It is
+ * at `at`, unless that is NULL. */
 static UNUSED uint8_t *foreign_page(void *at)
 {
     const char *path = path_of("foreign");

@@ -13,7 +13,7 @@ static UNUSED int one_file_create(void **state)
     return err;
 }
 
-/* Whatever was there before is gone. */
+/* Removes an older file first. */
 static UNUSED struct tamis_writer *fresh(uint64_t first_capacity)
 {
     unlink(path);

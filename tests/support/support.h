@@ -33,7 +33,7 @@
 #define SANITIZED 0
 #endif
 
-/* What is in the test's directory, with all that it has. */
+/* Removes a name in the test's directory, with all files below it. */
 static UNUSED void remove_tree(const char *name)
 {
     nftw(path_of(name), remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -114,7 +114,7 @@ static UNUSED void file_poke(const char *path, uint64_t offset, const void *byte
     close(fd);
 }
 
-/* Whatever the byte was: a fixed one would be no change once in 256 runs. */
+/* Changes any byte: a fixed value would be no change once in 256 runs. */
 static UNUSED void flip(const char *path, uint64_t at)
 {
     uint8_t byte = 0;

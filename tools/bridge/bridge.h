@@ -34,9 +34,9 @@ int bridge_complain_error(int error, const struct tamis_diag *diag, const char *
 int bridge_open(const struct bridge *b, struct tamis_store **store);
 /* ==== database.c: the directory of a database =============================== */
 
-/* Refuses, with a report, what is no database of this engine. */
+/* Refuses a directory that is no database of this engine, and reports why. */
 int bridge_check_database(const char *path, bool rocksdb);
-/* Bytes of the logs from this number on, and of one more. */
+/* Bytes of the logs from number `from` on, and of log `also`. */
 uint64_t bridge_log_bytes(const char *path, uint64_t from, uint64_t also);
 
 /* ==== report.c: changes that were made, or would be ======================= */
@@ -76,7 +76,7 @@ struct bridge_table {
     const void *old_binding; /* of earlier versions */
     size_t old_bytes;        /* 0: there is none */
     const char *why;         /* it gets no filter; NULL: it gets one */
-    int status;              /* then: at least this one in the end */
+    int status;              /* with `why`: the least status in the end */
 };
 /* Has the segment the table's binding of an earlier version? */
 bool bridge_is_old(const struct bridge_table *t, const struct tamis_segment_info *info);
@@ -108,7 +108,7 @@ struct bridge_engine {
     int (*keys)(struct bridge_run *r, struct bridge_table *t,
                 struct tamis_builder *builder);
     void (*close)(struct bridge_run *r); /* after open, in any case */
-    bool confirms; /* the list, if `tamis repair` made it anew, and it has nothing else
+    bool confirms; /* a list that `tamis repair` made anew, if it has nothing else
                     */
 };
 /* Makes the store mirror the tables, and prints a summary. Returns the status. */

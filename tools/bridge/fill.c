@@ -55,7 +55,7 @@ bool bridge_is_old(const struct bridge_table *t, const struct tamis_segment_info
            memcmp(info->binding, t->old_binding, t->old_bytes) == 0;
 }
 
-/* What the store has under the table's name. */
+/* The segment that the store has under the table's name. */
 struct segment {
     bool known, bound; /* there is one; it has the table's binding */
     bool same;         /* its filter was built from exactly these bytes */
@@ -82,7 +82,7 @@ static void changed(struct bridge_run *r, const struct bridge_table *t,
     bridge_changed(&r->report, action, t->name, s->known ? &s->info : NULL);
 }
 
-/* Builds its filter. If the keys turn out not to be had, t->why says so. */
+/* Builds the table's filter. If its keys cannot be had, t->why says so. */
 static int build(struct bridge_run *r, struct bridge_table *t,
                  const struct tamis_segment_options *opt)
 {
@@ -98,7 +98,7 @@ static int build(struct bridge_run *r, struct bridge_table *t,
     return err ? edit_failed(r, err, &diag) : status;
 }
 
-/* Lists it without a filter, unless it is so already. */
+/* Lists the table without a filter, unless it is listed so already. */
 static int put_bare(struct bridge_run *r, const struct bridge_table *t,
                     const struct segment *s, const struct tamis_segment_options *opt)
 {

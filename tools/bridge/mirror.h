@@ -53,8 +53,7 @@ struct mirror_survey {
 void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
                          struct mirror_survey *out);
 /* Does the store mirror another database? Then `words` is a part of a line about it,
- * else empty. A store that has segments of MIRROR_OLD is the database's if old_is_this.
- */
+ * else empty. With segments of MIRROR_OLD it is the database's if old_is_this. */
 enum { MIRROR_WORDS_BYTES = 512 };
 bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
                           const struct mirror_survey *survey, bool old_is_this,

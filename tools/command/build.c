@@ -23,7 +23,7 @@ struct work {
     uint64_t n_bytes;    /* of the key files */
     size_t n_sized;      /* of the first ones, without a gap */
     pthread_cond_t turn; /* n_sized or status changed */
-    size_t n_workers;    /* that have begun, of so many */
+    size_t n_workers;    /* that have begun, at most max_workers */
     size_t max_workers;
     int status; /* of the first that failed; then the others stop */
     pthread_mutex_t lock;

@@ -36,8 +36,8 @@ static bool open_lists(struct comparing *c)
     return exact;
 }
 
-/* By the lists of both, if they have some. False: by their filters, and c->err says why
- * if their lists are no good. */
+/* Compares by the lists of both, if they have some. False: compare the filters; c->err
+ * says why if the lists are no good. */
 static bool compare_lists(struct comparing *c, struct compared *result)
 {
     bool exact = open_lists(c) && c->err == 0;

@@ -99,7 +99,7 @@ static int check_identity(const struct grow *g)
     return status;
 }
 
-/* Reports what has the name, if it is no growing filter and none can be made. */
+/* Reports the owner of the name, if it is no growing filter and none can be made. */
 static int no_filter(const struct grow *g)
 {
     struct tamis_snapshot *snapshot = NULL;

@@ -41,8 +41,8 @@ static bool is_placed(const struct segments_edit *e, struct tamis_snapshot *now,
            memcmp(place.uuid, r->uuid, sizeof(place.uuid)) == 0;
 }
 
-/* Another process may have replaced or dropped segments before the commit: these were
- * not packed, whatever was in the file. The first named one is told. */
+/* Another process may have replaced or dropped segments before the commit. These were
+ * not packed, even if the file has them. Reports the first one that was named. */
 static void count_placed(struct segments_edit *e)
 {
     struct tamis_pack_report *r = e->made;
@@ -181,8 +181,8 @@ static void note_lost(const struct segments_edit *e, size_t i)
         lost->error = err;
 }
 
-/* Of the named segments, or of all, those that packs answer for; counts those of packs
- * that cannot. */
+/* Picks the segments that packs answer for, among the named ones or all. Counts the
+ * segments of packs that cannot answer. */
 static int pick_packed(struct segments_edit *e)
 {
     size_t n = e->n;
@@ -199,8 +199,7 @@ static int pick_packed(struct segments_edit *e)
     return EXIT_DONE;
 }
 
-/* Rows that failed are of some segments; the table of columns has what a record would.
- */
+/* Failed rows are of some segments; the table of columns has what a record would. */
 static const char *unpack_advice(const struct segments_edit *e)
 {
     struct tamis_verify rows;

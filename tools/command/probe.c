@@ -170,7 +170,7 @@ static int probe(struct probe *p)
     return status ? status : named;
 }
 
-/* No line of a segment tells that one of theirs may have the key. */
+/* Names packs whose segments are unknown: no line tells that these may have the key. */
 static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
 {
     struct tamis_pack_info pack;

@@ -6,7 +6,7 @@ struct repair {
     const char *store;
     json_t *list;      /* NULL: text */
     uint64_t n_damage; /* findings that are damage, mended or not */
-    uint64_t n_packs;  /* of what is noted: packs */
+    uint64_t n_packs;  /* packs among the noted findings */
     uint64_t n_strays; /* directories and the like that no record names */
     struct unread unread;
 };
@@ -85,7 +85,7 @@ static int unlisted(const char *path, bool was_complete, uint64_t n)
         COUNTED(n, "filter"));
 }
 
-/* Where nothing is in the way, packs may be damaged. */
+/* Reports lost and mended packs, when nothing is in the way. */
 static int say_of_packs(const char *path, const struct confirming *c)
 {
     if (c->n_lost > 0)
@@ -139,7 +139,7 @@ static int confirm(const struct options *o)
     return status;
 }
 
-/* Of packs only some segments may need to be built. */
+/* Perhaps only some segments of a pack must be built anew. */
 static int complain_left(const struct repair *r, uint64_t n)
 {
     char packs[64] = "";

@@ -18,8 +18,7 @@ struct totals {
     int status; /* of files that do not open; damage ranks before I/O errors */
 };
 
-/* Adds the named segments, or all; in a newer snapshot if one is elsewhere meanwhile.
- */
+/* Adds the named segments, or all; in a newer snapshot if one has moved. */
 int add_segments(struct totals *t, struct tamis_store *store,
                  struct tamis_snapshot **snapshot, const char *path, char *const *names,
                  size_t n_names);

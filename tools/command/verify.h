@@ -14,9 +14,9 @@ struct checked_packs {
     size_t n;
 };
 /* Checks a segment that is a column of `pack`, and prints its result.
- * With the first one of a damaged pack it prints what is damaged there, and sets
- * *of_pack to the status of that. Returns the segment's own: a damaged page costs the
- * segments that have rows in it, and no others. */
+ * With the first column of a damaged pack it prints the pack's damage, and sets
+ * *of_pack to its status. Returns the segment's own: a damaged page costs the segments
+ * that have rows in it, and no others. */
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path,
                   json_t *list, int *of_pack);

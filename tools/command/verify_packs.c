@@ -3,8 +3,7 @@
 
 #include "../output/output.h"
 
-/* A pack of a snapshot, checked. Another snapshot's pack may be at its address later.
- */
+/* A snapshot's checked pack. Another snapshot's pack may be at its address later. */
 struct checked {
     const struct tamis_filter *pack;
     uint8_t uuid[TAMIS_UUID_BYTES];
@@ -72,7 +71,7 @@ static void damage_text(const struct checked *c, char *text, size_t room)
                      : "");
 }
 
-/* The file is within the store. `counts` (NULL: text) is what JSON has besides. */
+/* The file is within the store. `counts` (NULL: text) has more fields of JSON. */
 static void print_pack(const struct checked_packs *packs, const char *file,
                        const char *what, json_t *counts)
 {

@@ -1,4 +1,4 @@
-// What the demo's two engines share: the paths that they are asked, and the table that
+// Shared by the demo's two engines: the paths that they are asked, and the table that
 // they print. A program stops with exit status 1 if a path is lost.
 #ifndef TAMIS_DEMO_BLOCKS_H
 #define TAMIS_DEMO_BLOCKS_H
@@ -65,7 +65,7 @@ inline Paths read_lists(int n_lists, char **lists)
     return paths;
 }
 
-// What one way of asking found and read.
+// The finds and reads of one way of asking.
 struct Asked {
     size_t present = 0, absent = 0; // found
     uint64_t blocks = 0;            // read for the absent paths

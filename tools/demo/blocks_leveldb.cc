@@ -10,7 +10,7 @@
 #include "blocks.h"
 #include "tamis_leveldb.hh"
 
-// Of this thread: compactions read in another one.
+// Reads of this thread: compactions read in another one.
 static thread_local uint64_t n_reads;
 
 static uint64_t blocks_read()

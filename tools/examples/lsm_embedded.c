@@ -127,7 +127,7 @@ static void write_segment(const char *name, struct record *records, size_t n)
 }
 
 /* Makes one segment of `records` in the place of the n newest ones, which go. The list
- * takes effect with the rename; what it names is durable before. */
+ * takes effect with the rename; the files that it names are durable before. */
 static void replace(struct record *records, size_t n_records, uint64_t n)
 {
     struct manifest old = manifest;
@@ -203,7 +203,7 @@ static void open_tree(void)
         open_segment(name_of(manifest.numbers[i]), &segments[i]);
 }
 
-/* Ten memtables with every tenth key each, and one that deletes the keys of the first.
+/* Ten memtables with every tenth key each, and one that deletes the first one's keys.
  */
 static void load(void)
 {

@@ -63,7 +63,7 @@ static void log_open(void)
     log_end = (uint64_t)end / sizeof(uint64_t);
 }
 
-/* On return these keys are durable, and acknowledged to whoever put them. */
+/* On return these keys are durable, and their puts are acknowledged. */
 static void log_append(void)
 {
     uint64_t keys[BATCH];
@@ -106,9 +106,8 @@ static void add(struct tamis_writer *writer, uint64_t position, uint64_t end)
     }
 }
 
-/* Opens both and replays; on return the filter has every key of the log. A writer that
- * was killed is recovered by this open, so that what is below the watermark is durable.
- */
+/* Opens both and replays; on return the filter has every key of the log. This open
+ * recovers a writer that was killed, so keys below the watermark are durable. */
 static struct tamis_writer *engine_open(uint64_t *n_replayed)
 {
     struct tamis_writer *writer;
@@ -137,8 +136,7 @@ static void engine_commit(struct tamis_writer *writer, uint64_t position)
     log_trim(tamis_writer_watermark(writer));
 }
 
-/* Until it is killed. The filter lags behind the log, as where another thread feeds it.
- */
+/* Until it is killed. The filter lags behind the log, as if another thread fed it. */
 static void engine_run(void)
 {
     uint64_t n_replayed = 0;

@@ -1,8 +1,7 @@
 /* tamis file contains, equal, compare: relations of two filter files. */
 #include "file.h"
 
-/* Prints the answer to a yes-or-no question; with --quiet the exit status tells it.
- */
+/* Prints a yes or no; with --quiet the exit status tells it. */
 static int print_answer(const struct options *o, bool is_yes, const char *yes,
                         const char *no)
 {

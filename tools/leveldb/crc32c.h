@@ -9,8 +9,7 @@
 /* Call it before the first crc32c(); any thread, any number of times. */
 void crc32c_init(void);
 uint32_t crc32c(const void *bytes, size_t n_bytes);
-/* The same result on every processor. crc32c() uses the instruction if there is one.
- */
+/* Gives one result on every processor. crc32c() uses the instruction, if any. */
 uint32_t crc32c_by_tables(const void *bytes, size_t n_bytes);
 
 #endif

@@ -23,7 +23,7 @@ void put_le64(uint8_t *at, uint64_t v)
         at[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* Without a birth time, take the last change: nobody writes to LOCK. */
+/* Without a birth time, take the last change: no process writes to LOCK. */
 static bool born(const char *path, uint8_t identity[24])
 {
     struct statx st;

@@ -1,4 +1,4 @@
-/* What the bridge asks of LevelDB.
+/* Answers the bridge for LevelDB.
  *
  * The database may be in use. Its MANIFEST, read to its end, gives the tables of one
  * moment. Tables never change, but compaction deletes them. If a table is gone, all

@@ -24,7 +24,7 @@ void table_file_free(struct table_file *file);
 
 /* ==== directory.c: which database it is =================================== */
 
-/* Refuses, with a report, what is no directory of a LevelDB database. Free *list in any
+/* Refuses a directory that is no LevelDB database, and reports why. Free *list in any
  * case. */
 int read_list(const char *database, struct ldb_list *list);
 void put_le64(uint8_t *at, uint64_t v);

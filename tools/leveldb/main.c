@@ -1,7 +1,6 @@
 /* tamis-leveldb: a filter for each table of an existing LevelDB database, in a store.
  * It neither opens nor changes the database, and another process may be writing to it.
- * It builds the tables that the MANIFEST lists at one moment, all or none, in one edit.
- */
+ * It builds the tables that the MANIFEST lists at one moment, in one edit. */
 #include "../talk/process.h"
 #include "fill.h"
 

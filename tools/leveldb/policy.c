@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most filters have at most so many keys: 2 KiB and a block. */
+/* Keys that most filters have at most: 2 KiB and a block. */
 enum { REMEMBERED = 1024 };
 
 struct state {
@@ -37,8 +37,7 @@ void *tamis_leveldb_state_new(double error, uint64_t seed)
         free(s);
         return NULL;
     }
-    /* The name stands for the bytes: other bytes for the same keys need another name.
-     */
+    /* The name stands for the bytes: other bytes for the same keys need a new name. */
     snprintf(s->name, sizeof s->name, "tamis.blocks%d.%016" PRIx64, EMBEDDED_VERSION,
              seed);
     crc32c_init();

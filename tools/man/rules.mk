@@ -10,7 +10,7 @@ deps-man:
 
 man: $(MAN_PAGES)
 
-# Root may be the first who needs it; whoever built the rest must be able to clean up.
+# Root may be the first who needs it; the user who built the rest must be able to clean up.
 $B/man/%: tools/man/%.scd $(wildcard tools/man/*.awk) tools/man/json.fields tools/man/expand.sh $B/tamis lib/tamis.h $(wildcard lib/tamis/*.h) SPEC.md | deps-man
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)

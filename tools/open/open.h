@@ -36,8 +36,8 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
 /* The next of these: its number into *segment. *at is 0 at first. */
 bool next_picked(const struct tamis_snapshot *snapshot, const size_t *list, size_t n,
                  size_t *at, size_t *segment);
-/* As pick_segments(), with the filters open: those that are not where the snapshot has
- * them are looked for in newer ones. */
+/* As pick_segments(), with the filters open. Filters that are not where the snapshot
+ * has them are looked for in newer snapshots. */
 int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapshot,
                        const char *path, char *const *names, size_t n_names,
                        size_t **list, size_t *n);
@@ -47,18 +47,17 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
               struct tamis_name name);
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
                 const struct tamis_diag *diag);
-/* Finds a segment of an older snapshot again: it has the same filter in the same place
- * still, or nothing newer is known; or another process has dropped it; or has replaced
- * or packed it. *fresh, to be released, is a newer snapshot, *index its segment of that
- * name, SIZE_MAX if there is none. */
+/* Finds a segment of an older snapshot again. It still has the same filter in the same
+ * place, or nothing newer is known; or another process has dropped, replaced or packed
+ * it. *fresh, to be released, is a newer snapshot, *index its segment of that name,
+ * SIZE_MAX if there is none. */
 enum fate { SEGMENT_STAYS, SEGMENT_DROPPED, SEGMENT_MOVED };
 enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                       struct tamis_snapshot **fresh, size_t *index);
 /* The same, where only this matters. */
 enum fate segment_fate(struct tamis_store *store, const struct tamis_segment_info *old);
-/* Takes a newer snapshot in place of this one, in which files are not where they were:
- * other processes pack and drop. False: there is none, or *tries, 0 at first, are up.
- */
+/* Takes a newer snapshot if files are not where this one has them: other processes pack
+ * and drop. False: there is none, or *tries (first 0) are up. */
 bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
                     unsigned *tries);
 /* Reports that the name is taken, with the option that replaces its segment. Returns
@@ -77,8 +76,7 @@ int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed);
 /* Reports a failed commit: 6 if a filter to be dropped had been replaced. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
-/* An edit for the named segments of the first argument's store, all if none is named.
- */
+/* An edit for named segments of the first argument's store, or for all. */
 struct segments_edit {
     const struct options *o;
     void *made;              /* the command's own */
@@ -110,17 +108,17 @@ struct pack {
     char file[64], *name;        /* in the store; the UUID in hex digits */
     uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
 };
-/* Those that answer for segments; packs_forget() frees the list. */
+/* Lists the packs that answer for segments; packs_forget() frees the list. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
 void packs_forget(struct pack *packs, size_t n);
 /* Is the segment a column of a pack? *place (may be NULL) is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
-/* Has its record a pack that does not answer? */
+/* Does the segment's record name a pack that does not answer? */
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
-/* Does it not answer for its segments, in a newer snapshot either? */
+/* Is there no answer for the pack's segments, in a newer snapshot either? */
 bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
-/* Does the catalog not agree on it? Then nobody knows which segments it has. */
+/* Is the catalog at odds with the pack? Then its segments are unknown. */
 bool pack_is_unlisted(const struct tamis_pack_info *info);
 #define PACK_UNLISTED                                                                  \
     "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \

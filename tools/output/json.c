@@ -81,7 +81,7 @@ void json_print(json_t *value)
     json_decref(value);
 }
 
-/* Prints the value but for so many bytes of its text at both ends. */
+/* Prints the value without `before` and `after` bytes at the ends of its text. */
 static void print_inside(json_t *value, size_t before, size_t after)
 {
     char *text = memory_or_exit(

@@ -2,9 +2,7 @@
  * of it? */
 #include "output.h"
 
-/* Looks at the segment's list, if it opens. verify: all pages of a list of whole
- * hashes.
- */
+/* Looks at the segment's list, if it opens. verify: all pages, if hashes are whole. */
 static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify,
                 struct tamis_list_facts *facts, struct tamis_filter_info *info,
                 struct tamis_diag *diag)

@@ -106,8 +106,7 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* The facts of the segment's list; zeros if it has none that opens. Returns an error.
- */
+/* The facts of the segment's list; zeros if none opens. Returns an error. */
 int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
                    struct tamis_list_facts *facts);
 /* Has the segment a list of whole hashes, of which every page is good? */

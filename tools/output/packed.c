@@ -4,7 +4,7 @@
  * them. */
 #include "output.h"
 
-/* By reason: its count in JSON and in text, and what is told of the first segment. */
+/* By reason: its count in JSON and in text, and the words about the first segment. */
 static const struct {
     const char *field, *what, *why;
 } reasons[TAMIS_LEFT_REASONS] = {

@@ -46,8 +46,8 @@ struct look {
     struct tamis_snapshot *snapshot;
     const char *label; /* the store, as a label's value */
     size_t *picked, n_picked;
-    /* Of segments with files of their own, in the order of the walk. Those of columns
-     * are read from the records again, so a large pack takes no memory. */
+    /* Facts of segments with files of their own, in the order of the walk. Facts of
+     * columns are read from the records again, so a large pack takes no memory. */
     struct facts *kept;
     size_t n_kept, max_kept;
     bool any, has[N_METRICS]; /* a segment with a name; with such a number */
@@ -73,7 +73,7 @@ static char *label(const void *bytes, size_t n)
     return value;
 }
 
-/* What the catalog knows, and the pack of a column. */
+/* Takes facts from the catalog, and from the pack of a column. */
 static struct facts facts_of_record(const struct look *l, size_t i,
                                     const struct tamis_segment_info *s)
 {
@@ -127,7 +127,7 @@ static bool is_ours(int err)
     return err > 0 && err != ENOENT && err != EIO && !is_wrong_type(err);
 }
 
-/* A list that another process has dropped meanwhile is none. *keep: there is one. */
+/* A list that another process has dropped does not count. *keep: one counts. */
 static int facts_of_list(const struct look *l, struct facts *f, bool *keep)
 {
     struct tamis_filter *list = NULL;
@@ -252,7 +252,7 @@ static void print_metric(const struct look *l, enum metric m)
         struct tamis_segment_info s;
         tamis_snapshot_segment(l->snapshot, i, &s);
         struct facts f = is_kept ? l->kept[kept++] : facts_of_record(l, i, &s);
-        /* Those without a readable name would be one series. */
+        /* Segments without a readable name would be one series. */
         if (f.is_gone || s.name_bytes == 0 || (m != N_METRICS && isnan(f.of[m])))
             continue;
         char *segment = label(s.name, s.name_bytes);
@@ -296,7 +296,7 @@ static void print_pack(const char *metric, const char *store, const char *pack,
     print_number(x);
 }
 
-/* Those that answer, and those that should. */
+/* Says of each pack whether it answers for its segments. */
 static void print_readable_packs(struct tamis_store *of,
                                  struct tamis_snapshot *snapshot, const char *store)
 {

@@ -97,8 +97,7 @@ static void draw_rectangle(FILE *to, double x, double y, double width, double he
             width, height, attributes);
 }
 
-/* From the least error to the largest; what is between them and the target is shaded.
- */
+/* From the least error to the largest; the part up to the target is shaded. */
 static void draw_error(FILE *to, const struct column *c, struct scale s, double x,
                        double width)
 {

@@ -79,7 +79,7 @@ void check_picture(const struct options *o, const char *store, const char *list)
         return;
     if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
         usage_error("--svg would replace the list of --sizes: name another file");
-    char *real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
+    char *real = realpath(o->svg, NULL); /* a link's target is replaced */
     if (store != NULL && lies_inside(real ? real : o->svg, store))
         usage_error("--svg names a file inside the store: name one elsewhere");
     free(real);

@@ -8,9 +8,8 @@
 
 /* ==== store.c: from a snapshot to a picture ====================================== */
 
-/* A segment, or several of the smallest together; of more than one rank, where there
- * are very many. For filters that do not open only
- * size and age are known. */
+/* A segment, or several of the smallest together. If there are very many, these have
+ * several ranks. For filters that do not open only size and age are known. */
 struct column {
     const uint8_t *name; /* of the first */
     size_t name_bytes;
@@ -47,7 +46,7 @@ struct scale {
     int low, high, step;
 };
 double picture_error_y(struct scale s, double ratio);
-/* The place on the scale of ages, 0 oldest to 1 newest, of a segment made so many
+/* The place on the scale of ages, 0 oldest to 1 newest, of a segment made `age`
  * microseconds before the newest. Logarithmic: recent ages matter most. */
 double picture_age(const struct picture *p, double age);
 /* #rrggbb, by age; and as stops of a gradient. */

@@ -18,8 +18,8 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o);
 /* Exits if --svg names a file of `store`, or `list` ("-": standard input). Each may be
  * NULL. */
 void check_picture(const struct options *o, const char *store, const char *list);
-/* What is drawn to the stream comes into the file `path` in the end: whole, or the file
- * stays as it is; "-" is standard output. Reports failures; returns the status. */
+/* A drawing to the stream replaces the file `path` in the end, or leaves it as it is;
+ * "-" is standard output. Reports failures; returns the status. */
 struct drawing {
     FILE *to;
     char *bytes;

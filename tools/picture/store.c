@@ -25,7 +25,7 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
 }
 
 /* Columns of several segments follow the others of their rank, the narrowest first:
- * that takes in the segments before it. */
+ * this one takes in the segments before it. */
 static int compare(const void *left, const void *right)
 {
     const struct column *a = left, *b = right;
@@ -67,8 +67,8 @@ static void end_rank(struct picture *p, double least, size_t first, size_t *n)
     }
 }
 
-/* Of so many ranks that they would not be seen, neighbours share a column, up to half a
- * pixel. Then any two are wider together. */
+/* If there are too many ranks to be seen, neighbouring ranks share a column, up to half
+ * a pixel. Any two columns are wider than that together. */
 _Static_assert(MAX_COLUMNS / 2 > 2 * 2 * PICTURE_WIDTH, "so half of them stay free");
 static void group_ranks(struct picture *p, double most)
 {

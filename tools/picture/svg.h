@@ -8,8 +8,8 @@
 enum { PICTURE_WIDTH = 872 };
 enum { WIDTH = 960, HEIGHT = 580, LEFT = 64, RIGHT = LEFT + PICTURE_WIDTH, TOP = 136 };
 
-/* <svg>, the title, of which the rest is escaped, the style of all classes, and the
- * ground. */
+/* Writes <svg>, the title, the style of all classes, and the ground. `rest`, the end of
+ * the title, gets escaped. */
 void svg_begin(FILE *to, const char *title, const char *rest);
 void xml_text(FILE *to, const char *escaped);
 /* <text>; the formatted text is escaped. */

@@ -264,7 +264,7 @@ struct left {
     size_t n;         /* segments that are not as planned yet */
     size_t n_waiting; /* of these: they have a command */
     size_t n_growing; /* of these */
-    /* Other processes have dropped segments of so many bytes meanwhile: these need
+    /* Bytes of segments that other processes have dropped meanwhile, and that need
      * nothing any more. */
     uint64_t dropped_bytes;
 };

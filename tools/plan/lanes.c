@@ -70,8 +70,7 @@ void show_lanes(const struct tamis_plan *chosen, double error, json_t *list)
         bool is_chosen = lanes == chosen->lanes;
         if (s.blocks == 0)
             continue;
-        /* With the error that this shape has, which may be far below the one asked for.
-         */
+        /* By the error of this shape, which may be far below the one asked for. */
         double lines =
             lines_of(lanes, tamis_plan_error(lanes, s.words, s.blocks, chosen->n_keys));
         if (list != NULL)

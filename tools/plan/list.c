@@ -95,7 +95,7 @@ static void free_segment(struct planned *s)
     free(s->unread);
 }
 
-/* A plan of a pack needs no more of the last segment. */
+/* Keeps only the keys of the last segment: a plan of a pack needs nothing else. */
 static void keep_keys(struct store_plan *p)
 {
     struct planned *s = &p->segments[--p->n];
@@ -156,8 +156,7 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
     return EXIT_DONE;
 }
 
-/* The list of a command that failed is empty, and its plan would look like a good one.
- */
+/* A failed command's list is empty, and its plan would look like a good one. */
 static int no_segment(const struct options *o)
 {
     const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;

@@ -118,7 +118,7 @@ static void draw_point(const struct chart *c, size_t i, double x, double y)
     fputs("</title></circle>\n", c->to);
 }
 
-/* A point where another one is would not be seen. */
+/* Draws points, but none where another one is: it would not be seen. */
 static void draw_points(const struct chart *c)
 {
     enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };

@@ -42,7 +42,7 @@ class Collector : public rocksdb::TablePropertiesCollector
             keys_->ranges = true;
             keys_->builder.reset();
         } else if (keys_->builder) {
-            /* Whatever its type, a lookup must find the entry's key here. */
+            /* A lookup must find the key of an entry of any type here. */
             keys_->failure =
                 tamis_builder_add_key(keys_->builder.get(), key.data(), key.size());
             if (keys_->failure)

@@ -36,8 +36,7 @@ class Listener : public rocksdb::EventListener
     {
         const rocksdb::TableProperties &p = info.table_properties;
         shim_->Guarded(info.file_path.c_str(), [&] {
-            /* A file that failed, or was empty and is gone, loses its keys, too.
-             */
+            /* A file that failed, or was empty and is gone, loses its keys, too. */
             std::unique_ptr<Gathered> keys = shim_->Take(p);
             if (!info.status.ok() || !shim_->IsOurs(info.db_name) ||
                 !shim_->Serves(p.db_id))

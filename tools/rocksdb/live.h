@@ -1,6 +1,5 @@
 /* Finds the live tables of a closed database. A list of the files in directories must
- * lack none: for keys in a missing file the store would say ABSENT.
- */
+ * have all: for keys of a missing file the store says ABSENT. */
 #ifndef TAMIS_ROCKSDB_LIVE_H
 #define TAMIS_ROCKSDB_LIVE_H
 

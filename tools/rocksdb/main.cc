@@ -1,6 +1,6 @@
-/* tamis-rocksdb: what ../bridge/fill.c asks of a closed RocksDB database. It takes
- * RocksDB's own lock, so nobody writes meanwhile. SSTs never change, and each filter is
- * bound to its very file, so the filters stay right. */
+/* tamis-rocksdb: answers ../bridge/fill.c for a closed RocksDB database. It takes
+ * RocksDB's own lock, so no process writes. SSTs never change, and each filter is bound
+ * to its very file, so filters stay right. */
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -119,7 +119,8 @@ void CloseFile(bridge_run *r)
 }
 
 /* An earlier version mirrored one database in a store. A session belongs to one
- * database: if this one has a table of one such segment's session, all are its own. */
+ * database: if it has a table of the session of one such segment, it owns all such
+ * segments. */
 int FindOld(bridge_run *r)
 {
     std::set<std::string> sessions;

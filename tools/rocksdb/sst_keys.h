@@ -17,8 +17,7 @@ class SstKeys
 {
   public:
     /* order: of the keys; NULL: RocksDB's own order that the properties name.
-     * Corruption; IOError; NotSupported: `why` has the reason, and the file is whole.
-     */
+     * Corruption; IOError; NotSupported: see `why`, the file is whole. */
     rocksdb::Status Open(rocksdb::Env *env, const std::string &path,
                          const rocksdb::Comparator *order);
     /* After Open(), if it returned OK or NotSupported. */

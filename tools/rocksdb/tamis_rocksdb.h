@@ -116,8 +116,7 @@ class RocksFilters
     Reconcile(rocksdb::DB *db,
               const std::vector<rocksdb::ColumnFamilyHandle *> *families = nullptr);
 
-    /* DB::IngestExternalFile(), with its result. The list is complete all along.
-     */
+    /* DB::IngestExternalFile(), with its result. The list stays complete. */
     rocksdb::Status Ingest(rocksdb::DB *db, rocksdb::ColumnFamilyHandle *family,
                            const std::vector<std::string> &files,
                            const rocksdb::IngestExternalFileOptions &options);

@@ -14,8 +14,8 @@ static sigset_t before_hold;
 static bool holds;
 
 /* Notes the first signal. One that comes more than a second later ends the process.
- * timeout(1) signals its child, and then the child's group: what comes so soon is the
- * same signal. */
+ * timeout(1) signals its child, and then the child's group: a signal that comes so soon
+ * is the same one. */
 static void ending_came(int number)
 {
     enum { SAME_MS = 1000 };
@@ -104,7 +104,7 @@ void endings_let(const struct endings *before, bool failed)
         return;
     setrlimit(RLIMIT_FSIZE, &before->limit);
     if (failed || is_held(endings_came)) {
-        fflush(stdout); /* says what was done before */
+        fflush(stdout); /* says which steps were done before */
         raise(endings_came);
     }
     endings_came = 0;

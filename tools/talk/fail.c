@@ -15,7 +15,7 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
         file = diag->file;
     if (advice == NULL && error == TAMIS_ERR_DAMAGED)
         advice = store_advice(error, file); /* of a store, not of a filter */
-    /* What is of the first draft says itself what to do. */
+    /* A message about the first draft says itself what to do. */
     if (advice == NULL && strstr(what, "first draft") == NULL)
         advice = usual_advice(error);
     if (advice != NULL && advice[0] == '\0')

@@ -52,7 +52,7 @@ static void span_text(char text[TEXT_BYTES], double seconds)
         snprintf(text, TEXT_BYTES, "%lu s", s);
 }
 
-/* Not past the edge: what wraps is not overwritten by the next. */
+/* Not past the edge: the next line would not overwrite a wrapped one. */
 static void show(double at, bool done)
 {
     double seconds = at - p.start > 1e-9 ? at - p.start : 1e-9;

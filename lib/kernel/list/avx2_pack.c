@@ -113,8 +113,7 @@ AVX2_INLINE void put_tops(__m256i a, __m256i b, __m128i rest_bits, uint32_t top_
 
 /* ---- unary ---- */
 
-/* A one and the zeros before it take so many bits. Returns those of four values up to
- * each. */
+/* How many bits do a one and the zeros before it take, for four values, up to each? */
 AVX2_INLINE __m256i bits_up_to(__m256i v, __m256i before, __m128i gap_bits)
 {
     const __m256i one = _mm256_set1_epi64x(1);

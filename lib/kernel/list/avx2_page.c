@@ -107,9 +107,9 @@ AVX2_INLINE __m256i four_tops(__m256i tops, uint32_t top_bytes, int half)
 
 /* ---- values ---- */
 
-/* Bit i of m is set if low bits grow from the hash before to hash i of four. How many
- * do not grow, up to each: so many steps of the high part that unary does not have. And
- * all of them, less the four ones that unary has meanwhile. */
+/* Bit i of m is set if low bits grow from the hash before to hash i of four. STEPS has,
+ * for each hash, how many up to it do not grow: steps of the high part that unary does
+ * not have. The last number is all of them, less unary's four ones. */
 #define STEPS(m)                                                                       \
     {                                                                                  \
         !(m & 1), !(m & 1) + !(m & 2), !(m & 1) + !(m & 2) + !(m & 4),                 \
@@ -178,7 +178,7 @@ AVX2_INLINE void eight_values(const uint8_t *page, const struct list_page *p,
     store_four(to + 4, half_values(tops, rests, r, places, top_bytes, 1, d, &high[1]));
 }
 
-/* All values of a page whose tops have so many bytes: a constant where it is called. */
+/* All values of a page whose tops have top_bytes bytes, a constant in each call. */
 AVX2_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
                              const struct list_page *p, uint32_t top_bytes,
                              const uint16_t *places, uint64_t *values)

@@ -22,7 +22,7 @@ AVX512 bool list_values_rise_avx512(const uint64_t *v, size_t n)
     return !falls && (i >= n || list_values_rise_plain(v + i - 1, n - i + 1));
 }
 
-/* Lanes move up by so many places, and zeros come in. */
+/* Lanes move up by `by` places, and zeros come in. */
 #define MOVED_UP(x, by)                                                                \
     _mm512_maskz_alignr_epi64((__mmask8)(0xff << (by)), x, x, EIGHT - (by))
 

@@ -110,7 +110,7 @@ AVX512_INLINE __m512i values_at(const uint8_t *page, const struct list_page *p,
                         high);
 }
 
-/* All values of a page whose tops have so many bytes: a constant where it is called. */
+/* All values of a page whose tops have top_bytes bytes, a constant in each call. */
 AVX512_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
                                const struct list_page *p, uint32_t top_bytes,
                                const uint32_t *places, uint64_t *values)

@@ -19,7 +19,7 @@ enum {
     MOST_BITS = 56, /* with those of a byte that is begun, a word */
 };
 
-/* So many gaps at once. Compilers split them where vectors are shorter. */
+/* Gaps that are taken at once. Compilers split them for shorter vectors. */
 #ifndef CHOOSE_AT_ONCE
 #define CHOOSE_AT_ONCE 4
 #endif

@@ -1,6 +1,5 @@
 /* Pages of lists, made fast: byte by byte what list_page_fill() of format/list.c makes.
- * Callers take the one of their kernel from struct list_kernel.
- */
+ * struct list_kernel has the one for each kernel. */
 #ifndef TAMIS_KERNEL_LIST_PACK_H
 #define TAMIS_KERNEL_LIST_PACK_H
 

@@ -11,7 +11,7 @@ static inline uint64_t unary_word(const uint8_t *page, uint32_t at)
     return beyond < 64 ? le64_get(word) >> beyond : 0;
 }
 
-/* All values of a page whose tops have so many bytes: a constant where it is called. */
+/* All values of a page whose tops have top_bytes bytes, a constant in each call. */
 __attribute__((always_inline)) static inline bool
 values_of(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
           uint32_t top_bytes, uint64_t *values)

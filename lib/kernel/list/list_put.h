@@ -26,8 +26,8 @@ PACK_INLINE void put_top(uint8_t *to, uint32_t n_bytes, uint64_t top)
         to[1] = (uint8_t)(top >> 8);
 }
 
-/* Unary on its way to a buffer. By itself, so that stores to bytes cannot change it, as
- * compilers see it. */
+/* Unary on its way to a buffer. A struct of its own, so that compilers see that stores
+ * to bytes do not change it. */
 struct unary {
     uint8_t *at;     /* the byte that is begun */
     uint64_t word;   /* what it has */
@@ -48,7 +48,7 @@ PACK_INLINE void put_ones(struct unary *u, uint64_t ones, uint32_t n_bits)
     u->filled = filled % 8;
 }
 
-/* Those of n values, whose zeros may be more than a word in all. */
+/* Puts the ones of n values, whose zeros may be more than a word in all. */
 PACK_INLINE void put_each_one(const uint64_t *v, uint32_t n, uint32_t gap_bits,
                               struct unary *u)
 {
@@ -60,8 +60,8 @@ PACK_INLINE void put_each_one(const uint64_t *v, uint32_t n, uint32_t gap_bits,
 
 /* The values from i on, before which a whole byte of rests ends. Rests are written
  * eight bytes at a time, over what comes later: they may run into the room for unary,
- * of 16 bytes at least. Tops have so many bytes: a constant where this is called. Zeros
- * are less than MOST_BITS each. */
+ * of 16 bytes at least. top_bytes is a constant in each call. Each value has less than
+ * MOST_BITS zeros. */
 PACK_INLINE void put_values(const uint64_t *v, const struct list_page *p,
                             uint32_t top_bytes, uint32_t i, struct unary *u,
                             uint8_t *page)

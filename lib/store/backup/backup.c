@@ -1,9 +1,9 @@
 /* Backup: a store as of one moment, in a new directory.
  *
- * Sealed files are copied first, while everything goes on, until few are new. Then, in
- * one transaction that keeps edits from committing, the records are read, and what is
- * not copied yet is opened: dropped later, it can still be read. That moment is the
- * backup's. The files are copied after it, so that a growing one is never behind the
+ * Sealed files are copied first, while everything goes on, until few are new. Then one
+ * transaction keeps edits from committing, and reads the records: the backup is of this
+ * moment. It opens all files that are not copied yet, so that they can be read even if
+ * they are dropped. They are copied afterwards, so a growing file is never behind the
  * bounds that its record had (R5). The new catalog has the records byte for byte. */
 #include "lib/store/backup/inside.h"
 
@@ -132,8 +132,7 @@ static void open_item(const struct backup *b, struct backup_item *it)
 
 /* ---- sealed files, which are most of it, while everything goes on ---- */
 
-/* A file that can't be opened now is tried again once it is known to be listed still.
- */
+/* A file that can't be opened now is tried again once it is known to be listed. */
 static int copy_one_early(struct backup *b, struct backup_item *it,
                           struct tamis_diag *diag)
 {
@@ -166,7 +165,7 @@ static int copy_early(struct backup *b, struct tamis_diag *diag)
         for (size_t i = 0; i < b->n && !rc; i++)
             rc = copy_one_early(b, &b->items[i], diag);
     } while (!rc && b->n_early - n_before > FEW && ++pass < PASSES);
-    if (!rc) /* else what was just begun is still to be removed */
+    if (!rc) /* else the copy just begun must still be removed */
         backup_free_items(b);
     return rc;
 }
@@ -289,7 +288,7 @@ static int finish_item(struct backup *b, struct backup_item *it,
     close_item(it);
     if (rc)
         return rc;
-    /* The file is there: its segments may be listed anew by it (SPEC.md §15). */
+    /* The file is copied: repair may list its segments anew by it (SPEC.md §15). */
     if (!done.left && it->no_dead)
         tell_left(b, it, it->no_dead, NULL, "");
     if (!done.left)

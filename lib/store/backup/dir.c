@@ -77,8 +77,8 @@ static bool has_name(const struct backup *b, const char *base)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/* Before it is emptied: under its temporary name nobody takes what is left for a
- * backup. */
+/* Renames a backup before it is emptied: under its temporary name its remains look like
+ * no backup. */
 static void take_name_back(const struct backup *b, const char *base)
 {
     if (io_replace(b->parent, base, b->temp) == 0)

@@ -9,11 +9,11 @@
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/listing.h"
 
-/* What the catalog has under a key: a segment, with frequent fields of its record. The
- * list of a segment's hashes is an item of its own behind it: its state is that, with
- * the segment's name and record, and the list's UUID and digest. A file that many
- * segments share is an item, too; its digest is 0 until it is open, if the catalog does
- * not know it. */
+/* A key and value of the catalog: a segment, with frequent fields of its record. The
+ * list of a segment's hashes is an item of its own behind the segment: it has the state
+ * RECORD_OF_LIST, the segment's name and record, and the list's UUID and digest. A file
+ * that many segments share is an item, too; if the catalog does not know its digest,
+ * that is 0 until the file is open. */
 struct backup_item {
     enum catalog_db db;
     uint8_t *name, *value; /* one allocation */
@@ -27,7 +27,7 @@ struct backup_item {
     bool elsewhere;      /* it has no file of its own */
     size_t n_segments;   /* that are listed by it alone */
     struct backup_early *early;
-    /* Of a shared file. */
+    /* Only for a file that segments share. */
     bool lost;      /* the catalog has nothing under its key, and gets nothing */
     size_t n_named; /* segments that have records, too */
     int no_dead;    /* why its tombstones are left out */
@@ -90,12 +90,12 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
 /* In a transaction, ctx the backup: lists all segments, or those whose sealed files
  * were not looked at. */
 catalog_fn backup_list_all, backup_list_new;
-/* The last one of b->items then; ENOMEM. */
+/* Adds an item at the end of b->items; ENOMEM. */
 int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, const struct record *r);
 void backup_free_items(struct backup *b);
-/* Decodes the record of a segment that has a file; as if it were one, of a list or of a
- * shared file. */
+/* Decodes the record of an item with a file. A list or a shared file gets a record as
+ * if it were a segment's filter. */
 void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
 /* Is the segment's list in the copy, as far as is known by now? */
@@ -105,19 +105,18 @@ bool backup_has_its_list(const struct backup *b, const struct backup_item *it);
 bool backup_leaves_list(const struct backup *b, struct backup_item *it);
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done);
-/* The early copy with the same UUID and digest. Its check holds for this record, too.
- */
+/* The early copy with this UUID and digest. Its check holds for this record, too. */
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);
 
 /* ==== shared.c ==== */
 
-/* In a transaction, once all segments are listed: the files that they share, and what
- * the catalog has of these. */
+/* Call it in a transaction, once all segments are listed. It lists the files that they
+ * share, and the catalog's records of these files. */
 int backup_list_shared(struct catalog_txn *t, struct backup *b,
                        struct tamis_diag *diag);
-/* After its file: reads its tombstones. An errno: not now. */
+/* Reads the tombstones of a shared file, once the file is open. An errno: not now. */
 int backup_open_shared(struct backup_item *it, int dir);
 
 /* ==== backup.c ==== */

@@ -1,6 +1,6 @@
 /* Backup: packs, files that many segments share. A pack record and the chunks of bits
- * beside it are items; so is a pack whose pack record is lost, for its columns may be
- * listed anew. With its file go its tombstones. */
+ * beside it are items. So is a pack whose pack record is lost, for its columns may be
+ * listed anew. Tombstones are copied with their pack. */
 #include "lib/store/backup/inside.h"
 
 static const char refused[] = "its pack record is lost or damaged: copied all the same";
@@ -28,7 +28,7 @@ static int add_of_pack(void *ctx, const void *key, size_t key_bytes,
     return 0;
 }
 
-/* The pack that a chunk or a segment record is about; else false. */
+/* Sets *pack to the pack of a chunk or a segment record; false: of another item. */
 static bool names_pack_of(const struct backup_item *it, struct record *pack)
 {
     struct record r;

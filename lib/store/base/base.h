@@ -82,16 +82,16 @@ void filters_dir_path(const struct filters_dir *d, const char *name,
 int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
 /* Unlocks first: a child may still have its copy. */
 void dir_close_guarded(struct io_guarded_fd *g);
-/* flock(), whatever signals come, which tells others who has it; an errno. */
+/* flock() through signals; others can tell which process has the lock. An errno. */
 int dir_lock(int fd, int how);
 void dir_unlock(int fd);
-/* Lets it go and waits for 0 to 10 ms: those that try in step would fail for ever. */
+/* Unlocks, and waits for 0 to 10 ms: processes that try in step would fail for ever. */
 void dir_step_back(int fd);
 /* The same, waiting. ERR_BUSY: the wait is over; somebody is `doing`. */
 int dir_wait(int fd, int how, struct io_wait *wait, const char *path, const char *doing,
              struct tamis_diag *diag);
-/* Calls fn for each name in a directory, in no order, until that is not 0, which is the
- * result. An errno: not all of it was read. Follows no link. */
+/* Calls fn for each name in a directory, in no order, until fn returns non-zero, and
+ * returns that. An errno: the directory was not read to its end. Follows no link. */
 typedef int dir_each_fn(void *ctx, int dir, const char *name);
 int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx);
 /* 1: an empty directory; 0: not empty; else -1. */
@@ -105,19 +105,18 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
 /* ==== dead.c: tombstones of files that many segments share ==== */
 
-/* Removes the file of the one with this UUID, and its tombstones; as
- * filter_file_unlink(). */
+/* Removes the file with this UUID, and its tombstones; as filter_file_unlink(). */
 int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 /* "<uuid>.dead" */
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
 /* Is this such a name, and `rest`? */
 bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
-/* Reads the file of the one with this UUID, table digest and number of bits (0: any);
- * *file is malloc'd, its bits begin at DEAD_HEAD_BYTES. An errno, or the code of a file
- * that is not good. */
+/* Reads the tombstones of the file with this UUID, table digest and number of columns
+ * (0: any). *file is malloc'd; its bits begin at DEAD_HEAD_BYTES. An errno, or the code
+ * of tombstones that are not good. */
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
               uint32_t *n_columns);
-/* Is its file still this one, which dead_load() gave? */
+/* Are the tombstones still the ones that dead_load() gave in `file`? */
 bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *file,
              uint32_t n_columns);
 /* A new one with these bits (NULL: none), over another if `replace`; synced, but for

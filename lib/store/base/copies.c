@@ -23,7 +23,7 @@ int copies_enter(int dir)
     return rc || found == NOT_LOCKED ? rc : TAMIS_ERR_BUSY;
 }
 
-/* Not by closing alone: a child that is being forked may have the descriptor, too. */
+/* Unlocks before the close: a child being forked may have the descriptor, too. */
 void copies_leave(int dir)
 {
     io_byte_lock(dir, F_OFD_SETLK, F_UNLCK, 0, 0, NULL);

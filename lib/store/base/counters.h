@@ -37,9 +37,9 @@ struct sheet {
     /* One per 64 segments: absents of each of them, added in one step. COUNT_MANY
      * corrects it. */
     _Atomic uint64_t *all;
-    /* By slot: hits of probes of many for which `all` has an absent too much. They are
-     * most of what is counted of many segments: their rows stay untouched, and take no
-     * memory. */
+    /* By slot: hits of probes of many segments, for which `all` has an absent too much.
+     * Most counts of many segments are such hits: the segments' rows stay untouched,
+     * and take no memory. */
     _Atomic uint32_t *hits;
     /* One per 64 segments: may a row of theirs have a count? */
     _Atomic uint8_t *touched;
@@ -90,8 +90,7 @@ void ledger_unlock(struct ledger *l);
 extern _Thread_local unsigned counters_slot __attribute__((tls_model("initial-exec")));
 
 struct sheet *sheet_new(size_t n_segments, bool shared); /* NULL: no memory */
-/* Adds the counts of n segments, from the one at `first` on, which is a multiple of 64.
- */
+/* Adds the counts of n segments, from `first` on, which is a multiple of 64. */
 void sheet_fold(struct sheet *to, const struct sheet *from, size_t first, size_t n);
 struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments);
 /* Makes the shared sheet; ENOMEM. Then any thread may count. */
@@ -156,7 +155,7 @@ static inline struct count_row *sheet_row(struct sheet *sheet, size_t slot)
     return &sheet->rows[slot];
 }
 
-/* A number that is full begins again at 0, and the row keeps what it had. */
+/* A full number begins again at 0, and the row takes over its count. */
 static inline void sheet_hit(struct sheet *sheet, size_t slot, uint32_t n)
 {
     _Atomic uint32_t *hits = &sheet->hits[slot];

@@ -1,5 +1,5 @@
 /* Names: a small hash map from names of segments (and UUIDs) to numbers. It keeps
- * pointers: whoever fills it owns the bytes and outlives it. */
+ * pointers: the caller owns the bytes, and keeps them as long as the map. */
 #include "lib/store/base/base.h"
 #include "format/hash.h"
 

@@ -1,6 +1,6 @@
-/* The catalog's LMDB environment: made, opened, closed. What has to be settled before
- * the first transaction is settled here: whether it may be written, whether it is the
- * file that was checked, and what a writer that died left. */
+/* The catalog's LMDB environment: made, opened, closed. Three things are settled here
+ * before the first transaction: may the catalog be written, is it the file that was
+ * checked, and did a dead writer leave something? */
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
@@ -53,8 +53,8 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
     return rc;
 }
 
-/* A transaction to look for the databases in. Without a slot it is one that writes:
- * nobody overwrites what it reads either. */
+/* Begins a transaction to look for the databases in. Without a slot it is one that
+ * writes: no other writer overwrites the pages that it reads. */
 static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn **txn,
                  struct tamis_diag *diag)
 {
@@ -242,7 +242,7 @@ int catalog_env_create(struct catalog *c, const char *file, const struct meta *m
 void catalog_env_close(struct catalog *c)
 {
     struct io_wait briefly = {.timeout_ms = 100};
-    /* As the last one it destroys the mutexes, which nobody may open meanwhile. */
+    /* LMDB's last user destroys the mutexes, which no process may open meanwhile. */
     bool entered = c->env && gate_enter(c, LOCK_SLOT, &briefly, NULL) == 0;
     if (c->env)
         gate_reserve(c->lock_file.fd);

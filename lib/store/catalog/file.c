@@ -235,7 +235,7 @@ int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v
                : cut_short(diag, path, file_bytes, newest(&m));
 }
 
-/* A file that is written all the time is in use: whoever opens it walks it again. */
+/* A file that is written all the time is in use: the next opener walks it again. */
 int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag)
 {
     uint64_t txn;

@@ -64,8 +64,8 @@ int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v
 /* ---- copy.c: its records without LMDB, in memory, as of one transaction ---- */
 
 struct catalog_copy;
-/* For a reader without a slot in LMDB's table: `fd` reads the catalog's file. What LMDB
- * would read, or ERR_BUSY if every try met a commit, or what is wrong with the file. */
+/* For a reader without a slot in LMDB's table: copies through `fd` what LMDB would
+ * read. ERR_BUSY: every try met a commit. Another error: the file is at fault. */
 int catalog_copy_read(int fd, const char *path, struct catalog_copy **out,
                       struct tamis_diag *diag);
 void catalog_copy_free(struct catalog_copy *c);

@@ -3,9 +3,9 @@
  * LMDB's mutexes lie in its lock file and know their owner by a thread id, which says
  * nothing across pid namespaces. If a process dies that waits for one, and the owner
  * has the same id in another namespace, the kernel takes the dead one for the owner and
- * gives the mutex away. Nor can anybody give up waiting for one, or say for whom. So
- * whoever begins a write transaction, and whoever takes or clears a slot of readers,
- * first takes an OFD lock: then nobody ever waits for LMDB.
+ * gives the mutex away. A waiting thread cannot give up either, nor tell whom it waits
+ * for. So a thread that begins a write transaction, or takes or clears a slot of
+ * readers, first takes an OFD lock: then no thread ever waits for LMDB.
  *
  * The descriptor of the lock file stays open until the environment is closed: closing
  * it would drop LMDB's own locks. */

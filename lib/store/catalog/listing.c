@@ -43,7 +43,7 @@ static uint32_t chunk_number(const uint8_t key[CHUNK_KEY_BYTES])
     return (uint32_t)n[0] << 24 | (uint32_t)n[1] << 16 | (uint32_t)n[2] << 8 | n[3];
 }
 
-/* The checksum that a chunk carries; none of a chunk that has not its length. */
+/* Notes the checksum that a chunk carries; 0 if the chunk has another length. */
 static void note_sum(struct listed *p, uint32_t number, const uint8_t *value,
                      size_t value_bytes)
 {
@@ -184,7 +184,7 @@ int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t di
     return 0;
 }
 
-/* Whatever there is of it. */
+/* Deletes the pack record and all chunks, if they are there. */
 static int delete_keys(struct listings *l, const uint8_t *uuid, struct tamis_diag *diag)
 {
     uint8_t key[CHUNK_KEY_BYTES];

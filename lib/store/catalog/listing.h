@@ -32,7 +32,7 @@ struct open_pack {
  * `fresh`: its files may have changed since somebody opened it. */
 int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                   uint32_t n_columns, bool fresh, struct open_pack **out);
-/* Its files are removed: nobody else opens it by this mapping. */
+/* Call it when the pack's files are removed: no later opener gets this mapping. */
 void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest);
 struct open_pack *open_pack_hold(struct open_pack *p);
@@ -65,14 +65,14 @@ static inline uint32_t columns_count(const uint8_t *bits, uint32_t n_columns)
             i += sizeof w - sizeof word;
             continue;
         }
-        /* Most are all listed, or none; and not every build has an instruction. */
+        /* Most words have all columns or none; and some builds have no popcount. */
         n += ~word ? (uint32_t)__builtin_popcountll(word) : 64;
     }
     for (; i < end; i++)
         n += (uint32_t)__builtin_popcount(bits[i]);
     return n;
 }
-/* 64 of them, of bits with eight bytes more than they need. */
+/* 64 bits at once. The array has eight bytes more than its columns need. */
 static inline uint64_t columns_word(const uint8_t *bits, size_t i)
 {
     struct le64 word;
@@ -119,13 +119,13 @@ struct listed {
 struct listings {
     struct catalog_txn *txn;
     struct listed *all;
-    size_t n, n_sorted; /* so many come in the order of UUIDs: those of the catalog */
-    bool strange;       /* there is a key that belongs to none */
-    bool unknown; /* of counted records: one has a part that may name any column, */
-    bool astray;  /* one names a column of a pack that is not there, */
-    const struct listed *passed; /* where lookups do not look; NULL: everywhere */
-    uint64_t n_unread;           /* and so many cannot be read, */
-    uint64_t n_newer;   /* some for flags of a newer tamis: listings_note_named() */
+    size_t n, n_sorted; /* the first n_sorted are the catalog's, ordered by UUID */
+    bool strange;       /* the catalog has a key that belongs to no pack */
+    bool unknown;       /* a counted record has a part that may name any column */
+    bool astray;        /* a counted record names a column of no pack */
+    const struct listed *passed; /* lookups pass over this pack; NULL: over none */
+    uint64_t n_unread;           /* records that cannot be read */
+    uint64_t n_newer;            /* of n_unread, for flags of a newer tamis */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
     bool astray_stays;  /* in an edit: a record that names a column of no pack */
 };
@@ -133,9 +133,9 @@ int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *
 void listings_free(struct listings *l);
 void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
-/* Does no pack have it, not even one whose record is refused? */
+/* Does no pack have this place, not even a pack whose record is refused? */
 bool listings_lack(struct listings *l, const struct pack_place *at);
-/* Does this record name such a column? */
+/* Does this record name a column that no pack has? */
 bool listings_lack_of(struct listings *l, const void *name, size_t name_bytes,
                       const uint8_t *value, size_t value_bytes);
 /* A pack that is not in the catalog yet: none of its columns is alive. */
@@ -147,13 +147,14 @@ int listings_write(struct listings *l, struct tamis_diag *diag);
  * catalog says. bits NULL: the pack goes. */
 int listings_put(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                  uint32_t n_columns, const uint8_t *bits, struct tamis_diag *diag);
-/* After that: counts in each pack so put the records of the catalog that name its
- * columns, and as many more as before if only a newer tamis can read those. */
+/* Call it after listings_put(). Each pack that was put counts the catalog's records
+ * that name its columns, or keeps its number if a newer tamis can read all missing
+ * ones. */
 int listings_put_names(struct listings *l, struct tamis_diag *diag);
-/* Closes what the process has open of packs that the list does not have; l NULL: of
- * all. For snapshots, and after a commit. */
+/* Closes the open packs of the process that the list does not have; l NULL: all. For
+ * snapshots, and after a commit. */
 void open_packs_forget(struct catalog *c, struct listings *l);
-/* For a finding: which pack it is, by so many segments. */
+/* The text of a finding about a pack: it has n segments, and `what`. */
 void listing_say(uint64_t n, const char *what, char *text, size_t n_text);
 /* Has the pack no column alive any more? Then its record has gone. */
 static inline bool listed_is_gone(const struct listed *p)
@@ -175,18 +176,17 @@ int listings_count(struct listings *l, const void *name, size_t name_bytes,
                    const struct part_disk *parts, unsigned n_parts);
 /* Once all are counted: which packs agree (SPEC.md §17.4)? */
 int listings_agree(struct listings *l, struct tamis_diag *diag);
-/* Both, for all records of the catalog. */
+/* Calls listings_count() for all records of the catalog, then listings_agree(). */
 int listings_note_named(struct listings *l, struct tamis_diag *diag);
-/* Does a key of no pack, or a record that was counted or could not be, leave anything
- * open? */
+/* May a record name any column, or is there a key or a record of no pack? */
 static inline bool listings_unsure(const struct listings *l)
 {
     return l->strange || l->astray || l->n_unread;
 }
-/* Refused records are dropped, so many, that packs may have counted: if no other one
- * can be meant, or one pack has counted all of them and all that are left, those agree
- * again. *any: some do, and the list is not complete for it.
- * After listings_note_named(). */
+/* n_dropped refused records are dropped, which packs may have counted. Packs agree
+ * again if they can only have counted these, or if one pack has counted all of them and
+ * all that are left. *any: some pack agrees again, and so the list is not complete.
+ * Call it after listings_note_named(). */
 int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
                      struct tamis_diag *diag);
 /* The columns that are not alive, a bit each, once the names are noted. ERR_DAMAGED:
@@ -197,7 +197,8 @@ int listed_unused(struct listings *l, struct listed *p, uint8_t **bits,
 /* The caller vouches for the list: makes tombstones for all columns that are not alive.
  * Errors of listed_unused(), too. */
 int listed_bury_anew(struct listings *l, struct listed *p, struct tamis_diag *diag);
-/* What the file of a pack says of it, if no pack record does; an errno or a code. */
+/* Reads digest and number of columns from the pack's file, for want of a pack record.
+ * An errno or a code. */
 int listed_ask_file(struct listings *l, const struct listed *p, uint64_t *digest,
                     uint32_t *n_columns);
 /* Opens the pack for its index, once. */
@@ -223,16 +224,15 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, const void *name, size_t name_bytes,
                  struct record *r);
-/* A column, which is not listed any more. */
+/* Takes the column that was found off the list. */
 int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
-/* Columns are not listed any more whose names are not kept. One whose name cannot be
- * read stays, for it may be kept: its pack is `unread`. An errno: a pack cannot be
- * opened now. */
+/* Takes columns off the list whose names are not kept. A column whose name cannot be
+ * read stays, and its pack is `unread`. An errno: a pack cannot be opened now. */
 typedef bool keeps_name_fn(void *ctx, struct piece name);
 int listings_retain(struct listings *l, keeps_name_fn *keeps, void *ctx,
                     struct tamis_diag *diag);
-/* The record of this name does not name its column any more. ERR_DAMAGED: no pack has
- * it, so that it cannot get a tombstone. */
+/* The record of this name no longer names its column. ERR_DAMAGED: no pack has the
+ * column, so it cannot get a tombstone. */
 int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,
                     struct tamis_diag *diag);
 /* The record that the segment has, or would have. ERR_NO_SEGMENT. */

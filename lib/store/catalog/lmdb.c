@@ -127,10 +127,10 @@ bool catalog_is_at(struct catalog *c, uint64_t number)
     return same;
 }
 
-/* The lock file says which transaction is the last, and a commit tells it after the
- * file. So the file is never behind what the lock file has said before, and never
- * further ahead of what it says afterwards than by one commit. Nor is it ever behind
- * what this process has seen. */
+/* The lock file has the number of the last transaction. A commit writes the file first,
+ * and then the lock file. So the file is never behind a number that was read from the
+ * lock file before it, and at most one commit ahead of a number that is read after it.
+ * It is never behind the numbers that this process has seen. */
 int catalog_agrees_mapped(struct catalog *c, struct tamis_diag *diag)
 {
     uint64_t low = origin_seen(c->origin);

@@ -73,10 +73,10 @@ void gate_clear_mine(const struct catalog *c);
 /* A transaction that reads. ERR_BUSY: no slot is to be had, or LMDB would begin with
  * another transaction than the newest, or with one older than this process has seen. */
 int catalog_begin_read(struct catalog *c, MDB_txn **txn);
-/* Was it kept from writers until now? Else what was read of it counts for nothing. */
+/* Did writers leave its pages alone until now? Else nothing that it read counts. */
 bool catalog_was_kept(struct catalog *c, MDB_txn *txn);
-/* One that writes, for whoever has LOCK_COMMIT and LOCK_SLOT. The second is let go. The
- * diag says why it is ERR_REPLACED. */
+/* Begins a transaction that writes. The caller has LOCK_COMMIT and LOCK_SLOT; the
+ * second is let go. *diag says why it is ERR_REPLACED. */
 int catalog_begin_write(struct catalog *c, MDB_txn **txn, struct tamis_diag *diag);
 /* Is the transaction before this one, which writes, the newest of the file? */
 int catalog_still_next(struct catalog *c, MDB_txn *txn, struct tamis_diag *diag);

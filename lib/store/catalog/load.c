@@ -1,8 +1,7 @@
-/* One catalog in memory, before and after it is in the registry: which file it is, what
- * must hold before LMDB may have it, and what is read of it. And a new catalog file,
- * whole or not at all: of a new store, in a backup, or in the place of one that is
- * lost.
- */
+/* One catalog in memory, before and after it is in the registry: which file it is, the
+ * checks before LMDB may open it, and the records read from it. Also makes a new
+ * catalog file, whole or not at all: for a new store, in a backup, or in the place of a
+ * lost one. */
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/listing.h"
 
@@ -221,8 +220,8 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
 
 /* ---- a new one ---- */
 
-/* LMDB makes the file in several steps. Done under another name, so that whoever finds
- * catalog.lmdb finds it whole, however the process that makes it ends. */
+/* LMDB makes the file in several steps. They are done under another name, so that
+ * catalog.lmdb is whole, even if the process ends at any moment. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
                     catalog_fn *fill, void *ctx, bool replace, struct tamis_diag *diag)
 {

@@ -6,7 +6,7 @@
  * compared by device and inode, and the newest transaction of the file is compared with
  * the one that LMDB believes in. Writers compare before and after everything they do;
  * readers compare when a coarse clock says that the last look is old (look.c). Filters/
- * is compared as the files are: in another one, nobody finds what is put into the old.
+ * is compared, too: users of a new one do not find filters in the old.
  *
  * The catalog is opened once more for the lock that tells others which lock file is in
  * use: a forked child closes that descriptor, and not the one that its snapshots read.
@@ -35,8 +35,7 @@ static char *path_beneath(const char *store, const char *name)
 }
 
 /* The working directory may change, so the path is made absolute. A process that may
- * not search the directories above keeps the path as it is, and the working directory.
- */
+ * not search the directories above keeps the path and the working directory. */
 static int set_paths(struct origin *o, const char *store_path)
 {
     char *full = realpath(store_path, NULL);

@@ -43,7 +43,7 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
                      "the store has a feature that this tamis must not write");
 }
 
-/* A commit writes what it changed over free pages: first see that they are free. */
+/* A commit writes changed pages over free pages: first see that these are free. */
 static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
 {
     int rc = catalog_txn_walk(t->catalog, t->txn, true, diag);

@@ -1,12 +1,12 @@
 /* Walks the trees of an LMDB file by pread, for LMDB believes what it reads through its
  * mapping. Are all pages where and what they should be, each once, and as many of each
  * kind as the tree's root says? Are the keys in order and none missing? Is no free page
- * in use? Whatever is not as LMDB writes it (0.9) is damage. It happens when a store is
- * opened, before each transaction that writes, and in verify and repair.
+ * in use? A difference from what LMDB 0.9 writes is damage. The walk takes place when a
+ * store is opened, before each transaction that writes, and in verify and repair.
  *
  * A page's nodes fill it from mp_upper to its end, without gaps and without overlap,
- * since LMDB closes up whatever it takes out: so a damaged offset or length does not go
- * unseen. */
+ * since LMDB closes the gap of a node that it takes out. So a damaged offset or length
+ * shows. */
 #include "lib/store/catalog/walk.h"
 
 /* ---- pages ---- */
@@ -20,7 +20,7 @@ bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset)
     return !rc && got == n_bytes;
 }
 
-/* False if one was met before, or may not be used. */
+/* Marks pages as seen. False if a page was met before, or may not be used. */
 static bool walk_mark(struct walk *w, uint64_t page, uint64_t n, uint64_t end)
 {
     if (page < FIRST_PAGE || page >= end || n > end - page)
@@ -69,8 +69,8 @@ static size_t node_bytes(const struct node *n, bool branch)
     return bytes + (bytes & 1);
 }
 
-/* Notes where each node ends. Returns how many could be noted: the first that could not
- * lies over another, or outside. */
+/* Notes where each node ends. Returns how many it could note: the next node lies over
+ * another, or outside. */
 static size_t note_ends(const struct walk *w, const uint8_t *page, bool branch)
 {
     size_t n = walk_count(page), at = walk_get16(page + 14);
@@ -133,8 +133,8 @@ static uint8_t *walk_page(struct walk *w, uint64_t number, bool branch)
     return NULL;
 }
 
-/* Reads the child of a branch's node, and those of the nodes behind it that follow it
- * in the file, up to WALK_AHEAD. Returns how many; 0: it can't be read. */
+/* Reads the child of a branch's node, and children of the next nodes that follow it in
+ * the file, up to WALK_AHEAD. Returns how many; 0: the child can't be read. */
 static size_t walk_children(struct walk *w, const uint8_t *page, size_t index,
                             uint8_t *pages)
 {
@@ -146,8 +146,8 @@ static size_t walk_children(struct walk *w, const uint8_t *page, size_t index,
     return n && walk_read(w, pages, n * w->page_bytes, first * w->page_bytes) ? n : 0;
 }
 
-/* The overflow pages of a node's data: the first, and how many. There may be more than
- * the data needs, when there was more of it once. */
+/* The overflow pages of a node's data: the first, and how many. A node whose data has
+ * shrunk may have more pages than it needs. */
 static bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
                           uint64_t *n_pages)
 {
@@ -164,10 +164,10 @@ static bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
 }
 
 /* ---- the list of free pages ----
- * LMDB believes it without a look: a page on it that is in use, or that is on it twice,
- * is written over by the next transactions. */
+ * LMDB believes the list: the next transactions write over a page on it, even if the
+ * page is in use, or on the list twice. */
 
-/* The numbers descend. There may be room for more than there are. */
+/* Do the numbers descend? The list may have room for more. */
 static bool numbers_good(struct walk *w, const uint8_t *list, size_t n_bytes)
 {
     uint64_t n = walk_get64(list), above = UINT64_MAX;
@@ -279,7 +279,7 @@ static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
     return true;
 }
 
-/* The key of a branch's first node is not looked at, whatever it is. */
+/* The key of a branch's first node may be any: it is not looked at. */
 static bool branch_key(struct tree *t, const struct node *n, size_t index)
 {
     return index == 0 || next_key(t, n, true);

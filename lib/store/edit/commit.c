@@ -97,9 +97,9 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
                      name_text(text, name, name_bytes), holder);
 }
 
-/* A record that can't be read names no file: its file is left to a later sweep. And it
- * may be the name that is damaged: then another segment goes off the list with it. Not
- * that of a newer version, whose checksum, and so its name, was right. */
+/* A record that can't be read names no file: its file is left to a later sweep. Its
+ * name may be the damaged part: then another segment goes off the list with it. In a
+ * record of a newer version the checksum, and so the name, was right. */
 static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
@@ -254,7 +254,7 @@ struct twins {
     bool found;
 };
 
-/* Segments without a record are not looked at. They have the UUID that their filter had
+/* Looks at records alone. A segment without a record has the UUID that its filter had
  * in a file of its own, and no file of that name: the filter may be attached anew to
  * another segment, and dropping one of the two removes nothing of the other. */
 static int count_twin(void *ctx, const void *name, size_t name_bytes,
@@ -365,13 +365,13 @@ static bool unlink_dropped(struct apply *a)
     return !rc && done;
 }
 
-/* Removes files that no record names any more, and what is not alive of others. If that
- * fails, the next edit sweeps. */
+/* Removes files that no record names any more, and gives up dead columns of packs. If
+ * that fails, the next edit sweeps. */
 static void remove_rest(struct apply *a)
 {
     diag_clear(a->diag);
     bool done = placed_settle(a->edit, &a->list, a->diag);
-    if (!(unlink_dropped(a) && done) || a->n_refused) /* one may have kept a file */
+    if (!(unlink_dropped(a) && done) || a->n_refused) /* it may keep a file */
         atomic_store(&a->edit->catalog->swept, false);
 }
 

@@ -23,7 +23,7 @@ struct sources {
     size_t n;
 };
 
-/* May something be made from n segments of the snapshot? */
+/* May a segment be made from n segments of the snapshot? */
 static int edit_check_sources(const struct tamis_edit *e,
                               const struct tamis_snapshot *s, const size_t *segments,
                               size_t n, struct tamis_diag *diag)
@@ -56,8 +56,8 @@ static int take(const struct sources *s, struct tamis_filter **filters,
 
 /* ---- the key range ---- */
 
-/* From the least key of any source to the greatest. One that is not known may be any:
- * then nothing is known of the result's. */
+/* The range is from the least key of any source to the greatest. If a source's range is
+ * unknown, so is the result's. */
 static void edit_range_over(const struct tamis_snapshot *s, const size_t *segments,
                             size_t n, struct record *r)
 {
@@ -83,8 +83,8 @@ static void edit_range_over(const struct tamis_snapshot *s, const size_t *segmen
 
 /* ---- from filters ---- */
 
-/* Not put: `ours` says why. A diagnosis of a source has that file's path, not that of
- * the file that was to be made. */
+/* Nothing was put: `ours` says why. A diagnosis of a source keeps the path of the
+ * source's file. */
 static int not_made(const struct tamis_edit *e, int rc, const char *file,
                     const struct tamis_diag *ours, struct tamis_diag *diag)
 {
@@ -233,7 +233,7 @@ static void say_whose(const struct tamis_snapshot *s, size_t index,
     diag->what[n + room] = 0;
 }
 
-/* A filter is to be made of it: it has to have whole hashes. */
+/* Opens a list that a filter can be made of: it has to have whole hashes. */
 static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot *s,
                      size_t index, struct tamis_filter **list, struct tamis_diag *diag)
 {
@@ -259,7 +259,7 @@ static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot 
                      facts.hash_bits == 1 ? "" : "s");
 }
 
-/* A page of a list was bad, if the file that failed is this list's. */
+/* Names the segment if the file that failed is its list, because of a bad page. */
 static void say_page(const struct tamis_snapshot *s, size_t index,
                      const struct tamis_filter *list, int rc, struct tamis_diag *diag)
 {
@@ -287,7 +287,7 @@ options_of(const struct record *r, const struct tamis_segment_options *theirs)
     return opt;
 }
 
-/* With the list open, and the name free. */
+/* Call it with the list open, and the name free. */
 static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_filter *list, const struct edit_list *there,
                     double error, const struct tamis_segment_options *opt,
@@ -355,7 +355,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
     if (rc)
         return rc;
     ours.size = sizeof ours;
-    /* What has a list has a record, which was good when the snapshot was made. */
+    /* A segment with a list has a record, which was good when the snapshot was made. */
     const struct entry *e = snapshot->entries[index];
     rc = verdict_error(entry_decode(e, &r).code);
     if (!rc)

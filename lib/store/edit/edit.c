@@ -121,7 +121,7 @@ static void unlink_op(const struct tamis_edit *e, const struct edit_op *op)
         filter_file_unlink(e->dir.fd, op->list_uuid);
 }
 
-/* Not in a store that may be another by now: the next sweep does it there. */
+/* Unlinks nothing in a store that was replaced: the next sweep does it there. */
 void edit_unlink_written(const struct tamis_edit *e)
 {
     if (origin_check_files(e->catalog->origin, NULL) == TAMIS_ERR_REPLACED)
@@ -193,8 +193,7 @@ struct expected {
     uint32_t first, n; /* of its names; none: the name is given */
 };
 
-/* Looks the name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT.
- */
+/* Looks the name up after the operations so far: 0, or ERR_NO_SEGMENT. */
 static int state_locked(struct expected *x, struct tamis_diag *diag)
 {
     struct tamis_edit *e = x->edit;
@@ -268,7 +267,7 @@ static int reserve_locked(struct tamis_edit *e)
     return names_reserve(&e->touched, 1);
 }
 
-/* A name that is put with others, by one file, is noted only if it was before. */
+/* A name that is put with others, by one file, is noted only if it was noted before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
     uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
@@ -311,7 +310,7 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-/* Of any filter and binding, unless they are given. */
+/* Drops the segment: with any filter (uuid NULL) and any binding (NULL). */
 static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                      const uint8_t *uuid, const struct piece *binding,
                      struct tamis_diag *diag)

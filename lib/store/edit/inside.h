@@ -62,7 +62,8 @@ int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */
 int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag);
-/* Takes over the operation, if its segments are there, or not; else frees it. */
+/* Takes over the operation, if its segments exist or are absent as it needs; else frees
+ * it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
 /* A put. */
 struct edit_op *edit_op_new(const void *name, size_t name_bytes,
@@ -107,7 +108,7 @@ void balance_begin(struct balance *b);
 /* Chooses the size of a filter that is about to be made, and counts its share, unless
  * that was done for these keys. */
 void balance_choose(struct tamis_edit *e, struct tamis_builder *builder);
-/* Its filter is made, or was not put: then takes its share back. */
+/* Call it once the filter is made. If it was not put, takes its share back. */
 void balance_settle(struct tamis_edit *e, struct tamis_builder *builder, bool is_put);
 
 /* A growing array of bytes. */
@@ -130,11 +131,11 @@ uint32_t op_n_names(const struct edit_op *op);
 int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
             uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag);
 /* Does this operation (may be NULL), or one before it, put the segment with others, by
- * one file? Whoever drops it says so elsewhere. A code: perhaps. */
+ * one file? A later drop is noted elsewhere. A code: perhaps. */
 int edit_puts_placed(const struct tamis_edit *e, const struct edit_op *placed,
                      struct piece name, bool *puts, struct tamis_diag *diag);
 void placed_free(struct edit_pack *p); /* may be NULL */
-/* While the edit is applied: `own` has the latest that it did to names. A name was in
+/* While the edit is applied, `own` has the latest that it did to names. A name was in
  * one place: once this edit has dropped it there, it is nowhere. */
 enum { OWN_PUT = 1, OWN_DROPPED };
 int apply_look_up(struct listings *l, const struct names *own, struct piece name,
@@ -142,21 +143,20 @@ int apply_look_up(struct listings *l, const struct names *own, struct piece name
 /* ERR_EXISTS: the segment is there. */
 int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
                       struct tamis_diag *diag);
-/* Puts the segments of an operation in the places that its file has, each if it is not
- * there yet, or still what was moved (R18). UUIDs of files to be removed go to `files`.
- */
+/* Puts the segments of an operation into places of its file: each that does not exist
+ * yet, or is still the one that was moved (R18). `files` gets UUIDs of files to go. */
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
                   struct buffer *files, struct tamis_diag *diag);
-/* Must a record stay that a retain does not keep, for its place in a file cannot be
- * given up? One that is refused may have any place that is counted. */
+/* Must a record stay that a retain does not keep, because its place in a file cannot be
+ * given up? A refused record may have any place that is counted. */
 int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
                  size_t value_bytes, bool *stays, struct tamis_diag *diag);
 /* After the commit: gives up places that are not used any more, and files without a
- * used one, in a write transaction of its own (R18). Says what stays. False: something
- * failed, and a sweep has to do it. */
+ * used place, in a write transaction of its own (R18). *diag says what stays. False:
+ * something failed, and a sweep has to do it. */
 bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *diag);
-/* All that are not used, once names are noted, within a write transaction; not where
- * the catalog does not agree. False: as above. */
+/* Gives up all places that are not used, within a write transaction, once names are
+ * noted; but none in a pack on which the catalog does not agree. False: as above. */
 bool bury_unused(struct listings *l, int dir);
 /* Says in the diag of a success what stays, unless it has another note already. */
 void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,

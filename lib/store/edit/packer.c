@@ -24,7 +24,7 @@
 
 /* ---- a pack is written ---- */
 
-/* Better told before the first byte than when the disk is full. */
+/* Tells of a lack of room before the first byte is written. */
 static int edit_room(const struct tamis_edit *e, const char *what, uint64_t n_bytes,
                      uint64_t *free_bytes, struct tamis_diag *diag)
 {
@@ -183,7 +183,7 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
     return 0;
 }
 
-/* Its entry, but for the number of keys that differ. */
+/* Sets the column's entry, but for the number of different keys. */
 static void describe_column(struct tamis_builder *b, const struct identity *id,
                             const struct commit *c, struct column *out)
 {
@@ -211,7 +211,7 @@ static int take(struct tamis_packer *p, struct tamis_builder *b,
     int rc = sources ? plan_packed_geometry(n, id->target_error, &g) : ENOMEM;
     if (!rc)
         rc = pack_hashes_add(p->hashes, &col, g.lanes, hashes, n);
-    if (!rc) /* they are in: a pack without their source would be wrong */
+    if (!rc) /* its hashes are spooled: a pack without their source would be wrong */
         rc = p->failed =
             plan_packed_geometry(le64_get(col.disk.keys), id->target_error, &g);
     if (rc)
@@ -251,8 +251,8 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
 
 /* ---- the pack ---- */
 
-/* No column is given up: after a failure the whole pack is, and nothing more is read:
- * later reads may be good, and not fit those before. */
+/* After a failure the whole pack is given up, never one column. Nothing more is read,
+ * for later reads may be good, and not fit the reads before. */
 static int facts(void *ctx, uint32_t source, struct column *out)
 {
     struct tamis_packer *p = ctx;
@@ -360,7 +360,7 @@ struct taken {
     struct record record;
 };
 
-/* Damage is the pack's. All else is the fault of the file that is made. */
+/* Damage is blamed on the pack, all else on the file that is made. */
 static int not_unpacked(const struct unpacking *u, int rc, const struct taken *t,
                         const char *name)
 {

@@ -3,12 +3,12 @@
  *
  *     segments  --inputs_consider()-->  inputs: where the blocks of each are
  *                                         |
- *                                         |  plan_taken(): without what would grow
+ * |  plan_taken(): without segments that would grow
  *                                         v
  *                                       pack_make(), then one operation
  *
- * Each page is checked as it is copied (SPEC.md §16.4). A process may map only so many
- * files, so that of many only the first stay open; the others are opened a second time
+ * Each page is checked as it is copied (SPEC.md §16.4). The kernel limits the mappings
+ * of a process, so only the first MAX_OPEN files stay open; the others are opened again
  * when their band is written. */
 #include "lib/store/edit/packing.h"
 #include "lib/error.h"
@@ -28,7 +28,7 @@ struct pack_file {
     struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
     uint8_t set_id[UUID_BYTES];
 };
-/* Segments are taken: their blocks are those of a file, or a column of another pack. */
+/* Segments that are taken. Their blocks lie in files, or in columns of other packs. */
 struct packing {
     struct tamis_edit *edit;
     struct tamis_snapshot *snapshot;
@@ -42,11 +42,11 @@ struct packing {
     uint32_t *segments;                            /* of the snapshot */
     struct pack_file *files;                       /* by segment, not by input */
     struct pack_source *sources;
-    bool *gone; /* lost while it was packed, nobody gets its column */
+    bool *gone; /* by input: lost while it was packed; its column is dead */
     struct pack_plan plan;
-    bool unread;   /* what an entry says could not be read when it was written */
+    bool unread;   /* an entry's facts could not be read when it was written */
     size_t n_open; /* files that stay open until the pack is written */
-    uint32_t band; /* whose files are open beside them */
+    uint32_t band; /* the band whose files are open, too */
 };
 enum { MAX_OPEN = 16384 };
 
@@ -101,8 +101,8 @@ static bool input_is_file(const struct packing *p, size_t i)
 
 /* ---- which segments ---- */
 
-/* The open filter, every page of it checked, and its geometry. Negative: it cannot be
- * packed, and says so. */
+/* Opens the filter, checks every page, and sets its geometry. Negative: it cannot be
+ * packed; *diag says why. */
 static int open_file(const struct packing *p, size_t segment, struct tamis_filter **f,
                      struct geometry *g, struct tamis_diag *diag)
 {
@@ -192,7 +192,7 @@ static void input_lost(struct packing *p, size_t segment)
     input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
 }
 
-/* A file that is missing, or another thing in its place, is lost for the segment alone.
+/* If the file is missing, or is no file, the segment is lost, and packing goes on.
  * Other errors may pass, and end the packing. */
 static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 {
@@ -232,8 +232,8 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     return 0;
 }
 
-/* It was folded to the least that keeps its error when it was packed first, and is not
- * folded again: how many keys it has is only what a record says. A column whose entry
+/* When the column was packed first, it was folded as far as its error allowed. It is
+ * not folded again, for only a record says how many keys it has. A column whose entry
  * or pack cannot be read stays where it is. */
 static int take_column(struct packing *p, size_t index, const struct seat *seat,
                        struct tamis_diag *diag)
@@ -278,8 +278,8 @@ static bool input_is_damaged(struct packing *p, size_t i)
                               p->sources[i].geometry.n_blocks);
 }
 
-/* Where to look, unless the report's counts say already why it is not packed. A segment
- * whose pack cannot be used is left, as one whose file cannot be. */
+/* Finds where the segment's blocks are, or counts in the report why it is not packed. A
+ * segment whose pack or file cannot be used is left. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct tamis_snapshot *s = p->snapshot;
@@ -311,7 +311,7 @@ static void where(struct packing *p, size_t index, struct look *l)
         l->at = AT_FILE;
 }
 
-/* So many files are looked at together, by all threads. */
+/* Files that all threads look at together. */
 enum { LOOKS = 128 };
 struct looking {
     const struct packing *packing;
@@ -330,7 +330,7 @@ static void look_at_some(void *ctx, unsigned number)
             look_at_file(all->packing, &all->look[i]);
 }
 
-/* In their order, as if they had been looked at one by one. */
+/* Takes them in their order, as if they had been looked at one by one. */
 static int take_looked(struct packing *p, struct looking *all, struct tamis_diag *diag)
 {
     int rc = 0;
@@ -390,7 +390,7 @@ static bool inputs_stay_open(const struct packing *p)
 
 /* ---- for pack_write() ---- */
 
-/* If it cannot be read any more, the pack is given up. */
+/* If the facts cannot be read any more, the pack is given up. */
 static int input_facts(void *ctx, uint32_t source, struct column *out)
 {
     struct packing *p = ctx;
@@ -437,8 +437,8 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
 
 /* ---- the pack ---- */
 
-/* The plan of what was taken, once filters that would grow are left out. With nothing
- * left there is no plan. */
+/* Plans the segments that were taken, without filters that would grow. If none is left,
+ * there is no plan. */
 static int plan_taken(struct packing *p, struct tamis_diag *diag)
 {
     size_t n_left = 1;
@@ -460,7 +460,7 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
     return rc;
 }
 
-/* Then the inputs are not needed any more. */
+/* Appends the operation. The inputs are not needed any more. */
 static int append_packed(struct packing *p, const struct pack_place *place,
                          struct tamis_diag *diag)
 {
@@ -523,8 +523,8 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
 
 /* ---- what is worth packing now ---- */
 
-/* What is packed now: what is loose, packs that are half dead, and packs of
- * about the size of the new one.
+/* Three things are worth packing now: loose segments, packs that are half dead, and
+ * packs of about the size of the new one.
  *
  * A pack's weight is the keys of its segments; tiers are powers of FAN_OUT. While there
  * are FAN_OUT - 1 packs of the new one's tier or below, they become part of it. So a
@@ -548,7 +548,7 @@ static unsigned tier_of(uint64_t keys)
     return tier;
 }
 
-/* What the pack's header says of all its columns, for those that are left. */
+/* Takes the living columns' share of the keys in the pack's header. */
 static void weigh(const struct tamis_snapshot *s, struct weighed *w)
 {
     for (size_t i = 0; i < s->packs.n; i++) {
@@ -563,7 +563,7 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
     }
 }
 
-/* Every pack of the tier or below: how many there are. keys not NULL: takes them, and
+/* How many packs of this tier or below are not taken? keys not NULL: takes them, and
  * adds their keys. */
 static size_t weighed_up_to(struct weighed *w, size_t n, unsigned tier, uint64_t *keys)
 {
@@ -616,7 +616,7 @@ static void choose_packs(const struct packing *loose, struct weighed *w)
     }
 }
 
-/* Those of a band that stay where they are. */
+/* Counts the columns of a band that stay where they are. */
 static void leave_stripe(struct packing *p, const struct stripe *t)
 {
     uint64_t n = 0;
@@ -661,8 +661,8 @@ static int take_columns(struct packing *p, const struct weighed *w,
     return rc;
 }
 
-/* Takes what is loose, without what stays so, and chooses packs to go with it. It costs
- * nothing for a column that stays, so that it may follow each edit. */
+/* Takes loose segments that may be packed, and chooses packs to go with them. It does
+ * no work for a column that stays, so that it may follow each edit. */
 static int pack_auto(struct packing *p, struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;

@@ -35,7 +35,7 @@ void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
     diag->code = 0; /* the edit is done */
 }
 
-/* A retain did not see the names of its segments, or not of all. */
+/* Notes that a retain could not read the names of all of the pack's segments. */
 static void note_unread(const struct tamis_edit *e, const struct listed *p,
                         struct tamis_diag *diag)
 {
@@ -329,8 +329,8 @@ static int record_now(struct placing *p, struct piece name, const uint8_t **valu
     return 0;
 }
 
-/* The segment has a record, which may have changed. If that names the same old column
- * still, whatever else it says, it goes on with the new one. e: the record that was
+/* The segment has a record, which may have changed. If the record still names the old
+ * column, it gets the new one, and keeps its other fields. e: the record that was
  * packed; NULL: it was listed. */
 static int place_record(struct placing *p, struct piece name, const struct entry *e,
                         const struct pack_place *old)
@@ -379,7 +379,7 @@ static int place_segment(struct placing *p, const struct tamis_snapshot *s, size
     return rc ? rc : place_record(p, name, NULL, &old);
 }
 
-/* It is there once this column, which nobody has listed yet, is. */
+/* Puts a segment by listing its column, which is not listed yet. */
 static int put_column(struct placing *p)
 {
     uint8_t room[NAME_MAX_BYTES];

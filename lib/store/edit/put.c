@@ -378,7 +378,7 @@ static int copy_file(const struct attach *a, int from, int to, uint64_t n_bytes,
     return rc ? diag_errno(diag, rc, a->path, "copying into the store") : 0;
 }
 
-/* Every page of the copy, and that it is what was read a moment ago. */
+/* Checks every page of the copy, and that the copy is what was read a moment ago. */
 static int check_copy(const struct attach *a, int fd, struct header *h,
                       struct tamis_diag *diag)
 {
@@ -430,7 +430,7 @@ static int copy_checked(const struct attach *a, int from, const char *name,
     return rc;
 }
 
-/* Under its UUID's name; h is the copy's header. */
+/* Puts the copy under the name of its UUID; h is its header. */
 static int attach_copy(const struct attach *a, struct header *h,
                        struct tamis_diag *diag)
 {

@@ -14,9 +14,8 @@ static bool same_inode(int dir_a, const char *a, int dir_b, const char *b)
            x.st_ino == y.st_ino;
 }
 
-/* A second name, not another name: until the catalog has changed, the file must stay
- * where a repair that begins again will find it, and after that where no edit sweeps.
- */
+/* A second name, not another name. Until the catalog has changed, the file must stay
+ * where a new repair finds it, and after that where no edit sweeps. */
 static int link_aside(int from, const char *name, int quarantine)
 {
     enum { TRIES = 1000 };
@@ -84,8 +83,8 @@ static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
 
 /* ---- 2: the catalog ---- */
 
-/* A writer may have raised a record's bounds since it was read: what was decided does
- * not stand then, and is for the next repair. */
+/* A writer may have raised a record's bounds since it was read: then the decision does
+ * not hold, and the next repair decides. */
 static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct repair *r = ctx;

@@ -16,7 +16,7 @@ static void claim_as_own(struct repair *r, struct repair_segment *s, size_t file
 }
 
 const char claimed_twice[] =
-    "two files claim this segment: which is its own nobody can tell";
+    "two files claim this segment, and nobody can tell which is its own";
 
 static void dispute(struct repair *r, const struct repair_segment *s,
                     struct repair_file *f)

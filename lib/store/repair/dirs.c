@@ -1,5 +1,4 @@
-/* Repair: the store's directories, their locks, and what lies in them beside filters.
- */
+/* Repair: the store's directories, their locks, and files other than filters there. */
 #include "lib/store/repair/inside.h"
 
 #include <sys/file.h>

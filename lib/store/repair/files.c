@@ -290,8 +290,7 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
         return 0;
     }
-    /* It may be all that there is of its segment: better no catalog than one without.
-     */
+    /* It may be its segment's last file: a catalog without it would lack a segment. */
     if (j->state == FILE_UNREAD && j->code != TAMIS_ERR_VERSION)
         return j->code > 0
                    ? diag_errno(diag, j->code, f->name, "reading a filter, to list it")

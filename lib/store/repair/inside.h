@@ -1,8 +1,7 @@
-/* A repair from inside: repair.c (the order of things), list.c (what there is, and
- * which files no record names), judge.c (what one file is worth), records.c and files.c
- * (what shall be, from the catalog's records or from the files alone), apply.c (making
- * it so), report.c (what is told of it), dirs.c (locks); and quarantine.c, which only
- * looks.
+/* A repair from inside: repair.c (order of steps), list.c (files, and which of them no
+ * record names), judge.c (is one file good?), records.c and files.c (the new list, from
+ * the catalog's records or from files alone), apply.c (changes), report.c (findings),
+ * dirs.c (locks); and quarantine.c, which only looks.
  *
  * A repair first decides what each record becomes and which files go. While it reads,
  * it only finishes files of dead writers (R3), as any writer would. Then it acts, in an
@@ -72,7 +71,7 @@ struct repair {
     bool held;
     bool unsure;    /* some record can't be read: no file is an orphan */
     bool doubtful;  /* a record's name may be wrong, and its segment not listed */
-    bool disagrees; /* the catalog goes on not to agree on a shared file, */
+    bool disagrees; /* the catalog still does not agree on a shared file, */
     bool relists;   /* or lists its segments anew */
     struct meta meta;
     struct names remade;             /* segments whose filters are made from lists, */
@@ -118,8 +117,7 @@ int repair_stopped(const struct repair *r, struct tamis_diag *diag);
 
 /* ==== dirs.c ==== */
 
-/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or another repair.
- */
+/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
 int repair_lock_filters(struct repair *r, int dir, const char *name,
                         struct tamis_diag *diag);
 void repair_unlock_filters(struct repair *r);
@@ -184,8 +182,8 @@ void repair_settle_tombstones(struct repair *r, bool has_catalog);
 
 int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
 void repair_forget_records(struct repair *r);
-/* Marks the files of all parts of its record, as the catalog has it, and counts those
- * of shared files. False: they are not known. */
+/* Marks the files of all parts of the segment's record in the catalog, and counts parts
+ * in shared files. False: the parts are not known. */
 bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 
 /* ==== records.c, files.c ==== */
@@ -196,24 +194,24 @@ struct record repair_record_of(const struct header *h);
 int repair_by_records(struct repair *r, struct tamis_diag *diag);
 /* Without any; needs r->meta. */
 int repair_by_files(struct repair *r, struct tamis_diag *diag);
-/* The meta record of a lost catalog: from the bytes of its file, or from the filters.
- */
+/* The meta record of a lost catalog, from the bytes of its file or the filters. */
 int repair_find_meta(struct repair *r, struct tamis_diag *diag);
 /* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
 /* ==== claims.c: who claims a name, when there is no catalog ==== */
 
-/* Claims so far are in `names`: name -> number of its segment + 1, or a greater one of
- * a shared file's. `set_id`: of the filter, if the record has one. */
+/* Claims so far are in `names`: name -> number of its segment + 1; from FIRST_COLUMN
+ * on, a number of a column in a shared file. `set_id`: of the filter, if the record has
+ * one. */
 enum { FIRST_COLUMN = 0x40000000 };
 int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
                size_t name_bytes, const struct record *record, const uint8_t *set_id);
 /* A segment that nobody has claimed. ENOMEM. */
 int claim_new(struct repair *r, struct names *names, struct piece name,
               const struct record *record, struct repair_segment **s);
-/* A copy of a name, for the table of names; NULL: ENOMEM. It lives until the other
- * call, which repair_forget_shared() makes. */
+/* A copy of a name, for the table of names; NULL: ENOMEM. It lives until
+ * claim_forget_names(), which repair_forget_shared() calls. */
 const void *claim_keep_name(struct repair *r, struct piece name);
 void claim_forget_names(struct repair *r);
 /* Two claim the segment, which has no filter then: its own file goes aside, and this
@@ -252,47 +250,46 @@ int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
 
 /* ==== shared.c: files that many segments share ==== */
 
-/* Notes one whose segments claim their names, later; one that can't be used goes
- * aside. */
+/* Notes a shared file, whose segments claim their names later. A file that can't be
+ * used goes aside. */
 int claim_shared(struct repair *r, size_t i, const struct judgement *j,
                  struct tamis_diag *diag);
 /* The catalog names all of them. */
 void repair_name_all_shared(struct repair *r);
-/* The segment that has the name; NULL: none has, though perhaps one in a shared file.
- */
+/* The segment that has the name; NULL: none, but perhaps one in a shared file. */
 struct repair_segment *claim_segment(struct repair *r, const struct names *names,
                                      const void *name, size_t name_bytes);
-/* A list has this name and set id. If a filter listed in a shared file has, it gets a
- * record that names it, *s; else NULL. */
+/* A list has this name and set id. If a filter listed in a shared file has them, too,
+ * *s is a new record that names the filter; else NULL. */
 int claim_column_of_list(struct repair *r, struct names *names,
                          const struct identity *id, struct repair_segment **s);
 /* After all files: segments without a tombstone are listed, unless something else has
  * their name. */
 int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *diag);
-/* Those of the catalog, in its transaction. */
+/* Reads the shared files of the catalog, in its transaction. */
 int repair_read_shared(struct catalog_txn *t, struct repair *r,
                        struct tamis_diag *diag);
-/* Looks at the file of a record, counts the segment, and tells what is wrong with its
- * filter in it. *good: that counts, of a file without damage. Fails only if the repair
- * cannot go on. */
+/* Looks at the shared file of a record, counts the segment, and tells what is wrong
+ * with its filter there. *good: the filter counts, and the file has no damage. Fails
+ * only if the repair cannot go on. */
 int repair_look_at_shared(struct repair *r, struct repair_segment *s,
                           const struct record *record, bool *good,
                           struct tamis_diag *diag);
-/* A record that is left alone has this part: a filter in a shared file, or not. */
+/* Counts a part of a record that is left alone, if it is a filter in a shared file. */
 void repair_count_shared(struct repair *r, const struct part_disk *part);
-/* Once all records are known: looks at all, lists anew the segments of files for which
- * the catalog does not agree, and tells what is wrong. */
+/* Once all records are known: looks at all shared files, lists anew the segments of
+ * files for which the catalog does not agree, and tells what is wrong. */
 int repair_settle_shared(struct repair *r, struct tamis_diag *diag);
 uint64_t repair_count_listed(const struct repair *r);
-/* Puts their lists into a catalog: all, or those that change. */
+/* Puts the lists of shared files into a catalog: all, or only lists that change. */
 int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
                         struct tamis_diag *diag);
 void repair_forget_shared(struct repair *r);
-/* The caller vouches for the list: tombstones are made anew, and what is lost goes, if
- * `force`; *n_lost: so many. ERR_MISMATCH: some do not agree. Within a transaction. */
+/* The caller vouches for the list: tombstones are made anew, and with `force` lost
+ * packs go; *n_lost: how many. ERR_MISMATCH: some do not agree. In a transaction. */
 int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
                           size_t *n_lost, struct tamis_diag *diag);
-/* After the transaction: a note of what that took off the list. */
+/* After the transaction: notes what repair_confirm_shared() took off the list. */
 void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
                          struct tamis_diag *diag);
 

@@ -52,8 +52,8 @@ bool repair_is_ours(const struct repair *r, const struct identity *id)
 
 /* ---- what the file says of itself ---- */
 
-/* A writer mends its own file: what it leaves torn for a moment is none of ours to
- * judge. One that has just closed it has left it whole, so that it is read again. */
+/* A writer mends its own file: a slot that is torn for a moment is not ours to judge. A
+ * writer that has just closed the file has left it whole: we read it again. */
 static int judge_header(int fd, const char *name, struct judgement *j)
 {
     for (int tries = 0;; tries++) {
@@ -209,7 +209,7 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
     return rc || !w ? rc : close_writer(w, name, diag);
 }
 
-/* The header as it is now; what is known of the pages stays. */
+/* Judges the header as it is now. Findings about the pages stay. */
 static void judge_header_again(int fd, const char *name, struct judgement *j)
 {
     char pages[sizeof j->what];
@@ -219,8 +219,8 @@ static void judge_header_again(int fd, const char *name, struct judgement *j)
         memcpy(j->what, pages, sizeof pages);
 }
 
-/* Says what is left to finish, if no writer is at work. One that has closed the file
- * since has told the catalog before it let its lock go. */
+/* Says why the file must be finished, if no writer is at work. A writer that has closed
+ * it since has told the catalog before it let its lock go. */
 static const char *left_unfinished(const struct repair *r,
                                    const struct repair_segment *segment,
                                    const struct record *record, const char *name,
@@ -250,7 +250,7 @@ static bool may_be_written(const struct record *record, const struct header *h)
            !(record && record->ro_compat);
 }
 
-/* All that a dry run can see of it: the permission. */
+/* May the file be opened? A dry run can see no more of it than that. */
 static int may_open(const struct repair *r, const char *name, struct tamis_diag *why)
 {
     int fd, rc = io_open_beneath(r->filters.fd, name, O_RDWR, &fd);

@@ -1,5 +1,5 @@
-/* What the catalog names: its records, and the files of their parts; and which files
- * nothing names, without a repair. */
+/* Reads the catalog's records, and marks the files of their parts. Without a repair it
+ * finds the files that nothing names. */
 #include "lib/store/repair/inside.h"
 
 static int read_record(void *ctx, const void *name, size_t name_bytes,

@@ -43,8 +43,7 @@ static bool is_of_no_file(int dir, const char *name)
     return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
 }
 
-/* Neither a directory nor a link was put here by repair, and a file may go at any time.
- */
+/* Repair puts no directory and no link here, and a file may go at any time. */
 static bool is_no_file(int rc)
 {
     return rc == ENOENT || io_not_regular(rc);
@@ -190,8 +189,8 @@ static int note_nameless(struct confirm *c, const struct quarantined *q)
     return 0;
 }
 
-/* Filters without a name were perhaps attached again since: all that is listed is gone
- * over once. */
+/* Filters without a name were perhaps attached again since. One walk over all that is
+ * listed finds them. */
 static int check_nameless(struct confirm *c)
 {
     int rc = 0;
@@ -257,10 +256,9 @@ static int find_astray(void *ctx, const void *name, size_t name_bytes,
     return repair_add_segment(&c->r, name, name_bytes, value, value_bytes, &s);
 }
 
-/* It keeps a list, of which repair makes the filter anew. A list goes with a filter:
- * with the one of this UUID, which the segment had before it was packed, and which is
- * gone.
- */
+/* A segment with a list keeps it: repair makes the filter anew from it. A list needs a
+ * filter: the record names the one that the segment had before it was packed, which is
+ * gone. */
 static void drop_column(struct repair_segment *s, struct record *record)
 {
     if (!record_listed(record)) {
@@ -274,8 +272,8 @@ static void drop_column(struct repair_segment *s, struct record *record)
     repair_set_record(s, record);
 }
 
-/* Segments whose filters were to be in files that are not on the list stay there,
- * without a filter. */
+/* Segments whose records name files that are not on the list stay listed, without a
+ * filter. */
 static int drop_astray(struct confirm *c)
 {
     struct repair *r = &c->r;
@@ -284,7 +282,7 @@ static int drop_astray(struct confirm *c)
     if (rc == TAMIS_ERR_VERSION)
         diag_fail(c->diag, rc, c->txn->catalog->path,
                   "a record of a newer tamis names a file that is not on the list: "
-                  "confirm with that");
+                  "confirm with that version");
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         struct repair_segment *s = &r->segments[i];
         record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
@@ -297,10 +295,10 @@ static int drop_astray(struct confirm *c)
 }
 
 /* Inside the transaction, and without the lock of filters/: repair links a file aside
- * before it changes the catalog, so that either it is seen here, or repair's own change
- * comes later, and then it looks whether what it changes is as it was. Tombstones are
- * made for files of this list only, whose files neither repair nor a sweep removes; a
- * sweep is in a write transaction, too. */
+ * before it changes the catalog. So this call sees the file, or repair's change comes
+ * later and finds that the catalog has changed. Tombstones are made for packs of this
+ * list only. Their files stay: repair and a sweep remove other files only, and a sweep
+ * is in a write transaction, too. */
 static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct confirm *c = ctx;
@@ -354,10 +352,10 @@ int tamis_store_confirm(struct tamis_store *store,
     listings_free(&c.list);
     names_clear(&c.by_uuid);
     free(c.aside);
-    if (!rc && c.n_unlisted) /* a note: what was asked for is done */
+    if (!rc && c.n_unlisted) /* a note: the call has succeeded */
         repair_say_unlisted(&c.list, c.n_unlisted, store->catalog->path, diag);
     if (!rc) {
-        atomic_store(&store->catalog->swept, false); /* what it could not bury */
+        atomic_store(&store->catalog->swept, false); /* the next edit buries the rest */
         c.r.step = STEP_DONE;
     }
     c.r.opt.found = c.opt.found;

@@ -108,8 +108,8 @@ static void suspect_file(struct repair *r, const uint8_t *uuid)
         f->suspect = true; /* unless another record names it */
 }
 
-/* Files that the bytes of a damaged record name may be wanted, even if nothing in them
- * tells what they are. */
+/* The bytes of a damaged record seem to name files. These may be wanted, even if
+ * nothing in them says so. */
 static void suspect_files(struct repair *r, const struct repair_segment *s)
 {
     unsigned n;
@@ -151,8 +151,8 @@ static int remake_record(struct repair *r, struct repair_segment *s,
             repair_keep_list(r, s, id->set_id, &record);
         }
     }
-    /* Without a file to bear it out, what is damaged may be the name: then the segment
-     * whose record this was is listed no more. */
+    /* No file confirms the name, which may be the damaged part: then the segment whose
+     * record this was is listed no more. */
     r->doubtful |= record.state == RECORD_NO_FILTER;
     if (record.state == RECORD_NO_FILTER)
         repair_tell(
@@ -203,10 +203,9 @@ static bool may_be_lost_file(const struct repair *r, const struct identity *id)
     return false;
 }
 
-/* A filter may be wanted: as the file of a record that was damaged, or because the
- * catalog here is another store's, or an older one that was put back; one of a newer
- * version, or one whose header has rotted, no less. Only what is none is swept, as an
- * edit would. */
+/* A filter may be wanted: its record was damaged, or the catalog here is another
+ * store's, or an older one that was put back. This holds for filters of a newer
+ * version, and with a rotten header, too. Only other files are swept, as by an edit. */
 static void judge_orphan(struct repair *r, struct repair_file *f)
 {
     struct identity id;

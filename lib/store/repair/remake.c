@@ -142,7 +142,7 @@ int repair_remake(struct repair *r, struct tamis_diag *diag)
     if (!m)
         return diag_errno(diag, ENOMEM, r->path, "making filters from lists");
     m->repair = r;
-    /* Not one that a process had before: its files may have come back since. */
+    /* A new snapshot: files that an older one missed may have come back since. */
     int rc = snapshot_load(r->store->catalog, NULL, &r->snapshot, diag);
     size_t n = rc ? 0 : r->snapshot->n_loose; /* others have no list */
     for (size_t i = 0; i < n && !rc; i++) {

@@ -40,9 +40,9 @@ static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
     return rc;
 }
 
-/* No edit goes on from here. Beginning to write shows all readers the transaction of an
- * edit that was killed after its commit and before it could tell them: while another
- * process has its turn to commit, they take that transaction for one not yet ended. */
+/* Stops all edits. An edit may have been killed after its commit, before it could tell
+ * readers. While another process has its turn to commit, they take that transaction for
+ * one not yet ended. To begin to write shows it to them. */
 static int hold_edits(struct repair *r, struct tamis_diag *diag)
 {
     struct catalog *c = r->store->catalog;

@@ -1,5 +1,6 @@
-/* Repair: what is told. Findings are kept until all locks are let go: who hears of one
- * may use the store at once. Only what has come true is told; a dry run tells all. */
+/* Repair tells its findings. It keeps them until all locks are let go: a caller that
+ * hears of one may use the store. Only findings that came true are told; a dry run
+ * tells all. */
 #include "lib/store/repair/inside.h"
 
 #include <stdarg.h>
@@ -178,8 +179,7 @@ int repair_stopped(const struct repair *r, struct tamis_diag *diag)
                : 0;
 }
 
-/* A repair that failed may have taken some files from where they were, and not others.
- */
+/* A repair that failed may have moved some files, and not others. */
 static bool is_true(const struct repair *r, const struct repair_finding *f)
 {
     return r->opt.dry_run || f->step <= r->step ||

@@ -1,16 +1,16 @@
 /* Repair: packs, files that many segments share. A pack is never set aside for one bad
  * page, nor for one bad column: the others answer on. With a catalog a pack is only
  * looked at, unless its pack record, its chunks and the segment records do not agree.
- * Then its tombstones say which columns may be alive, and so they do without a catalog.
- * Once the list is confirmed, that says it: tombstones are made anew, and lost packs
- * go, by force. */
+ * In that case, and without a catalog, its tombstones say which columns may be alive.
+ * Once the caller confirms the list, the list says it: tombstones are made anew, and
+ * lost packs go, by force. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/filter.h"
 
 /* A pack that the catalog names, or (without a catalog) that lies in filters/. */
 struct shared_file {
-    /* As the catalog has it, first its UUID. failure: it has no good pack record. bits:
-     * of the columns that are listed, or will be. */
+    /* The pack in the catalog, first its UUID. failure: the catalog has no good pack
+     * record. bits: the columns that are listed, or will be. */
     struct listed has;
     char name[FILTER_NAME_BYTES]; /* of its file */
     uint64_t digest;              /* 0: unknown until its file is looked at */
@@ -20,8 +20,8 @@ struct shared_file {
     bool write;                   /* its list is to be written anew */
     bool looked_at;
     struct tamis_filter *filter; /* for its table of columns; NULL: it can't be used */
-    int error;      /* what kept it from being read, as an errno or a public code */
-    char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
+    int error;                   /* why it cannot be read; an errno or a public code */
+    char what[160];              /* its fault, damage unless `error`; "": none */
 };
 
 /* `error` 0: it is damage. */
@@ -40,7 +40,7 @@ static struct shared_file *find_pack(struct repair *r, const uint8_t uuid[UUID_B
                        : NULL;
 }
 
-/* In the order of UUIDs, in which they mostly come. */
+/* Keeps packs in the order of UUIDs, in which they mostly come. */
 static struct shared_file *add_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
 {
     struct shared_file *known = find_pack(r, uuid);
@@ -59,14 +59,14 @@ static struct shared_file *add_pack(struct repair *r, const uint8_t uuid[UUID_BY
     return &more[at];
 }
 
-/* So many more records name its columns; the catalog has counted its own. */
+/* `more` more records name its columns. A good pack record has counted its own. */
 static void note_more_named(struct shared_file *p, int more)
 {
     p->has.n_named += p->has.failure ? (uint32_t)more : 0;
 }
 
-/* Takes it over. only_newer: no other records are missing than those of a newer tamis,
- * left alone. */
+/* Takes over *from. only_newer: all missing records are of a newer tamis, and are left
+ * alone. */
 static int read_pack(struct repair *r, struct listed *from, bool only_newer,
                      struct tamis_diag *diag)
 {
@@ -192,9 +192,9 @@ static int look_at(struct repair *r, struct shared_file *p, struct tamis_diag *d
 
 /* ---- records that name columns ---- */
 
-/* What is wrong with the record; NULL: nothing. *drop: it goes on without a filter, or
- * nobody could confirm the list, nor drop the segment. Where the catalog does not
- * agree, several records may name the column: whose it is its entry alone can tell. */
+/* The record's fault; NULL: none. *drop: it must go on without a filter, else the list
+ * could not be confirmed, nor the segment dropped. Where the catalog does not agree,
+ * several records may name the column, and only its entry can tell whose it is. */
 static const char *judge_column(const struct shared_file *p,
                                 const struct repair_segment *s,
                                 const struct record *record, bool *drop)
@@ -211,7 +211,7 @@ static const char *judge_column(const struct shared_file *p,
                   name_compare(column_name(&col), name) != 0))
         return "its pack has another filter in its column";
     if (!known && p->has.twice && columns_have(p->has.twice, column))
-        return "another record names its column, and nobody can tell whose that is";
+        return "another record names its column, and nobody can tell which owns it";
     *drop = false;
     return columns_have(p->dead + DEAD_HEAD_BYTES, column)
                ? "it was dropped from its pack: the catalog is older than that"
@@ -255,7 +255,7 @@ void repair_count_shared(struct repair *r, const struct part_disk *part)
 
 /* ---- once all records are known ---- */
 
-/* Columns that are listed, and have a tombstone. */
+/* Counts listed columns with a tombstone. */
 static uint32_t count_dropped(const struct shared_file *p)
 {
     uint32_t n = 0;
@@ -308,7 +308,7 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
     if (!p)
         return diag_errno(diag, ENOMEM, r->path, "repairing");
     int rc = open_its_files(r, p, &j->h, diag);
-    if (!rc && p->error > 0) /* better no catalog than one without them */
+    if (!rc && p->error > 0) /* a catalog without its columns lacks segments */
         rc = diag_errno(diag, p->error, f->name, "reading a pack, to list its columns");
     if (rc)
         return rc;
@@ -364,7 +364,7 @@ static void unlist(struct shared_file *p, uint32_t column)
         columns_set(p->has.bits, column, false);
 }
 
-/* A pack stays, for the others in it. */
+/* The pack stays, for its other columns. */
 static void dispute_column(struct repair *r, const struct repair_segment *s,
                            struct shared_file *p, uint32_t column)
 {
@@ -437,7 +437,7 @@ static int claim_column(struct repair *r, struct names *names, size_t i,
     return 0;
 }
 
-/* All columns without a tombstone. */
+/* Lists all columns without a tombstone. */
 static int list_living(struct shared_file *p)
 {
     size_t n_bytes = columns_bytes(p->n_columns);
@@ -451,7 +451,7 @@ static int list_living(struct shared_file *p)
     return 0;
 }
 
-/* But for those that records name. */
+/* Takes columns that records name off the lists. */
 static void unlist_named(struct repair *r)
 {
     for (size_t k = 0; k < r->n_segments; k++) {
@@ -468,8 +468,8 @@ static void unlist_named(struct repair *r)
     }
 }
 
-/* And but for those whose names something else has. One without a readable entry has
- * any name. */
+/* Listed columns claim their names, or go off the list. A column without a readable
+ * entry stays. */
 static int claim_columns(struct repair *r, struct names *names, size_t i)
 {
     struct shared_file *p = &r->shared[i];
@@ -540,9 +540,8 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
 
 /* ---- with a catalog: packs for which it does not agree ---- */
 
-/* The columns of a pack that cannot be read stay unknown, and so do those of one that
- * can while `blind` may have their names. Without a catalog to stay in it would be
- * forgotten. */
+/* Leaves a pack alone: its columns cannot be read, or `blind` may have their names.
+ * Fails without a catalog, which would forget the pack. */
 static int leave_pack(struct repair *r, const struct shared_file *p,
                       const struct shared_file *blind, struct tamis_diag *diag)
 {
@@ -572,8 +571,8 @@ static int list_anew(struct repair *r, struct names *names, size_t i)
     return rc;
 }
 
-/* May this pack have names of which nobody can tell? One on whose columns the catalog
- * does not agree may list any, but for one that goes to quarantine. */
+/* May this pack have names that cannot be read? If the catalog does not agree on its
+ * columns, it may have any, unless it goes to quarantine. */
 static bool is_blind(const struct repair *r, const struct shared_file *p)
 {
     return p->has.agrees ? !p->filter && count_listed(p) > 0
@@ -632,7 +631,7 @@ int repair_settle_shared(struct repair *r, struct tamis_diag *diag)
         rc = settle_lists(r, diag);
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
-        /* Else the catalog will not name it: it goes aside, as what nothing names. */
+        /* Else the catalog will not name the pack: it goes aside. */
         if (p->has.n_named ||
             (p->write ? count_listed(p) > 0 : r->store || p->has.agrees))
             repair_name_shared(r, p->has.uuid);
@@ -643,7 +642,7 @@ int repair_settle_shared(struct repair *r, struct tamis_diag *diag)
 
 /* ---- written ---- */
 
-/* Since it was read. */
+/* Has the catalog's list of the pack changed since it was read? */
 static bool has_changed(const struct shared_file *p, const struct listed *now)
 {
     const struct listing none = {0}, *l = now ? &now->now : &none, *was = &p->has.now;
@@ -687,7 +686,7 @@ struct unlisting {
     const struct listed *waits; /* does not agree, but its files are good */
 };
 
-/* What the list does not have is dead. */
+/* Columns that the list does not have are dead. */
 static int bury_anew(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
 {
     if (u->unsure)
@@ -720,7 +719,7 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
     if (rc == TAMIS_ERR_VERSION)
         return diag_fail(diag, rc, c->path,
                          "a newer tamis wrote pack %s, or its tombstones: confirm with "
-                         "that",
+                         "that version",
                          file);
     if (!rc && !p->agrees)
         u->waits = p;
@@ -729,7 +728,7 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
     lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
     if (!p->agrees && !u->force)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
-                         "the list of pack %s is damaged: so are its files: only force "
+                         "the list and the files of pack %s are damaged: only force "
                          "takes it off the list",
                          file);
     if (!lost) {
@@ -739,7 +738,7 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
                               "its tombstones were lost: made anew from the list");
         return rc;
     }
-    /* Nobody can tell which names go with it. */
+    /* The names that go with it are unknown. */
     if (u->force)
         repair_tell(u->repair, TAMIS_REPAIR_REBUILT, NULL, file,
                     "the pack is lost, and its segments with it: it is listed no more");
@@ -764,7 +763,7 @@ int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
     for (size_t i = n; i-- > 0 && !rc;) /* one that goes is replaced by the last */
         rc = confirm_pack(&u, &l->all[i], diag);
     *n_lost = n - l->n + l->astray;
-    /* What goes may have kept repair from it. */
+    /* If another pack goes, repair may mend this one. */
     if (!rc && u.waits && !*n_lost) {
         filter_file_name(u.waits->uuid, file);
         return diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,

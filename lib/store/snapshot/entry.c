@@ -147,8 +147,8 @@ static bool may_open_later(int code)
     }
 }
 
-/* A process may have only so many mappings, and those of the engine, its threads and
- * malloc() are among them. Filters of snapshots leave it an eighth. */
+/* The kernel limits a process's mappings, and the engine, its threads and malloc() need
+ * some. Filters of snapshots leave them an eighth. */
 static size_t read_max_mapped(void)
 {
     char text[32] = "";

@@ -11,7 +11,7 @@ struct entry {
     atomic_size_t refs;
     struct page_counts *pages;             /* of the ledger; NULL: it counts nothing */
     _Atomic(struct tamis_filter *) filter; /* its own file; NULL until first used */
-    /* Of its filter; of those before and after it, too. NULL until somebody counts. */
+    /* Its filter's counts, which its later entries share. NULL: none were made yet. */
     _Atomic(struct account *) account;
     atomic_int failure; /* why it can't be opened, finally */
     int refusal;        /* why, as a public code */
@@ -19,7 +19,7 @@ struct entry {
     bool borrowed;      /* the filter is the caller's */
     bool has_range;
     bool elsewhere;     /* the record names a place in another file, entry_place(); */
-    atomic_bool agrees; /* what that says of the segment is the same, as was seen */
+    atomic_bool agrees; /* the place's entry was seen to say the same */
     uint16_t name_bytes, value_bytes;
     uint32_t rank;
     uint64_t watermark;
@@ -30,8 +30,7 @@ struct entry *entry_new(struct page_counts *pages, const void *name, size_t name
                         const uint8_t *value, size_t value_bytes);
 struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
-/* The account, made if nobody has counted yet. NULL: no memory, or the caller's filter.
- */
+/* The account, made at the first count. NULL: no memory, or the caller's filter. */
 struct account *entry_account(struct entry *e);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Is its filter read, and would another entry's be mapped? */
@@ -40,13 +39,12 @@ bool entry_may_be_mapped(const struct entry *e);
  * (SPEC.md section 13.3); NULL if it is. */
 const char *record_mismatch(const struct record *r, const struct header *h);
 /* Opens the filter for the caller alone, who closes it by entry_close(). Both count
- * what a process has mapped. A sealed one for which there is no room is read instead.
- */
+ * what a process has mapped. A sealed one without a place is read instead. */
 int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);
 void entry_close(struct tamis_filter *f);
-/* So many filters may be mapped: 7/8 of vm.max_map_count. */
+/* How many filters may be mapped: 7/8 of vm.max_map_count. */
 size_t entry_max_mapped(void);
 /* One more filter may be mapped, and is counted; false: no more. */
 bool entry_take_place(void);

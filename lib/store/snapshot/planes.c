@@ -5,14 +5,14 @@
  *
  * A plane is ready when nothing is left to be asked but its bits: a careful probe has
  * opened the filter, it is sealed for good, one stage, and every page of it was found
- * good. That stays so as long as the entry holds the filter, and in every snapshot that
- * shares the entry, but for one thing: a later scrub (tamis_filter_verify()) may find a
- * page rotten. Then stage_epoch() grows, nothing is ready any more in any snapshot, and
- * each plane must be found ready anew.
+ * good. The plane stays ready while the entry holds the filter, in every snapshot that
+ * shares the entry, unless a later scrub (tamis_filter_verify()) finds a page rotten.
+ * Then stage_epoch() grows, nothing is ready any more in any snapshot, and each plane
+ * must be found ready anew.
  *
- * Warning: a state is read before the evidence is gathered, then the epoch, and it is
- * exchanged only if it is still the same. So a bit never says more than was found in
- * its own epoch, whichever threads meet here, and none of them waits. */
+ * Warning: a thread reads the state, then the epoch, then gathers its evidence, and
+ * exchanges the state only if it is still the same. So a bit never says more than was
+ * found in its own epoch, whichever threads meet here, and none of them waits. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/filter/filter.h"
@@ -39,7 +39,7 @@ uint64_t key_prefix(const void *key, size_t n_bytes)
 int planes_make(struct tamis_snapshot *s)
 {
     struct planes *p = &s->planes;
-    size_t n = s->n_loose + 8; /* outside_ends() may read so many beyond */
+    size_t n = s->n_loose + 8; /* outside_ends() may read 7 beyond */
     p->kernel = kernel_get();
     p->plane = calloc(n, sizeof *p->plane);
     p->first = calloc(n, sizeof *p->first);
@@ -67,8 +67,8 @@ void planes_free(struct planes *p)
     *p = (struct planes){0};
 }
 
-/* The file was opened, and is the one that the record means: so the range counts, for
- * ever. Until then a segment has the widest one. */
+/* Call it once the file was opened, and is the one that the record means: so the range
+ * counts, for ever. Until then a segment has the widest range. */
 static void heed_range(struct planes *p, const struct entry *e, size_t index)
 {
     if (!e->has_range || e->state != RECORD_SEALED || range_end(p->first, index) ||
@@ -81,9 +81,9 @@ static void heed_range(struct planes *p, const struct entry *e, size_t index)
                           memory_order_relaxed);
 }
 
-/* Once, n_blocks last: readers of an earlier epoch may be looking. False: another
- * thread is at it. A fork in between, or a jump out of a probe, leaves it undone for
- * ever, which costs time and no answer. */
+/* Writes the plane once, n_blocks last: readers of an earlier epoch may be looking.
+ * False: another thread is writing it. After a fork in between, or a jump out of a
+ * probe, it is never written, which costs time and no answer. */
 static bool write_once(struct planes *p, size_t index, const struct plane *plane)
 {
     struct plane *to = &p->plane[index];

@@ -1,7 +1,7 @@
 /* Preparing a snapshot: its filters opened ahead of their first probe, and as many of
  * them read in, and locked in memory, as the caller wants, in the order of ranks.
- * Nothing that fails here changes an answer: what is not open is opened by the first
- * probe, or is MAYBE. */
+ * No failure here changes an answer: the first probe opens a filter that is not open,
+ * or answers MAYBE. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/error.h"
@@ -17,7 +17,7 @@
  * others in the order of ranks. */
 struct place {
     struct tamis_filter *filter; /* NULL: an earlier place has it */
-    uint64_t lock;               /* how much of it is to be locked, then: is */
+    uint64_t lock;               /* bytes to lock; once locked, the bytes that are */
 };
 
 struct preparing {
@@ -88,7 +88,7 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
     p->told |= rc != 0;
 }
 
-/* If it has a listed segment. The bits of a view begin with a word. */
+/* Opens a pack if it has a listed segment. The bits of a view begin with a word. */
 static int open_view(struct preparing *p, const struct pack_view *v)
 {
     uint64_t n_lost = p->listed ? 0 : view_mute(v), n = p->listed ? 0 : v->n_listed;
@@ -168,8 +168,8 @@ static int forget_twins(struct preparing *p)
 
 /* ---- locking ---- */
 
-/* Returns how much may be locked of it then. To unlock a part takes memory of the
- * kernel's, all of it none. */
+/* Returns how much of the filter may still be locked. To unlock a part takes memory of
+ * the kernel; to unlock all of it takes none. */
 static uint64_t unlock_beyond(struct preparing *p, struct tamis_filter *f,
                               uint64_t n_bytes)
 {
@@ -286,7 +286,7 @@ static int warm_filters(struct preparing *p)
         p->report->n_unread++;
         diag_errno(diag_of_first(p), err, filter_path(place->filter), "reading it in");
         p->told = true;
-        w.done = before + n; /* what is not read is through all the same */
+        w.done = before + n; /* pages that were not read are done, too */
     }
     return err == ECANCELED ? err : 0;
 }

@@ -117,7 +117,7 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
 
 /* ---- finding ---- */
 
-/* Of a catalog's: the first in the order of names that is not before this one. */
+/* The first segment of a catalog's snapshot, by name, that is not before this name. */
 static size_t first_from(const struct tamis_snapshot *s, const void *name,
                          size_t name_bytes)
 {

@@ -1,6 +1,6 @@
 /* Snapshots: the list of segments as of one transaction. A snapshot copies the records
  * and holds no transaction; asking for the current one costs a comparison when nothing
- * changed. What it knows of segments is in segment.c; the room query asks them. */
+ * changed. segment.c has the facts of its segments; the room query asks them. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/error.h"
@@ -313,7 +313,7 @@ static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
     struct entry *e = entry_new(NULL, info.name, info.name_bytes, value, n);
     if (!e)
         return NULL;
-    /* Whatever the record's checks make of a foreign filter, the filter is open. */
+    /* The record's checks may refuse a foreign filter, but the filter is open. */
     e->state = r.state;
     e->rank = rank;
     e->refusal = 0;

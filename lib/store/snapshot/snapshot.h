@@ -23,7 +23,7 @@ struct planes {
 };
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
-/* Call it after a probe with care: the segment may be ready now. */
+/* Call it after a careful probe: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
 /* The first eight bytes as a number, padded with zeros: if two differ, they order their
  * keys. */
@@ -81,8 +81,7 @@ struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
                   struct tamis_snapshot **out, struct tamis_diag *diag);
 /* segment.c: *slot is the number + 1 of the segment of this name, or NAME_TWICE.
- * ERR_NO_SEGMENT: there is none. Any other error: a file that cannot tell may have it.
- */
+ * ERR_NO_SEGMENT: there is none. Other errors: a file that cannot tell may have it. */
 int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                   uint32_t *slot, enum tamis_reason *why);
 

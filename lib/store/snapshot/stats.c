@@ -1,4 +1,4 @@
-/* Sums of what was counted: of a snapshot, of a segment's filter, of a store.
+/* Sums of counts: of a snapshot, of a segment's filter, of a store.
  *
  * When its last holder releases a snapshot, its counts are added to the account of each
  * of its segments' filters and to the ledger of its store. Both are written and read
@@ -34,8 +34,7 @@ static void add_row(struct segment_sum *sum, const struct sheet *sheet, size_t s
     sum->n_false += count_read(&row->n[COUNT_FALSE]);
 }
 
-/* Each segment's absents of probes of many are worked out, but there is a sum of them.
- */
+/* Each segment's absents of probes of many are computed, but their sum is kept. */
 static void add_sheet(struct tamis_stats *out, const struct sheet *sheet, size_t n)
 {
     out->n_excluded += count_read(&sheet->excluded);
@@ -251,8 +250,8 @@ static size_t find_account(const struct tamis_snapshot *s,
     return kept_sum(s, slot - 1, NULL) == sum ? slot - 1 : s->n;
 }
 
-/* In all snapshots that are held and those that were; in a child of a fork, and of
- * filters of the caller's, in this one. */
+/* The sum over all snapshots that are or were held. In a child of a fork, and for the
+ * caller's own filters, the sum of this snapshot. */
 static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_sum *sum)
 {
     struct tamis_segment_info info;

@@ -1,4 +1,4 @@
-/* What tamis is compared with. Those in C are written here, from published texts. */
+/* Filters to compare tamis with. Those in C are written here, from published texts. */
 #ifndef TAMIS_TESTS_BENCH_PEERS_H
 #define TAMIS_TESTS_BENCH_PEERS_H
 

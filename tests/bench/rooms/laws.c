@@ -216,7 +216,7 @@ static void rest(struct site *s)
     (void)s;
 }
 
-/* What closes the store stands last. */
+/* Laws that close the store stand last. */
 static const struct law {
     const char *id;
     void (*before)(struct site *), (*run)(struct site *), (*after)(struct site *);
@@ -334,7 +334,7 @@ void guest(const char *path, uint64_t n)
     pause();
 }
 
-/* The most private memory of some guests at once; *pss is what they have together. */
+/* The most private memory of some guests at once; *pss is their memory together. */
 static double guests_memory(struct site *s, double *pss)
 {
     FILE *guests[16];
@@ -389,7 +389,7 @@ void room_laws(void)
 
 /* ---- the system calls of an edit, bare ---- */
 
-/* What this process has used: nanoseconds of the processor, calls and bytes. */
+/* Used by this process: nanoseconds of the processor, calls and bytes. */
 enum used { USER, SYSTEM, READS, READ, WRITES, WRITTEN, N_USED };
 
 /* Call it with -1 before, and with 1 after. */
@@ -468,9 +468,9 @@ static void bare_file(int dir, uint64_t number)
     MUST_DO(fsync(dir));
 }
 
-/* The calls that strace shows of edit_once(), by kinds, but for those of a tombstone.
- * The catalog is read and written by as many calls, of as many bytes, as the edits
- * before made. */
+/* Makes the calls that strace shows of edit_once(), by kinds, without those for a
+ * tombstone. It reads and writes the catalog by as many calls, of as many bytes, as the
+ * edits before made. */
 static void bare_edit(const struct bare *b, uint64_t number, const double each[N_USED])
 {
     enum { LOOKS = 5, FILE_WRITES = 2 };
@@ -590,8 +590,8 @@ void room_law_edits(void)
 
 /* ---- syncs ---- */
 
-/* In place of libc's, for LMDB, too. A write to a file that is open for O_DSYNC is as
- * good as a sync after it. */
+/* These stand in for libc's functions, for LMDB, too. A write to a file that is open
+ * for O_DSYNC is as good as a sync after it. */
 static bool counts_syncs;
 static double n_syncs;
 

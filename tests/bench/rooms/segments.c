@@ -14,7 +14,7 @@ struct segments {
     struct tamis_inline *values;
     struct lines lines;
     uint64_t *absent; /* A_CALL rows */
-    /* Of a pack. */
+    /* Only for a pack. */
     struct tamis_pack_place place;
     const uint8_t *rows;
 };

@@ -24,7 +24,7 @@ each_fails() {
     done
 }
 
-@test "a missing filter is damage, whatever is done with it" {
+@test "a missing filter is damage to every command" {
     make_listed
     rm "$(filter_of one)" "$(filter_of grows)"
     each_fails 3 "No such file" "union store u one two" "intersect store u one two" \

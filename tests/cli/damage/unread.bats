@@ -92,7 +92,7 @@ dead_writer() {
     prints $'quarantined\ttwo\t'
 }
 
-@test "what a dead writer left, in a file that may not be written" {
+@test "remains of a dead writer, in a file that may not be written" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     tamis init store
     dead_writer

@@ -64,7 +64,7 @@ has() {
     fails 4 "nowhere" tamis file estimate nowhere
 }
 
-@test "what cannot be combined is refused, and says what would do" {
+@test "filters that do not combine are refused, with advice" {
     make_two
     tamis file build seed ka
     tamis file build shape ka --fpr 1e-6 $SEED
@@ -238,7 +238,7 @@ meanwhile() {
     wait $! || status=$?
 }
 
-@test "what replaces its source does not replace a newer one" {
+@test "a filter that replaces its source does not replace a newer one" {
     tamis init store
     seq 501 800 >new
     for c in "fold store a a --by 1" "union store a a b --replaces b" "intersect store a a" \
@@ -277,7 +277,7 @@ meanwhile() {
 }
 
 # Filters of other errors have other shapes.
-@test "of another shape: the error that is named gives it the right one" {
+@test "another shape: the error in the message gives the right one" {
     local n error
     for n in 20 500 3000; do
         seq $n >k$n
@@ -311,7 +311,7 @@ meanwhile() {
     [ ! -e out ]
 }
 
-@test "of two filters the one that does not fit is named" {
+@test "the message names the filter that does not fit" {
     tamis init store --n0 1k --seed 0123456789abcdef
     seq 300 | tamis build store one -q
     seq 20000 | tamis grow store two -q

@@ -15,7 +15,7 @@ silent() {
     [ "$status" -eq 0 ] && [ -z "$output" ] && [ -z "$stderr" ] || explain "silence"
 }
 
-@test "what was made: a line on stderr" {
+@test "results: a line on stderr" {
     ok tamis init store
     seq 1000 >k
     seq 2 >l

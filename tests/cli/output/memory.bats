@@ -1,4 +1,4 @@
-# What commands take of memory on a large store: ulimit -d, so not with sanitizers.
+# The memory of commands on a large store: ulimit -d, so not with sanitizers.
 load ../common
 
 # within KIB COMMAND...: with so much memory.

@@ -69,7 +69,7 @@ whole() {
     x 'string(//svg)' | grep '0 sealed, 0 growing, 1 without'
 }
 
-@test "what does not open is shown as that, and no fill is made up" {
+@test "a filter that does not open is shown as such, without a fill" {
     make_store
     poke "$(filter_of one)" 100 '\xff\xff'
     rm "$(filter_of two)"

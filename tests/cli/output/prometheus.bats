@@ -84,7 +84,7 @@ lacks() {
     [[ $output == *'expected_error_ratio{store="store",segment="sealed"} '"${expected:0:8}"* ]]
 }
 
-@test "names are labels, whatever is in them" {
+@test "names of any bytes are labels" {
     tamis init 'st"ore'
     for name in 'a"b' 'back\slash' $'two\nlines' $'\xff\xfe' 'grün' '{x="y"} 1'; do
         tamis build 'st"ore' "$name" --bare
@@ -158,7 +158,7 @@ lacks() {
     has 'tamis_segment_readable{store="store",segment="smashed"} 0'
 }
 
-@test "what does not go with it" {
+@test "options that do not go with it" {
     tamis init store
     fails 2 "--prometheus goes with neither" tamis stat store --prometheus --json
     fails 2 "--prometheus goes with neither" tamis stat store --prometheus --residency

@@ -92,7 +92,7 @@ load ../common
     tamis plan --keys 1M --fpr 1% --json | jq -e '.by_lanes[1].lines | . > 1.09 and . < 1.11'
 }
 
-@test "what a growing filter costs at each size" {
+@test "the cost of a growing filter at each size" {
     tamis plan --growth --fpr 1% --keys 1M --n0 1000 --json >plan.json
     jq -e '.stages | ([.[].keys] | add) == .[-1].sum_keys
         and (([.[].bits_bytes] | add) * 8 / .[-1].sum_keys - .[-1].sum_bits_per_key | fabs < 1e-9)

@@ -21,7 +21,7 @@ make_levels() {
     seq 1000000 1399999 | tamis build store old --rank 2 --fpr 1e-4
 }
 
-@test "what a plan adds up to: memory for reads, reads for memory" {
+@test "the sums of a plan: memory for reads, reads for memory" {
     printf '1M 0 a\n4M 1 b\n16M 2 c\n' >sizes
     plan --sizes sizes --bytes 40M
     is '.runs == 3 and .planned.filters == 3'

@@ -39,7 +39,7 @@ resident() {
     [[ ! $output =~ "in memory" ]]
 }
 
-@test "what is cold is not counted, and what was used is" {
+@test "used pages are counted, and cold ones are not" {
     tamis init store
     seq 1000000 | tamis build store large
     all=$(resident large)
@@ -81,7 +81,7 @@ resident() {
     prints "identity"
 }
 
-@test "what the kernel does not tell is not told" {
+@test "figures that the kernel does not tell are left out" {
     make_file
     [ "$(id -u)" -eq 0 ] || skip "only root can make a file that is another's"
     chmod 0644 f.tamis

@@ -16,7 +16,7 @@ load ../common
     tells 'nothing to do' tamis repair copy
 }
 
-@test "where something is already, where nothing can be" {
+@test "names that are taken, and names that cannot be made" {
     make_store
     mkdir full
     touch full/file file

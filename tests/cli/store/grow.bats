@@ -76,7 +76,7 @@ reports() {
     tells '"watermark": 0' tamis stat store g --json
 }
 
-@test "--json: what is in, whatever ended it" {
+@test "--json: the keys that are in, after any end" {
     ok tamis init store
     seq 100 >k
     ok tamis grow store g k --watermark 3

@@ -1,7 +1,7 @@
 # A file in a store is owned and opened to others as the store's directory is.
 load ../common
 
-# A store of somebody else's, if we are root. What we make then has mode 600 by itself.
+# Makes a store of another user, if we are root. Files that we make then have mode 600.
 make_theirs() {
     chmod 755 .
     mkdir -m "$1" store
@@ -18,7 +18,7 @@ is_theirs() {
     ! grep -v "^$whose \(f640\|d750\) " found
 }
 
-@test "what is made in a store is its owner's, whoever makes it" {
+@test "new files in a store belong to its owner" {
     make_theirs 750
     is_theirs
     for n in 1 2 3 4 5 6 7 8; do seq $n 100 | tamis build store s$n -q --list; done

@@ -39,7 +39,7 @@ n_files() {
     [ "$(n_files)" -eq 41 ]
 }
 
-@test "what is left is counted; of named segments it is a failure" {
+@test "segments that are left are counted; named ones are a failure" {
     many 3
     seq 9 | tamis grow store growing
     tamis build store bare --bare

@@ -44,7 +44,7 @@ unchanged() {
     seq 9 | tamis build store a -q
     tamis pack store -q
     fails 2 "1 packed before" tamis pack store a
-    # What has its own column is unpacked, and what is lost is told.
+    # A segment with a good column is unpacked, and lost segments are told.
     seq 5 | tamis build store b -q
     rm store/filters/*.dead
     fails 3 "1 segment in missing or damaged packs: put the packs' files back, or build them anew" tamis pack store -q
@@ -211,7 +211,7 @@ unchanged() {
     done
 }
 
-# Then nobody knows its segments: no line of theirs can tell.
+# The segments of the pack are unknown then: no line can tell of them.
 @test "a pack on which the catalog does not agree" {
     four store
     tamis pack store s1 s2 s3 -q

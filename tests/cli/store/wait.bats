@@ -80,7 +80,7 @@ says_for_whom() {
     tamis ls store --wait 0
 }
 
-@test "it goes on, and so do they; a signal that is ignored ends no wait" {
+@test "it goes on, and so do they; an ignored signal ends no wait" {
     begin 0 ignore-signal=HUP "${commands[0]}"
     soon says_for_whom 0
     kill -HUP "$pid"

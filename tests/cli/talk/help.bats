@@ -125,7 +125,7 @@ make_example() {
     tamis ls store | wc -l | grep -qx 2
 }
 
-@test "what --each leaves no name of names its file" {
+@test "a file whose name --strip empties is named" {
     tamis init store
     mkdir d && : >d/.keys
     fails 2 "^tamis: build: d/.keys: no name .* is left" tamis build store --each d/.keys --strip .keys

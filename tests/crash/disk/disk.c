@@ -1,5 +1,4 @@
-/* The disk of the explorer: what is durable of its files, and what was written since.
- */
+/* The explorer's disk: the durable bytes of its files, and bytes written since. */
 #include "tests/crash/disk/disk.h"
 
 #include <xxhash.h>

@@ -4,12 +4,12 @@
  * written since, by a system call or through a mapping, is on the disk or not, in any
  * of the versions that it has had; the length is any that it has had, or one in
  * between; a name means any of the files that it has meant since its directory was
- * synced, or none: each name by itself, whatever call changed it (after a rename or a
- * link either may be there, both, or neither). Nothing prefers an order. What never was
- * written reads as zeros.
+ * synced, or none. Each name changes by itself, by any call: after a rename or a link
+ * either may be there, both, or neither. Nothing prefers an order. Bytes that were
+ * never written read as zeros.
  *
- * A directory is a file without bytes, and a name knows its directory: what no name
- * leads to is lost, however durable it is itself. */
+ * A directory is a file without bytes, and a name knows its directory: a durable file
+ * is still lost if no name leads to it. */
 #ifndef TAMIS_TESTS_CRASH_DISK_H
 #define TAMIS_TESTS_CRASH_DISK_H
 
@@ -93,8 +93,7 @@ int disk_find_file(const struct disk *d, uint64_t inode);
  * changed. */
 void disk_store(struct disk_file *f, const uint8_t *bytes, uint64_t n_bytes,
                 bool by_mapping);
-/* Hashes a sector's content at its place; zeros hash to 0, as bytes never written do.
- */
+/* Hashes a sector's content at its place; zeros, and bytes never written, hash to 0. */
 uint64_t disk_sector_hash(uint32_t at, const uint8_t *bytes);
 /* Bytes stored before the begin are durable after the end. */
 void disk_sync_begin(struct disk_file *f);
@@ -137,7 +136,7 @@ struct disk_state {
 /* Lists the items that are undecided now; a length in between is drawn from r. */
 void disk_items(const struct disk *d, struct rng *r, struct disk_items *out);
 /* Hashes all that can be seen: names, and bytes that a name leads to. A file with only
- * a temporary name does not count: nobody opens it. */
+ * a temporary name does not count, for no process opens it. */
 uint64_t disk_hash(const struct disk_state *s);
 int disk_state_file(const struct disk_state *s, size_t name); /* or -1 */
 /* The file's bytes, written to `to` (f->capacity bytes of room); its length. */

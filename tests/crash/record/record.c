@@ -78,7 +78,7 @@ void record_look(struct run *r)
     look(r, true);
 }
 
-/* A commit promises what it has made durable before it returns. */
+/* A commit promises keys that it has made durable before it returns. */
 static void take_promises(struct run *r)
 {
     for (size_t i = 0; i < r->promises.n_objects; i++) {

@@ -46,7 +46,7 @@ void record_end(struct run *r);
 /* Looks for stores through mappings, takes over what writers promise by now, and lets
  * the explorer have the states of this moment. */
 void record_event(struct run *r);
-/* The same, of a call: what has changed was not stored through a mapping. */
+/* Notes a call: the changes were not stored through a mapping. */
 void record_call(struct run *r, bool by_mapping);
 /* Only looks. */
 void record_look(struct run *r);
@@ -62,7 +62,7 @@ struct disk_file *record_file(struct run *r, int fd);
 bool record_dir(struct run *r, int fd, int *dir);
 
 /* ---- calls.c ---- */
-void calls_seed(uint64_t seed); /* of what is drawn while nothing is recorded */
+void calls_seed(uint64_t seed); /* for draws while nothing is recorded */
 
 /* ---- trees of directories ---- */
 /* Names of the run's tree that are not known yet (mkdir and open are no calls that are

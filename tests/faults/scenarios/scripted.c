@@ -1,5 +1,5 @@
-/* The scenarios that are scripts. What fails in every run ("first") shows that the ways
- * out of one failure survive another. */
+/* The scenarios that are scripts. A call that fails in every run ("first") shows that
+ * the ways out of one failure survive another. */
 #include "tests/faults/run.h"
 
 /* One page a stage. */
@@ -30,7 +30,7 @@
     "init; begin; put a 0 20; bare b; grow g; put l 101 5; end; add g 90; commit g; "  \
     "shut g; lose l; "
 
-/* With the least memory that there can be; or more, which is not to be had. */
+/* With the least memory; or with more, which cannot be had. */
 #define BUILD "build built 1 1100 1e-8 "
 
 const struct scenario scripted_scenarios[] = {
@@ -89,15 +89,15 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("unclean",
              LONE_FEW "fill f 30; commit f; fill f 30; commit f; fill f 20; kill f; "
                       "now; writer f; replay f; commit f; shut f"),
-    /* Opened again by the process whose sync has failed. What the disk lost then, the
-     * crash explorer looks at. */
+    /* The process whose sync has failed opens the filter again. The crash explorer
+     * looks at the bytes that the disk lost then. */
     SCENARIO("twice",
              PAGES "now; writer f; fill f 20; commit f; shut f; writer f; replay f; "
                    "commit f; shut f"),
     SCENARIO("seal", CLEAN "now; " SEALING),
-    /* Whatever fails on the way, no page that lost keys may become a good one. */
+    /* After any failure no page that lost keys may become a good one. */
     SCENARIO("damaged", DAMAGED "now; " SEALING),
-    /* At once, so that nobody has looked at the page before. */
+    /* A seal at once: nothing has looked at the page before. */
     SCENARIO("damaged-seal", DAMAGED "now; writer f; seal f; shut f"),
     SCENARIO("busy", CLEAN "writer f; now; writer f"),
     SCENARIO("create-fails", LONE_FEW WRITTEN "shut f", .first = "fsync:2:EIO:once"),

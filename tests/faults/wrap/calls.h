@@ -60,7 +60,7 @@
     X(strndup, MEMORY)                                                                 \
     X(populate, ERR(EFAULT), ERR(ENOMEM), UNSEEN(EINVAL))                              \
     X(lmdb_mmap, ERR(ENOMEM))                                                          \
-    /* Those before wait for nothing: memory, mappings, what LMDB reads in them. */    \
+    /* Calls before wait for nothing: memory, mappings, LMDB's reads in them. */       \
     X(close, LATE(EIO), LATE(EINTR))                                                   \
     X(faccessat, ERR(EIO), ERR(EACCES))                                                \
     X(fallocate, ERR(EIO), ERR(ENOSPC), ERR(EDQUOT), INTERRUPTED, UNSEEN(EOPNOTSUPP),  \

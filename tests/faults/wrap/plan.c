@@ -89,7 +89,7 @@ const struct fault *fault_of(enum call call)
     return p->fault;
 }
 
-/* For a fault that nobody may notice no call may fail, unless another struck too. */
+/* For a fault that is not to be noticed no call may fail, unless another struck. */
 bool faults_excuse(void)
 {
     if (tally.fired == 0)

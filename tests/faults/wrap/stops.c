@@ -147,9 +147,7 @@ WRAPPER(int, pthread_mutex_trylock, (pthread_mutex_t * m))
     return rc;
 }
 
-/* While it is watched, two seconds go by at each look: all is due, no pause is
- * repeated.
- */
+/* While it is watched, each look takes two seconds: all is due, no pause repeats. */
 WRAPPER(int, clock_gettime, (clockid_t clock, struct timespec *t))
 {
     static _Thread_local time_t gone;

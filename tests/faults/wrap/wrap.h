@@ -1,7 +1,6 @@
 /* Calls that fail when told to. The library's objects are linked with --wrap for every
  * function of calls.txt: each call of theirs passes through a wrapper of this folder.
- * What LMDB calls itself passes through below.c. Only calls made inside IN_LIB() count.
- */
+ * LMDB's own calls pass through below.c. Only calls inside IN_LIB() count. */
 #ifndef TAMIS_FAULTS_WRAP_H
 #define TAMIS_FAULTS_WRAP_H
 

@@ -656,8 +656,7 @@ MUST(rot_record)
 }
 
 /* set_record NAME list-of=|uuid-of=|place-of=|all-of=OTHER
- * keys=|rank=|compat=|ro_compat= rotten
- */
+ * keys=|rank=|compat=|ro_compat= rotten */
 MUST(set_record)
 {
     struct record r = record_in(opened(), name_at(s, 1)), other = r;

@@ -8,7 +8,7 @@ static void must_say_why(enum tamis_reason got, const char *want)
     WANT(got == reason_named(want), "%s", got ? tamis_reason_name(got) : "ABSENT");
 }
 
-/* why NAME [KEY REASON]...; hash: without the key's bytes; was: of the held snapshot.
+/* why NAME [KEY REASON]...; hash: without the key's bytes; was: in the held snapshot.
  */
 MUST(why)
 {
@@ -116,7 +116,7 @@ MUST(is)
     }
 }
 
-/* What a step wants to read: "{a.list}" is the name of that file. */
+/* The words that a step wants to read: "{a.list}" is the name of that file. */
 static const char *words_of(const struct step *s)
 {
     static char words[700];

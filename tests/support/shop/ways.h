@@ -8,8 +8,8 @@
 
 enum { WAYS_SEGMENTS = 400, WAYS_KEYS = 150, WAYS_WORDS = WAYS_SEGMENTS / 64 + 1 };
 
-/* So many words, all ones, before a page that may not be touched: whoever writes even
- * zeros behind them would undo what another thread writes there. */
+/* n_words words, all ones, before a page that may not be touched: a writer of zeros
+ * behind them would undo what another thread writes there. */
 static UNUSED uint64_t *fenced(size_t n_words)
 {
     static uint8_t *fence;
@@ -25,7 +25,7 @@ static UNUSED uint64_t *fenced(size_t n_words)
     return memset(fence - n_words * 8, 0xff, n_words * 8);
 }
 
-/* What all ways but the careful one have said to one question. */
+/* The answers of all ways but the careful one to one question. */
 struct asked_one {
     uint64_t absent[WAYS_WORDS];
     uint8_t reasons[WAYS_SEGMENTS + 1];
@@ -150,8 +150,8 @@ static UNUSED uint8_t ask_carefully(struct tamis_snapshot *s,
     return (uint8_t)why;
 }
 
-/* The same of a list of numbers that follow each other here and there: as runs of any
- * length, or one by one. `want` is what is said of all numbers. */
+/* Asks a list of numbers that follow each other here and there: as runs of any length,
+ * or one by one. `want` has the answers of all numbers. */
 static UNUSED void ask_by_runs(struct tamis_snapshot *s, size_t n,
                                const struct tamis_key *keys, size_t n_asked,
                                const uint8_t *want)

@@ -1,6 +1,6 @@
-/* What a test opens, closed where its block ends: FILTER f = open_filter(path); it
- * needs a value by then, may get others, and what was declared last is closed first. A
- * failed assert leaves all open. Then calls that must succeed, as values. */
+/* Objects of a test, closed where their block ends: FILTER f = open_filter(path). Such
+ * a variable needs a value by then, and may get others. The last one declared is closed
+ * first. A failed assert leaves all open. Then calls that must succeed, as values. */
 #ifndef TAMIS_TESTS_UNIT_CLOSED_H
 #define TAMIS_TESTS_UNIT_CLOSED_H
 

@@ -1,5 +1,4 @@
-/* A program whose fstatfs() says what it is told to, and mounts where they may be had.
- */
+/* A program whose fstatfs() says what it is told to, and mounts if it may. */
 #ifndef TAMIS_TESTS_TOLD_FS_H
 #define TAMIS_TESTS_TOLD_FS_H
 

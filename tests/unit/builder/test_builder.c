@@ -141,7 +141,7 @@ TEST(test_hashes_alone_in_a_batch)
     assert_false(builder_range(b)->known);
     IS(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
     IS(tamis_builder_n_keys(b), 2);
-    batch[2] = (struct tamis_key){0}; /* nobody's hash, and not the empty key */
+    batch[2] = (struct tamis_key){0}; /* no key's hash, and not the empty key */
     IS(tamis_builder_add_keys(b, batch + 2, 1), TAMIS_ERR_MISMATCH);
     batch[2] = tamis_key_of(&domain, NULL, 0);
     OK(tamis_builder_add_keys(b, batch + 2, 1));

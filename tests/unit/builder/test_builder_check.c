@@ -368,8 +368,8 @@ TEST_WITH(flip_nothing, NULL, test_the_header)
     expect_lost(full_builder(&two_lanes, false), keys, FEW);
 }
 
-/* As long as a range may have them, and longer. Of each length one key is the first so
- * far, and one the last. */
+/* Keys as long as a range may have them, and longer. One key of each length is the
+ * first so far, and one the last. */
 TEST_WITH(flip_nothing, NULL, test_long_keys)
 {
     static uint8_t key[1100];

@@ -18,7 +18,7 @@ TEST_WITH_FAULTS(test_an_existing_file_stays)
     IS(tamis_builder_finish_file(b, path_of("taken"), &diag), TAMIS_ERR_EXISTS);
     assert_non_null(strstr(diag.file, "taken"));
     file_has(path_of("taken"), "precious", 8);
-    /* Nor is a dangling link followed. */
+    /* A dangling link is not followed. */
     OK(symlink(path_of("target"), path_of("link")));
     IS(tamis_builder_finish_file(b, path_of("link"), NULL), TAMIS_ERR_EXISTS);
     assert_false(exists(path_of("target")));

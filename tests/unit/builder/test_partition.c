@@ -133,7 +133,7 @@ TEST(test_stops_when_told)
     IS(fill_finished(&f), PAGE_BYTES);
     fill_end(&f);
     expect_same_hashes(10000);
-    /* Nor does it ask, where a lane is one region. */
+    /* It does not ask where a lane is one region. */
     IS(fill_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
     assert_null(f.slices);
     f.between = stop_at_once;
@@ -188,7 +188,7 @@ TEST_WITH(repeatable, faults_off, test_the_same_file_however_it_is_built)
     build_all_ways(1e-8, N_KEYS / 4);
 }
 
-/* Whatever fails, and wherever: what comes of the next try has every key. */
+/* After any failure the filter of the next try has every key. */
 TEST_WITH(repeatable, faults_off, test_a_failed_finish_then_a_good_one)
 {
     for (int round = 0; round < 2; round++) {

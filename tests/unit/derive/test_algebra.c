@@ -1,7 +1,6 @@
 /* Filters made from filters, union, fold and intersection: the bits are those that the
- * keys would have made, and the error that is stated is never below what they are. And
- * filters compared: what is said of them is true, whatever has become of their pages.
- */
+ * keys would have made, and the stated error is never below theirs. Comparisons of
+ * filters are true, also with damaged pages. */
 #include "tests/support/algebra_support.h"
 
 static int equal_now(struct tamis_filter *one, struct tamis_filter *other)

@@ -220,8 +220,8 @@ TEST_WITH_KEYS(test_header_of_before)
     check_refused(f, TAMIS_ERR_UNFIT);
 }
 
-/* Opened for a watermark that it has not reached it answers MAYBE, BEHIND. What is made
- * of its bits would answer ABSENT. */
+/* A filter that was opened for a watermark that it has not reached answers MAYBE,
+ * BEHIND. A filter made of its bits would answer ABSENT. */
 TEST_WITH_KEYS(test_behind)
 {
     struct tamis_filter_options opt = {.size = sizeof opt,
@@ -250,8 +250,7 @@ static void hurt(const char *path, uint64_t from)
     }
 }
 
-/* The keys that the result must have: keys[0] of an intersection are in both sources.
- */
+/* Keys that the result must have: keys[0] of an intersection are in both sources. */
 static void check_keys(enum how how, const char *path)
 {
     check_present(path, keys[0], FEW);

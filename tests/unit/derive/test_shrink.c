@@ -20,8 +20,7 @@ TEST_WITH_KEYS(test_shrink)
     assert_true(last < commit_of(path_of("a")).committed_bytes / 2);
 }
 
-/* A lane of any number of blocks is folded by what divides them, and by nothing else.
- */
+/* A lane of any number of blocks is folded by their divisors, and by nothing else. */
 TEST_WITH_KEYS(test_shrink_of_odd_sizes)
 {
     unsigned n_odd = 0, n_folded = 0;
@@ -57,8 +56,7 @@ TEST_WITH_KEYS(test_shrink_grown)
     assert_true(measured_error(out) < 0.0105);
 }
 
-/* With more error allowed all stages have some, and each takes what the others leave.
- */
+/* If more error is allowed, all stages take a part of it. */
 TEST_WITH_KEYS(test_shrink_all_stages)
 {
     struct tamis_filter *f = grown("a", keys[0], N);

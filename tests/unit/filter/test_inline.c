@@ -142,7 +142,7 @@ TEST(a_filter_answers_as_the_call)
     }
 }
 
-/* Of each length that XXH3 has a way of its own for. */
+/* Keys of each length for which XXH3 has a way of its own. */
 TEST(keys_are_hashed_as_by_the_call)
 {
     static uint8_t bytes[2000];

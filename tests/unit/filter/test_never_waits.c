@@ -72,7 +72,7 @@ static void *probe_held(void *where)
 
 static enum where place;
 
-/* Up to so many keys there is one stage more each time. */
+/* Numbers of keys up to which there is one stage more each time. */
 static const size_t ends[] = {1000, 2500, N};
 
 static void grow_once(enum where where)
@@ -208,8 +208,8 @@ static void change_table(void)
     in_mmap = change_table;
 }
 
-/* Looks have an end. Who made none in time has the newest view, of which nothing is
- * proven, and the next one looks. */
+/* Looks have an end. A thread that made none in time has the newest view, which proves
+ * nothing, and the next probe looks. */
 TEST_WITH_STALLS(test_a_thread_that_is_always_overtaken)
 {
     struct standing now;
@@ -307,8 +307,8 @@ TEST_WITH_STALLS(test_a_jump_out_of_mapping)
     IS(why_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
-/* One more than may be: from then on no table that is new is followed, and the old one
- * is not believed. What is left behind has an end. */
+/* One jump more than may be: now no new table is followed, and the old one is not
+ * believed. So the memory that jumps leave has a limit. */
 TEST_WITH_STALLS(test_too_many_jumps)
 {
     uint64_t absent = absent_key(reader);

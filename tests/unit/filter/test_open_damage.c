@@ -50,7 +50,7 @@ static uint64_t n_pages_of(uint32_t stage)
     return commit_of(path).stages[stage].length / PAGE_BYTES;
 }
 
-/* No key lost, whoever looks: readers from before and from now on. */
+/* No key is lost for a reader from before, nor for a new one. */
 static void expect_present(struct tamis_filter *before, size_t n)
 {
     all_there(path, keys, n);
@@ -233,7 +233,7 @@ TEST_WITH_FAULTS(test_damaged_floors)
         OK(tamis_writer_commit(w, 2, NULL));
         expect_present(NULL, N_KEYS);
         OK(tamis_writer_close(w));
-        /* The sector guarded all pages; what they lost meanwhile nobody knows. */
+        /* The sector guarded all pages: their losses meanwhile are unknown. */
         seal_and_check(n_pages_of(0), N_KEYS);
     }
 }

@@ -11,8 +11,7 @@ static bool quick(struct tamis_filter *f)
     return view_was_offered(view_of(f), f->tag);
 }
 
-/* Every page is checked, and a probe has found nothing. Returns a hash that it lacks.
- */
+/* Checks every page, and a probe finds nothing. Returns a hash that is absent. */
 static uint64_t make_quick(struct tamis_filter *f)
 {
     OK(tamis_filter_verify(f, &(struct tamis_verify){0}, NULL));

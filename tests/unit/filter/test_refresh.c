@@ -25,8 +25,7 @@ static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 
 static struct tamis_filter *reader;
 
-/* The first sector of slot A, with the sequence that a reader knows, comes back alone.
- */
+/* The first sector of slot A, with the sequence a reader knows, comes back alone. */
 TEST(test_a_first_sector_put_back)
 {
     enum { N_ALL = 4000 };
@@ -213,8 +212,8 @@ static void use_reader(void)
     IS(count_absent(reader, keys, 1), 0);
 }
 
-/* Whatever the reader took from slot B, the whole slot A is news to it, although the
- * sequence that it has seen there is the same. */
+/* A reader may have taken anything from slot B. The whole slot A is news to it,
+ * although the sequence that it has seen there is the same. */
 static void follows_a_slot_seen_half(void (*look)(void))
 {
     unlink(path);

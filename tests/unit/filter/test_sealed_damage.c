@@ -92,7 +92,7 @@ static void expect_lost_unchecked(const char *path, size_t n_keys)
     IS(count_absent(f, keys, n_keys), 0);
 }
 
-/* The page at `offset` in every way: then so many pages fail from first_bad on. */
+/* Damages the page at `offset` in every way: n_bad pages fail from first_bad on. */
 static void damage_each_way(const char *path, uint64_t offset, size_t n_keys,
                             uint64_t first_bad, uint64_t n_bad)
 {

@@ -1,5 +1,4 @@
-/* The records of SPEC.md and their fields, for the tests that hold it against the code.
- */
+/* SPEC.md's records and fields, for the tests that hold it against the code. */
 #ifndef TAMIS_TESTS_SPEC_RECORDS_H
 #define TAMIS_TESTS_SPEC_RECORDS_H
 

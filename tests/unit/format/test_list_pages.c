@@ -1,6 +1,5 @@
 /* format/list.h and lib/kernel/list: pages hold values of every shape, all kernels
- * equal the reference, and pages that are not valid are refused (SPEC.md section 18).
- */
+ * equal the reference, and invalid pages are refused (SPEC.md section 18). */
 #include "tests/unit/format/list_reference.h"
 #include "tests/support/list_support.h"
 
@@ -214,8 +213,8 @@ TEST(values_beyond_hash_bits_are_refused)
     assert_false(fast_values(64, &p));
 }
 
-/* Whatever a page has, nothing outside of it is read or written: for sanitizers. The
- * fast decoder and the check of the rest let pass what the reference lets pass. */
+/* With any bytes in a page, nothing outside of it is read or written: for sanitizers.
+ * The fast decoder and the check of the rest pass the reference's good pages. */
 TEST(noise_does_no_harm)
 {
     static const uint32_t bits[] = {20, 64};

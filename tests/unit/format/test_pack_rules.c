@@ -145,7 +145,7 @@ TEST_OF_PACK(rules_of_bands)
          offsetof(struct band_disk, rows_offset), "rows_offset"},
         {offsetof(struct band_disk, n_blocks), 8, UINT64_C(1) << 32, VERDICT_RANGE,
          offsetof(struct band_disk, rows_offset), "rows_offset"},
-        /* Too few: a page of the stage would be nobody's. */
+        /* Too few: a page of the stage would belong to no band. */
         {offsetof(struct band_disk, n_blocks), 8, 1, VERDICT_OK, 0, ""},
     };
     hold_bands(first, N_OF(first), 0);
@@ -409,7 +409,7 @@ TEST(names_are_searched)
             name.n--;
             assert_true(name_compare(before, name) >= 0);
         }
-        /* Of two exchanged names one is not found. */
+        /* If two names are exchanged, one is not found. */
         uint32_t other = (uint32_t)(random_u64() % (n - 1)), n_wrong = 0;
         char swap[MAX_NAME];
         memcpy(swap, names[other], MAX_NAME);

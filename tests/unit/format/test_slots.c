@@ -156,7 +156,7 @@ TEST(what_is_whole_and_unreadable_is_final)
     build(header, &six, &five);
     verdict_is(choose(header, &c, &health), VERDICT_SHORT, 4096 + 72,
                "committed_bytes");
-    six = a_commit(4, 2); /* older: nobody asks */
+    six = a_commit(4, 2); /* older: it is not read */
     six.incompat = 2;
     build(header, &five, &six);
     expect(header, SLOT_A, 5);

@@ -34,8 +34,8 @@ static bool field_exists(const struct record_table *t, const char *name)
     return false;
 }
 
-/* Each rule names a verdict and a field that exist. That the code keeps to them, in
- * their order, is for test_identity, test_commit_rules, test_slots and test_record. */
+/* Each rule names a verdict and a field that exist. test_identity, test_commit_rules,
+ * test_slots and test_record check that the code keeps to the rules, in their order. */
 TEST(rules_name_what_exists)
 {
     size_t n_rules = 0;

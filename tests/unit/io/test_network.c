@@ -1,6 +1,6 @@
-/* Network file systems: bits could vanish there, so nobody may write on one, and pages
- * may be stale, so nobody may read what is being written; and overlays, where a reader
- * is to see its writer. This program's fstatfs() says what it is told to. */
+/* Network file systems: bits could vanish there, so no writer may open a file on one;
+ * and pages may be stale, so no reader may open a growing filter. And overlays, where a
+ * reader is to see its writer. This program's fstatfs() says what it is told to. */
 #include "tests/support/filters.h"
 
 #include "tests/support/unit/told_fs.h"

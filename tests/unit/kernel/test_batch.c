@@ -35,8 +35,7 @@ static void grown(const char *path, double error, bool sealed)
         OK(tamis_writer_seal(w, 2, NULL, NULL));
 }
 
-/* Asks [from, from + n) in a batch and one by one; nothing else of the bitmap changes.
- */
+/* Asks [from, from + n) in a batch and one by one; other bits stay as they are. */
 static void compare(struct tamis_filter *batch, struct tamis_filter *single,
                     size_t from, size_t n)
 {
@@ -200,9 +199,7 @@ TEST(test_keys_are_hashed_and_asked)
     IS(tamis_filter_probe_keys(f, k, N, absent, &why), n - 1);
     IS(why, TAMIS_MISMATCH);
     assert_false(absent[last / 64] >> (last % 64) & 1);
-    /* A domain that nobody initialised hashes nothing; what has no bytes stays as it
-     * is.
-     */
+    /* An uninitialised domain hashes nothing; a key without bytes stays as it is. */
     struct tamis_key odd[3] = {
         {.bytes = "x", .n_bytes = 1}, tamis_key_of_hash(7, 8), {0}};
     tamis_keys_hash(&d, odd, 3);

@@ -30,8 +30,7 @@ static void expect_same(size_t n)
     }
 }
 
-/* Random ones; gaps that are wide compared with the others, and many that are narrow.
- */
+/* Random values; some gaps are wide beside the others, and many are narrow. */
 TEST(test_random_and_odd)
 {
     unsigned n_rounds = by_form(3000, 60000);

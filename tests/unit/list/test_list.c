@@ -349,7 +349,7 @@ static uint64_t make_wrong(enum wrong what, uint8_t *b, const struct stage_desc 
     return entry[s[LIST_INDEX].used_bytes] = 1, n_pages;
 }
 
-/* Who reads in order stops at a page that is good by itself, and wrong or out of place;
+/* A reading in order stops at a page that is good by itself, but wrong or out of place;
  * verify names it. */
 TEST(wrong_pages_are_damage)
 {

@@ -126,8 +126,7 @@ TEST_WITH_GUARD(pages_that_are_lost_are_damage)
 
 /* A page that was lost and has bytes by now that would be a proof: here the page
  * itself, noted as lost. A reader that found no value there must ask for that note. A
- * quick probe leaves the first of the two values open: it has the top of its neighbour.
- */
+ * quick probe leaves the first value open: it has the top of its neighbour. */
 static void expect_not_believed(uint64_t other)
 {
     FILTER f = open_list(TAMIS_CHECK_FULL);

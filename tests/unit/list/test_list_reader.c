@@ -1,6 +1,5 @@
 /* A reader of lists written from SPEC.md section 18 alone, bit by bit: it shares no
- * code with format/list.c. It reads the lists that the library writes, and the example.
- */
+ * code with format/list.c. It reads the library's lists, and the example. */
 #include "tests/support/list_support.h"
 
 enum { N = 20000 };

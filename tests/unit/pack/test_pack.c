@@ -80,8 +80,7 @@ static void check_pack(struct tamis_filter *f)
     reference = NULL;
 }
 
-/* Rows may be wider than their columns need (SPEC.md §17.4, B5): another writer's pack.
- */
+/* Rows may be wider than columns need (SPEC.md §17.3, B5): another writer's pack. */
 TEST(rows_wider_than_their_columns)
 {
     static const uint32_t widths[] = {8, 16, 64, 128, ROW_MAX_BYTES};
@@ -101,7 +100,7 @@ TEST(rows_wider_than_their_columns)
         }
 }
 
-/* Of every kernel: a column is left if all its rows have it, and it was asked of. */
+/* In every kernel a column is left if it was asked and all its rows have it. */
 TEST(every_kernel_asks_rows_alike)
 {
     static const uint32_t widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 192};
@@ -110,7 +109,8 @@ TEST(every_kernel_asks_rows_alike)
     for (size_t round = 0; round < 100 * N_WIDTHS; round++) {
         uint32_t row_bytes = widths[round % N_WIDTHS], n_words = (row_bytes + 7) / 8;
         uint32_t words = 1 + (uint32_t)round % 8;
-        /* Of its size: a byte read beyond the last row is found by a sanitizer. */
+        /* Exactly as large as the rows: a sanitizer finds a byte read beyond the last
+         * one. */
         FREED uint8_t *block = malloc((size_t)BLOCK_BITS * row_bytes);
         uint64_t h = random_u64(), asked[MOST / 8], left[MOST / 8];
         const uint8_t *rows[MAX_WORDS];
@@ -163,7 +163,7 @@ TEST(columns_answer_as_their_filters)
     }
 }
 
-/* So many more are taken by packs that are opened again and again. */
+/* A pack that is opened again and again takes n_more descriptors. */
 static void descriptors_are(size_t n_more, const struct tamis_filter_options *opt)
 {
     struct tamis_filter *f[70];
@@ -203,7 +203,7 @@ static ssize_t bad_pread(int fd, void *buf, size_t n, off_t at)
     return bad_result;
 }
 
-/* Then pages are checked where they are mapped. */
+/* After a bad read pages are checked where they are mapped. */
 static void bad_reads_condemn_nothing(void)
 {
     ssize_t (*before)(int, void *, size_t, off_t) = io_calls.pread;
@@ -261,8 +261,8 @@ static int check_column(void *ctx, const struct column *col)
     return ++l->n == l->stop ? 42 : 0;
 }
 
-/* Names that begin with so many equal bytes, which pages of names must have, too. All
- * but some: so a guide's eight bytes tell no names apart. */
+/* Gives most names n_more equal first bytes, which pages of names must have, too. So a
+ * guide's eight bytes tell no names apart. */
 static void lengthen_names(size_t n_more)
 {
     for (size_t i = 100; i < n_sources; i++) {
@@ -467,8 +467,7 @@ static void zero_rows(const char *path, const struct tamis_stage_info *rows,
     file_poke(path, rows->offset + page * PAGE_BYTES, zeros, sizeof zeros);
 }
 
-/* No column with a key says that it is absent; returns how often only damage says so.
- */
+/* No column with a key says ABSENT; returns how often only damage says MAYBE. */
 static size_t keys_stay(struct tamis_filter *f)
 {
     size_t n_damaged = 0;

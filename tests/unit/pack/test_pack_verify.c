@@ -7,7 +7,7 @@ enum { N_OWN = 24, NAME_BYTES = 255 };
 static struct commit commit;
 static const struct stage_desc *const stages = commit.stages;
 static uint8_t *bytes;
-static size_t n_more; /* so many were added */
+static size_t n_more; /* how many were added */
 
 static uint8_t *table_page(uint32_t page)
 {
@@ -62,8 +62,7 @@ HURT(behind_the_items, table_page(1)[PAGE_BYTES / 2 + 1000] = 1)
 HURT(another_column, entry_of(4)->column = le32_of(5))
 HURT(another_place, *place_of(4) = *place_of(5))
 HURT(no_such_column, entry_of(4)->column = le32_of(12))
-/* A column says that it repeats a block which it does not: unpacked it would lack keys.
- */
+/* A column says that it repeats a block, and does not: unpacked it would lack keys. */
 HURT(false_repeats, entry_of(3)->own_blocks = le64_of(N_OWN / 2))
 /* One of two blocks that should be the same lacks a bit. */
 static void a_bit_of_one_block(void)

@@ -176,8 +176,8 @@ TEST_WITH_GUARD(test_forked_child_is_guarded)
     in_child(child_asks, f); /* and inherits ones */
 }
 
-/* A child does not have its parent's writer mapped. What else comes to stand at those
- * addresses is not ours to replace. */
+/* A child does not have its parent's writer mapped. Another mapping at those addresses
+ * is not ours to replace. */
 static int child_faults_where_the_writer_was(void *ctx)
 {
     struct tamis_writer *w = ctx;

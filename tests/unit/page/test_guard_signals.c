@@ -237,8 +237,8 @@ static struct mapping map_built(const char *name)
     return m;
 }
 
-/* Memory that failed and that nobody has touched: the signal comes to any thread, at
- * any time, and whoever closes the mapping need not wait for it. */
+/* Memory that failed before a thread touched it: the signal comes to any thread, at any
+ * time, and a thread that closes the mapping need not wait for it. */
 TEST_WITH(NULL, end_guarded, test_passes_on_what_nobody_touched)
 {
     before(earlier_info, NULL, 0);
@@ -254,7 +254,7 @@ TEST_WITH(NULL, end_guarded, test_passes_on_what_nobody_touched)
     map_drop(&m);
 }
 
-/* The addresses of a filter that was closed are nobody's of ours. */
+/* The addresses of a closed filter are not ours any more. */
 TEST_WITH(NULL, end_guarded, test_closed_mapping_is_forgotten)
 {
     before(earlier_info, NULL, 0);
@@ -500,8 +500,7 @@ TEST_WITH(NULL, end_guarded, test_guards_between_handlers)
 }
 
 /* The guard above a handler that is above the guard. Handlers leave by a jump, fault
- * themselves, and run on another stack: each fault is still the upper handler's, once.
- */
+ * themselves, and run on another stack: each fault is the upper handler's, once. */
 static struct {
     volatile int n;        /* how often it ran */
     volatile bool jumps;   /* or it passes on */

@@ -67,8 +67,7 @@ static uint8_t *page_of(struct tamis_writer *w, uint64_t hash)
            geometry_block_offset(&s->geometry, 0, hash) / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* CUT: the file, behind its header. The mapping alone loses a page, or all and floors.
- */
+/* CUT: the file behind its header. Else the mapping loses a page, or all and floors. */
 enum loss { CUT, CUT_BUT_A_PAGE, CUT_FLOORS, LOSE_ONE, LOSE_ALL };
 enum act { ADD, COMMIT, SEAL, CLOSE };
 
@@ -86,10 +85,10 @@ static void lose_by(enum loss how, struct tamis_writer *w, const char *path)
     lose(w->stages[0]->stage.floors);
 }
 
-/* Whoever touches a lost page first is told: its key is nowhere. If nobody adds any
- * more the commit itself finds out, before it writes a slot. Ones are no bits of ours:
- * they are not counted, nor is a page of them filled or condemned, nor one whose floors
- * alone are gone. */
+/* The thread that touches a lost page first is told: its key is nowhere. If no thread
+ * adds any more, the commit itself finds out, before it writes a slot. Ones are not our
+ * bits: they are not counted. No page of ones is filled or condemned, and no page whose
+ * floors alone are gone. */
 TEST_WITH_GUARD(test_lost_then)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* Losses while a writer or a reader looks on: bits that go after a page was found
  * good, slots that a second power cut tears, records that were seen and never became
- * durable. What was acknowledged before is MAYBE afterwards. */
+ * durable. Keys that were acknowledged before are MAYBE afterwards. */
 #include "tests/support/filters.h"
 
 enum { N = 3000 };
@@ -108,8 +108,8 @@ TEST(a_session_mends_slot_b_before_it_writes_a)
     all_there(path_of("second-cut"), hashes, N);
 }
 
-/* A close that reached slot A only is an unclean end (R3), and stays one for whoever
- * comes after a session that mended slot B and died. */
+/* A close that reached slot A only is an unclean end (R3). It stays one after a session
+ * that mended slot B and died. */
 TEST(mending_does_not_make_an_end_clean)
 {
     const char *path = path_of("cut");

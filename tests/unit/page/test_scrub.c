@@ -1,6 +1,5 @@
-/* Scrubbing by reading says of every page what the check through a mapping says, and of
- * what it can't read nothing. Both ask for pages ahead; those who map do so by
- * madvise().
+/* Scrubbing by reading says the same of every page as the check through a mapping, and
+ * nothing of pages that it can't read. Both read ahead; a mapping does so by madvise().
  */
 #include "tests/support/filters.h"
 

@@ -111,7 +111,7 @@ TEST(the_closed_form_takes_its_bits)
     }
 }
 
-/* The least reads of real filters in so many pages. */
+/* The least reads of real filters, by number of pages. */
 static void least_reads(const struct tamis_plan_segment *s, const double *weights,
                         size_t n, double best[MOST_PAGES + 1])
 {

@@ -9,8 +9,7 @@ static uint64_t keys[N], others[N_OTHERS];
 static struct tamis_domain domain;
 static const char *whole;
 
-/* Half of the keys fall on few pages of stage 0, so that other stages have some, too.
- */
+/* Half of the keys fall on few pages of stage 0, so that other stages have some. */
 static int set_up(void **state)
 {
     if (test_dir_create(state))

@@ -219,7 +219,7 @@ TEST_WITH_CATALOG(what_lmdb_reads_after_a_kill)
 
 /* ---- damage ---- */
 
-/* What is copied of a damaged file is what LMDB reads of it, after the walk. */
+/* The copy of a damaged file has the records that LMDB reads, after the walk. */
 static bool taken_as_lmdb_does(const char *hurt, int file)
 {
     struct catalog_copy *c;

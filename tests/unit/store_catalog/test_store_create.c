@@ -1,5 +1,5 @@
-/* A store that was created is durable (R13), and so is the name of its directory,
- * whoever made that. */
+/* A store that was created is durable (R13), and so is the name of its directory, even
+ * if another process made it. */
 #include "tests/support/store_support.h"
 
 /* How often the test's directory, in which stores are made, was synced. */

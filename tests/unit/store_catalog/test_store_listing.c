@@ -39,7 +39,7 @@ static void packed_scene(const char *name, unsigned n)
     IS(n_rows, 2);
 }
 
-/* Without a value it goes. */
+/* Puts a row; without a value deletes it. */
 static int put_row(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct kept *r = ctx;
@@ -78,13 +78,13 @@ static void put_back_all(const struct kept rows[2])
     put_back(&kept[1]);
 }
 
-/* Without closing the store. */
+/* Changes the tombstones without closing the store. */
 static void bury_as_in(const char *file)
 {
     file_copy(path_at(file), path_at("d"));
 }
 
-/* A process has a snapshot. What has changed since is not taken over from it. */
+/* A process has a snapshot. A newer one takes over nothing that has changed since. */
 TEST_OF_SCENES(what_a_snapshot_has_is_not_what_is)
 {
     struct kept without_s2[2], all[2];
@@ -111,8 +111,7 @@ TEST_OF_SCENES(what_a_snapshot_has_is_not_what_is)
     steps("put y 9100 50; why s2 2000 HIT 999 ABSENT");
 }
 
-/* An older leaf of records, that names as many columns: of a segment that was dropped.
- */
+/* An older leaf of records, with as many columns: of a segment that was dropped. */
 TEST_OF_SCENES(records_of_another_name)
 {
     uint8_t value[RECORD_MAX_BYTES];
@@ -158,7 +157,7 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
     steps("repair; says did not agree; close");
     poke_catalog("s", "segments", "s1", value, record_encode(&r, "s1", 2, value));
     steps("confirm; every 3 HIT");
-    /* Not found by name, it has its names all the same. */
+    /* A segment that is not found by name still has its name. */
     packed_scene("the root of a pack's index", 120);
     steps("call p pack; call d dead; copy d =d; drop s0; put s0 7000000 50; pack s0;"
           "copy =d d");
@@ -182,7 +181,7 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
         end - 1);
 }
 
-/* An older list of one is back, and nobody has confirmed what there is. */
+/* An older list of one pack is back, and the list is not confirmed. */
 TEST_OF_SCENES(a_name_in_two_packs)
 {
     scene("a name in two packs");

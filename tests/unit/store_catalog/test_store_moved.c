@@ -112,7 +112,7 @@ TEST(all_segments_share_a_clock)
     done_with(s);
 }
 
-/* For half a second nobody tries again to open it. */
+/* For half a second no probe tries again to open it. */
 TEST(a_pack_that_cannot_be_opened)
 {
     struct rlimit limit, none = {0};

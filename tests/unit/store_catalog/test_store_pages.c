@@ -150,8 +150,7 @@ TEST_OF_SCENES(a_flipped_bit_loses_no_key)
     assert_true(n_seen > n_flipped / 8);
 }
 
-/* Leaves that are neighbours are read at once, and none of them is believed for that.
- */
+/* Neighbouring leaves are read at once, and each is still checked. */
 TEST_OF_SCENES(every_leaf_is_checked)
 {
     enum { SEGMENTS = 900 };
@@ -292,8 +291,7 @@ TEST_OF_SCENES(a_tree_that_lost_an_entry_is_damage)
     steps("fails DAMAGED open; told makes no sense; told_file /s");
 }
 
-/* The last key of a leaf is cut off while the store is open: its segment is not absent.
- */
+/* The last key of a leaf is cut off in an open store: its segment is not absent. */
 TEST_OF_SCENES(a_list_that_is_short_is_no_list)
 {
     scene("pages");

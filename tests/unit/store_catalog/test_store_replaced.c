@@ -95,9 +95,7 @@ TEST_WITH_OTHER(nor_who_has_lost_it)
     }
 }
 
-/* A program that knows LMDB alone, or an earlier tamis: it opens whatever lock it
- * finds.
- */
+/* A program that knows LMDB alone, or an earlier tamis: it opens any lock. */
 static int put_past_us(void *ctx)
 {
     poke_catalog("s", "other", "key", "value", 5);
@@ -332,8 +330,8 @@ TEST_WITH_OTHER(an_older_copy_written_over_the_file_is_noticed)
     IS(tell('n', 0, NULL), 1);
 }
 
-/* Nor does a reader take it who has no slot, and so cannot ask the lock file: neither
- * after a list of its own nor after a commit. */
+/* A reader without a slot cannot ask the lock file. It does not take an older copy
+ * either, after a list of its own or after a commit. */
 TEST_WITH_OTHER(no_list_is_older_than_one_that_was_seen)
 {
     for (int listed = 0; listed < 2; listed++) {
@@ -352,8 +350,7 @@ TEST_WITH_OTHER(no_list_is_older_than_one_that_was_seen)
     }
 }
 
-/* Nor does the signal of a page beyond its end reach a reader that does without LMDB.
- */
+/* A reader without LMDB gets no signal from a page beyond the file's end. */
 TEST_WITH_OTHER(a_file_that_was_cut_ends_no_reader)
 {
     STORE a = store_of_base("s");

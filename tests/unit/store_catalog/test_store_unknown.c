@@ -1,5 +1,5 @@
-/* Bits that nobody knows, one in each word of features, and a version that nobody knows
- * (SPEC.md 5.2, 10): who may read, who may write, and what becomes of the bit. */
+/* An unknown bit in each word of features, and an unknown version (SPEC.md 5.2, 10):
+ * may a process read or write, and what becomes of the bit? */
 #include "tests/support/filters.h"
 #include "tests/support/store_support.h"
 

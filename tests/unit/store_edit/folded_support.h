@@ -1,5 +1,5 @@
-/* What the bits of a filter must be after it was folded and repeated: made of its keys,
- * block by block, without the library's kernels, builders and packs. */
+/* The bits that a filter must have after it was folded and repeated. They are made from
+ * its keys, block by block, without the library's kernels, builders and packs. */
 #ifndef TAMIS_TESTS_FOLDED_SUPPORT_H
 #define TAMIS_TESTS_FOLDED_SUPPORT_H
 

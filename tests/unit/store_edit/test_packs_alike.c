@@ -1,8 +1,8 @@
 /* Two stores get the same edits; one of them packs, packs anew and unpacks at random.
- * Of pairs of a key and a segment that has it none is ABSENT, in either store and in
- * whatever way it is asked: also with damage, an older catalog put back, or segments
- * replaced while they are packed. Where nothing is damaged, all other answers are those
- * of the filter as it must be after its folds, bit for bit. */
+ * No key is ABSENT from a segment that has it, in either store, however it is asked:
+ * also with damage, an older catalog put back, or segments replaced while they are
+ * packed. Where nothing is damaged, all other answers are those of the filter as it
+ * must be after its folds, bit for bit. */
 #include "alike_support.h"
 
 /* ---- edits, the same in both ---- */
@@ -23,7 +23,7 @@ static size_t log_uniform(size_t most)
     return random_below(bound < most ? bound : most);
 }
 
-/* Of names that no other change of the edit has. */
+/* Chooses changes of different names for one edit. */
 static size_t choose_changes(struct change changes[8])
 {
     static const double errors[] = {0.01, 0.01, 0.01, 1e-3, 0.1, 1e-6};
@@ -220,8 +220,8 @@ static void keep_catalogs(void)
     w.kept = true;
 }
 
-/* An older list over the files of today: of what it lists it says ABSENT of no key of
- * then or of now. */
+/* An older list over the files of today: no key of then or of now is ABSENT from a
+ * segment that it lists. */
 static void put_back_catalog(struct side *s)
 {
     static struct model both;

@@ -1,5 +1,4 @@
-/* What packing, unpacking, and deriving from packed segments come to in keys and bytes.
- */
+/* Keys and bytes after packing, unpacking, and deriving from packed segments. */
 #include "tests/support/store_packs.h"
 
 /* Two lanes of 582 blocks at 0.01%, which share a page in a file. */

@@ -156,7 +156,7 @@ TEST(small_segments_do_not_pay_for_large_ones)
     assert_true(s.mean < 0.6 * TARGET && s.mean_by_keys > 0.99 * TARGET);
 }
 
-/* Nor the other way round: a large filter below its target has much weight. */
+/* Large segments do not pay either: a large filter below its target has much weight. */
 TEST(large_segments_do_not_pay_for_small_ones)
 {
     enum { N = 16 };

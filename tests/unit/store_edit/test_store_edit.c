@@ -24,7 +24,7 @@ TEST_OF_SCENES(edits)
          "files 2; unmapped; why a 5 HIT"},
         {"a failed commit changes nothing",
          "put old 0 10; begin 1; put a 0 10; begin 2; drop old; put b 0 10;"
-         "put a 50 10; begin 3; drop old; put c 0 10", /* nobody has a yet */
+         "put a 50 10; begin 3; drop old; put c 0 10", /* no commit has put a yet */
          "in 1; commit; in 2; fails EXISTS commit; told segment 'a' exists; files 3;"
          "why old 5 HIT; why a 5 HIT; why b 5 UNKNOWN_SEGMENT",
          "drop old; in 3; fails NO_SEGMENT commit; files 1"},

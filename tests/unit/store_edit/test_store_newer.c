@@ -1,6 +1,5 @@
-/* Packing and unpacking of what a newer version has marked (SPEC.md §5.2): it is left
- * as it is, and said to be newer. And of records that are wrong about numbers of keys.
- */
+/* Packing and unpacking of segments that a newer version has marked (SPEC.md §5.2):
+ * they are left, and called newer. Also records with wrong numbers of keys. */
 #include "tests/support/shop/shop.h"
 #include "tests/support/algebra_support.h"
 

@@ -135,7 +135,7 @@ TEST_OF_SCENES(tombstones)
          "retain n; segments 21; move =d d; drop s2; put s2 5000000 100; close; copy "
          "=old catalog;"
          "why s2 5000050 FILE_LOST");
-    /* Who set the bit may have died before its sync. */
+    /* The process that set the bit may have died before its sync. */
     scene("the names of tombstones are synced, though all are set");
     steps("many 20 300; pack; copy catalog =old; drop s2; close; copy =old catalog; "
           "open");
@@ -182,7 +182,7 @@ TEST_IN_DIR(damaged_packs_lose_nothing)
 {
     struct tamis_store *s = store_of("s", 60, 400);
     struct tamis_pack_report report = pack_all(s);
-    size_t number[60]; /* where its page is lost, nobody knows a column by its name */
+    size_t number[60]; /* a column whose page is lost is found by number alone */
     struct tamis_snapshot *whole = snapshot_of(s);
     for (unsigned i = 0; i < 60; i++)
         number[i] = index_of(whole, i);

@@ -152,7 +152,7 @@ static int put_badly(struct tamis_store *s, struct tamis_edit *e, unsigned n)
     return rc;
 }
 
-/* Reads after one that failed would be good, and nobody relies on that. */
+/* Reads after a failed one would be good, but the packer does not rely on them. */
 TEST_IN_DIR(a_spool_that_changed_is_told)
 {
     STORE s = store_new("s");
@@ -166,7 +166,7 @@ TEST_IN_DIR(a_spool_that_changed_is_told)
     check_keys_of(s, 4);
 }
 
-/* So many hashes that each lane is read in pieces, each of them put twice. */
+/* Each lane of so many hashes is read in pieces. Each hash is put twice. */
 TEST_IN_DIR(one_of_many_hashes)
 {
     enum { N = 60000 };

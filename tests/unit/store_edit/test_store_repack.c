@@ -3,10 +3,10 @@
 
 #include "tests/support/shop/shop.h"
 
-/* What the disk is said to have left; 0: plenty. */
+/* The free space that statvfs() reports; 0: plenty. */
 static uint64_t n_free;
 
-/* What happens to the pack's file while somebody asks: text in place of other text. */
+/* A change of the pack's file during a question: text in place of other text. */
 static const char *rots_from, *rots_to;
 
 static void rot(const char *from, const char *to)
@@ -150,7 +150,7 @@ static size_t n_packs(void)
     return n;
 }
 
-/* Of all packs, dead ones among them. */
+/* Counts the columns of all packs, dead ones among them. */
 static size_t n_columns(struct tamis_store *s)
 {
     struct tamis_snapshot *snap = snapshot_of(s);

@@ -47,7 +47,7 @@ TEST_OF_SCENES(backups_and_repairs)
         {"a lost catalog and no tombstones", "many 10 300; pack; put loose 8000000 100",
          "lose dead catalog",
          "repair; is anew=1 quarantined=1 whole=0; every 10 UNKNOWN_SEGMENT"},
-        /* Not the pack that the records mean. */
+        /* Another pack than the records mean. */
         {"another digest under the same UUID", "many 8 300; pack", "other_digest pack",
          "every 8 FILE_LOST"},
         {"another seed", "many 8 300; pack", "other_digest pack seed",
@@ -67,8 +67,7 @@ TEST_OF_SCENES(backups_and_repairs)
     PLAY_ROWS(rows);
 }
 
-/* Without a catalog, whichever page of a pack is rotten: it is listed whole, or goes.
- */
+/* Without a catalog and with any rotten page a pack is listed whole, or goes. */
 TEST_OF_SCENES(no_record_names_a_pack_that_went)
 {
     unsigned n_gone = 0;

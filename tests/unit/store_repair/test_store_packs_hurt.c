@@ -4,8 +4,8 @@
 
 enum { SEGMENTS = 24 };
 
-/* What happens to the first pack of two, and why its segments are MAYBE then. At hand:
- * another pack of the store, a filter of it, and a pack of another store. */
+/* A harm to the first pack of two, and the reason why its segments are MAYBE then. At
+ * hand are another pack of the store, a filter of it, and a pack of another store. */
 static const struct {
     const char *name, *harm;
     enum tamis_reason why;
@@ -133,7 +133,7 @@ TEST_OF_SCENES(packs_and_catalogs_of_the_moment)
          "repair; is damaged=1; says 2 segments were dropped from it: the catalog is "
          "older;"
          "fails ENOENT filter s2; told the segment was dropped from this pack"},
-        /* By force, and what cannot be told is told. */
+        /* By force; the message says what is unknown. */
         {"a list is confirmed without a lost pack",
          "put a 0 100; many 4 300; pack s0 s1 s2 s3; set_record s1; set_record s2;"
          "flip a 4099; repair; is quarantined=1; drop a",

@@ -43,7 +43,7 @@ TEST_OF_SCENES(lists_that_lack_what_is_in_quarantine)
          "lose catalog; repair; says nobody can tell which segment; put a 0 100;"
          "fails MISMATCH confirm; live lose aside:old; confirm; all 50 MAYBE;"
          "all 99999 ABSENT"},
-        /* As of a store that was made anew by a version that did not look there. */
+        /* As if an older version had made the store anew, which did not look there. */
         {"nor over a name that is not listed", SET_ASIDE, "lose catalog",
          "repair; drop a; fails MISMATCH confirm; says noted a quarantine/;"
          "says its segment is not listed; all 50 MAYBE; bare a; confirm; all 50 MAYBE;"
@@ -59,7 +59,7 @@ TEST_OF_SCENES(lists_that_lack_what_is_in_quarantine)
          "lose catalog",
          "repair; says of no segment: attach it; confirm; drop a; lose catalog; repair;"
          "fails MISMATCH confirm; says nobody can tell which segment"},
-        /* Whatever else is there, is of no segment of this store. */
+        /* Other files there are of no segment of this store. */
         {"other files are passed over", SET_ASIDE,
          "stranger x 0 10; move stranger aside:stranger;"
          "mkdir quarantine/00112233445566778899aabbccddeeff.tamis;"

@@ -1,5 +1,4 @@
-/* Filters made anew from lists: those that are lost, damaged or wrong, and no others.
- */
+/* Filters made anew from lists: lost, damaged or wrong ones, and no others. */
 #include "tests/support/shop/shop.h"
 
 #include <sys/file.h>

@@ -26,7 +26,7 @@ TEST_OF_SCENES(what_a_crash_leaves)
          "is swept=2 done=3 damaged=0; says noted  filters/README;"
          "gone orphan filters/00112233445566778899aabbccddeeff.tamis.0123abcd.tmp"
          " catalog.lmdb.0123abcd.tmp; settled"},
-        /* While it can't be read, nobody knows whose it is. */
+        /* While it can't be read, its store is unknown. */
         {"orphans of another store are kept", "put a 0 100", "stranger x 0 100",
          "unreadable stranger; repair; unreadable; is done=0; there stranger;"
          "repair; is quarantined=1; there aside:stranger; gone stranger; settled"},

@@ -1,5 +1,6 @@
-/* Repair without a catalog: made anew from the filters, listing no more than they say,
- * and proving nothing that two of them dispute. Who has the store open keeps it. */
+/* Repair without a catalog: a new one is made from the filters. It lists no more than
+ * they say, and proves nothing that two of them dispute. Processes that have the store
+ * open keep it. */
 #include "tests/support/shop/shop.h"
 
 /* Ways to lose a catalog. */
@@ -72,8 +73,8 @@ static int die_editing(void *ctx)
 }
 
 /* The only file that claims a name may be an edit's that was killed before it
- * committed: the segment's own had no filter. Who does not say by a binding which file
- * it means gets no proof from it, until it has confirmed the list. */
+ * committed: the segment's own had no filter. A caller that does not name its file by a
+ * binding gets no proof from it, until it has confirmed the list. */
 TEST_OF_SCENES(a_lone_file_may_be_an_uncommitted_edits)
 {
     scene("a lone file");
@@ -100,8 +101,7 @@ static int repair_is_busy(void *ctx)
            !strstr(diag.what, words);
 }
 
-/* Not under those of another process, and not even if LMDB's lock file has gone, too.
- */
+/* No repair while a process has the store open, even without LMDB's lock file. */
 TEST_OF_SCENES(an_open_store_is_not_rebuilt_under_its_users)
 {
     scene("a store that is open");
@@ -158,7 +158,7 @@ TEST_OF_SCENES(creating_over_an_open_store_fails_at_once)
     steps(HAS_AGW);
 }
 
-/* The store is open, and its catalog gone: nothing to wait for, whoever else tries. */
+/* The store is open, and its catalog gone: another process has nothing to wait for. */
 static void *create_meanwhile(void *ctx)
 {
     struct tamis_diag diag;

@@ -258,7 +258,7 @@ static void begin_an_edit(void *ctx, const struct tamis_repair_finding *f)
     n_begun++;
 }
 
-/* To build anew what it hears of, say. */
+/* Perhaps to build anew the segment that it hears of. */
 TEST_IN_DIR(who_is_told_may_begin_an_edit)
 {
     uint64_t n;

@@ -79,9 +79,9 @@ static void harm_length(enum length how)
     file_write(path, bytes, n);
 }
 
-/* LMDB sees nothing wrong with a leaf that lost a record, and would hand out one of
- * impossible length as it stands: whoever copied or summed it would leave the mapping.
- * Nobody asks LMDB before he has looked. */
+/* LMDB sees nothing wrong with a leaf that lost a record, and would hand out a record
+ * of impossible length: a copy or a sum of it would leave the mapping. So the library
+ * looks before it asks LMDB. */
 TEST_OF_SCENES(trees_that_make_no_sense)
 {
     for (int how = 0; how < N_HARMS + N_LENGTHS; how++) {

@@ -35,7 +35,7 @@ TEST_OF_SCENES(which_store)
          "fails NO_STORE repair; mkdir =dir; use dir; fails NO_STORE repair"},
         {"a newer store is left alone", AGW, "meta major=9; mark",
          "fails VERSION repair; stays"},
-        /* Nor if its trees are damaged: the bits are in the record that is left. */
+        /* The same with damaged trees: the bits are in the record that is left. */
         {"a newer store is not made anew", AGW,
          "meta incompat=0x10000000000;" BAD_ROOTS "mark",
          "fails VERSION repair; stays"},

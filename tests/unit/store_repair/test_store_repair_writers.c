@@ -5,7 +5,7 @@
 /* ---- the system's locks, watched ---- */
 
 static unsigned n_taken;                /* locks taken by descriptor */
-static int look_fails;                  /* an errno for whoever looks at a lock */
+static int look_fails;                  /* an errno for each look at a lock */
 static struct tamis_writer *closes_now; /* closed while somebody looks */
 
 /* Locks of a filter, and looks at those of LMDB; not those of the catalog. */
@@ -56,7 +56,7 @@ TEST_OF_SCENES(a_dry_run_takes_no_writers_lock)
     IS(n_taken, 0);
 }
 
-/* Not knowing whether there is a writer is not knowing that there is none. */
+/* If a look fails, a writer may be there. */
 TEST_OF_SCENES(a_lock_that_cannot_be_looked_at)
 {
     scene("the filter's: the file is left alone");
@@ -101,7 +101,7 @@ static void on_a_full_disk(const char *text)
 }
 
 /* Everything else is repaired. A new catalog would promise what may not be durable; a
- * newer tamis' file is set aside, lest it stop every rebuild. */
+ * newer tamis' file is set aside: else it would stop every rebuild. */
 TEST_OF_SCENES(what_cannot_be_finished_stops_nothing_else)
 {
     for (int full = 0; full < 2; full++) {

@@ -100,7 +100,7 @@ TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
         double common = i ? 60 : 30;
         assert_true(c.common.low <= common && c.common.high >= common);
     }
-    /* As for a filter: NULL for what is needed proves nothing. */
+    /* As for a filter: NULL for a needed argument proves nothing. */
     struct tamis_target t = found_in(snap, "a");
     uint64_t tag = tamis_store_domain(s).tag, hash = 1, absent = UINT64_MAX;
     for (int i = 0; i < 2; i++) {

@@ -174,7 +174,7 @@ static int beside_a_thread(void *cancelled)
     pthread_join(thread, &result);
     if (result != (cancelled ? PTHREAD_CANCELED : NULL))
         return 6;
-    if (n_descriptors() != before) /* whoever opened a file has closed it */
+    if (n_descriptors() != before) /* each file that was opened is closed */
         return 7;
     return rc ? rc : answers_are_right();
 }

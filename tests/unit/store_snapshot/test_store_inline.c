@@ -1,5 +1,5 @@
 /* Inline probes of a snapshot's targets (tamis_inline.h): quick where the bits alone
- * decide, and for as long. What they answer, support/shop/ways.h compares. */
+ * decide, and for as long. support/shop/ways.h compares their answers. */
 #include "tests/support/inline/loops.h"
 #include "tests/support/store_packs.h"
 

@@ -90,7 +90,7 @@ static void grow(struct world *w, size_t i)
         OK(tamis_writer_commit(writer, w->watermark[i], NULL));
 }
 
-/* Of the first n_kinds kinds. */
+/* Makes segments of the first n_kinds kinds. */
 static void world_make(struct world *w, size_t n, double error, size_t n_kinds)
 {
     memset(w, 0, sizeof *w);
@@ -122,7 +122,7 @@ static void world_free(struct world *w)
 
 /* ---- random questions ---- */
 
-/* Something speaks against one in so many of them: 0: against none. */
+/* Something speaks against one question in `odd`; 0: against none. */
 static void random_questions(const struct world *w, struct tamis_key *keys, size_t n,
                              unsigned odd)
 {

@@ -1,5 +1,4 @@
-/* Preparing snapshots: which segments are locked, within which limits, and until when.
- */
+/* Preparing snapshots: which segments are locked, in which limits, and until when. */
 #include "tests/unit/store_snapshot/prepare_support.h"
 
 /* Is this address in a mapping that is locked? */

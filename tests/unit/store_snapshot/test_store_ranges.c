@@ -111,7 +111,7 @@ TEST_IN_DIR(required_watermarks)
     OK(tamis_writer_close(w));
 }
 
-/* Nor may a key range answer for a segment that is behind. */
+/* A key range may not answer for a segment that is behind. */
 TEST_OF_SCENES(ranges_and_watermarks)
 {
     play("behind", "put a 0 10 watermark=7; needs a 7 99 ABSENT; needs a 8 99 BEHIND");

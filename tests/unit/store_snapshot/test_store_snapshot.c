@@ -147,7 +147,7 @@ TEST_IN_DIR(a_target_is_its_snapshots_alone)
     }
 }
 
-/* Neither of all segments nor of one, unless its binding vouches for its filter. */
+/* Not about all segments, nor about one whose binding does not vouch for its filter. */
 TEST_OF_SCENES(incomplete_catalog_proves_nothing_by_name)
 {
     uint64_t absent = 7;

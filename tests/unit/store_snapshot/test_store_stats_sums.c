@@ -73,8 +73,8 @@ static struct tamis_segment_stats segment_stats(struct tamis_store *s, const cha
     return stats;
 }
 
-/* A record that cannot be read, and one without a filter: nobody can have found that
- * their filters were wrong. */
+/* A record that cannot be read, and one without a filter: no caller can have found
+ * their filters wrong. */
 TEST_IN_DIR_WITH_FAULTS(records_without_a_filter)
 {
     struct tamis_segment_stats one;

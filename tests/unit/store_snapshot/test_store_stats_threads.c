@@ -230,8 +230,8 @@ TEST_IN_DIR_WITH_FAULTS(a_child_counts_for_itself)
     IS(stats_of(c.store).n_probes, 1);
 }
 
-/* Every slot is taken when a thread forks that has none, or shares; in the child all of
- * them are free, for nobody is there who would give them back. */
+/* Every slot is taken when a thread forks that has none, or shares one. In the child
+ * all slots are free, for the threads that would give them back are not there. */
 static void *wait_with_a_slot(void *ctx)
 {
     struct crowd *c = ctx;

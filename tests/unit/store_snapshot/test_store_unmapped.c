@@ -8,7 +8,7 @@ enum { SEGMENTS = 10, KEYS = 4000, ASKED = 80, THREADS = 4 };
 
 static size_t n_taken;
 
-/* All other parts of the process leave room for so many filters. */
+/* The filters that other parts of the process leave room for. */
 static void leave_room(size_t n)
 {
     for (; entry_take_place(); n_taken++)

@@ -73,9 +73,8 @@ static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
     return failed;
 }
 
-/* A write of floors or slot A that fails is no better; one of slot B is found out at
- * the next commit. Only a stage or digests that nothing names yet can be tried again.
- */
+/* A failed write of floors or slot A is no better; one of slot B is found at the next
+ * commit. Only a stage or digests that nothing names yet can be retried. */
 TEST_WITH_FAULTS(test_failed_writes_poison)
 {
     unsigned long nth = 1, n_poisoned = 0;

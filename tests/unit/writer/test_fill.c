@@ -118,8 +118,7 @@ TEST(test_a_commit_and_a_seal_hear_of_it)
     }
 }
 
-/* The kernel tells a failure once, and it may be the filling thread that hears of it.
- */
+/* The kernel tells a failure once, and perhaps to the filling thread. */
 TEST(test_a_failed_sync_fails_for_all)
 {
     open_damaged();

@@ -82,7 +82,7 @@ TEST_WITH_FAULTS(test_of_every_stage)
     }
     assert_true(commit_of(path).n_stages > 3);
     OK(tamis_writer_close(w));
-    w = open_writer(path); /* what it took over is what it goes on from */
+    w = open_writer(path); /* it goes on from the counts that it took over */
     for (uint32_t k = 0; k < w->n_stages; k++) {
         const struct writer_stage *s = w->stages[k];
         for (uint64_t i = 0; i < s->stage.n_pages * SECTORS_PER_PAGE; i++)

@@ -1,6 +1,6 @@
 /* Does between two steps, without threads, what another thread may do there: in a
- * digest, in sched_yield(), in a sync. What becomes of a page that others look at
- * meanwhile is in test_page_memory. */
+ * digest, in sched_yield(), in a sync. test_page_memory has pages that others look at
+ * meanwhile. */
 #include "tests/support/guard_support.h"
 #include "lib/writer/inside.h"
 
@@ -146,8 +146,8 @@ static void cut_the_file(void)
 }
 
 /* Its pages were checked and counted (R3); then the file is cut short, while slot B is
- * mended. What the session's first commit finds is not the pages' any more: nobody may
- * be told that it is open, in words of a writer that was never theirs. */
+ * mended. The session's first commit finds other pages. No caller may be told that the
+ * writer is open, for it never had its pages. */
 TEST_WITH_GUARD(test_a_session_that_loses_pages_as_it_begins)
 {
     uint64_t keys[200];

@@ -1,7 +1,6 @@
 /* Interleavings that chance would take years to find, forced: a thread takes a writer
  * to itself (lib/writer/owner.c) while another is in an add, a growth, a commit or a
- * seal. Either the taker waits, or it is refused, or the other is; and no key is lost.
- */
+ * seal. The taker waits or is refused, or the other is; and no key is lost. */
 #include "tests/unit/writer/held_support.h"
 
 static int try_to_add(uint64_t key)
@@ -209,8 +208,8 @@ TEST_WITH_PAIR(test_while_it_is_taken)
     IS(try_to_add(keys[N - 1]), TAMIS_ERR_THREAD);
 }
 
-/* A signal handler of the taker's, before it is certain that nobody else adds: and
- * somebody does. */
+/* A signal handler of the taker's, before the taker is certain that no other thread
+ * adds: and one does. */
 static atomic_int handlers_result;
 
 static void handler(int sig)

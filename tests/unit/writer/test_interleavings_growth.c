@@ -5,7 +5,7 @@
 /* ---- growth, and adds and probes in flight (R6, R10) ---- */
 
 /* A reader has looked at slot A; then the filter grows, and the key comes into the new
- * stage. That probe may miss the key, which came later; no probe after it may. */
+ * stage. This probe may miss the key, which came later; no later probe may. */
 TEST_WITH_PAIR(test_growth_after_the_look)
 {
     start(&t, "probe: view chosen", 1, probe_key, &keys[0]);
@@ -110,8 +110,7 @@ static void seal(void *ctx)
     OK(tamis_writer_seal(writer, 5, NULL, NULL));
 }
 
-/* The seal digests what an add in flight sets. test_interleaved.c shows that it waits.
- */
+/* The seal digests the bits of an add in flight; it waits: test_interleaved.c. */
 TEST_WITH_PAIR(test_a_seal_under_an_add)
 {
     struct held adds, seals;

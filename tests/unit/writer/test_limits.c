@@ -94,7 +94,7 @@ TEST(test_no_room_for_another_stage)
         IS(stage_probe(&w->stages[0]->stage, w->kernel, keys[i]), TAMIS_HIT);
 }
 
-/* Nor for digests: the filter stays open as it was, and goes on. */
+/* Without room for digests the filter stays open as it was, and goes on. */
 TEST(test_no_room_for_digests)
 {
     uint64_t n_damaged;
@@ -108,8 +108,8 @@ TEST(test_no_room_for_digests)
     OK(tamis_writer_commit(w, 2, NULL));
 }
 
-/* As many stages as there can be; then the last one takes whatever comes. That each is
- * full is pretended, or it would take millions of keys. */
+/* As many stages as there can be; then the last one takes all keys. The test pretends
+ * that each stage is full, or it would take millions of keys. */
 TEST_WITH_FAULTS(test_as_many_stages_as_can_be)
 {
     struct tamis_filter_info info;

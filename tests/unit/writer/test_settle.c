@@ -191,8 +191,7 @@ TEST_WITH_FAULTS(test_no_space_for_digests)
     IS(n_absent(), 0);
 }
 
-/* A crash with the digests written and no record that names them: they are dead space.
- */
+/* A crash with digests written and no record that names them: they are dead space. */
 TEST_WITH_FAULTS(test_a_crash_before_the_record)
 {
     struct tamis_writer *w = grown();

@@ -28,8 +28,7 @@ TEST_WITH_FAULTS(test_replaced_bits)
     }
 }
 
-/* A sector with its floors, as both were at an earlier commit, under the newest slots.
- */
+/* A sector and its floors, as at an earlier commit, under the newest slots. */
 TEST_WITH_FAULTS(test_put_back_with_its_floors)
 {
     size_t n_old;

@@ -7,7 +7,7 @@ static uint64_t keys[N_KEYS];
 
 SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
-/* Adds keys until the writer has so many stages; returns how many there are now. */
+/* Adds keys until the writer has n_stages stages; returns how many keys it has. */
 static size_t add_until(struct tamis_writer *w, size_t from, uint32_t n_stages)
 {
     while (writer_info(w).n_stages < n_stages) {

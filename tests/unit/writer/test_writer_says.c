@@ -281,7 +281,7 @@ TEST_WITH_FAULTS(test_sealing)
                   TAMIS_ERR_POISONED);
 }
 
-/* A failure has no outputs, whatever it has found by then. */
+/* A failure has no outputs, even if it has found some by then. */
 TEST_WITH_FAULTS(test_sealing_damage)
 {
     static const uint8_t zeros[PAGE_BYTES];

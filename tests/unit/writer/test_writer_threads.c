@@ -1,6 +1,6 @@
 /* One writer, many threads: adds, growth, commits, probes, facts, readers that come
- * and go, and a seal among them (R10). What returned is in, and is never ABSENT.
- * Runs under TSan too, which checks what luck may hide here. */
+ * and go, and a seal among them (R10). A key whose add returned is in, and is never
+ * ABSENT. Runs under TSan too, which checks what luck may hide here. */
 #include "tests/support/filters.h"
 
 enum {
