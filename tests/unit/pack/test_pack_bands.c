@@ -13,11 +13,10 @@ static void set_source(size_t i, struct geometry g, uint64_t keys, bool from_key
     struct tamis_plan file;
     plan_describe(&g, keys, &file);
     keys_of[i] = keys;
-    sources[i] = (struct pack_source){.geometry = g};
-    if (from_keys)
-        return;
-    sources[i].folded_blocks = bands_fold(&g, keys, ERROR);
-    sources[i].file_pages = (uint32_t)(file.file_bytes / PAGE_BYTES);
+    sources[i] = (struct pack_source){
+        .geometry = g,
+        .folded_blocks = from_keys ? 0 : bands_fold(&g, keys, ERROR),
+        .file_pages = from_keys ? 0 : (uint32_t)(file.file_bytes / PAGE_BYTES)};
 }
 
 /* Returns how many bytes the rows take, and checks the plan. */
@@ -209,14 +208,12 @@ TEST(a_pack_is_planned)
         uint64_t keys = 0, files = 0, lines = 0;
         for (size_t i = 0; i < N; i++) {
             struct geometry g;
-            struct tamis_plan file;
             n_keys[i] = random_below(i % 3 ? 2000 : 60);
             IS(from_files ? plan_sealed_geometry(n_keys[i], 0.01, 0.01, &g)
                           : plan_packed_geometry(n_keys[i], 0.01, &g),
                0);
             set_source(i, g, n_keys[i], !from_files);
-            plan_describe(&g, n_keys[i], &file);
-            files += from_files ? file.file_bytes : 0;
+            files += (uint64_t)sources[i].file_pages * PAGE_BYTES;
             keys += n_keys[i];
         }
         check_plan(N, &p);
