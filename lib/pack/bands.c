@@ -10,7 +10,8 @@
  * last filter. A band costs bytes, for what its smaller filters and the padding of its
  * rows take, and every probe `words` lines. The cheapest cut is found by dynamic
  * programming, run by run from the left. A filter that would leave a row nearly empty
- * goes into the padding of the next band. */
+ * goes into the padding of the next band. Among many, the few that would still widen a
+ * band of large blocks stay in their files. */
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
@@ -32,6 +33,10 @@ enum { FEW_ALIKE = 256, BANDS_OF_FEW = 4 };
  * long row. If they are cut into several bands, every key needs pages of rows and of
  * digests of each band: each band counts as OWN_PAGES bands more. */
 enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
+
+/* A filter beside so many may stay in its file, where a key costs a line: it counts as
+ * half a band. Beside fewer, all are packed, but for those of bands_leave(). */
+enum { MANY_BESIDE = 256 };
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
@@ -128,7 +133,8 @@ struct cuts {
     struct pack_source *sources;
     uint32_t *sorted; /* their numbers, chain by chain, in the order of their sizes */
     double costs[RING];
-    uint32_t n_alike;     /* filters before the end that are as large as the last */
+    double stays;     /* a filter that stays in its file costs this beside its pages */
+    uint32_t n_alike; /* filters before the end that are as large as the last */
     uint16_t row_bytes[]; /* how wide the rows of the last run are */
 };
 
@@ -164,6 +170,11 @@ static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
         if (!before)
             break;
     }
+    double file = (double)s->file_pages * PAGE_BYTES + cuts->stays;
+    if (s->file_pages && cuts->costs[(n - 1) % RING] + file < best) {
+        best = cuts->costs[(n - 1) % RING] + file;
+        cuts->row_bytes[n] = 0;
+    }
     cuts->costs[n % RING] = best;
 }
 
@@ -181,9 +192,13 @@ static int cut_chain(struct cuts *cuts, uint32_t first, uint32_t n, double band,
     for (uint32_t i = 1; i <= n; i++)
         cut_at(cuts, first, i, band);
     for (uint32_t at = n, some; at; at -= some) {
-        const struct pack_source *last = sorted_source(cuts, first + at - 1);
+        struct pack_source *last = &cuts->sources[cuts->sorted[first + at - 1]];
         uint32_t row_bytes = cuts->row_bytes[at];
-        some = row_bytes * 8 < at ? row_bytes * 8 : at;
+        some = !row_bytes ? 1 : row_bytes * 8 < at ? row_bytes * 8 : at;
+        if (!row_bytes) {
+            last->column = NO_COLUMN;
+            continue;
+        }
         if (p->n_bands == PACK_MAX_BANDS)
             return TAMIS_ERR_RANGE;
         struct band *b = &p->bands[p->n_bands++];
@@ -248,6 +263,7 @@ static int choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
         cuts->sorted[i] = i;
     qsort_r(cuts->sorted, n, sizeof *cuts->sorted, compare_sources, cuts->sources);
     double band = band_cost(cuts->sources, n);
+    cuts->stays = n < MANY_BESIDE ? DBL_MAX : band / 2;
     for (uint32_t first = 0, end; first < n; first = end) {
         struct chain chain = chain_of(sorted_source(cuts, first)), other;
         for (end = first + 1; end < n; end++)
@@ -325,12 +341,16 @@ static size_t leave_beyond(const struct pack_source *sources, const struct pack_
 
 /* Some of many bands have few columns. They may waste little beside the bytes that the
  * other bands save. */
-size_t bands_leave(const struct pack_source *sources, const struct pack_plan *p,
-                   bool *leave)
+size_t bands_leave(const struct pack_source *sources, size_t n,
+                   const struct pack_plan *p, bool *leave)
 {
     enum { MUCH = 8 };
     uint64_t alone = 0;
     uint32_t largest;
+    for (size_t i = 0; i < n; i++)
+        leave[i] = sources[i].column == NO_COLUMN;
+    if (p->n_columns < n)
+        return n - p->n_columns;
     for (uint32_t i = 0; i < p->n_bands; i++)
         alone += band_alone(sources, p, &p->bands[i], &largest);
     size_t n_left = leave_beyond(sources, p, p->rows_bytes / MUCH, leave);

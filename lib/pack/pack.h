@@ -21,8 +21,9 @@ struct pack_source {
     uint64_t folded_blocks;   /* bands_fold(); 0: it is made from hashes, as large as
                                  its band is */
     uint32_t file_pages;      /* of its own file; 0: it has none to go on with */
-    uint32_t column;          /* of the pack */
+    uint32_t column;          /* of the pack, or NO_COLUMN: it stays in its file */
 };
+#define NO_COLUMN UINT32_MAX
 /* The least number of blocks a lane to fold to, a divisor of the present one. The error
  * for `keys` stays below the target, or as it is. */
 uint64_t bands_fold(const struct geometry *g, uint64_t keys, double target_error);
@@ -38,12 +39,12 @@ struct pack_plan {
  * rows would be longer than a file can be), ERR_RANGE (no source, more than 1048576, or
  * more than 4096 bands). */
 int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out);
-/* Marks filters that had better keep their own files: the largest of each band that
- * takes more than twice what its columns take by themselves, if that is much of the
- * pack, or all columns together would grow. Returns how many; without them the others
- * may be well. */
-size_t bands_leave(const struct pack_source *sources, const struct pack_plan *p,
-                   bool *leave);
+/* Marks filters that had better keep their own files: those without a column, else the
+ * largest of each band that takes more than twice what its columns take by themselves,
+ * if that is much of the pack, or all columns together would grow. Returns how many;
+ * without them the others may be well. */
+size_t bands_leave(const struct pack_source *sources, size_t n,
+                   const struct pack_plan *p, bool *leave);
 void pack_plan_free(struct pack_plan *p);
 
 /* ==== hashes.c: columns that never had a file ==== */

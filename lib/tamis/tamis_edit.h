@@ -123,8 +123,8 @@ enum tamis_left {
     TAMIS_LEFT_STAGES,     /* of several stages */
     TAMIS_LEFT_UNREADABLE, /* damaged or unreadable, or its pack is lost */
     TAMIS_LEFT_REPLACED,   /* since the snapshot, or dropped */
-    /* The row would have few columns: the filter would take more than twice the bytes
-     * of its own file. */
+    /* In a row with few others, or none, the filter would take much more than the bytes
+     * of its own file: more than twice, or among 256 and more by a 256th of all. */
     TAMIS_LEFT_LARGER,
     TAMIS_LEFT_NEWER, /* a pack would lose a feature of a newer version */
     TAMIS_LEFT_RIBBON,

@@ -95,10 +95,11 @@ int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
 
 /* A pack of n segments of one error, planned from their keys. */
 struct tamis_plan_packed {
-    uint64_t rows_bytes; /* rows, their padding and their digests */
+    /* Rows, their padding and their digests, and files that stay beside the pack. */
+    uint64_t rows_bytes;
     double bits_per_key; /* of these */
     uint32_t n_bands;
-    uint32_t n_lines;     /* cache lines that have the rows of one key */
+    uint32_t n_lines;     /* cache lines that a key touches there */
     uint64_t files_bytes; /* of the files that it is made from; 0: from the keys */
 };
 /* from_files 1: of files (tamis_edit_pack()); 0: from the keys (tamis_edit_packer()).

@@ -113,8 +113,9 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
  * the like, then close it by tamis_filter_close(), once for each call, before the
  * snapshot is released. Its answers are about its own keys, whether the list is
  * confirmed or not. A column of a pack is copied into memory at each call. Any other
- * filter is the snapshot's, and stays open; in a snapshot of filters it is the owner's,
- * whose own close does not close it before all calls are closed. */
+ * filter is the snapshot's, and stays open, unless the process has 1024 of them mapped
+ * already; in a snapshot of filters it is the owner's, whose own close does not close
+ * it before all calls are closed. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
 /* Opens the list of a segment's hashes, for the caller, who closes it by

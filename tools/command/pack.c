@@ -135,7 +135,7 @@ const struct command cmd_pack = {
     .about =
         "Packs sealed filters, all or the named ones: then a key is asked of all of "
         "them in a few cache lines. Filters that grow, or have several stages, are "
-        "left as they are; so are those that would be more than twice as large there: "
+        "left as they are; so are those that would be much larger there: "
         "a row has a byte even for one filter, so pack eight or more of like size. The "
         "filters' own files go; engines that mostly ask one segment at a time should "
         "not pack.\n"

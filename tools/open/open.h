@@ -36,8 +36,8 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
 /* The next of these: its number into *segment. *at is 0 at first. */
 bool next_picked(const struct tamis_snapshot *snapshot, const size_t *list, size_t n,
                  size_t *at, size_t *segment);
-/* As pick_segments(), with the filters open. Filters that are not where the snapshot
- * has them are looked for in newer snapshots. */
+/* As pick_segments(), with up to 1024 filters open: those that are not where the
+ * snapshot has them are looked for in newer ones. */
 int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapshot,
                        const char *path, char *const *names, size_t n_names,
                        size_t **list, size_t *n);

@@ -196,10 +196,11 @@ static bool any_moved(struct tamis_store *store, struct tamis_snapshot *snapshot
     bool moved = false;
     for (size_t i = 0; i < n && !moved; i++) {
         struct tamis_segment_info info;
-        struct tamis_filter *filter;
+        struct tamis_filter *filter = NULL;
         int err = tamis_snapshot_pack(snapshot, list[i], NULL, NULL);
         if (err == TAMIS_ERR_NO_SEGMENT) /* it has a file of its own */
             err = tamis_snapshot_filter(snapshot, list[i], &filter, NULL);
+        tamis_filter_close(filter);
         moved = err == ENOENT &&
                 tamis_snapshot_segment(snapshot, list[i], &info) == 0 &&
                 segment_fate(store, &info) != SEGMENT_STAYS;

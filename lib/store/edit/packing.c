@@ -449,7 +449,7 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
             return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
         pack_plan_free(&p->plan);
         rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
-        n_left = rc ? 0 : bands_leave(p->sources, &p->plan, leave);
+        n_left = rc ? 0 : bands_leave(p->sources, p->n, &p->plan, leave);
         for (size_t i = 0; n_left && i < p->n; i++)
             if (leave[i])
                 input_left(p, p->segments[i], TAMIS_LEFT_LARGER);

@@ -82,6 +82,7 @@ struct repair {
     size_t n_shared;
     struct kept_names *kept_names; /* claims.c */
     bool strange;                  /* the catalog has a key of none of them */
+    bool reads_only;               /* no record becomes another one */
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;

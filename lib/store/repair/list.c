@@ -15,7 +15,8 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
         return ENOMEM;
     r->segments = more;
     /* Name, the record as it is, and room for any that it may become. */
-    uint8_t *memory = malloc(name_bytes + before_bytes + RECORD_MAX_BYTES);
+    size_t room = r->reads_only ? 0 : RECORD_MAX_BYTES;
+    uint8_t *memory = malloc(name_bytes + before_bytes + room);
     if (!memory)
         return ENOMEM;
     struct repair_segment *s = &r->segments[r->n_segments++];

@@ -76,7 +76,8 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
 {
     struct tamis_repair_report report = {0};
     struct repair r = {.opt = {.found = fn, .ctx = ctx, .timeout_ms = -1},
-                       .report = &report};
+                       .report = &report,
+                       .reads_only = true};
     if (n_orphans)
         *n_orphans = 0;
     int rc = store_usable(store, false, diag);

@@ -297,6 +297,20 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     return 0;
 }
 
+int entry_look(struct entry *e, const struct filters_dir *dir,
+               const struct tamis_domain *domain, struct tamis_filter **out,
+               struct tamis_diag *diag)
+{
+    int rc = ENOMEM;
+    if (atomic_load(&n_mapped) >= ENTRIES_KEPT && !atomic_load(&e->filter) &&
+        check_state(e, NULL) == 0)
+        rc = open_file(e, dir, domain, true, out, diag);
+    if (rc != ENOMEM)
+        return rc;
+    diag_clear(diag);
+    return entry_filter(e, dir, domain, out, diag);
+}
+
 struct tamis_filter *entry_filter_or_reason(struct entry *e,
                                             const struct filters_dir *dir,
                                             const struct tamis_domain *domain,

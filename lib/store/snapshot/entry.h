@@ -53,6 +53,12 @@ void entry_leave_place(void);
 int entry_filter(struct entry *e, const struct filters_dir *dir,
                  const struct tamis_domain *domain, struct tamis_filter **out,
                  struct tamis_diag *diag);
+/* The same for a look that tamis_filter_close() ends: where so many are mapped, the
+ * filter is opened for the caller alone, and not kept. */
+enum { ENTRIES_KEPT = 1024 };
+int entry_look(struct entry *e, const struct filters_dir *dir,
+               const struct tamis_domain *domain, struct tamis_filter **out,
+               struct tamis_diag *diag);
 /* The same for probes: on failure NULL and a reason. Does not retry what failed
  * finally. */
 struct tamis_filter *entry_filter_or_reason(struct entry *e,

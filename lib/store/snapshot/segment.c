@@ -109,7 +109,7 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
     struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
     if (!e || e->elsewhere)
         return unpacked_filter(snapshot, index, out, diag);
-    int rc = entry_filter(e, snapshot->dir, &snapshot->domain, out, diag);
+    int rc = entry_look(e, snapshot->dir, &snapshot->domain, out, diag);
     if (!rc && e->borrowed)
         filter_lend(*out);
     return rc;
