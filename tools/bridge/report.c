@@ -14,8 +14,8 @@ static const char *action_name(enum bridge_action action)
 /* One stable word each. */
 static const char *owner_name(enum mirror_owner owner)
 {
-    static const char *const names[] = {"this",   "unknown", "database",
-                                        "engine", "none",    "unreadable"};
+    static const char *const names[] = {"this", "database", "engine", "none",
+                                        "unreadable"};
     return names[owner];
 }
 

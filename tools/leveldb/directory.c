@@ -17,7 +17,7 @@ enum { ATTEMPTS = 8 };
 
 /* ---- which database ---- */
 
-void put_le64(uint8_t *at, uint64_t v)
+static void put_le64(uint8_t *at, uint64_t v)
 {
     for (int i = 0; i < 8; i++)
         at[i] = (uint8_t)(v >> 8 * i);

@@ -54,9 +54,7 @@ static int open_table(struct bridge_run *r, size_t i, struct bridge_table *t)
         r->gone = d->table->number;
     *t = (struct bridge_table){.name = d->file.name,
                                .binding = d->file.binding,
-                               .rank = d->table->level,
-                               .old_binding = d->file.old_binding,
-                               .old_bytes = OLD_BINDING_BYTES};
+                               .rank = d->table->level};
     return status;
 }
 
@@ -64,41 +62,6 @@ static void close_table(struct bridge_run *r)
 {
     struct database *d = r->database;
     table_file_free(&d->file);
-}
-
-/* Does the store have a segment of an earlier version for this table? */
-static bool may_be_old(const struct bridge_run *r, const struct ldb_table *table)
-{
-    static const char *const suffixes[] = {"ldb", "sst"};
-    struct tamis_segment_info info;
-    char name[TABLE_NAME_BYTES];
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(name, sizeof(name), "%06" PRIu64 ".%s", table->number, suffixes[i]);
-        if (tamis_mirror_find(r->before, name, strlen(name), &info) != SIZE_MAX &&
-            info.binding_bytes == OLD_BINDING_BYTES)
-            return true;
-    }
-    return false;
-}
-
-/* Earlier versions mirrored one database in a store. If this database has one of its
- * tables, byte for byte, it was this one. */
-static int find_old(struct bridge_run *r)
-{
-    const struct database *d = r->database;
-    int status = EXIT_DONE;
-    for (size_t i = 0; i < d->list.n && !r->old_is_this && status == EXIT_DONE; i++) {
-        struct tamis_segment_info info;
-        struct bridge_table t;
-        if (!may_be_old(r, &d->list.tables[i]))
-            continue;
-        status = open_table(r, i, &t);
-        if (status == EXIT_DONE &&
-            tamis_mirror_find(r->before, t.name, strlen(t.name), &info) != SIZE_MAX)
-            r->old_is_this = bridge_is_old(&t, &info);
-        close_table(r);
-    }
-    return status;
 }
 
 /* ---- keys ---- */
@@ -141,7 +104,6 @@ static int add_keys(struct bridge_run *r, struct bridge_table *t,
 int fill_store(const struct bridge *b, struct tamis_store *store)
 {
     static const struct bridge_engine leveldb = {.list = list,
-                                                 .find_old = find_old,
                                                  .open = open_table,
                                                  .keys = add_keys,
                                                  .close = close_table};

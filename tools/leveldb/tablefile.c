@@ -70,8 +70,6 @@ static void bind(struct table_file *file, const char *tag)
     uint64_t digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
     snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
              file->n_bytes, digest);
-    put_le64(file->old_binding, file->n_bytes);
-    put_le64(file->old_binding + 8, digest);
 }
 
 int table_file_read(const char *database, const char *tag,

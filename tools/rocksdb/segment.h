@@ -31,10 +31,6 @@ std::string TagOf(const std::string &identity);
 std::string BindingOf(const std::string &tag,
                       const rocksdb::TableProperties &properties);
 bool NamesFile(const std::string &binding);
-/* The session of a segment of an earlier version; empty: it has none. */
-std::string OldSessionOf(const tamis_segment_info &info);
-/* Finds the file of this binding by the binding of an earlier version. */
-bool IsOldBindingOf(const tamis_segment_info &info, const std::string &binding);
 
 /* Why keys in this order cannot be filtered by their bytes; NULL: they can. */
 const char *Unfit(const rocksdb::Comparator &order);
@@ -75,30 +71,23 @@ bool IsListed(const Snapshot &now, const Segment &segment, bool *sealed);
 /* The number of the segment of this name; SIZE_MAX: there is none. */
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info);
 
-/* The segments that may be replaced and dropped: */
-enum class May {
-    kThis,      /* segments of the tag's database */
-    kThisOrOld, /* and those of earlier versions, which name no database */
-    kAll
-};
+/* Empty if the store may become the database's with this tag, else the reason. */
+std::string OtherOf(const Snapshot &now, const std::string &tag);
+/* Is the segment of the database with this tag? */
+bool IsOf(const std::string &tag, const tamis_segment_info &info);
 
-bool MayChange(const std::string &tag, May may, const tamis_segment_info &info);
-
-/* One change of the list of a database. All return what tamis.h returns. Commit() fails
- * if a segment to be replaced or dropped has changed since Begin(). */
+/* One change of the list of a database; segments of others stay. All return what
+ * tamis.h returns. Commit() fails if a segment to be replaced or dropped has changed
+ * since Begin(). */
 class Change
 {
   public:
     /* `now`: the snapshot that the change was decided by; NULL: a new one. */
-    int Begin(tamis_store *store, const std::string &tag, May may,
-              Snapshot now = nullptr);
-    /* Replaces the segment of that name: ERR_MISMATCH if it may not be replaced.
+    int Begin(tamis_store *store, const std::string &tag, Snapshot now = nullptr);
+    /* Replaces the segment of that name: ERR_MISMATCH if it is of another database.
      * builder NULL: without a filter. */
     int Put(const Segment &segment, tamis_builder *builder);
-    /* Puts the listed filter of the name under the binding of this segment. On failure
-     * the name is free. */
-    int PutAgain(const Segment &segment);
-    /* Drops the segments that may be dropped; 0 if there are none. */
+    /* Drops the segment of that name; 0 if there is none, or another database's. */
     int Drop(const std::string &name);
     int Commit();
     const tamis_diag &diag() const
@@ -109,7 +98,6 @@ class Change
   private:
     int MakeRoom(const std::string &name);
     std::string tag_;
-    May may_ = May::kThis;
     Snapshot now_;
     std::set<std::string> gone_; /* names that this change has dropped */
     Edit edit_;

@@ -86,15 +86,8 @@ bool RocksShim::IsOurs(const std::string &name)
 std::string RocksShim::Survey(const std::string &tag)
 {
     tamis_diag diag = {};
-    char words[MIRROR_WORDS_BYTES];
-    mirror_survey survey;
     Snapshot now = Now(store(), &diag);
-    if (!now)
-        return Words(diag.code, diag);
-    tamis_mirror_survey(now.get(), tag.c_str(), &survey);
-    /* Reconcile() finds the database of the segments of earlier versions. */
-    tamis_mirror_refuses(now.get(), tag.c_str(), &survey, true, words);
-    return words;
+    return now ? OtherOf(now, tag) : Words(diag.code, diag);
 }
 
 bool RocksShim::Serves(const std::string &identity)
@@ -142,9 +135,8 @@ int RocksShim::BeginChange(Change *change)
 {
     std::unique_lock<std::mutex> lock(mutex_);
     const std::string tag = tag_;
-    const May may = may_;
     lock.unlock();
-    return change->Begin(store(), tag, may);
+    return change->Begin(store(), tag);
 }
 
 RocksCounts RocksShim::Counts()
