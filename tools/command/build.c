@@ -97,7 +97,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct tamis_builder *builder = NULL;
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
-    int err, status = keys_open_until(task->file, w->o->format, &endings_came, &keys);
+    int err, status = keys_open(task->file, w->o->format, &endings_came, &keys);
     if (status != EXIT_DONE)
         return status;
     segment_options(w->o, &opt);

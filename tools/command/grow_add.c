@@ -9,8 +9,7 @@ static struct endings endings;
 
 int grow_keys(const struct options *o, struct key_reader **keys)
 {
-    return keys_open_until(o->n_args > 2 ? o->args[2] : "-", o->format, &endings_came,
-                           keys);
+    return keys_open(o->n_args > 2 ? o->args[2] : "-", o->format, &endings_came, keys);
 }
 
 void grow_catch(void)

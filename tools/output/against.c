@@ -30,7 +30,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
     uint64_t absent[BATCH_KEYS / 64], position = 0;
     struct key_batch *batch;
     struct key_reader *reader;
-    int got, status = keys_open(keyfile, o->format, &reader);
+    int got, status = keys_open(keyfile, o->format, NULL, &reader);
     if (status != EXIT_DONE)
         return status;
     batch = memory_or_exit(calloc(1, sizeof(*batch)));
@@ -47,7 +47,6 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
                      : check_empty(reader, given(o, OPT_EMPTY), "nothing was checked");
     a->segments += status == EXIT_DONE || keys_count(reader) > 0;
     batch_free(batch);
-    free(batch);
     keys_close(reader);
     return status;
 }
