@@ -59,16 +59,10 @@ typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t 
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx);
-/* Calls fn (may be NULL) for each hash of a list that the filter behind `probe` lacks,
- * and counts both. An error of the list's pages ends it. */
-typedef void lacking_fn(void *ctx, uint64_t hash);
-int each_lacking(struct tamis_filter *list, uint64_t tag, batch_fn *probe,
-                 void *of_probe, lacking_fn *fn, void *ctx, uint64_t *n_hashes,
-                 uint64_t *n_lacking, struct tamis_diag *diag);
-/* The same for a list of hashes. Returns an errno or a public code. */
+/* The same for a list of hashes. Returns an errno or a public code: an error of the
+ * list's pages ends it. */
 int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
-                   struct tamis_name segment, batch_fn *probe, void *ctx,
-                   struct tamis_diag *diag);
+                   struct tamis_name segment, batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3, reported, if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
 
