@@ -86,7 +86,7 @@ static void group_ranks(struct picture *p, double most)
 /* A column takes in the next segments of its rank until it is wide enough. */
 static void group(struct picture *p)
 {
-    double least = (double)p->bytes * COLUMN_WIDTH / PICTURE_WIDTH;
+    double least = (double)p->all.bytes * COLUMN_WIDTH / PICTURE_WIDTH;
     size_t n = 0, first = 0;
     qsort(p->columns, p->n, sizeof(*p->columns), compare);
     for (size_t i = 0; i < p->n; i++) {
@@ -108,38 +108,26 @@ static void group(struct picture *p)
 
 static void add(struct picture *p, const struct column *c)
 {
-    bool known = p->n_known > 0;
     if (p->n == MAX_COLUMNS)
         group(p);
-    if (p->n_segments == 0 || c->created < p->oldest)
+    if (p->all.n == 0 || c->created < p->oldest)
         p->oldest = c->created;
-    if (p->n_segments == 0 || c->created > p->newest)
+    if (p->all.n == 0 || c->created > p->newest)
         p->newest = c->created;
     p->columns[p->n++] = *c;
-    p->n_segments++;
-    p->bytes += c->bytes;
-    p->keys += c->keys;
-    p->n_over += c->n_over;
-    p->n_unreadable += c->n_unreadable;
-    if (c->n_unreadable > 0)
-        return;
-    p->n_known++;
-    if (!known || c->lowest < p->lowest)
-        p->lowest = c->lowest;
-    if (!known || c->highest > p->highest)
-        p->highest = c->highest;
+    join(&p->all, c);
 }
 
 /* The line below the title. */
 static char *describe(const struct picture *p, const uint64_t n_states[4])
 {
     char *text = memory_or_exit(malloc(512));
-    snprintf(text, 512,
-             "%s sealed, %s growing, %s without a filter; %s keys in %s of "
-             "filters",
-             COUNT(n_states[TAMIS_SEGMENT_SEALED]),
-             COUNT(n_states[TAMIS_SEGMENT_GROWING]),
-             COUNT(n_states[TAMIS_SEGMENT_BARE]), COUNT(p->keys), SIZE(p->bytes));
+    snprintf(
+        text, 512,
+        "%s sealed, %s growing, %s without a filter; %s keys in %s of "
+        "filters",
+        COUNT(n_states[TAMIS_SEGMENT_SEALED]), COUNT(n_states[TAMIS_SEGMENT_GROWING]),
+        COUNT(n_states[TAMIS_SEGMENT_BARE]), COUNT(p->all.keys), SIZE(p->all.bytes));
     return text;
 }
 
