@@ -3,15 +3,10 @@
 
 static const char *by_name(enum tamis_decider by)
 {
-    switch (by) {
-    case TAMIS_BY_RANGE:
-        return "range";
-    case TAMIS_BY_FILTER:
-        return "filter";
-    case TAMIS_BY_NOTHING:
-        break;
-    }
-    return "nothing";
+    static const char *const names[] = {[TAMIS_BY_NOTHING] = "nothing",
+                                        [TAMIS_BY_RANGE] = "range",
+                                        [TAMIS_BY_FILTER] = "filter"};
+    return names[by];
 }
 
 static const char *said(enum tamis_reason reason)
