@@ -81,7 +81,7 @@ Snapshot Now(tamis_store *store, tamis_diag *diag)
     tamis_snapshot *now;
     if (tamis_snapshot_current(store, &now, diag))
         return nullptr;
-    return Snapshot(now, Free());
+    return Snapshot(now, tamis_snapshot_release);
 }
 
 bool IsListed(const Snapshot &now, const Segment &s, bool *sealed)

@@ -38,28 +38,16 @@ const char *Unfit(const rocksdb::Comparator &order);
 /* "what: detail" of a failed call. */
 std::string Words(int err, const tamis_diag &diag);
 
-struct Free {
-    void operator()(tamis_builder *b) const
+template <auto end> struct Ends {
+    template <class T> void operator()(T *object) const
     {
-        tamis_builder_free(b);
-    }
-    void operator()(tamis_edit *e) const
-    {
-        tamis_edit_abort(e);
-    }
-    void operator()(tamis_snapshot *s) const
-    {
-        tamis_snapshot_release(s);
-    }
-    void operator()(tamis_store *s) const
-    {
-        tamis_store_close(s);
+        end(object);
     }
 };
-using Builder = std::unique_ptr<tamis_builder, Free>;
-using Edit = std::unique_ptr<tamis_edit, Free>;
+using Builder = std::unique_ptr<tamis_builder, Ends<tamis_builder_free>>;
+using Edit = std::unique_ptr<tamis_edit, Ends<tamis_edit_abort>>;
 using Snapshot = std::shared_ptr<tamis_snapshot>;
-using Store = std::unique_ptr<tamis_store, Free>;
+using Store = std::unique_ptr<tamis_store, Ends<tamis_store_close>>;
 
 /* A builder of a filter for this store. Its segment is named later. */
 int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
