@@ -37,18 +37,10 @@ struct step {
     double seconds;
 };
 static const struct step steps[] = {
-    {"1 s", 1},
-    {"10 s", 10},
-    {"1 min", 60},
-    {"10 min", 600},
-    {"1 h", 3600},
-    {"6 h", 21600},
-    {"1 day", 86400},
-    {"1 week", 604800},
-    {"30 days", 2592000},
-    {"1 year", 31536000},
-    {"10 years", 315360000},
-};
+    {"1 s", 1},           {"10 s", 10},           {"1 min", 60},
+    {"10 min", 600},      {"1 h", 3600},          {"6 h", 21600},
+    {"1 day", 86400},     {"1 week", 604800},     {"30 days", 2592000},
+    {"1 year", 31536000}, {"10 years", 315360000}};
 enum { N_STEPS = sizeof(steps) / sizeof(steps[0]) };
 enum { AGES_LEFT = LEFT + 40, AGES_WIDTH = 300, AGES_Y = 82, STEP_WIDTH = 52 };
 
