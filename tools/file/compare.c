@@ -86,7 +86,7 @@ static int ask_compare(const struct options *o, struct tamis_filter **f)
     int err, status = check_lists(o, f);
     if (status != EXIT_DONE)
         return status;
-    err = compare_filters(f[0], f[1], &c, &diag);
+    err = compare_filters(f, &c, &diag);
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
     return print_comparison(o, &c, (const char *const[]){o->args[0], o->args[1]});

@@ -23,6 +23,12 @@ static void lost_key(struct against *a, const struct tamis_key *key,
     json_put(a->list, NULL, o);
 }
 
+size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n,
+                    uint64_t *absent)
+{
+    return tamis_filter_probe_batch(filter, tag, hashes, n, absent, NULL);
+}
+
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx)

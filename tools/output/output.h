@@ -55,6 +55,9 @@ struct against {
 /* Probes many hashes as tamis_filter_probe_batch(). */
 typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                         uint64_t *absent);
+/* That of a filter; NULL has every key. */
+size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n,
+                    uint64_t *absent);
 /* A list without keys checks nothing: it is refused unless --empty is given. */
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
@@ -224,8 +227,8 @@ struct compared {
     int broken;              /* the list that could not be read, where that fails */
 };
 /* Two such lists are counted. Any other filters are estimated. */
-int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
-                    struct compared *out, struct tamis_diag *diag);
+int compare_filters(struct tamis_filter *const f[2], struct compared *out,
+                    struct tamis_diag *diag);
 /* Prints how two filters compare, with bounds. */
 int print_comparison(const struct options *o, const struct compared *c,
                      const char *const names[2]);
