@@ -248,7 +248,6 @@ static int put_all(void *work)
     if (!given(w->o, OPT_QUIET))
         progress_start("build", w->n_bytes);
     int status = drop_replaced(w->edit, w->store, w->o);
-
     if (status == EXIT_DONE)
         status = check_free(w);
     if (status != EXIT_DONE)

@@ -207,7 +207,6 @@ int grow_add(const struct grow *g)
     struct tamis_filter_info info;
     int status = add_and_commit(&w);
     bool known = tamis_writer_info(g->writer, &info) == 0;
-
     int err = tamis_writer_close(g->writer);
     if (w.committed && err != 0)
         status = grow_failed(g, err, NULL);

@@ -178,7 +178,6 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
 {
     enum { MAX_TRIES = 5 };
     struct tamis_snapshot *fresh;
-
     if (++*tries > MAX_TRIES || tamis_snapshot_current(store, &fresh, NULL) != 0)
         return false;
     if (fresh == *snapshot) {

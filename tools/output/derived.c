@@ -53,7 +53,6 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     bool dashed = ((const char *)s->name)[0] == '-';
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
                   tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
-
     tamis_filter_close(f);
     if (!ribbon || !has_good_list(snapshot, index))
         return NULL;

@@ -123,7 +123,6 @@ static void draw_points(const struct chart *c)
 {
     enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };
     bool *taken = memory_or_exit(calloc((size_t)ROWS * COLUMNS, sizeof(*taken)));
-
     for (size_t i = 0; i < c->plan->n; i++) {
         double x = key_x(c, (double)c->plan->segments[i].keys);
         const struct tamis_plan_share *to = &c->plan->shares[i];

@@ -103,7 +103,6 @@ int wait_ends(void *ctx, uint64_t waited_ms, const struct tamis_diag *whom)
 {
     enum { SILENT_MS = 1000 };
     static bool told;
-
     (void)ctx;
     if (endings_due() || (double)waited_ms >= wait_limit * 1000)
         return 1;
