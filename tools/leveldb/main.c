@@ -2,7 +2,6 @@
  * It neither opens nor changes the database, and another process may be writing to it.
  * It builds the tables that the MANIFEST lists at one moment, all or none, in one edit.
  */
-#include "../talk/process.h"
 #include "fill.h"
 
 static const char help[] =

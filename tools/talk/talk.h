@@ -31,6 +31,11 @@ static inline int first_failure(int status, int next)
     return status != EXIT_DONE ? status : next;
 }
 
+/* ==== process.c: the start of each of our programs =============================== */
+
+/* `name` is the program's, printed before each message. */
+void process_begin(const char *name);
+
 /* ==== status.c: errors as exit statuses ========================================== */
 
 int status_of_error(int error);
