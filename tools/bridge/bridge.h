@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* ==== command.c: arguments, and lines for people ========================== */
+/* ==== command.c: arguments ================================================= */
 
 struct bridge {
     const char *store;
@@ -26,12 +26,6 @@ int bridge_parse(int argc, char **argv, const char *help, size_t max_directories
 /* The part of the help about these options and the exit statuses. */
 extern const char bridge_options_help[], bridge_exit_help[];
 
-/* A line about one file, `PROGRAM: ...`, as often as it is called. */
-void bridge_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store);
-
-/* Opens the store, or reports why it cannot. */
-int bridge_open(const struct bridge *b, struct tamis_store **store);
 /* ==== database.c: the directory of a database =============================== */
 
 /* Refuses, with a report, what is no database of this engine. */

@@ -9,7 +9,7 @@ static int edit_failed(struct bridge_run *r, int err, const struct tamis_diag *d
 {
     r->overtaken = err == TAMIS_ERR_MISMATCH || err == TAMIS_ERR_EXISTS ||
                    err == TAMIS_ERR_NO_SEGMENT;
-    return r->overtaken ? EXIT_BUSY : bridge_complain_error(err, diag, r->b->store);
+    return r->overtaken ? EXIT_BUSY : complain_store(err, diag, r->b->store);
 }
 
 /* ---- may this store become this database's? ---- */
@@ -91,7 +91,7 @@ static int put_bare(struct bridge_run *r, const struct bridge_table *t,
 {
     struct tamis_diag diag = {0};
     int err = 0;
-    bridge_note("%s: %s: listed without a filter", t->path, t->why);
+    say_line("%s: %s: listed without a filter", t->path, t->why);
     r->status = t->status > r->status ? t->status : r->status;
     r->report.bare++;
     if (opt == NULL)
@@ -181,7 +181,7 @@ static int begin(struct bridge_run *r)
     if (err == 0 && !r->b->dry_run)
         err = tamis_edit_begin(r->store, NULL, &r->edit, &diag);
     if (err != 0)
-        return bridge_complain_error(err, &diag, r->b->store);
+        return complain_store(err, &diag, r->b->store);
     r->is_live =
         memory_or_exit(calloc(tamis_snapshot_n_numbers(r->before) + 1, sizeof(bool)));
     return admit(r);

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     int status = bridge_parse(argc, argv, help, 1, &b);
     if (status != EXIT_DONE)
         return status;
-    status = bridge_open(&b, &store);
+    status = store_open(b.store, &store);
     if (status != EXIT_DONE)
         return status;
     status = fill_store(&b, store);

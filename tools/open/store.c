@@ -1,15 +1,7 @@
-/* Opens a store, and reports failures. */
+/* Opens a store for a command, and looks where it is. */
 #include <libgen.h>
 
 #include "open.h"
-
-int store_open(const char *path, struct tamis_store **store)
-{
-    struct tamis_diag diag = {0};
-    struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
-    int err = tamis_store_open(path, &opt, store, &diag);
-    return err ? complain_error(err, &diag, path, store_advice(err, path)) : EXIT_DONE;
-}
 
 static bool lacks_packs(struct tamis_snapshot *snapshot)
 {

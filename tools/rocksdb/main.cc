@@ -209,7 +209,7 @@ int main(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     rocksdb::FileLock *lock = nullptr;
-    status = bridge_open(&b, &store);
+    status = store_open(b.store, &store);
     if (status == EXIT_DONE)
         status = LockDatabase(b.directories[0], &lock);
     static const bridge_engine engine = {List, OpenFile, AddKeys, CloseFile, true};
@@ -218,6 +218,6 @@ int main(int argc, char **argv)
         status = bridge_fill(&b, store, &engine, &database);
     tamis_store_close(store);
     if (lock && !rocksdb::Env::Default()->UnlockFile(lock).ok())
-        bridge_note("%s: its lock stays until this process ends", b.directories[0]);
+        say_line("%s: its lock stays until this process ends", b.directories[0]);
     return finish_output(status);
 }

@@ -59,6 +59,16 @@ void remark(const char *format, ...)
     va_end(args);
 }
 
+void say_line(const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    print_line(message, "");
+}
+
 int complain(int status, const char *format, ...)
 {
     char message[2048];

@@ -93,6 +93,8 @@ void complain_despite_signals(void);
  * printed as one. */
 void complain_later(void);
 void complain_now(void); /* prints the line held back; finish_output() calls it */
+/* A line of its own, as often as it is called: about one thing of many. */
+void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* For work that is done, but not as it should be: printed at the end, the first one
  * only, if nothing else is wrong. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -129,6 +131,10 @@ char *path_word(const char *path);
  * used if the diag names none. `advice` NULL: the usual one of the code; "": none. */
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice);
+/* The same of a store, with advice that fits what is there. */
+int complain_store(int error, const struct tamis_diag *diag, const char *path);
+/* Opens a store, or reports why not. The library says meanwhile for whom it waits. */
+int store_open(const char *path, struct tamis_store **store);
 int complain_errno(int os_errno, const char *file, const char *doing);
 /* Reports a failed add of a builder. `file` is its result; the spool directory may
  * be at fault instead. */
