@@ -91,7 +91,12 @@ static void draw_legend(FILE *to, const struct picture *p)
     double x = LEFT + 430; /* in the row of the panel's title */
     svg_text(to, LEFT, 40, "class=\"title\"", "%s%s", name == p->store ? "" : "…",
              name);
-    svg_text(to, LEFT, 62, "", "%s", p->what);
+    svg_text(to, LEFT, 62, "",
+             "%s sealed, %s growing, %s without a filter; %s keys in %s of filters",
+             COUNT(p->n_states[TAMIS_SEGMENT_SEALED]),
+             COUNT(p->n_states[TAMIS_SEGMENT_GROWING]),
+             COUNT(p->n_states[TAMIS_SEGMENT_BARE]), COUNT(p->all.keys),
+             SIZE(p->all.bytes));
     if (p->n == 0)
         return;
     draw_ages(to, p);

@@ -23,7 +23,8 @@ struct column {
 };
 enum { MAX_COLUMNS = 8192 }; /* more are grouped as they come */
 struct picture {
-    char *store, *what; /* title, and the line below */
+    char *store; /* the title */
+    uint64_t n_states[4];
     struct column *columns;
     size_t n;
     struct column all;     /* of them, together */

@@ -118,23 +118,9 @@ static void add(struct picture *p, const struct column *c)
     join(&p->all, c);
 }
 
-/* The line below the title. */
-static char *describe(const struct picture *p, const uint64_t n_states[4])
-{
-    char *text = memory_or_exit(malloc(512));
-    snprintf(
-        text, 512,
-        "%s sealed, %s growing, %s without a filter; %s keys in %s of "
-        "filters",
-        COUNT(n_states[TAMIS_SEGMENT_SEALED]), COUNT(n_states[TAMIS_SEGMENT_GROWING]),
-        COUNT(n_states[TAMIS_SEGMENT_BARE]), COUNT(p->all.keys), SIZE(p->all.bytes));
-    return text;
-}
-
 static int collect(struct tamis_snapshot *snapshot, const struct options *o,
                    struct picture *p)
 {
-    uint64_t n_states[4] = {0};
     size_t *picked, n;
     int status =
         pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
@@ -145,7 +131,7 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
         struct tamis_segment_info s;
         if (tamis_snapshot_segment(snapshot, i, &s) != 0)
             continue;
-        n_states[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
+        p->n_states[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
         if (s.state == TAMIS_SEGMENT_BARE)
             continue;
         struct column c =
@@ -165,7 +151,6 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
     group(p);
     for (size_t i = 0; i < p->n; i++)
         p->n_grouped += p->columns[i].n > 1 ? p->columns[i].n : 0;
-    p->what = describe(p, n_states);
     return EXIT_DONE;
 }
 
@@ -180,7 +165,6 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o)
         status = drawing_end(&drawing, o->svg);
     }
     free(p.store);
-    free(p.what);
     free(p.columns);
     return status;
 }
