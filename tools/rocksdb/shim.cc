@@ -83,13 +83,6 @@ bool RocksShim::IsOurs(const std::string &name)
     return false;
 }
 
-std::string RocksShim::Survey(const std::string &tag)
-{
-    tamis_diag diag = {};
-    Snapshot now = Now(store(), &diag);
-    return now ? OtherOf(now, tag) : Words(diag.code, diag);
-}
-
 bool RocksShim::Serves(const std::string &identity)
 {
     if (!store_ || identity.empty())
@@ -99,7 +92,10 @@ bool RocksShim::Serves(const std::string &identity)
     if (!tag_.empty())
         return tag_ == tag && refusal_.empty();
     tag_ = tag;
-    const std::string words = refusal_ = Survey(tag);
+    tamis_diag diag = {};
+    Snapshot now = Now(store(), &diag);
+    const std::string words = refusal_ =
+        now ? OtherOf(now, tag) : Words(diag.code, diag);
     lock.unlock();
     if (!words.empty())
         Complain(options_.store + ": " + words + ": no SST gets a filter");

@@ -108,7 +108,6 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     int BeginChange(Change *change);
     struct LiveSet;
     /* These with the mutex held. */
-    std::string Survey(const std::string &tag);
     std::set<std::string> Keep(const LiveSet &live) const;
     int Bring(const LiveSet &live, const Snapshot &now, Change *change, bool *left);
     int BringAndConfirm(const LiveSet &live, const Snapshot &now, std::string *words);
