@@ -28,9 +28,4 @@ void table_file_free(struct table_file *file);
 int read_list(const char *database, struct ldb_list *list);
 int database_tag(const char *database, char tag[MIRROR_TAG_BYTES]);
 
-/* ==== fill.c: from the tables to the store ================================ */
-
-/* One edit; prints a summary. Returns an exit status, with a report of a failure. */
-int fill_store(const struct bridge *b, struct tamis_store *store);
-
 #endif
