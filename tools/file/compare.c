@@ -50,24 +50,15 @@ static int ask_equal(const struct options *o, struct tamis_filter **f)
     return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
 }
 
-/* Two lists are counted only if both have whole hashes of one seed. A list and a filter
- * have nothing to compare. */
+/* Two lists are counted only if both have whole hashes of one seed. */
 static int check_lists(const struct options *o, struct tamis_filter **f)
 {
     const struct tamis_diag other_seed = {
         .code = TAMIS_ERR_MISMATCH,
         .what = "another hash or seed than the first one's"};
     struct tamis_list_facts facts[2];
-    bool is_list[2];
-    for (size_t i = 0; i < 2; i++)
-        is_list[i] = tamis_list_facts(f[i], &facts[i]) == 0;
-    if (is_list[0] != is_list[1])
-        return complain(
-            EXIT_USAGE,
-            "%s: a list, and %s is a filter: compare two lists, or two Bloom "
-            "filters",
-            o->args[is_list[1]], o->args[is_list[0]]);
-    if (!is_list[0])
+    if (tamis_list_facts(f[0], &facts[0]) != 0 ||
+        tamis_list_facts(f[1], &facts[1]) != 0)
         return EXIT_DONE;
     if (tamis_filter_domain(f[0]).tag != tamis_filter_domain(f[1]).tag)
         return derive_error(TAMIS_ERR_MISMATCH, &other_seed, o->args[1]);
