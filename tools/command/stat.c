@@ -104,23 +104,20 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     } else {
         print_totals_text(&totals, &info, o->args[0]);
     }
-    for (size_t i = 0; o->n_args > 1 && i < n; i++) {
+    for (size_t i = 0; o->n_args > 1 && i < n; i++)
         status =
             first_failure(status, detail(store, snapshot, picked[i], o->args[0], list));
-    }
-    if (given(o, OPT_RESIDENCY)) {
+    if (given(o, OPT_RESIDENCY))
         status = first_failure(
             status, segments_residency(store, snapshot, o->args[0], picked, n, rest));
-    }
     free(picked);
     if (list != NULL)
         json_end(rest);
     /* Without names the totals decide the status. */
-    if (o->n_args == 1 && output_works()) {
+    if (o->n_args == 1 && output_works())
         status = first_failure(status, complain_totals(&totals, o->args[0]));
-    } else if (status == EXIT_DONE && output_works()) {
+    else if (status == EXIT_DONE && output_works())
         status = judge(store, held, o);
-    }
     return status;
 }
 
