@@ -263,16 +263,6 @@ seen() {
     check_store 500
 }
 
-@test "two databases that were filled alike are two" {
-    make_database 3000
-    fill twin 3000
-    cmp db/000005.ldb twin/000005.ldb
-    ok "$OFFLINE" store db
-    before=$(seen)
-    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store twin
-    [ "$(seen)" = "$before" ]
-}
-
 @test "segments of others stay, and are replaced by force alone" {
     make_database 3000
     printf 'k\n' | tamis build store mine
