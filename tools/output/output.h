@@ -187,13 +187,7 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes);
 void closing_end(struct closing *c, const struct options *o, const char *verb);
 void closing_free(struct closing *c);
 
-/* ==== merged.c: lists made from lists ============================================ */
-
-/* Prints the result. `what`: "segment" or "file". Returns the status. */
-int print_merged(const struct options *o, const char *what, const char *name,
-                 size_t n_lists, const struct tamis_merge_report *report);
-
-/* ==== derived.c: filters made from filters ======================================= */
+/* ==== derived.c: what is made from filters, or from lists ======================== */
 
 /* Reports a failed call by `diag`, with advice. */
 int derive_error(int err, const struct tamis_diag *diag, const char *file);
@@ -204,6 +198,9 @@ int source_error(int err, const struct tamis_diag *diag,
 /* Prints the new filter, as text or JSON. 3, reported, if sources were damaged. */
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report);
+/* Prints the new list. `what`: "segment" or "file". Returns the status. */
+int print_merged(const struct options *o, const char *what, const char *name,
+                 size_t n_lists, const struct tamis_merge_report *report);
 
 /* ==== packed.c: segments packed, and left ======================================== */
 

@@ -9,8 +9,7 @@
 /* ==== store.c: from a snapshot to a picture ====================================== */
 
 /* A segment, or several of the smallest together; of more than one rank, where there
- * are very many. For filters that do not open only
- * size and age are known. */
+ * are very many. For filters that do not open only size and age are known. */
 struct column {
     const uint8_t *name; /* of the first */
     size_t name_bytes;
