@@ -139,6 +139,7 @@ static int report_unopened(const struct verify *v, const struct place *p,
         advice = bad && err != TAMIS_ERR_MISMATCH
                      ? "build the segment anew from its keys"
                      : advice_unread(err);
+
     snprintf(what, sizeof(what), "%s",
              p->diag.what[0] ? p->diag.what : tamis_strerror(err));
     verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},

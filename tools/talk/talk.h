@@ -86,6 +86,8 @@ extern const char *program; /* its name, before each message; process_begin() se
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line of its own, as often as it is called: about one thing of many. */
+void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* After a signal that was noted (endings.h) complain() prints nothing, unless this was
  * called. For work that a signal does not make fail, or whose end needs a word. */
 void complain_despite_signals(void);
@@ -93,8 +95,6 @@ void complain_despite_signals(void);
  * printed as one. */
 void complain_later(void);
 void complain_now(void); /* prints the line held back; finish_output() calls it */
-/* A line of its own, as often as it is called: about one thing of many. */
-void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* For work that is done, but not as it should be: printed at the end, the first one
  * only, if nothing else is wrong. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
