@@ -111,6 +111,17 @@ define archive
 	$(Q)$(AR) rcs $@ $(@:.a=.part.o)
 endef
 
+# A source in C++, compiled with these flags; a program with it, linked with these libraries.
+define cxx
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(1) -MMD -MP -c $< -o $@
+endef
+define link_cxx
+	$(call say,LD,$@)
+	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(1)
+endef
+
 $B/libtamis.a: $B/whole/store.o
 	$(archive)
 

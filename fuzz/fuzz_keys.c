@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     most_of_a_read = reads[data[0] / 4 % 8];
     if (most_of_a_read < 4096 && list.n > 4096)
         most_of_a_read *= 1000; /* else a long list takes long */
-    MUST(keys_open(write_list(bytes, list.n), format, &keys) == EXIT_DONE);
+    MUST(keys_open(write_list(bytes, list.n), format, NULL, &keys) == EXIT_DONE);
     MUST(keys_size(keys) == list.n);
     for (;;) {
         const void *key;

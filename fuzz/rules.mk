@@ -9,7 +9,7 @@ TEST_PROGRAMS += $(FUZZ_REPLAY)
 
 , := ,
 # The key readers and what they call are the tools'.
-FUZZ_TOOLS := $(call obj,tools/input/keys.c tools/input/fifo.c) $(TALK_OBJ)
+FUZZ_TOOLS := $(call obj,tools/input/keys.c) $(TALK_OBJ)
 $B/fuzz/fuzz_keys.o: INC_fuzz += $(INC_tools)
 # The objects of a target beside its own file.
 FUZZ_OF_pack := $(call obj,fuzz/pack/pack_hurt.c fuzz/pack/pack_spec.c)

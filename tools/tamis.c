@@ -2,7 +2,6 @@
  * its own, in command/ or file/. */
 #include "command/command.h"
 #include "file/file.h"
-#include "talk/process.h"
 
 static const struct command *const commands[] = {
     &cmd_init,           &cmd_build,        &cmd_attach,        &cmd_grow,

@@ -13,13 +13,10 @@ deps-bench: | deps-build
 
 $(BENCH_OBJ): | deps-bench
 $B/tests/bench/peers/cxx.o: tests/bench/peers/cxx.cc
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) -std=c++17 -fPIC -Wall -Wextra -Wconversion $(OPT) $(SANITIZE) $(WERROR) -I. -Ilib -MMD -MP -c $< -o $@
+	$(call cxx,-std=c++17 -fPIC -Wall -Wextra -Wconversion $(OPT) $(SANITIZE) $(WERROR) -I. -Ilib)
 
 $B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/format/integrity.o $B/libtamis.a | deps-bench $B/tamis
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS)
+	$(call link_cxx,-lrocksdb $(LIBS))
 
 ONLY ?=
 # The filters are gone when it ends, unless it was killed. The last table stays until there

@@ -263,16 +263,6 @@ seen() {
     check_store 500
 }
 
-@test "two databases that were filled alike are two" {
-    make_database 3000
-    fill twin 3000
-    cmp db/000005.ldb twin/000005.ldb
-    ok "$OFFLINE" store db
-    before=$(seen)
-    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store twin
-    [ "$(seen)" = "$before" ]
-}
-
 @test "segments of others stay, and are replaced by force alone" {
     make_database 3000
     printf 'k\n' | tamis build store mine
@@ -304,35 +294,6 @@ seen() {
     [ "$(seen)" = "$before" ]
     ok "$OFFLINE" store db
     [ "${lines[0]%;*}" = "$said" ]
-}
-
-# bind_as_before: each segment gets the binding that earlier versions gave it.
-bind_as_before() {
-    local name sum rank
-    for name in $(tamis ls store --names); do
-        sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//')
-        "$DATABASE" keys db old "$name" >/dev/null
-        rank=$(tamis ls store "$name" --json | jq '.[0].rank')
-        tamis drop store "$name"
-        tamis build store "$name" --hex "old/$name" --rank "$rank" --bind \
-            "$(printf '%016x' "$(stat -c %s "db/$name")" | fold -w 2 | tac | tr -d '\n')$(fold -w 2 <<<"$sum" | tac | tr -d '\n')"
-    done
-}
-
-@test "bindings of earlier versions: its own database's keep their filters" {
-    make_database 9000
-    fill other 5001
-    ok "$OFFLINE" store db
-    mkdir old
-    bind_as_before
-    before=$(seen)
-    "$DATABASE" fill none 0
-    fails 3 'it mirrors an unknown LevelDB database' "$OFFLINE" store none
-    [ "$(seen)" = "$before" ]
-    tells ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped' "$OFFLINE" store db
-    tells ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped' "$OFFLINE" store db
-    ok tamis verify store
-    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store other
 }
 
 @test "a RocksDB database is named as one" {

@@ -235,13 +235,8 @@ int KindOf(const std::string &name)
     tamis::Store store = OpenStore();
     tamis::Snapshot now = tamis::Now(store.get(), nullptr);
     EXPECT(tamis::Find(now, name, &info) != SIZE_MAX, "%s is not listed", name.c_str());
-    std::string path = StorePath() + "/filters/";
-    for (unsigned char byte : info.uuid) {
-        char hex[3];
-        snprintf(hex, sizeof hex, "%02x", byte);
-        path += hex;
-    }
-    FILE *file = fopen((path + ".tamis").c_str(), "r");
+    std::string path = StorePath() + "/" + info.file;
+    FILE *file = fopen(path.c_str(), "r");
     EXPECT(file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes, "%s",
            path.c_str());
     fclose(file);

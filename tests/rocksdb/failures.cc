@@ -56,7 +56,7 @@ CASE(WithoutTheShim, "a time without the shim")
         struct tamis_store_info info;
         EXPECT(tamis_store_info(store.get(), &info, nullptr) == 0 &&
                    tamis::NewBuilder(info, 0, TAMIS_BLOOM, &builder, nullptr) == 0 &&
-                   change.Begin(store.get(), TagOf(plain.db), tamis::May::kThis) == 0 &&
+                   change.Begin(store.get(), TagOf(plain.db)) == 0 &&
                    change.Put({segment.name, old.binding}, builder.get()) == 0 &&
                    change.Commit() == 0,
                "the store cannot be changed");

@@ -10,8 +10,6 @@
 
 #include <rocksdb/utilities/checkpoint.h>
 
-#include "sst_keys.h"
-
 namespace
 {
 
@@ -74,39 +72,6 @@ void PutByHand(const std::string &name, const std::string &binding = "")
            "no segment");
     tamis_builder_free(builder);
     EXPECT(tamis_edit_commit(edit, nullptr) == 0, "no commit");
-}
-
-/* The list as the earlier version left it: "<session>/<number>". */
-void PutAsBefore(const std::string &db)
-{
-    tamis::Store store = OpenStore();
-    struct tamis_store_info info;
-    tamis_edit *edit;
-    EXPECT(tamis_store_info(store.get(), &info, nullptr) == 0 &&
-               tamis_edit_begin(store.get(), NULL, &edit, nullptr) == 0,
-           "no edit");
-    for (const auto &one : fs::directory_iterator(db)) {
-        if (one.path().extension() != ".sst")
-            continue;
-        tamis::SstKeys file;
-        tamis::Builder builder;
-        std::string name = one.path().filename();
-        OK(file.Open(rocksdb::Env::Default(), one.path(), nullptr));
-        std::string binding = file.properties().db_session_id + "/" +
-                              std::to_string(file.properties().orig_file_number);
-        EXPECT(tamis::NewBuilder(info, 0, TAMIS_BLOOM, &builder, nullptr) == 0, "no builder");
-        OK(file.Each([&](const rocksdb::Slice &key) {
-            EXPECT(tamis_builder_add_key(builder.get(), key.data(), key.size()) == 0,
-                   "no key");
-        }));
-        EXPECT(tamis_builder_rename(builder.get(), name.data(), name.size(),
-                                    binding.data(), binding.size()) == 0 &&
-                   tamis_edit_put(edit, builder.get(), nullptr) == 0,
-               "not put");
-    }
-    EXPECT(tamis_edit_put_bare(edit, "ingest", 6, nullptr, nullptr) == 0 &&
-               tamis_edit_commit(edit, nullptr) == 0,
-           "no commit");
 }
 
 const std::string Both(const std::string &options, const std::string &db)
@@ -216,42 +181,6 @@ CASE(DryRun, "mirror: a dry run writes nothing")
            "an error of %g", info.error);
 }
 
-CASE(EarlierBindings, "mirror: bindings of earlier versions")
-{
-    MakeDatabase(DbPath(), {"a", "b"});
-    MakeDatabase(Second(), {"c"});
-    MakeStore();
-    PutAsBefore(DbPath());
-    const std::string before = State();
-    ExpectTool(3, "it mirrors an unknown RocksDB database", Both("", Second()));
-    EXPECT(State() == before, "it changed the store");
-    /* Its own gets it, without a key being read; segments that it did not bind go. */
-    ExpectTool(0, "4 tables: 0 built, 4 kept, 0 without a filter, 1 dropped");
-    ExpectTool(0, "4 tables: 0 built, 4 kept, 0 without a filter, 0 dropped");
-    {
-        Engine engine;
-        OpenPlain(&engine);
-        CheckStore(&engine, Extra::kForbidden);
-    }
-    ExpectTool(3, "it mirrors another RocksDB database", Both("", Second()));
-    /* The shim does the same: no filter is lost, and another one's are left alone. */
-    fs::remove_all(StorePath());
-    MakeStore();
-    PutAsBefore(DbPath());
-    {
-        rocksdb::Options options = QuietOptions();
-        Engine engine;
-        auto filters = tamis::RocksFilters::Open({StorePath(), 0.01, 0, {}, {}});
-        OpenPlain(&engine, Second());
-        EXPECT(!filters->Reconcile(engine.db, &engine.families).ok(),
-               "it reconciled a store of an unknown database");
-        EXPECT(State() == before || Listed().size() == 5, "it changed the store");
-    }
-    Engine engine;
-    OpenEngine(&engine, QuietOptions());
-    CheckStore(&engine, Extra::kForbidden);
-}
-
 CASE(TheShimRefuses, "mirror: the shim refuses")
 {
     MakeDatabase(DbPath(), {"a"});
@@ -297,29 +226,22 @@ CASE(OvertakenMeanwhile, "mirror: changed by others meanwhile")
     MakeStore();
     const std::string tag = tamis::TagOf("one"), other = tamis::TagOf("two");
     tamis::Store store = OpenStore();
-    auto put = [&](const std::string &name, const std::string &by, tamis::May may) {
-        tamis::Change change;
-        EXPECT(change.Begin(store.get(), by, may) == 0 &&
-                   change.Put({name, by + "/S/1"}, nullptr) == 0 &&
-                   change.Commit() == 0,
-               "not put");
-    };
-    put("000001.sst", tag, tamis::May::kThis);
-    put("000002.sst", tag, tamis::May::kThis);
+    PutByHand("000001.sst", tag + "/S/1");
+    PutByHand("000002.sst", tag + "/S/1");
     tamis::Change drop;
-    EXPECT(drop.Begin(store.get(), tag, tamis::May::kThis) == 0 &&
+    EXPECT(drop.Begin(store.get(), tag) == 0 &&
                drop.Drop("000001.sst") == 0 && drop.Drop("000002.sst") == 0,
            "not dropped");
-    put("000002.sst", other, tamis::May::kAll); /* another process takes it over */
+    PutByHand("000002.sst", other + "/S/1"); /* another process takes it over */
     const std::string before = State();
     EXPECT(drop.Commit() == TAMIS_ERR_MISMATCH, "it dropped what another one put");
     EXPECT(State() == before, "it changed something");
     tamis::Change again;
-    EXPECT(again.Begin(store.get(), tag, tamis::May::kThis) == 0 &&
+    EXPECT(again.Begin(store.get(), tag) == 0 &&
                again.Put({"000002.sst", tag + "/S/2"}, nullptr) == TAMIS_ERR_MISMATCH,
            "it replaces what another one put");
     tamis::Change last;
-    EXPECT(last.Begin(store.get(), tag, tamis::May::kThis) == 0 &&
+    EXPECT(last.Begin(store.get(), tag) == 0 &&
                last.Drop("000001.sst") == 0 && last.Drop("000002.sst") == 0 &&
                last.Commit() == 0,
            "not dropped");

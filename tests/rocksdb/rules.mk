@@ -3,13 +3,10 @@
 ROCKSDB_TEST_OBJ := $(patsubst %.cc,$B/%.o,$(wildcard tests/rocksdb/*.cc))
 
 $B/tests/rocksdb/%.o: tests/rocksdb/%.cc | deps-rocksdb
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(CXXBASE) -Ilib -Itools/rocksdb -MMD -MP -c $< -o $@
+	$(call cxx,$(CXXBASE) -Ilib -Itools/rocksdb)
 
 $B/tests/rocksdb/rocksdb: $(ROCKSDB_TEST_OBJ) $B/libtamis-rocksdb.a $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS)
+	$(call link_cxx,-lrocksdb $(LIBS))
 
 KILLS ?= 16
 .PHONY: check-rocksdb

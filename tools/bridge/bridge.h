@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* ==== command.c: arguments, and lines for people ========================== */
+/* ==== command.c: arguments ================================================= */
 
 struct bridge {
     const char *store;
@@ -26,12 +26,6 @@ int bridge_parse(int argc, char **argv, const char *help, size_t max_directories
 /* The part of the help about these options and the exit statuses. */
 extern const char bridge_options_help[], bridge_exit_help[];
 
-/* A line about one file, `PROGRAM: ...`, as often as it is called. */
-void bridge_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store);
-
-/* Opens the store, or reports why it cannot. */
-int bridge_open(const struct bridge *b, struct tamis_store **store);
 /* ==== database.c: the directory of a database =============================== */
 
 /* Refuses a directory that is no database of this engine, and reports why. */
@@ -73,13 +67,9 @@ void bridge_report_free(struct bridge_report *r);
 struct bridge_table {
     const char *path, *name, *binding;
     uint32_t rank;
-    const void *old_binding; /* of earlier versions */
-    size_t old_bytes;        /* 0: there is none */
-    const char *why;         /* it gets no filter; NULL: it gets one */
-    int status;              /* with `why`: the least status in the end */
+    const char *why; /* it gets no filter; NULL: it gets one */
+    int status;      /* with `why`: the least status in the end */
 };
-/* Has the segment the table's binding of an earlier version? */
-bool bridge_is_old(const struct bridge_table *t, const struct tamis_segment_info *info);
 
 struct bridge_run {
     const struct bridge *b;
@@ -91,18 +81,15 @@ struct bridge_run {
     struct tamis_edit *edit; /* NULL: a dry run */
     bool *is_live;           /* by number of segment: a table of its name is live */
     struct bridge_report report;
-    bool old_is_this; /* segments of earlier versions are this database's */
-    int status;       /* the worst table's */
-    bool overtaken;   /* by another process, which changed the segments */
-    bool again;       /* a table is gone, `gone`: all begins anew with a newer list */
-    uint64_t gone;    /* before: the table that was gone the last time, or 0 */
+    int status;     /* the worst table's */
+    bool overtaken; /* by another process, which changed the segments */
+    bool again;     /* a table is gone, `gone`: all begins anew with a newer list */
+    uint64_t gone;  /* before: the table that was gone the last time, or 0 */
 };
 /* All but `close` return a status, and have reported a failure. */
 struct bridge_engine {
     /* Lists the live tables: sets the tag, and tables and log_bytes of the report. */
     int (*list)(struct bridge_run *r);
-    /* Sets old_is_this if the store has a segment of an earlier version for a table. */
-    int (*find_old)(struct bridge_run *r);
     int (*open)(struct bridge_run *r, size_t i, struct bridge_table *t);
     /* Adds the keys, and counts them; or sets `why`. */
     int (*keys)(struct bridge_run *r, struct bridge_table *t,

@@ -1,6 +1,5 @@
 /* The same arguments, statuses and words for each engine. */
 #include <getopt.h>
-#include <stdarg.h>
 
 #include "bridge.h"
 
@@ -88,33 +87,4 @@ int bridge_parse(int argc, char **argv, const char *help, size_t max_directories
         out->n_directories = n - 1;
     }
     return status;
-}
-
-/* ---- lines ---- */
-
-void bridge_note(const char *format, ...)
-{
-    char message[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    fprintf(stderr, "%s: ", program);
-    print_message(stderr, message);
-    fputc('\n', stderr);
-}
-
-int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store)
-{
-    return complain_error(error, diag, store, store_advice(error, store));
-}
-
-/* ---- the store ---- */
-
-int bridge_open(const struct bridge *b, struct tamis_store **store)
-{
-    struct tamis_diag diag = {0};
-    struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
-    int err = tamis_store_open(b->store, &opt, store, &diag);
-    return err ? bridge_complain_error(err, &diag, b->store) : EXIT_DONE;
 }

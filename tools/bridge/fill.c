@@ -9,7 +9,7 @@ static int edit_failed(struct bridge_run *r, int err, const struct tamis_diag *d
 {
     r->overtaken = err == TAMIS_ERR_MISMATCH || err == TAMIS_ERR_EXISTS ||
                    err == TAMIS_ERR_NO_SEGMENT;
-    return r->overtaken ? EXIT_BUSY : bridge_complain_error(err, diag, r->b->store);
+    return r->overtaken ? EXIT_BUSY : complain_store(err, diag, r->b->store);
 }
 
 /* ---- may this store become this database's? ---- */
@@ -17,14 +17,8 @@ static int edit_failed(struct bridge_run *r, int err, const struct tamis_diag *d
 static int admit(struct bridge_run *r)
 {
     char words[MIRROR_WORDS_BYTES];
-    struct mirror_survey survey;
-    int status = EXIT_DONE;
-    tamis_mirror_survey(r->before, r->tag, &survey);
-    if (survey.n[MIRROR_OLD] && !r->b->force)
-        status = r->engine->find_old(r);
-    if (status != EXIT_DONE || r->b->force ||
-        !tamis_mirror_refuses(r->before, r->tag, &survey, r->old_is_this, words))
-        return status;
+    if (r->b->force || !tamis_mirror_refuses(r->before, r->tag, words))
+        return EXIT_DONE;
     return complain(EXIT_DAMAGE,
                     "%s: %s: make a store for each database, or drop these by --force; "
                     "nothing was changed",
@@ -49,12 +43,6 @@ static int admit_replacing(const struct bridge_run *r,
 
 /* ---- one table ---- */
 
-bool bridge_is_old(const struct bridge_table *t, const struct tamis_segment_info *info)
-{
-    return t->old_bytes > 0 && info->binding_bytes == t->old_bytes &&
-           memcmp(info->binding, t->old_binding, t->old_bytes) == 0;
-}
-
 /* The segment that the store has under the table's name. */
 struct segment {
     bool known, bound; /* there is one; it has the table's binding */
@@ -71,8 +59,7 @@ static struct segment find(const struct bridge_run *r, const struct bridge_table
     s.bound = s.known && s.info.binding_bytes == strlen(t->binding) &&
               memcmp(s.info.binding, t->binding, s.info.binding_bytes) == 0;
     s.same = s.known && s.info.state == TAMIS_SEGMENT_SEALED &&
-             s.info.rank == t->rank &&
-             (tamis_mirror_same_file(&s.info, t->binding) || bridge_is_old(t, &s.info));
+             s.info.rank == t->rank && tamis_mirror_same_file(&s.info, t->binding);
     return s;
 }
 
@@ -104,7 +91,7 @@ static int put_bare(struct bridge_run *r, const struct bridge_table *t,
 {
     struct tamis_diag diag = {0};
     int err = 0;
-    bridge_note("%s: %s: listed without a filter", t->path, t->why);
+    say_line("%s: %s: listed without a filter", t->path, t->why);
     r->status = t->status > r->status ? t->status : r->status;
     r->report.bare++;
     if (opt == NULL)
@@ -174,7 +161,7 @@ static int drop_others(struct bridge_run *r)
         tamis_snapshot_segment(r->before, i, &info);
         enum mirror_owner owner = tamis_mirror_owner(r->tag, &info);
         if (info.name == NULL || /* it may be any segment */
-            (!r->b->force && owner != MIRROR_THIS && owner != MIRROR_OLD)) {
+            (!r->b->force && owner != MIRROR_THIS)) {
             r->report.left++;
             continue;
         }
@@ -194,7 +181,7 @@ static int begin(struct bridge_run *r)
     if (err == 0 && !r->b->dry_run)
         err = tamis_edit_begin(r->store, NULL, &r->edit, &diag);
     if (err != 0)
-        return bridge_complain_error(err, &diag, r->b->store);
+        return complain_store(err, &diag, r->b->store);
     r->is_live =
         memory_or_exit(calloc(tamis_snapshot_n_numbers(r->before) + 1, sizeof(bool)));
     return admit(r);

@@ -1,15 +1,11 @@
-/* The binding of a segment says which database it is of. Earlier bridges put bindings
- * without a database:
- * - tamis-leveldb: 16 bytes, the table's size and digest;
- * - tamis-rocksdb: "<session>/<number>", or none without a filter, where RocksDB did
- *   not tell which file it is. */
+/* The binding of a segment says which database it is of. */
 #include "mirror.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ENGINE_BYTES = 7, TAG_BYTES = MIRROR_TAG_BYTES - 1, SESSION_BYTES = 20 };
+enum { ENGINE_BYTES = 7, TAG_BYTES = MIRROR_TAG_BYTES - 1 };
 
 static const char leveldb[] = "leveldb", rocksdb[] = "rocksdb";
 
@@ -20,25 +16,6 @@ void tamis_mirror_tag(char tag[MIRROR_TAG_BYTES], const char *engine,
     tamis_domain_init(&seed_0, 1, 0);
     snprintf(tag, MIRROR_TAG_BYTES, "%.7s:%016" PRIx64, engine,
              tamis_key_of(&seed_0, identity, n_bytes).hash);
-}
-
-/* ---- forms ---- */
-
-static size_t digits_at(const uint8_t *s, size_t n)
-{
-    size_t i = 0;
-    while (i < n && s[i] >= '0' && s[i] <= '9')
-        i++;
-    return i;
-}
-
-/* The names of tables: digits, then ".sst" or ".ldb". */
-static bool is_table(const void *name, size_t n_bytes)
-{
-    const uint8_t *s = name;
-    size_t digits = digits_at(s, n_bytes);
-    return digits >= 6 && n_bytes == digits + 4 &&
-           (memcmp(s + digits, ".ldb", 4) == 0 || memcmp(s + digits, ".sst", 4) == 0);
 }
 
 /* The tag of a binding of ours, or NULL. */
@@ -57,34 +34,6 @@ static const uint8_t *tag_of(const struct tamis_segment_info *info)
     return b;
 }
 
-static bool is_session(const uint8_t *s)
-{
-    for (size_t i = 0; i < SESSION_BYTES; i++)
-        if ((s[i] < '0' || s[i] > '9') && (s[i] < 'A' || s[i] > 'Z'))
-            return false;
-    return true;
-}
-
-/* The engine whose earlier bridge put this binding, or NULL. */
-static const char *old_engine(const struct tamis_segment_info *info)
-{
-    const uint8_t *b = info->binding;
-    size_t n = info->binding_bytes;
-    bool is_mark = info->name_bytes == 6 && memcmp(info->name, "ingest", 6) == 0;
-    if (n == 0 && info->state == TAMIS_SEGMENT_BARE &&
-        (is_mark || is_table(info->name, info->name_bytes)))
-        return rocksdb;
-    if (!is_table(info->name, info->name_bytes) || info->state == TAMIS_SEGMENT_GROWING)
-        return NULL;
-    if (n == 16)
-        return leveldb;
-    if (n > SESSION_BYTES + 1 && is_session(b) && b[SESSION_BYTES] == '/' &&
-        digits_at(b + SESSION_BYTES + 1, n - SESSION_BYTES - 1) ==
-            n - SESSION_BYTES - 1)
-        return rocksdb;
-    return NULL;
-}
-
 enum mirror_owner tamis_mirror_owner(const char *tag,
                                      const struct tamis_segment_info *info)
 {
@@ -95,32 +44,18 @@ enum mirror_owner tamis_mirror_owner(const char *tag,
         return MIRROR_THIS;
     if (theirs != NULL)
         return memcmp(theirs, tag, ENGINE_BYTES) == 0 ? MIRROR_DATABASE : MIRROR_ENGINE;
-    const char *old = old_engine(info);
-    if (old != NULL)
-        return memcmp(old, tag, ENGINE_BYTES) == 0 ? MIRROR_OLD : MIRROR_ENGINE;
     return MIRROR_OTHER;
 }
 
 const char *tamis_mirror_owner_words(const char *tag, enum mirror_owner owner)
 {
-    bool is_leveldb = memcmp(tag, leveldb, ENGINE_BYTES) == 0;
-    switch (owner) {
-    case MIRROR_THIS:
-        return "this database";
-    case MIRROR_OLD:
-        return is_leveldb ? "an unknown LevelDB database"
-                          : "an unknown RocksDB database";
-    case MIRROR_DATABASE:
-        return is_leveldb ? "another LevelDB database" : "another RocksDB database";
-    case MIRROR_ENGINE:
-        return is_leveldb ? "a RocksDB database" : "a LevelDB database";
-    case MIRROR_OTHER:
-        return "no database";
-    case MIRROR_UNREADABLE:
-    case N_MIRROR_OWNERS:
-        break;
-    }
-    return "an unreadable record";
+    static const char *const words[][2] = {
+        [MIRROR_THIS] = {"this database", "this database"},
+        [MIRROR_DATABASE] = {"another RocksDB database", "another LevelDB database"},
+        [MIRROR_ENGINE] = {"a LevelDB database", "a RocksDB database"},
+        [MIRROR_OTHER] = {"no database", "no database"},
+        [MIRROR_UNREADABLE] = {"an unreadable record", "an unreadable record"}};
+    return words[owner][memcmp(tag, leveldb, ENGINE_BYTES) == 0];
 }
 
 bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *binding)
@@ -143,36 +78,25 @@ size_t tamis_mirror_find(struct tamis_snapshot *snapshot, const char *name,
                : SIZE_MAX;
 }
 
-void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
-                         struct mirror_survey *out)
-{
-    *out = (struct mirror_survey){.n = {0}};
-    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++) {
-        struct tamis_segment_info info;
-        enum mirror_owner owner = MIRROR_UNREADABLE;
-        if (tamis_snapshot_segment(snapshot, i, &info) == 0)
-            owner = tamis_mirror_owner(tag, &info);
-        if (out->n[owner]++ == 0)
-            out->first[owner] = i;
-    }
-}
-
 bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
-                          const struct mirror_survey *survey, bool old_is_this,
                           char words[MIRROR_WORDS_BYTES])
 {
-    enum mirror_owner by = survey->n[MIRROR_DATABASE] ? MIRROR_DATABASE
-                           : survey->n[MIRROR_ENGINE] ? MIRROR_ENGINE
-                                                      : MIRROR_OLD;
-    size_t n = survey->n[by];
-    struct tamis_segment_info info = {.name = (const uint8_t *)""};
+    struct tamis_segment_info info, first[N_MIRROR_OWNERS];
+    size_t n[N_MIRROR_OWNERS] = {0};
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
+        if (tamis_snapshot_segment(snapshot, i, &info) == 0) {
+            enum mirror_owner owner = tamis_mirror_owner(tag, &info);
+            if (n[owner]++ == 0)
+                first[owner] = info;
+        }
+    enum mirror_owner by = n[MIRROR_DATABASE] ? MIRROR_DATABASE : MIRROR_ENGINE;
     words[0] = '\0';
-    if (n == 0 || (by == MIRROR_OLD && old_is_this))
+    if (n[by] == 0)
         return false;
-    tamis_snapshot_segment(snapshot, survey->first[by], &info);
     snprintf(words, MIRROR_WORDS_BYTES, "it mirrors %s: it has its segment%s %.*s%s",
-             tamis_mirror_owner_words(tag, by), n == 1 ? "" : "s", (int)info.name_bytes,
-             (const char *)info.name, n == 1 ? "" : " and more");
+             tamis_mirror_owner_words(tag, by), n[by] == 1 ? "" : "s",
+             (int)first[by].name_bytes, (const char *)first[by].name,
+             n[by] == 1 ? "" : " and more");
     return true;
 }
 

@@ -27,8 +27,6 @@ void tamis_mirror_tag(char tag[MIRROR_TAG_BYTES], const char *engine,
 
 enum mirror_owner {
     MIRROR_THIS,       /* the database of the tag */
-    MIRROR_OLD,        /* of this engine, put by a tamis that did not note of which
-                          database */
     MIRROR_DATABASE,   /* another database of this engine */
     MIRROR_ENGINE,     /* a database of the other engine */
     MIRROR_OTHER,      /* no bridge put it */
@@ -46,17 +44,10 @@ bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *b
 size_t tamis_mirror_find(struct tamis_snapshot *snapshot, const char *name,
                          size_t n_bytes, struct tamis_segment_info *info);
 
-/* How many segments of each owner a store has, and the first one. */
-struct mirror_survey {
-    size_t n[N_MIRROR_OWNERS], first[N_MIRROR_OWNERS];
-};
-void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
-                         struct mirror_survey *out);
 /* Does the store mirror another database? Then `words` is a part of a line about it,
- * else empty. With segments of MIRROR_OLD it is the database's if old_is_this. */
+ * else empty. */
 enum { MIRROR_WORDS_BYTES = 512 };
 bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
-                          const struct mirror_survey *survey, bool old_is_this,
                           char words[MIRROR_WORDS_BYTES]);
 
 /* Drops segment `index` of the snapshot if it still has the snapshot's binding, else

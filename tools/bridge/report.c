@@ -4,20 +4,11 @@
 #include "../output/json.h"
 #include "bridge.h"
 
-static const char *action_name(enum bridge_action action)
-{
-    static const char *const names[] = {"built", "replaced", "rebound", "bare",
-                                        "dropped"};
-    return names[action];
-}
-
 /* One stable word each. */
-static const char *owner_name(enum mirror_owner owner)
-{
-    static const char *const names[] = {"this",   "unknown", "database",
-                                        "engine", "none",    "unreadable"};
-    return names[owner];
-}
+static const char *const actions[] = {"built", "replaced", "rebound", "bare",
+                                      "dropped"};
+static const char *const owners[] = {"this", "database", "engine", "none",
+                                     "unreadable"};
 
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
                     const char *name, const struct tamis_segment_info *was)
@@ -48,7 +39,7 @@ static void print_change(const struct bridge_report *r, const struct bridge_chan
     bool named = c->action == BRIDGE_REPLACED || c->action == BRIDGE_DROPPED;
     if (!named && !r->bridge->dry_run)
         return;
-    printf("  %-8s  ", action_name(c->action));
+    printf("  %-8s  ", actions[c->action]);
     print_escaped(stdout, c->name, strlen(c->name));
     if (c->owner != N_MIRROR_OWNERS && c->owner != MIRROR_THIS)
         printf("  (was of %s)", tamis_mirror_owner_words(r->tag, c->owner));
@@ -78,9 +69,9 @@ static void print_text(const struct bridge_report *r)
 static json_t *change_json(const struct bridge_change *c)
 {
     json_t *o = json_of("segment", json_escaped(c->name, strlen(c->name)), "action",
-                        json_string(action_name(c->action)));
+                        json_string(actions[c->action]));
     if (c->owner != N_MIRROR_OWNERS)
-        json_put(o, "was", json_string(owner_name(c->owner)));
+        json_put(o, "was", json_string(owners[c->owner]));
     return o;
 }
 

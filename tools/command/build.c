@@ -97,7 +97,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct tamis_builder *builder = NULL;
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
-    int err, status = keys_open_until(task->file, w->o->format, &endings_came, &keys);
+    int err, status = keys_open(task->file, w->o->format, &endings_came, &keys);
     if (status != EXIT_DONE)
         return status;
     segment_options(w->o, &opt);
@@ -248,7 +248,6 @@ static int put_all(void *work)
     if (!given(w->o, OPT_QUIET))
         progress_start("build", w->n_bytes);
     int status = drop_replaced(w->edit, w->store, w->o);
-
     if (status == EXIT_DONE)
         status = check_free(w);
     if (status != EXIT_DONE)

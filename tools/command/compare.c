@@ -42,7 +42,7 @@ static bool compare_lists(struct comparing *c, struct compared *result)
 {
     bool exact = open_lists(c) && c->err == 0;
     if (exact) {
-        c->err = compare_filters(c->lists[0], c->lists[1], result, &c->diag);
+        c->err = compare_filters(c->lists, result, &c->diag);
         c->broken = result->broken;
     }
     for (int i = 0; i < 2; i++)
@@ -74,7 +74,7 @@ static int compare(struct comparing *c)
     for (int i = 0; i < 2 && err == 0; i++)
         err = tamis_snapshot_filter(c->snapshot, c->picked[i], &f[i], &diag);
     if (err == 0)
-        err = compare_filters(f[0], f[1], &result, &diag);
+        err = compare_filters(f, &result, &diag);
     for (int i = 0; i < 2; i++)
         tamis_filter_close(f[i]);
     if (err == TAMIS_ERR_UNFIT && c->err != 0) /* a ribbon, say: only lists would do */

@@ -7,25 +7,16 @@
 
 /* Finds the segment in a new snapshot, which the caller releases. */
 static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,
-                   struct tamis_segment_info *info, struct tamis_target *target)
+                   struct tamis_segment_info *info)
 {
+    struct tamis_target target;
     int err = tamis_snapshot_current(g->store, snapshot, NULL);
     if (err == 0)
         err = tamis_snapshot_find(*snapshot, g->name, strlen(g->name), NULL, 0, 0,
-                                  target);
+                                  &target);
     if (err == 0)
-        err = tamis_snapshot_segment(*snapshot, target->slot - 1, info);
+        err = tamis_snapshot_segment(*snapshot, target.slot - 1, info);
     return err;
-}
-
-static bool is_listed(const struct grow *g)
-{
-    struct tamis_snapshot *snapshot = NULL;
-    struct tamis_segment_info info;
-    struct tamis_target target;
-    int err = look_up(g, &snapshot, &info, &target);
-    tamis_snapshot_release(snapshot);
-    return err == 0;
 }
 
 static int create(struct grow *g, struct tamis_diag *diag)
@@ -76,8 +67,7 @@ static int check_identity(const struct grow *g)
     const struct options *o = g->o;
     struct tamis_snapshot *snapshot = NULL;
     struct tamis_segment_info info;
-    struct tamis_target target;
-    int err = look_up(g, &snapshot, &info, &target), status = EXIT_DONE;
+    int err = look_up(g, &snapshot, &info), status = EXIT_DONE;
     if (err != 0) {
         status = grow_failed(g, err, NULL);
     } else if (given(o, OPT_BIND) &&
@@ -99,16 +89,9 @@ static int check_identity(const struct grow *g)
     return status;
 }
 
-/* Reports the owner of the name, if it is no growing filter and none can be made. */
+/* Refuses a name whose segment has no filter. */
 static int no_filter(const struct grow *g)
 {
-    struct tamis_snapshot *snapshot = NULL;
-    struct tamis_segment_info info;
-    struct tamis_target target;
-    int err = look_up(g, &snapshot, &info, &target);
-    tamis_snapshot_release(snapshot);
-    if (err != 0 || info.state != TAMIS_SEGMENT_BARE)
-        return grow_failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
     char *word = shell_quoted(g->name, strlen(g->name));
     complain(0,
              "%s: segment '%s' is registered without a filter: 'tamis build' it with "
@@ -126,10 +109,16 @@ static int wait_for_keys(const struct grow *g)
     return status == EXIT_DONE && any < 0 ? keys_status(g->keys) : status;
 }
 
-/* A list without keys makes no segment unless --empty is given. */
-static int check_first_key(const struct grow *g)
+/* May the segment be made? A list without keys makes none unless --empty is given. */
+static int check_new(const struct grow *g)
 {
-    return keys_any(g->keys) > 0
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_segment_info info;
+    int err = look_up(g, &snapshot, &info);
+    tamis_snapshot_release(snapshot);
+    if (err == 0 && info.state == TAMIS_SEGMENT_BARE)
+        return no_filter(g);
+    return err == 0 || keys_any(g->keys) > 0
                ? EXIT_DONE
                : check_empty(g->keys, given(g->o, OPT_EMPTY),
                              "a new filter would say ABSENT of every key");
@@ -142,16 +131,13 @@ static int open_writer(struct grow *g)
     int err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
     int status = EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT) {
-        if (!is_listed(g))
-            status = check_first_key(g);
+        status = check_new(g);
         if (status != EXIT_DONE)
             return status;
         err = create(g, &diag);
         /* Another process was faster: the segment exists. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
             err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
-        if (err == TAMIS_ERR_NO_SEGMENT)
-            return no_filter(g);
     }
     if (err == 0)
         err = tamis_writer_one_thread(g->writer);

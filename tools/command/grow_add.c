@@ -9,8 +9,7 @@ static struct endings endings;
 
 int grow_keys(const struct options *o, struct key_reader **keys)
 {
-    return keys_open_until(o->n_args > 2 ? o->args[2] : "-", o->format, &endings_came,
-                           keys);
+    return keys_open(o->n_args > 2 ? o->args[2] : "-", o->format, &endings_came, keys);
 }
 
 void grow_catch(void)
@@ -208,7 +207,6 @@ int grow_add(const struct grow *g)
     struct tamis_filter_info info;
     int status = add_and_commit(&w);
     bool known = tamis_writer_info(g->writer, &info) == 0;
-
     int err = tamis_writer_close(g->writer);
     if (w.committed && err != 0)
         status = grow_failed(g, err, NULL);

@@ -52,7 +52,6 @@ static int put(void *edit)
     int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(e) : EXIT_DONE;
     if (status != EXIT_DONE)
         return status;
-
     segment_options(o, &opt);
     opt.watermark = o->watermark;
     opt.n_threads = o->jobs;

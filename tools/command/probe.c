@@ -1,16 +1,13 @@
 /* tamis probe: which segments may hold a key? */
 #include "command.h"
 
-enum { FEW_FOUND = 1024 }; /* if there is no room for all, they are asked again */
-
 struct probe {
     const struct options *o;
     struct tamis_snapshot *snapshot;
     struct tamis_target *targets; /* NULL: all segments, by number; */
     struct tamis_name *names;     /* these are looked up where they are listed */
-    uint32_t *found;              /* room for candidates */
-    size_t max_found;
-    size_t n; /* segments that are asked */
+    uint32_t *found;              /* room for all candidates */
+    size_t n;                     /* segments that are asked */
     bool complete;
     bool tells_any; /* whether any may have the key, and nothing else */
     struct answers answers;
@@ -64,15 +61,10 @@ static bool list_candidates(struct probe *p, const struct tamis_key *key)
     size_t n;
     if (p->tells_any)
         return tamis_snapshot_probe_all(p->snapshot, key, NULL, NULL) != TAMIS_ABSENT;
-    bool may = tamis_snapshot_candidates(p->snapshot, key, p->found, p->max_found,
+    bool may = tamis_snapshot_candidates(p->snapshot, key, p->found,
+                                         tamis_snapshot_n_numbers(p->snapshot),
                                          &n) != TAMIS_ABSENT;
-    if (n > p->max_found) {
-        p->max_found = n;
-        p->found = memory_or_exit(realloc(p->found, n * sizeof(*p->found)));
-        may |= tamis_snapshot_candidates(p->snapshot, key, p->found, n, &n) !=
-               TAMIS_ABSENT;
-    }
-    for (size_t i = 0; i < n && i < p->max_found; i++)
+    for (size_t i = 0; i < n; i++)
         list_pair(p, key, p->found[i]);
     return may;
 }
@@ -152,8 +144,8 @@ static int probe(struct probe *p)
         p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
         named = find_named(p);
     }
-    p->found = memory_or_exit(calloc(FEW_FOUND, sizeof(*p->found)));
-    p->max_found = FEW_FOUND;
+    p->found = memory_or_exit(
+        calloc(tamis_snapshot_n_numbers(p->snapshot) + 1, sizeof(*p->found)));
     p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
     p->answers.json = given(o, OPT_JSON);
     p->answers.explain = given(o, OPT_EXPLAIN);

@@ -5,33 +5,18 @@
 #include "command.h"
 #include "stat.h"
 
-static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
-                  const char *path, json_t *list);
-
-/* As in 'tamis verify': lost is damage, and elsewhere meanwhile is looked at there. */
-static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
-                    const char *path, int err, const struct tamis_diag *diag,
-                    json_t *list)
+/* As in 'tamis verify': lost is damage. */
+static int unopened(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                    size_t i, const struct tamis_segment_info *s, const char *path,
+                    int err, const struct tamis_diag *diag)
 {
-    struct tamis_snapshot *fresh;
-    size_t index;
-    enum fate fate = segment_now(store, s, &fresh, &index);
-    bool lost = fate == SEGMENT_STAYS && err == ENOENT;
-    const char *advice =
-        lost && index != SIZE_MAX ? advice_from_list(fresh, index) : NULL;
-    int status = status_unread(err);
-    if (fate == SEGMENT_MOVED)
-        status = detail(store, fresh, index, path, list);
-    else if (fate == SEGMENT_DROPPED)
-        status = not_found(TAMIS_ERR_NO_SEGMENT, fresh, path,
-                           (struct tamis_name){s->name, s->name_bytes});
-    else
-        complain_error(err, diag, path,
-                       advice != NULL ? advice
-                       : lost         ? "build the segment anew from its keys"
-                                      : advice_unread(err));
-    tamis_snapshot_release(fresh);
-    return status;
+    const char *advice = advice_unread(err);
+    if (segment_fate(store, s) != SEGMENT_STAYS) /* again, in the newest snapshot */
+        return complain_error(err, diag, path, "run it again");
+    if (err == ENOENT && (advice = advice_from_list(snapshot, i)) == NULL)
+        advice = "build the segment anew from its keys";
+    complain_error(err, diag, path, advice);
+    return status_unread(err);
 }
 
 static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
@@ -47,7 +32,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     if (s.state != TAMIS_SEGMENT_BARE)
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
-        return unopened(store, &s, path, err, &diag, list);
+        return unopened(store, snapshot, i, &s, path, err, &diag);
     uint64_t allocated = allocated_bytes(path, snapshot, i, &s);
     if (list != NULL) {
         json_t *o = segment_json(snapshot, i, &s);
@@ -98,16 +83,18 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     struct tamis_diag diag = {0};
     json_t *list = NULL, *rest = NULL;
     struct stat st;
-    size_t *picked, n;
-    int err = tamis_store_info(store, &info, &diag), status;
+    size_t *picked = NULL, n = 0;
+    int err = tamis_store_info(store, &info, &diag), status = EXIT_DONE;
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
     add_segments(&totals, store, held, o->args[0], NULL, 0);
-    struct tamis_snapshot *snapshot = *held;
-    info.complete = tamis_snapshot_complete(snapshot);
-    status = pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    if (o->n_args > 1 || given(o, OPT_RESIDENCY))
+        status = pick_open_segments(store, held, o->args[0], o->args + 1, o->n_args - 1,
+                                    &picked, &n);
     if (status != EXIT_DONE)
         return status;
+    struct tamis_snapshot *snapshot = *held;
+    info.complete = tamis_snapshot_complete(snapshot);
     add_packs(&totals, snapshot, o->args[0]);
     if (stat_in(o->args[0], "catalog.lmdb", &st))
         totals.catalog_file = (uint64_t)st.st_size;
@@ -117,23 +104,20 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     } else {
         print_totals_text(&totals, &info, o->args[0]);
     }
-    for (size_t i = 0; o->n_args > 1 && i < n; i++) {
+    for (size_t i = 0; o->n_args > 1 && i < n; i++)
         status =
             first_failure(status, detail(store, snapshot, picked[i], o->args[0], list));
-    }
-    if (given(o, OPT_RESIDENCY)) {
+    if (given(o, OPT_RESIDENCY))
         status = first_failure(
             status, segments_residency(store, snapshot, o->args[0], picked, n, rest));
-    }
     free(picked);
     if (list != NULL)
         json_end(rest);
     /* Without names the totals decide the status. */
-    if (o->n_args == 1 && output_works()) {
+    if (o->n_args == 1 && output_works())
         status = first_failure(status, complain_totals(&totals, o->args[0]));
-    } else if (status == EXIT_DONE && output_works()) {
+    else if (status == EXIT_DONE && output_works())
         status = judge(store, held, o);
-    }
     return status;
 }
 

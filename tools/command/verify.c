@@ -190,18 +190,6 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     return true;
 }
 
-/* Asks the filter, not the list: an unconfirmed list answers nothing, and this check
- * shows whether it may be confirmed. A segment without a filter has every key. */
-static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
-                    uint64_t *absent)
-{
-    struct tamis_filter *filter = ctx;
-    enum tamis_reason why;
-    return filter == NULL
-               ? 0
-               : tamis_filter_probe_batch(filter, tag, hashes, n, absent, &why);
-}
-
 /* The rows of a column, where they are: a copy of it would cost more. */
 static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                          uint64_t *absent)
@@ -212,7 +200,9 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
                                       NULL);
 }
 
-/* Against a file of keys, or (NULL) the segment's own list. */
+/* Against a file of keys, or (NULL) the segment's own list. It asks the filter, not the
+ * store's list: an unconfirmed list answers nothing, and this check shows whether it
+ * may be confirmed. A segment without a filter has every key. */
 static int against(struct verify *v, const char *keyfile, struct place *p)
 {
     struct tamis_name name = {p->info.name, p->info.name_bytes};
@@ -222,7 +212,7 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
     if (!p->column || tamis_snapshot_target(p->snapshot, p->index).refusal != 0) {
         if (p->column) /* if it fails, that was told: it has every key */
             tamis_snapshot_filter(p->snapshot, p->index, &copy, NULL);
-        ask = probe;
+        ask = probe_filter;
         ctx = p->column ? copy : p->filter;
     }
     int status = keyfile == NULL ? against_its_list(&v->against, &p->its, v->domain.tag,

@@ -5,19 +5,13 @@ demo-rocksdb: $B/tools/demo/blocks_rocksdb
 demo-leveldb: $B/tools/demo/blocks_leveldb
 
 $B/tools/demo/blocks_rocksdb.o: tools/demo/blocks_rocksdb.cc | deps-rocksdb
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(CXXBASE) -Ilib -Itools/rocksdb -MMD -MP -c $< -o $@
+	$(call cxx,$(CXXBASE) -Ilib -Itools/rocksdb)
 
 $B/tools/demo/blocks_leveldb.o: tools/demo/blocks_leveldb.cc | deps-leveldb
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(LEVELDB_CXXFLAGS) $(OPT) $(SANITIZE) $(WERROR) -Ilib -Itools/leveldb -MMD -MP -c $< -o $@
+	$(call cxx,$(LEVELDB_CXXFLAGS) $(OPT) $(SANITIZE) $(WERROR) -Ilib -Itools/leveldb)
 
 $B/tools/demo/blocks_rocksdb: $B/tools/demo/blocks_rocksdb.o $B/libtamis-rocksdb.a $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS)
+	$(call link_cxx,-lrocksdb $(LIBS))
 
 $B/tools/demo/blocks_leveldb: $B/tools/demo/blocks_leveldb.o $B/libtamis-leveldb.a $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb
+	$(call link_cxx,$(LIBS) -lleveldb)

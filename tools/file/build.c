@@ -99,7 +99,7 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     const char *file = o->args[0];
     int status = check_new_file(file); /* before any key is read */
     if (status == EXIT_DONE)
-        status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
+        status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, NULL, &keys);
     if (status != EXIT_DONE)
         return status;
     int err = tamis_builder_create(opt, &builder, &diag);

@@ -49,24 +49,15 @@ static int ask_equal(const struct options *o, struct tamis_filter **f)
     return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
 }
 
-/* Two lists are counted only if both have whole hashes of one seed. A list and a filter
- * have nothing to compare. */
+/* Two lists are counted only if both have whole hashes of one seed. */
 static int check_lists(const struct options *o, struct tamis_filter **f)
 {
     const struct tamis_diag other_seed = {
         .code = TAMIS_ERR_MISMATCH,
         .what = "another hash or seed than the first one's"};
     struct tamis_list_facts facts[2];
-    bool is_list[2];
-    for (size_t i = 0; i < 2; i++)
-        is_list[i] = tamis_list_facts(f[i], &facts[i]) == 0;
-    if (is_list[0] != is_list[1])
-        return complain(
-            EXIT_USAGE,
-            "%s: a list, and %s is a filter: compare two lists, or two Bloom "
-            "filters",
-            o->args[is_list[1]], o->args[is_list[0]]);
-    if (!is_list[0])
+    if (tamis_list_facts(f[0], &facts[0]) != 0 ||
+        tamis_list_facts(f[1], &facts[1]) != 0)
         return EXIT_DONE;
     if (tamis_filter_domain(f[0]).tag != tamis_filter_domain(f[1]).tag)
         return derive_error(TAMIS_ERR_MISMATCH, &other_seed, o->args[1]);
@@ -85,7 +76,7 @@ static int ask_compare(const struct options *o, struct tamis_filter **f)
     int err, status = check_lists(o, f);
     if (status != EXIT_DONE)
         return status;
-    err = compare_filters(f[0], f[1], &c, &diag);
+    err = compare_filters(f, &c, &diag);
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
     return print_comparison(o, &c, (const char *const[]){o->args[0], o->args[1]});

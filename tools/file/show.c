@@ -8,19 +8,12 @@ struct show {
 
 static json_t *value_json(const struct tamis_field *f)
 {
-    switch (f->kind) {
-    case TAMIS_FIELD_NUMBER:
-        return json_count(f->number);
-    case TAMIS_FIELD_REAL: {
-        /* A broken header may hold values that JSON cannot express. */
-        json_t *value = json_real(f->real);
-
-        return value ? value : json_string(f->text ? f->text : "");
-    }
-    case TAMIS_FIELD_TEXT:
-        break;
-    }
-    return json_string(f->text ? f->text : "");
+    json_t *value = NULL;
+    if (f->kind == TAMIS_FIELD_NUMBER)
+        value = json_count(f->number);
+    if (f->kind == TAMIS_FIELD_REAL) /* of a broken header perhaps not one of JSON */
+        value = json_real(f->real);
+    return value ? value : json_string(f->text ? f->text : "");
 }
 
 static void field(void *ctx, const struct tamis_field *f)

@@ -1,13 +1,6 @@
 /* tamis file verify: is every page of this one filter whole, and every key in it? */
 #include "file.h"
 
-static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
-                    uint64_t *absent)
-{
-    enum tamis_reason why;
-    return tamis_filter_probe_batch(ctx, tag, hashes, n, absent, &why);
-}
-
 static int verify(struct tamis_filter *filter, const struct options *o, json_t *list,
                   struct against *against)
 {
@@ -20,7 +13,8 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
     status = verify_one(filter, name, o->args[0], NULL, NULL, list);
     if (given(o, OPT_AGAINST)) {
         progress_start("verify", regular_bytes(o->against));
-        keys = against_list(against, o->against, o, &domain, name, probe, filter);
+        keys =
+            against_list(against, o->against, o, &domain, name, probe_filter, filter);
         progress_clear();
     }
     return status ? status : keys;

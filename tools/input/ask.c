@@ -26,7 +26,7 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
     struct key_batch *batch;
     struct key_reader *reader;
     uint64_t position = 0;
-    int got = 0, status = keys_open(o->keys_file, o->format, &reader);
+    int got = 0, status = keys_open(o->keys_file, o->format, NULL, &reader);
     if (status != EXIT_DONE)
         return status;
     batch = memory_or_exit(calloc(1, sizeof(*batch)));
@@ -47,7 +47,6 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
     if (status == EXIT_DONE)
         progress_end();
     batch_free(batch);
-    free(batch);
     keys_close(reader);
     return status;
 }

@@ -40,13 +40,24 @@ static int cannot(const char *path, int os_errno, const char *doing, const char 
     return complain_errno(os_errno, path, text);
 }
 
+/* As open(), but it never waits for the writer of a FIFO, which a handler may let
+ * open() begin again. poll() waits then: on Linux a FIFO has no end before its first
+ * writer. */
+static int open_at_once(const char *path)
+{
+    struct stat st;
+    bool is_fifo = stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (is_fifo ? O_NONBLOCK : 0));
+    if (fd >= 0 && is_fifo)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
 static int list_open(const char *path, enum key_format format, const char *what,
-                     const char *name, struct key_reader **out, bool at_once)
+                     const char *name, struct key_reader **out)
 {
     bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin  ? STDIN_FILENO
-             : at_once ? open_at_once(path)
-                       : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = is_stdin ? STDIN_FILENO : open_at_once(path);
     struct key_reader *reader;
     struct stat st;
     *out = NULL;
@@ -78,15 +89,10 @@ static int list_open(const char *path, enum key_format format, const char *what,
     return EXIT_DONE;
 }
 
-int keys_open(const char *path, enum key_format format, struct key_reader **out)
+int keys_open(const char *path, enum key_format format,
+              const volatile sig_atomic_t *stop, struct key_reader **out)
 {
-    return list_open(path, format, "key list", "KEYFILE", out, false);
-}
-
-int keys_open_until(const char *path, enum key_format format,
-                    const volatile sig_atomic_t *stop, struct key_reader **out)
-{
-    int status = list_open(path, format, "key list", "KEYFILE", out, true);
+    int status = list_open(path, format, "key list", "KEYFILE", out);
     if (status == EXIT_DONE)
         (*out)->stop = stop;
     return status;
@@ -94,7 +100,7 @@ int keys_open_until(const char *path, enum key_format format,
 
 int lines_open(const char *path, const char *what, struct key_reader **out)
 {
-    int status = list_open(path, KEYS_LINES, what, "file", out, false);
+    int status = list_open(path, KEYS_LINES, what, "file", out);
     if (status == EXIT_DONE)
         (*out)->advice = "name a list of lines";
     return status;
@@ -130,17 +136,15 @@ static bool is_stopped(const struct key_reader *r)
     return r->stop != NULL && *r->stop != 0;
 }
 
-/* Waits for input, unless nothing can stop it. A handler may let read() begin again,
- * but never poll(). The signal may come to another thread, so it looks now and then.
- * False: stopped, or failed. */
+/* Waits for input. A handler may let read() begin again, but never poll(). The signal
+ * may come to another thread, so it looks now and then. False: stopped, or failed. */
 static bool wait_input(const struct key_reader *r)
 {
     enum { LOOK_MS = 100 };
     struct pollfd wait = {.fd = r->fd, .events = POLLIN};
-    int ready = r->stop == NULL;
-
+    int ready = 0;
     while (ready == 0 && !is_stopped(r))
-        ready = poll(&wait, 1, LOOK_MS);
+        ready = poll(&wait, 1, r->stop ? LOOK_MS : -1);
     return ready > 0;
 }
 
@@ -288,10 +292,8 @@ static uint64_t ends_of(const uint8_t *bytes, uint8_t stop)
     uint64_t ends = 0;
 #ifdef __SSE2__
     const __m128i wanted = _mm_set1_epi8((char)stop);
-
     for (int i = 3; i >= 0; i--) {
         __m128i part = _mm_loadu_si128((const __m128i *)(const void *)bytes + i);
-
         ends = ends << 16 | (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(part, wanted));
     }
 #else
@@ -391,8 +393,7 @@ int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
 void batch_free(struct key_batch *batch)
 {
     free(batch->arena);
-    batch->arena = NULL;
-    batch->capacity = 0;
+    free(batch);
 }
 
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t most,

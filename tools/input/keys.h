@@ -11,12 +11,11 @@ enum key_format { KEYS_LINES, KEYS_NUL, KEYS_HEX, KEYS_BINARY };
 enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
 
 struct key_reader;
-/* "-" is standard input. Prints what is wrong and returns a status. */
-int keys_open(const char *path, enum key_format format, struct key_reader **out);
-/* Once *stop is not 0, waiting for keys, or for the writer of a FIFO, ends: keys_next()
+/* "-" is standard input. Prints what is wrong and returns a status. Once *stop is not 0
+ * (may be NULL), waiting for keys, or for the writer of a FIFO, ends: keys_next()
  * returns -1, with status 4 and no message. */
-int keys_open_until(const char *path, enum key_format format,
-                    const volatile sig_atomic_t *stop, struct key_reader **out);
+int keys_open(const char *path, enum key_format format,
+              const volatile sig_atomic_t *stop, struct key_reader **out);
 /* 1: a key, valid until the next call; 0: the end; -1: failed, and reported. */
 int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
 int keys_status(const struct key_reader *reader); /* after -1 */
@@ -47,11 +46,6 @@ struct key_batch {
 };
 int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch);
-void batch_free(struct key_batch *batch);
-
-/* fifo.c: as open() for reading, but it never waits for the writer of a FIFO, which a
- * handler may let open() begin again. poll() waits then: on Linux a FIFO has no end
- * before its first writer. */
-int open_at_once(const char *path);
+void batch_free(struct key_batch *batch); /* of calloc() */
 
 #endif

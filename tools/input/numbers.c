@@ -90,13 +90,7 @@ bool parse_number(const char *text, enum number_kind kind, uint64_t *n)
 
 const char *number_units(enum number_kind kind)
 {
-    switch (kind) {
-    case NUMBER_COUNT:
-        return " (k, M, G and T are powers of 1000)";
-    case NUMBER_BYTES:
-        return " (K, M, G and T are powers of 1024)";
-    case NUMBER_PLAIN:
-        break;
-    }
-    return "";
+    return kind == NUMBER_COUNT   ? " (k, M, G and T are powers of 1000)"
+           : kind == NUMBER_BYTES ? " (K, M, G and T are powers of 1024)"
+                                  : "";
 }

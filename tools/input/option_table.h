@@ -10,20 +10,11 @@
 #define TAMIS_OPTION_TABLE_H
 
 #define MAX_JOBS 256
-#define REALS(low, high)                                                               \
-    {                                                                                  \
-        .real = { low, high }                                                          \
-    }
-#define NUMBERS(low, high)                                                             \
-    {                                                                                  \
-        .whole = { low, high }                                                         \
-    }
-#define NO_RANGE                                                                       \
-    {                                                                                  \
-        .whole = { 0 }                                                                 \
-    }
-
 /* clang-format off */
+#define REALS(low, high) {.real = {low, high}}
+#define NUMBERS(low, high) {.whole = {low, high}}
+#define NO_RANGE {.whole = {0}}
+
 #define OPTION_TABLE(X) \
 X(NUL, "null", '0', FORMAT, format, NULL, NUMBERS(KEYS_NUL, 0), \
   "form of the KEYFILE: 'tamis help keys'") \

@@ -6,6 +6,7 @@
  * LevelDB makes LOCK with the database and never replaces it, and a rename of the
  * directory keeps it. A copy has another LOCK, so it is another database; --force takes
  * it over without building a filter anew. */
+#include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -17,29 +18,23 @@ enum { ATTEMPTS = 8 };
 
 /* ---- which database ---- */
 
-void put_le64(uint8_t *at, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        at[i] = (uint8_t)(v >> 8 * i);
-}
-
 /* Without a birth time, take the last change: no process writes to LOCK. */
-static bool born(const char *path, uint8_t identity[24])
+static bool born(const char *path, uint64_t identity[3])
 {
     struct statx st;
     if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME | STATX_MTIME, &st) != 0)
         return false;
     const struct statx_timestamp *t =
         st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_mtime;
-    put_le64(identity, st.stx_ino);
-    put_le64(identity + 8, (uint64_t)t->tv_sec);
-    put_le64(identity + 16, t->tv_nsec);
+    identity[0] = htole64(st.stx_ino);
+    identity[1] = htole64((uint64_t)t->tv_sec);
+    identity[2] = htole64(t->tv_nsec);
     return true;
 }
 
 int database_tag(const char *database, char tag[MIRROR_TAG_BYTES])
 {
-    uint8_t identity[24];
+    uint64_t identity[3];
     char *lock = NULL;
     if (asprintf(&lock, "%s/LOCK", database) < 0)
         lock = NULL;

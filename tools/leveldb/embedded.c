@@ -1,6 +1,9 @@
 /* Encodes and checks (README.md). */
-#include "embedded.h"
+#include <endian.h>
+#include <string.h>
+
 #include "crc32c.h"
+#include "embedded.h"
 
 enum {
     HEAD_BYTES = 1,
@@ -20,17 +23,6 @@ size_t embedded_bytes(const struct tamis_blocks *blocks)
     return n && n <= SIZE_MAX - OVERHEAD ? (size_t)n + OVERHEAD : 0;
 }
 
-static void put_le32(uint8_t *at, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint32_t get_le32(const uint8_t *at)
-{
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 bool embedded_fill(uint8_t *filter, size_t n_bytes, const struct tamis_blocks *blocks,
                    const struct tamis_key *keys, size_t n)
 {
@@ -39,7 +31,8 @@ bool embedded_fill(uint8_t *filter, size_t n_bytes, const struct tamis_blocks *b
         return false;
     filter[0] = (uint8_t)(EMBEDDED_VERSION << VERSION_SHIFT |
                           (blocks->words - 1) << WORDS_SHIFT | (blocks->lanes - 1));
-    put_le32(filter + summed, crc32c(filter, summed));
+    uint32_t crc = htole32(crc32c(filter, summed));
+    memcpy(filter + summed, &crc, CRC_BYTES);
     return true;
 }
 
@@ -51,8 +44,10 @@ bool embedded_read(const uint8_t *filter, size_t n_bytes, struct tamis_blocks *b
     uint32_t lanes = (filter[0] & LANES_MASK) + 1U;
     size_t summed = n_bytes - CRC_BYTES;
     size_t of_blocks = n_bytes - OVERHEAD;
+    uint32_t crc;
+    memcpy(&crc, filter + summed, CRC_BYTES);
     if (of_blocks % (lanes * BLOCK_BYTES) != 0 ||
-        get_le32(filter + summed) != crc32c(filter, summed))
+        le32toh(crc) != crc32c(filter, summed))
         return false;
     blocks->lanes = lanes;
     blocks->words = (filter[0] >> WORDS_SHIFT & WORDS_MASK) + 1U;

@@ -1,12 +1,26 @@
-/* Answers the bridge for LevelDB.
+/* tamis-leveldb: answers ../bridge/fill.c about an existing LevelDB database, for which
+ * it makes a filter for each table of its MANIFEST, all or none, in one edit.
  *
- * The database may be in use. Its MANIFEST, read to its end, gives the tables of one
- * moment. Tables never change, but compaction deletes them. If a table is gone, all
- * begins anew with a newer list; if that still has it, the table is lost. */
+ * It neither opens nor changes the database, which may be in use. Its MANIFEST, read to
+ * its end, gives the tables of one moment. Tables never change, but compaction deletes
+ * them. If a table is gone, all begins anew with a newer list; if that still has it,
+ * the table is lost. */
 #include <inttypes.h>
 
 #include "../talk/screen.h"
 #include "fill.h"
+
+static const char help[] =
+    "usage: tamis-leveldb [OPTION]... STORE DATABASE\n"
+    "\n"
+    "Brings STORE (see 'tamis init') up to date with a LevelDB database, in use or\n"
+    "not: a segment for each table, with a filter of its keys, tombstones included.\n"
+    "Drops the segments of deleted tables. Keys that are only in LevelDB's log are\n"
+    "in no segment. STORE knows the database by the inode and the birth time of its\n"
+    "file LOCK: a copy is another database. The binding of a segment is the text\n"
+    "leveldb:DATABASE/SIZE/DIGEST: 'identity' of --json, the bytes of the file, and\n"
+    "their XXH3-64 (seed 0) in 16 hex digits. Its rank is the table's level.\n"
+    "\n";
 
 struct database {
     struct ldb_list list;
@@ -52,11 +66,8 @@ static int open_table(struct bridge_run *r, size_t i, struct bridge_table *t)
         table_file_read(r->b->directories[0], r->tag, d->table, &d->file, &r->again);
     if (r->again)
         r->gone = d->table->number;
-    *t = (struct bridge_table){.name = d->file.name,
-                               .binding = d->file.binding,
-                               .rank = d->table->level,
-                               .old_binding = d->file.old_binding,
-                               .old_bytes = OLD_BINDING_BYTES};
+    *t = (struct bridge_table){
+        .name = d->file.name, .binding = d->file.binding, .rank = d->table->level};
     return status;
 }
 
@@ -64,41 +75,6 @@ static void close_table(struct bridge_run *r)
 {
     struct database *d = r->database;
     table_file_free(&d->file);
-}
-
-/* Does the store have a segment of an earlier version for this table? */
-static bool may_be_old(const struct bridge_run *r, const struct ldb_table *table)
-{
-    static const char *const suffixes[] = {"ldb", "sst"};
-    struct tamis_segment_info info;
-    char name[TABLE_NAME_BYTES];
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(name, sizeof(name), "%06" PRIu64 ".%s", table->number, suffixes[i]);
-        if (tamis_mirror_find(r->before, name, strlen(name), &info) != SIZE_MAX &&
-            info.binding_bytes == OLD_BINDING_BYTES)
-            return true;
-    }
-    return false;
-}
-
-/* Earlier versions mirrored one database in a store. If this database has one of its
- * tables, byte for byte, it was this one. */
-static int find_old(struct bridge_run *r)
-{
-    const struct database *d = r->database;
-    int status = EXIT_DONE;
-    for (size_t i = 0; i < d->list.n && !r->old_is_this && status == EXIT_DONE; i++) {
-        struct tamis_segment_info info;
-        struct bridge_table t;
-        if (!may_be_old(r, &d->list.tables[i]))
-            continue;
-        status = open_table(r, i, &t);
-        if (status == EXIT_DONE &&
-            tamis_mirror_find(r->before, t.name, strlen(t.name), &info) != SIZE_MAX)
-            r->old_is_this = bridge_is_old(&t, &info);
-        close_table(r);
-    }
-    return status;
 }
 
 /* ---- keys ---- */
@@ -138,15 +114,22 @@ static int add_keys(struct bridge_run *r, struct bridge_table *t,
     return EXIT_DONE;
 }
 
-int fill_store(const struct bridge *b, struct tamis_store *store)
+int main(int argc, char **argv)
 {
-    static const struct bridge_engine leveldb = {.list = list,
-                                                 .find_old = find_old,
-                                                 .open = open_table,
-                                                 .keys = add_keys,
-                                                 .close = close_table};
+    static const struct bridge_engine leveldb = {
+        .list = list, .open = open_table, .keys = add_keys, .close = close_table};
     struct database d = {.table = NULL};
-    int status = bridge_fill(b, store, &leveldb, &d);
+    struct tamis_store *store;
+    struct bridge b;
+    process_begin("tamis-leveldb");
+    int status = bridge_parse(argc, argv, help, 1, &b);
+    if (status != EXIT_DONE)
+        return status;
+    status = store_open(b.store, &store);
+    if (status != EXIT_DONE)
+        return status;
+    status = bridge_fill(&b, store, &leveldb, &d);
     ldb_list_free(&d.list);
-    return status;
+    tamis_store_close(store);
+    return finish_output(status);
 }

@@ -5,14 +5,13 @@
 #include "../bridge/bridge.h"
 #include "database.h"
 
-enum { TABLE_NAME_BYTES = 32, OLD_BINDING_BYTES = 16 };
+enum { TABLE_NAME_BYTES = 32 };
 
 /* ==== tablefile.c: one table's file ======================================= */
 
 struct table_file {
     char name[TABLE_NAME_BYTES]; /* "000005.ldb"; older ones "000005.sst" */
     char binding[TAMIS_BINDING_MAX + 1];
-    uint8_t old_binding[OLD_BINDING_BYTES]; /* of earlier versions of this program */
     uint8_t *bytes;
     size_t n_bytes;
 };
@@ -27,12 +26,6 @@ void table_file_free(struct table_file *file);
 /* Refuses a directory that is no LevelDB database, and reports why. Free *list in any
  * case. */
 int read_list(const char *database, struct ldb_list *list);
-void put_le64(uint8_t *at, uint64_t v);
 int database_tag(const char *database, char tag[MIRROR_TAG_BYTES]);
-
-/* ==== fill.c: from the tables to the store ================================ */
-
-/* One edit; prints a summary. Returns an exit status, with a report of a failure. */
-int fill_store(const struct bridge *b, struct tamis_store *store);
 
 #endif

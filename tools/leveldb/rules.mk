@@ -5,7 +5,7 @@ CXX ?= g++
 LEVELDB_CXXFLAGS := -std=c++17 -pthread -fPIC -Wall -Wextra -Wshadow -Wconversion
 
 LEVELDB_OBJ := $(patsubst %,$B/tools/leveldb/%.o,policy embedded crc32c)
-LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,main fill directory tablefile manifest table) \
+LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,fill directory tablefile manifest table) \
     $(BRIDGE_OBJ)
 
 .PHONY: leveldb deps-leveldb deps-check-leveldb check-leveldb check-leveldb-planted bench-leveldb
@@ -22,33 +22,26 @@ $B/libtamis-leveldb.a: $(LEVELDB_OBJ)
 	$(archive)
 
 $B/tools/leveldb/%.o: tools/leveldb/%.cc | deps-leveldb
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(LEVELDB_CXXFLAGS) $(OPT) $(SANITIZE) $(WERROR) -Ilib -MMD -MP -c $< -o $@
+	$(call cxx,$(LEVELDB_CXXFLAGS) $(OPT) $(SANITIZE) $(WERROR) -Ilib)
 
 $B/tamis-leveldb: $(LEVELDB_TOOL_OBJ) $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb -ljansson
+	$(call link_cxx,$(LIBS) -lleveldb -ljansson)
 
 # The tests see what the tools see, and the policy's own parts.
 LEVELDB_INC := -Ilib -Itools/leveldb -DTAMIS_SOURCE_DIR='"$(CURDIR)"'
 LEVELDB_TESTS := $(patsubst %,$B/tests/leveldb/%,test_policy test_database test_table compare database)
 $B/tests/leveldb/%.o: tests/leveldb/%.cc | deps-leveldb
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(LEVELDB_CXXFLAGS) $(OPT) $(SANITIZE) $(WERROR) $(LEVELDB_INC) -MMD -MP -c $< -o $@
+	$(call cxx,$(LEVELDB_CXXFLAGS) $(OPT) $(SANITIZE) $(WERROR) $(LEVELDB_INC))
 
 $B/tests/leveldb/test_%.o: INC_tests := $(LEVELDB_INC)
 $(patsubst %,$B/tests/leveldb/test_%.o,policy database table): | deps-check-leveldb
 $B/tests/leveldb/test_%: $B/tests/leveldb/test_%.o $(LEVELDB_OBJ) $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb -lcmocka
+	$(call link_cxx,$(LIBS) -lleveldb -lcmocka)
 
 $B/tests/leveldb/test_table: $B/tools/leveldb/manifest.o $B/tools/leveldb/table.o
 
 $B/tests/leveldb/%: $B/tests/leveldb/%.o $B/libtamis-leveldb.a $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb
+	$(call link_cxx,$(LIBS) -lleveldb)
 
 check-leveldb: $(LEVELDB_TESTS) all leveldb $B/tools/demo/blocks_leveldb | deps-check-leveldb
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/leveldb/check.sh $B

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "fill.h"
 
@@ -36,10 +35,11 @@ static int open_table(const char *database, uint64_t number, struct table_file *
     return fd;
 }
 
-static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_file *out)
+static int read_all(FILE *file, const char *path, uint64_t n_bytes,
+                    struct table_file *out)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0)
+    if (fstat(fileno(file), &st) != 0)
         return complain_errno(errno, path, "reading");
     if (!S_ISREG(st.st_mode))
         return complain(EXIT_DAMAGE, "%s: no regular file, and no table", path);
@@ -49,18 +49,12 @@ static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_fil
                         "LevelDB repair the database, or restore it",
                         path, LLU(st.st_size), LLU(n_bytes));
     out->bytes = memory_or_exit(malloc((size_t)n_bytes + 1));
-    while (out->n_bytes < n_bytes) {
-        ssize_t got = pread(fd, out->bytes + out->n_bytes,
-                            (size_t)n_bytes - out->n_bytes, (off_t)out->n_bytes);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return complain_errno(errno, path, "reading");
-        if (got == 0)
-            return complain(EXIT_DAMAGE, "%s: cut short while it was read", path);
-        out->n_bytes += (size_t)got;
-    }
-    return EXIT_DONE;
+    out->n_bytes = fread(out->bytes, 1, (size_t)n_bytes, file);
+    if (out->n_bytes == n_bytes)
+        return EXIT_DONE;
+    return ferror(file)
+               ? complain_errno(errno, path, "reading")
+               : complain(EXIT_DAMAGE, "%s: cut short while it was read", path);
 }
 
 static void bind(struct table_file *file, const char *tag)
@@ -70,8 +64,6 @@ static void bind(struct table_file *file, const char *tag)
     uint64_t digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
     snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
              file->n_bytes, digest);
-    put_le64(file->old_binding, file->n_bytes);
-    put_le64(file->old_binding + 8, digest);
 }
 
 int table_file_read(const char *database, const char *tag,
@@ -83,10 +75,11 @@ int table_file_read(const char *database, const char *tag,
     if (*gone)
         return EXIT_IO;
     char *path = path_of(database, out->name);
+    FILE *file = fd < 0 ? NULL : memory_or_exit(fdopen(fd, "r"));
     int status = fd < 0 ? complain_errno(errno, path, "opening")
-                        : read_all(fd, path, table->n_bytes, out);
-    if (fd >= 0)
-        close(fd);
+                        : read_all(file, path, table->n_bytes, out);
+    if (file != NULL)
+        fclose(file);
     if (status == EXIT_DONE)
         bind(out, tag);
     free(path);

@@ -9,8 +9,7 @@ struct stat;
 
 /* ==== store.c: stores ============================================================ */
 
-int store_open(const char *path, struct tamis_store **store);
-/* The same, and a snapshot; on failure the process ends. */
+/* Opens it, and takes a snapshot; on failure the process ends. */
 void store_snapshot(const char *path, struct tamis_store **store,
                     struct tamis_snapshot **snapshot);
 /* Is the path inside the store's directory, or would it be? */

@@ -178,7 +178,6 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
 {
     enum { MAX_TRIES = 5 };
     struct tamis_snapshot *fresh;
-
     if (++*tries > MAX_TRIES || tamis_snapshot_current(store, &fresh, NULL) != 0)
         return false;
     if (fresh == *snapshot) {
@@ -233,15 +232,10 @@ int exists_already(const char *path, struct tamis_name name)
 
 const char *state_name(enum tamis_segment_state state)
 {
-    switch (state) {
-    case TAMIS_SEGMENT_BARE:
-        return "bare";
-    case TAMIS_SEGMENT_GROWING:
-        return "growing";
-    case TAMIS_SEGMENT_SEALED:
-        return "sealed";
-    }
-    return "unknown";
+    static const char *const names[] = {[TAMIS_SEGMENT_BARE] = "bare",
+                                        [TAMIS_SEGMENT_GROWING] = "growing",
+                                        [TAMIS_SEGMENT_SEALED] = "sealed"};
+    return state > 0 && state <= TAMIS_SEGMENT_SEALED ? names[state] : "unknown";
 }
 
 void segment_options(const struct options *o, struct tamis_segment_options *out)

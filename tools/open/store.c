@@ -1,13 +1,7 @@
-/* Opens a store, and reports failures. */
-#include "open.h"
+/* Opens a store for a command, and looks where it is. */
+#include <libgen.h>
 
-int store_open(const char *path, struct tamis_store **store)
-{
-    struct tamis_diag diag = {0};
-    struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
-    int err = tamis_store_open(path, &opt, store, &diag);
-    return err ? complain_error(err, &diag, path, store_advice(err, path)) : EXIT_DONE;
-}
+#include "open.h"
 
 static bool lacks_packs(struct tamis_snapshot *snapshot)
 {
@@ -36,25 +30,13 @@ void store_snapshot(const char *path, struct tamis_store **store,
 
 bool lies_inside(const char *path, const char *store)
 {
-    size_t n = strlen(path);
-    char *parent = memory_or_exit(malloc(n + 4)), *from, *at;
-    bool inside = false;
-    memcpy(parent, path, n + 1);
-    while (n > 1 && parent[n - 1] == '/')
-        parent[--n] = '\0';
-    at = strrchr(parent, '/');
-    if (at == NULL)
-        strcpy(parent, ".");
-    else
-        at[1] = '\0';
-    from = realpath(parent, NULL);
+    char *copy = memory_or_exit(strdup(path));
+    char *parent = realpath(dirname(copy), NULL), *root = realpath(store, NULL);
+    size_t n = root != NULL ? strlen(root) : 0;
+    bool inside = parent != NULL && root != NULL && strncmp(parent, root, n) == 0 &&
+                  (parent[n] == '\0' || parent[n] == '/');
+    free(copy);
     free(parent);
-    at = realpath(store, NULL);
-    if (from != NULL && at != NULL) {
-        n = strlen(at);
-        inside = strncmp(from, at, n) == 0 && (from[n] == '\0' || from[n] == '/');
-    }
-    free(from);
-    free(at);
+    free(root);
     return inside;
 }

@@ -23,6 +23,12 @@ static void lost_key(struct against *a, const struct tamis_key *key,
     json_put(a->list, NULL, o);
 }
 
+size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n,
+                    uint64_t *absent)
+{
+    return tamis_filter_probe_batch(filter, tag, hashes, n, absent, NULL);
+}
+
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx)
@@ -30,7 +36,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
     uint64_t absent[BATCH_KEYS / 64], position = 0;
     struct key_batch *batch;
     struct key_reader *reader;
-    int got, status = keys_open(keyfile, o->format, &reader);
+    int got, status = keys_open(keyfile, o->format, NULL, &reader);
     if (status != EXIT_DONE)
         return status;
     batch = memory_or_exit(calloc(1, sizeof(*batch)));
@@ -47,68 +53,43 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
                      : check_empty(reader, given(o, OPT_EMPTY), "nothing was checked");
     a->segments += status == EXIT_DONE || keys_count(reader) > 0;
     batch_free(batch);
-    free(batch);
     keys_close(reader);
     return status;
 }
 
 /* ---- hashes ---- */
 
-int each_lacking(struct tamis_filter *list, uint64_t tag, batch_fn *probe,
-                 void *of_probe, lacking_fn *fn, void *ctx, uint64_t *n_hashes,
-                 uint64_t *n_lacking, struct tamis_diag *diag)
+static void lost_hash(struct against *a, uint64_t hash, struct tamis_name segment)
 {
-    enum { AT_ONCE = 4096 };
-    struct tamis_list_cursor *cursor;
-    uint64_t *hashes, absent[AT_ONCE / 64];
-    size_t n = 0;
-    int err = tamis_list_cursor_create(list, &cursor, diag);
-
-    *n_hashes = *n_lacking = 0;
-    if (err != 0)
-        return err;
-    hashes = memory_or_exit(malloc(AT_ONCE * sizeof(*hashes)));
-    while ((err = tamis_list_cursor_next(cursor, hashes, AT_ONCE, &n, diag)) == 0 &&
-           n > 0) {
-        size_t lost = probe(of_probe, tag, hashes, n, absent);
-        *n_hashes += n;
-        *n_lacking += lost;
-        for (size_t i = 0; fn != NULL && lost > 0 && i < n; i++)
-            if (absent[i / 64] >> i % 64 & 1)
-                fn(ctx, hashes[i]);
-    }
-    free(hashes);
-    tamis_list_cursor_free(cursor);
-    return err;
-}
-
-struct of_segment {
-    struct against *a;
-    struct tamis_name segment;
-};
-
-static void lost_hash(void *ctx, uint64_t hash)
-{
-    const struct of_segment *of = ctx;
-    struct against *a = of->a;
+    a->lost++;
     /* A key could be looked up; of a hash a program learns no more than the number. */
     if (a->list != NULL || a->listed++ >= MAX_LISTED)
         return;
     printf("lost\thash %016llx\t", LLU(hash));
-    print_escaped(stdout, of->segment.bytes, of->segment.n_bytes);
+    print_escaped(stdout, segment.bytes, segment.n_bytes);
     putchar('\n');
 }
 
 int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
-                   struct tamis_name segment, batch_fn *probe, void *ctx,
-                   struct tamis_diag *diag)
+                   struct tamis_name segment, batch_fn *probe, void *ctx)
 {
-    struct of_segment of = {a, segment};
-    uint64_t n, lacking;
-    int err = each_lacking(list, tag, probe, ctx, lost_hash, &of, &n, &lacking, diag);
-    a->keys += n;
-    a->lost += lacking;
+    enum { AT_ONCE = 4096 };
+    struct tamis_list_cursor *cursor;
+    uint64_t hashes[AT_ONCE], absent[AT_ONCE / 64];
+    size_t n = 0;
+    int err = tamis_list_cursor_create(list, &cursor, NULL);
+    if (err != 0)
+        return err;
+    while ((err = tamis_list_cursor_next(cursor, hashes, AT_ONCE, &n, NULL)) == 0 &&
+           n > 0) {
+        size_t lost = probe(ctx, tag, hashes, n, absent);
+        a->keys += n;
+        for (size_t i = 0; lost > 0 && i < n; i++)
+            if (absent[i / 64] >> i % 64 & 1)
+                lost_hash(a, hashes[i], segment);
+    }
     a->segments += err == 0;
+    tamis_list_cursor_free(cursor);
     return err;
 }
 

@@ -63,64 +63,43 @@ static void print_json(const struct compared *compared, const char *const names[
 /* The values of a list, one after the other. */
 struct reading {
     struct tamis_list_cursor *cursor;
-    uint64_t *at, values[4096];
-    size_t left;
+    uint64_t values[4096];
+    size_t at, n;
     int err;
     struct tamis_diag diag;
 };
 
-static struct reading *reading_begin(struct tamis_filter *list)
-{
-    struct reading *r = memory_or_exit(calloc(1, sizeof(*r)));
-    r->err = tamis_list_cursor_create(list, &r->cursor, &r->diag);
-    return r;
-}
-
-static void reading_end(struct reading *r)
-{
-    if (r->cursor != NULL)
-        tamis_list_cursor_free(r->cursor);
-    free(r);
-}
-
-/* Is there a value at r->at? */
+/* Is there a value in its place? */
 static bool reading_has(struct reading *r)
 {
-    if (r->left > 0 || r->err != 0)
-        return r->left > 0;
-    r->at = r->values;
-    r->err = tamis_list_cursor_next(r->cursor, r->values,
-                                    sizeof(r->values) / sizeof(r->values[0]), &r->left,
-                                    &r->diag);
-    return r->err == 0 && r->left > 0;
-}
-
-static void reading_step(struct reading *r)
-{
-    r->at++;
-    r->left--;
+    if (r->err == 0 && r->at == r->n) {
+        r->at = 0;
+        r->err = tamis_list_cursor_next(r->cursor, r->values,
+                                        sizeof(r->values) / sizeof(r->values[0]), &r->n,
+                                        &r->diag);
+    }
+    return r->err == 0 && r->at < r->n;
 }
 
 /* *common: how many values are in both. */
-static int count_common(struct tamis_filter *one, struct tamis_filter *other,
-                        uint64_t *common, int *broken, struct tamis_diag *diag)
+static int count_common(struct tamis_filter *const lists[2], uint64_t *common,
+                        int *broken, struct tamis_diag *diag)
 {
-    struct reading *r[2] = {reading_begin(one), reading_begin(other)};
+    struct reading r[2] = {{.err = 0}};
+    for (int i = 0; i < 2; i++)
+        r[i].err = tamis_list_cursor_create(lists[i], &r[i].cursor, &r[i].diag);
     *common = 0;
-    while (reading_has(r[0]) && reading_has(r[1])) {
-        uint64_t x = *r[0]->at, y = *r[1]->at;
+    while (reading_has(&r[0]) && reading_has(&r[1])) {
+        uint64_t x = r[0].values[r[0].at], y = r[1].values[r[1].at];
         *common += x == y;
-        if (x <= y)
-            reading_step(r[0]);
-        if (y <= x)
-            reading_step(r[1]);
+        r[0].at += x <= y;
+        r[1].at += y <= x;
     }
-    *broken = r[0]->err == 0;
-    int err = r[*broken]->err;
-    *diag = r[*broken]->diag;
-    reading_end(r[0]);
-    reading_end(r[1]);
-    return err;
+    for (int i = 0; i < 2; i++)
+        tamis_list_cursor_free(r[i].cursor);
+    *broken = r[0].err == 0;
+    *diag = r[*broken].diag;
+    return r[*broken].err;
 }
 
 static struct tamis_interval exactly(double value)
@@ -128,24 +107,22 @@ static struct tamis_interval exactly(double value)
     return (struct tamis_interval){.value = value, .low = value, .high = value};
 }
 
-static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
-                         uint64_t n_one, uint64_t n_other, struct compared *out,
-                         struct tamis_diag *diag)
+static int compare_lists(struct tamis_filter *const lists[2], const uint64_t n[2],
+                         struct compared *out, struct tamis_diag *diag)
 {
-    struct tamis_comparison *c = &out->keys;
     uint64_t common, all;
-    int err = count_common(one, other, &common, &out->broken, diag);
+    int err = count_common(lists, &common, &out->broken, diag);
     if (err != 0)
         return err;
-    all = n_one + n_other - common;
-    *c = (struct tamis_comparison){
-        .keys = {exactly((double)n_one), exactly((double)n_other)},
+    all = n[0] + n[1] - common;
+    out->keys = (struct tamis_comparison){
+        .keys = {exactly((double)n[0]), exactly((double)n[1])},
         .all = exactly((double)all),
         .common = exactly((double)common),
         .jaccard = exactly(all > 0 ? (double)common / (double)all : 0),
     };
-    out->in[0] = common == n_one ? TAMIS_MAYBE : TAMIS_ABSENT;
-    out->in[1] = common == n_other ? TAMIS_MAYBE : TAMIS_ABSENT;
+    for (int i = 0; i < 2; i++)
+        out->in[i] = common == n[i] ? TAMIS_MAYBE : TAMIS_ABSENT;
     out->exact = true;
     return 0;
 }
@@ -167,19 +144,18 @@ static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
 
 /* ---- both ---- */
 
-int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
-                    struct compared *out, struct tamis_diag *diag)
+int compare_filters(struct tamis_filter *const f[2], struct compared *out,
+                    struct tamis_diag *diag)
 {
     uint64_t n[2];
     out->exact = false;
-    if (is_whole_list(one, &n[0]) && is_whole_list(other, &n[1]) &&
-        same_domain(one, other))
-        return compare_lists(one, other, n[0], n[1], out, diag);
-    int err = tamis_filter_compare(one, other, &out->keys, diag);
-
+    if (is_whole_list(f[0], &n[0]) && is_whole_list(f[1], &n[1]) &&
+        same_domain(f[0], f[1]))
+        return compare_lists(f, n, out, diag);
+    int err = tamis_filter_compare(f[0], f[1], &out->keys, diag);
     if (err == 0)
-        err = tamis_filter_contains(other, one, &out->in[0], diag);
-    return err ? err : tamis_filter_contains(one, other, &out->in[1], diag);
+        err = tamis_filter_contains(f[1], f[0], &out->in[0], diag);
+    return err ? err : tamis_filter_contains(f[0], f[1], &out->in[1], diag);
 }
 
 int print_comparison(const struct options *o, const struct compared *c,

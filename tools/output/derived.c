@@ -1,4 +1,5 @@
-/* Code that `tamis union`, `tamis file union` and their kin share. */
+/* What is made from filters, or from lists: code that `tamis union`, `tamis file
+ * union`, the merges and their kin share. */
 #include "output.h"
 
 int derive_error(int err, const struct tamis_diag *diag, const char *file)
@@ -53,7 +54,6 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     bool dashed = ((const char *)s->name)[0] == '-';
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
                   tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
-
     tamis_filter_close(f);
     if (!ribbon || !has_good_list(snapshot, index))
         return NULL;
@@ -111,4 +111,21 @@ int print_derived(const struct options *o, const char *what, const char *name,
                     "%s: %s of the sources counted as all ones: no key is lost; build "
                     "it anew from its keys to lower its error",
                     PATH(name), COUNTED(r->n_damaged, "damaged page"));
+}
+
+int print_merged(const struct options *o, const char *what, const char *name,
+                 size_t n_lists, const struct tamis_merge_report *r)
+{
+    work_is_done();
+    progress_clear();
+    if (given(o, OPT_JSON))
+        json_print(json_of(
+            what, json_escaped(name, strlen(name)), "lists", json_count(n_lists),
+            "read", json_count(r->n_read), "repeats", json_count(r->n_repeats), "keys",
+            json_count(r->n_hashes), "list_bytes", json_count(r->file_bytes)));
+    else
+        printf("%s: %s of %s, %s, %s\n", PATH(name), COUNTED(r->n_hashes, "key"),
+               COUNTED(n_lists, "list"), COUNTED(r->n_repeats, "repeat"),
+               SIZE(r->file_bytes));
+    return output_works() ? EXIT_DONE : EXIT_IO;
 }

@@ -3,15 +3,10 @@
 
 static const char *by_name(enum tamis_decider by)
 {
-    switch (by) {
-    case TAMIS_BY_RANGE:
-        return "range";
-    case TAMIS_BY_FILTER:
-        return "filter";
-    case TAMIS_BY_NOTHING:
-        break;
-    }
-    return "nothing";
+    static const char *const names[] = {[TAMIS_BY_NOTHING] = "nothing",
+                                        [TAMIS_BY_RANGE] = "range",
+                                        [TAMIS_BY_FILTER] = "filter"};
+    return names[by];
 }
 
 static const char *said(enum tamis_reason reason)
@@ -58,26 +53,19 @@ static void print_stages(const struct tamis_explanation *e)
     }
 }
 
-static void print_pair(const struct tamis_explanation *e)
-{
-    putchar('\t');
-    if (e->by == TAMIS_BY_RANGE)
-        fputs("key range", stdout);
-    else if (e->by == TAMIS_BY_NOTHING)
-        fputs("range and filter not checked", stdout);
-    else
-        fputs("filter", stdout);
-    print_stages(e);
-}
-
 void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e)
 {
+    static const char *const by[] = {[TAMIS_BY_NOTHING] =
+                                         "range and filter not checked",
+                                     [TAMIS_BY_RANGE] = "key range",
+                                     [TAMIS_BY_FILTER] = "filter"};
     if (a->json) {
         json_put(a->list, NULL, pair_json(segment, e));
         return;
     }
     answer_line(a, key, segment, e->reason);
-    print_pair(e);
+    printf("\t%s", by[e->by]);
+    print_stages(e);
     putchar('\n');
 }

@@ -152,7 +152,7 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
         a->cut++;
         return named ? refuse_cut(o->args[0], name, facts.hash_bits) : EXIT_DONE;
     }
-    if (err != 0 || against_hashes(a, its->list, tag, name, probe, ctx, NULL) != 0)
+    if (err != 0 || against_hashes(a, its->list, tag, name, probe, ctx) != 0)
         a->unread++;
     return EXIT_DONE;
 }

@@ -55,20 +55,17 @@ struct against {
 /* Probes many hashes as tamis_filter_probe_batch(). */
 typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                         uint64_t *absent);
+/* That of a filter; NULL has every key. */
+size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n,
+                    uint64_t *absent);
 /* A list without keys checks nothing: it is refused unless --empty is given. */
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx);
-/* Calls fn (may be NULL) for each hash of a list that the filter behind `probe` lacks,
- * and counts both. An error of the list's pages ends it. */
-typedef void lacking_fn(void *ctx, uint64_t hash);
-int each_lacking(struct tamis_filter *list, uint64_t tag, batch_fn *probe,
-                 void *of_probe, lacking_fn *fn, void *ctx, uint64_t *n_hashes,
-                 uint64_t *n_lacking, struct tamis_diag *diag);
-/* The same for a list of hashes. Returns an errno or a public code. */
+/* The same for a list of hashes. Returns an errno or a public code: an error of the
+ * list's pages ends it. */
 int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
-                   struct tamis_name segment, batch_fn *probe, void *ctx,
-                   struct tamis_diag *diag);
+                   struct tamis_name segment, batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3, reported, if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
 
@@ -189,13 +186,7 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes);
 void closing_end(struct closing *c, const struct options *o, const char *verb);
 void closing_free(struct closing *c);
 
-/* ==== merged.c: lists made from lists ============================================ */
-
-/* Prints the result. `what`: "segment" or "file". Returns the status. */
-int print_merged(const struct options *o, const char *what, const char *name,
-                 size_t n_lists, const struct tamis_merge_report *report);
-
-/* ==== derived.c: filters made from filters ======================================= */
+/* ==== derived.c: what is made from filters, or from lists ======================== */
 
 /* Reports a failed call by `diag`, with advice. */
 int derive_error(int err, const struct tamis_diag *diag, const char *file);
@@ -206,6 +197,9 @@ int source_error(int err, const struct tamis_diag *diag,
 /* Prints the new filter, as text or JSON. 3, reported, if sources were damaged. */
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report);
+/* Prints the new list. `what`: "segment" or "file". Returns the status. */
+int print_merged(const struct options *o, const char *what, const char *name,
+                 size_t n_lists, const struct tamis_merge_report *report);
 
 /* ==== packed.c: segments packed, and left ======================================== */
 
@@ -229,8 +223,8 @@ struct compared {
     int broken;              /* the list that could not be read, where that fails */
 };
 /* Two such lists are counted. Any other filters are estimated. */
-int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
-                    struct compared *out, struct tamis_diag *diag);
+int compare_filters(struct tamis_filter *const f[2], struct compared *out,
+                    struct tamis_diag *diag);
 /* Prints how two filters compare, with bounds. */
 int print_comparison(const struct options *o, const struct compared *c,
                      const char *const names[2]);

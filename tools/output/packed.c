@@ -1,7 +1,6 @@
 /* The report of `tamis pack`: a pack written, or one that would be, and why segments
- * were left. The report
- * counts segments that another process has replaced only if the command has counted
- * them. */
+ * were left. The report counts segments that another process has replaced only if the
+ * command has counted them. */
 #include "output.h"
 
 /* By reason: its count in JSON and in text, and the words about the first segment. */

@@ -46,24 +46,18 @@ struct sum {
     json_t *list;
 };
 
-static int add_one(struct sum *sum, struct tamis_store *store,
-                   struct tamis_snapshot *snapshot, size_t i, const char *path);
-
-/* The filter does not open. Another process may have dropped, replaced or packed the
- * segment meanwhile. */
+/* The filter does not open. Another process may have dropped the segment meanwhile, or
+ * moves it all the time. */
 static int no_count(struct sum *sum, struct tamis_store *store,
                     const struct tamis_segment_info *s, int err,
                     const struct tamis_diag *diag, const char *path)
 {
     const char *what = diag->what[0] ? diag->what : tamis_strerror(err);
-    struct tamis_snapshot *fresh;
-    size_t index;
-    enum fate fate = segment_now(store, s, &fresh, &index);
-    int status =
-        fate == SEGMENT_MOVED ? add_one(sum, store, fresh, index, path) : EXIT_DONE;
-    tamis_snapshot_release(fresh);
+    enum fate fate = segment_fate(store, s);
     if (fate != SEGMENT_STAYS)
-        return status;
+        return fate == SEGMENT_DROPPED
+                   ? EXIT_DONE
+                   : complain_error(err, diag, path, "run it again");
     if (sum->list != NULL) {
         json_put(sum->list, NULL,
                  json_of("segment", json_escaped(s->name, s->name_bytes), "what",

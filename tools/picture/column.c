@@ -19,15 +19,17 @@ double picture_age(const struct picture *p, double age)
     return span >= second ? 1 - log1p(age / second) / log1p(span / second) : 1;
 }
 
-void picture_colour(FILE *to, const struct picture *p, double created)
+const char *picture_colour(char text[COLOUR_BYTES], const struct picture *p,
+                           double created)
 {
     double at = picture_age(p, p->newest - created) * (N_AGES - 1);
     size_t i = at < 0 ? 0 : at >= N_AGES - 1 ? N_AGES - 2 : (size_t)at;
-    fputc('#', to);
+    double part = at - (double)i;
+    text[0] = '#';
     for (size_t c = 0; c < 3; c++)
-        fprintf(to, "%02x",
-                (unsigned)lround(ages[i][c] +
-                                 (at - (double)i) * (ages[i + 1][c] - ages[i][c])));
+        snprintf(text + 1 + 2 * c, 3, "%02x",
+                 (uint8_t)lround(ages[i][c] + part * (ages[i + 1][c] - ages[i][c])));
+    return text;
 }
 
 void picture_ages(FILE *to)
@@ -117,17 +119,14 @@ static void draw_error(FILE *to, const struct column *c, struct scale s, double 
 void picture_column(FILE *to, const struct picture *p, const struct column *c,
                     struct scale s, double x, double width)
 {
-    double fill = c->bits ? (double)c->bits_set / (double)c->bits : 0;
+    double height = c->bits ? (double)c->bits_set / (double)c->bits * (FLOOR - TOP) : 0;
+    char fill[32], colour[COLOUR_BYTES];
+    snprintf(fill, sizeof(fill), "fill=\"%s\"", picture_colour(colour, p, c->created));
     fputs("<g>", to);
     draw_tip(to, c);
     draw_rectangle(to, x, TOP, width, FLOOR - TOP, "class=\"track\"");
-    if (c->bits > 0) {
-        fprintf(to,
-                "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"", x,
-                FLOOR - fill * (FLOOR - TOP), width, fill * (FLOOR - TOP));
-        picture_colour(to, p, c->created);
-        fputs("\"/>", to);
-    }
+    if (c->bits > 0)
+        draw_rectangle(to, x, FLOOR - height, width, height, fill);
     if (c->n_unreadable > 0)
         draw_rectangle(to, x, TOP, width, FLOOR - TOP, "fill=\"url(#hatch)\"");
     if (c->n_unreadable < c->n)

@@ -37,18 +37,10 @@ struct step {
     double seconds;
 };
 static const struct step steps[] = {
-    {"1 s", 1},
-    {"10 s", 10},
-    {"1 min", 60},
-    {"10 min", 600},
-    {"1 h", 3600},
-    {"6 h", 21600},
-    {"1 day", 86400},
-    {"1 week", 604800},
-    {"30 days", 2592000},
-    {"1 year", 31536000},
-    {"10 years", 315360000},
-};
+    {"1 s", 1},           {"10 s", 10},           {"1 min", 60},
+    {"10 min", 600},      {"1 h", 3600},          {"6 h", 21600},
+    {"1 day", 86400},     {"1 week", 604800},     {"30 days", 2592000},
+    {"1 year", 31536000}, {"10 years", 315360000}};
 enum { N_STEPS = sizeof(steps) / sizeof(steps[0]) };
 enum { AGES_LEFT = LEFT + 40, AGES_WIDTH = 300, AGES_Y = 82, STEP_WIDTH = 52 };
 
@@ -76,14 +68,13 @@ static void draw_ages(FILE *to, const struct picture *p)
 {
     bool one = p->newest - p->oldest < 1e6;
     int width = one ? 40 : AGES_WIDTH;
+    char colour[COLOUR_BYTES];
     svg_text(to, LEFT, AGES_Y + 10, "", one ? "made" : "older");
-    fprintf(to, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"12\" rx=\"2\" fill=\"",
-            AGES_LEFT, AGES_Y, width);
-    if (one)
-        picture_colour(to, p, p->newest);
-    else
-        fputs("url(#age)", to);
-    fputs("\"/>\n", to);
+    fprintf(to,
+            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"12\" rx=\"2\" "
+            "fill=\"%s\"/>\n",
+            AGES_LEFT, AGES_Y, width,
+            one ? picture_colour(colour, p, p->newest) : "url(#age)");
     if (one) {
         svg_text(to, AGES_LEFT + width + 8, AGES_Y + 10, "", "%s",
                  TIME((uint64_t)p->newest));
@@ -100,24 +91,30 @@ static void draw_legend(FILE *to, const struct picture *p)
     double x = LEFT + 430; /* in the row of the panel's title */
     svg_text(to, LEFT, 40, "class=\"title\"", "%s%s", name == p->store ? "" : "…",
              name);
-    svg_text(to, LEFT, 62, "", "%s", p->what);
+    svg_text(to, LEFT, 62, "",
+             "%s sealed, %s growing, %s without a filter; %s keys in %s of filters",
+             COUNT(p->n_states[TAMIS_SEGMENT_SEALED]),
+             COUNT(p->n_states[TAMIS_SEGMENT_GROWING]),
+             COUNT(p->n_states[TAMIS_SEGMENT_BARE]), COUNT(p->all.keys),
+             SIZE(p->all.bytes));
     if (p->n == 0)
         return;
     draw_ages(to, p);
-    if (p->n_over > 0) {
+    if (p->all.n_over > 0) {
         fprintf(to,
                 "<rect x=\"%.0f\" y=\"%d\" width=\"14\" height=\"4\" class=\"bad\"/>\n",
                 x, TOP - 14);
         svg_text(to, x + 20, TOP - 8, "", "over the target error: %llu",
-                 LLU(p->n_over));
+                 LLU(p->all.n_over));
         x += 190;
     }
-    if (p->n_unreadable > 0) {
+    if (p->all.n_unreadable > 0) {
         fprintf(to,
                 "<rect x=\"%.0f\" y=\"%d\" width=\"14\" height=\"12\" "
                 "fill=\"url(#hatch)\"/>\n",
                 x, TOP - 18);
-        svg_text(to, x + 20, TOP - 8, "", "not to be read: %llu", LLU(p->n_unreadable));
+        svg_text(to, x + 20, TOP - 8, "", "not to be read: %llu",
+                 LLU(p->all.n_unreadable));
     }
 }
 
@@ -131,9 +128,9 @@ static void draw_line(FILE *to, double y, const char *class)
 /* Errors far below the target matter little, so the scale ends soon there. */
 static struct scale scale_of(const struct picture *p)
 {
-    struct scale s = {.low = p->lowest < 0.25 ? -4 : -2, .high = 1};
-    if (p->highest > 2)
-        s.high = (int)fmin(ceil(log2(p->highest)), 30);
+    struct scale s = {.low = p->all.lowest < 0.25 ? -4 : -2, .high = 1};
+    if (p->all.highest > 2)
+        s.high = (int)fmin(ceil(log2(p->all.highest)), 30);
     s.step = 1 + (s.high - s.low) / 6;
     s.high += (s.step - s.high % s.step) % s.step;
     s.low -= (s.step + s.low % s.step) % s.step;
@@ -151,7 +148,7 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
     svg_text(to, LEFT, ERROR_TOP - 10, "",
              "error to expect, as a multiple of the target");
     for (int power = s.low; power <= s.high; power++) {
-        const char *sign = power == s.low && p->lowest < exp2(s.low) ? "≤ " : "";
+        const char *sign = power == s.low && p->all.lowest < exp2(s.low) ? "≤ " : "";
         if (power % s.step != 0)
             continue;
         draw_line(to, picture_error_y(s, exp2(power)), power ? "grid" : "axis");
@@ -168,7 +165,7 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
                  quarter == 0   ? ""
                  : quarter == 4 ? "text-anchor=\"end\""
                                 : "text-anchor=\"middle\"",
-                 "%s", SIZE((double)p->bytes * quarter / 4));
+                 "%s", SIZE((double)p->all.bytes * quarter / 4));
     }
 }
 
@@ -199,7 +196,7 @@ static void draw_columns(FILE *to, const struct picture *p, struct scale s)
     uint64_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         const struct column *c = &p->columns[i];
-        double width = (double)c->bytes / (double)p->bytes * PICTURE_WIDTH;
+        double width = (double)c->bytes / (double)p->all.bytes * PICTURE_WIDTH;
         bool last = i + 1 == p->n || c[1].rank != c->rank;
         double gap = i + 1 == p->n ? 0 : width > 12 ? 2 : width / 6;
         picture_column(to, p, c, s, x, fmax(width - gap, 0.5));
@@ -231,7 +228,7 @@ void picture_draw(FILE *to, const struct picture *p)
     struct scale s = scale_of(p);
     draw_head(to, p);
     draw_legend(to, p);
-    if (p->n == 0 || p->bytes == 0) {
+    if (p->n == 0 || p->all.bytes == 0) {
         svg_text(to, WIDTH / 2.0, HEIGHT / 2.0, "text-anchor=\"middle\"",
                  "no segment has a filter");
     } else {

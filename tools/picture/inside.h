@@ -22,13 +22,13 @@ struct column {
 };
 enum { MAX_COLUMNS = 8192 }; /* more are grouped as they come */
 struct picture {
-    char *store, *what; /* title, and the line below */
+    char *store; /* the title */
+    uint64_t n_states[4];
     struct column *columns;
     size_t n;
-    uint64_t bytes, keys; /* of all of them */
-    uint64_t n_segments, n_known, n_over, n_unreadable, n_grouped;
+    struct column all;     /* of them, together */
+    uint64_t n_grouped;    /* segments that share columns */
     double oldest, newest; /* microseconds since 1970 */
-    double lowest, highest;
 };
 
 /* ==== draw.c: as SVG ============================================================= */
@@ -50,7 +50,9 @@ double picture_error_y(struct scale s, double ratio);
  * microseconds before the newest. Logarithmic: recent ages matter most. */
 double picture_age(const struct picture *p, double age);
 /* #rrggbb, by age; and as stops of a gradient. */
-void picture_colour(FILE *to, const struct picture *p, double created);
+enum { COLOUR_BYTES = 8 };
+const char *picture_colour(char text[COLOUR_BYTES], const struct picture *p,
+                           double created);
 void picture_ages(FILE *to);
 void picture_column(FILE *to, const struct picture *p, const struct column *c,
                     struct scale s, double x, double width);

@@ -86,7 +86,7 @@ static void group_ranks(struct picture *p, double most)
 /* A column takes in the next segments of its rank until it is wide enough. */
 static void group(struct picture *p)
 {
-    double least = (double)p->bytes * COLUMN_WIDTH / PICTURE_WIDTH;
+    double least = (double)p->all.bytes * COLUMN_WIDTH / PICTURE_WIDTH;
     size_t n = 0, first = 0;
     qsort(p->columns, p->n, sizeof(*p->columns), compare);
     for (size_t i = 0; i < p->n; i++) {
@@ -108,45 +108,19 @@ static void group(struct picture *p)
 
 static void add(struct picture *p, const struct column *c)
 {
-    bool known = p->n_known > 0;
     if (p->n == MAX_COLUMNS)
         group(p);
-    if (p->n_segments == 0 || c->created < p->oldest)
+    if (p->all.n == 0 || c->created < p->oldest)
         p->oldest = c->created;
-    if (p->n_segments == 0 || c->created > p->newest)
+    if (p->all.n == 0 || c->created > p->newest)
         p->newest = c->created;
     p->columns[p->n++] = *c;
-    p->n_segments++;
-    p->bytes += c->bytes;
-    p->keys += c->keys;
-    p->n_over += c->n_over;
-    p->n_unreadable += c->n_unreadable;
-    if (c->n_unreadable > 0)
-        return;
-    p->n_known++;
-    if (!known || c->lowest < p->lowest)
-        p->lowest = c->lowest;
-    if (!known || c->highest > p->highest)
-        p->highest = c->highest;
-}
-
-/* The line below the title. */
-static char *describe(const struct picture *p, const uint64_t n_states[4])
-{
-    char *text = memory_or_exit(malloc(512));
-    snprintf(text, 512,
-             "%s sealed, %s growing, %s without a filter; %s keys in %s of "
-             "filters",
-             COUNT(n_states[TAMIS_SEGMENT_SEALED]),
-             COUNT(n_states[TAMIS_SEGMENT_GROWING]),
-             COUNT(n_states[TAMIS_SEGMENT_BARE]), COUNT(p->keys), SIZE(p->bytes));
-    return text;
+    join(&p->all, c);
 }
 
 static int collect(struct tamis_snapshot *snapshot, const struct options *o,
                    struct picture *p)
 {
-    uint64_t n_states[4] = {0};
     size_t *picked, n;
     int status =
         pick_named(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
@@ -157,7 +131,7 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
         struct tamis_segment_info s;
         if (tamis_snapshot_segment(snapshot, i, &s) != 0)
             continue;
-        n_states[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
+        p->n_states[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
         if (s.state == TAMIS_SEGMENT_BARE)
             continue;
         struct column c =
@@ -177,7 +151,6 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
     group(p);
     for (size_t i = 0; i < p->n; i++)
         p->n_grouped += p->columns[i].n > 1 ? p->columns[i].n : 0;
-    p->what = describe(p, n_states);
     return EXIT_DONE;
 }
 
@@ -192,7 +165,6 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o)
         status = drawing_end(&drawing, o->svg);
     }
     free(p.store);
-    free(p.what);
     free(p.columns);
     return status;
 }

@@ -222,7 +222,6 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     if (status != EXIT_DONE || c.stays)
         return status;
     uint64_t n_bytes = bytes_of(a, s, &now_error);
-
     *action = PLAN_KEEP;
     a->bytes += (int64_t)a->now[i] - (int64_t)n_bytes;
     printf("rebuilt  %s from its list: %s to %s, error %s\n", s->name, SIZE(a->now[i]),

@@ -37,7 +37,6 @@ static void runs_by_range(struct store_plan *p)
 {
     enum { OPEN = 64 };
     size_t ends[OPEN] = {0}, n_open = 0, n_runs = 0;
-
     for (size_t i = 0; i < p->n; i++) {
         const struct planned *s = &p->segments[i];
         size_t k = 0;
@@ -120,7 +119,6 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
     bool good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
                 parse_number(word, NUMBER_COUNT, &s->keys) &&
                 s->keys <= UINT64_C(1) << 48;
-
     if (good && at != NULL) {
         word = strsep(&at, " \t");
         good = parse_number(word, NUMBER_PLAIN, &rank) && rank <= UINT32_MAX;

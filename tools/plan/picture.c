@@ -96,12 +96,6 @@ static void draw_grid(const struct chart *c)
              "error: reads wasted by a lookup of an absent key, as a fraction");
 }
 
-static void draw_uniform(const struct chart *c)
-{
-    fprintf(c->to, "<path d=\"M%d %.1fH%d\" %s/>\n", LEFT,
-            error_y(c, c->plan->summary.uniform_error), RIGHT, dashed);
-}
-
 static void draw_point(const struct chart *c, size_t i, double x, double y)
 {
     const struct planned *s = &c->plan->segments[i];
@@ -123,7 +117,6 @@ static void draw_points(const struct chart *c)
 {
     enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };
     bool *taken = memory_or_exit(calloc((size_t)ROWS * COLUMNS, sizeof(*taken)));
-
     for (size_t i = 0; i < c->plan->n; i++) {
         double x = key_x(c, (double)c->plan->segments[i].keys);
         const struct tamis_plan_share *to = &c->plan->shares[i];
@@ -178,7 +171,8 @@ static void draw(const struct chart *c, const struct options *o)
     svg_begin(c->to, "tamis plan", "");
     draw_legend(c, o);
     draw_grid(c);
-    draw_uniform(c);
+    fprintf(c->to, "<path d=\"M%d %.1fH%d\" %s/>\n", LEFT,
+            error_y(c, c->plan->summary.uniform_error), RIGHT, dashed);
     draw_points(c);
     fputs("</svg>\n", c->to);
 }

@@ -221,13 +221,11 @@ static int allocate(const struct options *o, struct store_plan *p)
     uint32_t kind = o->kind == 0              ? TAMIS_BLOOM
                     : o->kind == KIND_SMALLER ? 0
                                               : (uint32_t)o->kind;
-
     if (kind != TAMIS_BLOOM && p->n <= FEW)
         plan_kind(o, p, TAMIS_BLOOM, &p->bloom);
     if (kind != 0 && p->n <= FEW)
         plan_kind(o, p, 0, &p->smaller);
     int err = plan_kind(o, p, kind, &p->summary);
-
     if (kind == TAMIS_BLOOM)
         p->bloom = p->summary;
     if (kind == 0)

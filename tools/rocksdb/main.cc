@@ -6,12 +6,10 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include <rocksdb/env.h>
 
 #include "../bridge/bridge.h"
-#include "../talk/process.h"
 #include "../talk/talk.h"
 #include "live.h"
 #include "segment.h"
@@ -80,16 +78,12 @@ int OpenFile(bridge_run *r, size_t i, bridge_table *t)
     t->path = path.c_str();
     t->name = d->segment.name.c_str();
     t->binding = d->segment.binding.c_str();
-    if (tamis::NamesFile(d->segment.binding)) {
-        t->old_binding = strchr(t->binding, '/') + 1;
-        t->old_bytes = strlen(strchr(t->binding, '/') + 1);
-    }
     if (!opens)
         CannotRead(d, t, s);
     else if (!s.ok())
         SetWhy(d, t, WordsOf(s),
                d->sst.properties().num_range_deletions ? EXIT_DONE : EXIT_DAMAGE);
-    else if (!t->old_binding)
+    else if (!tamis::NamesFile(d->segment.binding))
         SetWhy(d, t, "it has no session id: write it anew", EXIT_DONE);
     return EXIT_DONE;
 }
@@ -116,27 +110,6 @@ int AddKeys(bridge_run *r, bridge_table *t, tamis_builder *builder)
 void CloseFile(bridge_run *r)
 {
     Of(r)->sst = tamis::SstKeys();
-}
-
-/* An earlier version mirrored one database in a store. A session belongs to one
- * database: if it has a table of the session of one such segment, it owns all such
- * segments. */
-int FindOld(bridge_run *r)
-{
-    std::set<std::string> sessions;
-    for (const std::string &path : Of(r)->paths) {
-        tamis::SstKeys file;
-        rocksdb::Status s = file.Open(rocksdb::Env::Default(), path, nullptr);
-        if ((s.ok() || s.IsNotSupported()) &&
-            file.properties().db_id == Of(r)->identity)
-            sessions.insert(file.properties().db_session_id);
-    }
-    tamis_segment_info info;
-    for (size_t i = 0; tamis_snapshot_next(r->before, &i); i++)
-        if (tamis_snapshot_segment(r->before, i, &info) == 0 &&
-            tamis_mirror_owner(r->tag, &info) == MIRROR_OLD && info.binding_bytes)
-            r->old_is_this |= sessions.count(tamis::OldSessionOf(info)) > 0;
-    return EXIT_DONE;
 }
 
 /* ---- all files ---- */
@@ -236,16 +209,15 @@ int main(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     rocksdb::FileLock *lock = nullptr;
-    status = bridge_open(&b, &store);
+    status = store_open(b.store, &store);
     if (status == EXIT_DONE)
         status = LockDatabase(b.directories[0], &lock);
-    static const bridge_engine engine = {List,    FindOld,   OpenFile,
-                                         AddKeys, CloseFile, true};
+    static const bridge_engine engine = {List, OpenFile, AddKeys, CloseFile, true};
     Database database;
     if (status == EXIT_DONE)
         status = bridge_fill(&b, store, &engine, &database);
     tamis_store_close(store);
     if (lock && !rocksdb::Env::Default()->UnlockFile(lock).ok())
-        bridge_note("%s: its lock stays until this process ends", b.directories[0]);
+        say_line("%s: its lock stays until this process ends", b.directories[0]);
     return finish_output(status);
 }

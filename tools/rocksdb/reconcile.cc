@@ -10,9 +10,8 @@ namespace tamis
 using rocksdb::Status;
 
 struct RocksShim::LiveSet {
-    std::string identity, tag;
+    std::string tag;
     std::map<std::string, Segment> files;
-    std::set<std::string> sessions; /* in which this database wrote some of them */
 
     Status Read(rocksdb::DB *db,
                 const std::vector<rocksdb::ColumnFamilyHandle *> &families);
@@ -31,12 +30,9 @@ RocksShim::LiveSet::Read(rocksdb::DB *db,
         if (!s.ok())
             return s;
         asked.insert(family->GetName());
-        for (const auto &table : tables) {
+        for (const auto &table : tables)
             files[NameOf(table.first)] = {NameOf(table.first),
                                           BindingOf(tag, *table.second)};
-            if (table.second->db_id == identity)
-                sessions.insert(table.second->db_session_id);
-        }
     }
     std::vector<rocksdb::LiveFileMetaData> all;
     db->GetLiveFilesMetaData(&all);
@@ -59,25 +55,6 @@ void RocksShim::ForgetOlder(const std::string &session)
     session_ = session;
 }
 
-/* Empty if the store may become this database's, else the reason. The segments of
- * earlier versions are this database's if it has one of their sessions. */
-std::string RocksShim::Admit(const Snapshot &now, const LiveSet &live)
-{
-    char words[MIRROR_WORDS_BYTES];
-    mirror_survey survey;
-    tamis_mirror_survey(now.get(), live.tag.c_str(), &survey);
-    tamis_segment_info info;
-    bool old_is_this = false;
-    for (size_t i = 0; tamis_snapshot_next(now.get(), &i); i++)
-        if (tamis_snapshot_segment(now.get(), i, &info) == 0 &&
-            tamis_mirror_owner(live.tag.c_str(), &info) == MIRROR_OLD)
-            old_is_this |= live.sessions.count(OldSessionOf(info)) > 0;
-    if (old_is_this)
-        may_ = May::kThisOrOld;
-    tamis_mirror_refuses(now.get(), live.tag.c_str(), &survey, old_is_this, words);
-    return words;
-}
-
 /* The files that this shim has listed may be about to be live. */
 std::set<std::string> RocksShim::Keep(const LiveSet &live) const
 {
@@ -96,19 +73,14 @@ int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
                      bool *left)
 {
     const std::set<std::string> keep = Keep(live);
-    int err = change->Begin(store(), live.tag, may_, now);
+    int err = change->Begin(store(), live.tag, now);
     tamis_segment_info info;
     for (const auto &one : live.files) {
         const Segment &segment = one.second;
         bool known = !NamesFile(segment.binding) && fresh_.count(segment.name);
         if (err || known || IsListed(now, segment, nullptr))
             continue;
-        bool is_old = Find(now, segment.name, &info) != SIZE_MAX &&
-                      info.state == TAMIS_SEGMENT_SEALED &&
-                      tamis_mirror_owner(live.tag.c_str(), &info) == MIRROR_OLD &&
-                      IsOldBindingOf(info, segment.binding);
-        if (!is_old || change->PutAgain(segment))
-            err = change->Put(segment, nullptr);
+        err = change->Put(segment, nullptr);
     }
     *left = false;
     for (size_t i = 0; !err && tamis_snapshot_next(now.get(), &i); i++) {
@@ -116,7 +88,7 @@ int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
         std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
         if (keep.count(name))
             continue;
-        *left |= !MayChange(live.tag, may_, info);
+        *left |= !IsOf(live.tag, info);
         err = change->Drop(name);
     }
     return err ? err : change->Commit();
@@ -153,8 +125,6 @@ Status RocksShim::Reconcile(rocksdb::DB *db,
     live.tag = tag();
     Status s = db->GetDbSessionId(session);
     if (s.ok())
-        s = db->GetDbIdentity(live.identity);
-    if (s.ok())
         s = live.Read(db, families);
     if (!s.ok())
         return s;
@@ -164,7 +134,7 @@ Status RocksShim::Reconcile(rocksdb::DB *db,
     Snapshot now = Now(store(), &diag);
     if (!now)
         return Status::IOError(Words(diag.code, diag));
-    refusal_ = Admit(now, live);
+    refusal_ = OtherOf(now, live.tag);
     if (!refusal_.empty()) {
         words = refusal_;
         lock.unlock();

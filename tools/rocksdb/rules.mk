@@ -15,9 +15,7 @@ deps-rocksdb: | deps-build
 	$(call install,g++ librocksdb-dev)
 
 $B/tools/rocksdb/%.o: tools/rocksdb/%.cc | deps-rocksdb
-	@mkdir -p $(@D)
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(CXXBASE) $(INC_tools) -MMD -MP -c $< -o $@
+	$(call cxx,$(CXXBASE) $(INC_tools))
 
 $B/libtamis-rocksdb.a: $(ROCKSDB_OBJ)
 	$(call say,AR,$@)
@@ -25,5 +23,4 @@ $B/libtamis-rocksdb.a: $(ROCKSDB_OBJ)
 	$(Q)$(AR) rcs $@ $^
 
 $B/tamis-rocksdb: $B/tools/rocksdb/main.o $(BRIDGE_OBJ) $B/libtamis-rocksdb.a $B/libtamis.a
-	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS) -ljansson
+	$(call link_cxx,-lrocksdb $(LIBS) -ljansson)

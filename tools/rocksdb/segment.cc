@@ -1,7 +1,6 @@
 /* Names and bindings of SSTs, and changes of the list, as segment.h says. */
 #include "segment.h"
 
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -46,23 +45,6 @@ bool NamesFile(const std::string &binding)
     return binding.find('/') != binding.npos;
 }
 
-static std::string TextOf(const tamis_segment_info &info)
-{
-    return std::string(reinterpret_cast<const char *>(info.binding),
-                       info.binding_bytes);
-}
-
-std::string OldSessionOf(const tamis_segment_info &info)
-{
-    const std::string binding = TextOf(info);
-    return binding.substr(0, std::min(binding.find('/'), binding.size()));
-}
-
-bool IsOldBindingOf(const tamis_segment_info &info, const std::string &binding)
-{
-    return NamesFile(binding) && TextOf(info) == binding.substr(binding.find('/') + 1);
-}
-
 const char *Unfit(const rocksdb::Comparator &order)
 {
     if (order.timestamp_size() > 0)
@@ -99,7 +81,7 @@ Snapshot Now(tamis_store *store, tamis_diag *diag)
     tamis_snapshot *now;
     if (tamis_snapshot_current(store, &now, diag))
         return nullptr;
-    return Snapshot(now, Free());
+    return Snapshot(now, tamis_snapshot_release);
 }
 
 bool IsListed(const Snapshot &now, const Segment &s, bool *sealed)
@@ -122,11 +104,10 @@ size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *in
     return tamis_mirror_find(now.get(), name.data(), name.size(), info);
 }
 
-int Change::Begin(tamis_store *store, const std::string &tag, May may, Snapshot now)
+int Change::Begin(tamis_store *store, const std::string &tag, Snapshot now)
 {
     tamis_edit *edit;
     tag_ = tag;
-    may_ = may;
     now_ = now ? std::move(now) : Now(store, &diag_);
     if (!now_)
         return diag_.code;
@@ -135,11 +116,16 @@ int Change::Begin(tamis_store *store, const std::string &tag, May may, Snapshot 
     return err;
 }
 
-bool MayChange(const std::string &tag, May may, const tamis_segment_info &info)
+std::string OtherOf(const Snapshot &now, const std::string &tag)
 {
-    mirror_owner owner = tamis_mirror_owner(tag.c_str(), &info);
-    return may == May::kAll || owner == MIRROR_THIS ||
-           (may == May::kThisOrOld && owner == MIRROR_OLD);
+    char words[MIRROR_WORDS_BYTES];
+    tamis_mirror_refuses(now.get(), tag.c_str(), words);
+    return words;
+}
+
+bool IsOf(const std::string &tag, const tamis_segment_info &info)
+{
+    return tamis_mirror_owner(tag.c_str(), &info) == MIRROR_THIS;
 }
 
 int Change::MakeRoom(const std::string &name)
@@ -148,7 +134,7 @@ int Change::MakeRoom(const std::string &name)
     size_t index = Find(now_, name, &info);
     if (index == SIZE_MAX || gone_.count(name))
         return 0;
-    if (MayChange(tag_, may_, info)) {
+    if (IsOf(tag_, info)) {
         gone_.insert(name);
         return tamis_mirror_drop(edit_.get(), now_.get(), index, &diag_);
     }
@@ -177,23 +163,11 @@ int Change::Put(const Segment &s, tamis_builder *builder)
     return tamis_edit_put_bare(edit_.get(), s.name.data(), s.name.size(), &opt, &diag_);
 }
 
-int Change::PutAgain(const Segment &s)
-{
-    tamis_segment_options opt = {};
-    tamis_segment_info info;
-    size_t index = Find(now_, s.name, &info);
-    int err = MakeRoom(s.name);
-    opt.size = sizeof opt;
-    opt.binding = s.binding.data();
-    opt.binding_bytes = s.binding.size();
-    return err ? err : tamis_mirror_put_again(edit_.get(), now_.get(), index, &opt);
-}
-
 int Change::Drop(const std::string &name)
 {
     tamis_segment_info info;
     size_t index = Find(now_, name, &info);
-    return index != SIZE_MAX && MayChange(tag_, may_, info)
+    return index != SIZE_MAX && IsOf(tag_, info)
                ? tamis_mirror_drop(edit_.get(), now_.get(), index, &diag_)
                : 0;
 }

@@ -31,10 +31,6 @@ std::string TagOf(const std::string &identity);
 std::string BindingOf(const std::string &tag,
                       const rocksdb::TableProperties &properties);
 bool NamesFile(const std::string &binding);
-/* The session of a segment of an earlier version; empty: it has none. */
-std::string OldSessionOf(const tamis_segment_info &info);
-/* Finds the file of this binding by the binding of an earlier version. */
-bool IsOldBindingOf(const tamis_segment_info &info, const std::string &binding);
 
 /* Why keys in this order cannot be filtered by their bytes; NULL: they can. */
 const char *Unfit(const rocksdb::Comparator &order);
@@ -42,28 +38,16 @@ const char *Unfit(const rocksdb::Comparator &order);
 /* "what: detail" of a failed call. */
 std::string Words(int err, const tamis_diag &diag);
 
-struct Free {
-    void operator()(tamis_builder *b) const
+template <auto end> struct Ends {
+    template <class T> void operator()(T *object) const
     {
-        tamis_builder_free(b);
-    }
-    void operator()(tamis_edit *e) const
-    {
-        tamis_edit_abort(e);
-    }
-    void operator()(tamis_snapshot *s) const
-    {
-        tamis_snapshot_release(s);
-    }
-    void operator()(tamis_store *s) const
-    {
-        tamis_store_close(s);
+        end(object);
     }
 };
-using Builder = std::unique_ptr<tamis_builder, Free>;
-using Edit = std::unique_ptr<tamis_edit, Free>;
+using Builder = std::unique_ptr<tamis_builder, Ends<tamis_builder_free>>;
+using Edit = std::unique_ptr<tamis_edit, Ends<tamis_edit_abort>>;
 using Snapshot = std::shared_ptr<tamis_snapshot>;
-using Store = std::unique_ptr<tamis_store, Free>;
+using Store = std::unique_ptr<tamis_store, Ends<tamis_store_close>>;
 
 /* A builder of a filter for this store. Its segment is named later. */
 int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
@@ -75,30 +59,23 @@ bool IsListed(const Snapshot &now, const Segment &segment, bool *sealed);
 /* The number of the segment of this name; SIZE_MAX: there is none. */
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info);
 
-/* The segments that may be replaced and dropped: */
-enum class May {
-    kThis,      /* segments of the tag's database */
-    kThisOrOld, /* and those of earlier versions, which name no database */
-    kAll
-};
+/* Empty if the store may become the database's with this tag, else the reason. */
+std::string OtherOf(const Snapshot &now, const std::string &tag);
+/* Is the segment of the database with this tag? */
+bool IsOf(const std::string &tag, const tamis_segment_info &info);
 
-bool MayChange(const std::string &tag, May may, const tamis_segment_info &info);
-
-/* One change of the list of a database. All return what tamis.h returns. Commit() fails
- * if a segment to be replaced or dropped has changed since Begin(). */
+/* One change of the list of a database; segments of others stay. All return what
+ * tamis.h returns. Commit() fails if a segment to be replaced or dropped has changed
+ * since Begin(). */
 class Change
 {
   public:
     /* `now`: the snapshot that the change was decided by; NULL: a new one. */
-    int Begin(tamis_store *store, const std::string &tag, May may,
-              Snapshot now = nullptr);
-    /* Replaces the segment of that name: ERR_MISMATCH if it may not be replaced.
+    int Begin(tamis_store *store, const std::string &tag, Snapshot now = nullptr);
+    /* Replaces the segment of that name: ERR_MISMATCH if it is of another database.
      * builder NULL: without a filter. */
     int Put(const Segment &segment, tamis_builder *builder);
-    /* Puts the listed filter of the name under the binding of this segment. On failure
-     * the name is free. */
-    int PutAgain(const Segment &segment);
-    /* Drops the segments that may be dropped; 0 if there are none. */
+    /* Drops the segment of that name; 0 if there is none, or another database's. */
     int Drop(const std::string &name);
     int Commit();
     const tamis_diag &diag() const
@@ -109,7 +86,6 @@ class Change
   private:
     int MakeRoom(const std::string &name);
     std::string tag_;
-    May may_ = May::kThis;
     Snapshot now_;
     std::set<std::string> gone_; /* names that this change has dropped */
     Edit edit_;

@@ -83,20 +83,6 @@ bool RocksShim::IsOurs(const std::string &name)
     return false;
 }
 
-std::string RocksShim::Survey(const std::string &tag)
-{
-    tamis_diag diag = {};
-    char words[MIRROR_WORDS_BYTES];
-    mirror_survey survey;
-    Snapshot now = Now(store(), &diag);
-    if (!now)
-        return Words(diag.code, diag);
-    tamis_mirror_survey(now.get(), tag.c_str(), &survey);
-    /* Reconcile() finds the database of the segments of earlier versions. */
-    tamis_mirror_refuses(now.get(), tag.c_str(), &survey, true, words);
-    return words;
-}
-
 bool RocksShim::Serves(const std::string &identity)
 {
     if (!store_ || identity.empty())
@@ -106,7 +92,10 @@ bool RocksShim::Serves(const std::string &identity)
     if (!tag_.empty())
         return tag_ == tag && refusal_.empty();
     tag_ = tag;
-    const std::string words = refusal_ = Survey(tag);
+    tamis_diag diag = {};
+    Snapshot now = Now(store(), &diag);
+    const std::string words = refusal_ =
+        now ? OtherOf(now, tag) : Words(diag.code, diag);
     lock.unlock();
     if (!words.empty())
         Complain(options_.store + ": " + words + ": no SST gets a filter");
@@ -142,9 +131,8 @@ int RocksShim::BeginChange(Change *change)
 {
     std::unique_lock<std::mutex> lock(mutex_);
     const std::string tag = tag_;
-    const May may = may_;
     lock.unlock();
-    return change->Begin(store(), tag, may);
+    return change->Begin(store(), tag);
 }
 
 RocksCounts RocksShim::Counts()

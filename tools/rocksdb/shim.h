@@ -108,8 +108,6 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     int BeginChange(Change *change);
     struct LiveSet;
     /* These with the mutex held. */
-    std::string Survey(const std::string &tag);
-    std::string Admit(const Snapshot &now, const LiveSet &live);
     std::set<std::string> Keep(const LiveSet &live) const;
     int Bring(const LiveSet &live, const Snapshot &now, Change *change, bool *left);
     int BringAndConfirm(const LiveSet &live, const Snapshot &now, std::string *words);
@@ -130,7 +128,6 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     std::string db_name_;
     std::string tag_;     /* of the database, once it is known */
     std::string refusal_; /* why the store is not this database's */
-    May may_ = May::kThis;
     RocksCounts counts_ = {};
     /* Two ingestions share the mark: each counts itself and changes the list in one
      * step. Taken before the gate. */

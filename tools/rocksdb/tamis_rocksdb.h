@@ -19,9 +19,7 @@
  * ONE DATABASE. The bindings say which database a store mirrors. In a store of another
  * one the shim changes nothing: `complain` says so, Reconcile() is InvalidArgument, and
  * every SST is a candidate. `tamis-rocksdb --force` takes such a store over. Segments
- * that no bridge has put stay. The segments of earlier versions, whose bindings have no
- * database, are taken over with their filters by Reconcile(), if one of them is of a
- * session in which this database wrote a live table.
+ * that no bridge has put stay.
  *
  * WHAT IT PROMISES.
  * - An SST of RocksDB's own is listed, with its filter, before the database shows it

@@ -59,6 +59,16 @@ void remark(const char *format, ...)
     va_end(args);
 }
 
+void say_line(const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    print_line(message, "");
+}
+
 int complain(int status, const char *format, ...)
 {
     char message[2048];
@@ -103,7 +113,6 @@ int wait_ends(void *ctx, uint64_t waited_ms, const struct tamis_diag *whom)
 {
     enum { SILENT_MS = 1000 };
     static bool told;
-
     (void)ctx;
     if (endings_due() || (double)waited_ms >= wait_limit * 1000)
         return 1;

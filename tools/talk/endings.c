@@ -22,7 +22,6 @@ static void ending_came(int number)
     static struct timespec first;
     struct timespec now;
     long long ms;
-
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (!endings_came) {
         first = now;

@@ -26,6 +26,19 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
                     advice ? ": " : "", advice ? advice : "");
 }
 
+int complain_store(int error, const struct tamis_diag *diag, const char *path)
+{
+    return complain_error(error, diag, path, store_advice(error, path));
+}
+
+int store_open(const char *path, struct tamis_store **store)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_open_options opt = {.size = sizeof(opt), .waiting = wait_ends};
+    int err = tamis_store_open(path, &opt, store, &diag);
+    return err ? complain_store(err, &diag, path) : EXIT_DONE;
+}
+
 int complain_errno(int os_errno, const char *file, const char *doing)
 {
     const char *advice = usual_advice(os_errno);

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "process.h"
 #include "talk.h"
 
 /* Otherwise the next opened file would take a closed standard descriptor, and messages

@@ -12,15 +12,13 @@ static enum { AUTO, NEVER, ALWAYS } colours;
 
 bool colour_choose(const char *when)
 {
-    if (strcmp(when, "auto") == 0)
-        colours = AUTO;
-    else if (strcmp(when, "never") == 0)
-        colours = NEVER;
-    else if (strcmp(when, "always") == 0)
-        colours = ALWAYS;
-    else
-        return false;
-    return true;
+    static const char *const names[] = {"auto", "never", "always"};
+    for (int i = AUTO; i <= ALWAYS; i++)
+        if (strcmp(when, names[i]) == 0) {
+            colours = i;
+            return true;
+        }
+    return false;
 }
 
 bool is_terminal(int fd)

@@ -31,6 +31,11 @@ static inline int first_failure(int status, int next)
     return status != EXIT_DONE ? status : next;
 }
 
+/* ==== process.c: the start of each of our programs =============================== */
+
+/* `name` is the program's, printed before each message. */
+void process_begin(const char *name);
+
 /* ==== status.c: errors as exit statuses ========================================== */
 
 int status_of_error(int error);
@@ -81,6 +86,8 @@ extern const char *program; /* its name, before each message; process_begin() se
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line of its own, as often as it is called: about one thing of many. */
+void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* After a signal that was noted (endings.h) complain() prints nothing, unless this was
  * called. For work that a signal does not make fail, or whose end needs a word. */
 void complain_despite_signals(void);
@@ -124,6 +131,10 @@ char *path_word(const char *path);
  * used if the diag names none. `advice` NULL: the usual one of the code; "": none. */
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice);
+/* The same of a store, with advice that fits what is there. */
+int complain_store(int error, const struct tamis_diag *diag, const char *path);
+/* Opens a store, or reports why not. The library says meanwhile for whom it waits. */
+int store_open(const char *path, struct tamis_store **store);
 int complain_errno(int os_errno, const char *file, const char *doing);
 /* Reports a failed add of a builder. `file` is its result; the spool directory may
  * be at fault instead. */

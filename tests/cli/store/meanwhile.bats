@@ -61,6 +61,10 @@ every() {
 @test "verify" {
     every tamis verify store
     [ "$(cut -f 2 <<<"$output" | sort | uniq -c | tr -s ' ')" = " 4 ok" ] || explain "4 ok"
+    meanwhile loose tamis drop store s4 -q -- tamis verify store
+    [ "$(cut -f 1-2 <<<"$output")" = $'s1\tok\ns2\tok\ns3\tok' ] || explain "3 ok"
+    meanwhile loose tamis build store s4 "$BATS_FILE_TMPDIR/s1.keys" --replaces s4 -q -- tamis verify store
+    [ "$(grep -c $'^s[1-4]\tok' <<<"$output")" -eq 4 ] || explain "4 ok"
 }
 
 @test "verify --against-list" {

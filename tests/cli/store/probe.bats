@@ -192,26 +192,3 @@ load ../common
     grep -q $'^lost\treplaced\treplaced$' out
     [ "$(wc -l <err)" -eq 1 ]
 }
-
-@test "verify of all while segments are replaced and dropped" {
-    ok tamis init store
-    mkdir d
-    long=$(printf %0240d 0)
-    for i in $(seq 100 499); do echo $i >d/$long$i; done
-    ok tamis build store --each -j2 d/*
-    # Its output fills the pipe: it stops half-way.
-    mkfifo out
-    tamis verify store >out 2>err 3>&- &
-    pid=$!
-    exec 7<out
-    soon moved "$pid" wchar 4096
-    soon waits_with "$pid" out
-    ok tamis drop store ${long}499
-    echo new | tamis build store ${long}498 --replaces ${long}498
-    cat <&7 >all
-    exec 7<&-
-    wait "$pid"
-    cat err
-    [ ! -s err ]
-    [ "$(grep -c $'\tok\t' all)" -eq 399 ]
-}

@@ -69,6 +69,7 @@ make_example() {
     fails 2 "'verfiy': did you mean 'verify'\?" tamis help verfiy
     fails 2 "'rep': did you mean 'repair'\?" tamis rep store
     fails 2 "'hepl': did you mean 'help'\?" tamis hepl
+    fails 2 "file: which command" tamis file
     fails 2 "file: no such command 'shwo': did you mean 'show'\? it is build" tamis file shwo f
     for c in sift x "" "$(printf %0300d 0)"; do
         fails 2 "no such command '$c': 'tamis help'" tamis "$c"

@@ -40,14 +40,6 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "^tamis: --version takes no argument" tamis --version extra
 }
 
-@test "unknown commands, topics and options" {
-    fails 2 "no such command 'sift'" tamis help sift
-    fails 2 "file: which command" tamis file
-    fails 2 "unknown.*--sift.*tamis help ls" tamis ls --sift store
-    fails 2 "unknown option '-x'" tamis ls -x store
-    [ ! -e store ]
-}
-
 @test "every option of every command: a value that is bad, missing, too many, twice" {
     commands=$({ tamis help; tamis help file; } |
         sed -n 's/^  tamis \(file [a-z]*\|[a-z]*\) .*/\1/p' | grep -vx file)
