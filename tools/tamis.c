@@ -33,9 +33,9 @@ static void print_commands(FILE *to)
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");
-    fprintf(to,
-            "'tamis help COMMAND' describes one; 'tamis help keys', 'exit', 'json' the "
-            "rest.\n");
+    fprintf(
+        to,
+        "'tamis help COMMAND' describes one, 'tamis help help' --wait and topics.\n");
 }
 
 static const char key_help[] =
@@ -59,7 +59,8 @@ static const char help_help[] =
     "  json         output for programs\n"
     "\n"
     "All commands take --color=never|auto|always; 'tamis --version'. They wait for a\n"
-    "process that changes the store, each time for at most --wait SECONDS (0: not).\n"
+    "process that changes the store, each time for at most --wait SECONDS, say 0.5\n"
+    "(0: not at all; without it, for ever).\n"
     "\n"
     "Examples:\n"
     "  tamis help probe\n"

@@ -34,8 +34,8 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
              target.slot == 0) {
         complain(0, "%s: segment '%s': the pack that may have it: %s: %s", path, text,
                  tamis_strerror(err),
-                 err > 0 && err != ENOENT ? usual_advice(err)
-                                          : "put the pack's files back");
+                 status_unread(err) == EXIT_DAMAGE ? pack_advice(err, "this pack")
+                                                   : usual_advice(err));
         status = status_unread(err);
     } else
         complain(0, "%s: the record of segment '%s': %s: 'tamis repair' mends it", path,

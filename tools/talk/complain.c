@@ -63,11 +63,21 @@ int complain(int status, const char *format, ...)
 {
     char message[2048];
     va_list args;
+    size_t n = 0;
     /* The signal may have made the work fail: the status says which. */
     if (endings_came && !despite_signals)
         return status;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    if (strncmp(format, "%s:", 3) == 0 || strncmp(format, "%s/", 3) == 0) {
+        for (const char *s = va_arg(args, const char *); *s && n < sizeof(message) / 2;
+             s++)
+            if (*s == '\\')
+                n += (size_t)sprintf(message + n, "\\x5c");
+            else
+                message[n++] = *s;
+        format += 2;
+    }
+    vsnprintf(message + n, sizeof(message) - n, format, args);
     va_end(args);
     pthread_mutex_lock(&lock);
     if (!complained && holds)

@@ -45,6 +45,9 @@ const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
+/* A pack that cannot be used, or its tombstones, as the library says. NULL: neither. */
+const char *pack_advice(int error, const char *what);
+extern const char advice_pack[];
 const char *advice_list(int error); /* a segment's list that cannot be used */
 /* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is
  * known, or if `path` is no directory. */
@@ -79,7 +82,8 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 
 extern const char *program; /* its name, before each message; process_begin() sets it */
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
- * its first argument. Thread-safe. */
+ * its first argument. Thread-safe. A path is escaped where the format begins with "%s:"
+ * or "%s/". */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* After a signal that was noted (endings.h) complain() prints nothing, unless this was
  * called. For work that a signal does not make fail, or whose end needs a word. */
@@ -108,6 +112,7 @@ char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
 enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
 const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
 #define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define TEXT(name)     NAME(name, strlen(name))
 #define PATH(path)                                                                     \
     escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
 char *hex(const void *bytes, size_t n); /* the same */
