@@ -49,14 +49,10 @@ void remark_now(void)
         print_line(remarked, "");
 }
 
-void remark(const char *format, ...)
+void remark(const char *path, const char *what)
 {
-    va_list args;
-    if (remarked[0] != '\0')
-        return;
-    va_start(args, format);
-    vsnprintf(remarked, sizeof(remarked), format, args);
-    va_end(args);
+    if (remarked[0] == '\0')
+        snprintf(remarked, sizeof(remarked), "%s: %s: the edit is done", path, what);
 }
 
 int complain(int status, const char *format, ...)
@@ -69,12 +65,9 @@ int complain(int status, const char *format, ...)
         return status;
     va_start(args, format);
     if (strncmp(format, "%s:", 3) == 0 || strncmp(format, "%s/", 3) == 0) {
-        for (const char *s = va_arg(args, const char *); *s && n < sizeof(message) / 2;
-             s++)
-            if (*s == '\\')
-                n += (size_t)sprintf(message + n, "\\x5c");
-            else
-                message[n++] = *s;
+        const char *s = va_arg(args, const char *);
+        for (; *s && n < sizeof(message) / 2; s++)
+            n += (size_t)sprintf(message + n, "%c%s", *s, *s == '\\' ? "x5c" : "");
         format += 2;
     }
     vsnprintf(message + n, sizeof(message) - n, format, args);

@@ -17,14 +17,12 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
         advice = store_advice(error, file); /* of a store, not of a filter */
     if (advice == NULL && (advice = pack_advice(error, what)) == NULL)
         advice = usual_advice(error);
-    if (strstr(what, "first draft") != NULL) /* these words say what to do */
-        advice = NULL;
-    if (advice != NULL && advice[0] == '\0')
-        advice = NULL;
+    if (advice == NULL || strstr(what, "first draft") != NULL) /* it says what to do */
+        advice = "";
     if (told && diag->has_offset)
         snprintf(offset, sizeof(offset), " (offset %llu)", LLU(diag->offset));
     return complain(status_of_error(error), "%s: %s%s%s%s", file, what, offset,
-                    advice ? ": " : "", advice ? advice : "");
+                    advice[0] ? ": " : "", advice);
 }
 
 int complain_errno(int os_errno, const char *file, const char *doing)

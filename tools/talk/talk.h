@@ -92,9 +92,9 @@ void complain_despite_signals(void);
  * printed as one. */
 void complain_later(void);
 void complain_now(void); /* prints the line held back; finish_output() calls it */
-/* For work that is done, but not as it should be: printed at the end, the first one
- * only, if nothing else is wrong. */
-void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For an edit that is done, but not as it should be: printed at the end, the first one
+ * only, if nothing else is wrong. The path is escaped already. */
+void remark(const char *path, const char *what);
 void remark_now(void);      /* the end; finish_output() calls it */
 bool complained_here(void); /* did this thread print the line? */
 /* For the library while it waits. After a second it says for whom, with --quiet, too. A

@@ -56,14 +56,12 @@ load ../common
 @test "missing file, directory, device, FIFO" {
     mkdir d
     mkfifo fifo
-    for c in show verify "probe --quiet"; do
-        key=
-        [ "$c" != "probe --quiet" ] || key=k
-        fails 4 "^tamis: none: .*No such file" tamis file $c none $key
-        fails 3 "^tamis: d: a directory, not a filter: name" tamis file $c d $key
-        fails 3 "^tamis: d: a directory, not" tamis file $c d $key --offset 4096
-        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 tamis file $c fifo $key
-        fails 3 "^tamis: /dev/null: a device, not" tamis file $c /dev/null $key
+    for c in "show F" "verify F" "probe F -q k"; do
+        fails 4 "^tamis: none: .*No such file" tamis file ${c/F/none}
+        fails 3 "^tamis: d: a directory, not a filter: name" tamis file ${c/F/d}
+        fails 3 "^tamis: d: a directory, not" tamis file ${c/F/d} --offset 4096
+        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 tamis file ${c/F/fifo}
+        fails 3 "^tamis: /dev/null: a device, not" tamis file ${c/F//dev/null}
     done
     for c in estimate "union out" "fold --by 1 out" "compare d"; do
         fails 3 "^tamis: d: a directory, not" tamis file $c d
@@ -77,10 +75,8 @@ load ../common
     : >empty
     head -c 8192 /dev/zero >zeros
     for f in text empty zeros; do
-        for c in show verify "probe --quiet"; do
-            key=
-            [ "$c" != "probe --quiet" ] || key=k
-            fails 3 "^tamis: $f: .+: .+" tamis file $c $f $key
+        for c in "show $f" "verify $f" "probe $f -q k"; do
+            fails 3 "^tamis: $f: .+: .+" tamis file $c
         done
     done
 }

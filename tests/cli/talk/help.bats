@@ -74,6 +74,7 @@ make_example() {
         fails 2 "no such command '$c': 'tamis help'" tamis "$c"
     done
     fails 2 "no such command 'sift': it is build, show" tamis file sift f
+    fails 2 "file: which command" tamis file
 }
 
 @test "mistyped options" {
