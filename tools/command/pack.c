@@ -238,14 +238,11 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
 
 static int complain_lost(const struct lost *lost, const char *path)
 {
-    const char *advice = advice_unread(lost->error);
-    if (status_unread(lost->error) == EXIT_DAMAGE)
-        return complain(EXIT_DAMAGE,
-                        "%s: %s in missing or damaged packs: 'tamis verify' says which",
-                        path, COUNTED(lost->n, "segment"));
-    return complain(status_of_error(lost->error), "%s: %s in unreadable packs: %s%s%s",
-                    path, COUNTED(lost->n, "segment"), tamis_strerror(lost->error),
-                    advice ? ": " : "", advice ? advice : "");
+    if (status_unread(lost->error) != EXIT_DAMAGE)
+        return complain_error(lost->error, NULL, path, NULL);
+    return complain(EXIT_DAMAGE,
+                    "%s: %s in missing or damaged packs: 'tamis verify' says which",
+                    path, COUNTED(lost->n, "segment"));
 }
 
 static int report_unpack(struct segments_edit *e)

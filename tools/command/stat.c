@@ -19,6 +19,8 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
     bool lost = fate == SEGMENT_STAYS && err == ENOENT;
     const char *advice =
         lost && index != SIZE_MAX ? advice_from_list(fresh, index) : NULL;
+    if (advice == NULL)
+        advice = dead_advice(err, diag->what);
     int status = status_unread(err);
     if (fate == SEGMENT_MOVED)
         status = detail(store, fresh, index, path, list);

@@ -138,8 +138,8 @@ static int report_unopened(struct verify *v, const struct place *p, const char *
     const char *advice = bad ? advice_bad(p, err) : NULL;
     bool named = p->info.name != NULL;
     char what[400];
-    if (advice == NULL && (!named || strstr(why, ".dead") != NULL))
-        advice = pack_advice(err, why);
+    if (advice == NULL)
+        advice = named ? dead_advice(err, why) : pack_advice(err, why);
     if (advice == NULL)
         advice = bad && err != TAMIS_ERR_MISMATCH
                      ? "build the segment anew from its keys"

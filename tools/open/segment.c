@@ -61,7 +61,7 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice)
 {
     char offset[48] = "";
-    if (advice == NULL)
+    if (advice == NULL && (advice = dead_advice(err, diag->what)) == NULL)
         advice = err == ENOENT               ? "build it anew from its keys"
                  : err == TAMIS_ERR_MISMATCH ? advice_unread(err)
                                              : usual_advice(err);

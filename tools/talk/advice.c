@@ -107,17 +107,20 @@ const char advice_pack[] = "put the pack's files back, or use the tamis that wro
                            "off the list, to be built "
                            "anew";
 
+const char *dead_advice(int error, const char *what)
+{
+    bool its = strstr(what, ".dead file") || strstr(what, "its tombstones are");
+    return its && status_unread(error) == EXIT_DAMAGE
+               ? "'tamis repair STORE --confirm' makes another, once the .dead file is "
+                 "out of its way"
+               : NULL;
+}
+
 const char *pack_advice(int error, const char *what)
 {
-    if (status_unread(error) != EXIT_DAMAGE)
-        return NULL;
-    if (strstr(what, ".dead file") != NULL ||
-        strstr(what, "its tombstones are") != NULL)
-        return "move the .dead file away: then 'tamis repair STORE --confirm' makes "
-               "another";
-    return strstr(what, "this pack") == what || strstr(what, "the pack of") == what
-               ? advice_pack
-               : NULL;
+    bool its = strstr(what, "this pack") == what || strstr(what, "the pack of") == what;
+    return its && status_unread(error) == EXIT_DAMAGE ? advice_pack
+                                                      : dead_advice(error, what);
 }
 
 const char *advice_list(int error)

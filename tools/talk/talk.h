@@ -45,8 +45,9 @@ const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
-/* A pack that cannot be used, or its tombstones, as the library says. NULL: neither. */
-const char *pack_advice(int error, const char *what);
+/* A pack's tombstones, or the pack, that cannot be used, as the library says. */
+const char *dead_advice(int error, const char *what);
+const char *pack_advice(int error, const char *what); /* either */
 extern const char advice_pack[];
 const char *advice_list(int error); /* a segment's list that cannot be used */
 /* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is

@@ -51,9 +51,11 @@ mended() {
         rm -r store
         cp -r kept store
     done
-    anew="move the .dead file away: then 'tamis repair STORE --confirm' makes another$"
+    anew="'tamis repair STORE --confirm' makes another, once the .dead file is out of its way$"
     flip store/filters/*.dead 8
-    for c in "drop store a" "verify store" "repair store --confirm"; do fails 3 "$anew" tamis $c; done
+    for c in "drop store a" "verify store" "stat store a" "fold store c a --by 1" "repair store --confirm"; do
+        fails 3 "$anew" tamis $c
+    done
     mv store/filters/*.dead away
     fails 3 "damage was found, and dealt with" tamis repair store --confirm
     ok tamis drop store a

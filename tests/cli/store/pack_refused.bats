@@ -79,16 +79,12 @@ unchanged() {
         tamis pack store $s -q
     done
     a=$(filter_of a) b=$(filter_of b)
-    mv "$a" moved
-    mv "$b" "$a"
-    mv moved "$b"
+    mv "$a" moved && mv "$b" "$a" && mv moved "$b"
     fails 3 "this pack: belongs to something else .*: put the pack's files back, or use" \
         tamis verify store
     fails 3 "segment 'a': the pack that may have it: belongs to something else .*: put the pack's files back" \
         tamis stat store a
-    mv "$a" moved
-    mv "$b" "$a"
-    mv moved "$b"
+    mv "$a" moved && mv "$b" "$a" && mv moved "$b"
     ok tamis verify store
 }
 

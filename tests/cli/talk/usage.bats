@@ -15,7 +15,6 @@ commands="init build attach grow seal drop probe ls stat verify plan"
         help=$output
         gives "$help" tamis $c --help
     done
-    for topic in json keys exit; do ok tamis help $topic; done
     ok tamis help file
     help=$output
     for c in help --help -h; do
