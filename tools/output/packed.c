@@ -97,11 +97,10 @@ int packed_left(const struct tamis_pack_report *r,
 {
     struct tamis_segment_info s;
     char left[200];
-    bool is_replaced = r->why_left == TAMIS_LEFT_REPLACED;
     left_text(r, left, sizeof(left));
     tamis_snapshot_segment(snapshot, r->first_left, &s);
     const char *name = NAME(s.name, s.name_bytes);
-    if (is_replaced)
+    if (r->why_left == TAMIS_LEFT_REPLACED)
         return complain(EXIT_BUSY,
                         "%s: segment '%s' was replaced or dropped meanwhile: run it "
                         "again",

@@ -81,8 +81,7 @@ const char *usual_advice(int error)
                    ? "raise the limit of file sizes (ulimit -f)"
                    : "use a file system that takes larger files, or split the segment";
     case EIO: /* LMDB gives it for a short write, too */
-        return "look whether the disk is full or fails (df, dmesg), or ulimit -f is "
-               "low";
+        return "see whether the disk is full or fails (df, dmesg), or raise ulimit -f";
     case EMFILE:
         return "raise the limit of open files (ulimit -n)";
     case ENOMEM:
@@ -101,18 +100,17 @@ const char *advice_unread(int error)
     return usual_advice(error);
 }
 
-const char advice_pack[] = "put the pack's files back, or use the tamis that wrote "
-                           "them, or move them away: then "
-                           "'tamis repair STORE --confirm --force' takes its segments "
-                           "off the list, to be built "
-                           "anew";
+const char advice_pack[] =
+    "put the pack's files back, or use the tamis that wrote them, or move them away: "
+    "then 'tamis repair STORE --confirm --force' takes its segments off the list, to "
+    "be "
+    "built anew";
 
 const char *dead_advice(int error, const char *what)
 {
     bool its = strstr(what, ".dead file") || strstr(what, "its tombstones are");
     return its && status_unread(error) == EXIT_DAMAGE
-               ? "'tamis repair STORE --confirm' makes another, once the .dead file is "
-                 "out of its way"
+               ? "'tamis repair STORE --confirm' makes another, once it is moved away"
                : NULL;
 }
 

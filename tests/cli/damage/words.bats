@@ -51,7 +51,7 @@ mended() {
         rm -r store
         cp -r kept store
     done
-    anew="'tamis repair STORE --confirm' makes another, once the .dead file is out of its way$"
+    anew="'tamis repair STORE --confirm' makes another, once it is moved away$"
     flip store/filters/*.dead 8
     for c in "drop store a" "verify store" "stat store a" "fold store c a --by 1" "repair store --confirm"; do
         fails 3 "$anew" tamis $c
@@ -244,7 +244,7 @@ has_open() {
         bash -c 'ulimit -f 50; tamis build store big k'
     fails 4 "d/f.tamis: .*File too large: raise the limit" bash -c 'mkdir d; ulimit -f 4; tamis file build d/f.tamis k'
     [ "$(ls -A d store/filters | wc -l)" -eq 5 ]
-    ASAN_OPTIONS=detect_leaks=0 fails 4 "committing: Input/output error: look whether the disk is full or fails" \
+    ASAN_OPTIONS=detect_leaks=0 fails 4 "committing: Input/output error: see whether the disk is full or fails .*, or raise ulimit -f$" \
         strace -f -o /dev/null -e inject=pwrite64,pwritev:error=EIO tamis drop store one
     # With ASan no process starts within such a limit.
     grep -q __asan_init "$TAMIS" || fails 4 "Cannot allocate memory: raise the limit of memory .ulimit -v.$" \
