@@ -27,15 +27,14 @@ static void print_summaries(FILE *to, bool of_file)
 
 static void print_commands(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: tamis COMMAND ...  (filters: an absent key needs no disk read)\n\n");
+    fprintf(to, "usage: tamis COMMAND ... [--wait SECONDS]  (an absent key needs no "
+                "disk read)\n\n");
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");
-    fprintf(
-        to,
-        "'tamis help COMMAND' describes one, 'tamis help help' --wait and topics.\n");
+    fprintf(to,
+            "'tamis help COMMAND' describes one; 'tamis help keys', 'exit', 'json' the "
+            "rest.\n");
 }
 
 static const char key_help[] =
