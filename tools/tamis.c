@@ -26,9 +26,8 @@ static void print_summaries(FILE *to, bool of_file)
 
 static void print_commands(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: tamis COMMAND ...  (filters: an absent key needs no disk read)\n\n");
+    fprintf(to, "usage: tamis COMMAND ... [--wait SECONDS]  (an absent key needs no "
+                "disk read)\n\n");
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");
@@ -58,7 +57,8 @@ static const char help_help[] =
     "  json         output for programs\n"
     "\n"
     "All commands take --color=never|auto|always; 'tamis --version'. They wait for a\n"
-    "process that changes the store, each time for at most --wait SECONDS (0: not).\n"
+    "process that changes the store, each time for at most --wait SECONDS, say 0.5\n"
+    "(0: not at all; without it, for ever).\n"
     "\n"
     "Examples:\n"
     "  tamis help probe\n"

@@ -33,11 +33,11 @@ int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
     uint64_t n_bytes = 0;
     *answer = TAMIS_MAYBE;
     diag_clear(diag);
-    int err = operands_take(part, whole, "containment", o, &g, diag);
+    int err = operands_take(whole, part, "containment", o, &g, diag);
     if (err)
         return err;
     geometry_stage_bytes(&g, &n_bytes); /* less than those of valid ones */
-    *answer = compare(&o[0], &o[1], n_bytes / PAGE_BYTES);
+    *answer = compare(&o[1], &o[0], n_bytes / PAGE_BYTES);
     return 0;
 }
 

@@ -288,7 +288,8 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
  * columns that the edit drops go after the transaction. If that fails, the result is
  * still 0. The diag then names the first that stays, with code 0. An edit that begins
  * while no other is under way removes them. Until then an older catalog that is put
- * back finds them, as it does after a process that died in this call.
+ * back finds them, as it does after a process that died in this call. The diag of a
+ * success also says, with code 0, how many files of no segment were removed so.
  * ERR_BUSY: the wait for another commit is over, or a writer has a segment open that is
  * to go. Then the edit stays, with its files: commit it again, or abort it.
  * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.

@@ -45,8 +45,10 @@ const struct command cmd_drop = {
     .name = "drop",
     .arguments = "STORE SEGMENT...",
     .summary = "forget segments and remove their filters",
-    .about = "Unregisters the segments, all of them or none, and removes their filter "
-             "files. Drop a segment when the engine no longer reads it, not before.\n",
+    .about =
+        "Unregisters the segments, all of them or none, and removes their filter "
+        "files. Drop a segment when the engine no longer reads it, not before. The "
+        "list takes some pages of room: on a full disk free 64 KiB first.\n",
     .options = {OPTION(QUIET, NULL), OPTION(JSON, NULL)},
     .examples = "tamis drop store 000007.sst 000009.sst\n",
     .run = run,

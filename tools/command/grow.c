@@ -56,7 +56,7 @@ static int check_growth(const struct grow *g)
         return complain(EXIT_USAGE,
                         "%s: segment '%s' grows with --fpr %g -s %g -r %g --n0 %llu: "
                         "leave them out or take a new segment",
-                        g->path, g->name, info.growth.error, info.growth.factor,
+                        g->path, TEXT(g->name), info.growth.error, info.growth.factor,
                         info.growth.tightening, LLU(info.growth.first_capacity));
     return EXIT_DONE;
 }
@@ -74,16 +74,17 @@ static int check_identity(const struct grow *g)
                (info.binding_bytes != o->binding_bytes ||
                 memcmp(info.binding, o->binding, o->binding_bytes) != 0)) {
         char *bound = hex(info.binding, info.binding_bytes);
-        status = complain(EXIT_DAMAGE,
-                          "%s: segment '%s' is bound to %s: leave out --bind, or take "
-                          "the segment that belongs to the file",
-                          g->path, g->name, info.binding_bytes ? bound : "nothing");
+        status =
+            complain(EXIT_DAMAGE,
+                     "%s: segment '%s' is bound to %s: leave out --bind, or take "
+                     "the segment that belongs to the file",
+                     g->path, TEXT(g->name), info.binding_bytes ? bound : "nothing");
         free(bound);
     } else if (given(o, OPT_RANK) && info.rank != o->rank) {
         status = complain(EXIT_USAGE,
                           "%s: segment '%s' has --rank %u: leave it out or take a new "
                           "segment",
-                          g->path, g->name, info.rank);
+                          g->path, TEXT(g->name), info.rank);
     }
     tamis_snapshot_release(snapshot);
     return status;
@@ -96,7 +97,7 @@ static int no_filter(const struct grow *g)
     complain(0,
              "%s: segment '%s' is registered without a filter: 'tamis build' it with "
              "--replaces %s",
-             g->path, g->name, word);
+             g->path, TEXT(g->name), word);
     free(word);
     return EXIT_USAGE;
 }

@@ -25,7 +25,7 @@ int grow_ended(const struct grow *g)
     return complain(EXIT_IO,
                     "%s: segment '%s': interrupted: no key of the list is committed: "
                     "run it again with the list",
-                    g->path, NAME(g->name, strlen(g->name)));
+                    g->path, TEXT(g->name));
 }
 
 int grow_end(int status)
@@ -84,7 +84,7 @@ static int check_watermark(const struct grow *g, uint64_t old)
         return EXIT_DONE;
     return complain(EXIT_USAGE,
                     "%s: segment '%s' is at watermark %llu: --watermark never falls",
-                    g->path, g->name, LLU(old));
+                    g->path, TEXT(g->name), LLU(old));
 }
 
 /* Keys that came before a bad key or a signal are committed at the old watermark. */
@@ -186,7 +186,7 @@ static int tell(const struct session *w, const struct tamis_filter_info *info,
                 int status)
 {
     const struct grow *g = w->g;
-    const char *name = NAME(g->name, strlen(g->name));
+    const char *name = TEXT(g->name);
     bool json = given(g->o, OPT_JSON);
     if (w->committed && !w->interrupted)
         work_is_done();
@@ -222,7 +222,7 @@ int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
         return complain(EXIT_NONE,
                         "%s: segment '%s' has just been dropped or replaced: run it "
                         "again",
-                        g->path, g->name);
+                        g->path, TEXT(g->name));
     if (err == ENOENT && diag != NULL)
         return segment_error(err, diag, g->path,
                              (struct tamis_name){g->name, strlen(g->name)}, NULL);

@@ -39,7 +39,7 @@ static int put_error(const struct segments_edit *e, int err,
         return merge_error(err, diag, store);
     return complain(EXIT_USAGE,
                     "%s: segment '%s' exists already: drop it first, or name another",
-                    store, NAME(name, strlen(name)));
+                    store, TEXT(name));
 }
 
 static int put(void *edit)

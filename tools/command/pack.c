@@ -86,15 +86,6 @@ static int write_pack(void *edit)
     return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
 }
 
-/* Those of the considered segments whose pack is lost. */
-static size_t count_lost(const struct segments_edit *e)
-{
-    size_t n_lost = 0;
-    for (size_t k = 0; k < e->n; k++)
-        n_lost += is_in_lost_pack(e->snapshot, e->segments[k]);
-    return n_lost;
-}
-
 /* Segments that were named and are left are half the work. */
 static int report_pack(struct segments_edit *e)
 {
@@ -110,7 +101,7 @@ static int report_pack(struct segments_edit *e)
     if (!output_works())
         return EXIT_IO;
     if (r->n_left[TAMIS_LEFT_UNREADABLE] > 0)
-        return packed_damaged(r, count_lost(e), e->o->args[0]);
+        return packed_damaged(r, e->o->args[0]);
     return fails ? packed_left(r, e->snapshot, e->o->args[0]) : EXIT_DONE;
 }
 
@@ -146,7 +137,7 @@ const struct command cmd_pack = {
         "catalog takes some pages more.\n",
     .options = {OPTION(AUTO, NULL),
                 OPTION(REPACK, NULL),
-                OPTION(DRY_RUN, NULL),
+                OPTION(DRY_RUN, "say what it would do; needs a store to write to"),
                 OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
@@ -246,14 +237,11 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
 
 static int complain_lost(const struct lost *lost, const char *path)
 {
-    const char *advice = advice_unread(lost->error);
-    if (status_unread(lost->error) == EXIT_DAMAGE)
-        return complain(EXIT_DAMAGE,
-                        "%s: %s in missing or damaged packs: 'tamis verify' says which",
-                        path, COUNTED(lost->n, "segment"));
-    return complain(status_of_error(lost->error), "%s: %s in unreadable packs: %s%s%s",
-                    path, COUNTED(lost->n, "segment"), tamis_strerror(lost->error),
-                    advice ? ": " : "", advice ? advice : "");
+    if (status_unread(lost->error) != EXIT_DAMAGE)
+        return complain_error(lost->error, NULL, path, NULL);
+    return complain(EXIT_DAMAGE,
+                    "%s: %s in missing or damaged packs: 'tamis verify' says which",
+                    path, COUNTED(lost->n, "segment"));
 }
 
 static int report_unpack(struct segments_edit *e)

@@ -118,17 +118,14 @@ static int find_named(struct probe *p)
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);
         p->names[i] = name;
-        if (err != 0) {
-            if (err == TAMIS_ERR_MISMATCH)
-                complain(0,
-                         "%s: segment '%s' has another binding: read it, or build "
-                         "its filter anew",
-                         o->args[0], NAME(name.bytes, name.n_bytes));
-            else
-                not_found(err, p->snapshot, o->args[0], name);
-            if (status == EXIT_DONE)
-                status = status_of_error(err);
-        }
+        if (err == TAMIS_ERR_MISMATCH)
+            err = complain(EXIT_DAMAGE,
+                           "%s: segment '%s' has another binding: read it, or build "
+                           "its filter anew",
+                           o->args[0], NAME(name.bytes, name.n_bytes));
+        else if (err != 0)
+            err = not_found(err, p->snapshot, o->args[0], name);
+        status = first_failure(status, err);
     }
     return status;
 }
@@ -222,8 +219,8 @@ const struct command cmd_probe = {
     .about = "Prints KEY<TAB>SEGMENT<TAB>HIT, or another reason to read the segment: "
              "DAMAGED, NO_FILTER, FILE_LOST, BEHIND, MISMATCH, UNREADABLE, "
              "UNKNOWN_SEGMENT. A line KEY<TAB>-<TAB>ABSENT is a proof that no segment "
-             "has the key. UNKNOWN_SEGMENT in its place says that the list may lack "
-             "segments: see 'tamis help repair'.\n",
+             "has the key. UNKNOWN_SEGMENT in its place: the list is empty, or may "
+             "lack segments: see 'tamis help repair'.\n",
     .options = {OPTION(KEYS_FILE, NULL),
                 OPTION(SEGMENT, "ask only this one; may be repeated"),
                 OPTION(BIND, "... and only if it is bound to this"),

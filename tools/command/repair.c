@@ -91,7 +91,7 @@ static int say_of_packs(const char *path, const struct confirming *c)
     if (c->n_lost > 0)
         return complain(EXIT_DAMAGE,
                         "%s: the list has %s: put the files back, or take their "
-                        "segments off the list by --force",
+                        "segments off the list by --force, and build them anew",
                         path, COUNTED(c->n_lost, "lost pack"));
     return c->n_mended == 0
                ? EXIT_DONE
@@ -116,15 +116,16 @@ static int confirm(const struct options *o)
         found.list = json_stream(memory_or_exit(json_object()), "findings");
     tamis_snapshot_current(store, &snapshot, NULL);
     bool was_complete = tamis_snapshot_complete(snapshot);
+    bool empty = tamis_snapshot_n_segments(snapshot) == 0;
     tamis_snapshot_release(snapshot);
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)
         work_is_done();
     if (found.list != NULL)
         json_end(json_of("confirmed", json_boolean(err == 0 && diag.what[0] == 0)));
-    else if (diag.what[0] == 0 && was_complete && err == 0)
-        puts(found.n_mended > 0 ? "the list is complete already"
-                                : "the list is complete already: nothing to confirm");
+    else if (diag.what[0] == 0 && was_complete && err == 0 && found.n_lost == 0)
+        printf("the list is complete already%s%s\n", empty ? ", and empty" : "",
+               found.n_mended > 0 ? "" : ": nothing to confirm");
     if (found.n_aside > 0 && !opt.force &&
         (was_complete ? err == 0 : err == TAMIS_ERR_MISMATCH))
         status = unlisted(path, was_complete, found.n_aside);
@@ -145,12 +146,10 @@ static int complain_left(const struct repair *r, uint64_t n)
     char packs[64] = "";
     if (r->n_packs > 0)
         snprintf(packs, sizeof(packs), " and %s", COUNTED(r->n_packs, "pack"));
-    return complain(
-        EXIT_DAMAGE, "%s: %s%s left as noted, damaged or missing: %s", r->store,
-        COUNTED(n - r->n_packs, "filter"), packs,
-        r->n_packs > 0
-            ? "'tamis verify' says which segments to build anew from the keys"
-            : "build these segments anew from the keys");
+    return complain(EXIT_DAMAGE, "%s: %s%s left as noted, damaged or missing: %s",
+                    r->store, COUNTED(n - r->n_packs, "filter"), packs,
+                    r->n_packs > 0 ? "'tamis verify' says what works for each"
+                                   : "build these segments anew from the keys");
 }
 
 static int is_to_end(void *ctx)
@@ -172,6 +171,7 @@ static const char *advice(int err, const char *what, const char *path, bool uuid
                "new directory";
     case ENOTDIR:
     case TAMIS_ERR_NOT_TAMIS:
+    case TAMIS_ERR_VERSION:
         return store_advice(err, path);
     default:
         return NULL;

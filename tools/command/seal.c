@@ -27,7 +27,7 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     return complain(EXIT_DAMAGE,
                     "%s: segment '%s': %s, sealed as all ones: no key is lost; build "
                     "it anew to lower its error",
-                    path, NAME(name, strlen(name)), COUNTED(n_damaged, "damaged page"));
+                    path, TEXT(name), COUNTED(n_damaged, "damaged page"));
 }
 
 /* Checks every segment before the first one is sealed. */

@@ -10,11 +10,12 @@ static int unopened(struct tamis_store *store, struct tamis_snapshot *snapshot,
                     size_t i, const struct tamis_segment_info *s, const char *path,
                     int err, const struct tamis_diag *diag)
 {
-    const char *advice = advice_unread(err);
+    const char *advice = err == ENOENT ? advice_from_list(snapshot, i) : NULL;
     if (segment_fate(store, s) != SEGMENT_STAYS) /* again, in the newest snapshot */
         return complain_error(err, diag, path, "run it again");
-    if (err == ENOENT && (advice = advice_from_list(snapshot, i)) == NULL)
-        advice = "build the segment anew from its keys";
+    if (advice == NULL && (advice = dead_advice(err, diag->what)) == NULL)
+        advice = err == ENOENT ? "build the segment anew from its keys"
+                               : advice_unread(err);
     complain_error(err, diag, path, advice);
     return status_unread(err);
 }

@@ -12,6 +12,7 @@ struct verify {
     int status; /* the first that was not 0 */
     struct against against;
     struct checked_packs packs;
+    char nameless[64]; /* the file of the segment before, which had no name */
 };
 
 static bool with_keys(const struct options *o)
@@ -128,22 +129,28 @@ static const char *advice_bad(const void *place, int err)
 
 /* A lost filter is damage of the store. A filter that an error keeps from being read
  * may be whole. */
-static int report_unopened(const struct verify *v, const struct place *p,
-                           const char *path, int err)
+static int report_unopened(struct verify *v, const struct place *p, const char *path,
+                           int err)
 {
     bool bad = err == ENOENT || err == TAMIS_ERR_NOT_TAMIS ||
                err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_MISMATCH;
+    const char *why = p->diag.what[0] ? p->diag.what : tamis_strerror(err);
     const char *advice = bad ? advice_bad(p, err) : NULL;
-    char what[320];
+    bool named = p->info.name != NULL;
+    char what[400];
+    if (advice == NULL)
+        advice = named ? dead_advice(err, why) : pack_advice(err, why);
     if (advice == NULL)
         advice = bad && err != TAMIS_ERR_MISMATCH
                      ? "build the segment anew from its keys"
                      : advice_unread(err);
-
-    snprintf(what, sizeof(what), "%s",
-             p->diag.what[0] ? p->diag.what : tamis_strerror(err));
-    verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
-                err == ENOENT ? "lost" : "unreadable", path, what, NULL, advice);
+    snprintf(what, sizeof(what), "%s%s%s", named ? "" : p->info.file, named ? "" : ": ",
+             why);
+    /* One line for all whose names are in a pack that cannot be used. */
+    if (named || v->list != NULL || strcmp(v->nameless, p->info.file) != 0)
+        verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
+                    err == ENOENT ? "lost" : "unreadable", path, what, NULL, advice);
+    snprintf(v->nameless, sizeof(v->nameless), "%s", named ? "" : p->info.file);
     complain_error(err, &p->diag, path, advice);
     return status_unread(err);
 }
@@ -242,9 +249,11 @@ static void verify_each(struct verify *v)
         int err = tamis_snapshot_find(v->snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
                                       &target);
         if (err != 0) {
-            note(v,
-                 complain(status_of_error(err), "%s: no segment '%s' for %s: build it",
-                          o->args[0], NAME(name.bytes, name.n_bytes), o->args[i]));
+            note(v, err == TAMIS_ERR_NO_SEGMENT
+                        ? complain(EXIT_NONE, "%s: no segment '%s' for %s: build it",
+                                   o->args[0], NAME(name.bytes, name.n_bytes),
+                                   PATH(o->args[i]))
+                        : not_found(err, v->snapshot, o->args[0], name));
             continue;
         }
         check_segment(v, target.slot - 1, o->args[i]);
@@ -366,7 +375,8 @@ const struct command cmd_verify = {
         "ignored. A damaged page of a pack costs the segments that have rows in "
         "it; a line says how many. Another names a pack on which the catalog does not "
         "agree: its segments are not listed. Files of no segment are listed as orphan, "
-        "which is no damage; 'tamis repair' sweeps them, or sets them aside.\n",
+        "which is no damage: the next edit removes them, 'tamis repair' sets them "
+        "aside: repair first where catalog.lmdb was replaced.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(AGAINST_LIST, NULL),

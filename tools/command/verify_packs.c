@@ -59,10 +59,8 @@ static void damage_text(const struct checked *c, char *text, size_t room)
                      "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
                      LLU(c->report.n_pages));
     if (c->n_nameless > 0)
-        snprintf(text + n, room - (size_t)n,
-                 "the names of %zu of its %s are lost: put the pack's file back, or "
-                 "build these anew from their keys",
-                 c->n_nameless, COUNTED(c->n_segments, "segment"));
+        snprintf(text + n, room - (size_t)n, "the names of %zu of its %s are lost: %s",
+                 c->n_nameless, COUNTED(c->n_segments, "segment"), advice_pack);
     else
         snprintf(text + n, room - (size_t)n, "segments affected: %zu of %zu; %s%s",
                  c->n_affected, c->n_segments, advice,
@@ -179,6 +177,8 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
         snprintf(what, sizeof(what), "column of a pack of %llu pages%s",
                  LLU(c->report.n_pages),
                  c->err ? ", of which those with its rows are good" : "");
+    if (info.name == NULL && list == NULL && c->report.n_damaged > 0)
+        return status_of_error(c->err); /* the line of its pack counts it */
     verify_line(list, (struct tamis_name){info.name, info.name_bytes},
                 good         ? "ok"
                 : c->err > 0 ? "unreadable"

@@ -42,7 +42,7 @@ static int run(int argc, char **argv)
     if (err == 0 && now.n_damaged > 0)
         status = complain(EXIT_DAMAGE,
                           "%s: %s counted as all ones: build it anew from its keys",
-                          PATH(o.args[0]), COUNTED(now.n_damaged, "damaged page"));
+                          o.args[0], COUNTED(now.n_damaged, "damaged page"));
     tamis_filter_close(filter);
     return status;
 }

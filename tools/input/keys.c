@@ -181,7 +181,7 @@ static int fill(struct key_reader *r)
 static int bad_key(struct key_reader *r, const char *what, const char *advice)
 {
     r->status =
-        complain(EXIT_USAGE, "%s: %s %llu: %s (offset %llu): %s", PATH(r->path),
+        complain(EXIT_USAGE, "%s: %s %llu: %s (offset %llu): %s", r->path,
                  r->format == KEYS_LINES || r->format == KEYS_HEX ? "line" : "key",
                  LLU(r->n) + 1, what, LLU(keys_position(r)), advice);
     return -1;
@@ -280,7 +280,7 @@ int check_empty(const struct key_reader *reader, bool empty, const char *why)
         return EXIT_DONE;
     return complain(EXIT_USAGE,
                     "%s: no key is in this list: %s: give --empty if there are none",
-                    PATH(reader->path), why);
+                    reader->path, why);
 }
 
 /* ---- many at a time ---- */

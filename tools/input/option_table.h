@@ -29,7 +29,7 @@ X(FACTOR, "factor", 's', REAL, growth.factor, "S", REALS(1.25, 16), \
 X(TIGHTENING, "tightening", 'r', REAL, growth.tightening, "R", REALS(0.5, 0.95), \
   "... at R times its error, 0.5..0.95") \
 X(FIRST, "n0", 0, COUNT, growth.first_capacity, "N", NUMBERS(1, UINT64_C(1) << 32), \
-  "keys in the first stage, 1..4294967296; 64k is 64000") \
+  "keys in the first stage, 1..4294967296, each 2 bytes or more; 64k is 64000") \
 X(SEED, "seed", 0, SEED, seed, "HEX", NO_RANGE, "hash seed, 16 hex digits; default: random") \
 X(WATERMARK, "watermark", 0, NUMBER, watermark, "N", NUMBERS(0, UINT64_MAX), \
   "your log position") \

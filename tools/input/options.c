@@ -15,9 +15,10 @@ static uint64_t whole(const struct option_row *row, const char *text)
     uint64_t n;
     if (!parse_number(text, kind, &n) || n < row->range.whole[0] ||
         n > row->range.whole[1])
-        usage_error("--%s is %llu..%llu%s, not '%s'", row->name,
+        usage_error("--%s is %llu..%llu%s, not '%s'%s", row->name,
                     LLU(row->range.whole[0]), LLU(row->range.whole[1]),
-                    number_units(kind), text);
+                    number_units(kind), text,
+                    strchr(text, '.') != NULL ? ", no whole number" : "");
     if (row->type == OPTION_PAGES && n % 4096 != 0)
         usage_error("--%s is a multiple of 4096, not %s", row->name, text);
     return n;

@@ -87,6 +87,6 @@ int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
         endings_release(); /* the signal that ended the wait ends the process */
     }
     if (err == 0 && diag->what[0] != '\0')
-        remark("%s: %s: the edit is done", PATH(diag->file), diag->what);
+        remark(PATH(diag->file), diag->what);
     return err;
 }

@@ -46,7 +46,7 @@ int not_a_file(const char *path)
     return complain(EXIT_DAMAGE,
                     "%s: %s, not a filter: name a file that 'tamis file build' has "
                     "made",
-                    PATH(path), kind);
+                    path, kind);
 }
 
 int file_error(const struct options *o, int err, const struct tamis_diag *diag)
@@ -58,6 +58,8 @@ int file_error(const struct options *o, int err, const struct tamis_diag *diag)
         return not_a_file(o->args[0]);
     if (err == TAMIS_ERR_NOT_TAMIS && o->offset > 0)
         advice = "check --offset";
+    else if (err == TAMIS_ERR_NOT_TAMIS && strstr(o->args[0], ".dead") != NULL)
+        advice = "tombstones of a pack: name the .tamis file beside them";
     return complain_error(err, diag, o->args[0], advice);
 }
 

@@ -34,8 +34,8 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
              target.slot == 0) {
         complain(0, "%s: segment '%s': the pack that may have it: %s: %s", path, text,
                  tamis_strerror(err),
-                 err > 0 && err != ENOENT ? usual_advice(err)
-                                          : "put the pack's files back");
+                 status_unread(err) == EXIT_DAMAGE ? pack_advice(err, "this pack")
+                                                   : usual_advice(err));
         status = status_unread(err);
     } else
         complain(0, "%s: the record of segment '%s': %s: 'tamis repair' mends it", path,
@@ -61,7 +61,7 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice)
 {
     char offset[48] = "";
-    if (advice == NULL)
+    if (advice == NULL && (advice = dead_advice(err, diag->what)) == NULL)
         advice = err == ENOENT               ? "build it anew from its keys"
                  : err == TAMIS_ERR_MISMATCH ? advice_unread(err)
                                              : usual_advice(err);

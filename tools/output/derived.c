@@ -110,7 +110,7 @@ int print_derived(const struct options *o, const char *what, const char *name,
     return complain(EXIT_DAMAGE,
                     "%s: %s of the sources counted as all ones: no key is lost; build "
                     "it anew from its keys to lower its error",
-                    PATH(name), COUNTED(r->n_damaged, "damaged page"));
+                    name, COUNTED(r->n_damaged, "damaged page"));
 }
 
 int print_merged(const struct options *o, const char *what, const char *name,

@@ -40,12 +40,13 @@ void note_unread(struct unread *u, const struct tamis_repair_finding *f)
 
 int complain_unread(const struct unread *u, const char *store)
 {
-    const char *advice = advice_unread(u->error);
+    const char *of_pack = pack_advice(u->error, u->what);
+    const char *advice = of_pack != NULL ? of_pack : advice_unread(u->error);
     char more[48] = "";
     if (u->n == 0)
         return EXIT_DONE;
     if (u->n > 1)
         snprintf(more, sizeof(more), " (and %llu more)", LLU(u->n) - 1);
-    return complain(status_unread(u->error), "%s: %s: %s%s%s%s", PATH(store), u->file,
+    return complain(status_unread(u->error), "%s: %s: %s%s%s%s", store, u->file,
                     u->what, more, advice ? ": " : "", advice ? advice : "");
 }

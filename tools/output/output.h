@@ -206,8 +206,8 @@ int print_merged(const struct options *o, const char *what, const char *name,
 /* Prints the closing line unless --quiet, or with --json one object. */
 void packed_print(const struct options *o, const struct tamis_pack_report *r);
 uint64_t packed_n_left(const struct tamis_pack_report *r);
-/* Reports filters that could not be read; the packs of n_lost of them are lost. 3. */
-int packed_damaged(const struct tamis_pack_report *r, size_t n_lost, const char *store);
+/* Reports filters that could not be read. 3. */
+int packed_damaged(const struct tamis_pack_report *r, const char *store);
 /* Reports that segments which were named were left, and why the first one was. Returns
  * 6 if all of them were replaced meanwhile, else 2. */
 int packed_left(const struct tamis_pack_report *r,

@@ -83,19 +83,12 @@ void packed_print(const struct options *o, const struct tamis_pack_report *r)
 
 /* ---- what was left ---- */
 
-int packed_damaged(const struct tamis_pack_report *r, size_t n_lost, const char *store)
+int packed_damaged(const struct tamis_pack_report *r, const char *store)
 {
-    uint64_t n = r->n_left[TAMIS_LEFT_UNREADABLE];
-    if (n_lost >= n)
-        return complain(EXIT_DAMAGE,
-                        "%s: %s in missing or damaged packs: put the packs' files "
-                        "back, or build them anew from their keys; 'tamis verify' says "
-                        "which",
-                        store, COUNTED(n, "segment"));
     return complain(EXIT_DAMAGE,
-                    "%s: %s damaged or unreadable, and left alone: 'tamis verify' says "
-                    "which",
-                    store, COUNTED(n, "filter"));
+                    "%s: %s damaged, or in missing or damaged packs: 'tamis verify' "
+                    "says which, and what works",
+                    store, COUNTED(r->n_left[TAMIS_LEFT_UNREADABLE], "filter"));
 }
 
 int packed_left(const struct tamis_pack_report *r,
@@ -103,11 +96,10 @@ int packed_left(const struct tamis_pack_report *r,
 {
     struct tamis_segment_info s;
     char left[200];
-    bool is_replaced = r->why_left == TAMIS_LEFT_REPLACED;
     left_text(r, left, sizeof(left));
     tamis_snapshot_segment(snapshot, r->first_left, &s);
     const char *name = NAME(s.name, s.name_bytes);
-    if (is_replaced)
+    if (r->why_left == TAMIS_LEFT_REPLACED)
         return complain(EXIT_BUSY,
                         "%s: segment '%s' was replaced or dropped meanwhile: run it "
                         "again",

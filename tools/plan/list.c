@@ -159,7 +159,7 @@ static int no_segment(const struct options *o)
 {
     const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;
     return complain(EXIT_USAGE, "%s: no segment is in this list: nothing was planned",
-                    PATH(path));
+                    path);
 }
 
 static int plan_from_list(const struct options *o, struct store_plan *p)

@@ -30,7 +30,9 @@ const char *usual_advice(int error)
     case TAMIS_ERR_NOT_TAMIS:
         return "name a store of 'tamis init' or a file of 'tamis file build'";
     case TAMIS_ERR_VERSION:
-        return "read it with the tamis that wrote it, or a newer one";
+        return "read it with the tamis that wrote it, or a newer one; if none did, "
+               "build "
+               "it anew from its keys";
     case TAMIS_ERR_DAMAGED:
         return "build it anew from its keys";
     case TAMIS_ERR_MISMATCH:
@@ -78,6 +80,8 @@ const char *usual_advice(int error)
         return is_limited(RLIMIT_FSIZE)
                    ? "raise the limit of file sizes (ulimit -f)"
                    : "use a file system that takes larger files, or split the segment";
+    case EIO: /* LMDB gives it for a short write, too */
+        return "see whether the disk is full or fails (df, dmesg), or raise ulimit -f";
     case EMFILE:
         return "raise the limit of open files (ulimit -n)";
     case ENOMEM:
@@ -94,6 +98,27 @@ const char *advice_unread(int error)
     if (error == TAMIS_ERR_MISMATCH) /* files were exchanged */
         return "put its own file in its place, or build the segment anew from its keys";
     return usual_advice(error);
+}
+
+const char advice_pack[] =
+    "put the pack's files back, or use the tamis that wrote them, or move them away: "
+    "then 'tamis repair STORE --confirm --force' takes its segments off the list, to "
+    "be "
+    "built anew";
+
+const char *dead_advice(int error, const char *what)
+{
+    bool its = strstr(what, ".dead file") || strstr(what, "its tombstones are");
+    return its && status_unread(error) == EXIT_DAMAGE
+               ? "'tamis repair STORE --confirm' makes another, once it is moved away"
+               : NULL;
+}
+
+const char *pack_advice(int error, const char *what)
+{
+    bool its = strstr(what, "this pack") == what || strstr(what, "the pack of") == what;
+    return its && status_unread(error) == EXIT_DAMAGE ? advice_pack
+                                                      : dead_advice(error, what);
 }
 
 const char *advice_list(int error)
@@ -120,15 +145,12 @@ static bool is_strange(int dir, const char *name, mode_t kind)
 }
 
 /* Repair rebuilds a catalog from filters: is there a file that may be one? */
-static bool has_filters(const char *path)
+static bool has_filters(int dir)
 {
-    char name[4096];
+    int fd = openat(dir, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
     bool found = false;
-    DIR *d;
-    if (snprintf(name, sizeof(name), "%s/filters", path) >= (int)sizeof(name))
-        return false;
-    d = opendir(name);
     while (d != NULL && !found && (entry = readdir(d)) != NULL) {
         const char *ending = strrchr(entry->d_name, '.');
         found = ending != NULL && strcmp(ending, ".tamis") == 0;
@@ -140,9 +162,9 @@ static bool has_filters(const char *path)
 
 /* An interrupted 'tamis init' leaves no filter either, and the next one continues it;
  * but it takes no directory with anything else in it. */
-static const char *lost_advice(const char *path, int dir)
+static const char *lost_advice(int dir)
 {
-    if (has_filters(path))
+    if (has_filters(dir))
         return "'tamis repair STORE' makes its catalog anew";
     if (faccessat(dir, "quarantine", F_OK, 0) == 0)
         return "put catalog.lmdb back from a backup, or move a filter from quarantine/ "
@@ -155,6 +177,10 @@ static const char *lost_advice(const char *path, int dir)
 const char *store_advice(int error, const char *path)
 {
     const char *advice = NULL;
+    if (error == TAMIS_ERR_VERSION)
+        return "read it with the tamis that wrote it, or a newer one; if none did, "
+               "move "
+               "catalog.lmdb away: then 'tamis repair STORE' makes another";
     if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
         error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG && error != ENOTDIR)
         return NULL;
@@ -178,7 +204,7 @@ const char *store_advice(int error, const char *path)
              faccessat(dir, "catalog.lmdb", F_OK, 0) == 0)
         advice = "put it back, or 'tamis repair STORE' makes an empty one";
     else if (error == TAMIS_ERR_NO_STORE)
-        advice = lost_advice(path, dir);
+        advice = lost_advice(dir);
     else
         advice = "'tamis repair STORE' makes its catalog anew";
     close(dir);

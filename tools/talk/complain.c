@@ -49,14 +49,10 @@ void remark_now(void)
         print_line(remarked, "");
 }
 
-void remark(const char *format, ...)
+void remark(const char *path, const char *what)
 {
-    va_list args;
-    if (remarked[0] != '\0')
-        return;
-    va_start(args, format);
-    vsnprintf(remarked, sizeof(remarked), format, args);
-    va_end(args);
+    if (remarked[0] == '\0')
+        snprintf(remarked, sizeof(remarked), "%s: %s: the edit is done", path, what);
 }
 
 void say_line(const char *format, ...)
@@ -73,11 +69,18 @@ int complain(int status, const char *format, ...)
 {
     char message[2048];
     va_list args;
+    size_t n = 0;
     /* The signal may have made the work fail: the status says which. */
     if (endings_came && !despite_signals)
         return status;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    if (strncmp(format, "%s:", 3) == 0 || strncmp(format, "%s/", 3) == 0) {
+        const char *s = va_arg(args, const char *);
+        for (; *s && n < sizeof(message) / 2; s++)
+            n += (size_t)sprintf(message + n, "%c%s", *s, *s == '\\' ? "x5c" : "");
+        format += 2;
+    }
+    vsnprintf(message + n, sizeof(message) - n, format, args);
     va_end(args);
     pthread_mutex_lock(&lock);
     if (!complained && holds)

@@ -15,15 +15,14 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
         file = diag->file;
     if (advice == NULL && error == TAMIS_ERR_DAMAGED)
         advice = store_advice(error, file); /* of a store, not of a filter */
-    /* A message about the first draft says itself what to do. */
-    if (advice == NULL && strstr(what, "first draft") == NULL)
+    if (advice == NULL && (advice = pack_advice(error, what)) == NULL)
         advice = usual_advice(error);
-    if (advice != NULL && advice[0] == '\0')
-        advice = NULL;
+    if (advice == NULL || strstr(what, "first draft") != NULL) /* it says what to do */
+        advice = "";
     if (told && diag->has_offset)
         snprintf(offset, sizeof(offset), " (offset %llu)", LLU(diag->offset));
-    return complain(status_of_error(error), "%s: %s%s%s%s", PATH(file), what, offset,
-                    advice ? ": " : "", advice ? advice : "");
+    return complain(status_of_error(error), "%s: %s%s%s%s", file, what, offset,
+                    advice[0] ? ": " : "", advice);
 }
 
 int complain_store(int error, const struct tamis_diag *diag, const char *path)
@@ -42,7 +41,7 @@ int store_open(const char *path, struct tamis_store **store)
 int complain_errno(int os_errno, const char *file, const char *doing)
 {
     const char *advice = usual_advice(os_errno);
-    return complain(EXIT_IO, "%s: %s: %s%s%s", PATH(file), doing, strerror(os_errno),
+    return complain(EXIT_IO, "%s: %s: %s%s%s", file, doing, strerror(os_errno),
                     advice ? ": " : "", advice ? advice : "");
 }
 
@@ -56,5 +55,5 @@ int complain_add(int error, const char *file)
     return complain(EXIT_IO,
                     "%s: spooling hashes here failed: %s: set TMPDIR to a directory "
                     "that has room, 8 bytes per key",
-                    PATH(spool), strerror(error));
+                    spool, strerror(error));
 }

@@ -50,6 +50,10 @@ const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
+/* A pack's tombstones, or the pack, that cannot be used, as the library says. */
+const char *dead_advice(int error, const char *what);
+const char *pack_advice(int error, const char *what); /* either */
+extern const char advice_pack[];
 const char *advice_list(int error); /* a segment's list that cannot be used */
 /* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is
  * known, or if `path` is no directory. */
@@ -84,7 +88,8 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 
 extern const char *program; /* its name, before each message; process_begin() sets it */
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
- * its first argument. Thread-safe. */
+ * its first argument. Thread-safe. A path is escaped where the format begins with "%s:"
+ * or "%s/". */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line of its own, as often as it is called: about one thing of many. */
 void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -95,9 +100,9 @@ void complain_despite_signals(void);
  * printed as one. */
 void complain_later(void);
 void complain_now(void); /* prints the line held back; finish_output() calls it */
-/* For work that is done, but not as it should be: printed at the end, the first one
- * only, if nothing else is wrong. */
-void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For an edit that is done, but not as it should be: printed at the end, the first one
+ * only, if nothing else is wrong. The path is escaped already. */
+void remark(const char *path, const char *what);
 void remark_now(void);      /* the end; finish_output() calls it */
 bool complained_here(void); /* did this thread print the line? */
 /* For the library while it waits. After a second it says for whom, with --quiet, too. A
@@ -115,6 +120,7 @@ char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
 enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
 const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
 #define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define TEXT(name)     NAME(name, strlen(name))
 #define PATH(path)                                                                     \
     escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
 char *hex(const void *bytes, size_t n); /* the same */

@@ -69,8 +69,9 @@ struct filters_dir *filters_dir_hold(struct filters_dir *d);
 void filters_dir_release(struct filters_dir *d);
 
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
-/* Has the first draft of the format written this file, a filter or tombstones? */
-bool filter_file_is_draft(int dir, const char *name);
+/* Has the first draft of the format written this file, a filter or tombstones? Or does
+ * its header name another store than this one (NULL: any will do)? */
+bool filter_file_is_alien(int dir, const char *name, const uint8_t *store);
 /* Is this "<uuid>.tamis" and `rest`? */
 bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
 /* Is `rest` that of a temporary file? */

@@ -69,16 +69,21 @@ int filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES])
     return io_calls.unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-bool filter_file_is_draft(int dir, const char *name)
+bool filter_file_is_alien(int dir, const char *name, const uint8_t *store)
 {
-    uint8_t head[MAGIC_BYTES];
+    uint8_t head[IDENTITY_BYTES];
+    struct identity id;
     size_t got = 0;
     int fd;
     if (io_open_beneath(dir, name, O_RDONLY, &fd) != 0)
         return false;
     int rc = io_read(fd, head, sizeof head, 0, &got);
     close(fd);
-    return !rc && got == sizeof head && magic_is_draft_file(head);
+    if (rc || got < MAGIC_BYTES || magic_is_draft_file(head))
+        return !rc && got >= MAGIC_BYTES;
+    return store && identity_decode(head, got, &id).code == VERDICT_OK &&
+           !all_zero(id.store_uuid, UUID_BYTES) &&
+           memcmp(id.store_uuid, store, UUID_BYTES) != 0;
 }
 
 /* A random UUID, RFC 9562 version 4: so it is never all zeros, which means "none". */

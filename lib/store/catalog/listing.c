@@ -520,7 +520,7 @@ static int check_burial(struct listings *l, struct listed *p, struct tamis_diag 
         return diag_errno(diag, rc, path, "reading tombstones");
     return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                      "segments of a pack cannot be dropped or moved: its tombstones "
-                     "are missing or damaged; 'tamis repair --confirm' makes new ones");
+                     "are missing or damaged");
 }
 
 static int write_listed(struct listings *l, struct listed *p, struct tamis_diag *diag)

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 
 struct sweep {
+    struct catalog *catalog;
     int dir;
     struct names live; /* UUIDs of files that it names */
     struct listings list;
     bool any_gone; /* of the orphans */
+    size_t n_gone; /* of filters; temporary files do not count */
     bool done;     /* nothing failed */
 };
 
@@ -61,11 +63,15 @@ static void sweep_forget(struct sweep *s)
 
 /* ---- what it does not name ---- */
 
-/* Files of the first draft are not ours to remove, nor anything beside them. */
-static int refuse_draft(void *ctx, int dir, const char *name)
+/* Files of the first draft are not ours to remove, nor anything beside them. Nor are
+ * those of another store: the catalog was replaced, and repair sets them aside. */
+static int refuse_alien(void *ctx, int dir, const char *name)
 {
-    return is_orphan(ctx, name) && filter_file_is_draft(dir, name) ? TAMIS_ERR_VERSION
-                                                                   : 0;
+    const struct sweep *s = ctx;
+    const uint8_t *store = s->catalog->meta.store_uuid;
+    return is_orphan(s, name) && filter_file_is_alien(dir, name, store)
+               ? TAMIS_ERR_VERSION
+               : 0;
 }
 
 static int unlink_orphan(void *ctx, int dir, const char *name)
@@ -75,6 +81,7 @@ static int unlink_orphan(void *ctx, int dir, const char *name)
         return 0;
     bool gone = io_calls.unlinkat(dir, name, 0) == 0;
     s->any_gone |= gone;
+    s->n_gone += gone && strlen(name) == FILTER_NAME_BYTES - 1;
     s->done &= gone || errno == ENOENT || errno == EISDIR; /* no file of ours */
     return 0;
 }
@@ -94,7 +101,7 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct sweep *s = ctx;
     sweep_forget(s);
     int rc = note_all(s, t, diag);
-    s->done = !rc && dir_each(s->dir, ".", refuse_draft, s) == 0;
+    s->done = !rc && dir_each(s->dir, ".", refuse_alien, s) == 0;
     if (s->done) {
         s->done &= listings_unsure(&s->list) || s->list.unknown ||
                    bury_unused(&s->list, s->dir);
@@ -106,7 +113,9 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 bool sweep_orphans(struct catalog *c, int dir)
 {
-    struct sweep s = {.dir = dir};
+    struct sweep s = {.catalog = c, .dir = dir};
     struct io_wait not_at_all = {.timeout_ms = -1}; /* it is not urgent */
-    return catalog_write(c, &not_at_all, sweep_in, &s, NULL, NULL) == 0 && s.done;
+    int rc = catalog_write(c, &not_at_all, sweep_in, &s, NULL, NULL);
+    atomic_fetch_add(&c->n_swept, s.n_gone);
+    return rc == 0 && s.done;
 }

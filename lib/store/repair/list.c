@@ -141,7 +141,7 @@ static int add_file(void *ctx, int dir, const char *name)
 static int is_draft(void *ctx, int dir, const char *name)
 {
     (void)ctx;
-    return filter_file_is_draft(dir, name) ? TAMIS_ERR_VERSION : 0;
+    return filter_file_is_alien(dir, name, NULL) ? TAMIS_ERR_VERSION : 0;
 }
 
 int repair_refuse_draft(struct repair *r, int dir, const char *filters,

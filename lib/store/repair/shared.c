@@ -716,11 +716,11 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
     if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
         return diag_errno(diag, rc, c->path,
                           lost ? "opening a pack" : "opening tombstones");
+    if (rc == TAMIS_ERR_VERSION && !lost)
+        dead_file_name(p->uuid, file);
     if (rc == TAMIS_ERR_VERSION)
-        return diag_fail(diag, rc, c->path,
-                         "a newer tamis wrote pack %s, or its tombstones: confirm with "
-                         "that version",
-                         file);
+        return diag_fail(diag, rc, c->path, "%s is of a newer tamis: filters/%s",
+                         lost ? "this pack" : "this .dead file", file);
     if (!rc && !p->agrees)
         u->waits = p;
     if (!rc)

@@ -53,7 +53,8 @@ each_fails() {
     each_fails 3 "this pack is missing: 'tamis repair' makes it anew from its list" "verify store one"
     ok tamis compare store one two # by their lists
     # "plain" has no record, and any new name may be one of the pack's.
-    each_fails 3 "segment 'plain': the pack that may have it: " "compare store plain one"
+    each_fails 3 "segment 'plain': the pack that may have it: " "compare store plain one" \
+        "probe store k --segment plain"
     each_fails 3 "cannot tell whether it has segment '[uf]'" "union store u one two" "fold store f one --by 2"
     each_fails 3 "missing or damaged" "pack store one" "unpack store one" "stat store"
     ok tamis build store one --from-list # its name is in its record, so in no pack

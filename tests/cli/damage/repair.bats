@@ -64,6 +64,17 @@ tree() {
     tells $'^quarantined\t-\tfilters/' tamis repair store
     [ ! -e "$f" ]
     [ -e "store/quarantine/${f##*/}" ]
+    # After an older catalog a sweep is told; after another store's there is none.
+    cp store/catalog.lmdb old
+    ok tamis build store three /dev/null --empty
+    cp old store/catalog.lmdb
+    fails 0 "store/filters: files of no segment removed: 1; .* repair first: the edit is done$" \
+        tamis build store four /dev/null --empty -q
+    tamis init other
+    cp other/catalog.lmdb store
+    ok tamis build store five /dev/null --empty
+    tells 'no record names it, and it is of another store' tamis repair store
+    [ "$(ls store/quarantine | wc -l)" -eq 3 ]
 }
 
 @test "a directory among the filters is to be removed by hand, and hinders nothing" {
@@ -212,7 +223,7 @@ tree() {
     f=$(tamis ls store s1 --json | jq -r '.[0].file')
     fails 2 "^tamis: store: segment 's3': 7 does not divide" tamis fold store x s3 --by 7
     poke "store/$f" 5000 '\x55\x55\x55\x55'
-    fails 3 "^tamis: store: 0 filters and 1 pack left as noted, damaged or missing: 'tamis verify' says which" tamis repair store
+    fails 3 "^tamis: store: 0 filters and 1 pack left as noted, damaged or missing: 'tamis verify' says what works for each$" tamis repair store
     [[ $output == *$'noted\t-\t'"$f"$'\tthe pack of 4 segments: 1 of '* ]] || explain "the pack and its size"
     fails 3 "copied, but 1 file damaged" tamis backup store copy
     [[ $output == *$'\t-\t'"$f"$'\tthe pack of 4 segments: pages fail'* ]] || explain "the pack and its size"
@@ -230,6 +241,7 @@ tree() {
     rm "store/$f"
     fails 3 ": 1 filter and 1 pack left as noted" tamis repair store
     fails 3 "^tamis: store: the list has 1 lost pack: put the files back" tamis repair store --confirm
+    [[ $output != *complete* ]] || explain "no more"
 }
 
 @test "tombstones whose pack is away are set aside, and it is told" {

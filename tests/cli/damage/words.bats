@@ -23,8 +23,43 @@ mended() {
     mended 3 "too short for a catalog .offset 4095"
     head -c 65536 /dev/urandom >store/catalog.lmdb
     mended 3 "not an LMDB file"
-    rm store/catalog.lmdb
+    cp good store/catalog.lmdb
+    flip store/catalog.lmdb 20
+    said="LMDB data version 5, not 1: .*; if none did, move catalog.lmdb away: then 'tamis repair STORE' makes another$"
+    for c in ls verify repair; do fails 3 "$said" tamis $c store; done
+    mv store/catalog.lmdb away
     mended 5 "catalog.lmdb is missing"
+}
+
+@test "a pack or tombstones that cannot be used: what the lines say works" {
+    build_of a=9 b=9
+    tamis pack store -q
+    cp -r store kept
+    goes="or move them away: then 'tamis repair STORE --confirm --force' takes its segments off the list, to be built anew$"
+    for byte in 8 9 100 2100 8200 12300; do
+        flip store/filters/*.tamis $byte
+        fails 3 "whether it has segment 'c': .* $goes" tamis build store c a
+        fails 3 "may have it: .* $goes" tamis probe store 1 --segment a
+        fails 3 "$goes" tamis verify store
+        [[ ${#lines[@]} -eq 1 && $output == *filters/*.tamis:* ]] || explain "one line"
+        [ $byte -gt 9 ] || fails 3 "this pack is of a newer tamis: filters/.*$goes" tamis repair store --confirm
+        mv store/filters/*.tamis away
+        fails 3 "not confirmed: 1 lost pack is listed no more" tamis repair store --confirm --force
+        ok tamis build store --each a b
+        ok tamis repair store --confirm
+        ok tamis verify store
+        rm -r store
+        cp -r kept store
+    done
+    anew="'tamis repair STORE --confirm' makes another, once it is moved away$"
+    flip store/filters/*.dead 8
+    for c in "drop store a" "verify store" "stat store a" "fold store c a --by 1" "repair store --confirm"; do
+        fails 3 "$anew" tamis $c
+    done
+    mv store/filters/*.dead away
+    fails 3 "damage was found, and dealt with" tamis repair store --confirm
+    ok tamis drop store a
+    fails 3 "tombstones of a pack: name the .tamis file beside them$" tamis file show store/filters/*.dead
 }
 
 @test "a store without its filters/: put it back, or repair it" {
@@ -209,6 +244,8 @@ has_open() {
         bash -c 'ulimit -f 50; tamis build store big k'
     fails 4 "d/f.tamis: .*File too large: raise the limit" bash -c 'mkdir d; ulimit -f 4; tamis file build d/f.tamis k'
     [ "$(ls -A d store/filters | wc -l)" -eq 5 ]
+    ASAN_OPTIONS=detect_leaks=0 fails 4 "committing: Input/output error: see whether the disk is full or fails .*, or raise ulimit -f$" \
+        strace -f -o /dev/null -e inject=pwrite64,pwritev:error=EIO tamis drop store one
     # With ASan no process starts within such a limit.
     grep -q __asan_init "$TAMIS" || fails 4 "Cannot allocate memory: raise the limit of memory .ulimit -v.$" \
         bash -c 'ulimit -v 60000; tamis build store big k'
@@ -219,6 +256,9 @@ has_open() {
     tamis init $'a\nb\e[31m'
     ok tamis stat $'a\nb\e[31m'
     [ "${lines[0]}" = 'store      a\x0ab\x1b[31m' ]
+    tamis init 'a\b'
+    fails 5 '^tamis: a.x5cb: no segment .x.x5c' tamis drop 'a\b' 'x\'
+    tells "complete already, and empty: nothing" tamis repair 'a\b' --confirm
 }
 
 @test "ls --names" {

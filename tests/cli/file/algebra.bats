@@ -81,6 +81,8 @@ has() {
     done
     fails 2 "shape: .*one shape.*; build it anew with the error 0[.][0-9]+$" tamis file intersect out a shape
     fails 2 "one shape" tamis file contains a shape
+    tamis file build other ka -q
+    for c in contains equal compare; do fails 3 "^tamis: other: another hash or seed" tamis file $c a other; done
     fails 2 "one shape" tamis file compare a shape
     fails 2 "a: 3 does not divide the 512 blocks of a lane of stage 0: fold by a divisor of 512$" tamis file fold out a --by 3
     fails 2 "a: its error is 0.0[0-9]+ as it is: build it anew" tamis file fold out a --fpr 1e-6

@@ -3,10 +3,7 @@ load ../common
 
 @test "build, probe, verify" {
     make_file --watermark 77 --bind c0ffee
-    ok tamis file probe f.tamis 1 1000 nope
-    [ "${lines[0]}" = $'1\ts\tHIT' ]
-    [ "${lines[1]}" = $'1000\ts\tHIT' ]
-    [ "${lines[2]}" = $'nope\t-\tABSENT' ]
+    gives $'1\ts\tHIT\n1000\ts\tHIT\nnope\t-\tABSENT' tamis file probe f.tamis 1 1000 nope
     tells $'^s\tok\t' tamis file verify f.tamis --against keys
     prints "checked 1000 keys in 1 segment: 0 lost"
     tells '"result": "ok"' tamis file verify f.tamis --json
@@ -56,14 +53,12 @@ load ../common
 @test "missing file, directory, device, FIFO" {
     mkdir d
     mkfifo fifo
-    for c in show verify "probe --quiet"; do
-        key=
-        [ "$c" != "probe --quiet" ] || key=k
-        fails 4 "^tamis: none: .*No such file" tamis file $c none $key
-        fails 3 "^tamis: d: a directory, not a filter: name" tamis file $c d $key
-        fails 3 "^tamis: d: a directory, not" tamis file $c d $key --offset 4096
-        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 tamis file $c fifo $key
-        fails 3 "^tamis: /dev/null: a device, not" tamis file $c /dev/null $key
+    for c in "show F" "verify F" "probe F -q k"; do
+        fails 4 "^tamis: none: .*No such file" tamis file ${c/F/none}
+        fails 3 "^tamis: d: a directory, not a filter: name" tamis file ${c/F/d}
+        fails 3 "^tamis: d: a directory, not" tamis file ${c/F/d} --offset 4096
+        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 tamis file ${c/F/fifo}
+        fails 3 "^tamis: /dev/null: a device, not" tamis file ${c/F//dev/null}
     done
     for c in estimate "union out" "fold --by 1 out" "compare d"; do
         fails 3 "^tamis: d: a directory, not" tamis file $c d
@@ -77,10 +72,8 @@ load ../common
     : >empty
     head -c 8192 /dev/zero >zeros
     for f in text empty zeros; do
-        for c in show verify "probe --quiet"; do
-            key=
-            [ "$c" != "probe --quiet" ] || key=k
-            fails 3 "^tamis: $f: .+: .+" tamis file $c $f $key
+        for c in "show $f" "verify $f" "probe $f -q k"; do
+            fails 3 "^tamis: $f: .+: .+" tamis file $c
         done
     done
 }
@@ -88,9 +81,7 @@ load ../common
 @test "a flipped bit in the data: MAYBE with DAMAGED, verify names the page" {
     make_file
     flip f.tamis 5000
-    ok tamis file probe f.tamis 1 nope
-    [ "${lines[0]}" = $'1\ts\tDAMAGED' ]
-    [ "${lines[1]}" = $'nope\ts\tDAMAGED' ]
+    gives $'1\ts\tDAMAGED\nnope\ts\tDAMAGED' tamis file probe f.tamis 1 nope
     ok tamis file probe f.tamis --quiet nope
     fails 3 "^tamis: f.tamis: .* \(offset 4096\): " tamis file verify f.tamis
     prints $'^s\tdamaged\t1 of 1 page, the first at offset 4096'
@@ -118,9 +109,7 @@ load ../common
 @test "inside another file, at an offset" {
     make_file
     { head -c 12288 /dev/zero; cat f.tamis; echo tail; } >outer
-    ok tamis file probe outer --offset 12288 1 nope
-    [ "${lines[0]}" = $'1\ts\tHIT' ]
-    [ "${lines[1]}" = $'nope\t-\tABSENT' ]
+    gives $'1\ts\tHIT\nnope\t-\tABSENT' tamis file probe outer --offset 12288 1 nope
     tells " 0 lost" tamis file verify outer --offset 12K --against keys
     tells ' 12296 +2  major' tamis file show outer --offset 12288
     fails 3 "^tamis: outer: .*offset 0" tamis file probe outer 1

@@ -23,7 +23,6 @@ load ../common
     make_store
     ok tamis build store zero --bare
     fails 2 "sealed" tamis grow store one /dev/null
-    fails 2 "sealed" tamis seal store one
     fails 2 "'zero' is registered without a filter: .*--replaces" tamis grow store zero /dev/null
     # The advice is a word that a shell takes.
     ok tamis build store "b'x" --bare

@@ -65,7 +65,7 @@ n_files() {
 @test "damaged filters are left, and told" {
     many 3
     flip "$(filter_of s2)" 5000
-    fails 3 "1 filter damaged or unreadable, and left alone" tamis pack store -q
+    fails 3 "1 filter damaged, or in missing" tamis pack store -q
     tells "^packed" tamis ls store s1
     fails 3 "pages fail their check" tamis verify store
     poke "$(filter_of s1)" 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
@@ -113,8 +113,8 @@ n_files() {
     f=$(tamis ls store s1 --json | jq -r '.[0].file')
     cp "store/$f" good
     flip "store/$f" $(($(stat -c %s good) - 4086))
-    fails 3 "the names of 6 of its 6 segments are lost: put the pack's file back" tamis verify store
-    [ "$(cut -f 1,2 <<<"$output" | sort | uniq -c | tr -s '\t\n ' ' ')" == " 6 - damaged 1 - pack " ]
+    fails 3 "the names of 6 of its 6 segments are lost: put the pack's files back" tamis verify store
+    [ "$(cut -f 1,2 <<<"$output")" == $'-\tpack' ]
     [ "$(tamis verify store --json 2>err | jq -c '[.segments[].segment] | unique')" = '[null]' ]
     fails 3 "6 filters cannot be read" tamis plan store --bytes 1M
     fails 3 "segment 's1': the pack that may have it: damaged: put the pack's files back" tamis stat store s1

@@ -47,7 +47,7 @@ unchanged() {
     # A segment with a good column is unpacked, and lost segments are told.
     seq 5 | tamis build store b -q
     rm store/filters/*.dead
-    fails 3 "1 segment in missing or damaged packs: put the packs' files back, or build them anew" tamis pack store -q
+    fails 3 "1 filter damaged, or in missing or damaged packs: 'tamis verify' says which, and what works$" tamis pack store -q
     exits 3 tamis unpack store a b
     [[ ${stderr_lines[0]} == "unpacked 1 segment: "* ]]
     [[ ${stderr_lines[1]} == *"1 segment in missing or damaged packs"* ]]
@@ -66,7 +66,7 @@ unchanged() {
             capture tamis pack store $how
             [ "$status" -eq 3 ] || explain "$what is damage"
             [[ ${stderr_lines[0]} == "packed 2 segments, "* ]] || explain "s3 and s4"
-            [[ ${stderr_lines[1]} == *"2 segments in missing or damaged packs"* ]]
+            [[ ${stderr_lines[1]} == *"2 filters damaged, or in missing or damaged packs"* ]]
             tells "3003	s3	HIT" tamis probe store 3003 --segment s3
         done
     done
@@ -79,16 +79,12 @@ unchanged() {
         tamis pack store $s -q
     done
     a=$(filter_of a) b=$(filter_of b)
-    mv "$a" moved
-    mv "$b" "$a"
-    mv moved "$b"
-    fails 3 "this pack: belongs to something else .*: put its own file in its place, or build" \
+    mv "$a" moved && mv "$b" "$a" && mv moved "$b"
+    fails 3 "this pack: belongs to something else .*: put the pack's files back, or use" \
         tamis verify store
     fails 3 "segment 'a': the pack that may have it: belongs to something else .*: put the pack's files back" \
         tamis stat store a
-    mv "$a" moved
-    mv "$b" "$a"
-    mv moved "$b"
+    mv "$a" moved && mv "$b" "$a" && mv moved "$b"
     ok tamis verify store
 }
 
@@ -182,9 +178,9 @@ unchanged() {
     fails 3 "4 segments in missing or damaged packs" tamis unpack store
     fails 3 "1 segment in missing or damaged packs" tamis unpack store s2
     for how in "" --repack --auto --dry-run; do
-        fails 3 "4 segments in missing or damaged packs: put .* back, or build them" tamis pack store $how
+        fails 3 "4 filters damaged, or in missing or damaged packs" tamis pack store $how
     done
-    fails 3 "1 segment in missing" tamis pack store s2
+    fails 3 "1 filter damaged" tamis pack store s2
     exits 3 tamis verify store
     [ "$(grep -c "lost.*the .dead file beside this pack is missing" <<<"$output")" -eq 4 ]
     run tamis stat store
@@ -251,5 +247,5 @@ unchanged() {
     )
     mv "store/filters/$pack" away
     ln -s away "store/filters/$pack"
-    fails 3 "4 segments in missing or damaged packs: put the packs' files back" tamis pack store --repack
+    fails 3 "4 filters damaged, or in missing" tamis pack store --repack
 }

@@ -74,11 +74,7 @@ load ../common
     make_store
     fails 2 "segment 'one' exists already: --replaces 'one'" tamis build store one /dev/null
     fails 2 "exists already" tamis build store one --bare
-    for c in "seal store none" "drop store none" "ls store none" "stat store none" \
-        "verify store none" "verify store none --against /dev/null" \
-        "build store new /dev/null --replaces none"; do
-        fails 5 "^tamis: store: no segment 'none': .*tamis ls" tamis $c
-    done
+    fails 5 "^tamis: store: no segment 'none': .*tamis ls" tamis verify store none --against /dev/null
     holds 2
 }
 
@@ -156,7 +152,7 @@ keeps() {
     [ "$(ls store/filters | wc -l)" -eq 2 ]
     keeps build store two k --replaces two -q
     tells $'^a\t-\tABSENT\nx\ttwo\tHIT$' tamis probe store a x
-    ok tamis build store three k
+    fails 0 "files of no segment removed: 2;" tamis build store three k -q
     [ "$(ls store/filters | wc -l)" -eq 2 ]
     # Not where something else is wrong: that is the line to read.
     ASAN_OPTIONS=detect_leaks=0 fails 4 "^tamis: standard output: .*: the work is done, only its report is lost$" \
