@@ -7,7 +7,6 @@
 #include "lib/page/page.h"
 #include "format/hash.h"
 #include "lib/io/io.h"
-#include "lib/page/quick.h"
 #include "lib/sync_point.h"
 
 /* A writer may be rewriting a floor sector while we copy it. */

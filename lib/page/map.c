@@ -2,7 +2,6 @@
 #include "lib/page/page.h"
 #include "lib/io/io.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 /* So many mappings of a process keep a descriptor: the application needs others. */

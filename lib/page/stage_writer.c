@@ -3,9 +3,7 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Pieces end at multiples of it in the file, so that each is one folio of the page
  * cache that one entry of the page table maps: it must be as large as such an entry. */

@@ -8,7 +8,6 @@
 #include "lib/ribbon/ribbon.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
                                        const struct kernel *k)

@@ -2,8 +2,6 @@
  * durable, its catalog, and the call itself. */
 #include "lib/store/backup/inside.h"
 
-#include <sys/stat.h>
-
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct backup *b = ctx;

@@ -4,9 +4,6 @@
 #ifndef TAMIS_STORE_BACKUP_H
 #define TAMIS_STORE_BACKUP_H
 
-#include "format/record.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 #include "lib/store/catalog/listing.h"
 
 /* What the catalog has under a key: a segment, with frequent fields of its record. The

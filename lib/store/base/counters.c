@@ -1,11 +1,6 @@
 /* Slots of threads, the sheets in which they count, and what holds the sums. */
 #include "lib/store/base/counters.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-
 /* ---- slots ---- */
 
 _Thread_local unsigned counters_slot = SLOT_NONE;

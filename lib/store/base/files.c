@@ -3,7 +3,6 @@
 #include "lib/store/base/base.h"
 
 #include <dirent.h>
-#include <stdatomic.h>
 #include <sys/file.h>
 #include <time.h>
 

@@ -4,8 +4,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-#include <sys/stat.h>
-
 static const size_t FIRST_MAP_BYTES = (size_t)64 << 20;
 enum { MAX_DATABASES = 8 };
 

@@ -2,8 +2,6 @@
 #ifndef TAMIS_STORE_CATALOG_FILE_H
 #define TAMIS_STORE_CATALOG_FILE_H
 
-#include "lib/error.h"
-#include "lib/page/page.h"
 #include "lib/store/catalog/catalog.h"
 
 /* The key of the meta record. */

@@ -6,9 +6,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/listing.h"
 
-#include <pthread.h>
-#include <sys/stat.h>
-
 /* ---- the files ---- */
 
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag)

@@ -16,10 +16,6 @@
  * the process, and closing any other descriptor of it would drop them. */
 #include "lib/store/catalog/file.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
-
 /* ---- made and freed ---- */
 
 static char *path_beneath(const char *store, const char *name)

@@ -2,8 +2,6 @@
 #ifndef TAMIS_STORE_CATALOG_ORIGIN_H
 #define TAMIS_STORE_CATALOG_ORIGIN_H
 
-#include <stdatomic.h>
-
 #include "lib/error.h"
 #include "lib/page/quick.h"
 

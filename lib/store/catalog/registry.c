@@ -7,10 +7,7 @@
  * entries of an earlier fork epoch, which stay allocated for ever. */
 #include "lib/store/catalog/file.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct catalog *registry;

@@ -2,15 +2,6 @@
  * transaction. The order on disk is R13's: files and their names, one sync of the
  * directory, the catalog, and only then the unlinking of what was dropped. */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct locked {
     struct io_guarded_fd guard;

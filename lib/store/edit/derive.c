@@ -2,18 +2,8 @@
  * filters, or from a list, and a list from their lists. The sources are a snapshot's:
  * they stay open whatever becomes of their segments. */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
 #include "lib/derive/derive.h"
-#include "lib/error.h"
 #include "lib/list/merge.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- sources ---- */
 

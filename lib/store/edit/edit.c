@@ -2,15 +2,7 @@
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
 #include "lib/store/edit/packing.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 
 /* ---- begin and end ---- */

@@ -4,9 +4,6 @@
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "lib/builder/builder.h"
 #include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"

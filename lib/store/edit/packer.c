@@ -12,14 +12,8 @@
  *
  * tamis_edit_unpack(): columns of packs, written as files of their own. */
 #include "lib/store/edit/packing.h"
-#include "format/record.h"
-#include "lib/error.h"
 #include "lib/plan/plan.h"
-#include "lib/store/base/base.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 /* ---- a pack is written ---- */

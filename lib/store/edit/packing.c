@@ -11,15 +11,8 @@
  * files, so that of many only the first stay open; the others are opened a second time
  * when their band is written. */
 #include "lib/store/edit/packing.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/io/io.h"
 #include "lib/io/threads.h"
 #include "lib/plan/plan.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- inputs: segments that are taken ---- */
 

@@ -1,18 +1,7 @@
 /* The ways to put a segment into an edit: built, bare, growing, attached. Each writes
  * its file outside the edit's mutex, then appends one operation. */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/filter/header.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 #include "lib/writer/writer.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- arguments ---- */
 

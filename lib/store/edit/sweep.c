@@ -2,12 +2,6 @@
  * died between writing a file and committing its name, or between dropping a name and
  * unlinking the file (R13); and tombstones that it has not set (R18). */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 struct sweep {
     int dir;

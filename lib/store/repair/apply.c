@@ -2,8 +2,6 @@
  * is done again by the next repair, to the same end. */
 #include "lib/store/repair/inside.h"
 
-#include <sys/stat.h>
-
 /* ---- 1: quarantine ---- */
 
 static bool same_inode(int dir_a, const char *a, int dir_b, const char *b)

@@ -3,7 +3,6 @@
 #include "lib/store/repair/inside.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 
 /* ---- locks ---- */
 

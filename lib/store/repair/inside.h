@@ -17,10 +17,6 @@
 #ifndef TAMIS_STORE_REPAIR_H
 #define TAMIS_STORE_REPAIR_H
 
-#include "format/record.h"
-#include "lib/filter/header.h"
-#include "lib/io/io.h"
-#include "lib/store/base/counters.h"
 #include "lib/store/catalog/listing.h"
 
 /* A segment's record, now and after the repair. */

@@ -1,8 +1,6 @@
 /* The input of a repair: the segments with their records, and the files in filters/. */
 #include "lib/store/repair/inside.h"
 
-#include <sys/stat.h>
-
 /* ---- segments ---- */
 
 int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,

@@ -2,8 +2,6 @@
 #include "lib/store/repair/inside.h"
 #include "lib/store/catalog/file.h"
 
-#include <sys/stat.h>
-
 /* ---- the catalog is good ---- */
 
 /* Does this error of reading it mean that the catalog can never be used? */
