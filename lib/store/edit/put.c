@@ -145,7 +145,7 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
 {
     struct list_written list;
     char file[FILTER_NAME_BYTES];
-    if (!builder_list_bits(builder))
+    if (!builder_facts(builder).list_bits)
         return 0;
     uuid_random(r->list_uuid);
     filter_file_name(r->list_uuid, file);
@@ -161,12 +161,11 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
                      const struct edit_list *list, struct tamis_diag *diag)
 {
     struct tamis_segment_options none;
-    const void *name = NULL;
-    size_t name_bytes = 0;
+    struct builder_facts f = {.name = NULL};
     if (builder)
-        builder_name(builder, &name, &name_bytes);
+        f = builder_facts(builder);
     struct built built;
-    int rc = edit_put_begin(edit, name, name_bytes, &none, NULL, diag);
+    int rc = edit_put_begin(edit, f.name, f.name_bytes, &none, NULL, diag);
     if (!rc)
         rc = edit_check_built(edit, builder, &built.identity, &built.commit, diag);
     if (rc)
@@ -180,7 +179,7 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     if (rc)
         return edit_not_put(edit, rc, file, diag);
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
-                                       built.identity.created, builder_rank(builder));
+                                       built.identity.created, f.rank);
     r.file_bytes = built.file_bytes;
     if (list) {
         r.has_range = list->range->has_range;
@@ -191,14 +190,14 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         memcpy(r.list_uuid, list->uuid, UUID_BYTES);
         r.list_digest = list->digest;
     } else {
-        edit_record_range(&r, builder_range(builder));
+        edit_record_range(&r, f.range);
         rc = put_list(edit, builder, &r, diag);
     }
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    return edit_put_append(edit, name, name_bytes, &r, list ? list->how : PUT_NEW,
+    return edit_put_append(edit, f.name, f.name_bytes, &r, list ? list->how : PUT_NEW,
                            diag);
 }
 
