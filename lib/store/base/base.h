@@ -47,8 +47,8 @@ struct names {
 };
 int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value);
 uint32_t names_get(const struct names *s, const void *name, size_t n_bytes); /* or 0 */
-/* Then names_set() cannot fail for n new names; ENOMEM. */
-int names_reserve(struct names *s, size_t n);
+/* Then names_set() cannot fail for a new name; ENOMEM. */
+int names_reserve(struct names *s);
 void names_clear(struct names *s);
 
 /* ==== files.c: the directory of filters ==== */

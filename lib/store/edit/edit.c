@@ -257,7 +257,7 @@ static int reserve_locked(struct tamis_edit *e)
     if (!ops)
         return ENOMEM;
     e->ops = ops;
-    return names_reserve(&e->touched, 1);
+    return names_reserve(&e->touched);
 }
 
 /* A name that is put with others, by one file, is noted only if it was before. */
