@@ -1,19 +1,5 @@
-/* A repair from inside: repair.c (the order of things), list.c (what there is, and
- * which files no record names), judge.c (what one file is worth), records.c and files.c
- * (what shall be, from the catalog's records or from the files alone), apply.c (making
- * it so), report.c (what is told of it), dirs.c (locks); and quarantine.c, which only
- * looks.
- *
- * A repair first decides what each record becomes and which files go. While it reads,
- * it only finishes files of dead writers (R3), as any writer would. Then it acts, in an
- * order that may be cut anywhere and begun again:
- *
- *   1. damaged files get a second name in quarantine/, which is synced;
- *   2. the catalog changes, in one transaction, or is replaced by a new one, whole;
- *   3. what nothing names is unlinked from filters/.
- *
- * Before 2 no segment has changed, and the next repair decides the same. After 2 only
- * orphans are left, which every edit sweeps. */
+/* A repair from inside: what its files share. README.md has the files, and the order of
+ * its steps, which may be cut anywhere and begun again. */
 #ifndef TAMIS_STORE_REPAIR_H
 #define TAMIS_STORE_REPAIR_H
 
@@ -103,6 +89,9 @@ void repair_note(struct repair *r, int error, bool damage,
 void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
                        const struct repair_segment *segment, const char *file,
                        const char *what);
+/* The file goes to quarantine/; and tells of it. */
+void repair_set_aside(struct repair *r, struct repair_file *f,
+                      const struct repair_segment *segment, const char *what);
 /* Tells of a directory or the like that no record names: repair removes files only. */
 void repair_tell_stray(struct repair *r, const char *file);
 /* Tells the caller what has come true, counts it, and frees the findings. Call it

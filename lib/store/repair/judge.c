@@ -8,17 +8,8 @@
 
 #include <stdarg.h>
 
-static int say(struct judgement *j, enum file_state state, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Not to be judged now, for a reason that says nothing about its bytes. */
-static int unread(struct judgement *j, int code, const char *why, const char *what)
-{
-    j->code = code;
-    return say(j, FILE_UNREAD, "%s: %.100s", why, what);
-}
-
-static int say(struct judgement *j, enum file_state state, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int
+say(struct judgement *j, enum file_state state, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -26,6 +17,13 @@ static int say(struct judgement *j, enum file_state state, const char *format, .
     va_end(args);
     j->state = state;
     return 0;
+}
+
+/* Not to be judged now, for a reason that says nothing about its bytes. */
+static int unread(struct judgement *j, int code, const char *why, const char *what)
+{
+    j->code = code;
+    return say(j, FILE_UNREAD, "%s: %.100s", why, what);
 }
 
 int repair_identify(int dir, const char *name, struct identity *id, bool *none)

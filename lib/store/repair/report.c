@@ -26,17 +26,10 @@ const char *tamis_repair_action_name(enum tamis_repair_action action)
 
 static enum repair_step step_of(enum tamis_repair_action action)
 {
-    switch (action) {
-    case TAMIS_REPAIR_REBUILT:
-        return STEP_CHANGED;
-    case TAMIS_REPAIR_QUARANTINED:
-    case TAMIS_REPAIR_SWEPT:
-        return STEP_DONE;
-    case TAMIS_REPAIR_FINISHED:
-    case TAMIS_REPAIR_NOTED:
-        break;
-    }
-    return STEP_DECIDED;
+    bool moves = action == TAMIS_REPAIR_QUARANTINED || action == TAMIS_REPAIR_SWEPT;
+    return moves                            ? STEP_DONE
+           : action == TAMIS_REPAIR_REBUILT ? STEP_CHANGED
+                                            : STEP_DECIDED;
 }
 
 static struct repair_finding *new_finding(struct repair *r)
@@ -113,6 +106,14 @@ void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool d
          what);
 }
 
+void repair_set_aside(struct repair *r, struct repair_file *f,
+                      const struct repair_segment *segment, const char *what)
+{
+    repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s", what);
+    f->aside = true;
+    f->named = false;
+}
+
 void repair_tell_stray(struct repair *r, const char *file)
 {
     keep(r,
@@ -126,23 +127,12 @@ void repair_tell_stray(struct repair *r, const char *file)
 
 static void count(struct tamis_repair_report *report, const struct repair_finding *f)
 {
-    switch (f->action) {
-    case TAMIS_REPAIR_FINISHED:
-        report->n_finished++;
-        break;
-    case TAMIS_REPAIR_REBUILT:
-        report->n_rebuilt++;
-        break;
-    case TAMIS_REPAIR_QUARANTINED:
-        report->n_quarantined++;
-        break;
-    case TAMIS_REPAIR_SWEPT:
-        report->n_swept++;
-        break;
-    case TAMIS_REPAIR_NOTED:
-        report->n_damaged += f->damage;
-        report->n_unread += f->error != 0;
-    }
+    report->n_finished += f->action == TAMIS_REPAIR_FINISHED;
+    report->n_rebuilt += f->action == TAMIS_REPAIR_REBUILT;
+    report->n_quarantined += f->action == TAMIS_REPAIR_QUARANTINED;
+    report->n_swept += f->action == TAMIS_REPAIR_SWEPT;
+    report->n_damaged += f->action == TAMIS_REPAIR_NOTED && f->damage;
+    report->n_unread += f->action == TAMIS_REPAIR_NOTED && f->error != 0;
 }
 
 static void tell(struct repair *r, const struct repair_finding *f)

@@ -299,9 +299,7 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
 {
     struct repair_file *f = &r->files[i];
     if (!repair_is_ours(r, &j->h.identity)) {
-        f->aside = true;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
-                    "the pack of another store");
+        repair_set_aside(r, f, NULL, "the pack of another store");
         return 0;
     }
     struct shared_file *p = add_pack(r, j->h.identity.uuid);
@@ -529,11 +527,9 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
         struct repair_file *f = repair_find_file(r, p->has.uuid);
         if (p->has.n_named || count_listed(p))
             repair_name_shared(r, p->has.uuid);
-        if (!f || !f->disputed || f->named || f->aside)
-            continue;
-        f->aside = true;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
-                    "a pack of which other files claim all segments, too");
+        if (f && f->disputed && !f->named && !f->aside)
+            repair_set_aside(r, f, NULL,
+                             "a pack of which other files claim all segments, too");
     }
     return 0;
 }
