@@ -71,8 +71,10 @@ void filters_dir_release(struct filters_dir *d);
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
 /* Has the first draft of the format written this file, a filter or tombstones? */
 bool filter_file_is_draft(int dir, const char *name);
-/* Is this "<uuid>.tamis" and `rest`? */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
+/* Is this "<uuid>.tamis", or "<uuid>.dead" (*dead), and `rest`: that of a temporary, or
+ * nothing? */
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], bool *dead,
+                       const char **rest);
 /* Is `rest` that of a temporary file? */
 bool filter_rest_temporary(const char *rest);
 /* "DIR/NAME" for messages, cut if too long. */
@@ -110,8 +112,6 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 /* "<uuid>.dead" */
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
-/* Is this such a name, and `rest`? */
-bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
 /* Reads the file of the one with this UUID, table digest and number of bits (0: any);
  * *file is malloc'd, its bits begin at DEAD_HEAD_BYTES. An errno, or the code of a file
  * that is not good. */

@@ -249,26 +249,15 @@ static bool uuid_parse(const char *name, uint8_t uuid[UUID_BYTES])
     return true;
 }
 
-static bool name_parse(const char *name, const char *ending, uint8_t uuid[UUID_BYTES],
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], bool *dead,
                        const char **rest)
 {
-    size_t n = strlen(ending);
     if (!uuid_parse(name, uuid))
         return false;
-    name += (size_t)2 * UUID_BYTES;
-    *rest = name + n;
-    return strncmp(name, ending, n) == 0;
-}
-
-/* `rest` is that of a temporary, or nothing. */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
-{
-    return name_parse(name, ".tamis", uuid, rest);
-}
-
-bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
-{
-    return name_parse(name, ".dead", uuid, rest);
+    const char *at = name + (size_t)2 * UUID_BYTES;
+    *dead = strncmp(at, ".dead", strlen(".dead")) == 0;
+    *rest = at + strlen(*dead ? ".dead" : ".tamis");
+    return *dead || strncmp(at, ".tamis", strlen(".tamis")) == 0;
 }
 
 /* ".<8 hex>.tmp", as io_create_temp() makes them */

@@ -15,7 +15,8 @@ static bool is_orphan(const struct sweep *s, const char *name)
 {
     uint8_t uuid[UUID_BYTES];
     const char *rest;
-    if (!filter_name_parse(name, uuid, &rest) && !dead_name_parse(name, uuid, &rest))
+    bool dead;
+    if (!filter_name_parse(name, uuid, &dead, &rest))
         return false; /* not a name of ours: not ours to remove */
     if (*rest)
         return filter_rest_temporary(rest);

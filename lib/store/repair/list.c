@@ -110,8 +110,7 @@ static int add_file(void *ctx, int dir, const char *name)
     const char *rest;
     struct stat st;
     memset(&f, 0, sizeof f);
-    f.dead = dead_name_parse(name, f.uuid, &rest);
-    bool ours = f.dead || filter_name_parse(name, f.uuid, &rest);
+    bool ours = filter_name_parse(name, f.uuid, &f.dead, &rest);
     f.temporary = ours && *rest && filter_rest_temporary(rest);
     if (!ours || (*rest && !f.temporary)) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,

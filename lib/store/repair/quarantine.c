@@ -25,7 +25,8 @@ static bool is_filter_name(const char *name)
 {
     uint8_t uuid[UUID_BYTES];
     const char *rest;
-    if (!filter_name_parse(name, uuid, &rest))
+    bool dead;
+    if (!filter_name_parse(name, uuid, &dead, &rest) || dead)
         return false;
     return !*rest ||
            (*rest == '.' && strspn(rest + 1, "0123456789") == strlen(rest + 1));
@@ -37,7 +38,8 @@ static bool is_of_no_file(int dir, const char *name)
     uint8_t uuid[UUID_BYTES];
     char file[FILTER_NAME_BYTES];
     const char *rest;
-    if (!dead_name_parse(name, uuid, &rest) || *rest)
+    bool dead;
+    if (!filter_name_parse(name, uuid, &dead, &rest) || !dead || *rest)
         return false;
     filter_file_name(uuid, file);
     return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
