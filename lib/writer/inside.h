@@ -1,6 +1,4 @@
-/* An open writer from inside: writer.c (open, close), create.c, stage.c, add.c,
- * durable.c (sync and record), floors.c, commit.c, grow.c, settle.c (digests of stages
- * left behind), seal.c and recover.c (after an unclean end). */
+/* An open writer from inside. README.md says what each file has of it. */
 #ifndef TAMIS_WRITER_H
 #define TAMIS_WRITER_H
 

@@ -1,6 +1,4 @@
-/* A backup from inside: used by backup.c (what is copied, and when), list.c
- * (what there is to copy), shared.c (files that many segments share) and dir.c (where
- * it goes). */
+/* A backup from inside. README.md says what each file has of it. */
 #ifndef TAMIS_STORE_BACKUP_H
 #define TAMIS_STORE_BACKUP_H
 

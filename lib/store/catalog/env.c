@@ -75,11 +75,10 @@ static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn
 
 static int find_databases(struct catalog *c, MDB_txn *txn, const struct meta *m)
 {
-    static const char *const names[] = CATALOG_NAMES;
     unsigned flags = m ? MDB_CREATE : 0;
     int rc = 0;
     for (size_t i = 0; i < CATALOG_DBS && !rc; i++)
-        rc = mdb_dbi_open(txn, names[i], flags, &c->dbs[i]);
+        rc = mdb_dbi_open(txn, catalog_names[i], flags, &c->dbs[i]);
     if (!rc && m) {
         uint8_t bytes[META_BYTES];
         meta_encode(m, bytes);

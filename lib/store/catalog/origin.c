@@ -287,12 +287,11 @@ void origin_look(struct origin *o, uint64_t now)
     if (!look_is_mine(&o->looks, now))
         return;
     /* A probe may run in a signal handler, and is no cancellation point. */
-    int saved = errno, cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int saved = errno, cancel = io_hold_cancel();
     uint64_t known = atomic_load(&o->newest);
     int rc = origin_check(o, known, UINT64_MAX, NULL);
     /* A reason that is to stay is noted already. */
     look_note(&o->looks, now, rc ? TAMIS_UNREADABLE : TAMIS_NO_REASON);
-    pthread_setcancelstate(cancel, &cancel);
+    io_let_cancel(cancel);
     errno = saved;
 }
