@@ -99,10 +99,3 @@ void map_abandon(struct mapping *m)
     lost_forget(m);
     *m = (struct mapping){0};
 }
-
-void map_keep_from_children(struct mapping *m)
-{
-    /* A failure leaves the lock of a killed parent to its children, no worse. */
-    madvise(m->address, m->n_bytes, MADV_DONTFORK);
-    lost_keep_from_children(m);
-}
