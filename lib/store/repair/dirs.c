@@ -30,13 +30,6 @@ void repair_unlock_filters(struct repair *r)
     r->has_filters = false;
 }
 
-void repair_let_store(struct repair *r)
-{
-    if (r->held)
-        dir_close_guarded(&r->turn);
-    r->held = false;
-}
-
 /* LMDB's own lock on the first byte of its lock file tells of users that are none of
  * ours. We have the store to ourselves, so closing the file drops no locks of ours. */
 static int lmdb_is_used(int store_fd, bool *used)

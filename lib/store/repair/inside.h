@@ -110,7 +110,6 @@ int repair_lock_filters(struct repair *r, int dir, const char *name,
 void repair_unlock_filters(struct repair *r);
 /* Locks the store for this repair. ERR_BUSY while any process has it open. */
 int repair_hold_store(struct repair *r, struct tamis_diag *diag);
-void repair_let_store(struct repair *r);
 /* Removes catalogs that never got their name. */
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag);
 /* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */

@@ -160,14 +160,6 @@ static int close_writer(struct tamis_writer *w, const char *name,
     return rc ? diag_fail(diag, rc, name, "%s", tamis_strerror(rc)) : 0;
 }
 
-static int finish_open(struct io_guarded_fd *g, const char *name,
-                       struct tamis_diag *diag)
-{
-    struct tamis_writer *w;
-    int rc = writer_open_fd(g, name, NULL, &w, diag); /* takes it over */
-    return rc ? rc : close_writer(w, name, diag);
-}
-
 static int settle_locked(int fd, const char *name, struct header *h,
                          struct tamis_diag *diag)
 {
@@ -198,11 +190,12 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
         if (rc)
             return diag_errno(diag, rc, name, "opening a filter to finish it");
         rc = header_load(g.fd, true, 0, 0, name, &h, diag);
-        if (!rc && h.commit.state == STATE_OPEN)
-            return finish_open(&g, name, diag);
-        if (!rc)
-            rc = settle_locked(g.fd, name, &h, diag);
-        io_unguard_fd(&g);
+        if (!rc && h.commit.state == STATE_OPEN) {
+            rc = writer_open_fd(&g, name, NULL, &w, diag); /* takes it over */
+        } else {
+            rc = rc ? rc : settle_locked(g.fd, name, &h, diag);
+            io_unguard_fd(&g);
+        }
     }
     return rc || !w ? rc : close_writer(w, name, diag);
 }

@@ -45,13 +45,6 @@ static bool is_of_no_file(int dir, const char *name)
     return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
 }
 
-/* Neither a directory nor a link was put here by repair, and a file may go at any time.
- */
-static bool is_no_file(int rc)
-{
-    return rc == ENOENT || io_not_regular(rc);
-}
-
 struct looking {
     quarantine_fn *fn;
     void *ctx;
@@ -67,8 +60,8 @@ static int look_aside(void *ctx, int dir, const char *name)
     if (!is_filter_name(name))
         return 0;
     q.error = repair_identify(dir, name, &q.identity, &none);
-    if (is_no_file(q.error))
-        return 0;
+    if (q.error == ENOENT || io_not_regular(q.error))
+        return 0; /* gone meanwhile, or put here by somebody else than repair */
     q.has_identity = !q.error && !all_zero(q.identity.uuid, UUID_BYTES);
     return l->fn(l->ctx, &q);
 }

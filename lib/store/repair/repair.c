@@ -198,7 +198,8 @@ static void repair_free(struct repair *r)
     for (size_t i = 0; i < r->n_files; i++)
         free(r->files[i].rotten);
     free(r->files);
-    repair_let_store(r);
+    if (r->held)
+        dir_close_guarded(&r->turn);
 }
 
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,

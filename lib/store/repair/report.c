@@ -32,16 +32,6 @@ static enum repair_step step_of(enum tamis_repair_action action)
                                             : STEP_DECIDED;
 }
 
-static struct repair_finding *new_finding(struct repair *r)
-{
-    void *more =
-        room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
-    if (!more)
-        return NULL;
-    r->findings = more;
-    return &r->findings[r->n_findings];
-}
-
 static void keep(struct repair *r, struct repair_finding f,
                  const struct repair_segment *segment, const char *file,
                  const char *what)
@@ -51,11 +41,13 @@ static void keep(struct repair *r, struct repair_finding f,
         snprintf(path, sizeof path, "%s", file + 1);
     else if (file)
         snprintf(path, sizeof path, "filters/%.280s", file);
-    struct repair_finding *to = new_finding(r);
+    void *more =
+        room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
     size_t n_file = strlen(path) + 1, n_what = strlen(what) + 1;
     f.has_name = segment != NULL;
     f.name_bytes = segment ? segment->name_bytes : 0;
-    f.name = to ? malloc(f.name_bytes + n_file + n_what) : NULL;
+    r->findings = more ? more : r->findings;
+    f.name = more ? malloc(f.name_bytes + n_file + n_what) : NULL;
     if (!f.name) {
         r->untold = true;
         return;
@@ -66,8 +58,7 @@ static void keep(struct repair *r, struct repair_finding f,
         memcpy(f.name, segment->name, f.name_bytes);
     memcpy(f.file, path, n_file);
     memcpy(f.what, what, n_what);
-    *to = f;
-    r->n_findings++;
+    r->findings[r->n_findings++] = f;
 }
 
 void repair_tell(struct repair *r, enum tamis_repair_action action,

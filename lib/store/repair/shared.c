@@ -683,16 +683,6 @@ struct unlisting {
     const struct listed *waits; /* does not agree, but its files are good */
 };
 
-/* What the list does not have is dead. */
-static int bury_anew(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
-{
-    if (u->unsure)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, u->list->txn->catalog->path,
-                         "the tombstones of a pack are lost, and a record is damaged "
-                         "or of a newer tamis: repair the store first");
-    return listed_bury_anew(u->list, p, diag);
-}
-
 static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
 {
     char file[FILTER_NAME_BYTES];
@@ -728,8 +718,12 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
                          "the list of pack %s is damaged: so are its files: only force "
                          "takes it off the list",
                          file);
-    if (!lost) {
-        rc = bury_anew(u, p, diag);
+    if (!lost && u->unsure)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
+                         "the tombstones of a pack are lost, and a record is damaged "
+                         "or of a newer tamis: repair the store first");
+    if (!lost) { /* what the list does not have is dead */
+        rc = listed_bury_anew(u->list, p, diag);
         if (!rc)
             repair_tell_plain(u->repair, TAMIS_REPAIR_REBUILT, true, NULL, file,
                               "its tombstones were lost: made anew from the list");
