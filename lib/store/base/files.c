@@ -156,25 +156,16 @@ void dir_close_guarded(struct io_guarded_fd *g)
     io_unguard_fd(g);
 }
 
-static DIR *dir_list(int dir, const char *name)
+int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d && fd >= 0) {
-        int failed = errno;
-        close(fd);
-        errno = failed;
-    }
-    return d;
-}
-
-int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx)
-{
-    DIR *d = dir_list(dir, name);
-    if (!d)
-        return errno;
     const struct dirent *e;
-    int rc = 0;
+    int rc = d ? 0 : errno;
+    if (!d && fd >= 0)
+        close(fd);
+    if (!d)
+        return rc;
     while (!rc && (errno = 0, e = readdir(d)))
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             rc = fn(ctx, dirfd(d), e->d_name);

@@ -223,8 +223,6 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, const void *name, size_t name_bytes,
                  struct record *r);
-/* A column, which is not listed any more. */
-int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
 /* Columns are not listed any more whose names are not kept. One whose name cannot be
  * read stays, for it may be kept: its pack is `unread`. An errno: a pack cannot be
  * opened now. */

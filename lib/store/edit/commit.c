@@ -190,7 +190,8 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     if (rc)
         return rc;
     rc = f->value ? note_dropped(a, name.at, name.n, f->value, f->value_bytes)
-                  : found_unlist(&a->list, f, diag);
+                  : listed_set(&a->list, f->pack, le32_get(f->column.disk.column),
+                               false, diag);
     if (!rc)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value)
