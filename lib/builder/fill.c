@@ -245,7 +245,6 @@ uint64_t fill_memory(const struct geometry *g, unsigned n_threads)
 
 /* ---- private memory for bits ---- */
 
-/* In huge pages, where there are any. */
 uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
 {
     size_t align = n < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;

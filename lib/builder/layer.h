@@ -56,6 +56,10 @@ uint64_t layer_memory(unsigned n_threads);
 int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
                const struct hash_list *from, const struct hash_sum *sum,
                unsigned n_threads, double *error);
+/* Writes bits from *written on to `ready` to the file at `at`, in large pieces: what is
+ * left of a piece waits, unless these are all. */
+int pieces_write(int fd, uint64_t at, const uint8_t *bits, uint64_t *written,
+                 uint64_t ready, bool is_all);
 /* Memory for level 1 of the digests of so many bytes; and then all levels, written. */
 uint8_t *digests_alloc(uint64_t length);
 int digests_write(int fd, uint64_t at, struct stage_desc *s, uint8_t *digests);

@@ -110,9 +110,8 @@ static bool raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_
     return raised || lost;
 }
 
-/* Takes the marks and counts the pages that they name; `taken` gets the pages whose
- * floors are to be written: those that are dirty, and of those where an add has found
- * its bits only the ones that nobody has counted yet. */
+/* Pages that are dirty, and of those where an add has found its bits only the ones that
+ * nobody has counted yet. */
 void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t *taken)
 {
     for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {

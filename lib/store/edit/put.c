@@ -295,7 +295,7 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
     uint8_t uuid[UUID_BYTES];
     uuid_random(uuid);
     filter_file_name(uuid, file);
-    rc = writer_format(edit->dir.fd, file, &w, uuid, false, &first, diag);
+    rc = writer_format(edit->dir.fd, file, &w, uuid, &first, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
     struct record r =
