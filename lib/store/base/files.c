@@ -29,12 +29,6 @@ int filters_dir_open(int store_fd, const char *store_path, int at, const char *n
     return rc;
 }
 
-struct filters_dir *filters_dir_hold(struct filters_dir *d)
-{
-    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
-    return d;
-}
-
 void filters_dir_release(struct filters_dir *d)
 {
     if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)

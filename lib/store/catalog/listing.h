@@ -35,7 +35,11 @@ int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t di
 /* Its files are removed: nobody else opens it by this mapping. */
 void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest);
-struct open_pack *open_pack_hold(struct open_pack *p);
+static inline struct open_pack *open_pack_hold(struct open_pack *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
 void open_pack_release(struct open_pack *p); /* may be NULL */
 
 /* ---- a bit for each column of a pack ---- */

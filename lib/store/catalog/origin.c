@@ -76,13 +76,6 @@ int origin_new(const char *store_path, int catalog_fd, struct origin **out)
     return rc;
 }
 
-struct origin *origin_hold(struct origin *o)
-{
-    if (o)
-        atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
-    return o;
-}
-
 void origin_release(struct origin *o)
 {
     if (!o || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
