@@ -9,7 +9,7 @@
  * there nor bumped was lost in memory. */
 #include "lib/builder/layer.h"
 #include "format/integrity.h"
-#include "lib/ribbon/ribbon.h"
+#include "lib/builder/desk.h"
 
 enum { REGION_BYTES = 256 << 10, LEAST_ROOM = 64 };
 

@@ -1,6 +1,6 @@
-/* Ribbon pages made from hashes, one by one: for the builder. */
-#ifndef TAMIS_RIBBON_RIBBON_H
-#define TAMIS_RIBBON_RIBBON_H
+/* Ribbon pages made from hashes, one by one. */
+#ifndef TAMIS_BUILDER_DESK_H
+#define TAMIS_BUILDER_DESK_H
 
 #include "lib/kernel/ribbon.h"
 
