@@ -157,8 +157,7 @@ static void finish_region(struct fill *f, uint32_t r)
     uint64_t to = region_offset(f, f->lane, r + 1);
     uint16_t counts[SECTORS_PER_PAGE];
     for (uint64_t at = from; at < to; at += PAGE_BYTES) {
-        struct le64 d = le64_of(page_digest(f->bits + at));
-        memcpy(f->digests + at / PAGE_BYTES * DIGEST_BYTES, &d, sizeof d);
+        digest_put(f->digests, at / PAGE_BYTES, page_digest(f->bits + at));
         kernel_get()->count_page(f->bits + at, counts);
         for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
             n_set += counts[i];
