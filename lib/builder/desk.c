@@ -5,7 +5,7 @@
  * its first: the rows of a pair overflow into the next one, and take what room the
  * keys of its first rows would need. So those are the keys that are bumped
  * (Dillinger, Huebschle-Schneider, Sanders, Walzer: BuRR, 2022). */
-#include "lib/builder/desk.h"
+#include "lib/builder/layer.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,6 @@
-/* Backup: a store as of one moment, in a new directory.
- *
- * Sealed files are copied first, while everything goes on, until few are new. Then, in
- * one transaction that keeps edits from committing, the records are read, and what is
- * not copied yet is opened: dropped later, it can still be read. That moment is the
- * backup's. The files are copied after it, so that a growing one is never behind the
- * bounds that its record had (R5). The new catalog has the records byte for byte. */
+/* Backup: a store as of one moment, in a new directory. README.md has the order of
+ * steps. Growing files are copied after the moment, so that none is behind the bounds
+ * that its record had (R5). */
 #include "lib/store/backup/inside.h"
 
 /* ---- files ---- */

@@ -32,11 +32,9 @@ static int settle(struct catalog *c, struct tamis_diag *diag)
 static int open_env(const char *file, unsigned flags, MDB_env **out)
 {
     MDB_env *env = NULL;
-    *out = NULL;
     int rc = mdb_env_create(&env);
-    if (rc)
-        return rc;
-    rc = mdb_env_set_mapsize(env, FIRST_MAP_BYTES);
+    if (!rc)
+        rc = mdb_env_set_mapsize(env, FIRST_MAP_BYTES);
     if (!rc)
         rc = mdb_env_set_maxreaders(env, MAX_READERS);
     if (!rc)

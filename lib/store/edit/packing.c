@@ -694,8 +694,7 @@ static int check_call(const struct packing *p, const uint32_t *segments, size_t 
         return diag_fail(diag, TAMIS_ERR_RANGE, store, "options are not valid");
     if (!s || !s->dir)
         return diag_fail(diag, TAMIS_ERR_RANGE, store, "no snapshot of a store");
-    if (s->domain.tag != p->edit->catalog->domain.tag ||
-        s->ledger != p->edit->catalog->ledger)
+    if (s->ledger != p->edit->catalog->ledger)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, store,
                          "the snapshot is of another store");
     for (size_t i = 0; segments && i < n; i++)
