@@ -22,7 +22,7 @@ BASE := -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden $(OPT) $(SANIT
 
 FORMAT_SRC := $(wildcard format/*.c)
 # Rooms of lib/ without LMDB, each above those before it; tests/rooms.sh has their arrows.
-ROOMS      := io plan kernel kernel/list page filter ribbon sort list builder writer derive pack
+ROOMS      := io plan kernel kernel/list page filter sort list builder writer derive pack
 FILTER_SRC := lib/error.c $(foreach r,$(ROOMS),$(wildcard lib/$r/*.c))
 STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
 # Rooms of the command, each above those before it; tests/layers_tools.sh has their arrows.

@@ -119,10 +119,8 @@ uint64_t digest_tree_finish(const struct digest_tree *t, uint8_t *digests)
         const uint8_t *below = digests + t->offset[level - 1];
         uint8_t *here = digests + t->offset[level];
         memset(here, 0, t->n_pages[level] * PAGE_BYTES);
-        for (uint64_t i = 0; i < t->n_pages[level - 1]; i++) {
-            struct le64 d = le64_of(page_digest(below + i * PAGE_BYTES));
-            memcpy(here + i * DIGEST_BYTES, &d, sizeof d);
-        }
+        for (uint64_t i = 0; i < t->n_pages[level - 1]; i++)
+            digest_put(here, i, page_digest(below + i * PAGE_BYTES));
     }
     return page_digest(digests + t->offset[t->n_levels - 1]);
 }

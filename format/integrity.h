@@ -83,6 +83,12 @@ uint64_t page_digest(const uint8_t page[PAGE_BYTES]);
  * this is not called. */
 uint64_t digest_tree_finish(const struct digest_tree *t, uint8_t *digests);
 
+static inline void digest_put(uint8_t *level, uint64_t index, uint64_t digest)
+{
+    struct le64 d = le64_of(digest);
+    memcpy(level + index * DIGEST_BYTES, &d, sizeof d);
+}
+
 static inline uint64_t digest_at(const uint8_t *level, uint64_t index)
 {
     struct le64 d;

@@ -113,24 +113,34 @@ static struct verdict check_rows(const struct stage_desc *s)
     return VERDICT_GOOD;
 }
 
-static struct verdict check_table(const struct stage_desc *s, size_t i,
-                                  const struct stage_desc *rows)
+/* A table of so many entries; is its used_bytes as they want it? */
+static struct verdict check_entries(const struct stage_desc *s, uint16_t content,
+                                    uint64_t n_entries, bool used_good)
 {
-    bool bands = i == PACK_BANDS;
-    uint64_t n = bands ? rows->n_bands : rows->n_columns, length;
+    uint64_t length;
     if (s->layout != LAYOUT_TABLE)
         return AT(KIND, layout);
-    if (s->content != (bands ? CONTENT_BANDS : CONTENT_COLUMNS))
+    if (s->content != content)
         return AREA(KIND, table_area_disk, content);
-    if (s->n_entries != n)
+    if (s->n_entries != n_entries)
         return AREA(RANGE, table_area_disk, n_entries);
-    if (bands ? s->used_bytes != place_offset(rows->n_bands, rows->n_columns)
-              : s->used_bytes == 0 || s->used_bytes % PAGE_BYTES != 0 ||
-                    s->used_bytes / PAGE_BYTES > 2 * n)
+    if (!used_good)
         return AREA(RANGE, table_area_disk, used_bytes);
     if (!align_up_u64(s->used_bytes, PAGE_BYTES, &length) || s->length != length)
         return AT(RANGE, length);
     return VERDICT_GOOD;
+}
+
+static struct verdict check_table(const struct stage_desc *s, size_t i,
+                                  const struct stage_desc *rows)
+{
+    uint64_t n = rows->n_columns;
+    if (i == PACK_BANDS)
+        return check_entries(s, CONTENT_BANDS, rows->n_bands,
+                             s->used_bytes == place_offset(rows->n_bands, (uint32_t)n));
+    return check_entries(s, CONTENT_COLUMNS, n,
+                         s->used_bytes != 0 && s->used_bytes % PAGE_BYTES == 0 &&
+                             s->used_bytes / PAGE_BYTES <= 2 * n);
 }
 
 /* Rules L3 to L6, of the pages of hashes. */
@@ -155,18 +165,8 @@ static struct verdict check_hashes(const struct stage_desc *s)
 static struct verdict check_index(const struct stage_desc *s,
                                   const struct stage_desc *pages)
 {
-    uint64_t n = pages->length / PAGE_BYTES, length;
-    if (s->layout != LAYOUT_TABLE)
-        return AT(KIND, layout);
-    if (s->content != CONTENT_FIRSTS)
-        return AREA(KIND, table_area_disk, content);
-    if (s->n_entries != n)
-        return AREA(RANGE, table_area_disk, n_entries);
-    if (s->used_bytes != n * LIST_ENTRY_BYTES)
-        return AREA(RANGE, table_area_disk, used_bytes);
-    if (!align_up_u64(s->used_bytes, PAGE_BYTES, &length) || s->length != length)
-        return AT(RANGE, length);
-    return VERDICT_GOOD;
+    uint64_t n = pages->length / PAGE_BYTES;
+    return check_entries(s, CONTENT_FIRSTS, n, s->used_bytes == n * LIST_ENTRY_BYTES);
 }
 
 /* Rules N3 to N6. */

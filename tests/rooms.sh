@@ -21,9 +21,8 @@ lib/kernel/list: lib lib/kernel
 lib/sort: lib
 lib/page: lib lib/io lib/kernel
 lib/filter: lib lib/io lib/plan lib/kernel lib/kernel/list lib/page
-lib/ribbon: lib lib/kernel
 lib/list: lib lib/io lib/kernel/list lib/page lib/filter lib/sort
-lib/builder: lib lib/io lib/plan lib/kernel lib/filter lib/ribbon lib/sort lib/list
+lib/builder: lib lib/io lib/plan lib/kernel lib/filter lib/sort lib/list
 lib/writer: lib lib/io lib/plan lib/kernel lib/page lib/filter
 lib/derive: lib lib/io lib/plan lib/kernel lib/page lib/filter lib/builder
 lib/pack: lib lib/io lib/plan lib/kernel lib/page lib/filter lib/sort

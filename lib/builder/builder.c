@@ -315,15 +315,10 @@ const uint8_t *builder_set_id(struct tamis_builder *b)
     return b->set_id;
 }
 
-const struct key_range *builder_range(const struct tamis_builder *b)
+struct builder_facts builder_facts(const struct tamis_builder *b)
 {
-    return &b->range;
-}
-
-void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes)
-{
-    *name = b->name;
-    *n_bytes = b->who.name_bytes;
+    return (struct builder_facts){b->name,      b->who.name_bytes, b->rank,
+                                  b->list_bits, b->error,          &b->range};
 }
 
 void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced)
@@ -335,19 +330,4 @@ void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced)
 struct builder_size *builder_size(struct tamis_builder *b)
 {
     return b->balanced ? &b->size : NULL;
-}
-
-double builder_error(const struct tamis_builder *b)
-{
-    return b->error;
-}
-
-unsigned builder_list_bits(const struct tamis_builder *b)
-{
-    return b->list_bits;
-}
-
-uint32_t builder_rank(const struct tamis_builder *b)
-{
-    return b->rank;
 }

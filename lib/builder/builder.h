@@ -28,10 +28,16 @@ struct builder_size {
 void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
-double builder_error(const struct tamis_builder *b);
-unsigned builder_list_bits(const struct tamis_builder *b);
-const struct key_range *builder_range(const struct tamis_builder *b);
-void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
+/* What it was made for, and the range of its keys so far. */
+struct builder_facts {
+    const void *name;
+    size_t name_bytes;
+    uint32_t rank;
+    unsigned list_bits; /* 0: it makes no list */
+    double error;
+    const struct key_range *range;
+};
+struct builder_facts builder_facts(const struct tamis_builder *b);
 /* All hashes so far, repeats among them; NULL if some are spooled. */
 const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n);
 /* Sets the header fields of its filter that are known before the filter is sized, but
@@ -40,7 +46,6 @@ int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c);
 /* The set id of all keys so far. */
 const uint8_t *builder_set_id(struct tamis_builder *b);
-uint32_t builder_rank(const struct tamis_builder *b);
 /* finish_file() with the caller's UUID, in an open directory, which is synced only if
  * sync_dir. */
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,

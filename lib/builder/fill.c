@@ -157,8 +157,7 @@ static void finish_region(struct fill *f, uint32_t r)
     uint64_t to = region_offset(f, f->lane, r + 1);
     uint16_t counts[SECTORS_PER_PAGE];
     for (uint64_t at = from; at < to; at += PAGE_BYTES) {
-        struct le64 d = le64_of(page_digest(f->bits + at));
-        memcpy(f->digests + at / PAGE_BYTES * DIGEST_BYTES, &d, sizeof d);
+        digest_put(f->digests, at / PAGE_BYTES, page_digest(f->bits + at));
         kernel_get()->count_page(f->bits + at, counts);
         for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
             n_set += counts[i];
@@ -245,7 +244,6 @@ uint64_t fill_memory(const struct geometry *g, unsigned n_threads)
 
 /* ---- private memory for bits ---- */
 
-/* In huge pages, where there are any. */
 uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
 {
     size_t align = n < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;

@@ -31,26 +31,21 @@ static int plan_size(const struct tamis_builder *b, struct geometry *g, double *
     return 0;
 }
 
-/* The stages of a ribbon are known when they are made: for now its least size. */
-static int plan_ribbon(const struct tamis_builder *b, struct built *out)
-{
-    struct tamis_plan plan;
-    int err = tamis_plan_ribbon(b->n_keys, b->error, &plan);
-    out->file_bytes = plan.file_bytes;
-    return err;
-}
-
 static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
                       struct built *out)
 {
     struct commit *c = &out->commit;
+    struct tamis_plan plan;
     memset(out, 0, sizeof *out);
     builder_describe(b, &out->identity, c);
     memcpy(out->identity.uuid, uuid, UUID_BYTES);
     memcpy(c->uuid, uuid, UUID_BYTES);
-    if (b->kind == KIND_RIBBON)
-        return plan_ribbon(b, out);
-
+    if (b->kind == KIND_RIBBON) {
+        /* Its stages are known when they are made: for now its least size. */
+        int err = tamis_plan_ribbon(b->n_keys, b->error, &plan);
+        out->file_bytes = plan.file_bytes;
+        return err;
+    }
     struct stage_desc *s = &c->stages[0];
     int err = plan_size(b, &s->geometry, &s->target_error);
     if (err)

@@ -1,6 +1,4 @@
-/* A builder from inside: builder.c (keys in), spool.c (keeps their hashes), fill.c
- * (hashes to bits), partition.c (for fill.c), bits.c (bits to a stage), finish.c
- * (filter out), check.c (is it right?), order.c (hashes in order). */
+/* A builder from inside. README.md says what each file has of it. */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 

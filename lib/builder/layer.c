@@ -9,7 +9,6 @@
  * there nor bumped was lost in memory. */
 #include "lib/builder/layer.h"
 #include "format/integrity.h"
-#include "lib/ribbon/ribbon.h"
 
 enum { REGION_BYTES = 256 << 10, LEAST_ROOM = 64 };
 
@@ -171,8 +170,7 @@ static bool make_page(struct layer *l, struct layer_worker *w, uint64_t number,
     struct ribbon_odds odds = ribbon_page_odds(&s, page);
     atomic_fetch_add(&l->bumped[is_long], odds.bumped);
     atomic_fetch_add(&l->matches[is_long], odds.matches);
-    struct le64 digest = le64_of(page_digest(page));
-    memcpy(l->digests + number * DIGEST_BYTES, &digest, sizeof digest);
+    digest_put(l->digests, number, page_digest(page));
     if (l->asks)
         ask_made_page(l, w, hashes, n, page);
     return true;

@@ -1,10 +1,10 @@
 /* A stage of ribbon pages being made of hashes, region by region. ribbon.c calls it for
- * stage after stage, layer.c makes one. */
+ * stage after stage, layer.c makes one, and desk.c a page. */
 #ifndef TAMIS_BUILDER_LAYER_H
 #define TAMIS_BUILDER_LAYER_H
 
 #include "lib/builder/inside.h"
-#include "format/ribbon.h"
+#include "lib/kernel/ribbon.h"
 
 /* A growing list. */
 struct hash_list {
@@ -55,9 +55,40 @@ uint64_t layer_memory(unsigned n_threads);
 int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
                const struct hash_list *from, const struct hash_sum *sum,
                unsigned n_threads, double *error);
+/* Writes bits from *written on to `ready` to the file at `at`, in large pieces. The rest
+ * of a piece waits, unless these are all. */
+int pieces_write(int fd, uint64_t at, const uint8_t *bits, uint64_t *written,
+                 uint64_t ready, bool is_all);
 /* Memory for level 1 of the digests of `length` bytes. digests_write() writes all. */
 uint8_t *digests_alloc(uint64_t length);
 int digests_write(int fd, uint64_t at, struct stage_desc *s, uint8_t *digests);
+
+/* ---- desk.c: pages made from hashes, one by one ---- */
+
+enum {
+    RIBBON_MAX_ROWS = (RIBBON_MAX_BLOCKS + 1) * RIBBON_WIDTH,
+    RIBBON_MAX_PLACES = RIBBON_MAX_ROWS + 2 * RIBBON_PAIR_ROWS,
+    /* A page that gets more bumps all of them: it gets them from a poor hash or an
+     * attacker only. */
+    RIBBON_MOST_A_ROW = 4,
+};
+
+/* A thread's memory for making pages of a stage. */
+struct ribbon_desk {
+    struct ribbon_geometry geometry;
+    const struct ribbon_kernel *kernel;
+    struct ribbon_room room;
+    uint32_t places[RIBBON_MAX_PLACES];
+    struct ribbon_equation equations[RIBBON_MOST_A_ROW * RIBBON_MAX_ROWS];
+};
+
+/* NULL: no memory. free() ends it. */
+struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
+                                       const struct kernel *k);
+
+/* Makes page `number` of all hashes that map to it. */
+void ribbon_page_make(struct ribbon_desk *d, uint64_t number, const uint64_t *hashes,
+                      size_t n, uint8_t page[PAGE_BYTES]);
 
 /* ribbon.c: all stages of a ribbon filter, in the file, and *built set up for them. */
 int ribbon_write(struct tamis_builder *b, int fd, uint64_t at, struct built *built);

@@ -9,10 +9,7 @@
  * pages stay within the limit of memory. */
 #include "lib/builder/layer.h"
 #include "format/integrity.h"
-#include "lib/io/io.h"
 #include "lib/plan/plan.h"
-
-enum { WRITE_BYTES = 4 << 20 };
 
 struct maker {
     struct tamis_builder *b;
@@ -25,18 +22,6 @@ struct maker {
      * there or behind it. */
     double reach, error;
 };
-
-static int write_pages(const struct maker *m, const uint8_t *bits, uint64_t n,
-                       uint64_t at)
-{
-    int err = 0;
-    for (uint64_t done = 0, some; done < n && !err; done += some) {
-        some = WRITE_BYTES - (m->at + at + done) % WRITE_BYTES;
-        some = some < n - done ? some : n - done;
-        err = io_write(m->fd, bits + done, (size_t)some, m->at + at + done);
-    }
-    return err;
-}
 
 /* The error of the next stage, so that all stages together have the one that is asked
  * for. The digits of a stage are chosen as if it bumped nothing, so the places that
@@ -123,13 +108,14 @@ static int make_portion(struct maker *m, struct layer *l, struct stage_desc *s,
                         uint32_t from, uint32_t to, struct hash_list *hashes)
 {
     uint64_t first = layer_page(l, from), n_pages = layer_page(l, to) - first;
+    uint64_t written = 0;
     void *address;
     size_t n_mapped;
     uint8_t *bits = map_bits((size_t)n_pages * PAGE_BYTES, &address, &n_mapped);
     int err = bits ? layer_make(l, from, to, hashes->hashes, hashes->n, bits) : ENOMEM;
     if (!err)
-        err =
-            write_pages(m, bits, n_pages * PAGE_BYTES, s->offset + first * PAGE_BYTES);
+        err = pieces_write(m->fd, m->at + s->offset + first * PAGE_BYTES, bits,
+                           &written, n_pages * PAGE_BYTES, true);
     if (bits)
         unmap_bits(address, n_mapped);
     return err;

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* After half of the second that a look is valid one thread looks again. */
@@ -198,10 +197,9 @@ enum tamis_reason named_look(struct named *n, int fd, uint64_t now)
 /* A probe may run in a signal handler, and is no cancellation point. */
 void named_look_if_due(struct named *n, int fd, uint64_t now)
 {
-    int saved = errno, cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int saved = errno, cancel = io_hold_cancel();
     if (look_is_mine(&n->looks, now))
         named_look(n, fd, now);
-    pthread_setcancelstate(cancel, &cancel);
+    io_let_cancel(cancel);
     errno = saved;
 }

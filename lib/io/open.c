@@ -6,7 +6,6 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -45,11 +44,7 @@ static int keep_regular(int opened, int *fd)
 
 bool io_not_regular(int err)
 {
-    static const int errors[] = {EISDIR, EINVAL, ELOOP, ENXIO};
-    bool any = false;
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
-        any |= err == errors[i];
-    return any;
+    return err == EISDIR || err == EINVAL || err == ELOOP || err == ENXIO;
 }
 
 int io_open(const char *path, int flags, int *fd)

@@ -7,7 +7,6 @@
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 enum { N_EXTENTS = 64 };

@@ -1,8 +1,6 @@
 /* Values of a list in order: for callers, and page by page for merges and builders.
  * lib/filter/list.c says which pages count. */
 #include "lib/filter/view.h"
-#include "lib/io/io.h"
-#include "lib/kernel/list/list_spot.h"
 #include "lib/list/source.h"
 
 #include <stdlib.h>

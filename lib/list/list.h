@@ -1,5 +1,5 @@
-/* Lists of sorted hashes, for other rooms: a writer. lib/filter/list.c answers probes,
- * cursor.c of this room reads in order.
+/* Lists of sorted hashes, for other rooms: a writer, and merges. lib/filter/list.c
+ * answers probes, cursor.c of this room reads in order.
  *
  *     list_writer_create()
  *     list_writer_add()      again and again
@@ -46,5 +46,17 @@ int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written
                        struct tamis_diag *diag);
 /* Discards the file, and frees the writer. NULL is none. */
 void list_writer_abort(struct list_writer *w);
+
+struct list_target {
+    int dir;
+    const char *name;
+    uint8_t uuid[UUID_BYTES];
+    bool sync_dir;
+};
+/* tamis_list_merge() to a file in an open directory. */
+int list_merge(struct tamis_filter *const *lists, size_t n,
+               const struct tamis_merge_options *opt, const struct list_target *to,
+               struct tamis_merge_report *report, struct list_written *out,
+               struct tamis_diag *diag);
 
 #endif

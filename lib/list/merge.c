@@ -2,7 +2,7 @@
  * hash of it is used. One that fails ends the merge, and nothing of the file stays. */
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
-#include "lib/list/merge.h"
+#include "lib/list/list.h"
 #include "lib/list/source.h"
 #include "lib/sort/sort.h"
 

@@ -161,8 +161,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
         return err;
     fetch_next(w, page);
     *taken = w->kernel->encode(values, n, page);
-    struct le64 digest = le64_of(page_digest(page));
-    memcpy(w->digests + w->n_pages * DIGEST_BYTES, &digest, sizeof digest);
+    digest_put(w->digests, w->n_pages, page_digest(page));
     w->firsts[w->n_pages++] = le64_of(n ? values[0] : 0);
     w->in_piece += PAGE_BYTES;
     uint64_t end = (w->n_pages + 1) * PAGE_BYTES;

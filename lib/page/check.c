@@ -7,7 +7,6 @@
 #include "lib/page/page.h"
 #include "format/hash.h"
 #include "lib/io/io.h"
-#include "lib/page/quick.h"
 #include "lib/sync_point.h"
 
 /* A writer may be rewriting a floor sector while we copy it. */
@@ -17,11 +16,6 @@ enum { FLOOR_TRIES = 64 };
 enum page_use { IN_PLACE, COPIED, HELD };
 
 /* ---- a stage ---- */
-
-static uint64_t bitmap_words(uint64_t n)
-{
-    return (n + 63) / 64;
-}
 
 static uint64_t pages_words(uint64_t n_pages)
 {
@@ -33,7 +27,7 @@ size_t stage_memory(const struct stage_desc *d, bool by_digests)
     uint64_t n_pages = d->length / PAGE_BYTES;
     uint64_t words = pages_words(n_pages);
     if (by_digests && d->digests_offset)
-        words += bitmap_words(digests_bytes(n_pages) / PAGE_BYTES);
+        words += (digests_bytes(n_pages) / PAGE_BYTES + 63) / 64;
     return (size_t)(words * sizeof(uint64_t));
 }
 

@@ -2,7 +2,6 @@
 #include "lib/page/page.h"
 #include "lib/io/io.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 /* At most MAX_KEPT mappings keep a descriptor: the application needs the others. */
@@ -99,11 +98,4 @@ void map_abandon(struct mapping *m)
 {
     lost_forget(m);
     *m = (struct mapping){0};
-}
-
-void map_keep_from_children(struct mapping *m)
-{
-    /* A failure leaves the lock of a killed parent to its children, no worse. */
-    madvise(m->address, m->n_bytes, MADV_DONTFORK);
-    lost_keep_from_children(m);
 }

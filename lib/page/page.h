@@ -40,8 +40,9 @@ struct page_reader {
  * replaced. */
 int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm);
 void lost_forget(struct mapping *m); /* before it is unmapped */
-/* A forked child may use the addresses for something else. */
-void lost_keep_from_children(struct mapping *m);
+/* A mapping keeps its file description open, and so a lock. So forked children do not
+ * get this one, and may use its addresses for something else. */
+void map_keep_from_children(struct mapping *m);
 /* Was the page at this address lost? Then it has our ones now. */
 bool lost_page(const struct mapping *m, const void *at);
 /* May a page of it be lost? If not, no page that the caller has read has our ones. */
@@ -71,10 +72,7 @@ void map_drop(struct mapping *m);
  * do. If there is none, that costs time only. */
 void map_keep_file(struct mapping *m, int fd, uint64_t offset);
 void map_leave_file(struct mapping *m); /* while nobody reads; it may have none */
-/* A mapping keeps its file description open, and so a lock. So forked children do not
- * get this one, and abandon what the parent had mapped. */
-void map_keep_from_children(struct mapping *m);
-void map_abandon(struct mapping *m);
+void map_abandon(struct mapping *m);    /* in a child that did not get it */
 
 /* The bits of a page; none: not checked. Bad is for ever, and beats good. */
 enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };

@@ -3,9 +3,7 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Pieces end at multiples of PIECE_BYTES in the file. So each piece is a folio of the
  * page cache that one entry of the page table maps: it must be that large. */
@@ -44,10 +42,9 @@ static int put_digest(struct stage_writer *w, uint32_t level, uint64_t digest)
         w->root = digest;
         return 0;
     }
-    struct le64 d = le64_of(digest);
     uint8_t *page = w->digests[level];
     uint64_t i = w->n[level]++, in_page = i % DIGESTS_PER_PAGE;
-    memcpy(page + in_page * DIGEST_BYTES, &d, sizeof d);
+    digest_put(page, in_page, digest);
     if (in_page + 1 < DIGESTS_PER_PAGE && i + 1 < w->tree.n_pages[level - 1])
         return 0;
     memset(page + (in_page + 1) * DIGEST_BYTES, 0,

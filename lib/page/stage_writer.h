@@ -1,7 +1,7 @@
 /* Writes a sealed stage whose pages come one after the other, in memory that does not
  * grow with it: the bits in large pieces, and of the digests one page a level.
  *
- *     stage_writer_new(), stage_writer_page() for each page, stage_writer_end()
+ *     stage_writer_new(), stage_writer_put() for each page, stage_writer_end()
  *
  * Warning: the header is not written here. It goes last, once all stages are. */
 #ifndef TAMIS_PAGE_STAGE_WRITER_H

@@ -170,8 +170,10 @@ void lost_forget(struct mapping *m)
     m->watched = NULL;
 }
 
-void lost_keep_from_children(struct mapping *m)
+void map_keep_from_children(struct mapping *m)
 {
+    /* A failure leaves the lock of a killed parent to its children, no worse. */
+    madvise(m->address, m->n_bytes, MADV_DONTFORK);
     atomic_store(&m->watched->epoch, io_fork_epoch() + 1);
 }
 

@@ -14,14 +14,6 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-static bool all_good(const struct tamis_writer *w, uint32_t n)
-{
-    bool all = true;
-    for (uint32_t i = 0; i < n; i++)
-        all &= stage_all_good(&w->stages[i]->stage);
-    return all;
-}
-
 /* Copies the hashes that no older stage has; returns their number. */
 static size_t drop_known(const struct tamis_writer *w, uint32_t current,
                          const uint64_t *hashes, size_t n, size_t n_next, uint64_t *to)
@@ -82,7 +74,7 @@ static bool add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
     uint64_t fresh[ADDS_AT_ONCE];
     uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
     struct writer_stage *s = w->stages[current];
-    if (!all_good(w, current + 1))
+    if (!stages_all_good(w, current + 1))
         return writer_add_some(w, 0, hashes, n);
     size_t left = *n, some = adds_at_once(s, left), kept = some;
     *n = some;

@@ -52,12 +52,9 @@ uint64_t older_keys(const struct tamis_writer *w, uint32_t current,
                     const uint64_t *hashes, size_t n, size_t n_next, uint8_t *stage)
 {
     uint64_t hits[MAX_STAGES], known = 0;
-    bool all_good = true;
-    for (uint32_t i = 0; i < current; i++)
-        all_good &= stage_all_good(&w->stages[i]->stage);
     if (!current)
         return 0;
-    if (!all_good) {
+    if (!stages_all_good(w, current)) {
         for (size_t k = 0; k < n; k++) {
             uint32_t i = stage_of_key(w, current, hashes[k]);
             known |= (uint64_t)(i < current) << k;

@@ -3,12 +3,6 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
-static uint64_t *taken_of(uint64_t **taken, uint32_t i, const struct writer_stage *s)
-{
-    taken[i] = calloc((size_t)(s->stage.n_pages + 63) / 64, sizeof *taken[i]);
-    return taken[i];
-}
-
 /* Gives the marks back after a failure: the floors are still to be written. */
 static void free_taken(struct tamis_writer *w, uint64_t **taken, bool give_back)
 {
@@ -47,7 +41,9 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
     if (writer_check_lost(w, diag))
         return TAMIS_ERR_POISONED;
     for (uint32_t i = 0; i < w->commit.n_stages; i++) {
-        if (!taken_of(taken, i, w->stages[i])) {
+        taken[i] =
+            calloc((size_t)(w->stages[i]->stage.n_pages + 63) / 64, sizeof *taken[i]);
+        if (!taken[i]) {
             free_taken(w, taken, true);
             return diag_errno(diag, ENOMEM, w->path, "cannot commit");
         }

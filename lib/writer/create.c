@@ -80,14 +80,14 @@ static int write_draft(int dir, const char *name,
 }
 
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
-                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
+                  const uint8_t uuid[UUID_BYTES], struct commit *c,
                   struct tamis_diag *diag)
 {
     char temp[IO_TEMP_NAME_BYTES];
     int fd, err = write_draft(dir, name, opt, uuid, temp, &fd, c, diag);
     if (err)
         return err;
-    err = io_publish(dir, temp, name, fd, sync_dir);
+    err = io_publish(dir, temp, name, fd, false);
     if (!err) {
         close(fd);
         return 0;

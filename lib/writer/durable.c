@@ -71,7 +71,6 @@ int writer_write_record(struct tamis_writer *w, const struct commit *c, bool tab
     return 0;
 }
 
-/* The record as it will be, counts as of now. */
 void writer_next_record(struct tamis_writer *w, struct commit *c)
 {
     *c = w->commit;

@@ -1,6 +1,4 @@
-/* An open writer from inside: writer.c (open, close), create.c, stage.c, add.c,
- * durable.c (sync and record), floors.c, commit.c, grow.c, settle.c (digests of stages
- * left behind), seal.c and recover.c (after an unclean end). */
+/* An open writer from inside. README.md says what each file has of it. */
 #ifndef TAMIS_WRITER_H
 #define TAMIS_WRITER_H
 
@@ -120,6 +118,14 @@ int alone_check(const struct tamis_writer *w);
 #pragma GCC visibility push(hidden) /* no detour to it by a table of addresses */
 extern _Thread_local char alone_here __attribute__((tls_model("initial-exec")));
 #pragma GCC visibility pop
+/* Are all pages of the first n stages good? */
+static inline bool stages_all_good(const struct tamis_writer *w, uint32_t n)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++)
+        all &= stage_all_good(&w->stages[i]->stage);
+    return all;
+}
 /* Has this thread the writer to itself? */
 static inline bool alone_is_mine(const struct tamis_writer *w)
 {

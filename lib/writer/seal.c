@@ -27,11 +27,10 @@ static void digest_stage(struct tamis_writer *w, struct stage_desc *d,
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
         *n_damaged += !writer_sound_copy(w, s, settled, page, copy);
         d->bits_set += page_count(copy);
-        struct le64 digest = le64_of(page_digest(copy));
         if (digests)
-            memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
+            digest_put(digests, page, page_digest(copy));
         else
-            d->root = le64_get(digest);
+            d->root = page_digest(copy);
     }
 }
 

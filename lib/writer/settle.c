@@ -78,8 +78,7 @@ static void digest_pages(struct tamis_writer *w, struct writer_stage *s,
     _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
         bool good = writer_sound_copy(w, s, NULL, page, copy);
-        struct le64 digest = le64_of(good ? page_digest(copy) : 0);
-        memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
+        digest_put(digests, page, good ? page_digest(copy) : 0);
     }
 }
 

@@ -17,10 +17,10 @@ struct writer_hooks {
     int (*acknowledge)(void *ctx, struct tamis_diag *diag);
     struct named *named; /* the file's name; the writer frees it; or NULL */
 };
-/* Creates the file of a growing filter, and does not open it. It is durable, its
- * directory entry only if sync_dir. *c is its first commit. */
+/* Creates the file of a growing filter, and does not open it. It is durable, and its
+ * directory entry once the caller has synced that. *c is its first commit. */
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
-                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
+                  const uint8_t uuid[UUID_BYTES], struct commit *c,
                   struct tamis_diag *diag);
 /* Opens a writer on a descriptor opened for reading and writing, and takes it over,
  * also on failure. `path` is for messages. hooks may be NULL; hooks->closed runs on

@@ -1,10 +1,6 @@
-/* Backup: a store as of one moment, in a new directory.
- *
- * Sealed files are copied first, while everything goes on, until few are new. Then one
- * transaction keeps edits from committing, and reads the records: the backup is of this
- * moment. It opens all files that are not copied yet, so that they can be read even if
- * they are dropped. They are copied afterwards, so a growing file is never behind the
- * bounds that its record had (R5). The new catalog has the records byte for byte. */
+/* Backup: a store as of one moment, in a new directory. README.md has the order of
+ * steps. Growing files are copied after the moment, so that none is behind the bounds
+ * that its record had (R5). */
 #include "lib/store/backup/inside.h"
 
 /* ---- files ---- */

@@ -2,8 +2,6 @@
  * durable, its catalog, and the call itself. */
 #include "lib/store/backup/inside.h"
 
-#include <sys/stat.h>
-
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct backup *b = ctx;
@@ -77,14 +75,6 @@ static bool has_name(const struct backup *b, const char *base)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/* Renames a backup before it is emptied: under its temporary name its remains look like
- * no backup. */
-static void take_name_back(const struct backup *b, const char *base)
-{
-    if (io_replace(b->parent, base, b->temp) == 0)
-        io_sync_dir(b->parent);
-}
-
 static int publish(struct backup *b, const char *path, const char *base,
                    struct tamis_diag *diag)
 {
@@ -95,8 +85,9 @@ static int publish(struct backup *b, const char *path, const char *base,
     bool named = !rc || has_name(b, base);
     if (!rc)
         rc = io_sync_dir(b->parent);
-    if (rc && named)
-        take_name_back(b, base);
+    /* Before it is emptied: nobody takes what is left for a backup. */
+    if (rc && named && io_replace(b->parent, base, b->temp) == 0)
+        io_sync_dir(b->parent);
     return rc ? diag_errno(diag, rc, path, "naming the copy") : 0;
 }
 

@@ -1,12 +1,7 @@
-/* A backup from inside: used by backup.c (what is copied, and when), list.c
- * (what there is to copy), shared.c (files that many segments share) and dir.c (where
- * it goes). */
+/* A backup from inside. README.md says what each file has of it. */
 #ifndef TAMIS_STORE_BACKUP_H
 #define TAMIS_STORE_BACKUP_H
 
-#include "format/record.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 #include "lib/store/catalog/listing.h"
 
 /* A key and value of the catalog: a segment, with frequent fields of its record. The

@@ -16,6 +16,26 @@ void backup_free_items(struct backup *b)
     b->n = b->max = 0;
 }
 
+static int set_value(struct backup_item *it, const void *name, size_t name_bytes,
+                     const uint8_t *value, size_t value_bytes, const struct record *r)
+{
+    uint8_t *memory = malloc(name_bytes + value_bytes);
+    if (!memory)
+        return ENOMEM;
+    memcpy(memory, name, name_bytes);
+    memcpy(memory + name_bytes, value, value_bytes);
+    free(it->name);
+    it->name = memory;
+    it->value = memory + name_bytes;
+    it->name_bytes = (uint32_t)name_bytes;
+    it->value_bytes = (uint32_t)value_bytes;
+    it->state = r->state;
+    it->elsewhere = record_packed(r);
+    it->table_digest = r->table_digest;
+    memcpy(it->uuid, r->uuid, UUID_BYTES);
+    return 0;
+}
+
 int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, const struct record *r)
 {
@@ -23,28 +43,13 @@ int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
     if (!items)
         return ENOMEM;
     b->items = items;
-    uint8_t *memory = malloc(name_bytes + value_bytes);
-    if (!memory)
-        return ENOMEM;
-    struct backup_item *it = &b->items[b->n++];
-    *it = (struct backup_item){
-        .db = CATALOG_SEGMENTS,
-        .name = memory,
-        .value = memory + name_bytes,
-        .name_bytes = (uint32_t)name_bytes,
-        .value_bytes = (uint32_t)value_bytes,
-        .table_digest = r->table_digest,
-        .state = r->state,
-        .refused = r->state ? NULL
-                            : "its record is damaged: copied as it is, without its "
-                              "file",
-        .from = -1,
-        .elsewhere = record_packed(r),
-    };
-    memcpy(it->uuid, r->uuid, UUID_BYTES);
-    memcpy(it->name, name, name_bytes);
-    memcpy(it->value, value, value_bytes);
-    return 0;
+    struct backup_item *it = &b->items[b->n];
+    *it = (struct backup_item){.db = CATALOG_SEGMENTS, .from = -1};
+    if (!r->state)
+        it->refused = "its record is damaged: copied as it is, without its file";
+    int rc = set_value(it, name, name_bytes, value, value_bytes, r);
+    b->n += !rc;
+    return rc;
 }
 
 /* The list of a segment that was just added, or might have been. */
@@ -137,20 +142,7 @@ int backup_set_record(struct backup_item *it, const struct record *r)
 {
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(r, it->name, it->name_bytes, value);
-    uint8_t *memory = malloc(it->name_bytes + n);
-    if (!memory)
-        return ENOMEM;
-    memcpy(memory, it->name, it->name_bytes);
-    memcpy(memory + it->name_bytes, value, n);
-    free(it->name);
-    it->name = memory;
-    it->value = memory + it->name_bytes;
-    it->value_bytes = (uint32_t)n;
-    it->state = r->state;
-    it->elsewhere = record_packed(r);
-    memcpy(it->uuid, r->uuid, UUID_BYTES);
-    it->table_digest = r->table_digest;
-    return 0;
+    return set_value(it, it->name, it->name_bytes, value, n, r);
 }
 
 /* ---- files copied early ---- */

@@ -47,8 +47,8 @@ struct names {
 };
 int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value);
 uint32_t names_get(const struct names *s, const void *name, size_t n_bytes); /* or 0 */
-/* Then names_set() cannot fail for n new names; ENOMEM. */
-int names_reserve(struct names *s, size_t n);
+/* Then names_set() cannot fail for a new name; ENOMEM. */
+int names_reserve(struct names *s);
 void names_clear(struct names *s);
 
 /* ==== files.c: the directory of filters ==== */
@@ -65,15 +65,21 @@ struct filters_dir {
 /* `named` leads from the directory `at`, or is absolute. */
 int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
                      struct filters_dir **out);
-struct filters_dir *filters_dir_hold(struct filters_dir *d);
+static inline struct filters_dir *filters_dir_hold(struct filters_dir *d)
+{
+    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
+    return d;
+}
 void filters_dir_release(struct filters_dir *d);
 
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
 /* Has the first draft of the format written this file, a filter or tombstones? Or does
  * its header name another store than this one (NULL: any will do)? */
 bool filter_file_is_alien(int dir, const char *name, const uint8_t *store);
-/* Is this "<uuid>.tamis" and `rest`? */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
+/* Is this "<uuid>.tamis", or "<uuid>.dead" (*dead), and `rest`: that of a temporary, or
+ * nothing? */
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], bool *dead,
+                       const char **rest);
 /* Is `rest` that of a temporary file? */
 bool filter_rest_temporary(const char *rest);
 /* "DIR/NAME" for messages, cut if too long. */
@@ -110,8 +116,6 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 /* "<uuid>.dead" */
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
-/* Is this such a name, and `rest`? */
-bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
 /* Reads the tombstones of the file with this UUID, table digest and number of columns
  * (0: any). *file is malloc'd; its bits begin at DEAD_HEAD_BYTES. An errno, or the code
  * of tombstones that are not good. */

@@ -1,11 +1,6 @@
 /* Slots of threads, the sheets in which they count, and what holds the sums. */
 #include "lib/store/base/counters.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-
 /* ---- slots ---- */
 
 _Thread_local unsigned counters_slot = SLOT_NONE;
@@ -148,12 +143,6 @@ struct account *account_new(struct page_counts *sum)
     return t;
 }
 
-struct account *account_hold(struct account *t)
-{
-    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
-    return t;
-}
-
 void account_release(struct account *t)
 {
     if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
@@ -168,12 +157,6 @@ struct ledger *ledger_new(void)
     atomic_init(&l->refs, 1);
     l->fork_epoch = io_fork_epoch();
     pthread_mutex_init(&l->lock, NULL);
-    return l;
-}
-
-struct ledger *ledger_hold(struct ledger *l)
-{
-    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
     return l;
 }
 

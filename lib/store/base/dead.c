@@ -1,14 +1,6 @@
 /* Tombstones: which segments of a file no list may have any more (SPEC.md §17.5, R18).
  * The file is small. It is read whole, and replaced whole by a rename. */
 #include "lib/store/base/base.h"
-#include "format/record.h"
-#include "lib/io/io.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES])
 {

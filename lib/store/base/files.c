@@ -3,7 +3,6 @@
 #include "lib/store/base/base.h"
 
 #include <dirent.h>
-#include <stdatomic.h>
 #include <sys/file.h>
 #include <time.h>
 
@@ -28,12 +27,6 @@ int filters_dir_open(int store_fd, const char *store_path, int at, const char *n
         close(d->fd);
     free(d);
     return rc;
-}
-
-struct filters_dir *filters_dir_hold(struct filters_dir *d)
-{
-    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
-    return d;
 }
 
 void filters_dir_release(struct filters_dir *d)
@@ -162,25 +155,16 @@ void dir_close_guarded(struct io_guarded_fd *g)
     io_unguard_fd(g);
 }
 
-static DIR *dir_list(int dir, const char *name)
+int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d && fd >= 0) {
-        int failed = errno;
-        close(fd);
-        errno = failed;
-    }
-    return d;
-}
-
-int dir_each(int dir, const char *name, dir_each_fn *fn, void *ctx)
-{
-    DIR *d = dir_list(dir, name);
-    if (!d)
-        return errno;
     const struct dirent *e;
-    int rc = 0;
+    int rc = d ? 0 : errno;
+    if (!d && fd >= 0)
+        close(fd);
+    if (!d)
+        return rc;
     while (!rc && (errno = 0, e = readdir(d)))
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             rc = fn(ctx, dirfd(d), e->d_name);
@@ -255,26 +239,15 @@ static bool uuid_parse(const char *name, uint8_t uuid[UUID_BYTES])
     return true;
 }
 
-static bool name_parse(const char *name, const char *ending, uint8_t uuid[UUID_BYTES],
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], bool *dead,
                        const char **rest)
 {
-    size_t n = strlen(ending);
     if (!uuid_parse(name, uuid))
         return false;
-    name += (size_t)2 * UUID_BYTES;
-    *rest = name + n;
-    return strncmp(name, ending, n) == 0;
-}
-
-/* `rest` is that of a temporary, or nothing. */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
-{
-    return name_parse(name, ".tamis", uuid, rest);
-}
-
-bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
-{
-    return name_parse(name, ".dead", uuid, rest);
+    const char *at = name + (size_t)2 * UUID_BYTES;
+    *dead = strncmp(at, ".dead", strlen(".dead")) == 0;
+    *rest = at + strlen(*dead ? ".dead" : ".tamis");
+    return *dead || strncmp(at, ".tamis", strlen(".tamis")) == 0;
 }
 
 /* ".<8 hex>.tmp", as io_create_temp() makes them */

@@ -41,17 +41,14 @@ static int names_grow(struct names *s)
     return 0;
 }
 
-int names_reserve(struct names *s, size_t n)
+int names_reserve(struct names *s)
 {
-    int rc = 0;
-    while (!rc && s->n_slots / 2 < s->n + n)
-        rc = names_grow(s);
-    return rc;
+    return s->n_slots / 2 <= s->n ? names_grow(s) : 0;
 }
 
 int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value)
 {
-    int rc = names_reserve(s, 1);
+    int rc = names_reserve(s);
     if (rc)
         return rc;
     uint64_t hash = hash_key(0, name, n_bytes);

@@ -3,12 +3,6 @@
 #ifndef TAMIS_STORE_CATALOG_CATALOG_H
 #define TAMIS_STORE_CATALOG_CATALOG_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "format/record.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/origin.h"
 

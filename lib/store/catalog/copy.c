@@ -21,7 +21,7 @@ struct copied {
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, value */
 };
-static const char *const databases[] = CATALOG_NAMES;
+const char *const catalog_names[CATALOG_DBS] = {"meta", "packs", "segments"};
 
 struct catalog_copy {
     uint64_t txn;
@@ -79,8 +79,8 @@ static bool copy_node(struct walk *w, const struct node *n, uint64_t first, bool
     if (named)
         return c->at == CATALOG_DBS || copy_record(w, n, first);
     for (c->at = 0; c->at < CATALOG_DBS; c->at++)
-        if (walk_compare(n->key, n->key_bytes, databases[c->at],
-                         strlen(databases[c->at])) == 0)
+        if (walk_compare(n->key, n->key_bytes, catalog_names[c->at],
+                         strlen(catalog_names[c->at])) == 0)
             break;
     c->met |= 1U << c->at;
     return true;

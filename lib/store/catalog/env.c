@@ -4,8 +4,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-#include <sys/stat.h>
-
 static const size_t FIRST_MAP_BYTES = (size_t)64 << 20;
 enum { MAX_DATABASES = 8 };
 
@@ -34,11 +32,9 @@ static int settle(struct catalog *c, struct tamis_diag *diag)
 static int open_env(const char *file, unsigned flags, MDB_env **out)
 {
     MDB_env *env = NULL;
-    *out = NULL;
     int rc = mdb_env_create(&env);
-    if (rc)
-        return rc;
-    rc = mdb_env_set_mapsize(env, FIRST_MAP_BYTES);
+    if (!rc)
+        rc = mdb_env_set_mapsize(env, FIRST_MAP_BYTES);
     if (!rc)
         rc = mdb_env_set_maxreaders(env, MAX_READERS);
     if (!rc)
@@ -77,11 +73,10 @@ static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn
 
 static int find_databases(struct catalog *c, MDB_txn *txn, const struct meta *m)
 {
-    static const char *const names[] = CATALOG_NAMES;
     unsigned flags = m ? MDB_CREATE : 0;
     int rc = 0;
     for (size_t i = 0; i < CATALOG_DBS && !rc; i++)
-        rc = mdb_dbi_open(txn, names[i], flags, &c->dbs[i]);
+        rc = mdb_dbi_open(txn, catalog_names[i], flags, &c->dbs[i]);
     if (!rc && m) {
         uint8_t bytes[META_BYTES];
         meta_encode(m, bytes);

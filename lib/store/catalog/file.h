@@ -2,17 +2,11 @@
 #ifndef TAMIS_STORE_CATALOG_FILE_H
 #define TAMIS_STORE_CATALOG_FILE_H
 
-#include "lib/error.h"
-#include "lib/page/page.h"
 #include "lib/store/catalog/catalog.h"
 
 /* The key of the meta record. */
 #define CATALOG_META_KEY "store"
-/* Names of databases. */
-#define CATALOG_NAMES                                                                  \
-    {                                                                                  \
-        "meta", "packs", "segments"                                                    \
-    }
+extern const char *const catalog_names[CATALOG_DBS]; /* of its databases; copy.c */
 /* No value of the database is longer. */
 static inline size_t catalog_value_max(enum catalog_db db)
 {

@@ -11,9 +11,6 @@
  * it would drop LMDB's own locks. */
 #include "lib/store/catalog/lmdb.h"
 
-#include <stddef.h>
-#include <sys/stat.h>
-
 /* LMDB maps its lock file, and makes it with a hole for what it has not touched: on a
  * full disk a signal, not an error. So its space is asked for before. */
 int gate_reserve(int fd)

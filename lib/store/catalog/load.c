@@ -5,9 +5,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/listing.h"
 
-#include <pthread.h>
-#include <sys/stat.h>
-
 /* ---- the files ---- */
 
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag)
@@ -68,7 +65,6 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
     return see_writers(dir, path, fd, diag);
 }
 
-/* LMDB opens its lock file by path and writes to it: through a link, to any file. */
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag)
 {
     struct stat st;

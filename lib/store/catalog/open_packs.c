@@ -1,20 +1,7 @@
 /* Packs that a process has open (listing.h): one mapping for all that ask a pack, and
  * its index; and records as entries of that. */
 #include "lib/filter/filter.h"
-#include "lib/io/io.h"
 #include "lib/store/catalog/listing.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-struct open_pack *open_pack_hold(struct open_pack *p)
-{
-    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
-    return p;
-}
 
 void open_pack_release(struct open_pack *p)
 {

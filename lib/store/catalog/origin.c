@@ -16,10 +16,6 @@
  * the process, and closing any other descriptor of it would drop them. */
 #include "lib/store/catalog/file.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
-
 /* ---- made and freed ---- */
 
 static char *path_beneath(const char *store, const char *name)
@@ -77,13 +73,6 @@ int origin_new(const char *store_path, int catalog_fd, struct origin **out)
     else
         *out = o;
     return rc;
-}
-
-struct origin *origin_hold(struct origin *o)
-{
-    if (o)
-        atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
-    return o;
 }
 
 void origin_release(struct origin *o)
@@ -290,12 +279,11 @@ void origin_look(struct origin *o, uint64_t now)
     if (!look_is_mine(&o->looks, now))
         return;
     /* A probe may run in a signal handler, and is no cancellation point. */
-    int saved = errno, cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int saved = errno, cancel = io_hold_cancel();
     uint64_t known = atomic_load(&o->newest);
     int rc = origin_check(o, known, UINT64_MAX, NULL);
     /* A reason that is to stay is noted already. */
     look_note(&o->looks, now, rc ? TAMIS_UNREADABLE : TAMIS_NO_REASON);
-    pthread_setcancelstate(cancel, &cancel);
+    io_let_cancel(cancel);
     errno = saved;
 }

@@ -7,10 +7,7 @@
  * entries of an earlier fork epoch, which stay allocated for ever. */
 #include "lib/store/catalog/file.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct catalog *registry;
@@ -94,22 +91,17 @@ static int take_turn(struct catalog *c, int dir, const struct stat *st)
     return 0;
 }
 
-static int turn_failed(int rc, const char *path, struct tamis_diag *diag)
-{
-    if (rc != TAMIS_ERR_BUSY)
-        return diag_errno(diag, rc, path, "locking the store");
-    return diag_fail(diag, rc, path,
-                     "another copy of libtamis in this process has the store open: let "
-                     "both use one copy, or close it there first");
-}
-
 /* Checks the files before LMDB opens them. */
 static int load(struct catalog *c, int dir, int fd, const struct stat *file,
                 struct tamis_diag *diag)
 {
     int rc = take_turn(c, dir, file);
+    if (rc == TAMIS_ERR_BUSY)
+        return diag_fail(diag, rc, c->path,
+                         "another copy of libtamis in this process has the store open: "
+                         "let both use one copy, or close it there first");
     if (rc)
-        return turn_failed(rc, c->path, diag);
+        return diag_errno(diag, rc, c->path, "locking the store");
     rc = origin_new(c->path, fd, &c->origin);
     if (rc)
         return diag_errno(diag, rc, c->path, "opening the store");
@@ -206,14 +198,6 @@ struct catalog *registry_hold(struct catalog *c)
     return c;
 }
 
-static void registry_unlink(struct catalog *c)
-{
-    struct catalog **at = &registry;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-}
-
 void registry_release(struct catalog *c)
 {
     if (c->fork_epoch != io_fork_epoch())
@@ -224,7 +208,10 @@ void registry_release(struct catalog *c)
     bool last = --c->refs == 0;
     if (last) {
         /* Closed before anyone can open the file anew. */
-        registry_unlink(c);
+        struct catalog **at = &registry;
+        while (*at != c)
+            at = &(*at)->next;
+        *at = c->next;
         if (c->cached)
             c->release_cached(c->cached);
         catalog_free(c);

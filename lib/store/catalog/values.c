@@ -2,8 +2,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-#include <string.h>
-
 /* No value is that long: the length is damaged, and may lead beyond the file. */
 static size_t value_length(enum catalog_db db, const MDB_val *data)
 {

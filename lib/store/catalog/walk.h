@@ -2,7 +2,6 @@
 #ifndef TAMIS_STORE_CATALOG_WALK_H
 #define TAMIS_STORE_CATALOG_WALK_H
 
-#include "lib/store/catalog/catalog.h"
 #include "lib/store/catalog/file.h"
 
 enum {

@@ -53,7 +53,7 @@ void balance_choose(struct tamis_edit *e, struct tamis_builder *builder)
 {
     struct builder_size *s = builder_size(builder);
     uint64_t n_keys = tamis_builder_n_keys(builder);
-    double target = builder_error(builder);
+    double target = builder_facts(builder).error;
     struct balance *b = &e->balance;
     if (!s)
         return;
@@ -80,7 +80,7 @@ void balance_settle(struct tamis_edit *e, struct tamis_builder *builder, bool is
         return;
     pthread_mutex_lock(&e->mutex);
     if (!is_put)
-        take_back(&e->balance, builder_error(builder), s);
+        take_back(&e->balance, builder_facts(builder).error, s);
     s->edit = 0;
     pthread_mutex_unlock(&e->mutex);
 }

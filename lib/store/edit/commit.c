@@ -2,15 +2,6 @@
  * transaction. The order on disk is R13's: files and their names, one sync of the
  * directory, the catalog, and only then the unlinking of what was dropped. */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct locked {
     struct io_guarded_fd guard;
@@ -199,7 +190,8 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     if (rc)
         return rc;
     rc = f->value ? note_dropped(a, name.at, name.n, f->value, f->value_bytes)
-                  : found_unlist(&a->list, f, diag);
+                  : listed_set(&a->list, f->pack, le32_get(f->column.disk.column),
+                               false, diag);
     if (!rc)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value)

@@ -2,18 +2,8 @@
  * filters, or from a list, and a list from their lists. The sources are a snapshot's:
  * they stay open whatever becomes of their segments. */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
 #include "lib/derive/derive.h"
-#include "lib/error.h"
-#include "lib/list/merge.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "lib/list/list.h"
 
 /* ---- sources ---- */
 
@@ -40,17 +30,6 @@ static int edit_check_sources(const struct tamis_edit *e,
         return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                          "the list was rebuilt: compare it with the engine's, confirm "
                          "it, then combine its filters");
-    return 0;
-}
-
-static int take(const struct sources *s, struct tamis_filter **filters,
-                struct tamis_diag *diag)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        int rc = tamis_snapshot_filter(s->snapshot, s->segments[i], &filters[i], diag);
-        if (rc)
-            return rc;
-    }
     return 0;
 }
 
@@ -134,9 +113,7 @@ static bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t
                 op->name_bytes == info.name_bytes &&
                 memcmp(op->bytes, info.name, op->name_bytes) == 0 &&
                 memcmp(op->uuid, info.uuid, UUID_BYTES) == 0;
-        if (!found)
-            continue;
-        if (!op->as)
+        if (found && !op->as)
             op->as = entry_hold(s->entries[index]);
     }
     pthread_mutex_unlock(&e->mutex);
@@ -169,8 +146,10 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
     struct tamis_filter **filters = calloc(s->n, sizeof(struct tamis_filter *));
     struct built *made = calloc(1, sizeof *made);
     int rc = filters && made
-                 ? take(s, filters, diag)
+                 ? 0
                  : diag_errno(diag, ENOMEM, e->catalog->path, "combining filters");
+    for (size_t i = 0; i < s->n && !rc; i++)
+        rc = tamis_snapshot_filter(s->snapshot, s->segments[i], &filters[i], diag);
     if (!rc)
         rc = derive_file(e, name, name_bytes, filters, s->n, what, opt, made, report,
                          diag);
@@ -263,11 +242,9 @@ static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot 
 static void say_page(const struct tamis_snapshot *s, size_t index,
                      const struct tamis_filter *list, int rc, struct tamis_diag *diag)
 {
-    const char *path = filter_path(list), *file = diag ? diag->file : "";
-    size_t n = strlen(path), n_file = strlen(file);
-    if (rc == TAMIS_ERR_DAMAGED && n >= FILTER_NAME_BYTES &&
-        n_file >= FILTER_NAME_BYTES &&
-        strcmp(path + n - FILTER_NAME_BYTES, file + n_file - FILTER_NAME_BYTES) == 0)
+    const char *its = strrchr(filter_path(list), '/');
+    const char *failed = diag ? strrchr(diag->file, '/') : NULL;
+    if (rc == TAMIS_ERR_DAMAGED && its && failed && strcmp(its, failed) == 0)
         say_whose(s, index, diag);
 }
 
@@ -315,11 +292,10 @@ static int from_list(struct tamis_edit *edit, struct tamis_snapshot *s, size_t i
         .digest = r->list_digest, .how = PUT_KEEPS_LIST, .range = r};
     memcpy(there.uuid, r->list_uuid, UUID_BYTES);
     int rc = tamis_edit_drop_filter(edit, name, name_bytes, r->uuid, diag);
-    if (!rc)
-        edit_drops_as(edit, s, index);
-    if (!rc)
-        rc = put_from(edit, name, name_bytes, list, &there, error, &opt, diag);
-    return rc;
+    if (rc)
+        return rc;
+    edit_drops_as(edit, s, index);
+    return put_from(edit, name, name_bytes, list, &there, error, &opt, diag);
 }
 
 int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
@@ -371,16 +347,6 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
 }
 
 /* ---- several lists to one, and its filter ---- */
-
-static int open_lists(const struct tamis_edit *edit, const struct tamis_snapshot *s,
-                      const size_t *segments, size_t n, struct tamis_filter **lists,
-                      struct tamis_diag *diag)
-{
-    int rc = 0;
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = open_list(edit, s, segments[i], &lists[i], diag);
-    return rc;
-}
 
 /* The merged list, which this edit has just written. */
 static int open_merged(const struct tamis_edit *edit, const char *file,
@@ -451,8 +417,10 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
     struct tamis_filter **lists = calloc(n, sizeof(struct tamis_filter *));
     struct record range = {.has_range = 0};
     struct edit_list there = {.range = &range};
-    rc = lists ? open_lists(edit, snapshot, segments, n, lists, diag)
-               : diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
+    if (!lists)
+        rc = diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = open_list(edit, snapshot, segments[i], &lists[i], diag);
     if (!rc) {
         edit_range_over(snapshot, segments, n, &range);
         ours.list_bits = 0;

@@ -2,15 +2,7 @@
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
 #include "lib/store/edit/packing.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 
 /* ---- begin and end ---- */
@@ -264,7 +256,7 @@ static int reserve_locked(struct tamis_edit *e)
     if (!ops)
         return ENOMEM;
     e->ops = ops;
-    return names_reserve(&e->touched, 1);
+    return names_reserve(&e->touched);
 }
 
 /* A name that is put with others, by one file, is noted only if it was noted before. */

@@ -1,11 +1,6 @@
-/* An edit from inside: edit.c (begin, abort), put.c and derive.c (files),
- * balance.c (their sizes), place.c, commit.c, sweep.c. For packing.c and packer.c there
- * is packing.h. */
+/* An edit from inside; packing.h has more for packs. README.md names the files. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 #include "lib/builder/builder.h"
 #include "lib/store/catalog/listing.h"
@@ -13,8 +8,8 @@
 
 /* ==== sweep.c: files that nothing names ==== */
 
-/* Removes them; the caller holds the exclusive lock of `dir`. */
-/* False: a file could not be removed, or a tombstone not be set. */
+/* Removes them; the caller holds the exclusive lock of `dir`. False: a file could not
+ * be removed, or a tombstone not be set. */
 bool sweep_orphans(struct catalog *c, int dir);
 
 /* ==== edit.c, put.c, commit.c ==== */

@@ -12,14 +12,8 @@
  *
  * tamis_edit_unpack(): columns of packs, written as files of their own. */
 #include "lib/store/edit/packing.h"
-#include "format/record.h"
-#include "lib/error.h"
 #include "lib/plan/plan.h"
-#include "lib/store/base/base.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 /* ---- a pack is written ---- */
@@ -158,28 +152,29 @@ void tamis_packer_free(struct tamis_packer *p)
 
 /* May the builder's segment be put? */
 static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
-                      const void *name, size_t name_bytes, struct tamis_diag *diag)
+                      struct tamis_diag *diag)
 {
     const struct catalog *c = p->edit->catalog;
+    const struct builder_facts f = builder_facts(b);
     struct tamis_segment_options none;
     char text[NAME_TEXT_BYTES];
     bool have;
-    int rc = edit_put_begin(p->edit, name, name_bytes, &none, NULL, diag);
+    int rc = edit_put_begin(p->edit, f.name, f.name_bytes, &none, NULL, diag);
     if (rc)
         return rc;
     if (p->is_put)
         return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
                          "the packer's pack is written: make another packer");
-    if (builder_list_bits(b))
+    if (f.list_bits)
         return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
                          "a column that is made of keys has no list: put the segment, "
                          "then pack it");
-    rc = pack_hashes_have(p->hashes, (struct piece){name, name_bytes}, &have);
+    rc = pack_hashes_have(p->hashes, (struct piece){f.name, f.name_bytes}, &have);
     if (rc)
         return diag_errno(diag, rc, c->path, "looking for a name among the hashes");
     if (have)
         return diag_fail(diag, TAMIS_ERR_EXISTS, c->path, "segment '%s' exists already",
-                         name_text(text, name, name_bytes));
+                         name_text(text, f.name, f.name_bytes));
     return 0;
 }
 
@@ -187,11 +182,11 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
 static void describe_column(struct tamis_builder *b, const struct identity *id,
                             const struct commit *c, struct column *out)
 {
-    struct record r =
-        record_of_commit(c, id->target_error, id->created, builder_rank(b));
+    struct builder_facts f = builder_facts(b);
+    struct record r = record_of_commit(c, id->target_error, id->created, f.rank);
     r.table_digest = 0; /* there is no file */
     uuid_random(r.uuid);
-    edit_record_range(&r, builder_range(b));
+    edit_record_range(&r, f.range);
     column_of_record(&r, id->name, id->name_bytes, out);
     memcpy(out->disk.set_id, builder_set_id(b), UUID_BYTES);
 }
@@ -224,15 +219,13 @@ static int take(struct tamis_packer *p, struct tamis_builder *b,
 int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
                       struct tamis_diag *diag)
 {
-    const void *name = NULL;
-    size_t name_bytes = 0, n;
     struct identity id;
     struct commit c;
+    size_t n;
     diag_clear(diag);
     if (!p || !b)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no packer, or no builder");
-    builder_name(b, &name, &name_bytes);
-    int rc = check_take(p, b, name, name_bytes, diag);
+    int rc = check_take(p, b, diag);
     if (rc)
         return rc;
     rc = edit_check_built(p->edit, b, &id, &c, diag);
@@ -277,18 +270,11 @@ static bool blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
     return true;
 }
 
-static int append_put(struct tamis_packer *p, const struct pack_place *place,
-                      struct tamis_diag *diag)
-{
-    struct edit_op *op;
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op, diag);
-    return rc ? rc : edit_append(p->edit, op, diag);
-}
-
 static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                       struct tamis_diag *diag)
 {
     struct pack_place place = {.digest = 0};
+    struct edit_op *op;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = facts,
@@ -305,7 +291,9 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                           "reading the hashes of a pack again");
     if (rc)
         return rc;
-    rc = append_put(p, &place, diag);
+    rc = edit_op_of_pack(p->edit, &place, p->plan.n_columns, NULL, &op, diag);
+    if (!rc)
+        rc = edit_append(p->edit, op, diag);
     if (rc)
         edit_unlink_pack(p->edit, &place);
     memcpy(report->uuid, place.uuid, UUID_BYTES);

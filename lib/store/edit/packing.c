@@ -11,15 +11,8 @@
  * of a process, so only the first MAX_OPEN files stay open; the others are opened again
  * when their band is written. */
 #include "lib/store/edit/packing.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/io/io.h"
 #include "lib/io/threads.h"
 #include "lib/plan/plan.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- inputs: segments that are taken ---- */
 
@@ -701,8 +694,7 @@ static int check_call(const struct packing *p, const uint32_t *segments, size_t 
         return diag_fail(diag, TAMIS_ERR_RANGE, store, "options are not valid");
     if (!s || !s->dir)
         return diag_fail(diag, TAMIS_ERR_RANGE, store, "no snapshot of a store");
-    if (s->domain.tag != p->edit->catalog->domain.tag ||
-        s->ledger != p->edit->catalog->ledger)
+    if (s->ledger != p->edit->catalog->ledger)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, store,
                          "the snapshot is of another store");
     for (size_t i = 0; segments && i < n; i++)

@@ -1,14 +1,6 @@
 /* Which columns are alive: packs published, and columns that are dropped (SPEC.md
  * §17.4, R18). */
 #include "lib/store/edit/packing.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 int buffer_add(struct buffer *b, const void *bytes, size_t n)
 {

@@ -1,18 +1,7 @@
 /* The ways to put a segment into an edit: built, bare, growing, attached. Each writes
  * its file outside the edit's mutex, then appends one operation. */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/filter/header.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
 #include "lib/writer/writer.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- arguments ---- */
 
@@ -156,7 +145,7 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
 {
     struct list_written list;
     char file[FILTER_NAME_BYTES];
-    if (!builder_list_bits(builder))
+    if (!builder_facts(builder).list_bits)
         return 0;
     uuid_random(r->list_uuid);
     filter_file_name(r->list_uuid, file);
@@ -172,12 +161,11 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
                      const struct edit_list *list, struct tamis_diag *diag)
 {
     struct tamis_segment_options none;
-    const void *name = NULL;
-    size_t name_bytes = 0;
+    struct builder_facts f = {.name = NULL};
     if (builder)
-        builder_name(builder, &name, &name_bytes);
+        f = builder_facts(builder);
     struct built built;
-    int rc = edit_put_begin(edit, name, name_bytes, &none, NULL, diag);
+    int rc = edit_put_begin(edit, f.name, f.name_bytes, &none, NULL, diag);
     if (!rc)
         rc = edit_check_built(edit, builder, &built.identity, &built.commit, diag);
     if (rc)
@@ -191,7 +179,7 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     if (rc)
         return edit_not_put(edit, rc, file, diag);
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
-                                       built.identity.created, builder_rank(builder));
+                                       built.identity.created, f.rank);
     r.file_bytes = built.file_bytes;
     if (list) {
         r.has_range = list->range->has_range;
@@ -202,14 +190,14 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         memcpy(r.list_uuid, list->uuid, UUID_BYTES);
         r.list_digest = list->digest;
     } else {
-        edit_record_range(&r, builder_range(builder));
+        edit_record_range(&r, f.range);
         rc = put_list(edit, builder, &r, diag);
     }
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    return edit_put_append(edit, name, name_bytes, &r, list ? list->how : PUT_NEW,
+    return edit_put_append(edit, f.name, f.name_bytes, &r, list ? list->how : PUT_NEW,
                            diag);
 }
 
@@ -307,7 +295,7 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
     uint8_t uuid[UUID_BYTES];
     uuid_random(uuid);
     filter_file_name(uuid, file);
-    rc = writer_format(edit->dir.fd, file, &w, uuid, false, &first, diag);
+    rc = writer_format(edit->dir.fd, file, &w, uuid, &first, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
     struct record r =

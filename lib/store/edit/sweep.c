@@ -2,12 +2,6 @@
  * died between writing a file and committing its name, or between dropping a name and
  * unlinking the file (R13); and tombstones that it has not set (R18). */
 #include "lib/store/edit/inside.h"
-#include "format/record.h"
-#include "lib/io/io.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 struct sweep {
     struct catalog *catalog;
@@ -23,7 +17,8 @@ static bool is_orphan(const struct sweep *s, const char *name)
 {
     uint8_t uuid[UUID_BYTES];
     const char *rest;
-    if (!filter_name_parse(name, uuid, &rest) && !dead_name_parse(name, uuid, &rest))
+    bool dead;
+    if (!filter_name_parse(name, uuid, &dead, &rest))
         return false; /* not a name of ours: not ours to remove */
     if (*rest)
         return filter_rest_temporary(rest);

@@ -1,8 +1,6 @@
-/* Repair: making it so. The order is in inside.h; every step may be the last one, and
+/* Repair: making it so. The order is in README.md; every step may be the last one, and
  * is done again by the next repair, to the same end. */
 #include "lib/store/repair/inside.h"
-
-#include <sys/stat.h>
 
 /* ---- 1: quarantine ---- */
 
@@ -129,9 +127,7 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         const struct repair_segment *s = &r->segments[i];
         rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes, diag);
     }
-    if (!rc)
-        rc = repair_write_shared(r, t, true, diag);
-    return rc;
+    return rc ? rc : repair_write_shared(r, t, true, diag);
 }
 
 static int replace_catalog(struct repair *r, struct tamis_diag *diag)

@@ -21,11 +21,8 @@ const char claimed_twice[] =
 static void dispute(struct repair *r, const struct repair_segment *s,
                     struct repair_file *f)
 {
-    if (!f || f->aside)
-        return;
-    repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "%s", claimed_twice);
-    f->aside = true;
-    f->named = false;
+    if (f && !f->aside)
+        repair_set_aside(r, f, s, claimed_twice);
 }
 
 void claim_dispute(struct repair *r, struct repair_segment *s, struct repair_file *f,
@@ -44,9 +41,7 @@ void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
                             const struct record *now)
 {
     struct repair_file *f = &r->files[s->own - 1];
-    repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "%s", f->rotten);
-    f->aside = true;
-    f->named = false;
+    repair_set_aside(r, f, s, f->rotten);
     s->own = 0;
     repair_set_record(s, now);
 }

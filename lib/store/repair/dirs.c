@@ -2,7 +2,6 @@
 #include "lib/store/repair/inside.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 
 /* ---- locks ---- */
 
@@ -28,13 +27,6 @@ void repair_unlock_filters(struct repair *r)
     if (r->has_filters)
         dir_close_guarded(&r->filters);
     r->has_filters = false;
-}
-
-void repair_let_store(struct repair *r)
-{
-    if (r->held)
-        dir_close_guarded(&r->turn);
-    r->held = false;
 }
 
 /* LMDB's own lock on the first byte of its lock file tells of users that are none of

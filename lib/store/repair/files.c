@@ -125,34 +125,28 @@ static bool meta_of_file(struct repair *r, const struct repair_file *f, struct m
     return true;
 }
 
-static void hex_of(char text[2 * UUID_BYTES + 1], const uint8_t *uuid)
-{
-    for (size_t i = 0; i < UUID_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", uuid[i]);
-}
-
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag)
 {
-    char ours[2 * UUID_BYTES + 1], theirs[sizeof ours];
+    char ours[FILTER_NAME_BYTES], theirs[FILTER_NAME_BYTES]; /* UUIDs in hex first */
     if (!r->opt.store_uuid ||
         memcmp(r->meta.store_uuid, r->opt.store_uuid, UUID_BYTES) == 0)
         return 0;
-    hex_of(ours, r->meta.store_uuid);
-    hex_of(theirs, r->opt.store_uuid);
+    filter_file_name(r->meta.store_uuid, ours);
+    filter_file_name(r->opt.store_uuid, theirs);
     return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
-                     "the catalog is of store %s, and not of %s", ours, theirs);
+                     "the catalog is of store %.32s, and not of %.32s", ours, theirs);
 }
 
 /* Every filter that names a store names another one than the caller. */
 static int none_is_of(struct repair *r, const struct meta *other, bool several,
                       struct tamis_diag *diag)
 {
-    char ours[2 * UUID_BYTES + 1], theirs[sizeof ours];
-    hex_of(ours, r->opt.store_uuid);
-    hex_of(theirs, other->store_uuid);
+    char ours[FILTER_NAME_BYTES], theirs[FILTER_NAME_BYTES];
+    filter_file_name(r->opt.store_uuid, ours);
+    filter_file_name(other->store_uuid, theirs);
     return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
-                     "the catalog is lost, and no filter is of store %s: these are of "
-                     "%s%s",
+                     "the catalog is lost, and no filter is of store %.32s: these are "
+                     "of %.32s%s",
                      ours, theirs, several ? " and others" : "");
 }
 
@@ -208,7 +202,6 @@ static int check_found(struct repair *r, struct tamis_diag *diag)
 
 int repair_find_meta(struct repair *r, struct tamis_diag *diag)
 {
-    struct meta m;
     struct look left = {0};
     int fd;
     int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
@@ -218,8 +211,6 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
     }
     if (rc && rc != ENOENT)
         return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
-    bool found = left.any && !left.differ;
-    m = left.meta;
     if (left.draft)
         return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
                          "the catalog is damaged, and of the first draft of the "
@@ -228,10 +219,10 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
         return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
                          "the catalog is damaged, and has a feature that this tamis "
                          "does not know: repair it with the version that wrote it");
-    if (found && r->opt.store_uuid &&
-        memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES) != 0)
-        found = false;
-    r->meta = m = found ? m : (struct meta){0};
+    bool found = left.any && !left.differ &&
+                 (!r->opt.store_uuid ||
+                  memcmp(left.meta.store_uuid, r->opt.store_uuid, UUID_BYTES) == 0);
+    r->meta = found ? left.meta : (struct meta){0};
     rc = found ? check_found(r, diag) : ask_filters(r, diag);
     r->meta.complete = 0;
     r->meta.compat = r->meta.ro_compat = r->meta.incompat = 0;
@@ -297,14 +288,12 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
                    : diag_fail(diag, j->code, f->name, "%s", j->what);
     if (j->state == FILE_UNREAD) {
         /* Without a record the next edit would sweep it: out of its way. */
-        f->aside = true;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s", j->what);
+        repair_set_aside(r, f, segment, j->what);
     } else if (j->rotten && !nameless && (f->rotten = strdup(j->what)) != NULL) {
         ; /* see settle_rotten() */
     } else if (j->state == FILE_BAD || nameless) {
-        f->aside = true;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s",
-                    j->state == FILE_BAD ? j->what : "of no segment: attach it");
+        repair_set_aside(r, f, segment,
+                         j->state == FILE_BAD ? j->what : "of no segment: attach it");
     } else if (j->what[0] && j->h.commit.state == STATE_OPEN) {
         repair_tell(r, TAMIS_REPAIR_NOTED, segment, f->name, "%s", j->what);
     }

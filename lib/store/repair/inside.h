@@ -1,25 +1,8 @@
-/* A repair from inside: repair.c (order of steps), list.c (files, and which of them no
- * record names), judge.c (is one file good?), records.c and files.c (the new list, from
- * the catalog's records or from files alone), apply.c (changes), report.c (findings),
- * dirs.c (locks); and quarantine.c, which only looks.
- *
- * A repair first decides what each record becomes and which files go. While it reads,
- * it only finishes files of dead writers (R3), as any writer would. Then it acts, in an
- * order that may be cut anywhere and begun again:
- *
- *   1. damaged files get a second name in quarantine/, which is synced;
- *   2. the catalog changes, in one transaction, or is replaced by a new one, whole;
- *   3. what nothing names is unlinked from filters/.
- *
- * Before 2 no segment has changed, and the next repair decides the same. After 2 only
- * orphans are left, which every edit sweeps. */
+/* A repair from inside: what its files share. README.md has the files, and the order of
+ * its steps, which may be cut anywhere and begun again. */
 #ifndef TAMIS_STORE_REPAIR_H
 #define TAMIS_STORE_REPAIR_H
 
-#include "format/record.h"
-#include "lib/filter/header.h"
-#include "lib/io/io.h"
-#include "lib/store/base/counters.h"
 #include "lib/store/catalog/listing.h"
 
 /* A segment's record, now and after the repair. */
@@ -107,6 +90,9 @@ void repair_note(struct repair *r, int error, bool damage,
 void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
                        const struct repair_segment *segment, const char *file,
                        const char *what);
+/* The file goes to quarantine/; and tells of it. */
+void repair_set_aside(struct repair *r, struct repair_file *f,
+                      const struct repair_segment *segment, const char *what);
 /* Tells of a directory or the like that no record names: repair removes files only. */
 void repair_tell_stray(struct repair *r, const char *file);
 /* Tells the caller what has come true, counts it, and frees the findings. Call it
@@ -124,7 +110,6 @@ int repair_lock_filters(struct repair *r, int dir, const char *name,
 void repair_unlock_filters(struct repair *r);
 /* Locks the store for this repair. ERR_BUSY while any process has it open. */
 int repair_hold_store(struct repair *r, struct tamis_diag *diag);
-void repair_let_store(struct repair *r);
 /* Removes catalogs that never got their name. */
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag);
 /* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */

@@ -8,17 +8,8 @@
 
 #include <stdarg.h>
 
-static int say(struct judgement *j, enum file_state state, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Not to be judged now, for a reason that says nothing about its bytes. */
-static int unread(struct judgement *j, int code, const char *why, const char *what)
-{
-    j->code = code;
-    return say(j, FILE_UNREAD, "%s: %.100s", why, what);
-}
-
-static int say(struct judgement *j, enum file_state state, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int
+say(struct judgement *j, enum file_state state, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -26,6 +17,13 @@ static int say(struct judgement *j, enum file_state state, const char *format, .
     va_end(args);
     j->state = state;
     return 0;
+}
+
+/* Not to be judged now, for a reason that says nothing about its bytes. */
+static int unread(struct judgement *j, int code, const char *why, const char *what)
+{
+    j->code = code;
+    return say(j, FILE_UNREAD, "%s: %.100s", why, what);
 }
 
 int repair_identify(int dir, const char *name, struct identity *id, bool *none)
@@ -162,14 +160,6 @@ static int close_writer(struct tamis_writer *w, const char *name,
     return rc ? diag_fail(diag, rc, name, "%s", tamis_strerror(rc)) : 0;
 }
 
-static int finish_open(struct io_guarded_fd *g, const char *name,
-                       struct tamis_diag *diag)
-{
-    struct tamis_writer *w;
-    int rc = writer_open_fd(g, name, NULL, &w, diag); /* takes it over */
-    return rc ? rc : close_writer(w, name, diag);
-}
-
 static int settle_locked(int fd, const char *name, struct header *h,
                          struct tamis_diag *diag)
 {
@@ -200,11 +190,12 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
         if (rc)
             return diag_errno(diag, rc, name, "opening a filter to finish it");
         rc = header_load(g.fd, true, 0, 0, name, &h, diag);
-        if (!rc && h.commit.state == STATE_OPEN)
-            return finish_open(&g, name, diag);
-        if (!rc)
-            rc = settle_locked(g.fd, name, &h, diag);
-        io_unguard_fd(&g);
+        if (!rc && h.commit.state == STATE_OPEN) {
+            rc = writer_open_fd(&g, name, NULL, &w, diag); /* takes it over */
+        } else {
+            rc = rc ? rc : settle_locked(g.fd, name, &h, diag);
+            io_unguard_fd(&g);
+        }
     }
     return rc || !w ? rc : close_writer(w, name, diag);
 }

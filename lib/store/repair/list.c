@@ -1,8 +1,6 @@
 /* The input of a repair: the segments with their records, and the files in filters/. */
 #include "lib/store/repair/inside.h"
 
-#include <sys/stat.h>
-
 /* ---- segments ---- */
 
 int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
@@ -113,8 +111,7 @@ static int add_file(void *ctx, int dir, const char *name)
     const char *rest;
     struct stat st;
     memset(&f, 0, sizeof f);
-    f.dead = dead_name_parse(name, f.uuid, &rest);
-    bool ours = f.dead || filter_name_parse(name, f.uuid, &rest);
+    bool ours = filter_name_parse(name, f.uuid, &f.dead, &rest);
     f.temporary = ours && *rest && filter_rest_temporary(rest);
     if (!ours || (*rest && !f.temporary)) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,

@@ -6,13 +6,6 @@
  * to quarantine with its damaged filter. */
 #include "lib/store/repair/inside.h"
 
-static void drop_list(struct repair_segment *s, const struct record *record)
-{
-    struct record without = *record;
-    record_unlist(&without);
-    repair_set_record(s, &without);
-}
-
 static unsigned bits_of(const struct judgement *list)
 {
     return list->h.commit.stages[0].hash_bits;
@@ -88,8 +81,10 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
     } else if (j->state != FILE_GOOD) {
         repair_note(r, j->code, false, s, name, j->what);
     }
-    if (drop)
-        drop_list(s, &record);
+    if (drop) {
+        record_unlist(&record);
+        repair_set_record(s, &record);
+    }
     return 0;
 }
 

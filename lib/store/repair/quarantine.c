@@ -25,7 +25,8 @@ static bool is_filter_name(const char *name)
 {
     uint8_t uuid[UUID_BYTES];
     const char *rest;
-    if (!filter_name_parse(name, uuid, &rest))
+    bool dead;
+    if (!filter_name_parse(name, uuid, &dead, &rest) || dead)
         return false;
     return !*rest ||
            (*rest == '.' && strspn(rest + 1, "0123456789") == strlen(rest + 1));
@@ -37,16 +38,11 @@ static bool is_of_no_file(int dir, const char *name)
     uint8_t uuid[UUID_BYTES];
     char file[FILTER_NAME_BYTES];
     const char *rest;
-    if (!dead_name_parse(name, uuid, &rest) || *rest)
+    bool dead;
+    if (!filter_name_parse(name, uuid, &dead, &rest) || !dead || *rest)
         return false;
     filter_file_name(uuid, file);
     return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-}
-
-/* Repair puts no directory and no link here, and a file may go at any time. */
-static bool is_no_file(int rc)
-{
-    return rc == ENOENT || io_not_regular(rc);
 }
 
 struct looking {
@@ -64,8 +60,8 @@ static int look_aside(void *ctx, int dir, const char *name)
     if (!is_filter_name(name))
         return 0;
     q.error = repair_identify(dir, name, &q.identity, &none);
-    if (is_no_file(q.error))
-        return 0;
+    if (q.error == ENOENT || io_not_regular(q.error))
+        return 0; /* gone meanwhile, or put here by somebody else than repair */
     q.has_identity = !q.error && !all_zero(q.identity.uuid, UUID_BYTES);
     return l->fn(l->ctx, &q);
 }

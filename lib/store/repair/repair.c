@@ -2,8 +2,6 @@
 #include "lib/store/repair/inside.h"
 #include "lib/store/catalog/file.h"
 
-#include <sys/stat.h>
-
 /* ---- the catalog is good ---- */
 
 /* Does this error of reading it mean that the catalog can never be used? */
@@ -27,14 +25,9 @@ static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
 /* By reads alone: LMDB crashes on some of what it is not made for. */
 static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
 {
-    int fd, rc = check_catalog_name(r, diag);
+    int fd, rc = registry_open_file(r->store_fd, r->path, &fd, diag);
     if (rc)
         return rc;
-    rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
-    if (rc == ENOENT)
-        return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path, "catalog.lmdb is missing");
-    if (rc)
-        return diag_errno(diag, rc, r->path, "opening catalog.lmdb");
     rc = catalog_file_scrub(fd, r->path, diag);
     close(fd);
     return rc;
@@ -205,7 +198,8 @@ static void repair_free(struct repair *r)
     for (size_t i = 0; i < r->n_files; i++)
         free(r->files[i].rotten);
     free(r->files);
-    repair_let_store(r);
+    if (r->held)
+        dir_close_guarded(&r->turn);
 }
 
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,

@@ -27,27 +27,10 @@ const char *tamis_repair_action_name(enum tamis_repair_action action)
 
 static enum repair_step step_of(enum tamis_repair_action action)
 {
-    switch (action) {
-    case TAMIS_REPAIR_REBUILT:
-        return STEP_CHANGED;
-    case TAMIS_REPAIR_QUARANTINED:
-    case TAMIS_REPAIR_SWEPT:
-        return STEP_DONE;
-    case TAMIS_REPAIR_FINISHED:
-    case TAMIS_REPAIR_NOTED:
-        break;
-    }
-    return STEP_DECIDED;
-}
-
-static struct repair_finding *new_finding(struct repair *r)
-{
-    void *more =
-        room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
-    if (!more)
-        return NULL;
-    r->findings = more;
-    return &r->findings[r->n_findings];
+    bool moves = action == TAMIS_REPAIR_QUARANTINED || action == TAMIS_REPAIR_SWEPT;
+    return moves                            ? STEP_DONE
+           : action == TAMIS_REPAIR_REBUILT ? STEP_CHANGED
+                                            : STEP_DECIDED;
 }
 
 static void keep(struct repair *r, struct repair_finding f,
@@ -59,11 +42,13 @@ static void keep(struct repair *r, struct repair_finding f,
         snprintf(path, sizeof path, "%s", file + 1);
     else if (file)
         snprintf(path, sizeof path, "filters/%.280s", file);
-    struct repair_finding *to = new_finding(r);
+    void *more =
+        room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
     size_t n_file = strlen(path) + 1, n_what = strlen(what) + 1;
     f.has_name = segment != NULL;
     f.name_bytes = segment ? segment->name_bytes : 0;
-    f.name = to ? malloc(f.name_bytes + n_file + n_what) : NULL;
+    r->findings = more ? more : r->findings;
+    f.name = more ? malloc(f.name_bytes + n_file + n_what) : NULL;
     if (!f.name) {
         r->untold = true;
         return;
@@ -74,8 +59,7 @@ static void keep(struct repair *r, struct repair_finding f,
         memcpy(f.name, segment->name, f.name_bytes);
     memcpy(f.file, path, n_file);
     memcpy(f.what, what, n_what);
-    *to = f;
-    r->n_findings++;
+    r->findings[r->n_findings++] = f;
 }
 
 void repair_tell(struct repair *r, enum tamis_repair_action action,
@@ -114,6 +98,14 @@ void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool d
          what);
 }
 
+void repair_set_aside(struct repair *r, struct repair_file *f,
+                      const struct repair_segment *segment, const char *what)
+{
+    repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s", what);
+    f->aside = true;
+    f->named = false;
+}
+
 void repair_tell_stray(struct repair *r, const char *file)
 {
     keep(r,
@@ -127,23 +119,12 @@ void repair_tell_stray(struct repair *r, const char *file)
 
 static void count(struct tamis_repair_report *report, const struct repair_finding *f)
 {
-    switch (f->action) {
-    case TAMIS_REPAIR_FINISHED:
-        report->n_finished++;
-        break;
-    case TAMIS_REPAIR_REBUILT:
-        report->n_rebuilt++;
-        break;
-    case TAMIS_REPAIR_QUARANTINED:
-        report->n_quarantined++;
-        break;
-    case TAMIS_REPAIR_SWEPT:
-        report->n_swept++;
-        break;
-    case TAMIS_REPAIR_NOTED:
-        report->n_damaged += f->damage;
-        report->n_unread += f->error != 0;
-    }
+    report->n_finished += f->action == TAMIS_REPAIR_FINISHED;
+    report->n_rebuilt += f->action == TAMIS_REPAIR_REBUILT;
+    report->n_quarantined += f->action == TAMIS_REPAIR_QUARANTINED;
+    report->n_swept += f->action == TAMIS_REPAIR_SWEPT;
+    report->n_damaged += f->action == TAMIS_REPAIR_NOTED && f->damage;
+    report->n_unread += f->action == TAMIS_REPAIR_NOTED && f->error != 0;
 }
 
 static void tell(struct repair *r, const struct repair_finding *f)

@@ -299,9 +299,7 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
 {
     struct repair_file *f = &r->files[i];
     if (!repair_is_ours(r, &j->h.identity)) {
-        f->aside = true;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
-                    "the pack of another store");
+        repair_set_aside(r, f, NULL, "the pack of another store");
         return 0;
     }
     struct shared_file *p = add_pack(r, j->h.identity.uuid);
@@ -529,11 +527,9 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
         struct repair_file *f = repair_find_file(r, p->has.uuid);
         if (p->has.n_named || count_listed(p))
             repair_name_shared(r, p->has.uuid);
-        if (!f || !f->disputed || f->named || f->aside)
-            continue;
-        f->aside = true;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
-                    "a pack of which other files claim all segments, too");
+        if (f && f->disputed && !f->named && !f->aside)
+            repair_set_aside(r, f, NULL,
+                             "a pack of which other files claim all segments, too");
     }
     return 0;
 }
@@ -686,16 +682,6 @@ struct unlisting {
     const struct listed *waits; /* does not agree, but its files are good */
 };
 
-/* Columns that the list does not have are dead. */
-static int bury_anew(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
-{
-    if (u->unsure)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, u->list->txn->catalog->path,
-                         "the tombstones of a pack are lost, and a record is damaged "
-                         "or of a newer tamis: repair the store first");
-    return listed_bury_anew(u->list, p, diag);
-}
-
 static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
 {
     char file[FILTER_NAME_BYTES];
@@ -731,8 +717,12 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
                          "the list and the files of pack %s are damaged: only force "
                          "takes it off the list",
                          file);
-    if (!lost) {
-        rc = bury_anew(u, p, diag);
+    if (!lost && u->unsure)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
+                         "the tombstones of a pack are lost, and a record is damaged "
+                         "or of a newer tamis: repair the store first");
+    if (!lost) { /* what the list does not have is dead */
+        rc = listed_bury_anew(u->list, p, diag);
         if (!rc)
             repair_tell_plain(u->repair, TAMIS_REPAIR_REBUILT, true, NULL, file,
                               "its tombstones were lost: made anew from the list");

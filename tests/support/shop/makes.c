@@ -710,12 +710,13 @@ HARM(part)
     struct record r = record_in(opened(), name_at(s, 1));
     struct part_disk p = {.kind = 200};
     const char *name = s->word[1], *rest;
+    bool dead;
     uint8_t v[RECORD_MAX_BYTES];
     struct record_disk *d = (struct record_disk *)(void *)v;
     size_t n = record_encode(&r, name, strlen(name), v) + sizeof p;
     uint8_t *at = v + sizeof *d + d->n_parts++ * sizeof p;
-    assert_true(
-        filter_name_parse(strrchr(path_at(name_at(s, 2)), '/') + 1, p.uuid, &rest));
+    assert_true(filter_name_parse(strrchr(path_at(name_at(s, 2)), '/') + 1, p.uuid,
+                                  &dead, &rest));
     memmove(at + sizeof p, at, (size_t)(v + n - at) - sizeof p);
     memcpy(at, &p, sizeof p);
     checksum_set(v, n, XXH3_64bits(name, strlen(name)));

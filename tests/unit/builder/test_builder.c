@@ -37,7 +37,7 @@ TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
     OK(tamis_builder_add_keys(many, NULL, 0));
     IS(tamis_builder_add_keys(many, NULL, 3), TAMIS_ERR_RANGE);
     IS(tamis_builder_n_keys(one), tamis_builder_n_keys(many));
-    assert_memory_equal(builder_range(one), builder_range(many),
+    assert_memory_equal(builder_facts(one).range, builder_facts(many).range,
                         sizeof(struct key_range));
     finish(one, path_of("one by one"));
     finish(many, path_of("by the batch"));
@@ -138,7 +138,7 @@ TEST(test_hashes_alone_in_a_batch)
     /* Taken for the empty key it would be lost. */
     OK(tamis_builder_add_keys(b, batch, 2));
     IS(tamis_builder_n_keys(b), 2);
-    assert_false(builder_range(b)->known);
+    assert_false(builder_facts(b).range->known);
     IS(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
     IS(tamis_builder_n_keys(b), 2);
     batch[2] = (struct tamis_key){0}; /* no key's hash, and not the empty key */
@@ -239,7 +239,7 @@ TEST(test_option_structs_of_another_size)
 static void expect_range(struct tamis_builder *b, const void *first, size_t n_first,
                          const void *last, size_t n_last)
 {
-    const struct key_range *r = builder_range(b);
+    const struct key_range *r = builder_facts(b).range;
     assert_true(r->known);
     IS(r->first_bytes, n_first);
     IS(r->last_bytes, n_last);
@@ -270,11 +270,11 @@ TEST(test_key_range)
     OK(tamis_builder_add_key(b, NULL, 0));
     expect_range(b, "", 0, "\xff", 1);
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 0));
-    assert_true(builder_range(b)->known); /* no hash was added */
+    assert_true(builder_facts(b).range->known); /* no hash was added */
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 1));
-    assert_false(builder_range(b)->known);
+    assert_false(builder_facts(b).range->known);
     OK(tamis_builder_add_key(b, "zz", 2));
-    assert_false(builder_range(b)->known); /* once unknown, for ever */
+    assert_false(builder_facts(b).range->known); /* once unknown, for ever */
 }
 
 /* Against a plain search, in batches, of keys that are alike: few letters, NULs, and
@@ -319,7 +319,7 @@ TEST(test_key_range_of_long_keys)
     /* A last key may not: a key between the cut one and the whole would be lost. */
     memset(too_long, 'y', sizeof too_long);
     OK(tamis_builder_add_key(b, too_long, sizeof too_long));
-    assert_false(builder_range(b)->known);
+    assert_false(builder_facts(b).range->known);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

@@ -2,8 +2,7 @@
  * reference of format/ribbon.c does, whatever the shape, the keys, and how many are
  * asked. */
 #include "tests/support/support.h"
-#include "lib/kernel/ribbon.h"
-#include "lib/ribbon/ribbon.h"
+#include "lib/builder/layer.h"
 
 enum { N_PAGES = 3, MAX_KEYS = 120000, N_ASKED = 1000 };
 

@@ -131,6 +131,7 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
 {
     struct kept other = {.key_bytes = UUID_BYTES, .n = 1};
     const char *rest;
+    bool dead;
     uint8_t value[RECORD_MAX_BYTES];
     packed_scene("a column that was dropped", 3);
     steps("call d dead; copy d =d; drop s0; put s0 5000 50; pack s0; copy =d d");
@@ -141,7 +142,8 @@ TEST_OF_SCENES(columns_that_are_listed_anew)
     packed_scene("a pack that waits", 3);
     steps("call p pack; call d dead; copy d =d; drop s0; put s0 5000 50; pack s0;"
           "move p =p; lose d; call q pack; move =p p; copy =d d");
-    assert_true(filter_name_parse(strrchr(path_at("q"), '/') + 1, other.key, &rest));
+    assert_true(
+        filter_name_parse(strrchr(path_at("q"), '/') + 1, other.key, &dead, &rest));
     put_back(&other);
     put_back(&kept[0]);
     steps("unreadable q; repair; says one that cannot be read may have; segments 0;"

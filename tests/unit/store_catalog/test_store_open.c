@@ -182,27 +182,6 @@ TEST_OF_SCENES(a_catalog_of_another_machine_is_not_lost)
         }
 }
 
-static int mark_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    const uint8_t *value;
-    uint8_t bytes[RECORD_MAX_BYTES];
-    size_t n;
-    OK(catalog_get(t, "g", 1, &value, &n, diag));
-    memcpy(bytes, value, n);
-    bytes[offsetof(struct record_disk, ro_compat)] |= 32;
-    checksum_set(bytes, n, XXH3_64bits("g", 1));
-    return catalog_replace(t, "g", 1, bytes, n, diag);
-}
-
-static int look_at_mark(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    const uint8_t *value;
-    size_t n;
-    OK(catalog_get(t, "g", 1, &value, &n, diag));
-    IS(value[offsetof(struct record_disk, ro_compat)], 32);
-    return 0;
-}
-
 TEST_OF_SCENES(features_that_come_later_are_heeded)
 {
     play("that writers must know",
@@ -211,17 +190,9 @@ TEST_OF_SCENES(features_that_come_later_are_heeded)
     play("that all must know",
          "put a 0 10; begin; bare x; mark_meta incompat; fails VERSION commit;"
          "told feature; fails VERSION confirm; fails VERSION hold");
-}
-
-TEST_IN_DIR(a_record_marked_later_is_left_as_it_is)
-{
-    STORE s = store_of_g();
-    struct tamis_writer *w = writer_of(s, "g");
-    OK(catalog_write(s->catalog, NULL, mark_record, NULL, NULL, NULL));
-    OK(tamis_writer_add_key(w, "k", 1));
-    OK(tamis_writer_commit(w, 9, NULL));
-    tamis_writer_close(w);
-    OK(catalog_read(s->catalog, look_at_mark, NULL, NULL));
+    play("of a record that a writer is about to raise",
+         "growing g; writer g; set_record g ro_compat=32; add 0 10; write 9; end;"
+         "record g ro_compat=32 watermark=0; why g 5 HIT");
 }
 
 /* ---- descriptors and locks ---- */

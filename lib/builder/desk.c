@@ -5,10 +5,9 @@
  * its first: the rows of a pair overflow into the next one, and take what room the
  * keys of its first rows would need. So those are the keys that are bumped
  * (Dillinger, Huebschle-Schneider, Sanders, Walzer: BuRR, 2022). */
-#include "lib/ribbon/ribbon.h"
+#include "lib/builder/layer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
                                        const struct kernel *k)
