@@ -89,20 +89,6 @@ static inline void clear_words(uint64_t *words, size_t n)
         memset(words, 0, n * sizeof *words);
 }
 
-static inline bool answer_by_row(const struct tamis_snapshot *s,
-                                 const uint8_t *const *rows, uint64_t *absent)
-{
-    const struct stripe *t = s->packs.stripes;
-    uint64_t hits[ROW_MAX_WORDS], any = 0;
-    size_t n_words = bit_words(s->n);
-    t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
-    for (size_t i = 0; i < n_words; i++)
-        any |= hits[i];
-    for (size_t i = 0; absent && i < n_words; i++)
-        absent[i] = t->living[i] ^ hits[i];
-    return any != 0;
-}
-
 /* One key, and one band of all segments and one lane, whose pages were all good before.
  * The rows are on their way while it is made sure that nothing else is to be asked: how
  * much a processor has in flight at a time decides how long a key takes. False: nothing
@@ -111,23 +97,31 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
 {
     struct tamis_snapshot *s = q->snapshot;
     const struct tamis_key *key = q->keys;
+    const struct stripe *t = s->packs.stripes;
     const uint8_t *rows[MAX_WORDS];
-    if (q->targets || q->n_keys != 1 || !key || !s->packs.whole ||
-        s->packs.stripes->rows.lanes != 1)
+    uint64_t hits[ROW_MAX_WORDS], any = 0;
+    if (q->targets || q->n_keys != 1 || !key || !s->packs.whole || t->rows.lanes != 1)
         return false;
-    pack_fetch_lane(&s->packs.stripes->rows, 0, key->hash, rows);
+    pack_fetch_lane(&t->rows, 0, key->hash, rows);
     uint64_t epoch = stage_epoch();
+    size_t n_words = bit_words(s->n);
     if (q->absent)
-        clear_words(q->absent, bit_words(s->n));
-    if (q->reasons || !s->complete || !stage_all_good(s->packs.stripes->rows.stage) ||
+        clear_words(q->absent, n_words);
+    if (q->reasons || !s->complete || !stage_all_good(t->rows.stage) ||
         key->tag != s->domain.tag || counters_on(&s->counts) ||
         origin_quick(s->origin, 1) != TAMIS_NO_REASON)
         return false;
-    bool any = answer_by_row(s, rows, q->absent);
-    *n_absent = !any;
+    t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
+    for (size_t i = 0; i < n_words; i++)
+        any |= hits[i];
     atomic_thread_fence(memory_order_acquire);
-    return __builtin_expect(stage_epoch() == epoch, 1) &&
-           !(any && (key->bytes || q->candidates));
+    if (__builtin_expect(stage_epoch() != epoch, 0) ||
+        (any && (key->bytes || q->candidates)))
+        return false;
+    *n_absent = !any;
+    for (size_t i = 0; q->absent && i < n_words; i++)
+        q->absent[i] = t->living[i] ^ hits[i];
+    return true;
 }
 
 /* ---- up to 64 keys at a time ---- */
