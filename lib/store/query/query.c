@@ -40,13 +40,26 @@ static inline const struct plane *few_planes(const struct query *q, uint64_t epo
     return room;
 }
 
+/* Takes out those that a range excludes: hits are few, so nothing else is compared. */
+static __attribute__((noinline)) uint64_t
+hits_in_range(const struct query *q, const struct tamis_key *key, uint64_t hits)
+{
+    for (uint64_t m = hits; m; m &= m - 1) {
+        size_t i = (size_t)__builtin_ctzll(m);
+        size_t number = q->targets ? q->targets[i].slot - 1U : i;
+        if (outside_by_bytes(q->snapshot, number, key))
+            hits &= ~(m & -m);
+    }
+    return hits;
+}
+
 /* False: nothing was asked. */
 static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
 {
     struct tamis_snapshot *s = q->snapshot;
     struct plane room[FEW];
     const struct plane *planes;
-    uint64_t hash[WORD], hits[WORD], foreign = 0, bytes = 0;
+    uint64_t hash[WORD], hits[WORD], foreign = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(q->n);
     if (q->n > FEW || q->n_keys > WORD || !q->keys || q->reasons || q->candidates ||
         counters_on(&s->counts) ||
@@ -58,10 +71,8 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
             __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
         hash[i] = q->keys[i].hash;
         foreign |= q->keys[i].tag ^ s->domain.tag;
-        bytes |= (uint64_t)(uintptr_t)q->keys[i].bytes;
     }
-    if (foreign || (bytes && s->planes.any_range) ||
-        !(planes = few_planes(q, epoch, room)) ||
+    if (foreign || !(planes = few_planes(q, epoch, room)) ||
         origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
         return false;
     s->planes.kernel->probe_tile(planes, q->n, false, hash, q->n_keys, NULL, hits);
@@ -70,6 +81,8 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
         return false;
     *n_absent = 0;
     for (size_t i = 0; i < q->n_keys; i++) {
+        if (hits[i] && q->keys[i].bytes && s->planes.any_range)
+            hits[i] = hits_in_range(q, &q->keys[i], hits[i]);
         if (q->absent)
             q->absent[i] = all & ~hits[i];
         *n_absent += !hits[i];
