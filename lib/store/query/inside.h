@@ -74,6 +74,7 @@ struct slice {
     size_t first;                       /* from this one on */
     uint64_t epoch;                     /* stage_epoch() before they were classed */
     uint64_t asked, ready, careful;
+    uint64_t filled; /* where planes are: those of ready ones, or in between */
     uint64_t ranges; /* whose range counts, if it is there */
     bool more;       /* as many planes lie behind, ready, too */
     const struct plane *planes;

@@ -91,16 +91,6 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
 
 /* ---- one row is all answers ---- */
 
-/* memset() takes longer than a line, and a compiler makes it of a loop of lines. */
-static inline void clear_words(uint64_t *words, size_t n)
-{
-    typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
-    if (n == sizeof(line) / sizeof *words)
-        *(line *)(void *)words = (line){0};
-    else
-        memset(words, 0, n * sizeof *words);
-}
-
 /* One key, and one band of all segments and one lane, whose pages were all good before.
  * The rows are on their way while it is made sure that nothing else is to be asked: how
  * much a processor has in flight at a time decides how long a key takes. False: nothing
@@ -118,7 +108,7 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
     uint64_t epoch = stage_epoch();
     size_t n_words = bit_words(s->n);
     if (q->absent)
-        clear_words(q->absent, n_words);
+        memset(q->absent, 0, n_words * sizeof *q->absent);
     if (q->reasons || !s->complete || !stage_all_good(t->rows.stage) ||
         key->tag != s->domain.tag || counters_on(&s->counts) ||
         origin_quick(s->origin, 1) != TAMIS_NO_REASON)

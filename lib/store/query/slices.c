@@ -15,6 +15,8 @@
 
 /* ---- classes ---- */
 
+/* Ready planes are gathered; if they are many, one of them stands in for those between,
+ * so that all lie side by side. */
 static void class_targets(struct slice *t, const struct asking *a)
 {
     const struct tamis_snapshot *s = a->snapshot;
@@ -36,6 +38,9 @@ static void class_targets(struct slice *t, const struct asking *a)
         if (a->n == 1) /* beyond the first cache, where lines evict each other */
             __builtin_prefetch(plane_block(&p->plane[at], 0, a->hash[0]), 0, 2);
     }
+    t->filled = n_bits(ready) * 4 > t->n ? first_bits(t->n) : ready;
+    for (uint64_t m = t->filled & ~ready; m; m &= m - 1)
+        t->gathered[__builtin_ctzll(m)] = t->gathered[__builtin_ctzll(ready)];
     t->ready = ready;
     t->ranges = ranges;
 }
@@ -120,7 +125,7 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
             x->absent[i] |= x->by_bits[i] & ~hits[i];
         return;
     }
-    for (uint64_t left = t->ready; left;) {
+    for (uint64_t left = t->filled; left;) {
         size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
         uint64_t its = first_bits(n) << at;
         kernel->probe_tile(t->planes + at, n, t->more, a->hash, a->n, NULL, hits);
@@ -202,7 +207,7 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.range_first = p->first + first;
     t.range_last = p->last + first;
     t.ranges = t.asked;
-    t.ready = planes_are_ready(p, first, t.epoch) & t.asked;
+    t.ready = t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
     t.more = t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
              planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX;
     ask_tile(a, &t);

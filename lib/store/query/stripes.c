@@ -402,43 +402,32 @@ static inline uint64_t look_up(const uint64_t *row, const uint32_t *at, size_t n
     return absent;
 }
 
-/* Hits are told of, where somebody is to be told, by the careful probe. */
-static void tell_of_hits(struct asking *a, const struct slice *t, size_t key,
-                         uint64_t hits)
-{
-    for (; hits; hits &= hits - 1) {
-        size_t i = (size_t)__builtin_ctzll(hits);
-        uint64_t late = ask_alone(a, &t->targets[i], t->at + i, UINT64_C(1) << key);
-        if (late && a->rows)
-            put_bits(a->rows + key * a->n_words, (ptrdiff_t)(t->at + i), 1);
-    }
-}
-
-/* n targets that lie on a page, for some keys from one on. */
+/* n targets that lie on a page, for some keys from one on; at first those that are no
+ * columns, too. The reason of a hit is what a careful look says. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
                           size_t n, size_t from, size_t n_keys, bool first)
 {
-    const struct tamis_snapshot *s = a->snapshot;
     struct slice t;
     uint32_t at[WORD];
-    uint64_t columns = 0, here = 0;
+    uint64_t columns = 0, here = 0, hits = 0;
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        uint64_t plain = column_plain(s, &t.targets[i]);
-        columns |= plain << i;
-        at[i] = number < p->n ? (uint32_t)number : 0;
+        columns |= (uint64_t)column_plain(a->snapshot, &t.targets[i]) << i;
         here |= (uint64_t)(number < p->n) << i;
+        at[i] = number < p->n ? (uint32_t)number : 0;
     }
-    if (first && columns != t.asked)
-        ask_slice(a, place, n, columns);
+    uint64_t others = first ? t.asked & ~columns : 0;
     t.asked = columns & here;
-    for (size_t k = 0; k < n_keys && t.asked; k++) {
+    for (size_t k = 0; k < n_keys; k++) {
         uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked;
         deliver(a, from + k, &t, absent, 0, absent);
-        if (a->sheet || a->q->reasons)
-            tell_of_hits(a, &t, from + k, t.asked & ~absent);
+        hits |= t.asked & ~absent;
     }
+    if (a->q->reasons)
+        others |= hits;
+    if (others)
+        ask_slice(a, place, n, ~others);
 }
 
 /* Their numbers lie in *first .. *end - 1. */
@@ -468,7 +457,7 @@ bool look_up_columns(struct asking *a, size_t at, size_t n)
     const struct packs *packs = &a->snapshot->packs;
     size_t begin = a->snapshot->n_loose, end = a->snapshot->n, n_lines;
     struct page p;
-    if (n < 3 || !packs->n_stripes || a->plain != a->all || (a->sheet && a->ranged))
+    if (n < 3 || !packs->n_stripes || a->plain != a->all || a->sheet)
         return false;
     n_lines = lines_of_numbers(packs, begin, end);
     if (n_lines >= n / 16) { /* else most of them are asked anyway */
