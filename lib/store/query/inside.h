@@ -76,7 +76,7 @@ struct slice {
     uint64_t asked, ready, careful;
     uint64_t filled; /* where planes are: those of ready ones, or in between */
     uint64_t ranges; /* whose range counts, if it is there */
-    bool more;       /* as many planes lie behind, ready, too */
+    unsigned how;    /* TILE_NEXT, TILE_FAR */
     const struct plane *planes;
     const void *range_first, *range_last; /* prefixes of the ends of ranges */
     /* Of targets whose numbers do not follow each other: gathered. */

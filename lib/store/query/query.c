@@ -74,7 +74,7 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
     if (foreign || !(planes = few_planes(q, epoch, room)) ||
         origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
         return false;
-    s->planes.kernel->probe_tile(planes, q->n, false, hash, q->n_keys, NULL, hits);
+    s->planes.kernel->probe_tile(planes, q->n, 0, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0))
         return false;

@@ -13,6 +13,9 @@
 
 #include <string.h>
 
+/* So many planes have their lines in a cache nearby, mostly. */
+enum { NEAR_PLANES = 1024 };
+
 /* ---- classes ---- */
 
 /* Ready planes are gathered; if they are many, one of them stands in for those between,
@@ -53,6 +56,7 @@ void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
     t->epoch = stage_epoch();
     t->n = n;
     t->asked = first_bits(n);
+    t->how = a->q->n > NEAR_PLANES ? TILE_FAR : 0;
     t->planes = t->gathered;
     t->range_first = t->first_ends;
     t->range_last = t->last_ends;
@@ -120,7 +124,7 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
         n_pairs += n_bits(x->by_bits[i]);
     if (a->ranged && n_pairs * 2 <= a->n * n_bits(t->ready)) {
         if (n_pairs)
-            kernel->probe_tile(t->planes, WORD, false, a->hash, a->n, x->by_bits, hits);
+            kernel->probe_tile(t->planes, WORD, 0, a->hash, a->n, x->by_bits, hits);
         for (size_t i = 0; n_pairs && i < a->n; i++)
             x->absent[i] |= x->by_bits[i] & ~hits[i];
         return;
@@ -128,7 +132,7 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
     for (uint64_t left = t->filled; left;) {
         size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
         uint64_t its = first_bits(n) << at;
-        kernel->probe_tile(t->planes + at, n, t->more, a->hash, a->n, NULL, hits);
+        kernel->probe_tile(t->planes + at, n, t->how, a->hash, a->n, NULL, hits);
         for (size_t i = 0; i < a->n; i++)
             x->absent[i] |= x->by_bits[i] & its & ~(hits[i] << at);
         left &= ~its;
@@ -208,7 +212,8 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.range_last = p->last + first;
     t.ranges = t.asked;
     t.ready = t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
-    t.more = t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
-             planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX;
+    if (t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
+        planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX)
+        t.how |= TILE_NEXT;
     ask_tile(a, &t);
 }
