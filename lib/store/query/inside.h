@@ -18,6 +18,8 @@ struct asking {
     struct sheet *sheet; /* NULL: nothing is counted */
     uint64_t now;        /* origin_clock() for these keys; 0: not asked yet */
     size_t n_words;      /* of a row of answers */
+    bool bare;           /* nobody looks at hits of columns */
+    bool damaged;        /* pages of columns that failed have taken part */
     bool each_hit;       /* somebody is told of each segment that may have the key */
     /* The keys at hand, a bit each in masks. */
     const struct tamis_key *keys; /* NULL: the caller has none */

@@ -315,35 +315,48 @@ size_t query_ask(struct query *q)
 
 /* ---- the ways in ---- */
 
+/* By assignments: a compiler clears a whole struct by an instruction that takes longer
+ * than a segment. targets NULL: all. */
+static inline void question(struct query *q, struct tamis_snapshot *s,
+                            const struct tamis_target *targets, size_t n,
+                            const struct tamis_key *keys, size_t n_keys,
+                            uint64_t *absent, uint8_t *reasons)
+{
+    q->snapshot = s;
+    q->targets = targets;
+    q->n = targets ? n : s ? s->n : 0;
+    q->keys = keys;
+    q->n_keys = n_keys;
+    q->absent = absent;
+    q->reasons = reasons;
+    q->candidates = q->by_number = false;
+    q->segments = NULL;
+    q->max_segments = q->n_segments = 0;
+}
+
 enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             const struct tamis_target *targets,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons)
 {
-    struct query q = {.snapshot = snapshot,
-                      .targets = targets,
-                      .n = n,
-                      .keys = key,
-                      .n_keys = 1,
-                      .absent = absent,
-                      .reasons = reasons};
-    if (n && !targets)
-        q.snapshot = NULL; /* nobody is meant */
-    if (!q.snapshot && snapshot)
-        return ask_cleared(&q, TAMIS_UNREADABLE) ? TAMIS_ABSENT : TAMIS_MAYBE;
-    return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
+    struct query q;
+    question(&q, snapshot, targets, n, key, 1, absent, reasons);
+    q.n = n;
+    if (targets)
+        return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
+    q.snapshot = NULL; /* nobody is meant */
+    ask_cleared(&q, snapshot ? TAMIS_UNREADABLE
+                    : key    ? TAMIS_UNKNOWN_SEGMENT
+                             : TAMIS_MISMATCH);
+    return TAMIS_MAYBE;
 }
 
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons)
 {
-    struct query q = {.snapshot = snapshot,
-                      .n = snapshot ? snapshot->n : 0,
-                      .keys = key,
-                      .n_keys = 1,
-                      .absent = absent,
-                      .reasons = reasons};
+    struct query q;
+    question(&q, snapshot, NULL, 0, key, 1, absent, reasons);
     return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
@@ -352,13 +365,11 @@ enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                                             uint32_t *segments, size_t max, size_t *n)
 {
     struct tamis_snapshot *s = snapshot;
-    struct query q = {.snapshot = s,
-                      .n = s ? s->n : 0,
-                      .keys = key,
-                      .n_keys = 1,
-                      .candidates = true,
-                      .segments = segments,
-                      .max_segments = segments ? max : 0};
+    struct query q;
+    question(&q, s, NULL, 0, key, 1, NULL, NULL);
+    q.candidates = true;
+    q.segments = segments;
+    q.max_segments = segments ? max : 0;
     q.by_number =
         s && (!s->packs.n_listed || !s->complete || !key || key->tag != s->domain.tag);
     enum tamis_answer answer = query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
@@ -372,13 +383,8 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
                                  const struct tamis_key *keys, size_t n_keys,
                                  uint64_t *absent)
 {
-    struct query q = {.snapshot = keys ? snapshot : NULL,
-                      .targets = targets,
-                      .n = targets    ? n_targets
-                           : snapshot ? snapshot->n
-                                      : 0,
-                      .keys = keys,
-                      .n_keys = n_keys,
-                      .absent = absent};
+    struct query q;
+    question(&q, snapshot, targets, n_targets, keys, n_keys, absent, NULL);
+    q.snapshot = keys ? snapshot : NULL;
     return query_ask(&q);
 }

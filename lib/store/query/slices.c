@@ -50,12 +50,12 @@ static void class_targets(struct slice *t, const struct asking *a)
 
 void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
 {
-    memset(t, 0, offsetof(struct slice, gathered));
     t->at = t->first = at;
     t->targets = a->q->targets ? a->q->targets + at : NULL;
     t->epoch = stage_epoch();
     t->n = n;
     t->asked = first_bits(n);
+    t->ready = t->careful = t->filled = t->ranges = 0;
     t->how = a->q->n > NEAR_PLANES ? TILE_FAR : 0;
     t->planes = t->gathered;
     t->range_first = t->first_ends;

@@ -191,7 +191,8 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
     hits[w->end - 1] &= w->last;
     for (uint32_t k = w->begin; k < w->end; k++)
         any |= hits[k];
-    if (a->sheet || a->each_hit || (any && (damaged || a->keys[i].bytes))) {
+    a->damaged |= damaged;
+    if (a->sheet || a->each_hit || (any && !a->bare && (damaged || a->keys[i].bytes))) {
         take_and_look(a, i, w, hits, damaged);
         return;
     }
@@ -375,14 +376,21 @@ enum { PAGE_WORDS = 2048 };
 
 struct page {
     size_t first, n, n_words;
+    bool bare;    /* hits are not looked at: few of these columns are asked for */
+    bool damaged; /* pages that failed took part */
     uint64_t rows[PAGE_WORDS];
 };
 
 /* Asks keys from one on, as many as there is room for. Returns how many. */
 static size_t ask_page(const struct asking *a, struct page *p, size_t from)
 {
-    struct query all = {.snapshot = a->snapshot};
-    struct asking b = {.q = &all, .snapshot = a->snapshot, .n_words = p->n_words};
+    struct query all = *a->q;
+    struct asking b = *a;
+    all.reasons = NULL;
+    b.q = &all;
+    b.each_hit = false;
+    b.bare = p->bare;
+    b.n_words = p->n_words;
     b.n = PAGE_WORDS / p->n_words;
     b.n = b.n < a->n - from ? b.n : a->n - from;
     b.keys = a->keys + from;
@@ -391,6 +399,7 @@ static size_t ask_page(const struct asking *a, struct page *p, size_t from)
     b.rows = p->rows;
     memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
     ask_columns(&b, 0, p->first, p->n);
+    p->damaged = b.damaged;
     return b.n;
 }
 
@@ -402,14 +411,27 @@ static inline uint64_t look_up(const uint64_t *row, const uint32_t *at, size_t n
     return absent;
 }
 
+/* Key i, and its hits in a slice. Returns those that are absent after all. */
+static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
+                           uint64_t hits)
+{
+    uint64_t absent = 0;
+    for (; hits; hits &= hits - 1) {
+        size_t k = (size_t)__builtin_ctzll(hits);
+        if (ask_alone(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
+            absent |= hits & -hits;
+    }
+    return absent;
+}
+
 /* n targets that lie on a page, for some keys from one on; at first those that are no
- * columns, too. The reason of a hit is what a careful look says. */
+ * columns, too. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
                           size_t n, size_t from, size_t n_keys, bool first)
 {
     struct slice t;
     uint32_t at[WORD];
-    uint64_t columns = 0, here = 0, hits = 0;
+    uint64_t columns = 0, here = 0;
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
@@ -417,32 +439,32 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
         here |= (uint64_t)(number < p->n) << i;
         at[i] = number < p->n ? (uint32_t)number : 0;
     }
-    uint64_t others = first ? t.asked & ~columns : 0;
+    if (first && columns != t.asked)
+        ask_slice(a, place, n, columns);
     t.asked = columns & here;
     for (size_t k = 0; k < n_keys; k++) {
-        uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked;
-        deliver(a, from + k, &t, absent, 0, absent);
-        hits |= t.asked & ~absent;
+        uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
+        if (a->q->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
+            late = look_again(a, from + k, &t, t.asked & ~absent);
+        deliver(a, from + k, &t, absent | late, 0, absent);
     }
-    if (a->q->reasons)
-        others |= hits;
-    if (others)
-        ask_slice(a, place, n, ~others);
 }
 
-/* Their numbers lie in *first .. *end - 1. */
-static void range_of_columns(const struct asking *a, size_t at, size_t n, size_t *first,
-                             size_t *end)
+/* Their numbers lie in *first .. *end - 1. Returns how many they are. */
+static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
+                               size_t *first, size_t *end)
 {
     const struct tamis_target *t = &a->q->targets[at];
-    *first = SIZE_MAX;
-    *end = 0;
+    size_t n_columns = 0;
+    *first = *end = 0;
     for (size_t i = 0; i < n; i++) {
         if (!column_plain(a->snapshot, &t[i]))
             continue;
-        *first = t[i].slot - 1 < *first ? t[i].slot - 1 : *first;
+        *first = !n_columns || t[i].slot - 1 < *first ? t[i].slot - 1 : *first;
         *end = t[i].slot > *end ? t[i].slot : *end;
+        n_columns++;
     }
+    return n_columns;
 }
 
 /* About as many lines has each row of theirs. */
@@ -456,16 +478,18 @@ bool look_up_columns(struct asking *a, size_t at, size_t n)
 {
     const struct packs *packs = &a->snapshot->packs;
     size_t begin = a->snapshot->n_loose, end = a->snapshot->n, n_lines;
+    size_t n_columns = n;
     struct page p;
     if (n < 3 || !packs->n_stripes || a->plain != a->all || a->sheet)
         return false;
     n_lines = lines_of_numbers(packs, begin, end);
     if (n_lines >= n / 16) { /* else most of them are asked anyway */
-        range_of_columns(a, at, n, &begin, &end);
-        n_lines = begin < end ? lines_of_numbers(packs, begin, end) : SIZE_MAX / 2;
+        n_columns = range_of_columns(a, at, n, &begin, &end);
+        n_lines = n_columns ? lines_of_numbers(packs, begin, end) : 0;
     }
-    if (n_lines + 4 > 2 * n)
+    if (n_lines + 4 > 2 * n_columns)
         return false;
+    p.bare = n < (end - begin) / 4;
     for (p.first = begin; p.first < end; p.first += p.n) {
         p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
