@@ -183,17 +183,9 @@ static void ask_all(struct asking *a)
         tell_of_mute_columns(a);
 }
 
-/* It costs little to see that most targets begin no run. */
-static inline bool may_begin_run(const struct asking *a, size_t at)
-{
-    const struct tamis_target *t = a->q->targets;
-    return a->plain == a->all && a->q->n - at >= A_RUN &&
-           t[at + A_RUN - 1].slot == t[at].slot + A_RUN - 1;
-}
-
 /* How many targets from this one on have numbers that follow each other, and are all
  * there, with nothing against them? Less than a run: 0. */
-static size_t run_from(const struct asking *a, size_t at)
+static size_t run_length(const struct asking *a, size_t at)
 {
     const struct tamis_target *t = &a->q->targets[at];
     const struct tamis_snapshot *s = a->snapshot;
@@ -206,6 +198,16 @@ static size_t run_from(const struct asking *a, size_t at)
     if (t->slot - 1 + n > s->n_loose)
         n = numbers_alive(s, t->slot - 1, n);
     return n >= A_RUN ? n : 0;
+}
+
+/* It costs little to see that most targets begin no run. */
+static inline size_t run_from(const struct asking *a, size_t at)
+{
+    const struct tamis_target *t = &a->q->targets[at];
+    return at + A_RUN <= a->q->n && a->plain == a->all &&
+                   t[A_RUN - 1].slot == t->slot + A_RUN - 1
+               ? run_length(a, at)
+               : 0;
 }
 
 /* n targets in no order. */
@@ -221,16 +223,15 @@ static void ask_scattered(struct asking *a, size_t at, size_t n)
 
 static void ask_list(struct asking *a)
 {
-    size_t run = may_begin_run(a, 0) ? run_from(a, 0) : 0;
+    size_t run = run_from(a, 0);
     for (size_t at = 0, n, left; at < a->q->n; at += n) {
         left = a->q->n - at;
         if ((n = run)) {
             ask_numbers(a, at, a->q->targets[at].slot - 1, n);
-            run = n < left && may_begin_run(a, at + n) ? run_from(a, at + n) : 0;
+            run = run_from(a, at + n);
             continue;
         }
-        for (n = 1;
-             n < left && !(may_begin_run(a, at + n) && (run = run_from(a, at + n)));)
+        for (n = 1; n < left && !(run = run_from(a, at + n));)
             n += n < A_RUN ? 1 : A_RUN;
         n = n < left ? n : left;
         ask_scattered(a, at, n);
