@@ -42,23 +42,28 @@ KERNEL uint64_t outside_ends(const void *first, const void *last, size_t n, uint
     return or_lanes(out) & UINT64_MAX >> (ITEM - n);
 }
 
-/* Three registers hold all of these, where a register is a line. */
+/* Three words of eight targets are three registers, where a register is a line. */
 KERNEL size_t run_of_targets(const struct tamis_target *t, size_t n)
 {
-    enum { AT_ONCE = 8, N_LANES = AT_ONCE * sizeof *t / VECTOR_BYTES };
-    struct tamis_target want[AT_ONCE], step[AT_ONCE];
+    enum { AT_ONCE = 8, A_LOOK = 128, WORDS_EACH = sizeof *t / 8 };
+    enum { N_LANES = AT_ONCE * WORDS_EACH / LANES };
+    const struct tamis_target one = {.slot = 1};
+    uint64_t unit, first = t->slot;
     lanes wanted[N_LANES], steps[N_LANES], odd = {0};
     size_t at = 0;
-    for (uint32_t i = 0; i < AT_ONCE; i++) {
-        want[i] = (struct tamis_target){.slot = t->slot + i, .snapshot = t->snapshot};
-        step[i] = (struct tamis_target){.slot = AT_ONCE};
+    memcpy(&unit, &one, sizeof unit); /* a slot is half of a word */
+#pragma GCC unroll 24
+    for (size_t i = 0; i < AT_ONCE * WORDS_EACH; i++) {
+        size_t word = i % WORDS_EACH;
+        steps[i / LANES][i % LANES] = word ? 0 : unit * AT_ONCE;
+        wanted[i / LANES][i % LANES] = !word       ? (first + i / WORDS_EACH) * unit
+                                       : word == 1 ? 0
+                                                   : t->snapshot;
     }
-    memcpy(wanted, want, sizeof wanted);
-    memcpy(steps, step, sizeof steps);
     for (size_t some; at + AT_ONCE <= n; at += some) { /* a look costs some targets */
         const uint8_t *from = (const uint8_t *)(t + at);
-        some = n - at < ITEM ? (n - at) / AT_ONCE * AT_ONCE : ITEM;
-        for (size_t k = 0; k < some; k += AT_ONCE, from += sizeof want) {
+        some = n - at < A_LOOK ? (n - at) / AT_ONCE * AT_ONCE : A_LOOK;
+        for (size_t k = 0; k < some; k += AT_ONCE, from += AT_ONCE * sizeof *t) {
 #pragma GCC unroll 12
             for (size_t i = 0; i < N_LANES; i++) {
                 odd |= load_lanes(from + i * VECTOR_BYTES) ^ wanted[i];

@@ -112,6 +112,10 @@ struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 
 enum { SECTORS_IN_PAGE = PAGE_BYTES / SECTOR_BYTES };
 
+/* As many planes lie behind these, and are asked next; and so many planes are asked of
+ * the same keys that their lines are not in a cache nearby. */
+enum { TILE_NEXT = 1, TILE_FAR = 2 };
+
 struct kernel {
     const char *name;
     /* May answer(), probe() and fill() get blocks that begin anywhere, or only at
@@ -143,10 +147,10 @@ struct kernel {
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent);
     /* n keys, at most 64, on at most 64 planes: bit p of hits[i] is set if key i may be
-     * in plane p. `more`: as many planes lie behind them, and are asked next. `ask` may
-     * be NULL: all pairs. Else only pairs whose bit is set there are asked, and planes
-     * without a bit need not exist. */
-    void (*probe_tile)(const struct plane *planes, size_t n_planes, bool more,
+     * in plane p. `how`: TILE_NEXT, TILE_FAR, or both. `ask` may be NULL: all pairs.
+     * Else only pairs whose bit is set there are asked, and planes without a bit need
+     * not exist. */
+    void (*probe_tile)(const struct plane *planes, size_t n_planes, unsigned how,
                        const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits);
     /* n ranges, at most 64: a bit is set if x lies outside of the range; in *near, if x

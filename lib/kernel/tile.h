@@ -80,7 +80,8 @@ KERNEL inline void tile_turn(uint64_t words[ITEM])
         }
 }
 
-/* Many keys, plane by plane: lines of one plane do not evict each other. */
+/* Many keys, plane by plane: lines of one plane do not evict each other. Nothing is
+ * fetched ahead. */
 KERNEL __attribute__((noinline)) void tile_by_planes(const struct plane *planes,
                                                      size_t n_planes,
                                                      const uint64_t *hashes, size_t n,
@@ -110,7 +111,7 @@ KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes
     return zero_bytes(lacks);
 }
 
-KERNEL void probe_tile(const struct plane *planes, size_t n_planes, bool more,
+KERNEL void probe_tile(const struct plane *planes, size_t n_planes, unsigned how,
                        const uint64_t *hashes, size_t n, const uint64_t *ask,
                        uint64_t *hits)
 {
@@ -120,15 +121,15 @@ KERNEL void probe_tile(const struct plane *planes, size_t n_planes, bool more,
         some_cells(planes, 0, hashes, n, ask, hits);
         return;
     }
-    if (n > MANY_KEYS && n_planes > ROW_COLUMNS) {
+    if (n > MANY_KEYS && n_planes > ROW_COLUMNS && !(how & TILE_FAR)) {
         tile_by_planes(planes, n_planes, hashes, n, hits);
         return;
     }
     if (n == 1 && n_planes <= ROW_COLUMNS)
         hits[0] = planes_alive(planes, n_planes, hashes[0]);
     else if (n == 1)
-        hits[0] = more ? tile_of_a_key(planes, n_planes, hashes[0], true)
-                       : tile_of_a_key(planes, n_planes, hashes[0], false);
+        hits[0] = how & TILE_NEXT ? tile_of_a_key(planes, n_planes, hashes[0], true)
+                                  : tile_of_a_key(planes, n_planes, hashes[0], false);
     else
         tile_first_lanes(planes, n_planes, hashes, n, hits);
     for (size_t i = 0; i < n; i++) {

@@ -189,8 +189,8 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
         a->some |= UINT64_C(1) << i;
     if (a->rows)
         put_bits(a->rows + i * a->n_words, (ptrdiff_t)t->at, absent);
-    if (a->q->reasons && !maybe) {
-        memset(a->q->reasons + t->at, TAMIS_NO_REASON, n_bits(absent));
+    if (a->q->reasons && absent == first_bits(t->n)) {
+        memset(a->q->reasons + t->at, TAMIS_NO_REASON, t->n);
     } else if (a->q->reasons) {
         give_reason(a->q->reasons + t->at, by_range | (by_bits & absent),
                     TAMIS_NO_REASON);
@@ -218,11 +218,4 @@ void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
             a->q->reasons[at + __builtin_ctzll(m)] = TAMIS_NO_REASON;
     if (a->sheet)
         count_numbers(a, number, absent, sure);
-}
-
-void deliver_alone(struct asking *a, size_t at, uint64_t mask, uint64_t absent)
-{
-    for (uint64_t m = a->rows ? absent : 0; m; m &= m - 1)
-        put_bits(a->rows + (size_t)__builtin_ctzll(m) * a->n_words, (ptrdiff_t)at, 1);
-    a->some |= mask & ~absent;
 }

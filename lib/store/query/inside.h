@@ -7,16 +7,20 @@
 #include "lib/filter/pack.h"
 #include "lib/kernel/kernel.h"
 
-enum { WORD = 64 }; /* keys at a time, and targets of a slice: a bit each */
+enum {
+    WORD = 64,                 /* keys at a time, and targets of a slice: a bit each */
+    LINE_COLUMNS = BLOCK_BITS, /* whose bits of a row are a line */
+};
 
 struct asking {
     struct query *q;
     struct tamis_snapshot *snapshot;
     struct sheet *sheet; /* NULL: nothing is counted */
-    uint64_t now;        /* origin_clock() before these keys; 0: of no store */
+    uint64_t now;        /* origin_clock() for these keys; 0: not asked yet */
     size_t n_words;      /* of a row of answers */
+    bool bare;           /* nobody looks at hits of columns */
+    bool damaged;        /* pages of columns that failed have taken part */
     bool each_hit;       /* somebody is told of each segment that may have the key */
-    bool proven;         /* the list, or what is asked of it, proves something */
     /* The keys at hand, a bit each in masks. */
     const struct tamis_key *keys; /* NULL: the caller has none */
     size_t n;
@@ -25,7 +29,7 @@ struct asking {
     uint64_t plain;  /* of the snapshot's domain, while the store is the same */
     uint64_t ranged; /* of the plain ones, those that a key range may exclude */
     uint64_t some;   /* those that a segment may have */
-    uint64_t hash[WORD], prefix[WORD];
+    const uint64_t *hash, *prefix;
 };
 
 static inline const struct tamis_key *asked_key(const struct asking *a, size_t i)
@@ -63,17 +67,18 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
 
 /* ==== slices.c: targets that lie anywhere ==== */
 
-/* Up to 64 targets. Each of them is put into one class, once: ready and packed ones are
- * asked by their bits, careful ones one by one. A target that is refused is a careful
- * one, whose reason needs no filter. */
+/* Up to 64 targets. Each of them is put into one class, once: ready ones are asked by
+ * their bits, careful ones one by one. A target that is refused is a careful one, whose
+ * reason needs no filter. */
 struct slice {
-    size_t at;                          /* place of the first in rows of answers */
+    size_t at, n;                       /* place of the first in rows of answers */
     const struct tamis_target *targets; /* NULL: their numbers follow each other, */
     size_t first;                       /* from this one on */
     uint64_t epoch;                     /* stage_epoch() before they were classed */
-    uint64_t asked, ready, packed, careful;
+    uint64_t asked, ready, careful;
+    uint64_t filled; /* where planes are: those of ready ones, or in between */
     uint64_t ranges; /* whose range counts, if it is there */
-    bool more;       /* as many planes lie behind, ready, too */
+    unsigned how;    /* TILE_NEXT, TILE_FAR */
     const struct plane *planes;
     const void *range_first, *range_last; /* prefixes of the ends of ranges */
     /* Of targets whose numbers do not follow each other: gathered. */
@@ -86,25 +91,39 @@ static inline size_t slice_number(const struct slice *t, size_t i)
     return t->targets ? t->targets[i].slot - 1U : t->first + i;
 }
 
-/* Asks n targets, at most 64, from this place on. */
-void ask_slice(struct asking *a, size_t at, size_t n);
+/* Has a column of its own, against which nothing speaks? */
+static inline bool column_plain(const struct tamis_snapshot *s,
+                                const struct tamis_target *t)
+{
+    return !((t->snapshot ^ s->serial) | t->min_watermark | t->refusal) &
+           (t->slot > s->n_loose) & (t->slot <= s->n);
+}
+
+void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);
+/* Asks n targets, at most 64, from this place on, but for some of them. */
+void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but);
+/* ask_with_care(), with the time. */
+uint64_t ask_alone(struct asking *a, const struct tamis_target *t, size_t at,
+                   uint64_t mask);
 /* The same of loose ones against which nothing speaks, and whose numbers follow each
  * other from `first` on. */
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: columns of packs ==== */
 
-/* All columns of all packs, and what is to be said of numbers without an answer. */
-void ask_all_columns(struct asking *a);
-/* n targets from a place on, against which nothing speaks, and whose numbers follow
- * each other from `first` on. */
+/* n numbers from `first` on, from a place on. Those that no row answers for stay as
+ * they are. */
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
-/* The stripe that may answer for a number; NULL: none. */
-const struct stripe *stripe_of_number(const struct packs *p, size_t number);
-/* Asks the packed targets of a slice. Adds to a word for each key those that are
- * absent, and those that were asked by bits. */
-void ask_packed(struct asking *a, const struct slice *t, uint64_t *absent,
-                uint64_t *by_bits);
+/* The columns among n targets, at most 64. Returns which of them were asked. */
+uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n);
+/* Of all segments: what is to be said of such columns. */
+void tell_of_mute_columns(struct asking *a);
+/* How many of these numbers, one after the other, are loose, or answered for by rows?
+ */
+size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n);
+/* n targets from a place on, which lie anywhere: columns together, others as slices.
+ * False: nothing was asked, for each column is better asked by itself. */
+bool look_up_columns(struct asking *a, size_t at, size_t n);
 
 /* ==== answers.c: answers are delivered and counted ==== */
 
@@ -116,8 +135,6 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
  * looked at one by one: `late` ones are absent, and `sure` ones are to be counted. */
 void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
                      uint64_t absent, uint64_t late, uint64_t sure);
-/* One target that was asked with care for keys of a mask. */
-void deliver_alone(struct asking *a, size_t at, uint64_t mask, uint64_t absent);
 /* One more segment that may have the key. */
 void add_candidate(struct query *q, size_t number);
 /* In the order of their ranks. */

@@ -9,40 +9,54 @@
 #include "lib/store/query/inside.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
+#include "lib/store/catalog/origin.h"
 
 #include <string.h>
 
+/* So many planes have their lines in a cache nearby, mostly. */
+enum { NEAR_PLANES = 1024 };
+
 /* ---- classes ---- */
 
-static void class_target(struct slice *t, const struct asking *a, size_t i)
+/* Ready planes are gathered; if they are many, one of them stands in for those between,
+ * so that all lie side by side. */
+static void class_targets(struct slice *t, const struct asking *a)
 {
-    const struct tamis_target *target = &t->targets[i];
     const struct tamis_snapshot *s = a->snapshot;
-    const uint64_t bit = UINT64_C(1) << i;
-    if (target_plain(s, target)) {
-        size_t at = target->slot - 1;
-        t->ranges |= bit;
+    const struct planes *p = &s->planes;
+    uint64_t ready = 0, ranges = 0;
+    for (uint64_t m = t->asked; m; m &= m - 1) {
+        size_t i = (size_t)__builtin_ctzll(m), at = t->targets[i].slot - 1U;
+        if (!target_plain(s, &t->targets[i]))
+            continue;
+        ranges |= m & -m;
         if (a->ranged) {
-            t->first_ends[i] = range_end(s->planes.first, at);
-            t->last_ends[i] = range_end(s->planes.last, at);
+            t->first_ends[i] = range_end(p->first, at);
+            t->last_ends[i] = range_end(p->last, at);
         }
         if (!plane_is_ready(s, at, t->epoch))
-            return;
-        t->ready |= bit;
-        t->gathered[i] = s->planes.plane[at];
-    } else if (target_here(s, target) && !target->min_watermark &&
-               stripe_of_number(&s->packs, target->slot - 1)) {
-        t->packed |= bit;
+            continue;
+        ready |= m & -m;
+        t->gathered[i] = p->plane[at];
+        if (a->n == 1) /* beyond the first cache, where lines evict each other */
+            __builtin_prefetch(plane_block(&p->plane[at], 0, a->hash[0]), 0, 2);
     }
+    t->filled = n_bits(ready) * 4 > t->n ? first_bits(t->n) : ready;
+    for (uint64_t m = t->filled & ~ready; m; m &= m - 1)
+        t->gathered[__builtin_ctzll(m)] = t->gathered[__builtin_ctzll(ready)];
+    t->ready = ready;
+    t->ranges = ranges;
 }
 
-static void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
+void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
 {
-    memset(t, 0, offsetof(struct slice, gathered));
     t->at = t->first = at;
     t->targets = a->q->targets ? a->q->targets + at : NULL;
     t->epoch = stage_epoch();
+    t->n = n;
     t->asked = first_bits(n);
+    t->ready = t->careful = t->filled = t->ranges = 0;
+    t->how = a->q->n > NEAR_PLANES ? TILE_FAR : 0;
     t->planes = t->gathered;
     t->range_first = t->first_ends;
     t->range_last = t->last_ends;
@@ -63,8 +77,8 @@ static uint64_t outside_slice(const struct asking *a, const struct slice *t, siz
     uint64_t near, out;
     if (!(a->ranged >> i & 1) || !t->ranges)
         return 0;
-    out = a->snapshot->planes.kernel->outside_ends(
-        t->range_first, t->range_last, n_bits(t->asked), a->prefix[i], &near);
+    out = a->snapshot->planes.kernel->outside_ends(t->range_first, t->range_last, t->n,
+                                                   a->prefix[i], &near);
     for (near &= t->ranges; near; near &= near - 1) {
         size_t j = (size_t)__builtin_ctzll(near);
         out |= (uint64_t)outside_by_bytes(a->snapshot, slice_number(t, j), &a->keys[i])
@@ -106,23 +120,31 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
     const struct kernel *kernel = a->snapshot->planes.kernel;
     uint64_t hits[WORD];
     size_t n_pairs = 0;
-    for (size_t i = 0; i < a->n; i++)
+    for (size_t i = 0; a->ranged && i < a->n; i++)
         n_pairs += n_bits(x->by_bits[i]);
-    if (n_pairs * 2 <= a->n * n_bits(t->ready)) {
+    if (a->ranged && n_pairs * 2 <= a->n * n_bits(t->ready)) {
         if (n_pairs)
-            kernel->probe_tile(t->planes, WORD, false, a->hash, a->n, x->by_bits, hits);
+            kernel->probe_tile(t->planes, WORD, 0, a->hash, a->n, x->by_bits, hits);
         for (size_t i = 0; n_pairs && i < a->n; i++)
             x->absent[i] |= x->by_bits[i] & ~hits[i];
         return;
     }
-    for (uint64_t left = t->ready; left;) {
+    for (uint64_t left = t->filled; left;) {
         size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
         uint64_t its = first_bits(n) << at;
-        kernel->probe_tile(t->planes + at, n, t->more, a->hash, a->n, NULL, hits);
+        kernel->probe_tile(t->planes + at, n, t->how, a->hash, a->n, NULL, hits);
         for (size_t i = 0; i < a->n; i++)
             x->absent[i] |= x->by_bits[i] & its & ~(hits[i] << at);
         left &= ~its;
     }
+}
+
+uint64_t ask_alone(struct asking *a, const struct tamis_target *t, size_t at,
+                   uint64_t mask)
+{
+    if (!a->now && target_loose(a->snapshot, t))
+        a->now = origin_clock(a->snapshot->origin);
+    return ask_with_care(a, t, at, mask);
 }
 
 /* Those that need care, and keys of another domain, which no segment of a store has;
@@ -133,7 +155,7 @@ static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x
     for (size_t i = 0; i < a->n; i++)
         out &= x->by_range[i]; /* excluded for all keys */
     uint64_t ask = others ? t->asked : t->careful & ~out;
-    for (uint64_t m = a->n == 1 && a->plain ? ask & t->careful : 0; m; m &= m - 1) {
+    for (uint64_t m = a->n == 1 && a->plain ? ask & (ask - 1) : 0; m; m &= m - 1) {
         struct tamis_target target = slice_target(a, t, (size_t)__builtin_ctzll(m));
         prefetch_target(a->snapshot, &target, a->hash[0]);
     }
@@ -144,7 +166,7 @@ static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x
         for (uint64_t k = mask & a->ranged; k; k &= k - 1)
             if (x->by_range[__builtin_ctzll(k)] >> j & 1)
                 mask &= ~(k & -k);
-        for (uint64_t k = ask_with_care(a, &target, t->at + j, mask); k; k &= k - 1)
+        for (uint64_t k = ask_alone(a, &target, t->at + j, mask); k; k &= k - 1)
             x->absent[__builtin_ctzll(k)] |= m & -m;
     }
 }
@@ -158,25 +180,25 @@ static void ask_tile(struct asking *a, struct slice *t)
     }
     if (a->plain && t->ready)
         ask_planes(a, t, &x);
-    t->careful = t->asked & ~(t->ready | t->packed);
+    t->careful = t->asked & ~t->ready;
     if (!still_ready(t)) {
         memcpy(x.absent, x.by_range, a->n * sizeof x.absent[0]);
         memset(x.by_bits, 0, a->n * sizeof x.by_bits[0]);
     }
     ask_the_rest(a, t, &x);
-    if (t->packed && a->plain)
-        ask_packed(a, t, x.absent, x.by_bits);
     for (size_t i = 0; i < a->n; i++)
         deliver(a, i, t, x.absent[i], x.by_range[i], x.by_bits[i]);
 }
 
-void ask_slice(struct asking *a, size_t at, size_t n)
+void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but)
 {
     struct slice t;
     slice_begin(&t, a, at, n);
-    for (size_t i = 0; t.targets && a->plain && i < n; i++)
-        class_target(&t, a, i);
-    ask_tile(a, &t);
+    t.asked &= ~but;
+    if (t.targets && a->plain)
+        class_targets(&t, a);
+    if (t.asked)
+        ask_tile(a, &t);
 }
 
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
@@ -189,8 +211,9 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.range_first = p->first + first;
     t.range_last = p->last + first;
     t.ranges = t.asked;
-    t.ready = planes_are_ready(p, first, t.epoch) & t.asked;
-    t.more = t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
-             planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX;
+    t.ready = t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
+    if (t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
+        planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX)
+        t.how |= TILE_NEXT;
     ask_tile(a, &t);
 }

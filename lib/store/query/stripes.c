@@ -4,16 +4,16 @@
  *     living columns of the stripe                        1 1 0 1 ...
  *     living, and not set in all rows: absent             1 0 0 1 ...
  *
- * A window is as much of a stripe as is asked: all of it, or the words of its rows that
- * a list of segments needs. Nothing is done column by column but for hits, of which
- * there are few: their key ranges are compared only now. */
+ * A window is as much of a stripe as is asked: all of it, or some words of its rows.
+ * Nothing is done column by column but for hits, of which there are few: their key
+ * ranges are compared only now. */
 #include "lib/store/query/inside.h"
 #include "lib/page/page.h"
 #include "lib/store/base/counters.h"
 
 #include <string.h>
 
-enum { N_WINDOWS = 16, AHEAD = 8, LINE_COLUMNS = BLOCK_BITS };
+enum { N_WINDOWS = 16, AHEAD = 8 };
 
 struct window {
     const struct stripe *stripe;
@@ -25,18 +25,6 @@ struct window {
     uint64_t first, last; /* and those in the first and the last of them */
 };
 
-static void window_of_all(struct window *w, const struct stripe *t)
-{
-    w->stripe = t;
-    w->rows = t->rows;
-    w->living = t->living;
-    w->number = t->first;
-    w->at = (ptrdiff_t)t->first;
-    w->begin = 0;
-    w->end = t->n_words;
-    w->first = w->last = UINT64_MAX;
-}
-
 /* n columns of a stripe from this one on, answered from a place on. A long row is read
  * in whole lines, and a short one whole. */
 static void window_of_some(struct window *w, const struct stripe *t, uint32_t column,
@@ -44,7 +32,8 @@ static void window_of_some(struct window *w, const struct stripe *t, uint32_t co
 {
     uint32_t begin = column / WORD, end = (column + n - 1) / WORD + 1, from = begin,
              to = end;
-    window_of_all(w, t);
+    w->stripe = t;
+    w->rows = t->rows;
     if (w->rows.row_bytes >= BLOCK_BYTES) {
         from = begin / WORDS_PER_BLOCK * WORDS_PER_BLOCK;
         to = (end + WORDS_PER_BLOCK - 1) / WORDS_PER_BLOCK * WORDS_PER_BLOCK;
@@ -53,8 +42,8 @@ static void window_of_some(struct window *w, const struct stripe *t, uint32_t co
     } else {
         from = 0;
     }
-    w->living += from;
-    w->number += (size_t)from * WORD;
+    w->living = t->living + from;
+    w->number = t->first + (size_t)from * WORD;
     w->at = (ptrdiff_t)at - (ptrdiff_t)(column - from * WORD);
     w->begin = begin - from;
     w->end = end - from;
@@ -107,7 +96,7 @@ static void turn_begin(struct turn *t, const struct asking *a, const struct wind
     t->keys = a->plain;
     t->window = 0;
     t->n_fetched = t->n_asked = 0;
-    for (size_t i = 0; i < AHEAD; i++)
+    for (size_t i = 0; i < AHEAD && t->keys; i++)
         fetch_next_rows(t);
 }
 
@@ -202,7 +191,8 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
     hits[w->end - 1] &= w->last;
     for (uint32_t k = w->begin; k < w->end; k++)
         any |= hits[k];
-    if (a->sheet || a->each_hit || (any && (damaged || a->keys[i].bytes))) {
+    a->damaged |= damaged;
+    if (a->sheet || a->each_hit || (any && !a->bare && (damaged || a->keys[i].bytes))) {
         take_and_look(a, i, w, hits, damaged);
         return;
     }
@@ -269,28 +259,15 @@ static void tell_mute(struct asking *a, size_t i, bool all)
     }
 }
 
-void ask_all_columns(struct asking *a)
+void tell_of_mute_columns(struct asking *a)
 {
-    const struct packs *p = &a->snapshot->packs;
-    struct window windows[N_WINDOWS];
-    uint64_t plain = a->proven ? a->plain : 0;
-    if (a->q->reasons) /* all that no column answers for */
-        memset(a->q->reasons + a->snapshot->n_loose, TAMIS_UNKNOWN_SEGMENT,
-               a->snapshot->n - a->snapshot->n_loose);
-    for (size_t i = 0, n = 0; plain && i < p->n_stripes; i++) {
-        window_of_all(&windows[n++], &p->stripes[i]);
-        if (n < N_WINDOWS && i + 1 < p->n_stripes)
-            continue;
-        ask_windows(a, windows, n);
-        n = 0;
-    }
-    if (p->n_listed)
-        a->some |= p->n_mute ? a->all : a->all & ~plain;
+    uint64_t plain = a->snapshot->complete ? a->plain : 0;
+    a->some |= a->snapshot->packs.n_mute ? a->all : a->all & ~plain;
     for (size_t i = 0; (a->sheet || a->each_hit) && i < a->n; i++)
         tell_mute(a, i, !(plain >> i & 1));
 }
 
-/* ---- some columns ---- */
+/* ---- columns by number ---- */
 
 /* The first stripe that ends behind a number. */
 static size_t stripes_before(const struct packs *p, size_t number)
@@ -307,112 +284,221 @@ static size_t stripes_before(const struct packs *p, size_t number)
     return from;
 }
 
-const struct stripe *stripe_of_number(const struct packs *p, size_t number)
+/* Those of n columns from a number on that stripe i has, if there are any. */
+static bool window_at(struct window *w, const struct packs *p, size_t i, size_t at,
+                      size_t first, size_t n)
 {
-    size_t i = stripes_before(p, number);
-    if (i == p->n_stripes || number < p->stripes[i].first)
-        return NULL;
     const struct stripe *t = &p->stripes[i];
-    size_t column = number - t->first;
-    return t->living[column / 64] >> column % 64 & 1 ? t : NULL;
+    if (i == p->n_stripes || t->first >= first + n)
+        return false;
+    size_t from = t->first > first ? t->first : first,
+           to = t->first + t->band->n_columns;
+    to = to < first + n ? to : first + n;
+    window_of_some(w, t, (uint32_t)(from - t->first), (uint32_t)(to - from),
+                   at + (from - first));
+    return true;
 }
 
-/* Targets from a place on that no row answers for, or keys that are not plain. */
-static void ask_alone(struct asking *a, size_t at, size_t n, uint64_t mask)
+/* One more window is there; all are asked if no other one has room. */
+static void add_window(struct asking *a, struct window *windows, size_t *n)
 {
-    for (; n && mask; at++, n--)
-        deliver_alone(a, at, mask, ask_with_care(a, &a->q->targets[at], at, mask));
-}
-
-static void ask_dead(struct asking *a, const struct window *w)
-{
-    for (uint32_t k = w->begin; k < w->end; k++)
-        for (uint64_t m = meant(w, k, ~w->living[k]); m; m &= m - 1)
-            ask_alone(a, (size_t)(w->at + (ptrdiff_t)k * WORD + __builtin_ctzll(m)), 1,
-                      a->plain);
+    if (++*n < N_WINDOWS)
+        return;
+    ask_windows(a, windows, *n);
+    *n = 0;
 }
 
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 {
     const struct packs *p = &a->snapshot->packs;
     struct window windows[N_WINDOWS];
-    size_t n_windows = 0, end = first + n, number = first;
-    for (size_t i = stripes_before(p, first); number < end; i++) {
-        const struct stripe *t = i < p->n_stripes ? &p->stripes[i] : NULL;
-        size_t next = t && t->first < end ? t->first : end;
-        if (next > number) {
-            ask_alone(a, at + (number - first), next - number, a->plain);
-            number = next;
-        }
-        if (number < end) {
-            size_t left = t->first + t->band->n_columns - number;
-            size_t some = left < end - number ? left : end - number;
-            window_of_some(&windows[n_windows++], t, (uint32_t)(number - t->first),
-                           (uint32_t)some, at + (number - first));
-            number += some;
-        }
-        if (n_windows == N_WINDOWS || (number == end && n_windows)) {
-            ask_windows(a, windows, n_windows);
-            for (size_t k = 0; k < n_windows; k++)
-                ask_dead(a, &windows[k]);
-            n_windows = 0;
-        }
-    }
-    ask_alone(a, at, n, a->all & ~a->plain);
+    size_t n_windows = 0;
+    for (size_t i = stripes_before(p, first);
+         window_at(&windows[n_windows], p, i, at, first, n); i++)
+        add_window(a, windows, &n_windows);
+    if (n_windows)
+        ask_windows(a, windows, n_windows);
 }
 
-/* ---- packed targets of a slice ---- */
-
-/* Those that lie in one line of the rows of one stripe, with the first of them. */
-static uint64_t next_group(const struct asking *a, const struct slice *t, uint64_t left,
-                           struct window *w)
+uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
 {
-    size_t number = slice_number(t, (size_t)__builtin_ctzll(left));
-    const struct stripe *stripe = stripe_of_number(&a->snapshot->packs, number);
-    uint32_t n = stripe->band->n_columns, at = (uint32_t)(number - stripe->first);
-    uint32_t line = at / LINE_COLUMNS * LINE_COLUMNS;
-    uint64_t group = 0;
-    window_of_some(w, stripe, line, n - line < LINE_COLUMNS ? n - line : LINE_COLUMNS,
-                   0);
-    for (uint64_t m = left; m; m &= m - 1) {
-        size_t column = slice_number(t, (size_t)__builtin_ctzll(m)) - w->number;
-        group |= column < LINE_COLUMNS && column < n - line ? m & -m : 0;
+    const struct packs *p = &a->snapshot->packs;
+    struct window windows[N_WINDOWS];
+    size_t n_windows = 0;
+    uint64_t asked = 0;
+    if (!p->n_stripes || a->plain != a->all)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct tamis_target *t = &a->q->targets[at + i];
+        struct window *w = &windows[n_windows];
+        size_t number = t->slot - 1U;
+        if (!column_plain(a->snapshot, t) ||
+            !window_at(w, p, stripes_before(p, number), at + i, number, 1) ||
+            !meant(w, w->begin, w->living[w->begin]))
+            continue;
+        asked |= UINT64_C(1) << i;
+        add_window(a, windows, &n_windows);
     }
-    return group;
+    if (n_windows)
+        ask_windows(a, windows, n_windows);
+    return asked;
 }
 
-/* Key i of a group. A hit that a range may exclude, or that damage may stand for, is
- * asked with care. */
-static void take_group(struct asking *a, size_t i, const struct slice *t,
-                       uint64_t group, const struct window *w, const uint64_t *hits,
-                       bool damaged, uint64_t *absent, uint64_t *by_bits)
+size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
 {
-    bool look = damaged || a->keys[i].bytes;
-    for (uint64_t m = group; m; m &= m - 1) {
-        size_t j = (size_t)__builtin_ctzll(m);
-        size_t column = slice_number(t, j) - w->number;
-        bool hit = hits[column / WORD] >> column % WORD & 1;
-        if (!hit || !look)
-            *by_bits |= m & -m;
-        if (!hit ||
-            (look && ask_with_care(a, &t->targets[j], t->at + j, UINT64_C(1) << i)))
-            *absent |= m & -m;
-    }
-}
-
-void ask_packed(struct asking *a, const struct slice *t, uint64_t *absent,
-                uint64_t *by_bits)
-{
-    uint64_t hits[WORDS_PER_BLOCK];
+    const struct packs *p = &s->packs;
     struct window w;
-    struct turn turn;
-    for (uint64_t left = t->packed, group; left; left &= ~group) {
-        group = next_group(a, t, left, &w);
-        turn_begin(&turn, a, &w, 1);
-        for (uint64_t m = a->plain; m; m &= m - 1) {
-            size_t i = (size_t)__builtin_ctzll(m);
-            bool damaged = turn_next(&turn, &w, hits);
-            take_group(a, i, t, group, &w, hits, damaged, &absent[i], &by_bits[i]);
+    size_t at = first < s->n_loose ? s->n_loose : first, end = first + n;
+    for (size_t i = stripes_before(p, at);
+         at < end && window_at(&w, p, i, 0, at, end - at); i++) {
+        if (w.stripe->first > at)
+            break;
+        for (uint32_t k = w.begin; k < w.end; k++) {
+            uint64_t dead = meant(&w, k, ~w.living[k]);
+            if (dead)
+                return w.number + (size_t)k * WORD + (size_t)__builtin_ctzll(dead) -
+                       first;
+        }
+        at = w.stripe->first + w.stripe->band->n_columns;
+    }
+    return (at < end ? at : end) - first;
+}
+
+/* ---- columns in no order ----
+ *
+ * All columns are asked, a page of numbers at a time, into rows of bits of their own,
+ * where each target then finds its bit:
+ *
+ *     targets    7 2 5 ...       absent, by number   0 0 1 0 0 1 0 1 ...
+ *     absent     1 1 1 ...                               2     5   7       */
+
+enum { PAGE_WORDS = 2048 };
+
+struct page {
+    size_t first, n, n_words;
+    bool bare;    /* hits are not looked at: few of these columns are asked for */
+    bool damaged; /* pages that failed took part */
+    uint64_t rows[PAGE_WORDS];
+};
+
+/* Asks keys from one on, as many as there is room for. Returns how many. */
+static size_t ask_page(const struct asking *a, struct page *p, size_t from)
+{
+    struct query all = *a->q;
+    struct asking b = *a;
+    all.reasons = NULL;
+    b.q = &all;
+    b.each_hit = false;
+    b.bare = p->bare;
+    b.n_words = p->n_words;
+    b.n = PAGE_WORDS / p->n_words;
+    b.n = b.n < a->n - from ? b.n : a->n - from;
+    b.keys = a->keys + from;
+    b.hash = a->hash + from;
+    b.plain = first_bits(b.n);
+    b.rows = p->rows;
+    memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
+    ask_columns(&b, 0, p->first, p->n);
+    p->damaged = b.damaged;
+    return b.n;
+}
+
+static inline uint64_t look_up(const uint64_t *row, const uint32_t *at, size_t n)
+{
+    uint64_t absent = 0;
+    for (size_t i = 0; i < n; i++)
+        absent |= (row[at[i] / WORD] >> at[i] % WORD & 1) << i;
+    return absent;
+}
+
+/* Key i, and its hits in a slice. Returns those that are absent after all. */
+static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
+                           uint64_t hits)
+{
+    uint64_t absent = 0;
+    for (; hits; hits &= hits - 1) {
+        size_t k = (size_t)__builtin_ctzll(hits);
+        if (ask_alone(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
+            absent |= hits & -hits;
+    }
+    return absent;
+}
+
+/* n targets that lie on a page, for some keys from one on; at first those that are no
+ * columns, too. */
+static void look_up_slice(struct asking *a, const struct page *p, size_t place,
+                          size_t n, size_t from, size_t n_keys, bool first)
+{
+    struct slice t;
+    uint32_t at[WORD];
+    uint64_t columns = 0, here = 0;
+    slice_begin(&t, a, place, n);
+    for (size_t i = 0; i < n; i++) {
+        size_t number = t.targets[i].slot - 1U - p->first;
+        columns |= (uint64_t)column_plain(a->snapshot, &t.targets[i]) << i;
+        here |= (uint64_t)(number < p->n) << i;
+        at[i] = number < p->n ? (uint32_t)number : 0;
+    }
+    if (first && columns != t.asked)
+        ask_slice(a, place, n, columns);
+    t.asked = columns & here;
+    for (size_t k = 0; k < n_keys; k++) {
+        uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
+        if (a->q->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
+            late = look_again(a, from + k, &t, t.asked & ~absent);
+        deliver(a, from + k, &t, absent | late, 0, absent);
+    }
+}
+
+/* Their numbers lie in *first .. *end - 1. Returns how many they are. */
+static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
+                               size_t *first, size_t *end)
+{
+    const struct tamis_target *t = &a->q->targets[at];
+    size_t n_columns = 0;
+    *first = *end = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!column_plain(a->snapshot, &t[i]))
+            continue;
+        *first = !n_columns || t[i].slot - 1 < *first ? t[i].slot - 1 : *first;
+        *end = t[i].slot > *end ? t[i].slot : *end;
+        n_columns++;
+    }
+    return n_columns;
+}
+
+/* About as many lines has each row of theirs. */
+static size_t lines_of_numbers(const struct packs *p, size_t begin, size_t end)
+{
+    return (end - begin) / LINE_COLUMNS + stripes_before(p, end - 1) -
+           stripes_before(p, begin) + 1;
+}
+
+bool look_up_columns(struct asking *a, size_t at, size_t n)
+{
+    const struct packs *packs = &a->snapshot->packs;
+    size_t begin = a->snapshot->n_loose, end = a->snapshot->n, n_lines;
+    size_t n_columns = n;
+    struct page p;
+    if (n < 3 || !packs->n_stripes || a->plain != a->all || a->sheet)
+        return false;
+    n_lines = lines_of_numbers(packs, begin, end);
+    if (n_lines >= n / 16) { /* else most of them are asked anyway */
+        n_columns = range_of_columns(a, at, n, &begin, &end);
+        n_lines = n_columns ? lines_of_numbers(packs, begin, end) : 0;
+    }
+    if (n_lines + 4 > 2 * n_columns)
+        return false;
+    p.bare = n < (end - begin) / 4;
+    for (p.first = begin; p.first < end; p.first += p.n) {
+        p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
+        p.n_words = bit_words(p.n);
+        for (size_t from = 0, some; from < a->n; from += some) {
+            some = ask_page(a, &p, from);
+            for (size_t i = 0; i < n; i += WORD)
+                look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some,
+                              from == 0 && p.first == begin);
         }
     }
+    return true;
 }

@@ -166,12 +166,14 @@ static UNUSED void ask_by_runs(struct tamis_snapshot *s, size_t n,
         list[i] = tamis_snapshot_target(s, at[i]);
     }
     uint64_t *rows = fenced(n_asked * n_words);
-    tamis_snapshot_probe_keys(s, list, n_list, keys, n_asked, rows);
+    size_t got = tamis_snapshot_probe_keys(s, list, n_list, keys, n_asked, rows);
     for (size_t k = 0; k < n_asked; k++) {
         for (size_t i = 0; i < n_list; i++)
             listed[i] = want[k * n + at[i]];
         check_row(rows + k * n_words, listed, n_list);
+        got -= all_zero(listed, n_list); /* absent from all: TAMIS_NO_REASON */
     }
+    IS(got, 0);
     tamis_snapshot_probe_list(s, list, n_list, &keys[n_asked - 1], NULL, reasons);
     assert_memory_equal(reasons, listed, n_list);
 }

@@ -192,7 +192,8 @@ static void check_tile(const struct kernel *k, const struct planes *p,
                                       : p->plane[i % p->n];
     memset(hits, 0xa5, sizeof hits);
     memcpy(planes + n_planes, planes, n_planes * sizeof *planes); /* to be asked next */
-    k->probe_tile(planes, n_planes, random_below(2), keys, n, some ? ask : NULL, hits);
+    k->probe_tile(planes, n_planes, (unsigned)random_below(4), keys, n,
+                  some ? ask : NULL, hits);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < 64; j++) {
             size_t at = j % p->n;

@@ -198,27 +198,21 @@ static void ask_one_segment(const struct asking *a, size_t segment)
     }
 }
 
-/* One key of all segments. */
+/* One key of all segments, and of numbers that have none. */
 static void ask_one_key(const struct asking *a, size_t id)
 {
     uint8_t reasons[N_NUMBERS];
-    uint64_t absent[N_NUMBERS / 64];
-    bool is_found[N_NUMBERS] = {false};
-    uint32_t found[N_NAMES];
-    size_t n_found;
+    size_t n_numbers = tamis_snapshot_n_numbers(a->snap);
     struct tamis_key key = w.keys[id];
-    key.bytes = NULL;
-    tamis_snapshot_probe_all(a->snap, &key, absent, reasons);
-    tamis_snapshot_candidates(a->snap, &key, found, N_NAMES, &n_found);
-    for (size_t k = 0; k < n_found; k++)
-        is_found[found[k]] = true;
-    for (size_t k = 0; k < a->n; k++) {
-        size_t at = a->number[k];
-        bool is_absent = absent[at / 64] >> at % 64 & 1;
-        IS(reasons[at] == TAMIS_NO_REASON, is_absent);
-        IS(is_found[at], !is_absent);
-        judge(a->side, a->model, a->at[k], id, is_absent, true);
-    }
+    bool by_hash = id % 2;
+    key.bytes = by_hash ? NULL : key.bytes;
+    if (n_numbers <= WAYS_SEGMENTS)
+        ask_every_way(a->snap, NULL, n_numbers, &key, 1, reasons);
+    else
+        tamis_snapshot_probe_all(a->snap, &key, NULL, reasons);
+    for (size_t k = 0; k < a->n; k++)
+        judge(a->side, a->model, a->at[k], id, reasons[a->number[k]] == TAMIS_NO_REASON,
+              by_hash);
 }
 
 /* Many keys of all segments, and some of a list with some segments twice. */
