@@ -2,14 +2,15 @@
  *
  *     trust_clock    | pages found bad | anything else that may have changed |
  *                         ^                 ^
- *                         |                 +-- a copy takes a file's name; 62 ms pass
+ *                         |                 +-- a file or a store is replaced; somebody
+ *                         |                     counts probes; 62 ms pass
  *                         +-- a page of a stage that was, or may have been, all good
  *
  * Who finds that the bits alone decide notes the clock as it was before the evidence
  * was gathered, beside what it has found. Whoever believes that compares it: the planes
  * of a snapshot, sealed for good, the upper half alone (stage_epoch()); a filter that
  * grows, or has several stages, all of it (filter/view.h), so that it looks at its slot
- * and its name now and then.
+ * and its name now and then; a snapshot all of it, too, so that it looks at its store.
  *
  * Warning: a thread reads the time at every 64th probe only, for that takes as long as
  * a probe. A thread that pauses may ask up to 64 keys by what it knew before.
@@ -34,24 +35,30 @@ extern _Thread_local int quick_left __attribute__((tls_model("initial-exec")));
 /* Reads the clock. Waits for no thread; a signal handler may call it. */
 void quick_tick(void);
 
-/* From now on no view is quick before it was looked at again. */
+/* From now on nothing is quick before it was looked at again. */
 static inline void quick_end(void)
 {
     atomic_fetch_add(&trust_clock, 1);
+}
+
+/* Never 0. */
+static inline uint64_t quick_clock(void)
+{
+    return atomic_load_explicit(&trust_clock, memory_order_acquire);
 }
 
 /* Before all looks: what view_offer() notes. In large odd steps, so that it makes up
  * for no change of a sequence number. */
 static inline uint64_t quick_now(void)
 {
-    return atomic_load_explicit(&trust_clock, memory_order_acquire) * QUICK_STEP;
+    return quick_clock() * QUICK_STEP;
 }
 
 /* Grows, from 1, when a stage of this process stops being all good; now and then when
  * nothing has happened, too. */
 static inline uint64_t stage_epoch(void)
 {
-    return atomic_load_explicit(&trust_clock, memory_order_acquire) / CLOCK_BAD;
+    return quick_clock() / CLOCK_BAD;
 }
 
 #endif

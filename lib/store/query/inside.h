@@ -45,6 +45,9 @@ static inline size_t n_bits(uint64_t mask)
 
 /* ==== target.c: one segment, with care ==== */
 
+/* Looks at the store, if that is due: the snapshot may be quick from now on. Returns
+ * the clock, for filters looked at next; 0 without a store. */
+uint64_t look_at_store(struct tamis_snapshot *s);
 /* The reason that refuses a target before any file is opened. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);

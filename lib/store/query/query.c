@@ -49,7 +49,6 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
     uint64_t hash[WORD], hits[WORD], foreign = 0, bytes = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(q->n);
     if (q->n > FEW || q->n_keys > WORD || !q->keys || q->reasons || q->candidates ||
-        counters_on(&s->counts) ||
         (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
     /* For a caller that jumps out of the probe: MAYBE. */
@@ -62,7 +61,7 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
     }
     if (foreign || (bytes && s->planes.any_range) ||
         !(planes = few_planes(q, epoch, room)) ||
-        origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
+        !snapshot_is_quick(s, quick_clock(), q->n_keys))
         return false;
     s->planes.kernel->probe_tile(planes, q->n, false, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
@@ -120,8 +119,7 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
     if (q->absent)
         clear_words(q->absent, bit_words(s->n));
     if (q->reasons || !s->complete || !stage_all_good(s->packs.stripes->rows.stage) ||
-        key->tag != s->domain.tag || counters_on(&s->counts) ||
-        origin_quick(s->origin, 1) != TAMIS_NO_REASON)
+        key->tag != s->domain.tag || !snapshot_is_quick(s, quick_clock(), 1))
         return false;
     bool any = answer_by_row(s, rows, q->absent);
     *n_absent = !any;
@@ -153,7 +151,7 @@ static void keys_begin(struct asking *a, size_t done)
     a->plain = a->ranged = a->some = 0;
     a->rows = q->absent ? q->absent + done * a->n_words : NULL;
     a->keys = q->keys ? q->keys + done : NULL;
-    a->now = origin_clock(s->origin);
+    a->now = look_at_store(a->snapshot);
     enum tamis_reason lost = origin_known(s->origin);
     for (size_t i = 0; a->keys && i < a->n; i++) {
         const struct tamis_key *key = &a->keys[i];

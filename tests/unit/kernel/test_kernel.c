@@ -134,6 +134,13 @@ static void check_fill(const struct kernel *k)
     assert_memory_equal(is, should, n_bytes);
 }
 
+static enum tamis_answer say_moved(struct plane_watch *w, const struct tamis_target *t,
+                                   const struct tamis_key *key, enum tamis_reason *why)
+{
+    *why = w && !t && key ? TAMIS_DAMAGED : TAMIS_HIT;
+    return TAMIS_MAYBE;
+}
+
 static void check_probe(const struct kernel *k, const struct planes *p,
                         const uint64_t *keys, size_t n)
 {
@@ -146,6 +153,13 @@ static void check_probe(const struct kernel *k, const struct planes *p,
             IS(k->answer(&p->plane[i], &key, NULL), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(k->answer(&p->plane[i], &key, &why), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+            const _Atomic uint64_t clock = 7;
+            struct plane_watch w = {&clock, say_moved};
+            IS(k->answer_while(&w, NULL, &key, &why, &p->plane[i], 7),
+               in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            IS(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+            IS(k->answer_while(&w, NULL, &key, &why, &p->plane[i], 6), TAMIS_MAYBE);
+            IS(why, TAMIS_DAMAGED);
         }
 }
 
