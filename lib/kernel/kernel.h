@@ -113,11 +113,13 @@ struct plane_head {
  */
 struct plane_watch {
     const _Atomic uint64_t *clock;
-    /* Answers where the clock has moved. */
+    /* Answers where the clock does not show `now`, or where a key with its bytes has a
+     * hit, which a range may exclude. */
     enum tamis_answer (*_Atomic otherwise)(struct plane_watch *w,
                                            const struct tamis_target *t,
                                            const struct tamis_key *key,
-                                           enum tamis_reason *why);
+                                           enum tamis_reason *why,
+                                           const struct plane *plane, uint64_t now);
 };
 
 /* blocks.c: for probes that are no call. */
@@ -151,8 +153,7 @@ struct kernel {
      * call costs. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
-    /* The same if the clock shows `now` once the bits were read. The arguments that
-     * otherwise() gets stay where they are. */
+    /* The same if the clock shows `now` once the bits were read; or otherwise(). */
     enum tamis_answer (*answer_while)(struct plane_watch *w,
                                       const struct tamis_target *t,
                                       const struct tamis_key *key,

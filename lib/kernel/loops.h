@@ -200,11 +200,13 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 KERNEL inline enum tamis_answer say_while(bool hit, struct plane_watch *w,
                                           const struct tamis_target *t,
                                           const struct tamis_key *key,
-                                          enum tamis_reason *why, uint64_t now)
+                                          enum tamis_reason *why, const struct plane *p,
+                                          uint64_t now)
 {
     atomic_thread_fence(memory_order_acquire);
-    if (RARELY(atomic_load_explicit(w->clock, memory_order_relaxed) != now))
-        return atomic_load(&w->otherwise)(w, t, key, why);
+    if (RARELY(atomic_load_explicit(w->clock, memory_order_relaxed) != now) ||
+        (hit && key->bytes))
+        return atomic_load(&w->otherwise)(w, t, key, why, p, now);
     return say(hit, why);
 }
 
@@ -213,7 +215,7 @@ later_lanes_while(struct plane_watch *w, const struct tamis_target *t,
                   const struct tamis_key *key, enum tamis_reason *why,
                   const struct plane *p, uint64_t now)
 {
-    return say_while(later_lanes_have(p, key->hash), w, t, key, why, now);
+    return say_while(later_lanes_have(p, key->hash), w, t, key, why, p, now);
 }
 
 KERNEL enum tamis_answer answer_while(struct plane_watch *w,
@@ -224,7 +226,7 @@ KERNEL enum tamis_answer answer_while(struct plane_watch *w,
 {
     if (has(first_block(p, key->hash), PLANE_WORDS(p), key->hash))
         return later_lanes_while(w, t, key, why, p, now);
-    return say_while(false, w, t, key, why, now);
+    return say_while(false, w, t, key, why, p, now);
 }
 
 #include "lib/kernel/few.h"

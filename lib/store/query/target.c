@@ -224,14 +224,41 @@ probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-_Static_assert(offsetof(struct tamis_snapshot, watch) == 0, "careful_way() casts");
+_Static_assert(offsetof(struct tamis_snapshot, watch) == 0, "take_hit() casts");
 
-static enum tamis_answer careful_way(struct plane_watch *w,
-                                     const struct tamis_target *t,
-                                     const struct tamis_key *key,
-                                     enum tamis_reason *why)
+/* A hit of a key that is short, or that an end of the range may exclude. */
+static __attribute__((noinline)) enum tamis_answer
+take_hit_near_end(struct tamis_snapshot *s, size_t index, const struct tamis_key *key,
+                  enum tamis_reason *why)
 {
-    return probe_and_count((struct tamis_snapshot *)(void *)w, t, key, why, false);
+    uint64_t prefix = key_prefix(key->bytes, key->n_bytes);
+    bool outside = prefix < range_end(s->planes.first, index) ||
+                   prefix > range_end(s->planes.last, index) ||
+                   outside_by_bytes(s, index, key);
+    if (why)
+        *why = outside ? TAMIS_NO_REASON : TAMIS_HIT;
+    return outside ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+/* A key with its bytes has a hit in a plane; or the clock has moved. */
+static enum tamis_answer take_hit(struct plane_watch *w, const struct tamis_target *t,
+                                  const struct tamis_key *key, enum tamis_reason *why,
+                                  const struct plane *plane, uint64_t clock)
+{
+    struct tamis_snapshot *s = (void *)w;
+    size_t index = (size_t)(plane - s->planes.plane);
+    uint64_t prefix;
+    if (RARELY(quick_clock() != clock))
+        return probe_and_count(s, t, key, why, false);
+    if (RARELY(key->n_bytes < sizeof prefix))
+        return take_hit_near_end(s, index, key, why);
+    prefix = key_prefix(key->bytes, sizeof prefix);
+    if (RARELY(prefix <= range_end(s->planes.first, index) ||
+               prefix >= range_end(s->planes.last, index)))
+        return take_hit_near_end(s, index, key, why);
+    if (why)
+        *why = TAMIS_HIT;
+    return TAMIS_MAYBE;
 }
 
 uint64_t look_at_store(struct tamis_snapshot *s)
@@ -240,31 +267,23 @@ uint64_t look_at_store(struct tamis_snapshot *s)
         quick_tick();
     uint64_t clock = quick_clock(), now = origin_clock(s->origin);
     if (origin_known(s->origin) == TAMIS_NO_REASON && !counters_on(&s->counts)) {
-        atomic_store_explicit(&s->watch.otherwise, careful_way, memory_order_relaxed);
+        atomic_store_explicit(&s->watch.otherwise, take_hit, memory_order_relaxed);
         atomic_store_explicit(&s->quick, clock, memory_order_release);
     }
     return now;
 }
 
-/* A loose segment that requires a watermark, whose plane may not be ready, or whose
- * range may exclude the key. */
+/* A loose segment that requires a watermark, or whose plane may not be ready. */
 static __attribute__((noinline)) enum tamis_answer
 probe_loose(struct tamis_snapshot *s, const struct tamis_target *t,
             const struct tamis_key *key, enum tamis_reason *why, size_t index,
             uint64_t clock)
 {
-    const struct planes *p = &s->planes;
-    uint64_t prefix = key->bytes ? key_prefix(key->bytes, key->n_bytes) : 0;
-    if (!target_plain(s, t) || !plane_is_ready(s, index, clock / CLOCK_BAD) ||
-        key->tag != s->domain.tag)
+    if (!target_plain(s, t) || key->tag != s->domain.tag ||
+        !plane_is_ready(s, index, clock / CLOCK_BAD))
         return probe_and_count(s, t, key, why, true);
-    if (!key->bytes ||
-        (prefix >= range_end(p->first, index) && prefix <= range_end(p->last, index) &&
-         !outside_by_bytes(s, index, key)))
-        return p->kernel->answer_while(&s->watch, t, key, why, &p->plane[index], clock);
-    if (why)
-        *why = TAMIS_NO_REASON;
-    return TAMIS_ABSENT;
+    return s->planes.kernel->answer_while(&s->watch, t, key, why,
+                                          &s->planes.plane[index], clock);
 }
 
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
@@ -273,14 +292,13 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        enum tamis_reason *why)
 {
     struct tamis_snapshot *s = snapshot;
-    uint64_t clock = quick_clock(), slot, index, state;
+    uint64_t clock = quick_clock(), index, state;
     /* The way of nearly all probes, at the price of a filter's. What speaks against it
      * is added up: a processor takes one branch faster than five. */
     if (RARELY(!s) || RARELY(!snapshot_is_quick(s, clock, 1)) ||
         RARELY(!target || !key))
         return probe_and_count(s, target, key, why, false);
-    slot = (uint64_t)target->refusal << 32 | target->slot;
-    index = slot - 1;
+    index = ((uint64_t)target->refusal << 32 | target->slot) - 1;
     if (RARELY(index >= s->n_loose))
         return probe_and_count(s, target, key, why, true);
     state = atomic_load_explicit(&s->planes.state[index / 32], memory_order_acquire);
@@ -288,14 +306,6 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                target->min_watermark | (state ^ clock) >> 32) ||
         RARELY(!((uint32_t)state & UINT32_C(1) << index % 32)))
         return probe_loose(s, target, key, why, index, clock);
-    if ((uintptr_t)key->bytes & s->planes.any_range) {
-        if (RARELY(key->n_bytes < sizeof(uint64_t)))
-            return probe_loose(s, target, key, why, index, clock);
-        uint64_t prefix = key_prefix(key->bytes, sizeof prefix);
-        if (RARELY(prefix <= range_end(s->planes.first, index) ||
-                   prefix >= range_end(s->planes.last, index)))
-            return probe_loose(s, target, key, why, index, clock);
-    }
     return s->planes.kernel->answer_while(&s->watch, target, key, why,
                                           &s->planes.plane[index], clock);
 }

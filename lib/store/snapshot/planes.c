@@ -38,8 +38,7 @@ int planes_make(struct tamis_snapshot *s)
         return ENOMEM;
     for (size_t i = 0; i < s->n_loose; i++) {
         const struct entry *e = s->entries[i];
-        if (e->has_range && e->state == RECORD_SEALED)
-            p->any_range = UINT64_MAX;
+        p->any_range |= e->has_range && e->state == RECORD_SEALED;
         atomic_init(&p->last[i], UINT64_MAX);
         planes_offer(s, i); /* another snapshot may have opened it long ago */
     }

@@ -14,12 +14,12 @@
 
 struct planes {
     const struct kernel *kernel;
-    uint64_t any_range;      /* all ones: a segment may have a range */
     struct plane *plane;     /* by number; valid once it was ready */
     _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
     _Atomic uint32_t *written; /* whose plane a thread has written, or begun to */
     /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */
     _Atomic uint64_t *first, *last;
+    bool any_range;
 };
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
