@@ -60,8 +60,7 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
         bytes |= (uint64_t)(uintptr_t)q->keys[i].bytes;
     }
     if (foreign || (bytes && s->planes.any_range) ||
-        !(planes = few_planes(q, epoch, room)) ||
-        !snapshot_is_quick(s, quick_clock(), q->n_keys))
+        !(planes = few_planes(q, epoch, room)) || !snapshot_is_quick(s, q->n_keys))
         return false;
     s->planes.kernel->probe_tile(planes, q->n, false, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
@@ -119,7 +118,7 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
     if (q->absent)
         clear_words(q->absent, bit_words(s->n));
     if (q->reasons || !s->complete || !stage_all_good(s->packs.stripes->rows.stage) ||
-        key->tag != s->domain.tag || !snapshot_is_quick(s, quick_clock(), 1))
+        key->tag != s->domain.tag || !snapshot_is_quick(s, 1))
         return false;
     bool any = answer_by_row(s, rows, q->absent);
     *n_absent = !any;

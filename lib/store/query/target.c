@@ -207,13 +207,12 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
 
 /* ---- the ways in ---- */
 
-/* `quick`: the store needs no look. */
+/* `now`: as from look_at_store(); 0: the time is read if a filter asks for it. */
 static __attribute__((noinline)) enum tamis_answer
 probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
-                const struct tamis_key *key, enum tamis_reason *why, bool quick)
+                const struct tamis_key *key, enum tamis_reason *why, uint64_t now)
 {
     bool by_range = false;
-    uint64_t now = s && !quick ? look_at_store(s) : 0;
     enum tamis_reason reason = probe_target(s, t, now, key, &by_range);
     if (s && counters_on(&s->counts))
         count_one(s, t, reason, by_range);
@@ -249,7 +248,7 @@ static enum tamis_answer take_hit(struct plane_watch *w, const struct tamis_targ
     size_t index = (size_t)(plane - s->planes.plane);
     uint64_t prefix;
     if (RARELY(quick_clock() != clock))
-        return probe_and_count(s, t, key, why, false);
+        return probe_and_count(s, t, key, why, look_at_store(s));
     if (RARELY(key->n_bytes < sizeof prefix))
         return take_hit_near_end(s, index, key, why);
     prefix = key_prefix(key->bytes, sizeof prefix);
@@ -263,14 +262,21 @@ static enum tamis_answer take_hit(struct plane_watch *w, const struct tamis_targ
 
 uint64_t look_at_store(struct tamis_snapshot *s)
 {
-    if (quick_left < 0)
-        quick_tick();
     uint64_t clock = quick_clock(), now = origin_clock(s->origin);
     if (origin_known(s->origin) == TAMIS_NO_REASON && !counters_on(&s->counts)) {
         atomic_store_explicit(&s->watch.otherwise, take_hit, memory_order_relaxed);
         atomic_store_explicit(&s->quick, clock, memory_order_release);
     }
     return now;
+}
+
+bool quick_after_look(struct tamis_snapshot *s, uint64_t clock)
+{
+    if (quick_left < 0)
+        quick_tick();
+    if (atomic_load(&s->quick) != quick_clock())
+        look_at_store(s);
+    return atomic_load(&s->quick) == clock && quick_clock() == clock;
 }
 
 /* A loose segment that requires a watermark, or whose plane may not be ready. */
@@ -281,9 +287,37 @@ probe_loose(struct tamis_snapshot *s, const struct tamis_target *t,
 {
     if (!target_plain(s, t) || key->tag != s->domain.tag ||
         !plane_is_ready(s, index, clock / CLOCK_BAD))
-        return probe_and_count(s, t, key, why, true);
+        return probe_and_count(s, t, key, why, 0);
     return s->planes.kernel->answer_while(&s->watch, t, key, why,
                                           &s->planes.plane[index], clock);
+}
+
+/* The way of nearly all probes, at the price of a filter's. What speaks against it is
+ * added up: a processor takes one branch faster than five. */
+__attribute__((always_inline)) static inline enum tamis_answer
+probe_quickly(struct tamis_snapshot *s, const struct tamis_target *t,
+              const struct tamis_key *key, enum tamis_reason *why, uint64_t clock)
+{
+    uint64_t index = ((uint64_t)t->refusal << 32 | t->slot) - 1, state;
+    if (RARELY(index >= s->n_loose))
+        return probe_and_count(s, t, key, why, 0);
+    state = atomic_load_explicit(&s->planes.state[index / 32], memory_order_acquire);
+    if (RARELY((key->tag ^ s->domain.tag) | (t->snapshot ^ s->serial) |
+               t->min_watermark | (state ^ clock) >> 32) ||
+        RARELY(!((uint32_t)state & UINT32_C(1) << index % 32)))
+        return probe_loose(s, t, key, why, index, clock);
+    return s->planes.kernel->answer_while(&s->watch, t, key, why,
+                                          &s->planes.plane[index], clock);
+}
+
+static __attribute__((noinline)) enum tamis_answer
+probe_after_look(struct tamis_snapshot *s, const struct tamis_target *t,
+                 const struct tamis_key *key, enum tamis_reason *why)
+{
+    uint64_t clock = quick_clock();
+    if (s && quick_after_look(s, clock) && t && key)
+        return probe_quickly(s, t, key, why, clock);
+    return probe_and_count(s, t, key, why, 0);
 }
 
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
@@ -291,23 +325,11 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)
 {
-    struct tamis_snapshot *s = snapshot;
-    uint64_t clock = quick_clock(), index, state;
-    /* The way of nearly all probes, at the price of a filter's. What speaks against it
-     * is added up: a processor takes one branch faster than five. */
-    if (RARELY(!s) || RARELY(!snapshot_is_quick(s, clock, 1)) ||
+    uint64_t clock = quick_clock();
+    if (RARELY(!snapshot) || RARELY(!quick_at_once(snapshot, clock, 1)) ||
         RARELY(!target || !key))
-        return probe_and_count(s, target, key, why, false);
-    index = ((uint64_t)target->refusal << 32 | target->slot) - 1;
-    if (RARELY(index >= s->n_loose))
-        return probe_and_count(s, target, key, why, true);
-    state = atomic_load_explicit(&s->planes.state[index / 32], memory_order_acquire);
-    if (RARELY((key->tag ^ s->domain.tag) | (target->snapshot ^ s->serial) |
-               target->min_watermark | (state ^ clock) >> 32) ||
-        RARELY(!((uint32_t)state & UINT32_C(1) << index % 32)))
-        return probe_loose(s, target, key, why, index, clock);
-    return s->planes.kernel->answer_while(&s->watch, target, key, why,
-                                          &s->planes.plane[index], clock);
+        return probe_after_look(snapshot, target, key, why);
+    return probe_quickly(snapshot, target, key, why, clock);
 }
 
 size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,

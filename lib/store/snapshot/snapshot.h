@@ -100,18 +100,6 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
 int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                   uint32_t *slot, enum tamis_reason *why);
 
-/* Is there nothing to be asked about n keys of the snapshot's domain but planes that
- * are ready, and rows? `clock`: quick_clock(), to be compared again when their bits
- * were read. False also when it is time to read the clock: call look_at_store(). */
-static inline bool snapshot_is_quick(const struct tamis_snapshot *s, uint64_t clock,
-                                     size_t n)
-{
-    quick_left -= (int)n;
-    return __builtin_expect(quick_left >= 0, 1) &&
-           __builtin_expect(
-               atomic_load_explicit(&s->quick, memory_order_acquire) == clock, 1);
-}
-
 /* Has the segment a record? Else a pack has it, or nothing is there. */
 static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
 {
