@@ -245,7 +245,7 @@ void tamis_filter_close(struct tamis_filter *f)
     atomic_store(&f->closed, true);
     for (struct view *v = atomic_load(&f->view); v; v = v->older)
         for (uint32_t i = 0; i < v->n_stages; i++)
-            stage_unset_plain(&v->stages[i]);
+            atomic_exchange(&v->stages[i].state, stage_number(&v->stages[i], NEVER));
     filter_release(f);
 }
 

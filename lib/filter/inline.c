@@ -1,10 +1,10 @@
 /* Values for inline probes (tamis_inline.h): the part of a filter that a caller's own
  * loop may read, and the call that the loop falls back to.
  *
- * A value points into the filter's view, at the bits and at plain_tag of its stage.
- * plain_tag is the keys' tag only while the bits alone decide: a thread that finds a
- * bad page changes it (page/check.c). A filter with values is not freed by its close:
- * the last release frees it. */
+ * A value points into the filter's view, at the bits and at the state of its stage. The
+ * state is the keys' tag only while the bits alone decide: a thread that finds a bad
+ * page changes it (page/check.c). A filter with values is not freed by its close: the
+ * last release frees it. */
 #include "lib/filter/inline.h"
 #include "lib/filter/view.h"
 
@@ -12,7 +12,7 @@
 
 /* Programs that were compiled against version 1 read them as such. */
 _Static_assert(sizeof(struct tamis_inline) == 128, "the layout of version 1");
-_Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "plain_tag is a word");
+_Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "a state is a word");
 
 /* ---- of a filter ---- */
 
@@ -39,7 +39,7 @@ void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
     value->bits = v->head.plane.bits;
     value->geometry = inline_geometry(g);
     const unsigned char *stage = (const unsigned char *)&v->stages[0];
-    const void *tag = stage + offsetof(struct stage, plain_tag);
+    const void *tag = stage + offsetof(struct stage, state);
     *(g->lanes == 1 ? &value->one : &value->many) = tag;
 }
 

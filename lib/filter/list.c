@@ -199,7 +199,7 @@ static void map(struct view *v, const struct commit *c, void *at)
         .plane = {.pages = v->stages[LIST_PAGES].bits,
                   .table = v->stages[LIST_INDEX].bits,
                   .last_page = n_pages - 1,
-                  .table_tag = &v->stages[LIST_INDEX].plain_tag,
+                  .table_tag = &v->stages[LIST_INDEX].state,
                   .guide = l->guide,
                   .guide_bits = guide_bits_of(n_pages),
                   .guide_shift = 64 - guide_bits_of(n_pages),

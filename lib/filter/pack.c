@@ -293,11 +293,16 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
     struct stage *s = &v->stages[PACK_ROWS];
     enum tamis_reason reason = TAMIS_HIT;
     uint64_t rows[MAX_WORDS];
+    bool good = stage_all_good(s);
     for (uint32_t lane = 0; lane < b->geometry.lanes; lane++) {
-        uint32_t n = rows_of_lane(b, lane, h, rows);
-        for (uint32_t i = 0; i < n; i++)
+        uint32_t n = rows_of_lane(b, lane, h, rows), bits = UINT32_MAX;
+        for (uint32_t i = 0; good && i < n; i++) /* no branch for each */
+            bits &= s->bits[rows[i] + column / 8];
+        if (!(bits >> column % 8 & 1))
+            return TAMIS_NO_REASON;
+        for (uint32_t i = 0; !good && i < n; i++)
             __builtin_prefetch(s->bits + rows[i] + column / 8);
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; !good && i < n; i++) {
             int bit = column_bit(s, rows[i] + column / 8, column % 8);
             if (bit == 0)
                 return TAMIS_NO_REASON;

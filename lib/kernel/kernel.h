@@ -107,6 +107,19 @@ struct plane_head {
     const struct plane_row *row;
 };
 
+/* Bits of planes decide while a clock stands still. Who asks has this at its beginning.
+ */
+struct plane_watch {
+    const _Atomic uint64_t *clock;
+    /* Answers where the clock does not show `now`, or where a key with its bytes has a
+     * hit, which a range may exclude. */
+    enum tamis_answer (*_Atomic otherwise)(struct plane_watch *w,
+                                           const struct tamis_target *t,
+                                           const struct tamis_key *key,
+                                           enum tamis_reason *why,
+                                           const struct plane *plane, uint64_t now);
+};
+
 /* blocks.c: for probes that are no call. */
 struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 
@@ -142,6 +155,12 @@ struct kernel {
      * call costs. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
+    /* The same if the clock shows `now` once the bits were read; or otherwise(). */
+    enum tamis_answer (*answer_while)(struct plane_watch *w,
+                                      const struct tamis_target *t,
+                                      const struct tamis_key *key,
+                                      enum tamis_reason *why, const struct plane *plane,
+                                      uint64_t now);
     /* 1 to 64 keys, one plane: writes one word of `absent`, and returns how many keys
      * are. */
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,

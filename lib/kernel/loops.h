@@ -197,6 +197,38 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
     return answer_by_later_lanes(p, key, why);
 }
 
+KERNEL inline enum tamis_answer say_while(bool hit, struct plane_watch *w,
+                                          const struct tamis_target *t,
+                                          const struct tamis_key *key,
+                                          enum tamis_reason *why, const struct plane *p,
+                                          uint64_t now)
+{
+    atomic_thread_fence(memory_order_acquire);
+    if (RARELY(atomic_load_explicit(w->clock, memory_order_relaxed) != now) ||
+        (hit && key->bytes))
+        return atomic_load(&w->otherwise)(w, t, key, why, p, now);
+    return say(hit, why);
+}
+
+KERNEL __attribute__((noinline)) enum tamis_answer
+later_lanes_while(struct plane_watch *w, const struct tamis_target *t,
+                  const struct tamis_key *key, enum tamis_reason *why,
+                  const struct plane *p, uint64_t now)
+{
+    return say_while(later_lanes_have(p, key->hash), w, t, key, why, p, now);
+}
+
+KERNEL enum tamis_answer answer_while(struct plane_watch *w,
+                                      const struct tamis_target *t,
+                                      const struct tamis_key *key,
+                                      enum tamis_reason *why, const struct plane *p,
+                                      uint64_t now)
+{
+    if (has(first_block(p, key->hash), PLANE_WORDS(p), key->hash))
+        return later_lanes_while(w, t, key, why, p, now);
+    return say_while(false, w, t, key, why, p, now);
+}
+
 #include "lib/kernel/few.h"
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
@@ -214,6 +246,7 @@ const struct kernel KERNEL_SYMBOL = {
     .add_one_alone = add_one_alone,
     .probe = probe,
     .answer = answer,
+    .answer_while = answer_while,
     .answer_few = answer_few,
     .probe_tile = probe_tile,
     .outside_ends = outside_ends,

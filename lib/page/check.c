@@ -44,11 +44,10 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
     s->by_digests = by_digests;
     s->mode = mode;
     s->n_first_pages = (d->geometry.n_blocks + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE;
-    uint8_t at_first = mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET;
-    atomic_init(&s->all_good, at_first);
-    atomic_init(&s->first_good, at_first);
     s->tag = hash_domain_tag(id->hash_id, id->hash_seed);
-    atomic_init(&s->plain_tag, stage_never_plain(s));
+    s->good = stage_number(s, ALL_GOOD);
+    atomic_init(&s->state,
+                stage_number(s, mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET));
     memcpy(s->uuid, id->uuid, sizeof s->uuid);
     s->floors = floors;
     s->floors_offset = d->floors_offset;
@@ -203,9 +202,8 @@ static void count_page(const struct stage *s, bool first, bool damaged)
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
     /* The page last: who finds it bad already finds nothing that says otherwise. */
-    stage_unset_plain(s);
-    atomic_exchange(&s->first_good, NEVER);
-    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
+    uint64_t was = atomic_exchange(&s->state, stage_number(s, NEVER));
+    if (was == s->good || was == stage_number(s, NEVER))
         /* For each bad page: another may be on its way to here. */
         atomic_fetch_add(&trust_clock, CLOCK_BAD);
     uint32_t before = page_set(s, page, PAGE_BAD);
@@ -213,11 +211,12 @@ void stage_mark_bad(struct stage *s, uint64_t page)
         count_page(s, !before, true);
 }
 
-/* Sets ALL_GOOD, unless a page was found bad meanwhile. */
-static void set_good(_Atomic uint8_t *all)
+/* Sets a state, unless more is known, or a page was found bad meanwhile. */
+static void raise_state(struct stage *s, uint64_t to)
 {
-    uint8_t not_yet = NOT_YET;
-    atomic_compare_exchange_strong(all, &not_yet, ALL_GOOD);
+    uint64_t was = stage_number(s, NOT_YET), first = stage_number(s, FIRST_LANE);
+    if (!atomic_compare_exchange_strong(&s->state, &was, to) && was == first)
+        atomic_compare_exchange_strong(&s->state, &first, to);
 }
 
 /* Counts one good page more: was it the last of `of` pages? */
@@ -232,12 +231,9 @@ static void mark_good(struct stage *s, uint64_t page)
         return; /* bad beats good, whichever thread found it */
     count_page(s, true, false);
     if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
-        set_good(&s->first_good);
-    if (count_good(&s->n_good, s->n_pages)) {
-        uint64_t not_yet = stage_not_yet_plain(s);
-        set_good(&s->all_good);
-        atomic_compare_exchange_strong(&s->plain_tag, &not_yet, s->tag);
-    }
+        raise_state(s, stage_number(s, FIRST_LANE));
+    if (count_good(&s->n_good, s->n_pages))
+        raise_state(s, s->good);
 }
 
 bool stage_is_bad(struct stage *s, uint64_t page)

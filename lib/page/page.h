@@ -76,8 +76,8 @@ void map_abandon(struct mapping *m);    /* in a child that did not get it */
 
 /* The bits of a page; none: not checked. Bad is for ever, and beats good. */
 enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };
-/* Are all pages good? NEVER, once one was bad. */
-enum all_good { NOT_YET, ALL_GOOD, NEVER };
+/* Are all pages good, or those of the first lane? NEVER, once one was bad. */
+enum all_good { NOT_YET, FIRST_LANE, ALL_GOOD, NEVER };
 
 /* Pages checked for the first time, and pages found bad. `sum` (may be NULL) counts
  * them, too. */
@@ -94,11 +94,11 @@ struct stage {
     uint64_t n_pages;
     bool by_digests; /* sealed or settled; else by floors */
     enum tamis_check mode;
-    _Atomic uint8_t all_good, first_good; /* first: of the first lane */
-    /* The tag of the filter's keys, once all pages are good where the bits alone then
-     * decide, and else a number that is no key's: one load for the shortest probe. */
-    _Atomic uint64_t plain_tag;
-    uint64_t tag;
+    /* What is known of all pages: a stage_number(), or `good` once they are good. That
+     * is the tag of the filter's keys where the bits alone decide then: one load for
+     * the shortest probe. */
+    _Atomic uint64_t state;
+    uint64_t tag, good;
     uint8_t uuid[UUID_BYTES];
     const uint8_t *floors; /* its floor sectors, mapped, if it is checked by them */
     uint64_t floors_offset;
@@ -140,52 +140,52 @@ void stage_mark_bad(struct stage *s, uint64_t page);
  * follow, which MADV_RANDOM keeps the kernel from doing. Errors are ignored. */
 void stage_read_ahead(const struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
-static inline bool stage_none_bad(struct stage *s)
+/* What `state` is while all_good says this. A key's tag equals it as rarely as tags of
+ * two domains are equal. */
+static inline uint64_t stage_number(const struct stage *s, enum all_good what)
 {
-    return atomic_load_explicit(&s->all_good, memory_order_acquire) != NEVER;
+    return ~s->tag ^ what;
 }
+
+/* Is this the tag of its keys, are all pages good, and is nothing else left to check? */
+static inline bool stage_is_plain(struct stage *s, uint64_t tag)
+{
+    return atomic_load_explicit(&s->state, memory_order_acquire) == tag;
+}
+
 /* Is nothing left to check? An open stage may change that. */
 static inline bool stage_all_good(struct stage *s)
 {
-    return atomic_load_explicit(&s->all_good, memory_order_acquire) == ALL_GOOD;
+    return stage_is_plain(s, s->good);
 }
 
-/* The same of the first lane, where nearly all probes of absent keys end. One in fifty
- * goes on to other lanes, which check their pages. */
+static inline bool stage_none_bad(struct stage *s)
+{
+    return !stage_is_plain(s, stage_number(s, NEVER));
+}
+
+/* Are all pages of the first lane good, where nearly all probes of absent keys end? One
+ * in fifty goes on to other lanes, which check their pages. */
 static inline bool stage_first_good(struct stage *s)
 {
-    return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
+    uint64_t now = atomic_load_explicit(&s->state, memory_order_acquire);
+    return now == s->good || now == stage_number(s, FIRST_LANE);
 }
 
-/* Are all pages good, is nothing left to check, and is this the tag of its keys? */
-static inline bool stage_is_plain(struct stage *s, uint64_t tag)
+/* All pages are good as they are. Nobody else has the stage yet. */
+static inline void stage_set_good(struct stage *s)
 {
-    return atomic_load_explicit(&s->plain_tag, memory_order_acquire) == tag;
-}
-
-/* The value of plain_tag while the stage is not plain, or never will be. A key's tag
- * equals it as rarely as tags of two domains are equal. */
-static inline uint64_t stage_not_yet_plain(const struct stage *s)
-{
-    return ~s->tag;
-}
-
-static inline uint64_t stage_never_plain(const struct stage *s)
-{
-    return ~s->tag ^ 1;
+    atomic_init(&s->state, s->good);
 }
 
 /* From now on the bits alone decide: if all pages are good, or once they are. Nobody
  * else has the stage yet. */
 static inline void stage_set_plain(struct stage *s)
 {
-    atomic_init(&s->plain_tag, stage_all_good(s) ? s->tag : stage_not_yet_plain(s));
-}
-
-/* From now on they decide nothing. */
-static inline void stage_unset_plain(struct stage *s)
-{
-    atomic_exchange(&s->plain_tag, stage_never_plain(s));
+    bool good = stage_all_good(s);
+    s->good = s->tag;
+    if (good)
+        stage_set_good(s);
 }
 
 static inline uint32_t stage_page_state(struct stage *s, uint64_t page)

@@ -2,15 +2,16 @@
  *
  *     trust_clock    | pages found bad | anything else that may have changed |
  *                         ^                 ^
- *                         |                 +-- a copy takes a file's name; 62 ms pass
+ *                         |                 +-- a file or a store is replaced; somebody
+ *                         |                     counts probes; 62 ms pass
  *                         +-- a page of a stage that was, or may have been, all good
  *
  * A thread that finds that the bits alone decide reads the clock first, gathers its
  * evidence, and notes that clock beside its finding. Readers believe the finding while
  * the clock is the same. Planes of a snapshot are sealed for good: they compare the
- * upper half alone (stage_epoch()). A filter that grows, or has several stages,
- * compares all of it (filter/view.h), and so looks at its slot and its name now and
- * then.
+ * upper half alone (stage_epoch()). Two more compare all of it: a filter that grows, or
+ * has several stages (filter/view.h), and so looks at its slot and its name now and
+ * then; and a snapshot, which looks at its store.
  *
  * Warning: a thread reads the time at every 64th probe only, for that takes as long as
  * a probe. A thread that pauses may ask up to 64 keys by what it knew before.
@@ -35,24 +36,30 @@ extern _Thread_local int quick_left __attribute__((tls_model("initial-exec")));
 /* Reads the clock. Waits for no thread; a signal handler may call it. */
 void quick_tick(void);
 
-/* From now on no view is quick before it was looked at again. */
+/* From now on nothing is quick before it was looked at again. */
 static inline void quick_end(void)
 {
     atomic_fetch_add(&trust_clock, 1);
+}
+
+/* Never 0. */
+static inline uint64_t quick_clock(void)
+{
+    return atomic_load_explicit(&trust_clock, memory_order_acquire);
 }
 
 /* Call it before all looks: view_offer() notes it. It moves in large odd steps, so that
  * no change of a sequence number makes up for one of them. */
 static inline uint64_t quick_now(void)
 {
-    return atomic_load_explicit(&trust_clock, memory_order_acquire) * QUICK_STEP;
+    return quick_clock() * QUICK_STEP;
 }
 
 /* Grows, from 1, when a stage of this process stops being all good; now and then when
  * nothing has happened, too. */
 static inline uint64_t stage_epoch(void)
 {
-    return atomic_load_explicit(&trust_clock, memory_order_acquire) / CLOCK_BAD;
+    return quick_clock() / CLOCK_BAD;
 }
 
 #endif

@@ -127,10 +127,8 @@ int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t
     stage_init(&s->stage, d, by_digests, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
                s->bits_map.base, by_digests ? NULL : s->checks_map.base,
                by_digests ? s->checks_map.base : NULL, memory);
-    if (fresh) { /* zeros that we allocated */
-        atomic_store(&s->stage.first_good, ALL_GOOD);
-        atomic_store(&s->stage.all_good, ALL_GOOD);
-    }
+    if (fresh) /* zeros that we allocated */
+        stage_set_good(&s->stage);
     s->base_keys = d->keys;
     s->base_bits = d->bits_set;
     s->n_full_bits = plan_expected_bits(&d->geometry, d->capacity);

@@ -207,12 +207,19 @@ static int compare_file(int at, const struct origin_file *f)
     return st.st_dev == f->device && st.st_ino == f->inode ? 0 : TAMIS_ERR_REPLACED;
 }
 
+/* For good, and in all threads from their next probe on. */
+static void note_replaced(struct origin *o)
+{
+    look_replaced(&o->looks);
+    quick_end();
+}
+
 static int file_failed(struct origin *o, int rc, const struct origin_file *f,
                        struct tamis_diag *diag)
 {
     if (rc != TAMIS_ERR_REPLACED)
         return diag_errno(diag, rc, f->path, "looking whether it was replaced");
-    look_replaced(&o->looks);
+    note_replaced(o);
     return diag_fail(diag, rc, f->path,
                      "moved, removed or replaced while this process has the store "
                      "open");
@@ -251,7 +258,7 @@ static int compare_newest(struct origin *o, uint64_t low, uint64_t high,
 int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
                        struct tamis_diag *diag)
 {
-    look_replaced(&o->looks);
+    note_replaced(o);
     return diag_fail(
         diag, TAMIS_ERR_REPLACED, o->catalog.path,
         "its newest transaction is %llu, not %llu: overwritten, or written "
@@ -284,6 +291,8 @@ void origin_look(struct origin *o, uint64_t now)
     int rc = origin_check(o, known, UINT64_MAX, NULL);
     /* A reason that is to stay is noted already. */
     look_note(&o->looks, now, rc ? TAMIS_UNREADABLE : TAMIS_NO_REASON);
+    if (rc)
+        quick_end();
     io_let_cancel(cancel);
     errno = saved;
 }

@@ -3,7 +3,7 @@
 #define TAMIS_STORE_CATALOG_ORIGIN_H
 
 #include "lib/error.h"
-#include "lib/page/quick.h"
+#include "lib/io/io.h"
 
 struct origin_file {
     _Atomic int fd; /* set last, perhaps while others compare; keeps the inode from
@@ -15,9 +15,8 @@ struct origin_file {
 struct origin {
     atomic_size_t refs;
     struct looks looks;
-    _Atomic uint64_t newest;      /* a transaction that the file has had */
-    _Atomic uint64_t clock_epoch; /* quick_now() when origin_quick() read the time */
-    int at; /* where the paths begin; AT_FDCWD: they are absolute */
+    _Atomic uint64_t newest; /* a transaction that the file has had */
+    int at;                  /* where the paths begin; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock, filters; /* filters' fd is the caller's */
     struct io_guarded_fd
         users;      /* the catalog once more, for the lock that says which */
@@ -74,22 +73,6 @@ static inline uint64_t origin_clock(struct origin *o)
 static inline enum tamis_reason origin_now(struct origin *o)
 {
     origin_clock(o);
-    return origin_known(o);
-}
-
-/* The same for a few keys: a thread reads the clock at every 64th only (page/quick.h),
- * which takes as long as a key on some segments. Once a period is over, each store
- * looks once more, whichever store the thread asked when it read the clock. */
-static inline enum tamis_reason origin_quick(struct origin *o, size_t n_keys)
-{
-    quick_left -= (int)n_keys;
-    if (__builtin_expect(quick_left < 0, 0))
-        quick_tick();
-    uint64_t epoch = quick_now();
-    if (o && atomic_load_explicit(&o->clock_epoch, memory_order_relaxed) != epoch) {
-        origin_clock(o);
-        atomic_store_explicit(&o->clock_epoch, epoch, memory_order_relaxed);
-    }
     return origin_known(o);
 }
 

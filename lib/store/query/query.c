@@ -61,7 +61,6 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
     uint64_t hash[WORD], hits[WORD], foreign = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(q->n);
     if (q->n > FEW || !q->keys || q->reasons || q->candidates ||
-        counters_on(&s->counts) ||
         (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
     /* For a caller that jumps out of the probe: MAYBE. */
@@ -72,7 +71,7 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
         foreign |= q->keys[i].tag ^ s->domain.tag;
     }
     if (foreign || !(planes = few_planes(q, epoch, room)) ||
-        origin_quick(s->origin, q->n_keys) != TAMIS_NO_REASON)
+        !snapshot_is_quick(s, q->n_keys))
         return false;
     s->planes.kernel->probe_tile(planes, q->n, 0, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
@@ -110,8 +109,7 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
     if (q->absent)
         memset(q->absent, 0, n_words * sizeof *q->absent);
     if (q->reasons || !s->complete || !stage_all_good(t->rows.stage) ||
-        key->tag != s->domain.tag || counters_on(&s->counts) ||
-        origin_quick(s->origin, 1) != TAMIS_NO_REASON)
+        key->tag != s->domain.tag || !snapshot_is_quick(s, 1))
         return false;
     t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
     for (size_t i = 0; i < n_words; i++)
@@ -132,7 +130,8 @@ static void asking_begin(struct asking *a, struct query *q, uint64_t *hash,
                          uint64_t *prefix)
 {
     struct tamis_snapshot *s = q->snapshot;
-    enum tamis_reason lost = origin_quick(s->origin, q->n_keys);
+    snapshot_is_quick(s, q->n_keys); /* looks at the store, if that is due */
+    enum tamis_reason lost = origin_known(s->origin);
     *a = (struct asking){
         .q = q,
         .snapshot = s,

@@ -24,18 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t key_prefix(const void *key, size_t n_bytes)
-{
-    uint8_t b[8] = {0};
-    if (n_bytes >= sizeof b)
-        memcpy(b, key, sizeof b);
-    else if (n_bytes)
-        memcpy(b, key, n_bytes);
-    return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
-           (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
-           (uint64_t)b[6] << 8 | (uint64_t)b[7];
-}
-
 int planes_make(struct tamis_snapshot *s)
 {
     struct planes *p = &s->planes;

@@ -59,6 +59,7 @@ static struct tamis_snapshot *snapshot_alloc(void)
     struct tamis_snapshot *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
+    s->watch.clock = &trust_clock;
     atomic_init(&s->refs, 1);
     s->serial = 1 + atomic_fetch_add_explicit(&n_snapshots, 1, memory_order_relaxed);
     return s;

@@ -27,7 +27,17 @@ void planes_free(struct planes *p);
 void planes_offer(struct tamis_snapshot *s, size_t index);
 /* The first eight bytes as a number, padded with zeros: if two differ, they order their
  * keys. */
-uint64_t key_prefix(const void *key, size_t n_bytes);
+static inline uint64_t key_prefix(const void *key, size_t n_bytes)
+{
+    uint8_t b[8] = {0};
+    if (__builtin_expect(n_bytes >= sizeof b, 1))
+        memcpy(b, key, sizeof b);
+    else if (n_bytes)
+        memcpy(b, key, n_bytes);
+    return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
+           (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
+           (uint64_t)b[6] << 8 | (uint64_t)b[7];
+}
 
 /* Which of 32 does a state call ready now? */
 static inline uint64_t planes_of_epoch(uint64_t state, uint64_t epoch)
@@ -55,8 +65,12 @@ static inline uint64_t planes_are_ready(const struct planes *p, size_t first,
 /* ==== snapshot.c, segment.c ==== */
 
 struct tamis_snapshot {
+    struct plane_watch watch; /* otherwise(): once it was quick */
+    uint64_t serial;          /* from 1 on, in this process: what its targets carry */
+    /* quick_clock() before somebody found that the store is the same, and that nobody
+     * counts: as long as it stands, planes and rows alone decide. */
+    _Atomic uint64_t quick;
     atomic_size_t refs;
-    uint64_t serial; /* from 1 on, in this process: what its targets carry */
     uint64_t number; /* of the transaction that it shows */
     bool complete;
     struct tamis_domain domain;
@@ -113,7 +127,8 @@ static inline bool target_here(const struct tamis_snapshot *s,
 static inline bool target_loose(const struct tamis_snapshot *s,
                                 const struct tamis_target *t)
 {
-    return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n_loose;
+    uint64_t slot = (uint64_t)t->refusal << 32 | t->slot;
+    return slot - 1 < s->n_loose && t->snapshot == s->serial;
 }
 
 /* Would target_reason() find nothing against this target, given a key of the snapshot's
@@ -129,7 +144,9 @@ static inline bool target_plain(const struct tamis_snapshot *s,
 static inline bool plane_is_ready(const struct tamis_snapshot *s, size_t index,
                                   uint64_t epoch)
 {
-    return planes_half(&s->planes, index / 32, epoch) >> index % 32 & 1;
+    uint64_t state =
+        atomic_load_explicit(&s->planes.state[index / 32], memory_order_acquire);
+    return !((state ^ epoch << 32) >> 32) && (uint32_t)state >> index % 32 & 1;
 }
 
 static inline uint64_t range_end(const _Atomic uint64_t *ends, size_t index)

@@ -134,6 +134,14 @@ static void check_fill(const struct kernel *k)
     assert_memory_equal(is, should, n_bytes);
 }
 
+static enum tamis_answer otherwise(struct plane_watch *w, const struct tamis_target *t,
+                                   const struct tamis_key *key, enum tamis_reason *why,
+                                   const struct plane *plane, uint64_t now)
+{
+    *why = w && !t && key && plane && now ? TAMIS_DAMAGED : TAMIS_HIT;
+    return TAMIS_MAYBE;
+}
+
 static void check_probe(const struct kernel *k, const struct planes *p,
                         const uint64_t *keys, size_t n)
 {
@@ -146,6 +154,16 @@ static void check_probe(const struct kernel *k, const struct planes *p,
             IS(k->answer(&p->plane[i], &key, NULL), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(k->answer(&p->plane[i], &key, &why), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+            const _Atomic uint64_t clock = 7;
+            struct plane_watch w = {&clock, otherwise};
+            for (unsigned c = 0; c < 4; c++) { /* the clock moves; with bytes */
+                key.bytes = c / 2 ? &key : NULL;
+                IS(k->answer_while(&w, NULL, &key, &why, &p->plane[i], 7 - c % 2),
+                   in || c % 2 ? TAMIS_MAYBE : TAMIS_ABSENT);
+                IS(why, c % 2 || (in && c) ? TAMIS_DAMAGED
+                        : in               ? TAMIS_HIT
+                                           : TAMIS_NO_REASON);
+            }
         }
 }
 

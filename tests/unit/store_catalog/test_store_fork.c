@@ -200,11 +200,8 @@ static bool plane_is_whole_in(pid_t child, const struct plane *at)
  * stage_mark_bad() does, as another thread. */
 static void find_rotten_in(pid_t child, struct stage *stage)
 {
-    long at = (long)&stage->all_good / 8 * 8, word;
-    word = ptrace(PTRACE_PEEKDATA, child, at, NULL);
-    ((uint8_t *)&word)[(long)&stage->all_good - at] = NEVER;
-    OK(ptrace(PTRACE_POKEDATA, child, at, word));
-    word = ptrace(PTRACE_PEEKDATA, child, &trust_clock, NULL);
+    OK(ptrace(PTRACE_POKEDATA, child, &stage->state, (long)stage_number(stage, NEVER)));
+    long word = ptrace(PTRACE_PEEKDATA, child, &trust_clock, NULL);
     OK(ptrace(PTRACE_POKEDATA, child, &trust_clock, word + (long)CLOCK_BAD));
 }
 
