@@ -147,7 +147,7 @@ static inline uint64_t stage_number(const struct stage *s, enum all_good what)
     return ~s->tag ^ what;
 }
 
-/* Is this the tag of its keys, are all pages good, and is nothing else left to check? */
+/* Is this the tag of its keys, are all pages good, and is nothing left to check? */
 static inline bool stage_is_plain(struct stage *s, uint64_t tag)
 {
     return atomic_load_explicit(&s->state, memory_order_acquire) == tag;

@@ -98,10 +98,10 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
 {
     struct tamis_snapshot *s = q->snapshot;
     const struct tamis_key *key = q->keys;
-    const struct stripe *t = s->packs.stripes;
+    const struct stripe *t = s->shared.stripes;
     const uint8_t *rows[MAX_WORDS];
     uint64_t hits[ROW_MAX_WORDS], any = 0;
-    if (q->targets || q->n_keys != 1 || !key || !s->packs.whole || t->rows.lanes != 1)
+    if (q->targets || q->n_keys != 1 || !key || !s->shared.whole || t->rows.lanes != 1)
         return false;
     pack_fetch_lane(&t->rows, 0, key->hash, rows);
     uint64_t epoch = stage_epoch();
@@ -178,7 +178,7 @@ static void ask_all(struct asking *a)
     else
         for (size_t at = 0; at < s->n_loose; at += WORD)
             ask_slice(a, at, s->n_loose - at < WORD ? s->n_loose - at : WORD, 0);
-    if (s->packs.n_listed)
+    if (s->shared.n_listed)
         tell_of_mute_columns(a);
 }
 
@@ -371,7 +371,7 @@ enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
     q.segments = segments;
     q.max_segments = segments ? max : 0;
     q.by_number =
-        s && (!s->packs.n_listed || !s->complete || !key || key->tag != s->domain.tag);
+        s && (!s->shared.n_listed || !s->complete || !key || key->tag != s->domain.tag);
     enum tamis_answer answer = query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
     if (n)
         *n = q.n_segments;

@@ -243,7 +243,7 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
  * why nothing can be proven, once. */
 static void tell_mute(struct asking *a, size_t i, bool all)
 {
-    const struct packs *p = &a->snapshot->packs;
+    const struct shared_files *p = &a->snapshot->shared;
     enum tamis_reason why = TAMIS_NO_REASON;
     for (size_t k = 0; k < p->n; k++) {
         const struct pack_view *v = &p->views[k];
@@ -262,7 +262,7 @@ static void tell_mute(struct asking *a, size_t i, bool all)
 void tell_of_mute_columns(struct asking *a)
 {
     uint64_t plain = a->snapshot->complete ? a->plain : 0;
-    a->some |= a->snapshot->packs.n_mute ? a->all : a->all & ~plain;
+    a->some |= a->snapshot->shared.n_mute ? a->all : a->all & ~plain;
     for (size_t i = 0; (a->sheet || a->each_hit) && i < a->n; i++)
         tell_mute(a, i, !(plain >> i & 1));
 }
@@ -270,7 +270,7 @@ void tell_of_mute_columns(struct asking *a)
 /* ---- columns by number ---- */
 
 /* The first stripe that ends behind a number. */
-static size_t stripes_before(const struct packs *p, size_t number)
+static size_t stripes_before(const struct shared_files *p, size_t number)
 {
     size_t from = 0, to = p->n_stripes;
     while (from < to) {
@@ -285,8 +285,8 @@ static size_t stripes_before(const struct packs *p, size_t number)
 }
 
 /* Those of n columns from a number on that stripe i has, if there are any. */
-static bool window_at(struct window *w, const struct packs *p, size_t i, size_t at,
-                      size_t first, size_t n)
+static bool window_at(struct window *w, const struct shared_files *p, size_t i,
+                      size_t at, size_t first, size_t n)
 {
     const struct stripe *t = &p->stripes[i];
     if (i == p->n_stripes || t->first >= first + n)
@@ -310,7 +310,7 @@ static void add_window(struct asking *a, struct window *windows, size_t *n)
 
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 {
-    const struct packs *p = &a->snapshot->packs;
+    const struct shared_files *p = &a->snapshot->shared;
     struct window windows[N_WINDOWS];
     size_t n_windows = 0;
     for (size_t i = stripes_before(p, first);
@@ -322,7 +322,7 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 
 uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
 {
-    const struct packs *p = &a->snapshot->packs;
+    const struct shared_files *p = &a->snapshot->shared;
     struct window windows[N_WINDOWS];
     size_t n_windows = 0;
     uint64_t asked = 0;
@@ -346,7 +346,7 @@ uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
 
 size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
 {
-    const struct packs *p = &s->packs;
+    const struct shared_files *p = &s->shared;
     struct window w;
     size_t at = first < s->n_loose ? s->n_loose : first, end = first + n;
     for (size_t i = stripes_before(p, at);
@@ -468,7 +468,7 @@ static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
 }
 
 /* About as many lines has each row of theirs. */
-static size_t lines_of_numbers(const struct packs *p, size_t begin, size_t end)
+static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_t end)
 {
     return (end - begin) / LINE_COLUMNS + stripes_before(p, end - 1) -
            stripes_before(p, begin) + 1;
@@ -476,7 +476,7 @@ static size_t lines_of_numbers(const struct packs *p, size_t begin, size_t end)
 
 bool look_up_columns(struct asking *a, size_t at, size_t n)
 {
-    const struct packs *packs = &a->snapshot->packs;
+    const struct shared_files *packs = &a->snapshot->shared;
     size_t begin = a->snapshot->n_loose, end = a->snapshot->n, n_lines;
     size_t n_columns = n;
     struct page p;

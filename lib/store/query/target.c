@@ -65,7 +65,7 @@ static inline void find_answerer(struct answerer *p, struct tamis_snapshot *s,
         p->filter = entry_filter_or_reason(e, s->dir, &s->domain, &p->why);
         return;
     }
-    p->seat = packs_seat(s, t->slot - 1);
+    p->seat = segment_seat(s, t->slot - 1);
     p->why = p->seat.why;
 }
 
@@ -200,7 +200,7 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
         p.filter = atomic_load_explicit(&s->entries[t->slot - 1]->filter,
                                         memory_order_acquire);
     else
-        p.seat = packs_seat(s, t->slot - 1);
+        p.seat = segment_seat(s, t->slot - 1);
     if (p.filter || p.seat.band)
         prefetch_answerer(&p, h);
 }

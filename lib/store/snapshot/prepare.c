@@ -102,7 +102,7 @@ static int open_view(struct preparing *p, const struct pack_view *v)
     n -= n_lost;
     note_opened(p, 0, n);
     if (n_lost)
-        note_opened(p, packs_lost(p->snapshot, &seat, diag_of_first(p)), n_lost);
+        note_opened(p, seat_lost(p->snapshot, &seat, diag_of_first(p)), n_lost);
     return n ? add_place(p, view_filter(v)) : 0;
 }
 
@@ -110,14 +110,14 @@ static int open_loose(struct preparing *p, size_t i)
 {
     struct tamis_snapshot *s = p->snapshot;
     struct tamis_filter *f;
-    struct seat seat = packs_seat(s, i);
+    struct seat seat = segment_seat(s, i);
     int rc;
     if (s->entries[i]->state == RECORD_NO_FILTER) {
         p->report->n_skipped++;
         return 0;
     }
     if (s->entries[i]->elsewhere) {
-        rc = seat.band ? 0 : packs_lost(s, &seat, diag_of_first(p));
+        rc = seat.band ? 0 : seat_lost(s, &seat, diag_of_first(p));
         note_opened(p, rc, 1);
         return rc ? 0 : add_place(p, view_filter(seat.view));
     }
@@ -130,8 +130,8 @@ static int open_filters(struct preparing *p)
 {
     struct tamis_snapshot *s = p->snapshot;
     int rc = 0;
-    for (size_t i = 0; i < s->packs.n && !rc; i++)
-        rc = open_view(p, &s->packs.views[i]);
+    for (size_t i = 0; i < s->shared.n && !rc; i++)
+        rc = open_view(p, &s->shared.views[i]);
     for (size_t i = 0; i < s->n_loose && !rc; i++)
         if (is_listed(p, i))
             rc = open_loose(p, i);
@@ -204,8 +204,8 @@ static uint64_t unlock_unlisted(struct preparing *p)
         if (f && !is_listed(p, i))
             stuck += unlock_beyond(p, f, 0);
     }
-    for (size_t i = 0; i < s->packs.n; i++) {
-        struct tamis_filter *f = view_filter(&s->packs.views[i]);
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct tamis_filter *f = view_filter(&s->shared.views[i]);
         if (f && !has_place(p, f))
             stuck += unlock_beyond(p, f, 0);
     }

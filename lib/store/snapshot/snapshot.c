@@ -47,7 +47,7 @@ static void snapshot_clear(struct tamis_snapshot *s)
     free(s->slots);
     names_clear(&s->by_name);
     planes_free(&s->planes);
-    packs_free(&s->packs);
+    shared_free(&s->shared);
     s->entries = s->named = NULL;
     s->slots = NULL;
     s->n = s->n_segments = s->n_loose = 0;
@@ -160,7 +160,7 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     l->snapshot->complete = m.complete;
     l->snapshot->number = catalog_txn_number(t);
     rc = catalog_each(t, load_entry, l, diag);
-    return rc ? rc : packs_read(l->snapshot, l->previous, t, diag);
+    return rc ? rc : shared_read(l->snapshot, l->previous, t, diag);
 }
 
 /* ---- the order ---- */
@@ -215,7 +215,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
         if (!l.by_rank)
             rc = sort_by_rank(s);
         if (!rc)
-            rc = packs_open(s, c, previous == NULL);
+            rc = shared_open(s, c, previous == NULL);
         if (!rc)
             rc = planes_make(s);
         if (!rc)
@@ -234,11 +234,11 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
  * be, the snapshot stays, and so do its targets. */
 static bool try_again(struct tamis_snapshot *s, struct catalog *c)
 {
-    uint64_t now = s->packs.again ? look_clock() : 0;
-    if (!s->packs.again || !look_is_due_at(s->packs.again, now))
+    uint64_t now = s->shared.again ? look_clock() : 0;
+    if (!s->shared.again || !look_is_due_at(s->shared.again, now))
         return false;
-    s->packs.again = now + LOOK_VALID / 2;
-    return packs_would_open(s, c);
+    s->shared.again = now + LOOK_VALID / 2;
+    return shared_would_open(s, c);
 }
 
 /* With cache_lock held. *stale is what the caller releases after unlocking. */

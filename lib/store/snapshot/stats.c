@@ -106,7 +106,7 @@ static int begin(struct tamis_snapshot *s)
     for (size_t i = 0; s->ledger && i < s->n_loose; i++)
         if (!entry_account(s->entries[i]))
             return ENOMEM;
-    int rc = packs_begin_sums(s);
+    int rc = shared_begin_sums(s);
     return rc ? rc : counters_begin(&s->counts, s->n);
 }
 
@@ -138,7 +138,7 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
             *sum = t->sum;
         return t;
     }
-    struct seat seat = packs_seat(s, index);
+    struct seat seat = segment_seat(s, index);
     const struct sheet *sums = seat_sums(&seat);
     if (sums && sum)
         add_row(sum, sums, seat.column + 1);
@@ -172,8 +172,8 @@ void stats_leave(struct tamis_snapshot *s)
         add_snapshot(&s->ledger->gone, s);
         for (size_t i = 0; i < s->n_loose; i++)
             fold_loose(s, i);
-        for (size_t i = 0; i < s->packs.n; i++)
-            fold_view(s, &s->packs.views[i]);
+        for (size_t i = 0; i < s->shared.n; i++)
+            fold_view(s, &s->shared.views[i]);
     }
     ledger_unlock(s->ledger);
 }
@@ -315,7 +315,7 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
         return TAMIS_ERR_NO_SEGMENT;
     size_t index = target->slot - 1;
     const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
-    if (e ? !e->state || e->state == RECORD_NO_FILTER : !packs_have(snapshot, index))
+    if (e ? !e->state || e->state == RECORD_NO_FILTER : !seat_taken(snapshot, index))
         return TAMIS_ERR_NO_SEGMENT;
     if (!counters_on(&snapshot->counts))
         return 0;
