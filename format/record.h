@@ -57,6 +57,18 @@ struct meta {
     uint64_t created;
 };
 
+/* Bytes, in memory that is the caller's. */
+struct piece {
+    const uint8_t *at; /* NULL: none */
+    size_t n;
+};
+/* Below 0, 0 or above: as bytes, a prefix before longer names. */
+static inline int name_compare(struct piece a, struct piece b)
+{
+    int order = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
 /* Database `segments`, key: the segment's name. After the head come the parts, the
  * bytes of the first and the last key, then the checksum, seeded with XXH3-64 of the
  * name: a record found under another name fails. */
