@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- the list, inside its transaction ---- */
 
@@ -756,33 +754,6 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
 
 /* ---- columns as filters in memory ---- */
 
-/* For callers that want a filter of its own: to verify, to compare, to derive another
- * one. Probes ask the pack. */
-static int fill(const struct tamis_snapshot *s, const struct seat *seat,
-                const struct column *col, int fd, struct tamis_filter **out,
-                struct tamis_diag *diag)
-{
-    struct commit c;
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .hash_id = (uint16_t)s->domain.hash_id,
-        .hash_seed = s->domain.seed,
-        .created = le64_get(col->disk.created),
-    };
-    struct tamis_filter_options opt = {.size = sizeof opt, .domain = &s->domain};
-    struct tamis_filter *pack = seat->view->pack->filter;
-    const char *path = filter_path(pack);
-    memcpy(id.uuid, col->disk.uuid, UUID_BYTES);
-    int rc = pack_unpack_into(pack, seat->band, seat->column - seat->band->first_column,
-                              col, &id, &c, fd);
-    if (rc == TAMIS_ERR_DAMAGED)
-        return diag_fail(diag, rc, path, "a page of the column fails its check");
-    if (rc)
-        return diag_errno(diag, rc, path, "unpacking a column");
-    return filter_open_fd(fd, path, &opt, NULL, out, diag);
-}
-
 int unpacked_filter(const struct tamis_snapshot *s, size_t index,
                     struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -791,10 +762,7 @@ int unpacked_filter(const struct tamis_snapshot *s, size_t index,
     int rc = segment_facts(s, index, &col, diag);
     if (rc || !seat.band) /* a page may be readable again: the seat is from before */
         return rc ? rc : packs_lost(s, &seat, diag);
-    int fd = memfd_create("tamis column", MFD_CLOEXEC);
-    if (fd < 0)
-        return diag_errno(diag, errno, s->dir->path, "unpacking a column");
-    rc = fill(s, &seat, &col, fd, out, diag);
-    close(fd);
-    return rc;
+    return pack_unpack_memory(seat_filter(&seat), seat.band,
+                              seat.column - seat.band->first_column, &col, &s->domain,
+                              out, diag);
 }

@@ -169,7 +169,8 @@ void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
 uint32_t packs_rank(const struct tamis_snapshot *s, size_t index);
 
-/* A column, copied into memory as a filter of the caller's. */
+/* For callers that want a filter of its own: to verify, to compare, to derive another
+ * one. Probes ask the pack. */
 int unpacked_filter(const struct tamis_snapshot *s, size_t index,
                     struct tamis_filter **out, struct tamis_diag *diag);
 
