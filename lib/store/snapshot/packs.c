@@ -195,8 +195,12 @@ static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
     return good;
 }
 
-bool packs_would_open(const struct tamis_snapshot *s, struct catalog *c)
+bool packs_would_open(struct tamis_snapshot *s, struct catalog *c)
 {
+    uint64_t now = s->packs.again ? look_clock() : 0;
+    if (!s->packs.again || !look_is_due_at(s->packs.again, now))
+        return false;
+    s->packs.again = now + LOOK_VALID / 2;
     for (size_t i = 0; i < s->packs.n; i++)
         if (view_would_open(s, c, &s->packs.views[i]))
             return true;
@@ -334,6 +338,23 @@ void packs_free(struct packs *p)
     free(p->views);
     free(p->stripes);
     *p = (struct packs){0};
+}
+
+int packs_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
+                uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
+{
+    const struct pack_view *v = &s->packs.views[i];
+    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
+    *n = asked ? 0 : v->n_listed;
+    *n_lost = asked ? 0 : view_mute(v);
+    for (size_t w = 0; asked && w < bit_words(v->n_columns); w++) {
+        uint64_t bits = asked[v->base / 64 + w];
+        uint64_t lost = v->dead ? bits & dead_word(v, w) : bits;
+        *n += (uint64_t)__builtin_popcountll(bits);
+        *n_lost += (uint64_t)__builtin_popcountll(lost);
+    }
+    *n -= *n_lost;
+    return *n_lost ? packs_lost(s, &seat, diag) : 0;
 }
 
 /* ---- one column ---- */
@@ -588,8 +609,9 @@ void seat_info(const struct seat *seat, struct tamis_segment_info *info)
     info->error = le64_get_f64(d->target_error);
 }
 
-bool packs_next(const struct packs *p, size_t *index)
+bool packs_next(const struct tamis_snapshot *s, size_t *index)
 {
+    const struct packs *p = &s->packs;
     size_t n = packs_up_to(p, *index);
     for (size_t k = n ? n - 1 : 0; k < p->n; k++) {
         const struct pack_view *v = &p->views[k];
@@ -677,8 +699,19 @@ int packs_begin_sums(struct tamis_snapshot *s)
     return 0;
 }
 
-const struct sheet *seat_sums(const struct seat *seat)
+void packs_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
 {
+    for (size_t i = 0; i < s->packs.n; i++) {
+        const struct pack_view *v = &s->packs.views[i];
+        struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
+        if (to)
+            sheet_fold(to, counted, v->base, v->n_columns);
+    }
+}
+
+const struct sheet *seat_sums(const struct seat *seat, size_t *row)
+{
+    *row = seat->column + 1;
     return seat->view && seat->view->pack ? atomic_load(&seat->view->pack->sums) : NULL;
 }
 

@@ -46,10 +46,6 @@ struct pack_view {
     int failure;           /* why not; an errno or a code */
     size_t base;           /* the number of column 0 */
 };
-static inline struct tamis_filter *view_filter(const struct pack_view *v)
-{
-    return v->pack ? v->pack->filter : NULL;
-}
 /* Listed columns of a view that have no answer. */
 static inline size_t view_mute(const struct pack_view *v)
 {
@@ -79,6 +75,12 @@ struct packs {
                      * Under the catalog's cache_lock. */
 };
 
+/* File i, mapped; NULL: it can't be read. */
+static inline struct tamis_filter *packs_file(const struct packs *p, size_t i)
+{
+    return p->views[i].pack ? p->views[i].pack->filter : NULL;
+}
+
 /* Reads the listed bits, in the transaction of the entries, which are there; those that
  * `previous` has and that are the same still, it shares. Sets s->complete to false if
  * something does not agree. */
@@ -87,9 +89,15 @@ int packs_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
 int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
-/* Would one open now that did not? */
-bool packs_would_open(const struct tamis_snapshot *s, struct catalog *c);
+/* Would one open now that did not? Looks when it is time to, under the catalog's
+ * cache_lock. While none would, the snapshot stays, and so do its targets. */
+bool packs_would_open(struct tamis_snapshot *s, struct catalog *c);
 void packs_free(struct packs *p);
+
+/* For how many segments file i answers, and for how many it does not: then why, an
+ * errno or a code. asked: a bit for each number; NULL: all. */
+int packs_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
+                uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag);
 
 /* ---- one column ---- */
 
@@ -148,15 +156,22 @@ static inline struct tamis_filter *seat_filter(const struct seat *seat)
 {
     return seat->view->pack->filter;
 }
-/* Sums of counts, which snapshots share: room for them; those of all columns of its
- * pack, or NULL. */
+/* About so many bytes of that file. */
+static inline uint64_t seat_bytes(const struct seat *seat)
+{
+    return band_bytes(seat->band) / seat->band->n_columns;
+}
+/* Sums of counts, which snapshots share: room for them. */
 int packs_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
-const struct sheet *seat_sums(const struct seat *seat);
+/* Adds to them what a sheet of the snapshot has. */
+void packs_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
+/* Those of its file, and which of their rows is its own; NULL: none. */
+const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* ---- names and facts ---- */
 
 /* The next number that a segment has, from *index on. */
-bool packs_next(const struct packs *p, size_t *index);
+bool packs_next(const struct tamis_snapshot *s, size_t *index);
 /* *slot is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
  * error, and *why: a pack cannot tell. In a list that is not complete it may have the
  * name even if another one has it, for repair may have listed an older column. */

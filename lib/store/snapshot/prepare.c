@@ -88,22 +88,14 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
     p->told |= rc != 0;
 }
 
-/* If it has a listed segment. The bits of a view begin with a word. */
-static int open_view(struct preparing *p, const struct pack_view *v)
+/* File i of many, if it has a listed segment. */
+static int open_shared(struct preparing *p, size_t i)
 {
-    uint64_t n_lost = p->listed ? 0 : view_mute(v), n = p->listed ? 0 : v->n_listed;
-    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    for (size_t i = 0; p->listed && i < bit_words(v->n_columns); i++) {
-        uint64_t bits = p->listed[v->base / 64 + i];
-        n += (uint64_t)__builtin_popcountll(bits);
-        n_lost +=
-            (uint64_t)__builtin_popcountll(v->dead ? bits & dead_word(v, i) : bits);
-    }
-    n -= n_lost;
+    uint64_t n, n_lost;
+    int rc = packs_count(p->snapshot, i, p->listed, &n, &n_lost, diag_of_first(p));
     note_opened(p, 0, n);
-    if (n_lost)
-        note_opened(p, packs_lost(p->snapshot, &seat, diag_of_first(p)), n_lost);
-    return n ? add_place(p, view_filter(v)) : 0;
+    note_opened(p, rc, n_lost);
+    return n ? add_place(p, packs_file(&p->snapshot->packs, i)) : 0;
 }
 
 static int open_loose(struct preparing *p, size_t i)
@@ -119,7 +111,7 @@ static int open_loose(struct preparing *p, size_t i)
     if (s->entries[i]->elsewhere) {
         rc = seat.band ? 0 : packs_lost(s, &seat, diag_of_first(p));
         note_opened(p, rc, 1);
-        return rc ? 0 : add_place(p, view_filter(seat.view));
+        return rc ? 0 : add_place(p, seat_filter(&seat));
     }
     rc = entry_filter(s->entries[i], s->dir, &s->domain, &f, diag_of_first(p));
     note_opened(p, rc, 1);
@@ -131,7 +123,7 @@ static int open_filters(struct preparing *p)
     struct tamis_snapshot *s = p->snapshot;
     int rc = 0;
     for (size_t i = 0; i < s->packs.n && !rc; i++)
-        rc = open_view(p, &s->packs.views[i]);
+        rc = open_shared(p, i);
     for (size_t i = 0; i < s->n_loose && !rc; i++)
         if (is_listed(p, i))
             rc = open_loose(p, i);
@@ -205,7 +197,7 @@ static uint64_t unlock_unlisted(struct preparing *p)
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->packs.n; i++) {
-        struct tamis_filter *f = view_filter(&s->packs.views[i]);
+        struct tamis_filter *f = packs_file(&s->packs, i);
         if (f && !has_place(p, f))
             stuck += unlock_beyond(p, f, 0);
     }

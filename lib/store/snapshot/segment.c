@@ -30,7 +30,7 @@ int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index)
     const struct tamis_snapshot *s = snapshot;
     if (s && *index < s->n_loose)
         return 1;
-    return s && packs_next(&s->packs, index);
+    return s && packs_next(s, index);
 }
 
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
@@ -94,7 +94,7 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
         file_of(seat.view->uuid, info);
         seat_info(&seat, info);
     }
-    info->file_bytes = seat.band ? band_bytes(seat.band) / seat.band->n_columns : 0;
+    info->file_bytes = seat.band ? seat_bytes(&seat) : 0;
     return 0;
 }
 
