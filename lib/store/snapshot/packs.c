@@ -416,7 +416,7 @@ static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
     struct column col;
     if (atomic_load_explicit(&e->agrees, memory_order_relaxed))
         return TAMIS_NO_REASON;
-    if (pack_describe(seat->view->pack->filter, seat->column, false, &col) != 0)
+    if (pack_describe(seat_filter(seat), seat->column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) != 0 ||
         entry_compare_name(e, column_name(&col).at, column_name(&col).n) != 0)
@@ -454,9 +454,8 @@ struct seat packs_seat(const struct tamis_snapshot *s, size_t index)
 
 int seat_describe(const struct seat *seat, struct column *out)
 {
-    return seat->view->pack
-               ? pack_describe(seat->view->pack->filter, seat->column, false, out)
-               : TAMIS_ERR_DAMAGED;
+    return seat->view->pack ? pack_describe(seat_filter(seat), seat->column, false, out)
+                            : TAMIS_ERR_DAMAGED;
 }
 
 int packs_lost(const struct tamis_snapshot *s, const struct seat *seat,
@@ -501,7 +500,7 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
     struct record r;
     bool packed = !e || e->elsewhere;
     if (packed && seat.band &&
-        pack_describe(seat.view->pack->filter, seat.column, true, &entry) != 0) {
+        pack_describe(seat_filter(&seat), seat.column, true, &entry) != 0) {
         seat.why = TAMIS_DAMAGED;
         seat.band = NULL;
     }
@@ -737,13 +736,13 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     if (!seat.band)
         return packs_lost(snapshot, &seat, NULL);
     if (out)
-        *out = seat.view->pack->filter;
+        *out = seat_filter(&seat);
     if (place) {
         place->n_blocks = seat.band->geometry.n_blocks;
         place->lanes = seat.band->geometry.lanes;
         place->words = seat.band->geometry.words;
         place->band = (uint32_t)(seat.band - seat.view->pack->bands);
-        place->column = seat.column - seat.band->first_column;
+        place->column = seat_column(&seat);
         place->n_columns = seat.band->n_columns;
         place->row_bytes = seat.band->row_bytes;
         place->n_columns_of_pack = seat.view->n_columns;
@@ -781,7 +780,7 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
         return is_loose(snapshot, index) && !snapshot->entries[index]->elsewhere
                    ? TAMIS_ERR_NO_SEGMENT
                    : packs_lost(snapshot, &seat, NULL);
-    pack_band_pages(seat.view->pack->filter, seat.band, out);
+    pack_band_pages(seat_filter(&seat), seat.band, out);
     return 0;
 }
 
@@ -795,7 +794,6 @@ int unpacked_filter(const struct tamis_snapshot *s, size_t index,
     int rc = segment_facts(s, index, &col, diag);
     if (rc || !seat.band) /* a page may be readable again: the seat is from before */
         return rc ? rc : packs_lost(s, &seat, diag);
-    return pack_unpack_memory(seat_filter(&seat), seat.band,
-                              seat.column - seat.band->first_column, &col, &s->domain,
-                              out, diag);
+    return pack_unpack_memory(seat_filter(&seat), seat.band, seat_column(&seat), &col,
+                              &s->domain, out, diag);
 }

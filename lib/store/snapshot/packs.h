@@ -108,6 +108,15 @@ struct seat {
     uint32_t column;              /* of the pack */
     enum tamis_reason why;
 };
+/* The file that has it, mapped, and which column of its band it is. */
+static inline struct tamis_filter *seat_filter(const struct seat *seat)
+{
+    return seat->view->pack->filter;
+}
+static inline uint32_t seat_column(const struct seat *seat)
+{
+    return seat->column - seat->band->first_column;
+}
 /* Of a number, or of an entry whose record names a column. */
 struct seat packs_seat(const struct tamis_snapshot *s, size_t index);
 /* Has the number a column? */
@@ -142,19 +151,12 @@ static inline struct pack_place seat_place(const struct seat *seat)
 /* By its rows alone. */
 static inline enum tamis_reason seat_probe(const struct seat *seat, uint64_t h)
 {
-    return pack_probe_column(seat->view->pack->filter, seat->band,
-                             seat->column - seat->band->first_column, h);
+    return pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), h);
 }
 /* Brings what a probe reads first. */
 static inline void seat_prefetch(const struct seat *seat, uint64_t h)
 {
-    pack_prefetch_column(seat->view->pack->filter, seat->band,
-                         seat->column - seat->band->first_column, h);
-}
-/* The file that has it, mapped. */
-static inline struct tamis_filter *seat_filter(const struct seat *seat)
-{
-    return seat->view->pack->filter;
+    pack_prefetch_column(seat_filter(seat), seat->band, seat_column(seat), h);
 }
 /* About so many bytes of that file. */
 static inline uint64_t seat_bytes(const struct seat *seat)
