@@ -521,6 +521,16 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
     return 0;
 }
 
+int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
+                   struct tamis_diag *diag)
+{
+    struct column col;
+    int rc = segment_facts(s, index, &col, diag);
+    if (!rc)
+        record_of_column(&col, col.disk.uuid, 0, out);
+    return rc;
+}
+
 enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
                              const struct tamis_key *key, bool *by_range)
 {
