@@ -23,14 +23,6 @@ static struct pack_view *view_of_record(const struct packs *p,
     return v && v->digest == place->digest ? v : NULL;
 }
 
-/* Nobody knows which of its columns are segments. */
-static void disagree(struct tamis_snapshot *s, struct pack_view *v)
-{
-    s->complete = false;
-    v->failure = TAMIS_ERR_DAMAGED;
-    v->n_columns = v->n_listed = 0;
-}
-
 /* ---- bits that snapshots share ---- */
 
 static struct pack_bits *bits_new(uint8_t *listed, uint64_t chunks_sum,
@@ -96,8 +88,11 @@ static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_vie
                             .listed = bits->listed};
     memcpy(v->uuid, p->uuid, UUID_BYTES);
     p->bits = NULL;
-    if (!p->agrees)
-        disagree(s, v);
+    if (!p->agrees) { /* nobody knows which of its columns are segments */
+        s->complete = false;
+        v->failure = TAMIS_ERR_DAMAGED;
+        v->n_columns = v->n_listed = 0;
+    }
     return 0;
 }
 
@@ -689,22 +684,19 @@ int seat_binding(const struct seat *seat, struct piece *out)
 
 /* ---- sums ---- */
 
-static bool begin_sums(struct open_pack *p)
-{
-    struct sheet *none = NULL, *mine;
-    if (atomic_load(&p->sums))
-        return true;
-    mine = sheet_new(p->n_columns, false);
-    if (mine && !atomic_compare_exchange_strong(&p->sums, &none, mine))
-        free(mine);
-    return mine != NULL;
-}
-
 int packs_begin_sums(struct tamis_snapshot *s)
 {
-    for (size_t i = 0; i < s->packs.n; i++)
-        if (s->packs.views[i].pack && !begin_sums(s->packs.views[i].pack))
+    for (size_t i = 0; i < s->packs.n; i++) {
+        struct open_pack *p = s->packs.views[i].pack;
+        struct sheet *none = NULL, *mine;
+        if (!p || atomic_load(&p->sums))
+            continue;
+        mine = sheet_new(p->n_columns, false);
+        if (!mine)
             return ENOMEM;
+        if (!atomic_compare_exchange_strong(&p->sums, &none, mine))
+            free(mine);
+    }
     return 0;
 }
 

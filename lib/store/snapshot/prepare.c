@@ -40,11 +40,6 @@ static struct tamis_diag *diag_of_first(struct preparing *p)
 
 /* ---- opening ---- */
 
-static void list_bit(struct preparing *p, size_t i)
-{
-    p->listed[i / 64] |= UINT64_C(1) << i % 64;
-}
-
 static bool is_listed(const struct preparing *p, size_t i)
 {
     return !p->listed || p->listed[i / 64] >> i % 64 & 1;
@@ -60,8 +55,9 @@ static int list_segments(struct preparing *p)
         return ENOMEM;
     for (size_t i = 0; i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
+        size_t at = t->slot - 1U;
         if (target_here(s, t))
-            list_bit(p, t->slot - 1);
+            p->listed[at / 64] |= UINT64_C(1) << at % 64;
         else
             p->report->n_skipped++;
     }
