@@ -35,7 +35,6 @@ int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t di
 /* Its files are removed: nobody else opens it by this mapping. */
 void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest);
-struct open_pack *open_pack_hold(struct open_pack *p);
 void open_pack_release(struct open_pack *p); /* may be NULL */
 
 /* ---- a bit for each column of a pack ---- */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct open_pack *open_pack_hold(struct open_pack *p)
+static struct open_pack *open_pack_hold(struct open_pack *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     return p;

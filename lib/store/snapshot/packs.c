@@ -1,13 +1,11 @@
 /* Segments that packs answer for: their listed bits, their files, their tombstones; one
  * column, and what is known of it. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/pack.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/pack/pack.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -449,8 +447,9 @@ struct seat packs_seat(const struct tamis_snapshot *s, size_t index)
 
 int seat_describe(const struct seat *seat, struct column *out)
 {
-    return seat->view->pack ? pack_describe(seat_filter(seat), seat->column, false, out)
-                            : TAMIS_ERR_DAMAGED;
+    return seat->view && seat->view->pack
+               ? pack_describe(seat_filter(seat), seat->column, false, out)
+               : TAMIS_ERR_DAMAGED;
 }
 
 int packs_lost(const struct tamis_snapshot *s, const struct seat *seat,
@@ -577,9 +576,7 @@ uint32_t packs_rank(const struct tamis_snapshot *s, size_t index)
     if (index < s->n_loose)
         return s->entries[index]->rank;
     struct seat seat = packs_seat(s, index);
-    if (!seat.view || !seat.view->pack || seat_describe(&seat, &col) != 0)
-        return UINT32_MAX;
-    return le32_get(col.disk.rank);
+    return seat_describe(&seat, &col) == 0 ? le32_get(col.disk.rank) : UINT32_MAX;
 }
 
 /* ---- names and facts ---- */

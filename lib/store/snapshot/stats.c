@@ -147,13 +147,6 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
     return sums ? &sums->rows[row] : NULL;
 }
 
-static void fold_loose(struct tamis_snapshot *s, size_t index)
-{
-    struct account *to = atomic_load(&s->entries[index]->account);
-    if (to)
-        add_segment(&to->sum, s, index);
-}
-
 void stats_leave(struct tamis_snapshot *s)
 {
     if (!ledger_lock(s->ledger))
@@ -164,8 +157,11 @@ void stats_leave(struct tamis_snapshot *s)
         s->next_live->to_live = s->to_live;
     if (sheet_at(s, SLOT_SHARED)) { /* it has counted */
         add_snapshot(&s->ledger->gone, s);
-        for (size_t i = 0; i < s->n_loose; i++)
-            fold_loose(s, i);
+        for (size_t i = 0; i < s->n_loose; i++) {
+            struct account *to = atomic_load(&s->entries[i]->account);
+            if (to)
+                add_segment(&to->sum, s, i);
+        }
         for (size_t i = 0; i < N_SLOTS + 2; i++)
             if (sheet_at(s, i))
                 packs_fold_sums(s, sheet_at(s, i));
