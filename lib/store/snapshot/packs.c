@@ -338,15 +338,14 @@ int packs_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
 {
     const struct pack_view *v = &s->packs.views[i];
     struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    *n = asked ? 0 : v->n_listed;
-    *n_lost = asked ? 0 : view_mute(v);
-    for (size_t w = 0; asked && w < bit_words(v->n_columns); w++) {
-        uint64_t bits = asked[v->base / 64 + w];
-        uint64_t lost = v->dead ? bits & dead_word(v, w) : bits;
-        *n += (uint64_t)__builtin_popcountll(bits);
-        *n_lost += (uint64_t)__builtin_popcountll(lost);
+    *n = *n_lost = 0;
+    for (size_t w = 0; w < bit_words(v->n_columns); w++) {
+        uint64_t dead = v->dead ? dead_word(v, w) : UINT64_MAX;
+        uint64_t bits = columns_word(v->listed, w);
+        bits &= asked ? asked[v->base / 64 + w] : UINT64_MAX;
+        *n += (uint64_t)__builtin_popcountll(bits & ~dead);
+        *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
     }
-    *n -= *n_lost;
     return *n_lost ? packs_lost(s, &seat, diag) : 0;
 }
 
@@ -366,18 +365,20 @@ static size_t packs_up_to(const struct packs *p, size_t index)
     return from;
 }
 
+/* NULL: no segment is there. */
 static const struct pack_view *view_of_number(const struct tamis_snapshot *s,
                                               size_t index)
 {
     size_t n = packs_up_to(&s->packs, index);
     const struct pack_view *v = n ? &s->packs.views[n - 1] : NULL;
-    return v && index - v->base < v->n_columns ? v : NULL;
+    bool any = v && index - v->base < v->n_columns &&
+               columns_have(v->listed, (uint32_t)(index - v->base));
+    return any ? v : NULL;
 }
 
 bool packs_have(const struct tamis_snapshot *s, size_t index)
 {
-    const struct pack_view *v = view_of_number(s, index);
-    return v && columns_have(v->listed, (uint32_t)(index - v->base));
+    return view_of_number(s, index) != NULL;
 }
 
 /* A missing or refused pack, and its tombstones likewise, is lost. */
@@ -440,9 +441,8 @@ struct seat packs_seat(const struct tamis_snapshot *s, size_t index)
     if (index < s->n_loose)
         return seat_of_entry(s, s->entries[index]);
     const struct pack_view *v = view_of_number(s, index);
-    if (v && columns_have(v->listed, (uint32_t)(index - v->base)))
-        return seat_of(v, (uint32_t)(index - v->base));
-    return (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
+    return v ? seat_of(v, (uint32_t)(index - v->base))
+             : (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
 }
 
 int seat_describe(const struct seat *seat, struct column *out)

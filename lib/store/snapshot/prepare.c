@@ -97,21 +97,19 @@ static int open_shared(struct preparing *p, size_t i)
 static int open_loose(struct preparing *p, size_t i)
 {
     struct tamis_snapshot *s = p->snapshot;
-    struct tamis_filter *f;
+    struct tamis_diag *diag = diag_of_first(p);
+    struct entry *e = s->entries[i];
+    struct tamis_filter *f = NULL;
     struct seat seat = packs_seat(s, i);
-    int rc;
-    if (s->entries[i]->state == RECORD_NO_FILTER) {
+    if (e->state == RECORD_NO_FILTER) {
         p->report->n_skipped++;
         return 0;
     }
-    if (s->entries[i]->elsewhere) {
-        rc = seat.band ? 0 : packs_lost(s, &seat, diag_of_first(p));
-        note_opened(p, rc, 1);
-        return rc ? 0 : add_place(p, seat_filter(&seat));
-    }
-    rc = entry_filter(s->entries[i], s->dir, &s->domain, &f, diag_of_first(p));
+    int rc = !e->elsewhere ? entry_filter(e, s->dir, &s->domain, &f, diag)
+             : seat.band   ? 0
+                           : packs_lost(s, &seat, diag);
     note_opened(p, rc, 1);
-    return rc ? 0 : add_place(p, f);
+    return rc ? 0 : add_place(p, f ? f : seat_filter(&seat));
 }
 
 static int open_filters(struct preparing *p)
