@@ -412,7 +412,7 @@ static int write_filter(struct unpacking *u, struct taken *t)
 
 static int unpack_segment(struct unpacking *u, size_t index)
 {
-    struct taken t = {.index = index, .seat = packs_seat(u->snapshot, index)};
+    struct taken t = {.index = index, .seat = segment_seat(u->snapshot, index)};
     int rc = segment_facts(u->snapshot, index, &t.column, u->diag);
     if (!rc)
         rc = write_filter(u, &t);
@@ -438,9 +438,9 @@ static int check_segment(struct unpacking *u, size_t index)
     if (index >= s->n)
         return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,
                          "the snapshot has no segment %zu", index);
-    struct seat seat = packs_seat(s, index);
+    struct seat seat = segment_seat(s, index);
     if (!seat.band && (seat.why == TAMIS_DAMAGED || seat.why == TAMIS_MISMATCH))
-        return packs_lost(s, &seat, u->diag);
+        return seat_lost(s, &seat, u->diag);
     tamis_snapshot_segment(s, index, &info);
     if (!seat.band)
         return diag_fail(u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,

@@ -58,7 +58,7 @@ static int inputs_alloc(struct packing *p, size_t n)
     p->sources = calloc(n + 1, sizeof *p->sources);
     p->gone = calloc(n + 1, sizeof *p->gone);
     p->seen = calloc(p->snapshot->n + 1, sizeof *p->seen);
-    p->checked = calloc(p->snapshot->packs.n + 1, sizeof *p->checked);
+    p->checked = calloc(p->snapshot->shared.n + 1, sizeof *p->checked);
     p->windows[0] = pack_window_new();
     if (!p->segments || !p->files || !p->sources || !p->gone || !p->seen ||
         !p->checked || !p->windows[0])
@@ -180,7 +180,7 @@ static int record_by_now(struct catalog_txn *t, void *ctx, struct tamis_diag *di
 static void input_lost(struct packing *p, size_t segment)
 {
     struct now now;
-    struct seat seat = packs_seat(p->snapshot, segment);
+    struct seat seat = segment_seat(p->snapshot, segment);
     struct pack_place place = {.digest = 0};
     if (seat.view)
         place = seat_place(&seat);
@@ -259,7 +259,7 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
 static void check_pack(struct packing *p, const struct seat *seat)
 {
     struct tamis_verify pages;
-    bool *checked = &p->checked[seat->view - p->snapshot->packs.views];
+    bool *checked = &p->checked[seat->view - p->snapshot->shared.views];
     if (!*checked)
         tamis_filter_verify(seat_filter(seat), &pages, NULL);
     *checked = true;
@@ -269,7 +269,7 @@ static bool input_is_damaged(struct packing *p, size_t i)
 {
     if (input_is_file(p, i))
         return false; /* a file was checked when it was taken */
-    struct seat seat = packs_seat(p->snapshot, p->segments[i]);
+    struct seat seat = segment_seat(p->snapshot, p->segments[i]);
     if (!seat.band)
         return true;
     check_pack(p, &seat);
@@ -284,13 +284,13 @@ static void where(struct packing *p, size_t index, struct look *l)
     const struct tamis_snapshot *s = p->snapshot;
     const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
     *l = (struct look){.index = index};
-    if (p->seen[index] || (!e && !packs_have(s, index)))
+    if (p->seen[index] || (!e && !seat_taken(s, index)))
         return; /* it is listed twice, or no segment */
     p->seen[index] = true;
     bool stays = p->opt.repack == TAMIS_REPACK_NONE;
     bool packed = !e || e->elsewhere;
     if (packed)
-        l->seat = packs_seat(s, index);
+        l->seat = segment_seat(s, index);
     if (e &&
         (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
         input_left(p, index,
@@ -416,7 +416,7 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
     const struct pack_source *s = &p->sources[source];
     struct geometry g;
     if (!input_is_file(p, source)) {
-        struct seat seat = packs_seat(p->snapshot, p->segments[source]);
+        struct seat seat = segment_seat(p->snapshot, p->segments[source]);
         return seat.band && pack_gather(p->windows[thread], seat_filter(&seat),
                                         seat.band, seat_column(&seat),
                                         s->geometry.n_blocks, lane, first, n, out) == 0;
@@ -549,8 +549,8 @@ static unsigned tier_of(uint64_t keys)
 /* What the pack's header says of all its columns, for those that are left. */
 static void weigh(const struct tamis_snapshot *s, struct weighed *w)
 {
-    for (size_t i = 0; i < s->packs.n; i++) {
-        const struct pack_view *v = &s->packs.views[i];
+    for (size_t i = 0; i < s->shared.n; i++) {
+        const struct pack_view *v = &s->shared.views[i];
         struct tamis_filter_info info;
         if (!v->dead || tamis_filter_info(v->pack->filter, &info) != 0)
             continue;
@@ -595,7 +595,7 @@ static unsigned crowded_tier(const struct weighed *w, size_t n)
 static void choose_packs(const struct packing *loose, struct weighed *w)
 {
     const struct tamis_snapshot *s = loose->snapshot;
-    size_t n = s->packs.n;
+    size_t n = s->shared.n;
     uint64_t keys = 0;
     bool any = loose->n > 0;
     for (size_t i = 0; i < loose->n; i++)
@@ -633,23 +633,23 @@ static int take_columns(struct packing *p, const struct weighed *w,
 {
     const struct tamis_snapshot *s = p->snapshot;
     size_t n = 0, most = 1;
-    for (size_t i = 0; i < s->packs.n; i++)
+    for (size_t i = 0; i < s->shared.n; i++)
         most += w[i].taken ? w[i].n_living : 0;
     uint32_t *columns = malloc(most * sizeof *columns);
     if (!columns)
         return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t i = 0; i < s->n_loose; i++) {
-        struct seat seat = packs_seat(s, i);
-        if (seat.band && w[seat.view - s->packs.views].taken)
+        struct seat seat = segment_seat(s, i);
+        if (seat.band && w[seat.view - s->shared.views].taken)
             columns[n++] = (uint32_t)i;
         else if (seat.band)
             input_left(p, i, TAMIS_LEFT_PACKED);
     }
-    for (size_t i = 0; i < s->packs.n_stripes; i++) {
-        const struct stripe *t = &s->packs.stripes[i];
-        if (!w[t->view - s->packs.views].taken)
+    for (size_t i = 0; i < s->shared.n_stripes; i++) {
+        const struct stripe *t = &s->shared.stripes[i];
+        if (!w[t->view - s->shared.views].taken)
             leave_stripe(p, t);
-        for (uint32_t c = 0; w[t->view - s->packs.views].taken && c < t->n_words * 64;
+        for (uint32_t c = 0; w[t->view - s->shared.views].taken && c < t->n_words * 64;
              c++)
             if (t->living[c / 64] >> c % 64 & 1)
                 columns[n++] = (uint32_t)(t->first + c);
@@ -664,14 +664,14 @@ static int take_columns(struct packing *p, const struct weighed *w,
 static int pack_auto(struct packing *p, struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;
-    size_t n = 0, n_looked_at = s->packs.n_mute ? s->n : s->n_loose;
+    size_t n = 0, n_looked_at = s->shared.n_mute ? s->n : s->n_loose;
     uint32_t *loose = malloc((n_looked_at + 1) * sizeof *loose);
-    struct weighed *w = calloc(s->packs.n + 1, sizeof *w);
+    struct weighed *w = calloc(s->shared.n + 1, sizeof *w);
     int rc =
         loose && w ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t i = 0; !rc && i < n_looked_at; i++)
-        if (i < s->n_loose ? !packs_seat(s, i).band
-                           : packs_have(s, i) && !packs_seat(s, i).band)
+        if (i < s->n_loose ? !segment_seat(s, i).band
+                           : seat_taken(s, i) && !segment_seat(s, i).band)
             loose[n++] = (uint32_t)i;
     if (!rc)
         rc = inputs_consider(p, loose, n, diag);

@@ -357,7 +357,7 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 static int place_segment(struct placing *p, const struct tamis_snapshot *s, size_t i)
 {
     const struct entry *e = is_loose(s, i) ? s->entries[i] : NULL;
-    struct seat from = packs_seat(s, i);
+    struct seat from = segment_seat(s, i);
     struct pack_place old = {.digest = 0};
     uint8_t room[NAME_MAX_BYTES];
     struct piece name;

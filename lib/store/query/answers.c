@@ -90,7 +90,7 @@ static void count_numbers(const struct asking *a, size_t first, uint64_t absent,
 
 static bool comes_first(const struct tamis_snapshot *s, uint32_t a, uint32_t b)
 {
-    uint32_t left = packs_rank(s, a), right = packs_rank(s, b);
+    uint32_t left = segment_rank(s, a), right = segment_rank(s, b);
     return left != right ? left < right : a < b;
 }
 
@@ -141,7 +141,7 @@ static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t 
 {
     uint32_t ranks[WORD];
     for (size_t i = 0; i < n; i++) {
-        uint32_t index = segments[i], rank = packs_rank(s, index);
+        uint32_t index = segments[i], rank = segment_rank(s, index);
         size_t at = i;
         for (; at > 0 && (ranks[at - 1] > rank ||
                           (ranks[at - 1] == rank && segments[at - 1] > index));

@@ -100,7 +100,7 @@ void ask_all_columns(struct asking *a);
  * each other from `first` on. */
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
 /* The stripe that may answer for a number; NULL: none. */
-const struct stripe *stripe_of_number(const struct packs *p, size_t number);
+const struct stripe *stripe_of_number(const struct shared_files *p, size_t number);
 /* Asks the packed targets of a slice. Adds to a word for each key those that are
  * absent, and those that were asked by bits. */
 void ask_packed(struct asking *a, const struct slice *t, uint64_t *absent,

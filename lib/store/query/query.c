@@ -92,7 +92,7 @@ static inline void clear_words(uint64_t *words, size_t n)
 static inline bool answer_by_row(const struct tamis_snapshot *s,
                                  const uint8_t *const *rows, uint64_t *absent)
 {
-    const struct stripe *t = s->packs.stripes;
+    const struct stripe *t = s->shared.stripes;
     uint64_t hits[ROW_MAX_WORDS], any = 0;
     size_t n_words = bit_words(s->n);
     t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
@@ -112,14 +112,14 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
     struct tamis_snapshot *s = q->snapshot;
     const struct tamis_key *key = q->keys;
     const uint8_t *rows[MAX_WORDS];
-    if (q->targets || q->n_keys != 1 || !key || !s->packs.whole ||
-        s->packs.stripes->rows.lanes != 1)
+    if (q->targets || q->n_keys != 1 || !key || !s->shared.whole ||
+        s->shared.stripes->rows.lanes != 1)
         return false;
-    pack_fetch_lane(&s->packs.stripes->rows, 0, key->hash, rows);
+    pack_fetch_lane(&s->shared.stripes->rows, 0, key->hash, rows);
     uint64_t epoch = stage_epoch();
     if (q->absent)
         clear_words(q->absent, bit_words(s->n));
-    if (q->reasons || !s->complete || !stage_all_good(s->packs.stripes->rows.stage) ||
+    if (q->reasons || !s->complete || !stage_all_good(s->shared.stripes->rows.stage) ||
         key->tag != s->domain.tag || counters_on(&s->counts) ||
         origin_quick(s->origin, 1) != TAMIS_NO_REASON)
         return false;
@@ -326,7 +326,7 @@ enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                       .segments = segments,
                       .max_segments = segments ? max : 0};
     q.by_number =
-        s && (!s->packs.n_listed || !s->complete || !key || key->tag != s->domain.tag);
+        s && (!s->shared.n_listed || !s->complete || !key || key->tag != s->domain.tag);
     enum tamis_answer answer = query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
     if (n)
         *n = q.n_segments;

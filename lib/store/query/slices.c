@@ -31,7 +31,7 @@ static void class_target(struct slice *t, const struct asking *a, size_t i)
         t->ready |= bit;
         t->gathered[i] = s->planes.plane[at];
     } else if (target_here(s, target) && !target->min_watermark &&
-               stripe_of_number(&s->packs, target->slot - 1)) {
+               stripe_of_number(&s->shared, target->slot - 1)) {
         t->packed |= bit;
     }
 }

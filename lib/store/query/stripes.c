@@ -253,7 +253,7 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
  * why nothing can be proven, once. */
 static void tell_mute(struct asking *a, size_t i, bool all)
 {
-    const struct packs *p = &a->snapshot->packs;
+    const struct shared_files *p = &a->snapshot->shared;
     enum tamis_reason why = TAMIS_NO_REASON;
     for (size_t k = 0; k < p->n; k++) {
         const struct pack_view *v = &p->views[k];
@@ -271,7 +271,7 @@ static void tell_mute(struct asking *a, size_t i, bool all)
 
 void ask_all_columns(struct asking *a)
 {
-    const struct packs *p = &a->snapshot->packs;
+    const struct shared_files *p = &a->snapshot->shared;
     struct window windows[N_WINDOWS];
     uint64_t plain = a->proven ? a->plain : 0;
     if (a->q->reasons) /* all that no column answers for */
@@ -293,7 +293,7 @@ void ask_all_columns(struct asking *a)
 /* ---- some columns ---- */
 
 /* The first stripe that ends behind a number. */
-static size_t stripes_before(const struct packs *p, size_t number)
+static size_t stripes_before(const struct shared_files *p, size_t number)
 {
     size_t from = 0, to = p->n_stripes;
     while (from < to) {
@@ -307,7 +307,7 @@ static size_t stripes_before(const struct packs *p, size_t number)
     return from;
 }
 
-const struct stripe *stripe_of_number(const struct packs *p, size_t number)
+const struct stripe *stripe_of_number(const struct shared_files *p, size_t number)
 {
     size_t i = stripes_before(p, number);
     if (i == p->n_stripes || number < p->stripes[i].first)
@@ -334,7 +334,7 @@ static void ask_dead(struct asking *a, const struct window *w)
 
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 {
-    const struct packs *p = &a->snapshot->packs;
+    const struct shared_files *p = &a->snapshot->shared;
     struct window windows[N_WINDOWS];
     size_t n_windows = 0, end = first + n, number = first;
     for (size_t i = stripes_before(p, first); number < end; i++) {
@@ -368,7 +368,7 @@ static uint64_t next_group(const struct asking *a, const struct slice *t, uint64
                            struct window *w)
 {
     size_t number = slice_number(t, (size_t)__builtin_ctzll(left));
-    const struct stripe *stripe = stripe_of_number(&a->snapshot->packs, number);
+    const struct stripe *stripe = stripe_of_number(&a->snapshot->shared, number);
     uint32_t n = stripe->band->n_columns, at = (uint32_t)(number - stripe->first);
     uint32_t line = at / LINE_COLUMNS * LINE_COLUMNS;
     uint64_t group = 0;

@@ -32,7 +32,7 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
         return TAMIS_UNKNOWN_SEGMENT;
     if (!is_loose(s, t->slot - 1))
         return tag != s->domain.tag         ? TAMIS_MISMATCH
-               : packs_have(s, t->slot - 1) ? TAMIS_NO_REASON
+               : seat_taken(s, t->slot - 1) ? TAMIS_NO_REASON
                                             : TAMIS_UNKNOWN_SEGMENT;
     const struct entry *e = s->entries[t->slot - 1];
     if (!e->state)
@@ -67,7 +67,7 @@ static inline void find_answerer(struct answerer *p, struct tamis_snapshot *s,
         p->filter = entry_filter_or_reason(e, s->dir, &s->domain, &p->why);
         return;
     }
-    p->seat = packs_seat(s, t->slot - 1);
+    p->seat = segment_seat(s, t->slot - 1);
     p->why = p->seat.why;
 }
 
@@ -202,7 +202,7 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
         p.filter = atomic_load_explicit(&s->entries[t->slot - 1]->filter,
                                         memory_order_acquire);
     else
-        p.seat = packs_seat(s, t->slot - 1);
+        p.seat = segment_seat(s, t->slot - 1);
     if (p.filter || p.seat.band)
         prefetch_answerer(&p, h);
 }

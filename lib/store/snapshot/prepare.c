@@ -88,10 +88,10 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
 static int open_shared(struct preparing *p, size_t i)
 {
     uint64_t n, n_lost;
-    int rc = packs_count(p->snapshot, i, p->listed, &n, &n_lost, diag_of_first(p));
+    int rc = shared_count(p->snapshot, i, p->listed, &n, &n_lost, diag_of_first(p));
     note_opened(p, 0, n);
     note_opened(p, rc, n_lost);
-    return n ? add_place(p, packs_file(&p->snapshot->packs, i)) : 0;
+    return n ? add_place(p, shared_filter(&p->snapshot->shared, i)) : 0;
 }
 
 static int open_loose(struct preparing *p, size_t i)
@@ -100,14 +100,14 @@ static int open_loose(struct preparing *p, size_t i)
     struct tamis_diag *diag = diag_of_first(p);
     struct entry *e = s->entries[i];
     struct tamis_filter *f = NULL;
-    struct seat seat = packs_seat(s, i);
+    struct seat seat = segment_seat(s, i);
     if (e->state == RECORD_NO_FILTER) {
         p->report->n_skipped++;
         return 0;
     }
     int rc = !e->elsewhere ? entry_filter(e, s->dir, &s->domain, &f, diag)
              : seat.band   ? 0
-                           : packs_lost(s, &seat, diag);
+                           : seat_lost(s, &seat, diag);
     note_opened(p, rc, 1);
     return rc ? 0 : add_place(p, f ? f : seat_filter(&seat));
 }
@@ -116,7 +116,7 @@ static int open_filters(struct preparing *p)
 {
     struct tamis_snapshot *s = p->snapshot;
     int rc = 0;
-    for (size_t i = 0; i < s->packs.n && !rc; i++)
+    for (size_t i = 0; i < s->shared.n && !rc; i++)
         rc = open_shared(p, i);
     for (size_t i = 0; i < s->n_loose && !rc; i++)
         if (is_listed(p, i))
@@ -190,8 +190,8 @@ static uint64_t unlock_unlisted(struct preparing *p)
         if (f && !is_listed(p, i))
             stuck += unlock_beyond(p, f, 0);
     }
-    for (size_t i = 0; i < s->packs.n; i++) {
-        struct tamis_filter *f = packs_file(&s->packs, i);
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct tamis_filter *f = shared_filter(&s->shared, i);
         if (f && !has_place(p, f))
             stuck += unlock_beyond(p, f, 0);
     }

@@ -30,7 +30,7 @@ int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index)
     const struct tamis_snapshot *s = snapshot;
     if (s && *index < s->n_loose)
         return 1;
-    return s && packs_next(s, index);
+    return s && shared_next(s, index);
 }
 
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
@@ -87,7 +87,7 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     }
     if (e && !e->elsewhere)
         return 0;
-    struct seat seat = packs_seat(snapshot, index);
+    struct seat seat = segment_seat(snapshot, index);
     if (!e && !seat.view)
         return TAMIS_ERR_NO_SEGMENT;
     if (!e) {
@@ -108,7 +108,7 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
     struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
     if (!e || e->elsewhere)
-        return unpacked_filter(snapshot, index, out, diag);
+        return shared_copy(snapshot, index, out, diag);
     int rc = entry_filter(e, snapshot->dir, &snapshot->domain, out, diag);
     if (!rc && e->borrowed)
         filter_lend(*out);
@@ -151,7 +151,7 @@ int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_
     *slot = loose_slot(s, name, name_bytes);
     if (*slot)
         return 0;
-    return name ? packs_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
+    return name ? shared_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
 }
 
 static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -163,7 +163,7 @@ static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_
 static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece *out)
 {
     if (!is_loose(s, index)) {
-        struct seat seat = packs_seat(s, index);
+        struct seat seat = segment_seat(s, index);
         return seat_binding(&seat, out);
     }
     const struct record_disk *r = entry_record(s->entries[index]);
@@ -252,7 +252,7 @@ struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
     struct tamis_target target = {.slot = (uint32_t)index + 1,
                                   .snapshot = snapshot->serial};
     const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
-    if (!e && !packs_have(snapshot, index))
+    if (!e && !seat_taken(snapshot, index))
         target.refusal = TAMIS_UNKNOWN_SEGMENT;
     else if ((!e || e->state) && is_unproven(snapshot, e, 0))
         target.refusal = TAMIS_MISMATCH;

@@ -47,7 +47,7 @@ static void snapshot_clear(struct tamis_snapshot *s)
     free(s->slots);
     names_clear(&s->by_name);
     planes_free(&s->planes);
-    packs_free(&s->packs);
+    shared_free(&s->shared);
     s->entries = s->named = NULL;
     s->slots = NULL;
     s->n = s->n_segments = s->n_loose = 0;
@@ -159,7 +159,7 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     l->snapshot->complete = m.complete;
     l->snapshot->number = catalog_txn_number(t);
     rc = catalog_each(t, load_entry, l, diag);
-    return rc ? rc : packs_read(l->snapshot, l->previous, t, diag);
+    return rc ? rc : shared_read(l->snapshot, l->previous, t, diag);
 }
 
 /* ---- the order ---- */
@@ -214,7 +214,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
         if (!l.by_rank)
             rc = sort_by_rank(s);
         if (!rc)
-            rc = packs_open(s, c, previous == NULL);
+            rc = shared_open(s, c, previous == NULL);
         if (!rc)
             rc = planes_make(s);
         if (!rc)
@@ -236,7 +236,7 @@ static int current_locked(struct catalog *c, struct tamis_snapshot **out,
     struct tamis_snapshot *fresh = NULL, *last = c->cached;
     *stale = NULL;
     bool good = last && catalog_is_at(c, last->number);
-    if (!good || packs_would_open(last, c)) {
+    if (!good || shared_would_open(last, c)) {
         int rc = snapshot_load(c, last, &fresh, diag);
         if (rc &&
             (!good || rc == TAMIS_ERR_REPLACED || !catalog_is_at(c, last->number)))

@@ -8,7 +8,7 @@
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/catalog.h"
 #include "lib/store/snapshot/entry.h"
-#include "lib/store/snapshot/packs.h"
+#include "lib/store/snapshot/shared.h"
 
 /* ==== planes.c: what a snapshot has at hand of its loose segments ==== */
 
@@ -69,7 +69,7 @@ struct tamis_snapshot {
     struct entry **named;    /* by name; NULL: the filters are the caller's */
     uint32_t *slots;         /* of `named`: index + 1; NULL: the order is the same */
     struct names by_name;    /* the caller's: -> index + 1, or NAME_TWICE */
-    struct packs packs;
+    struct shared_files shared;
     struct planes planes;
     struct counters counts;
     struct ledger *ledger;                       /* NULL: filters of the caller's */

@@ -107,7 +107,7 @@ static int begin(struct tamis_snapshot *s)
     for (size_t i = 0; s->ledger && i < s->n_loose; i++)
         if (!entry_account(s->entries[i]))
             return ENOMEM;
-    int rc = packs_begin_sums(s);
+    int rc = shared_begin_sums(s);
     return rc ? rc : counters_begin(&s->counts, s->n);
 }
 
@@ -139,7 +139,7 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
             *sum = t->sum;
         return t;
     }
-    struct seat seat = packs_seat(s, index);
+    struct seat seat = segment_seat(s, index);
     size_t row;
     const struct sheet *sums = seat_sums(&seat, &row);
     if (sums && sum)
@@ -164,7 +164,7 @@ void stats_leave(struct tamis_snapshot *s)
         }
         for (size_t i = 0; i < N_SLOTS + 2; i++)
             if (sheet_at(s, i))
-                packs_fold_sums(s, sheet_at(s, i));
+                shared_fold_sums(s, sheet_at(s, i));
     }
     ledger_unlock(s->ledger);
 }
@@ -306,7 +306,7 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
         return TAMIS_ERR_NO_SEGMENT;
     size_t index = target->slot - 1;
     const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
-    if (e ? !e->state || e->state == RECORD_NO_FILTER : !packs_have(snapshot, index))
+    if (e ? !e->state || e->state == RECORD_NO_FILTER : !seat_taken(snapshot, index))
         return TAMIS_ERR_NO_SEGMENT;
     if (!counters_on(&snapshot->counts))
         return 0;

@@ -12,7 +12,7 @@
 /* ---- the list, inside its transaction ---- */
 
 /* Packs are in the order of their UUIDs, as in the catalog. */
-static struct pack_view *view_of_record(const struct packs *p,
+static struct pack_view *view_of_record(const struct shared_files *p,
                                         const struct pack_place *place)
 {
     struct pack_view *v =
@@ -59,7 +59,8 @@ static struct pack_bits *bits_copy(const struct pack_bits *from, size_t n)
 
 /* Bits that a snapshot has of a pack whose record, and the checksums of all of whose
  * chunks, are the same now: these bits are what the catalog says. */
-static struct pack_bits *bits_still(const struct packs *before, const struct listed *p)
+static struct pack_bits *bits_still(const struct shared_files *before,
+                                    const struct listed *p)
 {
     struct pack_place place = {.digest = p->now.table_digest};
     memcpy(place.uuid, p->uuid, UUID_BYTES);
@@ -121,23 +122,23 @@ static int count_named(struct tamis_snapshot *s, struct listings *l,
 static int number_columns(struct tamis_snapshot *s)
 {
     size_t at = s->n_loose;
-    for (size_t i = 0; i < s->packs.n; i++) {
-        struct pack_view *v = &s->packs.views[i];
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct pack_view *v = &s->shared.views[i];
         v->base = v->n_columns ? bit_words(at) * 64 : at;
         if (!v->n_columns)
             continue;
         s->n = at = v->base + v->n_columns;
-        s->packs.n_listed += v->n_listed;
+        s->shared.n_listed += v->n_listed;
     }
-    s->n_segments = s->n_loose + s->packs.n_listed;
+    s->n_segments = s->n_loose + s->shared.n_listed;
     return s->n < NAME_TWICE - 1 ? 0 : ENOMEM;
 }
 
 /* Its packs, with what `before` (may be NULL) has of them that is the same still. */
-static int take_views(struct tamis_snapshot *s, const struct packs *before,
+static int take_views(struct tamis_snapshot *s, const struct shared_files *before,
                       struct listings *l, struct tamis_diag *diag)
 {
-    struct packs *p = &s->packs;
+    struct shared_files *p = &s->shared;
     int rc = 0, err = 0;
     p->views = calloc(l->n + 1, sizeof *p->views);
     if (!p->views)
@@ -155,15 +156,15 @@ static int take_views(struct tamis_snapshot *s, const struct packs *before,
     return rc ? rc : err;
 }
 
-int packs_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-               struct catalog_txn *t, struct tamis_diag *diag)
+int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
+                struct catalog_txn *t, struct tamis_diag *diag)
 {
     struct listings l;
     int rc = listings_load(&l, t, diag);
     if (rc)
         return rc;
     open_packs_forget(t->catalog, &l);
-    rc = take_views(s, previous ? &previous->packs : NULL, &l, diag);
+    rc = take_views(s, previous ? &previous->shared : NULL, &l, diag);
     listings_free(&l);
     if (!rc)
         rc = number_columns(s);
@@ -188,14 +189,14 @@ static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
     return good;
 }
 
-bool packs_would_open(struct tamis_snapshot *s, struct catalog *c)
+bool shared_would_open(struct tamis_snapshot *s, struct catalog *c)
 {
-    uint64_t now = s->packs.again ? look_clock() : 0;
-    if (!s->packs.again || !look_is_due_at(s->packs.again, now))
+    uint64_t now = s->shared.again ? look_clock() : 0;
+    if (!s->shared.again || !look_is_due_at(s->shared.again, now))
         return false;
-    s->packs.again = now + LOOK_VALID / 2;
-    for (size_t i = 0; i < s->packs.n; i++)
-        if (view_would_open(s, c, &s->packs.views[i]))
+    s->shared.again = now + LOOK_VALID / 2;
+    for (size_t i = 0; i < s->shared.n; i++)
+        if (view_would_open(s, c, &s->shared.views[i]))
             return true;
     return false;
 }
@@ -272,12 +273,12 @@ static int view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
         rc = view_bury(s, v);
     v->failure = rc;
     if (rc) /* it may come back */
-        s->packs.again = look_clock() + LOOK_VALID / 2;
+        s->shared.again = look_clock() + LOOK_VALID / 2;
     return v->dead ? rc : 0;
 }
 
 /* Those bands that have a living column. */
-static void add_stripes(struct packs *p, const struct pack_view *v)
+static void add_stripes(struct shared_files *p, const struct pack_view *v)
 {
     const uint64_t *living = v->bits->living;
     for (uint32_t b = 0, i; b < v->pack->n_bands; b++) {
@@ -298,9 +299,9 @@ static void add_stripes(struct packs *p, const struct pack_view *v)
     }
 }
 
-int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
+int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
 {
-    struct packs *p = &s->packs;
+    struct shared_files *p = &s->shared;
     size_t n_bands = 0;
     int rc = 0;
     for (size_t i = 0; i < p->n && !rc; i++) {
@@ -322,7 +323,7 @@ int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
     return rc;
 }
 
-void packs_free(struct packs *p)
+void shared_free(struct shared_files *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         open_pack_release(p->views[i].pack);
@@ -330,13 +331,13 @@ void packs_free(struct packs *p)
     }
     free(p->views);
     free(p->stripes);
-    *p = (struct packs){0};
+    *p = (struct shared_files){0};
 }
 
-int packs_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
-                uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
+int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
+                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
 {
-    const struct pack_view *v = &s->packs.views[i];
+    const struct pack_view *v = &s->shared.views[i];
     struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
     *n = *n_lost = 0;
     for (size_t w = 0; w < bit_words(v->n_columns); w++) {
@@ -346,13 +347,13 @@ int packs_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
         *n += (uint64_t)__builtin_popcountll(bits & ~dead);
         *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
     }
-    return *n_lost ? packs_lost(s, &seat, diag) : 0;
+    return *n_lost ? seat_lost(s, &seat, diag) : 0;
 }
 
 /* ---- one column ---- */
 
 /* How many packs begin at or below a number: the last of them may have it. */
-static size_t packs_up_to(const struct packs *p, size_t index)
+static size_t shared_up_to(const struct shared_files *p, size_t index)
 {
     size_t from = 0, to = p->n;
     while (from < to) {
@@ -369,14 +370,14 @@ static size_t packs_up_to(const struct packs *p, size_t index)
 static const struct pack_view *view_of_number(const struct tamis_snapshot *s,
                                               size_t index)
 {
-    size_t n = packs_up_to(&s->packs, index);
-    const struct pack_view *v = n ? &s->packs.views[n - 1] : NULL;
+    size_t n = shared_up_to(&s->shared, index);
+    const struct pack_view *v = n ? &s->shared.views[n - 1] : NULL;
     bool any = v && index - v->base < v->n_columns &&
                columns_have(v->listed, (uint32_t)(index - v->base));
     return any ? v : NULL;
 }
 
-bool packs_have(const struct tamis_snapshot *s, size_t index)
+bool seat_taken(const struct tamis_snapshot *s, size_t index)
 {
     return view_of_number(s, index) != NULL;
 }
@@ -425,7 +426,7 @@ static struct seat seat_of_entry(const struct tamis_snapshot *s, struct entry *e
     if (!e->elsewhere)
         return seat;
     struct pack_place at = entry_place(e);
-    const struct pack_view *v = view_of_record(&s->packs, &at);
+    const struct pack_view *v = view_of_record(&s->shared, &at);
     if (!v || (v->n_columns && at.column >= v->n_columns))
         return seat;
     seat = seat_of(v, at.column);
@@ -436,7 +437,7 @@ static struct seat seat_of_entry(const struct tamis_snapshot *s, struct entry *e
     return seat;
 }
 
-struct seat packs_seat(const struct tamis_snapshot *s, size_t index)
+struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
 {
     if (index < s->n_loose)
         return seat_of_entry(s, s->entries[index]);
@@ -452,8 +453,8 @@ int seat_describe(const struct seat *seat, struct column *out)
                : TAMIS_ERR_DAMAGED;
 }
 
-int packs_lost(const struct tamis_snapshot *s, const struct seat *seat,
-               struct tamis_diag *diag)
+int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
+              struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     const struct pack_view *v = seat->view;
@@ -489,7 +490,7 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
                   struct tamis_diag *diag)
 {
     const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
-    struct seat seat = packs_seat(s, index);
+    struct seat seat = segment_seat(s, index);
     struct column entry;
     struct record r;
     bool packed = !e || e->elsewhere;
@@ -499,7 +500,7 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
         seat.band = NULL;
     }
     if (packed && !seat.band)
-        return packs_lost(s, &seat, diag);
+        return seat_lost(s, &seat, diag);
     if (!e) {
         *out = entry;
         return 0;
@@ -570,12 +571,12 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
     return hit == TAMIS_HIT ? why : hit; /* a row may be damaged */
 }
 
-uint32_t packs_rank(const struct tamis_snapshot *s, size_t index)
+uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
 {
     struct column col;
     if (index < s->n_loose)
         return s->entries[index]->rank;
-    struct seat seat = packs_seat(s, index);
+    struct seat seat = segment_seat(s, index);
     return seat_describe(&seat, &col) == 0 ? le32_get(col.disk.rank) : UINT32_MAX;
 }
 
@@ -610,10 +611,10 @@ void seat_info(const struct seat *seat, struct tamis_segment_info *info)
     info->error = le64_get_f64(d->target_error);
 }
 
-bool packs_next(const struct tamis_snapshot *s, size_t *index)
+bool shared_next(const struct tamis_snapshot *s, size_t *index)
 {
-    const struct packs *p = &s->packs;
-    size_t n = packs_up_to(p, *index);
+    const struct shared_files *p = &s->shared;
+    size_t n = shared_up_to(p, *index);
     for (size_t k = n ? n - 1 : 0; k < p->n; k++) {
         const struct pack_view *v = &p->views[k];
         size_t at = *index > v->base ? *index - v->base : 0;
@@ -647,10 +648,10 @@ static int slot_in(const struct pack_view *v, const void *name, size_t name_byte
     return rc;
 }
 
-int packs_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-               uint32_t *slot, enum tamis_reason *why)
+int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+                uint32_t *slot, enum tamis_reason *why)
 {
-    const struct packs *p = &s->packs;
+    const struct shared_files *p = &s->shared;
     int failed = TAMIS_ERR_NO_SEGMENT;
     bool found = false;
     for (size_t i = 0; i < p->n && !(found && s->complete); i++) {
@@ -681,10 +682,10 @@ int seat_binding(const struct seat *seat, struct piece *out)
 
 /* ---- sums ---- */
 
-int packs_begin_sums(struct tamis_snapshot *s)
+int shared_begin_sums(struct tamis_snapshot *s)
 {
-    for (size_t i = 0; i < s->packs.n; i++) {
-        struct open_pack *p = s->packs.views[i].pack;
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct open_pack *p = s->shared.views[i].pack;
         struct sheet *none = NULL, *mine;
         if (!p || atomic_load(&p->sums))
             continue;
@@ -697,10 +698,10 @@ int packs_begin_sums(struct tamis_snapshot *s)
     return 0;
 }
 
-void packs_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
+void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
 {
-    for (size_t i = 0; i < s->packs.n; i++) {
-        const struct pack_view *v = &s->packs.views[i];
+    for (size_t i = 0; i < s->shared.n; i++) {
+        const struct pack_view *v = &s->shared.views[i];
         struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
         if (to)
             sheet_fold(to, counted, v->base, v->n_columns);
@@ -724,7 +725,7 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
         memset(place, 0, sizeof *place);
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
-    struct seat seat = packs_seat(snapshot, index);
+    struct seat seat = segment_seat(snapshot, index);
     const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
     if (e && !e->elsewhere)
         return TAMIS_ERR_NO_SEGMENT;
@@ -733,7 +734,7 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     else if (place && seat.view)
         memcpy(place->uuid, seat.view->uuid, UUID_BYTES);
     if (!seat.band)
-        return packs_lost(snapshot, &seat, NULL);
+        return seat_lost(snapshot, &seat, NULL);
     if (out)
         *out = seat_filter(&seat);
     if (place) {
@@ -754,9 +755,9 @@ int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
                              struct tamis_pack_info *out)
 {
     memset(out, 0, sizeof *out);
-    if (!snapshot || number >= snapshot->packs.n)
+    if (!snapshot || number >= snapshot->shared.n)
         return TAMIS_ERR_RANGE;
-    const struct pack_view *v = &snapshot->packs.views[number];
+    const struct pack_view *v = &snapshot->shared.views[number];
     memcpy(out->uuid, v->uuid, UUID_BYTES);
     out->pack = v->dead ? v->pack->filter : NULL;
     out->error = v->failure;
@@ -774,25 +775,25 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
     memset(out, 0, sizeof *out);
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
-    struct seat seat = packs_seat(snapshot, index);
+    struct seat seat = segment_seat(snapshot, index);
     if (!seat.band)
         return is_loose(snapshot, index) && !snapshot->entries[index]->elsewhere
                    ? TAMIS_ERR_NO_SEGMENT
-                   : packs_lost(snapshot, &seat, NULL);
+                   : seat_lost(snapshot, &seat, NULL);
     pack_band_pages(seat_filter(&seat), seat.band, out);
     return 0;
 }
 
 /* ---- columns as filters in memory ---- */
 
-int unpacked_filter(const struct tamis_snapshot *s, size_t index,
-                    struct tamis_filter **out, struct tamis_diag *diag)
+int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
+                struct tamis_diag *diag)
 {
-    struct seat seat = packs_seat(s, index);
+    struct seat seat = segment_seat(s, index);
     struct column col;
     int rc = segment_facts(s, index, &col, diag);
     if (rc || !seat.band) /* a page may be readable again: the seat is from before */
-        return rc ? rc : packs_lost(s, &seat, diag);
+        return rc ? rc : seat_lost(s, &seat, diag);
     return pack_unpack_memory(seat_filter(&seat), seat.band, seat_column(&seat), &col,
                               &s->domain, out, diag);
 }

@@ -7,8 +7,8 @@
  * Each pack begins at a multiple of 64, so that its bits and those of numbers are
  * words that agree. Nothing is held for a column but a bit. All of it is made with the
  * snapshot, and never changes. */
-#ifndef TAMIS_STORE_SNAPSHOT_PACKS_H
-#define TAMIS_STORE_SNAPSHOT_PACKS_H
+#ifndef TAMIS_STORE_SNAPSHOT_SHARED_H
+#define TAMIS_STORE_SNAPSHOT_SHARED_H
 
 #include <string.h>
 
@@ -61,7 +61,7 @@ struct stripe {
     size_t first;     /* the number of its first column */
 };
 
-struct packs {
+struct shared_files {
     struct pack_view *views;
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
@@ -76,7 +76,7 @@ struct packs {
 };
 
 /* File i, mapped; NULL: it can't be read. */
-static inline struct tamis_filter *packs_file(const struct packs *p, size_t i)
+static inline struct tamis_filter *shared_filter(const struct shared_files *p, size_t i)
 {
     return p->views[i].pack ? p->views[i].pack->filter : NULL;
 }
@@ -84,20 +84,20 @@ static inline struct tamis_filter *packs_file(const struct packs *p, size_t i)
 /* Reads the listed bits, in the transaction of the entries, which are there; those that
  * `previous` has and that are the same still, it shares. Sets s->complete to false if
  * something does not agree. */
-int packs_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-               struct catalog_txn *t, struct tamis_diag *diag);
+int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
+                struct catalog_txn *t, struct tamis_diag *diag);
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
-int packs_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
+int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
 /* Would one open now that did not? Looks when it is time to, under the catalog's
  * cache_lock. While none would, the snapshot stays, and so do its targets. */
-bool packs_would_open(struct tamis_snapshot *s, struct catalog *c);
-void packs_free(struct packs *p);
+bool shared_would_open(struct tamis_snapshot *s, struct catalog *c);
+void shared_free(struct shared_files *p);
 
 /* For how many segments file i answers, and for how many it does not: then why, an
  * errno or a code. asked: a bit for each number; NULL: all. */
-int packs_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
-                uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag);
+int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
+                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag);
 
 /* ---- one column ---- */
 
@@ -118,9 +118,9 @@ static inline uint32_t seat_column(const struct seat *seat)
     return seat->column - seat->band->first_column;
 }
 /* Of a number, or of an entry whose record names a column. */
-struct seat packs_seat(const struct tamis_snapshot *s, size_t index);
+struct seat segment_seat(const struct tamis_snapshot *s, size_t index);
 /* Has the number a column? */
-bool packs_have(const struct tamis_snapshot *s, size_t index);
+bool seat_taken(const struct tamis_snapshot *s, size_t index);
 /* What its entry says, if the seat is good. */
 int seat_describe(const struct seat *seat, struct column *out);
 /* For a caller who writes from it (SPEC.md §16.4): what a segment's record or its
@@ -132,8 +132,8 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
 int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
                    struct tamis_diag *diag);
 /* Why a segment of a pack cannot be used: an errno or a code. */
-int packs_lost(const struct tamis_snapshot *s, const struct seat *seat,
-               struct tamis_diag *diag);
+int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
+              struct tamis_diag *diag);
 /* Asks the rows for one key. A hit that a range excludes is absent; one whose entry
  * cannot be read is TAMIS_DAMAGED. */
 enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
@@ -167,32 +167,32 @@ static inline uint64_t seat_bytes(const struct seat *seat)
     return band_bytes(seat->band) / seat->band->n_columns;
 }
 /* Sums of counts, which snapshots share: room for them. */
-int packs_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
+int shared_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
 /* Adds to them what a sheet of the snapshot has. */
-void packs_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
+void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
 /* Those of its file, and which of their rows is its own; NULL: none. */
 const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* ---- names and facts ---- */
 
 /* The next number that a segment has, from *index on. */
-bool packs_next(const struct tamis_snapshot *s, size_t *index);
+bool shared_next(const struct tamis_snapshot *s, size_t *index);
 /* *slot is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
  * error, and *why: a pack cannot tell. In a list that is not complete it may have the
  * name even if another one has it, for repair may have listed an older column. */
-int packs_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-               uint32_t *slot, enum tamis_reason *why);
+int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+                uint32_t *slot, enum tamis_reason *why);
 /* The pack's own bytes. ERR_DAMAGED: its entry cannot be read. */
 int seat_binding(const struct seat *seat, struct piece *out);
 /* What the file says of it; nothing, if that cannot be read. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
-uint32_t packs_rank(const struct tamis_snapshot *s, size_t index);
+uint32_t segment_rank(const struct tamis_snapshot *s, size_t index);
 
 /* For callers that want a filter of its own: to verify, to compare, to derive another
  * one. Probes ask the pack. */
-int unpacked_filter(const struct tamis_snapshot *s, size_t index,
-                    struct tamis_filter **out, struct tamis_diag *diag);
+int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
+                struct tamis_diag *diag);
 
 /* Word i of the tombstones. Behind the last ones there may be anything. */
 static inline uint64_t dead_word(const struct pack_view *v, size_t i)
