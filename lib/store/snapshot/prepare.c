@@ -171,14 +171,6 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static bool has_place(const struct preparing *p, const struct tamis_filter *f)
-{
-    size_t i = 0;
-    while (i < p->n && p->places[i].filter != f)
-        i++;
-    return i < p->n;
-}
-
 /* Segments that are not listed have no share, nor has a file of such segments alone. */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
@@ -192,7 +184,10 @@ static uint64_t unlock_unlisted(struct preparing *p)
     }
     for (size_t i = 0; i < s->shared.n; i++) {
         struct tamis_filter *f = shared_filter(&s->shared, i);
-        if (f && !has_place(p, f))
+        size_t at = 0;
+        while (at < p->n && p->places[at].filter != f)
+            at++;
+        if (f && at == p->n)
             stuck += unlock_beyond(p, f, 0);
     }
     return stuck;

@@ -163,8 +163,11 @@ static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_
 static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece *out)
 {
     if (!is_loose(s, index)) {
+        struct tamis_segment_info info = {.state = 0};
         struct seat seat = segment_seat(s, index);
-        return seat_binding(&seat, out);
+        seat_info(&seat, &info);
+        *out = (struct piece){info.binding, info.binding_bytes};
+        return info.state ? 0 : TAMIS_ERR_DAMAGED;
     }
     const struct record_disk *r = entry_record(s->entries[index]);
     *out = (struct piece){r->binding, r->binding_bytes};

@@ -670,16 +670,6 @@ int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_by
     return found && (s->complete || failed == TAMIS_ERR_NO_SEGMENT) ? 0 : failed;
 }
 
-int seat_binding(const struct seat *seat, struct piece *out)
-{
-    struct column col;
-    int rc = seat_describe(seat, &col);
-    if (!rc)
-        *out = (struct piece){col.mapped + sizeof col.disk + col.disk.name_bytes,
-                              col.disk.binding_bytes};
-    return rc;
-}
-
 /* ---- sums ---- */
 
 int shared_begin_sums(struct tamis_snapshot *s)
@@ -772,16 +762,12 @@ int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
 int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
                               struct tamis_verify *out)
 {
+    struct tamis_filter *f;
     memset(out, 0, sizeof *out);
-    if (!snapshot || index >= snapshot->n)
-        return TAMIS_ERR_RANGE;
-    struct seat seat = segment_seat(snapshot, index);
-    if (!seat.band)
-        return is_loose(snapshot, index) && !snapshot->entries[index]->elsewhere
-                   ? TAMIS_ERR_NO_SEGMENT
-                   : seat_lost(snapshot, &seat, NULL);
-    pack_band_pages(seat_filter(&seat), seat.band, out);
-    return 0;
+    int rc = tamis_snapshot_pack(snapshot, index, &f, NULL);
+    if (!rc)
+        pack_band_pages(f, segment_seat(snapshot, index).band, out);
+    return rc;
 }
 
 /* ---- columns as filters in memory ---- */

@@ -182,8 +182,6 @@ bool shared_next(const struct tamis_snapshot *s, size_t *index);
  * name even if another one has it, for repair may have listed an older column. */
 int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                 uint32_t *slot, enum tamis_reason *why);
-/* The pack's own bytes. ERR_DAMAGED: its entry cannot be read. */
-int seat_binding(const struct seat *seat, struct piece *out);
 /* What the file says of it; nothing, if that cannot be read. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
