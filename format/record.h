@@ -25,7 +25,14 @@ enum {
     CHUNK_COLUMNS = 8 * (CHUNK_MAX_BYTES - 8),
 };
 
-/* Database `meta`, key "store". */
+/* Databases, in LMDB's order, and the only key of the first. */
+#define CATALOG_NAMES                                                                  \
+    {                                                                                  \
+        "meta", "packs", "segments"                                                    \
+    }
+#define CATALOG_META_KEY "store"
+
+/* Database `meta`. */
 struct meta_disk {
     uint8_t magic[8];
     struct le16 major;

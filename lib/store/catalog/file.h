@@ -6,13 +6,6 @@
 #include "lib/page/page.h"
 #include "lib/store/catalog/catalog.h"
 
-/* The key of the meta record. */
-#define CATALOG_META_KEY "store"
-/* Names of databases. */
-#define CATALOG_NAMES                                                                  \
-    {                                                                                  \
-        "meta", "packs", "segments"                                                    \
-    }
 /* No value of the database is longer. */
 static inline size_t catalog_value_max(enum catalog_db db)
 {
