@@ -258,9 +258,8 @@ static int find_astray(void *ctx, const void *name, size_t name_bytes,
 }
 
 /* It keeps a list, of which repair makes the filter anew. A list goes with a filter:
- * with the one of this UUID, which the segment had before it was packed, and which is
- * gone.
- */
+ * with the one of this UUID, which the segment had before it shared a file, and which
+ * is gone. */
 static void drop_column(struct repair_segment *s, struct record *record)
 {
     if (!record_listed(record)) {
