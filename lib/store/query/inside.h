@@ -63,15 +63,15 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
 
 /* ==== slices.c: targets that lie anywhere ==== */
 
-/* Up to 64 targets. Each of them is put into one class, once: ready and packed ones are
- * asked by their bits, careful ones one by one. A target that is refused is a careful
- * one, whose reason needs no filter. */
+/* Up to 64 targets. Each of them is put into one class, once: ready ones and those of
+ * shared files are asked by their bits, careful ones one by one. A target that is
+ * refused is a careful one, whose reason needs no filter. */
 struct slice {
     size_t at;                          /* place of the first in rows of answers */
     const struct tamis_target *targets; /* NULL: their numbers follow each other, */
     size_t first;                       /* from this one on */
     uint64_t epoch;                     /* stage_epoch() before they were classed */
-    uint64_t asked, ready, packed, careful;
+    uint64_t asked, ready, shared, careful;
     uint64_t ranges; /* whose range counts, if it is there */
     bool more;       /* as many planes lie behind, ready, too */
     const struct plane *planes;
@@ -100,10 +100,10 @@ void ask_all_columns(struct asking *a);
  * each other from `first` on. */
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
 /* The stripe that may answer for a number; NULL: none. */
-const struct stripe *stripe_of_number(const struct shared_files *p, size_t number);
-/* Asks the packed targets of a slice. Adds to a word for each key those that are
- * absent, and those that were asked by bits. */
-void ask_packed(struct asking *a, const struct slice *t, uint64_t *absent,
+const struct stripe *stripe_of_number(const struct tamis_snapshot *s, size_t number);
+/* Asks those targets of a slice that share files. Adds to a word for each key those
+ * that are absent, and those that were asked by bits. */
+void ask_shared(struct asking *a, const struct slice *t, uint64_t *absent,
                 uint64_t *by_bits);
 
 /* ==== answers.c: answers are delivered and counted ==== */

@@ -1,6 +1,6 @@
 /* A query: which way it goes, and the public probes of many segments.
  *
- *     all columns of one band, one key    ask_row(): one row is all answers
+ *     one stripe is all there is, one key ask_row(): one row is all answers
  *     a few segments, a few keys          ask_some_cells(): the bits alone
  *     else, up to 64 keys at a time:
  *       numbers that follow each other    ask_dense(), ask_columns()
@@ -204,7 +204,7 @@ static size_t run_from(const struct asking *a, size_t at)
     return n >= A_RUN ? n : 0;
 }
 
-/* A run of loose segments, and of columns. */
+/* A run of loose segments, and of those that share files. */
 static void ask_run(struct asking *a, size_t at, size_t n)
 {
     size_t number = a->q->targets[at].slot - 1, n_loose = a->snapshot->n_loose;

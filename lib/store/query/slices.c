@@ -1,6 +1,6 @@
 /* Targets that lie anywhere, 64 at a time.
  *
- *     slice    ready    careful   ready   packed ...      classed once
+ *     slice    ready    careful   ready   shared ...      classed once
  *     ranges   0        -         1       -               compared first, as numbers
  *     bits     1        (ask)     -       0               then the bits of what is left
  *
@@ -31,8 +31,8 @@ static void class_target(struct slice *t, const struct asking *a, size_t i)
         t->ready |= bit;
         t->gathered[i] = s->planes.plane[at];
     } else if (target_here(s, target) && !target->min_watermark &&
-               stripe_of_number(&s->shared, target->slot - 1)) {
-        t->packed |= bit;
+               stripe_of_number(s, target->slot - 1)) {
+        t->shared |= bit;
     }
 }
 
@@ -158,14 +158,14 @@ static void ask_tile(struct asking *a, struct slice *t)
     }
     if (a->plain && t->ready)
         ask_planes(a, t, &x);
-    t->careful = t->asked & ~(t->ready | t->packed);
+    t->careful = t->asked & ~(t->ready | t->shared);
     if (!still_ready(t)) {
         memcpy(x.absent, x.by_range, a->n * sizeof x.absent[0]);
         memset(x.by_bits, 0, a->n * sizeof x.by_bits[0]);
     }
     ask_the_rest(a, t, &x);
-    if (t->packed && a->plain)
-        ask_packed(a, t, x.absent, x.by_bits);
+    if (t->shared && a->plain)
+        ask_shared(a, t, x.absent, x.by_bits);
     for (size_t i = 0; i < a->n; i++)
         deliver(a, i, t, x.absent[i], x.by_range[i], x.by_bits[i]);
 }

@@ -307,8 +307,9 @@ static size_t stripes_before(const struct shared_files *p, size_t number)
     return from;
 }
 
-const struct stripe *stripe_of_number(const struct shared_files *p, size_t number)
+const struct stripe *stripe_of_number(const struct tamis_snapshot *s, size_t number)
 {
+    const struct shared_files *p = &s->shared;
     size_t i = stripes_before(p, number);
     if (i == p->n_stripes || number < p->stripes[i].first)
         return NULL;
@@ -361,14 +362,14 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
     ask_alone(a, at, n, a->all & ~a->plain);
 }
 
-/* ---- packed targets of a slice ---- */
+/* ---- targets of a slice ---- */
 
 /* Those that lie in one line of the rows of one stripe, with the first of them. */
 static uint64_t next_group(const struct asking *a, const struct slice *t, uint64_t left,
                            struct window *w)
 {
     size_t number = slice_number(t, (size_t)__builtin_ctzll(left));
-    const struct stripe *stripe = stripe_of_number(&a->snapshot->shared, number);
+    const struct stripe *stripe = stripe_of_number(a->snapshot, number);
     uint32_t n = stripe->band->n_columns, at = (uint32_t)(number - stripe->first);
     uint32_t line = at / LINE_COLUMNS * LINE_COLUMNS;
     uint64_t group = 0;
@@ -400,13 +401,13 @@ static void take_group(struct asking *a, size_t i, const struct slice *t,
     }
 }
 
-void ask_packed(struct asking *a, const struct slice *t, uint64_t *absent,
+void ask_shared(struct asking *a, const struct slice *t, uint64_t *absent,
                 uint64_t *by_bits)
 {
     uint64_t hits[WORDS_PER_BLOCK];
     struct window w;
     struct turn turn;
-    for (uint64_t left = t->packed, group; left; left &= ~group) {
+    for (uint64_t left = t->shared, group; left; left &= ~group) {
         group = next_group(a, t, left, &w);
         turn_begin(&turn, a, &w, 1);
         for (uint64_t m = a->plain; m; m &= m - 1) {
