@@ -277,14 +277,6 @@ static bool blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
     return true;
 }
 
-static int append_put(struct tamis_packer *p, const struct pack_place *place,
-                      struct tamis_diag *diag)
-{
-    struct edit_op *op;
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, NULL, &op, diag);
-    return rc ? rc : edit_append(p->edit, op, diag);
-}
-
 static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                       struct tamis_diag *diag)
 {
@@ -294,6 +286,7 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                            .facts = facts,
                            .blocks = blocks,
                            .ctx = p};
+    struct edit_op *op;
     pack_hashes_rest(p->hashes);
     int rc = p->failed;
     if (!rc)
@@ -305,7 +298,9 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                           "reading the hashes of a pack again");
     if (rc)
         return rc;
-    rc = append_put(p, &place, diag);
+    rc = edit_op_of_pack(p->edit, &place, p->plan.n_columns, NULL, &op, diag);
+    if (!rc)
+        rc = edit_append(p->edit, op, diag);
     if (rc)
         edit_unlink_pack(p->edit, &place);
     memcpy(report->uuid, place.uuid, UUID_BYTES);
