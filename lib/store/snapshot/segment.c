@@ -27,10 +27,7 @@ size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot)
 
 int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index)
 {
-    const struct tamis_snapshot *s = snapshot;
-    if (s && *index < s->n_loose)
-        return 1;
-    return s && shared_next(s, index);
+    return snapshot && (*index < snapshot->n_loose || shared_next(snapshot, index));
 }
 
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)

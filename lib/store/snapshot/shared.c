@@ -13,12 +13,11 @@
 
 /* Packs are in the order of their UUIDs, as in the catalog. */
 static struct pack_view *view_of_record(const struct shared_files *p,
-                                        const struct pack_place *place)
+                                        const uint8_t *uuid, uint64_t digest)
 {
     struct pack_view *v =
-        p->n ? bsearch(place->uuid, p->views, p->n, sizeof *v, compare_pack_uuids)
-             : NULL;
-    return v && v->digest == place->digest ? v : NULL;
+        p->n ? bsearch(uuid, p->views, p->n, sizeof *v, compare_pack_uuids) : NULL;
+    return v && v->digest == digest ? v : NULL;
 }
 
 /* ---- bits that snapshots share ---- */
@@ -62,9 +61,8 @@ static struct pack_bits *bits_copy(const struct pack_bits *from, size_t n)
 static struct pack_bits *bits_still(const struct shared_files *before,
                                     const struct listed *p)
 {
-    struct pack_place place = {.digest = p->now.table_digest};
-    memcpy(place.uuid, p->uuid, UUID_BYTES);
-    const struct pack_view *v = p->failure ? NULL : view_of_record(before, &place);
+    const struct pack_view *v =
+        p->failure ? NULL : view_of_record(before, p->uuid, p->now.table_digest);
     return v && v->dead && v->n_columns == p->now.n_columns &&
                    v->n_listed == p->now.n_listed &&
                    v->bits->chunks_sum == p->now.chunks_sum &&
@@ -426,7 +424,7 @@ static struct seat seat_of_entry(const struct tamis_snapshot *s, struct entry *e
     if (!e->elsewhere)
         return seat;
     struct pack_place at = entry_place(e);
-    const struct pack_view *v = view_of_record(&s->shared, &at);
+    const struct pack_view *v = view_of_record(&s->shared, at.uuid, at.digest);
     if (!v || (v->n_columns && at.column >= v->n_columns))
         return seat;
     seat = seat_of(v, at.column);
@@ -494,7 +492,7 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
     struct column entry;
     struct record r;
     bool packed = !e || e->elsewhere;
-    if (packed && seat.band &&
+    if (seat.band &&
         pack_describe(seat_filter(&seat), seat.column, true, &entry) != 0) {
         seat.why = TAMIS_DAMAGED;
         seat.band = NULL;
