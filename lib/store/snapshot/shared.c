@@ -364,20 +364,18 @@ static size_t shared_up_to(const struct shared_files *p, size_t index)
     return from;
 }
 
-/* NULL: no segment is there. */
 static const struct pack_view *view_of_number(const struct tamis_snapshot *s,
                                               size_t index)
 {
     size_t n = shared_up_to(&s->shared, index);
     const struct pack_view *v = n ? &s->shared.views[n - 1] : NULL;
-    bool any = v && index - v->base < v->n_columns &&
-               columns_have(v->listed, (uint32_t)(index - v->base));
-    return any ? v : NULL;
+    return v && index - v->base < v->n_columns ? v : NULL;
 }
 
 bool seat_taken(const struct tamis_snapshot *s, size_t index)
 {
-    return view_of_number(s, index) != NULL;
+    const struct pack_view *v = view_of_number(s, index);
+    return v && columns_have(v->listed, (uint32_t)(index - v->base));
 }
 
 /* A missing or refused pack, and its tombstones likewise, is lost. */
@@ -440,8 +438,9 @@ struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
     if (index < s->n_loose)
         return seat_of_entry(s, s->entries[index]);
     const struct pack_view *v = view_of_number(s, index);
-    return v ? seat_of(v, (uint32_t)(index - v->base))
-             : (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
+    if (v && columns_have(v->listed, (uint32_t)(index - v->base)))
+        return seat_of(v, (uint32_t)(index - v->base));
+    return (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
 }
 
 int seat_describe(const struct seat *seat, struct column *out)
