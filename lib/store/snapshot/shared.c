@@ -520,6 +520,7 @@ int segment_record(const struct tamis_snapshot *s, size_t index, struct record *
     int rc = segment_facts(s, index, &col, diag);
     if (!rc)
         record_of_column(&col, col.disk.uuid, 0, out);
+    out->place = (struct pack_place){.digest = 0};
     return rc;
 }
 

@@ -128,7 +128,7 @@ int seat_describe(const struct seat *seat, struct column *out);
  * checked anew, and all of it is a copy. ERR_DAMAGED: it cannot be read. */
 int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
                   struct tamis_diag *diag);
-/* The same as a record: the segment's, or the one that it would have. */
+/* The same as a record, which names no place and no list. */
 int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
                    struct tamis_diag *diag);
 /* Why a segment of a pack cannot be used: an errno or a code. */
