@@ -207,12 +207,6 @@ struct verdict column_decode(const uint8_t *in, size_t n_bytes,
 
 /* ---- pages of the table of columns ---- */
 
-int name_compare(struct piece a, struct piece b)
-{
-    int order = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
-    return order ? order : (a.n > b.n) - (a.n < b.n);
-}
-
 size_t name_separator(struct piece before, struct piece name)
 {
     size_t i = 0;

@@ -18,7 +18,7 @@
 #ifndef TAMIS_FORMAT_PACK_H
 #define TAMIS_FORMAT_PACK_H
 
-#include "commit.h"
+#include "record.h"
 
 enum {
     PACK_STAGES = 3,
@@ -87,12 +87,6 @@ struct column_disk {
     struct le16 last_bytes;
 };
 
-/* Bytes, in memory that is the caller's. */
-struct piece {
-    const uint8_t *at; /* NULL: none */
-    size_t n;
-};
-
 /* An entry as in the file, checked, and what follows from where it is. */
 struct column {
     struct column_disk disk;
@@ -159,8 +153,6 @@ struct verdict column_decode(const uint8_t *in, size_t n_bytes,
 
 /* ---- pages of the table of columns ---- */
 
-/* Below 0, 0 or above: as bytes, a prefix before longer names. */
-int name_compare(struct piece a, struct piece b);
 /* How many first bytes of a name are enough to be above the name before it? */
 size_t name_separator(struct piece before, struct piece name);
 

@@ -5,6 +5,8 @@
 #include "hash.h"
 #include "pack.h"
 
+const char *const catalog_names[] = {"meta", "packs", "segments"};
+
 _Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");
 _Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES &&
                    sizeof(struct part_disk) == PART_BYTES,

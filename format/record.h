@@ -25,7 +25,11 @@ enum {
     CHUNK_COLUMNS = 8 * (CHUNK_MAX_BYTES - 8),
 };
 
-/* Database `meta`, key "store". */
+/* Databases, in LMDB's order, and the only key of the first. */
+extern const char *const catalog_names[3];
+#define CATALOG_META_KEY "store"
+
+/* Database `meta`. */
 struct meta_disk {
     uint8_t magic[8];
     struct le16 major;
@@ -56,6 +60,18 @@ struct meta {
     uint64_t first_capacity;
     uint64_t created;
 };
+
+/* Bytes, in memory that is the caller's. */
+struct piece {
+    const uint8_t *at; /* NULL: none */
+    size_t n;
+};
+/* Below 0, 0 or above: as bytes, a prefix before longer names. */
+static inline int name_compare(struct piece a, struct piece b)
+{
+    int order = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
 
 /* Database `segments`, key: the segment's name. After the head come the parts, the
  * bytes of the first and the last key, then the checksum, seeded with XXH3-64 of the

@@ -42,7 +42,7 @@ struct view {
         *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
     uint32_t n_bands, bad_band;
-    struct guide *_Atomic guide; /* pack.c: where names are; NULL: few were sought */
+    struct guide *_Atomic guide; /* where names are; NULL: few were sought */
     _Atomic uint32_t n_unguided; /* searches without the guide */
     struct list_map *list;       /* kind_list's */
     struct ribbons *ribbons;     /* kind_ribbon's */

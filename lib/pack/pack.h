@@ -92,10 +92,11 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
 int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
                 const struct column *col, struct identity *id, struct commit *c,
                 int dir, const char *name);
-/* The same into an empty file, without any sync. */
-int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
-                     uint32_t column, const struct column *col, struct identity *id,
-                     struct commit *c, int fd);
+/* The same as a filter in memory, for the caller to close. */
+int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,
+                       uint32_t column, const struct column *col,
+                       const struct tamis_domain *domain, struct tamis_filter **out,
+                       struct tamis_diag *diag);
 /* How long the file will be; 0: too long for a filter. */
 uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks);
 

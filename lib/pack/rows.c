@@ -251,7 +251,7 @@ static void go_on(const struct line *l, struct chunk *c)
     size_chunk(l, c);
 }
 
-static size_t chunk_bytes(const struct line *l, const struct chunk *c)
+static size_t chunk_rows_bytes(const struct line *l, const struct chunk *c)
 {
     return (size_t)c->n * BLOCK_BITS * l->job->plan->bands[c->band].row_bytes;
 }
@@ -263,7 +263,7 @@ static void put_oldest(struct line *l)
 {
     struct slot *s = &l->slots[l->n_put % l->n_slots];
     pthread_mutex_unlock(&l->mutex);
-    int err = l->put(l->to, s->rows, chunk_bytes(l, &s->chunk));
+    int err = l->put(l->to, s->rows, chunk_rows_bytes(l, &s->chunk));
     pthread_mutex_lock(&l->mutex);
     s->made = false;
     l->n_put++;
@@ -320,7 +320,7 @@ static void make_alone(struct line *l)
     l->rows[0].alone = true;
     for (; !at_end(l, &c) && !l->err; go_on(l, &c)) {
         rows_make(&l->rows[0], &c, l->slots[0].rows);
-        l->err = l->put(l->to, l->slots[0].rows, chunk_bytes(l, &c));
+        l->err = l->put(l->to, l->slots[0].rows, chunk_rows_bytes(l, &c));
     }
 }
 

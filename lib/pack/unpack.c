@@ -2,6 +2,7 @@
  * of kind 1. */
 #include "lib/pack/pack.h"
 #include "lib/error.h"
+#include "lib/filter/filter.h"
 #include "lib/filter/view.h"
 #include "lib/io/io.h"
 #include "lib/page/stage_writer.h"
@@ -10,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- checked copies of pages ---- */
@@ -208,9 +210,9 @@ static void describe(const struct gathering *g, const struct column *col,
     c->committed_bytes = s->offset + s->length + digests;
 }
 
-int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
-                     uint32_t column, const struct column *col, struct identity *id,
-                     struct commit *c, int fd)
+static int unpack_into(struct tamis_filter *pack, const struct band *band,
+                       uint32_t column, const struct column *col, struct identity *id,
+                       struct commit *c, int fd)
 {
     struct gathering g = {NULL, pack, band, column, band->geometry};
     g.geometry.n_blocks = le64_get(col->disk.own_blocks);
@@ -233,7 +235,7 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
         return err;
     err = io_refuse_network(fd);
     if (!err)
-        err = pack_unpack_into(pack, band, column, col, id, c, fd);
+        err = unpack_into(pack, band, column, col, id, c, fd);
     if (!err)
         err = io_publish(dir, temp, name, fd, false);
     if (err)
@@ -241,4 +243,33 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
     else
         close(fd);
     return err;
+}
+
+int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,
+                       uint32_t column, const struct column *col,
+                       const struct tamis_domain *domain, struct tamis_filter **out,
+                       struct tamis_diag *diag)
+{
+    struct commit c;
+    struct identity id = {
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = (uint16_t)domain->hash_id,
+        .hash_seed = domain->seed,
+        .created = le64_get(col->disk.created),
+    };
+    struct tamis_filter_options opt = {.size = sizeof opt, .domain = domain};
+    const char *path = filter_path(pack);
+    int fd = memfd_create("tamis column", MFD_CLOEXEC);
+    memcpy(id.uuid, col->disk.uuid, UUID_BYTES);
+    int rc = fd < 0 ? errno : unpack_into(pack, band, column, col, &id, &c, fd);
+    if (rc == TAMIS_ERR_DAMAGED)
+        diag_fail(diag, rc, path, "a page of the column fails its check");
+    else if (rc)
+        diag_errno(diag, rc, path, "unpacking a column");
+    else
+        rc = filter_open_fd(fd, path, &opt, NULL, out, diag);
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }

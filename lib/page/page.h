@@ -106,7 +106,6 @@ struct stage {
     uint64_t root;
     uint64_t n_first_pages;
     _Atomic uint64_t n_good, n_first_good;
-    _Atomic uint32_t n_read;        /* columns that were asked of the file, so far */
     _Atomic uint64_t *pages;        /* two bits per page */
     _Atomic uint64_t *good_digests; /* a bit per page of digests */
     struct page_counts *counts;     /* may be NULL */

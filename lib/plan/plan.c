@@ -312,8 +312,8 @@ int plan_sealed_geometry(uint64_t n_keys, double error, double allowed,
         if (!err)
             g->n_blocks =
                 round_to_grid(least_blocks(g->lanes, g->words, n_keys, error, 1));
-        /* No file has less than a page: there a larger error saves nothing, and a pack
-         * could not fold to it. */
+        /* No file has less than a page: there a larger error saves nothing, and a
+         * shared file could not fold to it. */
         if (!err && allowed > error && g->n_blocks * g->lanes > BLOCKS_PER_PAGE)
             g->n_blocks =
                 round_to_grid(least_blocks(g->lanes, g->words, n_keys, allowed, 1));

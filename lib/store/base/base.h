@@ -116,7 +116,7 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 /* "<uuid>.dead" */
 void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
-/* Reads the tombstones of the file with this UUID, table digest and number of columns
+/* Reads the tombstones of the file with this UUID, table digest and number of bits
  * (0: any). *file is malloc'd; its bits begin at DEAD_HEAD_BYTES. An errno, or the code
  * of tombstones that are not good. */
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,

@@ -21,7 +21,6 @@ struct copied {
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, value */
 };
-const char *const catalog_names[CATALOG_DBS] = {"meta", "packs", "segments"};
 
 struct catalog_copy {
     uint64_t txn;

@@ -4,9 +4,6 @@
 
 #include "lib/store/catalog/catalog.h"
 
-/* The key of the meta record. */
-#define CATALOG_META_KEY "store"
-extern const char *const catalog_names[CATALOG_DBS]; /* of its databases; copy.c */
 /* No value of the database is longer. */
 static inline size_t catalog_value_max(enum catalog_db db)
 {

@@ -648,6 +648,11 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
     return failed ? failed : TAMIS_ERR_NO_SEGMENT;
 }
 
+int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag)
+{
+    return listed_set(l, f->pack, le32_get(f->column.disk.column), false, diag);
+}
+
 int found_record(const struct found *f, const void *name, size_t name_bytes,
                  struct record *r)
 {

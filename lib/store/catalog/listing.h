@@ -35,11 +35,6 @@ int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t di
 /* Call it when the pack's files are removed: no later opener gets this mapping. */
 void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest);
-static inline struct open_pack *open_pack_hold(struct open_pack *p)
-{
-    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
-    return p;
-}
 void open_pack_release(struct open_pack *p); /* may be NULL */
 
 /* ---- a bit for each column of a pack ---- */
@@ -228,6 +223,8 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, const void *name, size_t name_bytes,
                  struct record *r);
+/* Takes the column that was found off the list. */
+int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
 /* Takes columns off the list whose names are not kept. A column whose name cannot be
  * read stays, and its pack is `unread`. An errno: a pack cannot be opened now. */
 typedef bool keeps_name_fn(void *ctx, struct piece name);

@@ -3,6 +3,12 @@
 #include "lib/filter/filter.h"
 #include "lib/store/catalog/listing.h"
 
+static struct open_pack *open_pack_hold(struct open_pack *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
 void open_pack_release(struct open_pack *p)
 {
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)

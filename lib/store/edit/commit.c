@@ -190,8 +190,7 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     if (rc)
         return rc;
     rc = f->value ? note_dropped(a, name.at, name.n, f->value, f->value_bytes)
-                  : listed_set(&a->list, f->pack, le32_get(f->column.disk.column),
-                               false, diag);
+                  : found_unlist(&a->list, f, diag);
     if (!rc)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value)
@@ -357,8 +356,8 @@ static bool unlink_dropped(struct apply *a)
     return !rc && done;
 }
 
-/* Removes files that no record names any more, and gives up dead columns of packs. If
- * that fails, the next edit sweeps. */
+/* Removes files that no record names any more, and gives up places that are not used
+ * (R18). If that fails, the next edit sweeps. */
 static void remove_rest(struct apply *a)
 {
     diag_clear(a->diag);

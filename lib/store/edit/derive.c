@@ -41,12 +41,13 @@ static void edit_range_over(const struct tamis_snapshot *s, const size_t *segmen
                             size_t n, struct record *r)
 {
     for (size_t i = 0; i < n; i++) {
-        struct column col;
-        if (segment_facts(s, segments[i], &col, NULL) != 0 || !col.disk.has_range) {
+        struct record its;
+        if (segment_record(s, segments[i], &its, NULL) != 0 || !its.has_range) {
             r->first_bytes = r->last_bytes = 0;
             return;
         }
-        struct piece first = column_first(&col), last = column_last(&col);
+        struct piece first = {its.first, its.first_bytes};
+        struct piece last = {its.last, its.last_bytes};
         if (i == 0 ||
             name_compare(first, (struct piece){r->first, r->first_bytes}) < 0) {
             memcpy(r->first, first.at, first.n);

@@ -1,4 +1,5 @@
-/* An edit from inside; packing.h has more for packs. README.md names the files. */
+/* An edit from inside; packing.h has more for shared files. README.md names the files.
+ */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -151,7 +152,7 @@ int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
  * something failed, and a sweep has to do it. */
 bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *diag);
 /* Gives up all places that are not used, within a write transaction, once names are
- * noted; but none in a pack on which the catalog does not agree. False: as above. */
+ * noted; but none in a file on which the catalog does not agree. False: as above. */
 bool bury_unused(struct listings *l, int dir);
 /* Says in the diag of a success what stays, unless it has another note already. */
 void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,

@@ -274,12 +274,12 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
                       struct tamis_diag *diag)
 {
     struct pack_place place = {.digest = 0};
-    struct edit_op *op;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = facts,
                            .blocks = blocks,
                            .ctx = p};
+    struct edit_op *op;
     pack_hashes_rest(p->hashes);
     int rc = p->failed;
     if (!rc)
@@ -356,7 +356,7 @@ static int not_unpacked(const struct unpacking *u, int rc, const struct taken *t
     bool is_damage = rc == TAMIS_ERR_DAMAGED;
     filters_dir_path(u->edit->catalog->filters, name, path);
     name_text(text, column_name(&t->column).at, column_name(&t->column).n);
-    diag_fail(u->diag, rc, is_damage ? filter_path(t->seat.view->pack->filter) : path,
+    diag_fail(u->diag, rc, is_damage ? filter_path(seat_filter(&t->seat)) : path,
               is_damage ? "unpacking segment '%s': %s"
                         : "cannot write the file of segment '%s': %s",
               text, tamis_strerror(rc));
@@ -367,7 +367,6 @@ static int not_unpacked(const struct unpacking *u, int rc, const struct taken *t
 
 static int write_filter(struct unpacking *u, struct taken *t)
 {
-    const struct band *band = t->seat.band;
     const struct column *col = &t->column;
     struct piece first = column_first(col), last = column_last(col);
     struct record *r = &t->record;
@@ -384,9 +383,8 @@ static int write_filter(struct unpacking *u, struct taken *t)
     uuid_random(id.uuid);
     memcpy(id.store_uuid, c->meta.store_uuid, UUID_BYTES);
     filter_file_name(id.uuid, name);
-    int rc = pack_unpack(t->seat.view->pack->filter, band,
-                         t->seat.column - band->first_column, col, &id, &commit,
-                         u->edit->dir.fd, name);
+    int rc = pack_unpack(seat_filter(&t->seat), t->seat.band, seat_column(&t->seat),
+                         col, &id, &commit, u->edit->dir.fd, name);
     if (rc)
         return not_unpacked(u, rc, t, name);
     *r = record_of_commit(&commit, id.target_error, id.created,

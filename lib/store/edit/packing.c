@@ -254,7 +254,7 @@ static void check_pack(struct packing *p, const struct seat *seat)
     struct tamis_verify pages;
     bool *checked = &p->checked[seat->view - p->snapshot->shared.views];
     if (!*checked)
-        tamis_filter_verify(seat->view->pack->filter, &pages, NULL);
+        tamis_filter_verify(seat_filter(seat), &pages, NULL);
     *checked = true;
 }
 
@@ -266,8 +266,7 @@ static bool input_is_damaged(struct packing *p, size_t i)
     if (!seat.band)
         return true;
     check_pack(p, &seat);
-    return pack_column_is_bad(seat.view->pack->filter, seat.band,
-                              seat.column - seat.band->first_column,
+    return pack_column_is_bad(seat_filter(&seat), seat.band, seat_column(&seat),
                               p->sources[i].geometry.n_blocks);
 }
 
@@ -411,10 +410,9 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
     struct geometry g;
     if (!input_is_file(p, source)) {
         struct seat seat = segment_seat(p->snapshot, p->segments[source]);
-        const struct band *band = seat.band;
-        return band && pack_gather(p->windows[thread], seat.view->pack->filter, band,
-                                   seat.column - band->first_column,
-                                   s->geometry.n_blocks, lane, first, n, out) == 0;
+        return seat.band && pack_gather(p->windows[thread], seat_filter(&seat),
+                                        seat.band, seat_column(&seat),
+                                        s->geometry.n_blocks, lane, first, n, out) == 0;
     }
     struct tamis_filter **file = &p->files[p->segments[source]].filter;
     if (!*file) { /* never with threads: inputs_stay_open() */

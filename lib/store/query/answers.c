@@ -213,7 +213,7 @@ void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
 {
     if (a->rows)
         put_bits(a->rows + i * a->n_words, at, absent | late);
-    if (a->q->reasons) /* columns that are meant: none of them lies before it */
+    if (a->q->reasons) /* those that are meant: none of them lies before it */
         for (uint64_t m = absent; m; m &= m - 1)
             a->q->reasons[at + __builtin_ctzll(m)] = TAMIS_NO_REASON;
     if (a->sheet)

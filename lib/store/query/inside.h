@@ -134,7 +134,7 @@ uint64_t ask_alone(struct asking *a, const struct tamis_target *t, size_t at,
  * other from `first` on. */
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
-/* ==== stripes.c: columns of packs ==== */
+/* ==== stripes.c: segments that share files ==== */
 
 /* n numbers from `first` on, from a place on. Those that no row answers for stay as
  * they are. */

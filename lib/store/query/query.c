@@ -1,6 +1,6 @@
 /* A query: which way it goes, and the public probes of many segments.
  *
- *     all columns of one band, one key    ask_row(): one row is all answers
+ *     one stripe is all there is, one key ask_row(): one row is all answers
  *     a few segments that are ready       ask_some_cells(): the bits alone
  *     numbers that follow each other      ask_numbers()
  *     targets in no order                 ask_scattered()
@@ -171,7 +171,7 @@ static void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
 static void ask_all(struct asking *a)
 {
     const struct tamis_snapshot *s = a->snapshot;
-    if (a->q->reasons) /* all that no column answers for */
+    if (a->q->reasons) /* all that no row answers for */
         memset(a->q->reasons + s->n_loose, TAMIS_UNKNOWN_SEGMENT, s->n - s->n_loose);
     if (a->plain && s->complete)
         ask_numbers(a, 0, 0, s->n);

@@ -1,6 +1,6 @@
 /* Targets that lie anywhere, 64 at a time.
  *
- *     slice    ready    careful   ready   packed ...      classed once
+ *     slice    ready    careful   ready   shared ...      classed once
  *     ranges   0        -         1       -               compared first, as numbers
  *     bits     1        (ask)     -       0               then the bits of what is left
  *

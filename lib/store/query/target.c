@@ -44,7 +44,7 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
     return TAMIS_NO_REASON;
 }
 
-/* What answers for a target: a filter of its own, or a column. Neither: why not. */
+/* What answers for a target: a filter of its own, or a seat. Neither: why not. */
 struct answerer {
     enum tamis_reason why;
     const struct entry *entry;

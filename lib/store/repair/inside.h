@@ -188,7 +188,7 @@ int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 /* ==== claims.c: who claims a name, when there is no catalog ==== */
 
 /* Claims so far are in `names`: name -> number of its segment + 1; from FIRST_COLUMN
- * on, a number of a column in a shared file. `set_id`: of the filter, if the record has
+ * on, a number of a segment of shared files. `set_id`: of the filter, if the record has
  * one. */
 enum { FIRST_COLUMN = 0x40000000 };
 int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
@@ -272,7 +272,7 @@ int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
                         struct tamis_diag *diag);
 void repair_forget_shared(struct repair *r);
 /* The caller vouches for the list: tombstones are made anew, and with `force` lost
- * packs go; *n_lost: how many. ERR_MISMATCH: some do not agree. In a transaction. */
+ * files go; *n_lost: how many. ERR_MISMATCH: some do not agree. In a transaction. */
 int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
                           size_t *n_lost, struct tamis_diag *diag);
 /* After the transaction: notes what repair_confirm_shared() took off the list. */

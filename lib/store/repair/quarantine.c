@@ -253,8 +253,8 @@ static int find_astray(void *ctx, const void *name, size_t name_bytes,
 }
 
 /* A segment with a list keeps it: repair makes the filter anew from it. A list needs a
- * filter: the record names the one that the segment had before it was packed, which is
- * gone. */
+ * filter: the record names the one that the segment had before it shared a file. That
+ * filter is gone. */
 static void drop_column(struct repair_segment *s, struct record *record)
 {
     if (!record_listed(record)) {
@@ -292,7 +292,7 @@ static int drop_astray(struct confirm *c)
 
 /* Inside the transaction, and without the lock of filters/: repair links a file aside
  * before it changes the catalog. So this call sees the file, or repair's change comes
- * later and finds that the catalog has changed. Tombstones are made for packs of this
+ * later and finds that the catalog has changed. Tombstones are made for files of this
  * list only. Their files stay: repair and a sweep remove other files only, and a sweep
  * is in a write transaction, too. */
 static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

@@ -117,7 +117,7 @@ const char *record_mismatch(const struct record *r, const struct header *h)
     if (r->state == RECORD_OF_LIST && h->identity.kind != KIND_LIST)
         return "no list of hashes";
     if (r->state == RECORD_OF_PACK && h->identity.kind != KIND_PACK)
-        return "no pack";
+        return "a file of another kind, which is not shared";
     if (r->state < RECORD_OF_LIST && !kind_is_single(h->identity.kind))
         return "a file of another kind, which is no segment's filter";
     if (commit_is_older(c, &known))

@@ -2,7 +2,7 @@
 #ifndef TAMIS_STORE_SNAPSHOT_ENTRY_H
 #define TAMIS_STORE_SNAPSHOT_ENTRY_H
 
-#include "format/pack.h"
+#include "format/record.h"
 #include "lib/filter/filter.h"
 #include "lib/store/base/base.h"
 #include "lib/store/base/counters.h"

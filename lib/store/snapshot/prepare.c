@@ -40,11 +40,6 @@ static struct tamis_diag *diag_of_first(struct preparing *p)
 
 /* ---- opening ---- */
 
-static void list_bit(struct preparing *p, size_t i)
-{
-    p->listed[i / 64] |= UINT64_C(1) << i % 64;
-}
-
 static bool is_listed(const struct preparing *p, size_t i)
 {
     return !p->listed || p->listed[i / 64] >> i % 64 & 1;
@@ -60,8 +55,9 @@ static int list_segments(struct preparing *p)
         return ENOMEM;
     for (size_t i = 0; i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
+        size_t at = t->slot - 1U;
         if (target_here(s, t))
-            list_bit(p, t->slot - 1);
+            p->listed[at / 64] |= UINT64_C(1) << at % 64;
         else
             p->report->n_skipped++;
     }
@@ -88,42 +84,32 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
     p->told |= rc != 0;
 }
 
-/* Opens a pack if it has a listed segment. The bits of a view begin with a word. */
-static int open_view(struct preparing *p, const struct pack_view *v)
+/* File i of many, if it has a listed segment. */
+static int open_shared(struct preparing *p, size_t i)
 {
-    uint64_t n_lost = p->listed ? 0 : view_mute(v), n = p->listed ? 0 : v->n_listed;
-    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    for (size_t i = 0; p->listed && i < bit_words(v->n_columns); i++) {
-        uint64_t bits = p->listed[v->base / 64 + i];
-        n += (uint64_t)__builtin_popcountll(bits);
-        n_lost +=
-            (uint64_t)__builtin_popcountll(v->dead ? bits & dead_word(v, i) : bits);
-    }
-    n -= n_lost;
+    uint64_t n, n_lost;
+    int rc = shared_count(p->snapshot, i, p->listed, &n, &n_lost, diag_of_first(p));
     note_opened(p, 0, n);
-    if (n_lost)
-        note_opened(p, seat_lost(p->snapshot, &seat, diag_of_first(p)), n_lost);
-    return n ? add_place(p, view_filter(v)) : 0;
+    note_opened(p, rc, n_lost);
+    return n ? add_place(p, shared_filter(&p->snapshot->shared, i)) : 0;
 }
 
 static int open_loose(struct preparing *p, size_t i)
 {
     struct tamis_snapshot *s = p->snapshot;
-    struct tamis_filter *f;
+    struct tamis_diag *diag = diag_of_first(p);
+    struct entry *e = s->entries[i];
+    struct tamis_filter *f = NULL;
     struct seat seat = segment_seat(s, i);
-    int rc;
-    if (s->entries[i]->state == RECORD_NO_FILTER) {
+    if (e->state == RECORD_NO_FILTER) {
         p->report->n_skipped++;
         return 0;
     }
-    if (s->entries[i]->elsewhere) {
-        rc = seat.band ? 0 : seat_lost(s, &seat, diag_of_first(p));
-        note_opened(p, rc, 1);
-        return rc ? 0 : add_place(p, view_filter(seat.view));
-    }
-    rc = entry_filter(s->entries[i], s->dir, &s->domain, &f, diag_of_first(p));
+    int rc = !e->elsewhere ? entry_filter(e, s->dir, &s->domain, &f, diag)
+             : seat.band   ? 0
+                           : seat_lost(s, &seat, diag);
     note_opened(p, rc, 1);
-    return rc ? 0 : add_place(p, f);
+    return rc ? 0 : add_place(p, f ? f : seat_filter(&seat));
 }
 
 static int open_filters(struct preparing *p)
@@ -131,7 +117,7 @@ static int open_filters(struct preparing *p)
     struct tamis_snapshot *s = p->snapshot;
     int rc = 0;
     for (size_t i = 0; i < s->shared.n && !rc; i++)
-        rc = open_view(p, &s->shared.views[i]);
+        rc = open_shared(p, i);
     for (size_t i = 0; i < s->n_loose && !rc; i++)
         if (is_listed(p, i))
             rc = open_loose(p, i);
@@ -185,14 +171,6 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static bool has_place(const struct preparing *p, const struct tamis_filter *f)
-{
-    size_t i = 0;
-    while (i < p->n && p->places[i].filter != f)
-        i++;
-    return i < p->n;
-}
-
 /* Segments that are not listed have no share, nor has a file of such segments alone. */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
@@ -205,8 +183,11 @@ static uint64_t unlock_unlisted(struct preparing *p)
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->shared.n; i++) {
-        struct tamis_filter *f = view_filter(&s->shared.views[i]);
-        if (f && !has_place(p, f))
+        struct tamis_filter *f = shared_filter(&s->shared, i);
+        size_t at = 0;
+        while (at < p->n && p->places[at].filter != f)
+            at++;
+        if (f && at == p->n)
             stuck += unlock_beyond(p, f, 0);
     }
     return stuck;

@@ -27,10 +27,7 @@ size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot)
 
 int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index)
 {
-    const struct tamis_snapshot *s = snapshot;
-    if (s && *index < s->n_loose)
-        return 1;
-    return s && shared_next(&s->shared, index);
+    return snapshot && (*index < snapshot->n_loose || shared_next(snapshot, index));
 }
 
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
@@ -94,7 +91,7 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
         file_of(seat.view->uuid, info);
         seat_info(&seat, info);
     }
-    info->file_bytes = seat.band ? band_bytes(seat.band) / seat.band->n_columns : 0;
+    info->file_bytes = seat.band ? seat_bytes(&seat) : 0;
     return 0;
 }
 
@@ -163,8 +160,11 @@ static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_
 static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece *out)
 {
     if (!is_loose(s, index)) {
+        struct tamis_segment_info info = {.state = 0};
         struct seat seat = segment_seat(s, index);
-        return seat_binding(&seat, out);
+        seat_info(&seat, &info);
+        *out = (struct piece){info.binding, info.binding_bytes};
+        return info.state ? 0 : TAMIS_ERR_DAMAGED;
     }
     const struct record_disk *r = entry_record(s->entries[index]);
     *out = (struct piece){r->binding, r->binding_bytes};

@@ -1,36 +1,23 @@
 /* Segments that packs answer for: their listed bits, their files, their tombstones; one
  * column, and what is known of it. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/pack.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
 #include "lib/pack/pack.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- the list, inside its transaction ---- */
 
 /* Packs are in the order of their UUIDs, as in the catalog. */
 static struct pack_view *view_of_record(const struct shared_files *p,
-                                        const struct pack_place *place)
+                                        const uint8_t *uuid, uint64_t digest)
 {
     struct pack_view *v =
-        p->n ? bsearch(place->uuid, p->views, p->n, sizeof *v, compare_pack_uuids)
-             : NULL;
-    return v && v->digest == place->digest ? v : NULL;
-}
-
-/* Nobody knows which of its columns are segments. */
-static void disagree(struct tamis_snapshot *s, struct pack_view *v)
-{
-    s->complete = false;
-    v->failure = TAMIS_ERR_DAMAGED;
-    v->n_columns = v->n_listed = 0;
+        p->n ? bsearch(uuid, p->views, p->n, sizeof *v, compare_pack_uuids) : NULL;
+    return v && v->digest == digest ? v : NULL;
 }
 
 /* ---- bits that snapshots share ---- */
@@ -74,9 +61,8 @@ static struct pack_bits *bits_copy(const struct pack_bits *from, size_t n)
 static struct pack_bits *bits_still(const struct shared_files *before,
                                     const struct listed *p)
 {
-    struct pack_place place = {.digest = p->now.table_digest};
-    memcpy(place.uuid, p->uuid, UUID_BYTES);
-    const struct pack_view *v = p->failure ? NULL : view_of_record(before, &place);
+    const struct pack_view *v =
+        p->failure ? NULL : view_of_record(before, p->uuid, p->now.table_digest);
     return v && v->dead && v->n_columns == p->now.n_columns &&
                    v->n_listed == p->now.n_listed &&
                    v->bits->chunks_sum == p->now.chunks_sum &&
@@ -99,8 +85,11 @@ static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_vie
                             .listed = bits->listed};
     memcpy(v->uuid, p->uuid, UUID_BYTES);
     p->bits = NULL;
-    if (!p->agrees)
-        disagree(s, v);
+    if (!p->agrees) { /* nobody knows which of its columns are segments */
+        s->complete = false;
+        v->failure = TAMIS_ERR_DAMAGED;
+        v->n_columns = v->n_listed = 0;
+    }
     return 0;
 }
 
@@ -198,8 +187,12 @@ static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
     return good;
 }
 
-bool shared_would_open(const struct tamis_snapshot *s, struct catalog *c)
+bool shared_would_open(struct tamis_snapshot *s, struct catalog *c)
 {
+    uint64_t now = s->shared.again ? look_clock() : 0;
+    if (!s->shared.again || !look_is_due_at(s->shared.again, now))
+        return false;
+    s->shared.again = now + LOOK_VALID / 2;
     for (size_t i = 0; i < s->shared.n; i++)
         if (view_would_open(s, c, &s->shared.views[i]))
             return true;
@@ -339,6 +332,22 @@ void shared_free(struct shared_files *p)
     *p = (struct shared_files){0};
 }
 
+int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
+                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
+{
+    const struct pack_view *v = &s->shared.views[i];
+    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
+    *n = *n_lost = 0;
+    for (size_t w = 0; w < bit_words(v->n_columns); w++) {
+        uint64_t dead = v->dead ? dead_word(v, w) : UINT64_MAX;
+        uint64_t bits = columns_word(v->listed, w);
+        bits &= asked ? asked[v->base / 64 + w] : UINT64_MAX;
+        *n += (uint64_t)__builtin_popcountll(bits & ~dead);
+        *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
+    }
+    return *n_lost ? seat_lost(s, &seat, diag) : 0;
+}
+
 /* ---- one column ---- */
 
 /* How many packs begin at or below a number: the last of them may have it. */
@@ -398,7 +407,7 @@ static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
     struct column col;
     if (atomic_load_explicit(&e->agrees, memory_order_relaxed))
         return TAMIS_NO_REASON;
-    if (pack_describe(seat->view->pack->filter, seat->column, false, &col) != 0)
+    if (pack_describe(seat_filter(seat), seat->column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) != 0 ||
         entry_compare_name(e, column_name(&col).at, column_name(&col).n) != 0)
@@ -413,7 +422,7 @@ static struct seat seat_of_entry(const struct tamis_snapshot *s, struct entry *e
     if (!e->elsewhere)
         return seat;
     struct pack_place at = entry_place(e);
-    const struct pack_view *v = view_of_record(&s->shared, &at);
+    const struct pack_view *v = view_of_record(&s->shared, at.uuid, at.digest);
     if (!v || (v->n_columns && at.column >= v->n_columns))
         return seat;
     seat = seat_of(v, at.column);
@@ -436,8 +445,8 @@ struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
 
 int seat_describe(const struct seat *seat, struct column *out)
 {
-    return seat->view->pack
-               ? pack_describe(seat->view->pack->filter, seat->column, false, out)
+    return seat->view && seat->view->pack
+               ? pack_describe(seat_filter(seat), seat->column, false, out)
                : TAMIS_ERR_DAMAGED;
 }
 
@@ -482,8 +491,8 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
     struct column entry;
     struct record r;
     bool packed = !e || e->elsewhere;
-    if (packed && seat.band &&
-        pack_describe(seat.view->pack->filter, seat.column, true, &entry) != 0) {
+    if (seat.band &&
+        pack_describe(seat_filter(&seat), seat.column, true, &entry) != 0) {
         seat.why = TAMIS_DAMAGED;
         seat.band = NULL;
     }
@@ -502,6 +511,17 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
         memcpy(out->disk.set_id, entry.disk.set_id, UUID_BYTES);
     }
     return 0;
+}
+
+int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
+                   struct tamis_diag *diag)
+{
+    struct column col;
+    int rc = segment_facts(s, index, &col, diag);
+    if (!rc)
+        record_of_column(&col, col.disk.uuid, 0, out);
+    out->place = (struct pack_place){.digest = 0};
+    return rc;
 }
 
 enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
@@ -555,9 +575,7 @@ uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
     if (index < s->n_loose)
         return s->entries[index]->rank;
     struct seat seat = segment_seat(s, index);
-    if (!seat.view || !seat.view->pack || seat_describe(&seat, &col) != 0)
-        return UINT32_MAX;
-    return le32_get(col.disk.rank);
+    return seat_describe(&seat, &col) == 0 ? le32_get(col.disk.rank) : UINT32_MAX;
 }
 
 /* ---- names and facts ---- */
@@ -591,8 +609,9 @@ void seat_info(const struct seat *seat, struct tamis_segment_info *info)
     info->error = le64_get_f64(d->target_error);
 }
 
-bool shared_next(const struct shared_files *p, size_t *index)
+bool shared_next(const struct tamis_snapshot *s, size_t *index)
 {
+    const struct shared_files *p = &s->shared;
     size_t n = shared_up_to(p, *index);
     for (size_t k = n ? n - 1 : 0; k < p->n; k++) {
         const struct pack_view *v = &p->views[k];
@@ -649,39 +668,37 @@ int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_by
     return found && (s->complete || failed == TAMIS_ERR_NO_SEGMENT) ? 0 : failed;
 }
 
-int seat_binding(const struct seat *seat, struct piece *out)
-{
-    struct column col;
-    int rc = seat_describe(seat, &col);
-    if (!rc)
-        *out = (struct piece){col.mapped + sizeof col.disk + col.disk.name_bytes,
-                              col.disk.binding_bytes};
-    return rc;
-}
-
 /* ---- sums ---- */
-
-static bool begin_sums(struct open_pack *p)
-{
-    struct sheet *none = NULL, *mine;
-    if (atomic_load(&p->sums))
-        return true;
-    mine = sheet_new(p->n_columns, false);
-    if (mine && !atomic_compare_exchange_strong(&p->sums, &none, mine))
-        free(mine);
-    return mine != NULL;
-}
 
 int shared_begin_sums(struct tamis_snapshot *s)
 {
-    for (size_t i = 0; i < s->shared.n; i++)
-        if (s->shared.views[i].pack && !begin_sums(s->shared.views[i].pack))
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct open_pack *p = s->shared.views[i].pack;
+        struct sheet *none = NULL, *mine;
+        if (!p || atomic_load(&p->sums))
+            continue;
+        mine = sheet_new(p->n_columns, false);
+        if (!mine)
             return ENOMEM;
+        if (!atomic_compare_exchange_strong(&p->sums, &none, mine))
+            free(mine);
+    }
     return 0;
 }
 
-const struct sheet *seat_sums(const struct seat *seat)
+void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
 {
+    for (size_t i = 0; i < s->shared.n; i++) {
+        const struct pack_view *v = &s->shared.views[i];
+        struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
+        if (to)
+            sheet_fold(to, counted, v->base, v->n_columns);
+    }
+}
+
+const struct sheet *seat_sums(const struct seat *seat, size_t *row)
+{
+    *row = seat->column + 1;
     return seat->view && seat->view->pack ? atomic_load(&seat->view->pack->sums) : NULL;
 }
 
@@ -707,13 +724,13 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     if (!seat.band)
         return seat_lost(snapshot, &seat, NULL);
     if (out)
-        *out = seat.view->pack->filter;
+        *out = seat_filter(&seat);
     if (place) {
         place->n_blocks = seat.band->geometry.n_blocks;
         place->lanes = seat.band->geometry.lanes;
         place->words = seat.band->geometry.words;
         place->band = (uint32_t)(seat.band - seat.view->pack->bands);
-        place->column = seat.column - seat.band->first_column;
+        place->column = seat_column(&seat);
         place->n_columns = seat.band->n_columns;
         place->row_bytes = seat.band->row_bytes;
         place->n_columns_of_pack = seat.view->n_columns;
@@ -743,46 +760,19 @@ int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
 int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
                               struct tamis_verify *out)
 {
+    struct tamis_filter *f;
     memset(out, 0, sizeof *out);
-    if (!snapshot || index >= snapshot->n)
-        return TAMIS_ERR_RANGE;
+    int rc = tamis_snapshot_pack(snapshot, index, &f, NULL);
+    if (rc)
+        return rc;
     struct seat seat = segment_seat(snapshot, index);
-    if (!seat.band)
-        return is_loose(snapshot, index) && !snapshot->entries[index]->elsewhere
-                   ? TAMIS_ERR_NO_SEGMENT
-                   : seat_lost(snapshot, &seat, NULL);
-    pack_band_pages(seat.view->pack->filter, seat.band, out);
-    return 0;
+    rc = seat.band ? 0 : seat_lost(snapshot, &seat, NULL);
+    if (!rc)
+        pack_band_pages(f, seat.band, out);
+    return rc;
 }
 
 /* ---- columns as filters in memory ---- */
-
-/* For callers that want a filter of its own: to verify, to compare, to derive another
- * one. Probes ask the pack. */
-static int fill(const struct tamis_snapshot *s, const struct seat *seat,
-                const struct column *col, int fd, struct tamis_filter **out,
-                struct tamis_diag *diag)
-{
-    struct commit c;
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .hash_id = (uint16_t)s->domain.hash_id,
-        .hash_seed = s->domain.seed,
-        .created = le64_get(col->disk.created),
-    };
-    struct tamis_filter_options opt = {.size = sizeof opt, .domain = &s->domain};
-    struct tamis_filter *pack = seat->view->pack->filter;
-    const char *path = filter_path(pack);
-    memcpy(id.uuid, col->disk.uuid, UUID_BYTES);
-    int rc = pack_unpack_into(pack, seat->band, seat->column - seat->band->first_column,
-                              col, &id, &c, fd);
-    if (rc == TAMIS_ERR_DAMAGED)
-        return diag_fail(diag, rc, path, "a page of the column fails its check");
-    if (rc)
-        return diag_errno(diag, rc, path, "unpacking a column");
-    return filter_open_fd(fd, path, &opt, NULL, out, diag);
-}
 
 int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                 struct tamis_diag *diag)
@@ -792,10 +782,6 @@ int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filte
     int rc = segment_facts(s, index, &col, diag);
     if (rc || !seat.band) /* a page may be readable again: the seat is from before */
         return rc ? rc : seat_lost(s, &seat, diag);
-    int fd = memfd_create("tamis column", MFD_CLOEXEC);
-    if (fd < 0)
-        return diag_errno(diag, errno, s->dir->path, "unpacking a column");
-    rc = fill(s, &seat, &col, fd, out, diag);
-    close(fd);
-    return rc;
+    return pack_unpack_memory(seat_filter(&seat), seat.band, seat_column(&seat), &col,
+                              &s->domain, out, diag);
 }

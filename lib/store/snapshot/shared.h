@@ -46,10 +46,6 @@ struct pack_view {
     int failure;           /* why not; an errno or a code */
     size_t base;           /* the number of column 0 */
 };
-static inline struct tamis_filter *view_filter(const struct pack_view *v)
-{
-    return v->pack ? v->pack->filter : NULL;
-}
 /* Listed columns of a view that have no answer. */
 static inline size_t view_mute(const struct pack_view *v)
 {
@@ -79,6 +75,12 @@ struct shared_files {
                      * Under the catalog's cache_lock. */
 };
 
+/* File i, mapped; NULL: it can't be read. */
+static inline struct tamis_filter *shared_filter(const struct shared_files *p, size_t i)
+{
+    return p->views[i].pack ? p->views[i].pack->filter : NULL;
+}
+
 /* Reads the listed bits, in the transaction of the entries, which are there; those that
  * `previous` has and that are the same still, it shares. Sets s->complete to false if
  * something does not agree. */
@@ -87,9 +89,15 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
 int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
-/* Would one open now that did not? */
-bool shared_would_open(const struct tamis_snapshot *s, struct catalog *c);
+/* Would one open now that did not? Looks when it is time to, under the catalog's
+ * cache_lock. While none would, the snapshot stays, and so do its targets. */
+bool shared_would_open(struct tamis_snapshot *s, struct catalog *c);
 void shared_free(struct shared_files *p);
+
+/* For how many segments file i answers, and for how many it does not: then why, an
+ * errno or a code. asked: a bit for each number; NULL: all. */
+int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
+                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag);
 
 /* ---- one column ---- */
 
@@ -100,6 +108,15 @@ struct seat {
     uint32_t column;              /* of the pack */
     enum tamis_reason why;
 };
+/* The file that has it, mapped, and which column of its band it is. */
+static inline struct tamis_filter *seat_filter(const struct seat *seat)
+{
+    return seat->view->pack->filter;
+}
+static inline uint32_t seat_column(const struct seat *seat)
+{
+    return seat->column - seat->band->first_column;
+}
 /* Of a number, or of an entry whose record names a column. */
 struct seat segment_seat(const struct tamis_snapshot *s, size_t index);
 /* Has the number a column? */
@@ -111,6 +128,9 @@ int seat_describe(const struct seat *seat, struct column *out);
  * checked anew, and all of it is a copy. ERR_DAMAGED: it cannot be read. */
 int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
                   struct tamis_diag *diag);
+/* The same as a record, which names no place and no list. */
+int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
+                   struct tamis_diag *diag);
 /* Why a segment of a pack cannot be used: an errno or a code. */
 int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
               struct tamis_diag *diag);
@@ -134,42 +154,41 @@ static inline struct pack_place seat_place(const struct seat *seat)
 /* By its rows alone. */
 static inline enum tamis_reason seat_probe(const struct seat *seat, uint64_t h)
 {
-    return pack_probe_column(seat->view->pack->filter, seat->band,
-                             seat->column - seat->band->first_column, h);
+    return pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), h);
 }
 /* Brings what a probe reads first. */
 static inline void seat_prefetch(const struct seat *seat, uint64_t h)
 {
-    pack_prefetch_column(seat->view->pack->filter, seat->band,
-                         seat->column - seat->band->first_column, h);
+    pack_prefetch_column(seat_filter(seat), seat->band, seat_column(seat), h);
 }
-/* The file that has it, mapped. */
-static inline struct tamis_filter *seat_filter(const struct seat *seat)
+/* About so many bytes of that file. */
+static inline uint64_t seat_bytes(const struct seat *seat)
 {
-    return seat->view->pack->filter;
+    return band_bytes(seat->band) / seat->band->n_columns;
 }
-/* Sums of counts, which snapshots share: room for them; those of all columns of its
- * pack, or NULL. */
+/* Sums of counts, which snapshots share: room for them. */
 int shared_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
-const struct sheet *seat_sums(const struct seat *seat);
+/* Adds to them what a sheet of the snapshot has. */
+void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
+/* Those of its file, and which of their rows is its own; NULL: none. */
+const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* ---- names and facts ---- */
 
 /* The next number that a segment has, from *index on. */
-bool shared_next(const struct shared_files *p, size_t *index);
+bool shared_next(const struct tamis_snapshot *s, size_t *index);
 /* *slot is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
  * error, and *why: a pack cannot tell. In a list that is not complete it may have the
  * name even if another one has it, for repair may have listed an older column. */
 int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                 uint32_t *slot, enum tamis_reason *why);
-/* The pack's own bytes. ERR_DAMAGED: its entry cannot be read. */
-int seat_binding(const struct seat *seat, struct piece *out);
 /* What the file says of it; nothing, if that cannot be read. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
 uint32_t segment_rank(const struct tamis_snapshot *s, size_t index);
 
-/* A column, copied into memory as a filter of the caller's. */
+/* For callers that want a filter of its own: to verify, to compare, to derive another
+ * one. Probes ask the pack. */
 int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                 struct tamis_diag *diag);
 

@@ -230,17 +230,6 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     return rc;
 }
 
-/* Nothing but packs that could not be read is to be looked at. While none of them can
- * be, the snapshot stays, and so do its targets. */
-static bool try_again(struct tamis_snapshot *s, struct catalog *c)
-{
-    uint64_t now = s->shared.again ? look_clock() : 0;
-    if (!s->shared.again || !look_is_due_at(s->shared.again, now))
-        return false;
-    s->shared.again = now + LOOK_VALID / 2;
-    return shared_would_open(s, c);
-}
-
 /* With cache_lock held. *stale is what the caller releases after unlocking. */
 static int current_locked(struct catalog *c, struct tamis_snapshot **out,
                           struct tamis_snapshot **stale, struct tamis_diag *diag)
@@ -248,7 +237,7 @@ static int current_locked(struct catalog *c, struct tamis_snapshot **out,
     struct tamis_snapshot *fresh = NULL, *last = c->cached;
     *stale = NULL;
     bool good = last && catalog_is_at(c, last->number);
-    if (!good || try_again(last, c)) {
+    if (!good || shared_would_open(last, c)) {
         int rc = snapshot_load(c, last, &fresh, diag);
         if (rc &&
             (!good || rc == TAMIS_ERR_REPLACED || !catalog_is_at(c, last->number)))

@@ -99,7 +99,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
 int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                   uint32_t *slot, enum tamis_reason *why);
 
-/* Has the segment a record? Else a pack has it, or nothing is there. */
+/* Has the segment a record? Else a shared file has it, or nothing is there. */
 static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
 {
     return index < s->n_loose;

@@ -139,25 +139,11 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
         return t;
     }
     struct seat seat = segment_seat(s, index);
-    const struct sheet *sums = seat_sums(&seat);
+    size_t row;
+    const struct sheet *sums = seat_sums(&seat, &row);
     if (sums && sum)
-        add_row(sum, sums, seat.column + 1);
-    return sums ? &sums->rows[seat.column + 1] : NULL;
-}
-
-static void fold_loose(struct tamis_snapshot *s, size_t index)
-{
-    struct account *to = atomic_load(&s->entries[index]->account);
-    if (to)
-        add_segment(&to->sum, s, index);
-}
-
-static void fold_view(struct tamis_snapshot *s, const struct pack_view *v)
-{
-    struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
-    for (size_t i = 0; to && i < N_SLOTS + 2; i++)
-        if (sheet_at(s, i))
-            sheet_fold(to, sheet_at(s, i), v->base, v->n_columns);
+        add_row(sum, sums, row);
+    return sums ? &sums->rows[row] : NULL;
 }
 
 void stats_leave(struct tamis_snapshot *s)
@@ -170,10 +156,14 @@ void stats_leave(struct tamis_snapshot *s)
         s->next_live->to_live = s->to_live;
     if (sheet_at(s, SLOT_SHARED)) { /* it has counted */
         add_snapshot(&s->ledger->gone, s);
-        for (size_t i = 0; i < s->n_loose; i++)
-            fold_loose(s, i);
-        for (size_t i = 0; i < s->shared.n; i++)
-            fold_view(s, &s->shared.views[i]);
+        for (size_t i = 0; i < s->n_loose; i++) {
+            struct account *to = atomic_load(&s->entries[i]->account);
+            if (to)
+                add_segment(&to->sum, s, i);
+        }
+        for (size_t i = 0; i < N_SLOTS + 2; i++)
+            if (sheet_at(s, i))
+                shared_fold_sums(s, sheet_at(s, i));
     }
     ledger_unlock(s->ledger);
 }

@@ -43,7 +43,7 @@ static void check_lanes(unsigned n, double error)
     struct tamis_snapshot *snap = snapshot_of(s);
     OK(tamis_snapshot_pack(snap, 0, NULL, &place));
     assert_true(place.lanes > 1 && place.n_columns == n && place.n_bands_of_pack == 1);
-    assert_true(snap->packs.whole);
+    assert_true(snap->shared.whole);
     for (int again = 0; again < 2; again++)
         check(snap, keys, n);
     tamis_snapshot_release(snap);

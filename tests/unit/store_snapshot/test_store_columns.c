@@ -70,7 +70,7 @@ TEST_OF_SCENES(columns_of_two_packs_are_prepared)
     steps("many 12 300; pack_in_two; all 0 MAYBE; all 9000 MAYBE; set_record s3; put z "
           "8000000 10");
     SNAPSHOT snap = snapshot_of(opened());
-    IS(snap->packs.n, 2);
+    IS(snap->shared.n, 2);
     OK(tamis_snapshot_prepare(snap, NULL, &report, NULL));
     assert_true(report.n_open == 13 && report.n_failed == 0 && report.n_skipped == 0);
     struct tamis_target t = found_in(snap, "s11");

@@ -98,8 +98,8 @@ TEST_IN_DIR(a_row_is_longer_than_its_answers)
     enum { N = 50 * 512 + 10 }; /* of fewer the last ones have a band of their own */
     STORE s = store_from_keys(N, name_of, 1, 1, 0.01);
     SNAPSHOT snap = snapshot_of(s);
-    assert_true(snap->packs.whole);
-    IS(pack_row_words(snap->packs.stripes->band), N / 64 + 8);
+    assert_true(snap->shared.whole);
+    IS(pack_row_words(snap->shared.stripes->band), N / 64 + 8);
     struct tamis_filter *pack;
     OK(tamis_snapshot_pack(snap, 0, &pack, NULL));
     for (int round = 0; round < 3; round++) { /* with pages to be checked; quickly */
