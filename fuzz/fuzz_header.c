@@ -3,8 +3,7 @@
  * nothing with format/: both must agree on what is a filter and what is not, and what
  * is decoded must encode to the same bytes.
  *
- * Input: four bytes, the pages that the file has, then the header, up to three pages.
- */
+ * Input: four bytes, the pages of the file, then the header, up to three pages. */
 #include "fuzz/fuzz.h"
 
 #include <xxhash.h>

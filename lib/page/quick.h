@@ -14,8 +14,7 @@
  * then; and a snapshot, which looks at its store.
  *
  * Warning: a thread reads the time at every 64th probe only, for that takes as long as
- * a probe. A thread that pauses may ask up to 64 keys by what it knew before.
- */
+ * a probe. A thread that pauses may ask up to 64 keys by what it knew before. */
 #ifndef TAMIS_PAGE_QUICK_H
 #define TAMIS_PAGE_QUICK_H
 

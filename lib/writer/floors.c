@@ -26,8 +26,7 @@ int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t
     while (sector < end && !err) {
         size_t n = 0;
         uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
-        /* Under a lock, for two threads may write one: the later has the later floors.
-         */
+        /* Under a lock: of two writes of one the later has the later floors. */
         pthread_mutex_lock(&w->floors_mutex);
         while (sector < end && n < FLOOR_SECTORS_AT_ONCE)
             encode_floors(w, s, sector++, &d[n++]);

@@ -6,8 +6,7 @@
  *      publish stage i + 1    adds that began before may still set bits in stage i
  *      settle_note()          which adds are in flight now?
  *      ...
- *      writer_settle()        have all of them ended? Then stage i is as it will be
- */
+ *      writer_settle()        have all of them ended? Then stage i is as it will be */
 #include "lib/writer/inside.h"
 
 /* ---- adds that may still change a stage that was left ---- */

@@ -247,8 +247,7 @@ static void again(struct player *p)
     p->at = body;
     play(p, &script);
     for (size_t i = body; i < p->at; i++)
-        /* A repair that took good files for bad ones has set them aside, and says so.
-         */
+        /* A repair that took good files for bad has set them aside, and says so. */
         CHECK(p->done[i] || (damage_expected && is_repair(&script.step[i])),
               "the next attempt: step %zu (%s) fails", i + 1,
               script.step[i].word->text);

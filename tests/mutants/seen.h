@@ -1,8 +1,7 @@
 /*
  * Marks in the library that tell run.pl which statements a test reaches: those of the
  * mutants that it is to try. The marks are bytes of a file, which outlive processes
- * that are killed. Every object of a marked tree includes this; nothing else does.
- */
+ * that are killed. Each object of a marked tree includes this; nothing else does. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -42,8 +42,7 @@ const struct moment *history_at(const struct history *h, uint64_t cut);
 /* Both: 0, or the status of a process that did not end well.
  *
  * An engine that lives in `dir`: several processes one after the other, some of which
- * end without closing anything; another calls for write-back and for syncs meanwhile.
- */
+ * end without closing anything; another calls for write-back and syncs meanwhile. */
 int life_run(struct history *h, const char *dir);
 /* Before that, after a power cut: what is found on the disk, promised or not, is
  * durable there, and so must be there from now on. */

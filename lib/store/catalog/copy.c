@@ -11,8 +11,7 @@
  * page says T - 1, no writer touches the other one, which is T's.
  *
  * A meta page that is read while it is written may be half of each. So the two are read
- * twice more: then T's has been read once for certain between two looks at the other.
- */
+ * twice more: then T's has surely been read once between two looks at the other. */
 #include "lib/store/catalog/walk.h"
 
 #include <time.h>

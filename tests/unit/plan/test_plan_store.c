@@ -122,8 +122,7 @@ static void least_reads(const struct tamis_plan_segment *s, const double *weight
         for (size_t pages = 0; pages <= MOST_PAGES; pages++)
             with[pages] = 1;
         struct tamis_plan plan;
-        /* Nearly all filters that there are: other errors have other lanes and words.
-         */
+        /* Nearly all filters there are: other errors have other lanes and words. */
         for (double error = 0.5; error >= 1e-8;
              error = fmax(plan.error * (1 - 1e-9), error * 0.97)) {
             OK(tamis_plan_filter(s[i].n_keys, error, &plan));

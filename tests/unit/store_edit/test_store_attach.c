@@ -21,10 +21,9 @@ TEST_OF_SCENES(attaching)
          "fails DAMAGED attach f =f; text =f hello; fails NOT_TAMIS attach f =f; files "
          "0",
          "attach g =g; has g 0 1"},
-        /* A copy put back, in one edit with the drop of the record. */
+        /* A copy put back, in one edit with the drop of the record of its UUID. */
         {"a lost file is restored", "build =f; attach a =f", "lose a",
-         "fails EXISTS attach b =f; told another segment; files 0;" /* a has this UUID
-                                                                     */
+         "fails EXISTS attach b =f; told another segment; files 0;"
          "begin; drop a; attach a =f; commit; files 1; close; why a 50 HIT 500 ABSENT"},
         /* Attach under a new name what is lost under the old one, drop the old. */
         {"attach, then drop keeps the file", "build =f; attach old =f", "live lose old",

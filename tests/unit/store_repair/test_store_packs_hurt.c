@@ -157,8 +157,7 @@ TEST_OF_SCENES(packs_and_catalogs_of_the_moment)
          "fails VERSION confirm; fails VERSION confirm force; told a newer tamis;"
          "segments 3; lose pack; fails VERSION confirm force; told is not on the "
          "list"},
-        /* It will not become a pack: the catalog is not read again for each snapshot.
-         */
+        /* It will not become a pack: the catalog is not read for each snapshot. */
         {"a directory in a pack's place", "many 24 60; pack", "lose pack; mkdir pack",
          "hold; unchanged; release; why s0 0 UNREADABLE"},
     };

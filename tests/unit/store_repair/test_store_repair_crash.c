@@ -32,13 +32,12 @@ TEST_OF_SCENES(what_a_crash_leaves)
          "repair; is quarantined=1; there aside:stranger; gone stranger; settled"},
     };
     PLAY_ROWS(rows);
-    for (int slot = 1; slot <= 2;
-         slot++) /* torn, of a growing and of a sealed filter */
+    /* A torn slot, of a growing and of a sealed filter. */
+    for (int slot = 1; slot <= 2; slot++)
         for (int sealed = 0; sealed < 2; sealed++)
             play("a torn slot is mirrored",
-                 "%s; writer g; %s; end; flip g %d; repair; is finished=1 done=1; has "
-                 "g 0 50;"
-                 "why g 99999 ABSENT; settled",
+                 "%s; writer g; %s; end; flip g %d; repair; is finished=1 done=1;"
+                 "has g 0 50; why g 99999 ABSENT; settled",
                  grown, sealed ? "seal 2" : "add 0 0", slot * PAGE_BYTES + 700);
     /* An older catalog was put back: what it does not name may be all that there is of
      * a segment. Only what never was a filter goes. */

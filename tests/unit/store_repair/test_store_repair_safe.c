@@ -18,8 +18,8 @@ static struct tamis_store *store_abcg(void)
 TEST_OF_SCENES(what_repair_must_not_harm)
 {
     static const char *const harm[] = {"close", "noise_meta", "lose catalog"};
-    for (int how = 0; how < 3;
-         how++) /* LMDB writes to its lock file, wherever it leads */
+    /* LMDB writes to its lock file, wherever it leads. */
+    for (int how = 0; how < 3; how++)
         for (int dry = 0; dry < 2; dry++)
             play("a lock file that is a link is refused",
                  ABCG "%s; text lock x; lose lock; text =victim precious;"

@@ -50,9 +50,8 @@ TEST_OF_SCENES(a_dry_run_takes_no_writers_lock)
     scene("dry runs");
     steps(A_AND_G "kill 200");
     n_taken = 0;
-    steps(
-        "repair dry; is finished=1; flip g 5; repair dry; is quarantined=1"); /* header
-                                                                               */
+    steps("repair dry; is finished=1");
+    steps("flip g 5; repair dry; is quarantined=1"); /* in the header */
     IS(n_taken, 0);
 }
 
