@@ -56,6 +56,7 @@ GROUP_INLINE bool two_groups(const uint8_t *a, const uint8_t *b, uint32_t top)
 }
 
 #define SPOT(name) name##_plain
+#define SPOT_PACK  SPOT
 #define SPOT_TARGET
 #define SPOT_HAS has_top
 #define SPOT_CAN two_groups
@@ -90,6 +91,7 @@ AVX2 GROUP_INLINE bool two_groups_avx2(const uint8_t *a, const uint8_t *b, uint3
 }
 
 #define SPOT(name)  name##_avx2
+#define SPOT_PACK   SPOT
 #define SPOT_TARGET AVX2
 #define SPOT_HAS    has_top_avx2
 #define SPOT_CAN    two_groups_avx2
@@ -108,10 +110,11 @@ AVX512 GROUP_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b,
     return (in_a | in_b) != 0;
 }
 
-#define SPOT(name)  name##_avx512
-#define SPOT_TARGET AVX512
-#define SPOT_HAS    has_top_avx2
-#define SPOT_CAN    two_groups_avx512
+#define SPOT(name)      name##_avx512
+#define SPOT_PACK(name) name##_avx2 /* as fast, nearly */
+#define SPOT_TARGET     AVX512
+#define SPOT_HAS        has_top_avx2
+#define SPOT_CAN        two_groups_avx512
 #include "lib/kernel/list/list_spots.h"
 #endif
 

@@ -88,13 +88,17 @@ SPOT_TARGET static bool SPOT(find)(const uint8_t *page, const struct list_page *
     return find_in_page(page, p, value);
 }
 
-static const struct list_kernel SPOT(kernel_list) = {
-    SPOT(answer),         SPOT(lacks),
-    SPOT(spot),           SPOT(spot_lacks),
-    SPOT(find),           SPOT(list_page_values),
-    SPOT(list_page_pack), SPOT(list_values_rise)};
+static const struct list_kernel SPOT(kernel_list) = {SPOT(answer),
+                                                     SPOT(lacks),
+                                                     SPOT(spot),
+                                                     SPOT(spot_lacks),
+                                                     SPOT(find),
+                                                     SPOT(list_page_values),
+                                                     SPOT_PACK(list_page_pack),
+                                                     SPOT_PACK(list_values_rise)};
 
 #undef SPOT
+#undef SPOT_PACK
 #undef SPOT_TARGET
 #undef SPOT_HAS
 #undef SPOT_CAN
