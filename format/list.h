@@ -175,8 +175,7 @@ list_high(const struct list_page *p, uint64_t value)
  * how many it took: 1 or more, if n is. Give it LIST_PAGE_MAX_HASHES, if there are so
  * many, else pages are less full than they could be. */
 size_t list_page_fill(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
-/* Writes the head and the leaders of p->n values, with p->gap_bits. Sets other fields.
- */
+/* Writes head and leaders of p->n values, with p->gap_bits. Sets the other fields. */
 void list_page_begin(const uint64_t *values, struct list_page *p,
                      uint8_t page[PAGE_BYTES]);
 /* A decoder let pass the page's head and these values. Is the rest valid: leaders,

@@ -208,8 +208,7 @@ static struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
 }
 
 /* Integrity areas: an open stage has floors; a sealed or settled stage of more than one
- * page has digests, and floors if it once was open; one sealed at birth has no floors.
- */
+ * page has digests, and floors if it once was open; one sealed at birth has none. */
 static struct verdict check_integrity(const struct stage_desc *s, size_t i,
                                       const struct commit *c, uint8_t slot)
 {

@@ -143,8 +143,7 @@ static inline enum tamis_reason looks_known(const struct looks *l)
 struct named {
     struct looks looks;
     int at;            /* where the path begins; AT_FDCWD: it is absolute */
-    bool in_directory; /* a directory had the file when it was opened, and must have it
-                        */
+    bool in_directory; /* the directory that had it when opened must have it still */
     char path[];
 };
 /* The file fd was opened by this path. */

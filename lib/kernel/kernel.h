@@ -107,8 +107,7 @@ struct plane_head {
     const struct plane_row *row;
 };
 
-/* Bits of planes decide while a clock stands still. Who asks has this at its beginning.
- */
+/* Bits of planes decide while a clock stands still. A caller's struct begins so. */
 struct plane_watch {
     const _Atomic uint64_t *clock;
     /* Answers where the clock does not show `now`, or where a key with its bytes has a

@@ -8,8 +8,7 @@
  * page becomes ones, and no mark is taken, while an add is on its way. The SIGBUS guard
  * may put ones in place of a page between a load and its store, which then clears some
  * of them: this writer is poisoned by then, and so is every other with such ones.
- * Readers, in this process and in others, see each word as it was or as it is, as ever.
- */
+ * Readers, in this process and in others, see each word as it was or as it is. */
 #include "lib/writer/inside.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)

@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stripe serves one thread at a time. Threads whose stripe is taken share two more.
- */
+/* A stripe serves one thread at a time. Threads that find it taken share two more. */
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
 
 /* The counters of a stripe: each thread raises its own. */

@@ -33,8 +33,7 @@ int writer_open_fd(struct io_guarded_fd *opened, const char *path,
 int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag);
 
 /* With the file's lock held: makes a seal durable in both slots (R2). Does nothing
- * without a seal. *h is the header as of now. ERR_VERSION: a feature forbids writing.
- */
+ * without a seal. *h is the header now. ERR_VERSION: a feature forbids writing. */
 int seal_settle(int fd, const char *path, struct header *h, struct tamis_diag *diag);
 
 #endif

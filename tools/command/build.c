@@ -50,8 +50,7 @@ static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag 
     return err;
 }
 
-/* ---- sizes, which depend on those chosen before: in the order of the key files ----
- */
+/* ---- sizes, each by those before it, in the order of the key files ---- */
 
 static void now_sized(struct work *w, struct task *task)
 {

@@ -120,8 +120,7 @@ static const char *advice_bad(const void *place, int err)
     const struct place *p = place;
     return err == TAMIS_ERR_MISMATCH && advice_from_list(p->snapshot, p->index) != NULL
                ? "put its own file in its place, or 'tamis repair' makes it anew from "
-                 "its "
-                 "list"
+                 "its list"
            : err == ENOENT || err == TAMIS_ERR_NOT_TAMIS || err == TAMIS_ERR_DAMAGED
                ? advice_from_list(p->snapshot, p->index)
                : NULL;

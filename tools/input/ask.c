@@ -37,8 +37,7 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
         status = ask(ctx, batch->keys, batch->n);
         progress_advance(batch->n, keys_position(reader) - position);
         position = keys_position(reader);
-        /* A program that asks through pipes gets each answer before its next question.
-         */
+        /* A program that asks through pipes gets each answer before it asks again. */
         if (!output_works())
             status = EXIT_IO;
     }

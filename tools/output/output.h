@@ -81,8 +81,7 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice);
 
-/* ==== listed.c: is a segment's list whole, and all of it in the filter? ============
- */
+/* ==== listed.c: is a segment's list whole, and all of it in the filter? ========= */
 
 /* Puts the facts of a segment's list, if it has one that opens. */
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index);

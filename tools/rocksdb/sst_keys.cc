@@ -25,8 +25,7 @@ namespace
 using rocksdb::Slice;
 using rocksdb::Status;
 
-/* The iterator reaches the next key of a merge only by merging. The value is not used.
- */
+/* The iterator reaches the next key of a merge only by merging. No value is used. */
 class AnyMerge : public rocksdb::MergeOperator
 {
   public:

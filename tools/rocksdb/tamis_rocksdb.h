@@ -108,8 +108,7 @@ class RocksFilters
      * of other families stay, but lose their filters. Confirms a list that `tamis
      * repair` made anew, if it has nothing else. Flushes wait meanwhile.
      * InvalidArgument: the store is that of another database, and nothing was changed.
-     * IOError: also if another process changed these segments meanwhile: call it again.
-     */
+     * IOError: also if another process changed these segments: call it again. */
     rocksdb::Status
     Reconcile(rocksdb::DB *db,
               const std::vector<rocksdb::ColumnFamilyHandle *> *families = nullptr);

@@ -24,71 +24,57 @@ const char *advice_memory(void)
 
 const char advice_flipped[] = "test this machine's memory, then run it again";
 
+static const struct {
+    int error;
+    const char *advice;
+} usual[] = {
+    {TAMIS_ERR_NOT_TAMIS,
+     "name a store of 'tamis init' or a file of 'tamis file build'"},
+    {TAMIS_ERR_VERSION, "read it with the tamis that wrote it, or a newer one; if none "
+                        "did, build it anew from its keys"},
+    {TAMIS_ERR_DAMAGED, "build it anew from its keys"},
+    {TAMIS_ERR_MISMATCH, "name the filter that belongs here"},
+    {TAMIS_ERR_NO_SEGMENT, "'tamis ls' lists the segments"},
+    {TAMIS_ERR_NO_STORE,
+     "'tamis init STORE' makes one, 'tamis repair STORE' rebuilds a "
+     "lost catalog"},
+    {TAMIS_ERR_EXISTS, "take another name or remove the old one first"},
+    {TAMIS_ERR_BUSY, "try again when it is done"},
+    {TAMIS_ERR_SEALED, "put new keys into another segment"},
+    {TAMIS_ERR_NETWORK, "use a local file system"},
+    {TAMIS_ERR_READ_ONLY, "use a place that you may write to"},
+    {EROFS, "use a place that you may write to"},
+    {EACCES, "run it as a user with permission"},
+    {EPERM, "run it as a user with permission"},
+    {TAMIS_ERR_POISONED, "run it again"},
+    {TAMIS_ERR_REPLACED,
+     "end every process that has it open, then look what 'tamis ls' says"},
+    {TAMIS_ERR_TOO_LARGE, "split the segment"},
+    {TAMIS_ERR_CATALOG, "'tamis repair STORE --dry-run' says whether it is damaged"},
+    {ENOENT, "check the path"},
+    {ENOTDIR, "check the path"},
+    {EISDIR, "name a file"},
+    {ELOOP, "put the file itself in the place of the symbolic link"},
+    {EINVAL, "name a regular file"},
+    {ENOSPC, "free some space"},
+    {EDQUOT, "free some space"},
+    /* LMDB gives it for a short write, too. */
+    {EIO, "see whether the disk is full or fails (df, dmesg), or raise ulimit -f"},
+    {EMFILE, "raise the limit of open files (ulimit -n)"},
+};
+
 const char *usual_advice(int error)
 {
-    switch (error) {
-    case TAMIS_ERR_NOT_TAMIS:
-        return "name a store of 'tamis init' or a file of 'tamis file build'";
-    case TAMIS_ERR_VERSION:
-        return "read it with the tamis that wrote it, or a newer one; if none did, "
-               "build "
-               "it anew from its keys";
-    case TAMIS_ERR_DAMAGED:
-        return "build it anew from its keys";
-    case TAMIS_ERR_MISMATCH:
-        return "name the filter that belongs here";
-    case TAMIS_ERR_NO_SEGMENT:
-        return "'tamis ls' lists the segments";
-    case TAMIS_ERR_NO_STORE:
-        return "'tamis init STORE' makes one, 'tamis repair STORE' rebuilds a lost "
-               "catalog";
-    case TAMIS_ERR_EXISTS:
-        return "take another name or remove the old one first";
-    case TAMIS_ERR_BUSY:
-        return "try again when it is done";
-    case TAMIS_ERR_SEALED:
-        return "put new keys into another segment";
-    case TAMIS_ERR_NETWORK:
-        return "use a local file system";
-    case TAMIS_ERR_READ_ONLY:
-    case EROFS:
-        return "use a place that you may write to";
-    case EACCES:
-    case EPERM:
-        return "run it as a user with permission";
-    case TAMIS_ERR_POISONED:
-        return "run it again";
-    case TAMIS_ERR_REPLACED:
-        return "end every process that has it open, then look what 'tamis ls' says";
-    case TAMIS_ERR_TOO_LARGE:
-        return "split the segment";
-    case TAMIS_ERR_CATALOG:
-        return "'tamis repair STORE --dry-run' says whether it is damaged";
-    case ENOENT:
-    case ENOTDIR:
-        return "check the path";
-    case EISDIR:
-        return "name a file";
-    case ELOOP:
-        return "put the file itself in the place of the symbolic link";
-    case EINVAL:
-        return "name a regular file";
-    case ENOSPC:
-    case EDQUOT:
-        return "free some space";
-    case EFBIG:
+    if (error == ENOMEM)
+        return advice_memory();
+    if (error == EFBIG)
         return is_limited(RLIMIT_FSIZE)
                    ? "raise the limit of file sizes (ulimit -f)"
                    : "use a file system that takes larger files, or split the segment";
-    case EIO: /* LMDB gives it for a short write, too */
-        return "see whether the disk is full or fails (df, dmesg), or raise ulimit -f";
-    case EMFILE:
-        return "raise the limit of open files (ulimit -n)";
-    case ENOMEM:
-        return advice_memory();
-    default:
-        return NULL;
-    }
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        if (usual[i].error == error)
+            return usual[i].advice;
+    return NULL;
 }
 
 const char *advice_unread(int error)
@@ -102,9 +88,8 @@ const char *advice_unread(int error)
 
 const char advice_pack[] =
     "put the pack's files back, or use the tamis that wrote them, or move them away: "
-    "then 'tamis repair STORE --confirm --force' takes its segments off the list, to "
-    "be "
-    "built anew";
+    "then 'tamis repair STORE --confirm --force' takes its segments off the list, "
+    "to be built anew";
 
 const char *dead_advice(int error, const char *what)
 {
@@ -179,8 +164,7 @@ const char *store_advice(int error, const char *path)
     const char *advice = NULL;
     if (error == TAMIS_ERR_VERSION)
         return "read it with the tamis that wrote it, or a newer one; if none did, "
-               "move "
-               "catalog.lmdb away: then 'tamis repair STORE' makes another";
+               "move catalog.lmdb away: then 'tamis repair STORE' makes another";
     if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
         error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG && error != ENOTDIR)
         return NULL;
@@ -189,9 +173,8 @@ const char *store_advice(int error, const char *path)
         return NULL;
     /* Repair does not touch another kind of file. */
     if (is_strange(dir, "filters", S_IFDIR))
-        advice =
-            "move away what is in its place, then put the directory filters/ back, "
-            "or 'tamis repair STORE' makes an empty one";
+        advice = "move away what is in its place, then put the directory filters/ "
+                 "back, or 'tamis repair STORE' makes an empty one";
     else if (error == ENOTDIR)
         advice = is_strange(dir, "quarantine", S_IFDIR)
                      ? "move away what is in its place, then run it again"

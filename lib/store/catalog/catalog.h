@@ -79,8 +79,7 @@ int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 /* ==== values.c: records and the meta record ==== */
 
 /* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
- * than any of its database comes with no bytes. ERR_NO_SEGMENT: there is no such key.
- */
+ * than any of its database comes with no bytes. ERR_NO_SEGMENT: no such key. */
 int catalog_get_in(struct catalog_txn *t, enum catalog_db db, const void *key,
                    size_t key_bytes, const uint8_t **value, size_t *value_bytes,
                    struct tamis_diag *diag);

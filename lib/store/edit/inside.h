@@ -1,5 +1,4 @@
-/* An edit from inside; packing.h has more for shared files. README.md names the files.
- */
+/* An edit from inside; packing.h has more for shared files. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
