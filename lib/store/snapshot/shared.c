@@ -337,11 +337,11 @@ int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked
 {
     const struct pack_view *v = &s->shared.views[i];
     struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    *n = *n_lost = 0;
-    for (size_t w = 0; w < bit_words(v->n_columns); w++) {
+    *n_lost = asked ? 0 : view_mute(v);
+    *n = asked ? 0 : v->n_listed - *n_lost;
+    for (size_t w = 0; asked && w < bit_words(v->n_columns); w++) {
         uint64_t dead = v->dead ? dead_word(v, w) : UINT64_MAX;
-        uint64_t bits = columns_word(v->listed, w);
-        bits &= asked ? asked[v->base / 64 + w] : UINT64_MAX;
+        uint64_t bits = columns_word(v->listed, w) & asked[v->base / 64 + w];
         *n += (uint64_t)__builtin_popcountll(bits & ~dead);
         *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
     }
