@@ -293,13 +293,17 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
     struct stage *s = &v->stages[PACK_ROWS];
     enum tamis_reason reason = TAMIS_HIT;
     uint64_t rows[MAX_WORDS];
+    uint64_t first = h;
     bool good = stage_all_good(s);
     for (uint32_t lane = 0; lane < b->geometry.lanes; lane++) {
         uint32_t n = rows_of_lane(b, lane, h, rows), bits = UINT32_MAX;
         for (uint32_t i = 0; good && i < n; i++) /* no branch for each */
             bits &= s->bits[rows[i] + column / 8];
-        if (!(bits >> column % 8 & 1))
-            return TAMIS_NO_REASON;
+        if (!(bits >> column % 8 & 1)) {
+            atomic_thread_fence(memory_order_acquire);
+            return stage_all_good(s) ? TAMIS_NO_REASON /* else page by page */
+                                     : pack_probe_column(f, b, column, first);
+        }
         for (uint32_t i = 0; !good && i < n; i++)
             __builtin_prefetch(s->bits + rows[i] + column / 8);
         for (uint32_t i = 0; !good && i < n; i++) {

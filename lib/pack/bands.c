@@ -34,8 +34,10 @@ enum { FEW_ALIKE = 256, BANDS_OF_FEW = 4 };
  * digests of each band: each band counts as OWN_PAGES bands more. */
 enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
 
-/* A filter beside so many may stay in its file, where a key costs a line: it counts as
- * half a band. Beside fewer, all are packed, but for those of bands_leave(). */
+/* Among so many files, some stay as they are, where a key costs a line each: that
+ * counts as half a band. Fewer are all packed, but for those of bands_leave(). Columns
+ * of older packs do not count, so that a merge does not give back what called for it.
+ */
 enum { MANY_BESIDE = 256 };
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
@@ -259,11 +261,14 @@ static int lay_out(struct pack_plan *p, const struct cuts *cuts)
 
 static int choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
 {
-    for (uint32_t i = 0; i < n; i++)
+    uint32_t n_files = 0;
+    for (uint32_t i = 0; i < n; i++) {
         cuts->sorted[i] = i;
+        n_files += cuts->sources[i].file_pages > 0;
+    }
     qsort_r(cuts->sorted, n, sizeof *cuts->sorted, compare_sources, cuts->sources);
     double band = band_cost(cuts->sources, n);
-    cuts->stays = n < MANY_BESIDE ? DBL_MAX : band / 2;
+    cuts->stays = n_files < MANY_BESIDE ? DBL_MAX : band / 2;
     for (uint32_t first = 0, end; first < n; first = end) {
         struct chain chain = chain_of(sorted_source(cuts, first)), other;
         for (end = first + 1; end < n; end++)

@@ -114,7 +114,8 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
  * snapshot is released. Its answers are about its own keys, whether the list is
  * confirmed or not. A column of a pack is copied into memory at each call. Any other
  * filter is the snapshot's, and stays open, unless the process has 1024 of them mapped
- * already; in a snapshot of filters it is the owner's, whose own close does not close
+ * already: then probes learn nothing of a page that it finds bad. In a snapshot of
+ * filters it is the owner's, whose own close does not close
  * it before all calls are closed. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);

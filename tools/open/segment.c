@@ -189,6 +189,8 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
     return true;
 }
 
+/* Opens all files, so that they stay, beyond 1024 until they are opened again: then one
+ * that another process has packed meanwhile ends the command. */
 static bool any_moved(struct tamis_store *store, struct tamis_snapshot *snapshot,
                       const size_t *list, size_t n)
 {

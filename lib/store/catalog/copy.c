@@ -2,13 +2,13 @@
  * No page of the newest transaction T changes while both meta pages stay as they are:
  *
  * - LMDB changes no page in place. It writes a new one, and the old one goes on the
- * free list, with the number of the transaction that let it go.
+ *   free list, with the number of the transaction that let it go.
  * - T + 1 takes pages that were let go by T - 1 or before, whatever slots there are
- * (LMDB's mdb_find_oldest()). T and T - 1 do not have these pages. So a writer at work,
- * or one that was killed, spoils neither transaction. T + 2 would, but first T + 1
- * writes its meta page.
+ *   (LMDB's mdb_find_oldest()). T and T - 1 do not have these pages. So a writer at
+ *   work, or one that was killed, spoils neither transaction. T + 2 would, but first
+ *   T + 1 writes its meta page.
  * - T + 1 writes over the meta page of T - 1, and the number comes last. While this
- * page says T - 1, no writer touches the other one, which is T's.
+ *   page says T - 1, no writer touches the other one, which is T's.
  *
  * A meta page that is read while it is written may be half of each. So the two are read
  * twice more: then T's has surely been read once between two looks at the other. */

@@ -150,7 +150,8 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
                  ? 0
                  : diag_errno(diag, ENOMEM, e->catalog->path, "combining filters");
     for (size_t i = 0; i < s->n && !rc; i++)
-        rc = tamis_snapshot_filter(s->snapshot, s->segments[i], &filters[i], diag);
+        rc = segment_filter(s->snapshot, s->segments[i], entry_filter, &filters[i],
+                            diag);
     if (!rc)
         rc = derive_file(e, name, name_bytes, filters, s->n, what, opt, made, report,
                          diag);

@@ -3,7 +3,8 @@
  *
  *     segments  --inputs_consider()-->  inputs: where the blocks of each are
  *                                         |
- * |  plan_taken(): without segments that would grow
+ *                                         |  plan_taken(): without segments that would
+ * grow
  *                                         v
  *                                       pack_make(), then one operation
  *

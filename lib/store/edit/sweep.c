@@ -9,6 +9,7 @@ struct sweep {
     struct names live; /* UUIDs of files that it names */
     struct listings list;
     bool any_gone; /* of the orphans */
+    bool alien;    /* one of them is not ours */
     size_t n_gone; /* of filters; temporary files do not count */
     bool done;     /* nothing failed */
 };
@@ -59,7 +60,8 @@ static void sweep_forget(struct sweep *s)
 /* ---- what it does not name ---- */
 
 /* Files of the first draft are not ours to remove, nor anything beside them. Nor are
- * those of another store: the catalog was replaced, and repair sets them aside. */
+ * those of another store: the catalog may be the wrong one. Until the store is opened
+ * again nothing is swept; verify names them, and repair sets them aside. */
 static int refuse_alien(void *ctx, int dir, const char *name)
 {
     const struct sweep *s = ctx;
@@ -96,7 +98,9 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct sweep *s = ctx;
     sweep_forget(s);
     int rc = note_all(s, t, diag);
-    s->done = !rc && dir_each(s->dir, ".", refuse_alien, s) == 0;
+    int found = rc ? rc : dir_each(s->dir, ".", refuse_alien, s);
+    s->done = found == 0;
+    s->alien = found == TAMIS_ERR_VERSION;
     if (s->done) {
         s->done &= listings_unsure(&s->list) || s->list.unknown ||
                    bury_unused(&s->list, s->dir);
@@ -112,5 +116,5 @@ bool sweep_orphans(struct catalog *c, int dir)
     struct io_wait not_at_all = {.timeout_ms = -1}; /* it is not urgent */
     int rc = catalog_write(c, &not_at_all, sweep_in, &s, NULL, NULL);
     atomic_fetch_add(&c->n_swept, s.n_gone);
-    return rc == 0 && s.done;
+    return rc == 0 && (s.done || s.alien);
 }

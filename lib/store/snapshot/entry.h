@@ -49,16 +49,14 @@ size_t entry_max_mapped(void);
 /* One more filter may be mapped, and is counted; false: no more. */
 bool entry_take_place(void);
 void entry_leave_place(void);
-/* The open filter; opens it if needed. */
-int entry_filter(struct entry *e, const struct filters_dir *dir,
-                 const struct tamis_domain *domain, struct tamis_filter **out,
-                 struct tamis_diag *diag);
-/* The same for a look that tamis_filter_close() ends: where so many are mapped, the
- * filter is opened for the caller alone, and not kept. */
+/* The open filter; opens it if needed. entry_look() is for a look, which
+ * tamis_filter_close() ends: once ENTRIES_KEPT are mapped, the filter is opened for the
+ * caller alone, and not kept. */
 enum { ENTRIES_KEPT = 1024 };
-int entry_look(struct entry *e, const struct filters_dir *dir,
-               const struct tamis_domain *domain, struct tamis_filter **out,
-               struct tamis_diag *diag);
+typedef int entry_filter_fn(struct entry *e, const struct filters_dir *dir,
+                            const struct tamis_domain *domain,
+                            struct tamis_filter **out, struct tamis_diag *diag);
+entry_filter_fn entry_filter, entry_look;
 /* The same for probes: on failure NULL and a reason. Does not retry what failed
  * finally. */
 struct tamis_filter *entry_filter_or_reason(struct entry *e,

@@ -95,8 +95,8 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     return 0;
 }
 
-int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
-                          struct tamis_filter **out, struct tamis_diag *diag)
+int segment_filter(struct tamis_snapshot *snapshot, size_t index, entry_filter_fn *open,
+                   struct tamis_filter **out, struct tamis_diag *diag)
 {
     diag_clear(diag);
     if (out)
@@ -106,10 +106,16 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
     struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
     if (!e || e->elsewhere)
         return shared_copy(snapshot, index, out, diag);
-    int rc = entry_look(e, snapshot->dir, &snapshot->domain, out, diag);
+    int rc = open(e, snapshot->dir, &snapshot->domain, out, diag);
     if (!rc && e->borrowed)
         filter_lend(*out);
     return rc;
+}
+
+int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
+                          struct tamis_filter **out, struct tamis_diag *diag)
+{
+    return segment_filter(snapshot, index, entry_look, out, diag);
 }
 
 /* ---- finding ---- */

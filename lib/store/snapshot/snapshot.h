@@ -94,7 +94,10 @@ struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference
 /* The list as of now. It has what `previous` (may be NULL) has open. */
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
                   struct tamis_snapshot **out, struct tamis_diag *diag);
-/* segment.c: *slot is the number + 1 of the segment of this name, or NAME_TWICE.
+/* segment.c: tamis_snapshot_filter(); `open` says whether a loose filter is kept. */
+int segment_filter(struct tamis_snapshot *snapshot, size_t index, entry_filter_fn *open,
+                   struct tamis_filter **out, struct tamis_diag *diag);
+/* *slot is the number + 1 of the segment of this name, or NAME_TWICE.
  * ERR_NO_SEGMENT: there is none. Other errors: a file that cannot tell may have it. */
 int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                   uint32_t *slot, enum tamis_reason *why);
