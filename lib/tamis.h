@@ -190,9 +190,9 @@ int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t se
 /* Sets a domain with a random seed from the kernel. */
 int tamis_domain_random(struct tamis_domain *domain);
 
-/* A key with its hash, or a hash alone: its bytes are NULL, and key ranges say nothing
- * of it. The struct does not own the bytes. A zeroed key gets MAYBE/MISMATCH
- * everywhere. */
+/* A key with its hash, or a hash alone (`.hash = h, .tag = domain.tag`): its bytes are
+ * NULL, and key ranges say nothing of it. The struct does not own the bytes. A zeroed
+ * key gets MAYBE/MISMATCH everywhere. */
 struct tamis_key {
     const void *bytes;
     size_t n_bytes;
@@ -200,13 +200,15 @@ struct tamis_key {
     uint64_t tag;
 };
 
+/* Hashes a key, which may be empty. Of a domain that is not set it makes a zeroed key
+ * with these bytes. */
 struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *bytes,
                               size_t n_bytes);
-struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
-/* Fills hash and tag of n keys from their bytes and n_bytes, as tamis_key_of(). Keys
- * with NULL bytes stay unchanged; an empty key needs a pointer that is not NULL. */
-void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
-                     size_t n);
+/* Hashes n keys that lie one behind the other: key i is the bytes of `data` from
+ * offsets[i] to offsets[i + 1]. So there are n + 1 offsets, and they never fall
+ * (ERR_RANGE; also of a domain that is not set). On failure all n hashes are 0. */
+int tamis_domain_hash(const struct tamis_domain *domain, const void *data,
+                      const uint64_t *offsets, size_t n, uint64_t *hashes);
 
 /* ---- the identity of a filter ------------------------------------------------- */
 

@@ -285,12 +285,12 @@ int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
     return add(b, hashes, n);
 }
 
-uint64_t tamis_builder_n_keys(const struct tamis_builder *b)
+uint64_t builder_n_keys(const struct tamis_builder *b)
 {
     return b->n_keys;
 }
 
-struct tamis_domain tamis_builder_domain(const struct tamis_builder *b)
+struct tamis_domain builder_domain(const struct tamis_builder *b)
 {
     return b->domain;
 }

@@ -28,6 +28,15 @@ struct builder_size {
 void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
+/* Added so far; one that repeats the key before it is not counted. */
+uint64_t builder_n_keys(const struct tamis_builder *b);
+struct tamis_domain builder_domain(const struct tamis_builder *b);
+/* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs
+ * every bit of a hash. ERR_MISMATCH: of another domain. ERR_DAMAGED: a page fails its
+ * check. As after any add that fails, the builder stays failed, unless no hash of the
+ * list was added. */
+int builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
+                     struct tamis_diag *diag);
 double builder_error(const struct tamis_builder *b);
 unsigned builder_list_bits(const struct tamis_builder *b);
 const struct key_range *builder_range(const struct tamis_builder *b);

@@ -278,7 +278,7 @@ const struct page_counts *filter_page_counts(const struct tamis_filter *f)
     return f->counts;
 }
 
-struct tamis_domain tamis_filter_domain(const struct tamis_filter *f)
+struct tamis_domain filter_domain(const struct tamis_filter *f)
 {
     return (struct tamis_domain){f->identity.hash_id, f->identity.hash_seed, f->tag};
 }

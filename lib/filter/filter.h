@@ -117,6 +117,8 @@ bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
 int filter_check_features(struct tamis_filter *f, struct tamis_diag *diag);
 /* Prefetches the lines that a probe reads first. */
 void filter_prefetch(struct tamis_filter *f, uint64_t h);
+/* For hashing. */
+struct tamis_domain filter_domain(const struct tamis_filter *f);
 /* From now on pages are counted in `counts`, not in the filter. No other thread may
  * have the filter yet. */
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts);

@@ -255,14 +255,6 @@ int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
     return 0;
 }
 
-int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx)
-{
-    if (!filter)
-        return TAMIS_ERR_RANGE;
-    struct warming w = {fn, ctx, 0, filter_used_bytes(filter, UINT64_MAX)};
-    return filter_warm_first(filter, UINT64_MAX, &w);
-}
-
 /* ---- locking ---- */
 
 int filter_unlock_beyond(struct tamis_filter *f, uint64_t n_bytes)

@@ -24,10 +24,8 @@ struct tamis_blocks {
  * microseconds, so engines that make many blocks keep the result. ERR_RANGE,
  * ERR_TOO_LARGE. */
 int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan);
-/* Returns 64 * lanes * n_blocks, or 0 if that is no geometry. */
-uint64_t tamis_blocks_bytes(const struct tamis_blocks *blocks);
 /* Sets the bits of n keys in n_bytes of memory. One call at a time. It sets nothing and
- * returns ERR_RANGE unless n_bytes equals tamis_blocks_bytes(), or ERR_MISMATCH if a
+ * returns ERR_RANGE unless n_bytes equals 64 * lanes * n_blocks, or ERR_MISMATCH if a
  * key was hashed in another domain. NULL for a needed argument is ERR_RANGE, too. */
 int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_bytes,
                      const struct tamis_key *keys, size_t n);

@@ -65,8 +65,6 @@ int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key
                            size_t n);
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
-uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
-struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
 /* Sets name and binding (NULL: none) of the filter that is made next. Many engines know
  * the name and identity of their file only after the last key. ERR_RANGE changes
  * nothing. */

@@ -80,10 +80,6 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *filter,
 size_t tamis_filter_probe_batch(struct tamis_filter *filter, uint64_t tag,
                                 const uint64_t *hashes, size_t n, uint64_t *absent,
                                 enum tamis_reason *why);
-/* The same for n keys with their hashes; a key of another domain is MAYBE. */
-size_t tamis_filter_probe_keys(struct tamis_filter *filter,
-                               const struct tamis_key *keys, size_t n, uint64_t *absent,
-                               enum tamis_reason *why);
 
 /* The part of a segment that decided an answer. */
 enum tamis_decider {
@@ -119,17 +115,14 @@ enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
                                        const struct tamis_key *key,
                                        struct tamis_explanation *out);
 
-/* Names the code that probes run on: "avx512", "avx2", "neon" or "scalar". The first
- * use of a filter chooses the best that this machine has. For tests the environment
- * variable TAMIS_KERNEL names another; one that this machine can't run is ignored. */
-const char *tamis_kernel_name(void);
-
-/* Returns the filter's domain, for hashing. */
-struct tamis_domain tamis_filter_domain(const struct tamis_filter *filter);
-
+struct tamis_stage_info {
+    uint64_t offset, bits_bytes, n_blocks, capacity, keys, bits_set;
+    uint32_t lanes, words; /* 0 in ribbons, packs and lists */
+    double target_error, expected_error;
+};
 struct tamis_filter_info {
     uint8_t uuid[TAMIS_UUID_BYTES], store_uuid[TAMIS_UUID_BYTES];
-    struct tamis_domain domain;
+    struct tamis_domain domain;       /* for hashing */
     uint8_t name[TAMIS_NAME_MAX + 1]; /* NUL-terminated */
     size_t name_bytes;
     uint8_t binding[TAMIS_BINDING_MAX];
@@ -145,18 +138,16 @@ struct tamis_filter_info {
     double expected_error;      /* now, from the keys of each stage, or as measured */
     uint32_t n_stages;
     uint32_t n_settled; /* open: stages with digests, the first ones (R17) */
+    struct tamis_stage_info stages[TAMIS_MAX_STAGES]; /* the oldest first */
+    /* A list (tamis_list.h): its values, each counted once, and their bits, 1 .. 64.
+     * Any other filter: 0. */
+    uint64_t n_hashes;
+    uint32_t hash_bits;
 };
 
-struct tamis_stage_info {
-    uint64_t offset, bits_bytes, n_blocks, capacity, keys, bits_set;
-    uint32_t lanes, words;
-    double target_error, expected_error;
-};
-
-/* Fill in the state as of the last commit that the filter has noticed. */
+/* Fills in the state as of the last commit that the filter has noticed. It reads the
+ * header; an errno if that fails. Any thread. */
 int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info);
-int tamis_filter_stage(struct tamis_filter *filter, uint32_t stage,
-                       struct tamis_stage_info *info);
 
 struct tamis_verify {
     uint64_t n_pages;       /* checked */

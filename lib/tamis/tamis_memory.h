@@ -23,10 +23,3 @@ int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *
 /* Is called with the progress, every 8 MiB or more often, in the thread of the caller.
  * A result other than 0 stops the call. */
 typedef int tamis_progress_fn(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
-
-/* Reads the pages that are not in memory, in large pieces, and maps them all. It checks
- * nothing: each page is checked before its first use, as always. fn may be NULL.
- * ECANCELED if fn stopped it. EIO if a page is unavailable; the pages after it were not
- * read. On kernels before 5.14 such a page raises SIGBUS, as in a probe. Only a lock
- * (tamis_snapshot_prepare()) keeps the kernel from evicting the pages again. */
-int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx);

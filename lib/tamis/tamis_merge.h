@@ -31,10 +31,3 @@ struct tamis_merge_report {
 int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *path,
                      const struct tamis_merge_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);
-
-/* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs
- * every bit of a hash. ERR_MISMATCH: of another domain. ERR_DAMAGED: a page fails its
- * check. As after any add that fails, the builder stays failed, unless no hash of the
- * list was added. */
-int tamis_builder_add_list(struct tamis_builder *builder, struct tamis_filter *list,
-                           struct tamis_diag *diag);

@@ -71,9 +71,9 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * second seal is ERR_SEALED: open the path and look. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
-/* Returns the watermark of the last durable commit: replay from there. */
-uint64_t tamis_writer_watermark(const struct tamis_writer *writer);
-struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
+/* Fills in the state as of now, uncommitted keys included; but the watermark is that of
+ * the last durable commit: replay from there. Any thread. 0, ERR_FORKED or ERR_THREAD.
+ */
 int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
  * waits for adds in flight; later adds get ERR_SEALED and are not made. If the digests

@@ -126,5 +126,6 @@ int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info)
         writer_next_record(w, &c), c.sequence = w->commit.sequence;
     mutex_give(w);
     header_info(&w->identity, &c, info);
+    info->watermark = atomic_load(&w->watermark);
     return 0;
 }

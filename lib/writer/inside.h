@@ -20,7 +20,7 @@
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
 
 /* The counters of a stripe: each thread raises its own. */
-struct stripe {
+struct writer_stripe {
     _Alignas(CACHE_LINE) _Atomic uint64_t keys; /* adds that set a bit */
     _Atomic uint64_t bits;
 };
@@ -38,7 +38,7 @@ struct writer_stage {
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
     atomic_bool drained;           /* no add can change it any more */
     struct plane_row older;        /* the stages before it */
-    struct stripe stripes[N_STRIPES + N_SHARED];
+    struct writer_stripe stripes[N_STRIPES + N_SHARED];
 };
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };

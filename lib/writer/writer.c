@@ -260,13 +260,3 @@ int tamis_writer_close(struct tamis_writer *w)
     io_let_cancel(before);
     return err;
 }
-
-uint64_t tamis_writer_watermark(const struct tamis_writer *w)
-{
-    return atomic_load(&w->watermark);
-}
-
-struct tamis_domain tamis_writer_domain(const struct tamis_writer *w)
-{
-    return w->domain;
-}

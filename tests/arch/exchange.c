@@ -30,7 +30,8 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
                     : tamis_writer_create(path, &o, &w, &diag);
     if (err)
         return say("opening", &diag);
-    if (tamis_writer_watermark(w) != first)
+    struct tamis_filter_info info;
+    if (tamis_writer_info(w, &info) != 0 || info.watermark != first)
         return say("another watermark than the one before", &diag);
     for (unsigned long i = first; i < first + n; i++)
         if (tamis_writer_add_key(w, key, key_of(key, i)) != 0)
@@ -46,16 +47,16 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
 static int check(const char *path, unsigned long n)
 {
     struct tamis_filter *f;
+    struct tamis_filter_info info;
     struct tamis_verify report;
     struct tamis_diag diag = {0};
     unsigned long n_false = 0;
     char key[32];
     if (tamis_filter_open(path, NULL, &f, &diag) != 0 ||
-        tamis_filter_verify(f, &report, &diag) != 0)
+        tamis_filter_verify(f, &report, &diag) != 0 || tamis_filter_info(f, &info) != 0)
         return say("opening", &diag);
-    struct tamis_domain d = tamis_filter_domain(f);
     for (unsigned long i = 0; i < 2 * n; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_of(key, i));
+        struct tamis_key k = tamis_key_of(&info.domain, key, key_of(key, i));
         enum tamis_reason why;
         enum tamis_answer a = tamis_filter_probe(f, &k, &why);
         if (i < n && (a == TAMIS_ABSENT || why != TAMIS_HIT))

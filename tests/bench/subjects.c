@@ -62,9 +62,11 @@ struct tamis_filter *filter_open(const char *path)
 /* The mapping stays until the process ends. */
 struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stage)
 {
+    struct tamis_filter_info all;
     struct tamis_stage_info info;
     struct stat st;
-    must(tamis_filter_stage(filter, stage, &info), NULL, "stage");
+    must(tamis_filter_info(filter, &all), NULL, "info");
+    info = all.stages[stage];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0)
         give_up("%s cannot be opened", path);
@@ -126,6 +128,7 @@ static size_t n_subjects;
 static void subject_build(struct subject *s)
 {
     char name[64];
+    struct tamis_filter_info all;
     struct tamis_stage_info info;
     struct tamis_diag diag = {0};
     snprintf(name, sizeof name, "%llu-%g.tamis", (unsigned long long)s->n_keys,
@@ -139,7 +142,8 @@ static void subject_build(struct subject *s)
     tamis_builder_free(builder);
     pin();
     s->filter = filter_open(path);
-    must(tamis_filter_stage(s->filter, 0, &info), NULL, "stage");
+    must(tamis_filter_info(s->filter, &all), NULL, "info");
+    info = all.stages[0];
     s->bits = (struct bits){.geometry = {info.n_blocks, info.lanes, info.words},
                             .n_bytes = info.bits_bytes};
     unlink(path); /* its name: it stays open */

@@ -183,7 +183,7 @@ static int write_column(void *ctx, const struct column *col)
 {
     struct asked_column *c = ctx;
     uint32_t n;
-    struct tamis_domain d = tamis_filter_domain(c->pack);
+    struct tamis_domain d = filter_domain(c->pack);
     struct answer_run r = {.prefix = "key", .n = N_ASKED / 3, .step = 3};
     struct piece name = column_name(col);
     snprintf(r.who, sizeof r.who, "%.*s", (int)name.n, (const char *)name.at);

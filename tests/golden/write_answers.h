@@ -71,7 +71,7 @@ static inline void write_answers(const char *name, uint64_t offset, unsigned n_p
     struct answer_run present = {"present", "", "key", 0, n, step};
     struct answer_run other = {
         "other", "", "other", n * step, n_present + 2000 - n * step, 1};
-    struct tamis_domain d = tamis_filter_domain(f);
+    struct tamis_domain d = filter_domain(f);
     FILE *out = answers_file(name);
     if (n_present)
         write_run(out, &present, &d, ask_filter, f);

@@ -117,10 +117,12 @@ static bool has_stopped(struct player *p, int rc, const char *call)
         return false;
     must(rc == TAMIS_ERR_POISONED || (rc == 0 && strstr(call, "add")),
          "after a failure, %s: %s", call, tamis_strerror(rc));
-    for (size_t i = 0; i < MAX_OBJECTS; i++)
-        must(!p->writer[i] ||
-                 tamis_writer_watermark(p->writer[i]) == p->p->object[i].watermark,
+    for (size_t i = 0; i < MAX_OBJECTS; i++) {
+        struct tamis_filter_info info;
+        must(!p->writer[i] || (tamis_writer_info(p->writer[i], &info) == 0 &&
+                               info.watermark == p->p->object[i].watermark),
              "the watermark has moved");
+    }
     if (strstr(call, "close"))
         note->stopped = note->may_fail = false;
     return true;
@@ -175,7 +177,7 @@ static void write_back(const char *path)
 
 static struct tamis_key stranger(void)
 {
-    return tamis_key_of_hash(steps_domain().tag, 12345);
+    return (struct tamis_key){.tag = steps_domain().tag, .hash = 12345};
 }
 
 static void unread_file(const char *path)

@@ -77,7 +77,7 @@ static void ask_many(struct question *q)
     n = n < k->n_keys ? n : k->n_keys;
     size_t first = (size_t)random_below(k->n_keys - n + 1);
     /* A caller may hash by what the filter says, and would ask for other keys. */
-    if (tamis_filter_domain(q->filter).tag != tag)
+    if (filter_domain(q->filter).tag != tag)
         complain(q, "it says that it is of another domain");
     if (!tamis_filter_probe_batch(q->filter, tag, k->keys + first, n, bitmap, NULL))
         return;
@@ -88,7 +88,7 @@ static void ask_many(struct question *q)
 
 static void ask_one(struct question *q, size_t i)
 {
-    struct tamis_key key = tamis_key_of_hash(steps_domain().tag, q->f->kind->keys[i]);
+    struct tamis_key key = {.tag = steps_domain().tag, .hash = q->f->kind->keys[i]};
     if (tamis_filter_probe(q->filter, &key, NULL) == TAMIS_ABSENT)
         absent(q, i);
 }

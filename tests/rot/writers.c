@@ -31,7 +31,7 @@ static struct tamis_filter *open_lone(const struct session *s)
 
 static bool is_absent(struct tamis_filter *filter, uint64_t hash)
 {
-    struct tamis_key key = tamis_key_of_hash(steps_domain().tag, hash);
+    struct tamis_key key = {.tag = steps_domain().tag, .hash = hash};
     return tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
 }
 
@@ -72,11 +72,12 @@ static bool work(const struct session *s)
         return false;
     if (s->n_new % 2)
         CHECK(tamis_writer_one_thread(w) == 0);
-    uint64_t watermark = tamis_writer_watermark(w) + 1;
+    struct tamis_filter_info info;
+    CHECK(tamis_writer_info(w, &info) == 0);
+    uint64_t watermark = info.watermark + 1;
     for (size_t i = 0; i < s->n_new; i++)
         new_keys[i] = random_u64();
-    CHECK(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, new_keys, s->n_new) ==
-          0);
+    CHECK(tamis_writer_add_hashes(w, info.domain.tag, new_keys, s->n_new) == 0);
     CHECK(tamis_writer_commit(w, watermark, NULL) == 0);
     if (s->seal)
         CHECK(tamis_writer_seal(w, watermark, NULL, NULL) == 0);

@@ -13,7 +13,6 @@ static void count_field(void *ctx, const struct tamis_field *field)
 static int ask_file(struct player *p, const struct object *o, struct tamis_filter *f)
 {
     struct tamis_filter_info info = {0};
-    struct tamis_stage_info stage;
     struct tamis_verify report = {0};
     struct tamis_snapshot *s;
     uint8_t bytes[8];
@@ -22,7 +21,6 @@ static int ask_file(struct player *p, const struct object *o, struct tamis_filte
     int rc = TRY(p, tamis_filter_info(f, &info));
     if (!rc && (!info.n_stages || !(info.keys > 0)))
         model_broken("info says nothing");
-    rc |= TRY(p, tamis_filter_stage(f, 0, &stage));
     int bad = TRY(p, tamis_filter_verify(f, &report, &p->diag));
     if (!bad && !report.n_pages)
         model_broken("nothing was verified");
@@ -85,7 +83,8 @@ int run_warm(struct player *p, const struct step *s)
     struct tamis_residency in;
     if (!f)
         return 1;
-    int rc = TRY(p, tamis_filter_warm(f, NULL, NULL));
+    struct warming w = {.total = UINT64_MAX};
+    int rc = TRY(p, filter_warm_first(f, UINT64_MAX, &w));
     int unknown = TRY(p, tamis_filter_residency(f, &in));
     if (unknown ? in.n_pages || in.n_resident : !rc && in.n_resident != in.n_pages)
         broken_steps("%llu of %llu pages are warm", (unsigned long long)in.n_resident,

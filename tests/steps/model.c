@@ -134,10 +134,10 @@ void expect_keys(const char *who, struct tamis_filter *f,
  * keep every other promise. */
 static void expect_strangers(const char *who, struct tamis_filter *f, uint64_t n)
 {
-    uint64_t tag = tamis_filter_domain(f).tag, n_absent = 0;
+    uint64_t tag = filter_domain(f).tag, n_absent = 0;
     for (uint64_t i = 1; i <= n; i++) {
         uint64_t hash = (i + 0x57a4e) * UINT64_C(0x9E3779B97F4A7C15);
-        struct tamis_key key = tamis_key_of_hash(tag, hash ^ hash >> 32);
+        struct tamis_key key = {.tag = tag, .hash = hash ^ hash >> 32};
         n_absent += tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT;
     }
     if (n_absent < n / 2)

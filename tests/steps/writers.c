@@ -55,9 +55,12 @@ int run_lone(struct player *p, const struct step *s)
 
 static void expect_resumed(struct player *p, struct object *o, size_t i)
 {
-    uint64_t watermark = tamis_writer_watermark(p->writer[i]);
-    steps_expect_watermark("the writer", watermark, o, false);
-    o->watermark = (uint32_t)watermark; /* it has been opened anew: it is durable */
+    struct tamis_filter_info info;
+    if (IN_LIB(tamis_writer_info(p->writer[i], &info)) != 0)
+        model_broken("no info of a writer");
+    steps_expect_watermark("the writer", info.watermark, o, false);
+    o->watermark =
+        (uint32_t)info.watermark; /* it has been opened anew: it is durable */
 }
 
 static int open_writer(struct player *p, struct object *o, bool past)

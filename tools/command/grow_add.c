@@ -102,7 +102,9 @@ static int commit(struct session *w, uint64_t watermark)
 static int add_and_commit(struct session *w)
 {
     const struct grow *g = w->g;
-    uint64_t old = tamis_writer_watermark(g->writer);
+    struct tamis_filter_info info;
+    tamis_writer_info(g->writer, &info);
+    uint64_t old = info.watermark;
     int status = check_watermark(g, old), stored;
     if (status != EXIT_DONE)
         return status;

@@ -5,13 +5,15 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
                 const struct options *o)
 {
     struct tamis_writer *writer;
+    struct tamis_filter_info info;
     struct tamis_diag diag = {0};
     uint64_t n_damaged = 0, watermark;
     int err = tamis_store_writer(store, name, strlen(name), NULL, &writer, &diag);
     if (err != 0)
         return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
                              err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
-    watermark = given(o, OPT_WATERMARK) ? o->watermark : tamis_writer_watermark(writer);
+    tamis_writer_info(writer, &info);
+    watermark = given(o, OPT_WATERMARK) ? o->watermark : info.watermark;
     err = tamis_writer_seal(writer, watermark, &n_damaged, &diag);
     if (err != 0) {
         tamis_writer_close(writer);

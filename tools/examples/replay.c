@@ -111,6 +111,7 @@ static void add(struct tamis_writer *writer, uint64_t position, uint64_t end)
 static struct tamis_writer *engine_open(uint64_t *n_replayed)
 {
     struct tamis_writer *writer;
+    struct tamis_filter_info info;
     struct tamis_diag diag;
     log_open();
     int rc = tamis_writer_open("keys.tamis", &writer, &diag);
@@ -118,9 +119,9 @@ static struct tamis_writer *engine_open(uint64_t *n_replayed)
         rc = tamis_writer_create("keys.tamis", NULL, &writer, &diag);
     if (rc)
         fail("keys.tamis", rc, &diag);
-    uint64_t watermark = tamis_writer_watermark(writer);
-    add(writer, watermark, log_end);
-    *n_replayed += log_end - watermark;
+    tamis_writer_info(writer, &info);
+    add(writer, info.watermark, log_end);
+    *n_replayed += log_end - info.watermark;
     return writer;
 }
 
@@ -133,7 +134,7 @@ static void engine_commit(struct tamis_writer *writer, uint64_t position)
     int rc = tamis_writer_commit(writer, position, &diag);
     if (rc)
         fail("commit", rc, &diag);
-    log_trim(tamis_writer_watermark(writer));
+    log_trim(position);
 }
 
 /* Until it is killed. The filter lags behind the log, as if another thread fed it. */
@@ -172,10 +173,11 @@ static struct tamis_filter *reader_open(uint64_t min_watermark)
 static uint64_t count_absent(struct tamis_filter *filter, uint64_t begin, uint64_t end)
 {
     uint64_t n = 0;
-    struct tamis_domain domain = tamis_filter_domain(filter);
+    struct tamis_filter_info info;
+    tamis_filter_info(filter, &info);
     for (; begin < end; begin++) {
         uint64_t bytes = key_at(begin);
-        struct tamis_key key = tamis_key_of(&domain, &bytes, sizeof bytes);
+        struct tamis_key key = tamis_key_of(&info.domain, &bytes, sizeof bytes);
         n += tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
     }
     return n;

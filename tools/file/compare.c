@@ -56,10 +56,12 @@ static int check_lists(const struct options *o, struct tamis_filter **f)
     const struct tamis_diag other_seed = {
         .code = TAMIS_ERR_MISMATCH,
         .what = "another hash or seed than the first one's"};
-    struct tamis_list_facts facts[2];
+    struct tamis_filter_info info[2];
     bool is_list[2];
-    for (size_t i = 0; i < 2; i++)
-        is_list[i] = tamis_list_facts(f[i], &facts[i]) == 0;
+    for (size_t i = 0; i < 2; i++) {
+        tamis_filter_info(f[i], &info[i]);
+        is_list[i] = info[i].hash_bits != 0;
+    }
     if (is_list[0] != is_list[1])
         return complain(
             EXIT_USAGE,
@@ -68,13 +70,13 @@ static int check_lists(const struct options *o, struct tamis_filter **f)
             o->args[is_list[1]], o->args[is_list[0]]);
     if (!is_list[0])
         return EXIT_DONE;
-    if (tamis_filter_domain(f[0]).tag != tamis_filter_domain(f[1]).tag)
+    if (info[0].domain.tag != info[1].domain.tag)
         return derive_error(TAMIS_ERR_MISMATCH, &other_seed, o->args[1]);
     for (size_t i = 0; i < 2; i++)
-        if (facts[i].hash_bits != 64)
+        if (info[i].hash_bits != 64)
             return complain(EXIT_USAGE,
                             "%s: has %u bits of each hash: compare lists of all 64",
-                            o->args[i], facts[i].hash_bits);
+                            o->args[i], info[i].hash_bits);
     return EXIT_DONE;
 }
 

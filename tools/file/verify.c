@@ -11,16 +11,16 @@ static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
 static int verify(struct tamis_filter *filter, const struct options *o, json_t *list,
                   struct against *against)
 {
-    struct tamis_domain domain = tamis_filter_domain(filter);
     struct tamis_filter_info info;
     struct tamis_name name = {o->args[0], strlen(o->args[0])};
     int status, keys = EXIT_DONE;
-    if (tamis_filter_info(filter, &info) == 0 && info.name_bytes > 0)
+    tamis_filter_info(filter, &info);
+    if (info.name_bytes > 0)
         name = (struct tamis_name){info.name, info.name_bytes};
     status = verify_one(filter, name, o->args[0], NULL, NULL, list);
     if (given(o, OPT_AGAINST)) {
         progress_start("verify", regular_bytes(o->against));
-        keys = against_list(against, o->against, o, &domain, name, probe, filter);
+        keys = against_list(against, o->against, o, &info.domain, name, probe, filter);
         progress_clear();
     }
     return status ? status : keys;

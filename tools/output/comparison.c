@@ -153,16 +153,18 @@ static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
 /* Has it whole hashes? Then how many. */
 static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
 {
-    struct tamis_list_facts facts;
-    if (tamis_list_facts(filter, &facts) != 0 || facts.hash_bits != 64)
+    struct tamis_filter_info info;
+    if (tamis_filter_info(filter, &info) != 0 || info.hash_bits != 64)
         return false;
-    *n = facts.n_hashes;
+    *n = info.n_hashes;
     return true;
 }
 
 static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
 {
-    return tamis_filter_domain(one).tag == tamis_filter_domain(other).tag;
+    struct tamis_filter_info a, b;
+    return tamis_filter_info(one, &a) == 0 && tamis_filter_info(other, &b) == 0 &&
+           a.domain.tag == b.domain.tag;
 }
 
 /* ---- both ---- */

@@ -106,9 +106,9 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* The facts of the segment's list; zeros if none opens. Returns an error. */
-int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
-                   struct tamis_list_facts *facts);
+/* The info of the segment's list; zeros if none opens. Returns an error. */
+int its_list_info(const struct tamis_snapshot *snapshot, size_t index,
+                  struct tamis_filter_info *info);
 /* Has the segment a list of whole hashes, of which every page is good? */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
@@ -128,8 +128,7 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
 /* Does the expected error exceed the target by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
 /* The bits of all stages, and how many of them are set. */
-void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
-                 uint64_t *bits, uint64_t *set);
+void filter_bits(const struct tamis_filter_info *info, uint64_t *bits, uint64_t *set);
 json_t *filter_json(struct tamis_filter *filter);
 /* `allocated`: bytes of the disk. */
 void print_filter(struct tamis_filter *filter, uint64_t allocated);

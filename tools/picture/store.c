@@ -16,7 +16,7 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
     }
     c->keys = info.keys;
     c->length = info.file_bytes;
-    filter_bits(filter, &info, &c->bits, &c->bits_set);
+    filter_bits(&info, &c->bits, &c->bits_set);
     c->error = info.expected_error;
     c->target = info.growth.error;
     c->n_over = over_target(&info);

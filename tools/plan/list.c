@@ -223,7 +223,7 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     }
     s->error_now = info.expected_error;
     s->length_now = info.file_bytes;
-    tamis_filter_stage(filter, 0, &s->only);
+    s->only = info.stages[0];
     s->is_ribbon = s->only.lanes == 0;
     if (info.sealed && !s->is_ribbon)
         tamis_filter_least_fold(filter, &s->error_folded, NULL); /* 1 if it fails */

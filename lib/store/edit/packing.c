@@ -139,7 +139,8 @@ static int note_stages(struct look *l)
     int rc = tamis_filter_info(l->filter, &info);
     l->n_stages = rc ? 0 : info.n_stages;
     l->file_bytes = rc ? 0 : info.file_bytes;
-    return rc ? rc : tamis_filter_stage(l->filter, 0, &l->stage);
+    l->stage = info.stages[0];
+    return rc;
 }
 
 static void look_at_file(const struct packing *p, struct look *l)

@@ -140,7 +140,7 @@ int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
 {
     const struct catalog *to = e->catalog;
     int rc = builder_describe(b, id, c);
-    if (tamis_builder_domain(b).tag != to->domain.tag)
+    if (builder_domain(b).tag != to->domain.tag)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
                          "built with another seed or hash than the store's domain");
     if (!all_zero(id->store_uuid, UUID_BYTES) &&

@@ -354,7 +354,7 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
         return ENOMEM;
     s->complete = true; /* the list is the caller's own */
     if (n)
-        s->domain = tamis_filter_domain(filters[0]);
+        s->domain = filter_domain(filters[0]);
     size_t max = 0;
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++)

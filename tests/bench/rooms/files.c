@@ -47,7 +47,7 @@ static double first_answer(void *file)
 {
     const struct file *f = file;
     struct tamis_filter *filter;
-    struct tamis_key key = tamis_key_of_hash(bench.domain.tag, f->hashes[0]);
+    struct tamis_key key = {.tag = bench.domain.tag, .hash = f->hashes[0]};
     uint64_t began = now_ns();
     must(tamis_filter_open(f->path, NULL, &filter, NULL), NULL, f->path);
     bool absent = tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;

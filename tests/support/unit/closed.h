@@ -76,13 +76,6 @@ static UNUSED struct tamis_filter_info filter_info(struct tamis_filter *f)
     return info;
 }
 
-static UNUSED struct tamis_stage_info stage_at(struct tamis_filter *f, uint32_t i)
-{
-    struct tamis_stage_info info;
-    OK(tamis_filter_stage(f, i, &info));
-    return info;
-}
-
 /* Verified, and found whole. */
 static UNUSED struct tamis_verify verified(struct tamis_filter *f)
 {

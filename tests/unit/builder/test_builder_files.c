@@ -195,7 +195,7 @@ static void embed(uint64_t offset, double error, size_t n_keys)
     free(junk);
     OK(tamis_filter_open_fd(fd, offset, n_bytes, NULL, &f, NULL));
     close(fd); /* it is not needed any more */
-    struct tamis_stage_info stage = stage_at(f, 0);
+    struct tamis_stage_info stage = filter_info(f).stages[0];
     OK(tamis_plan_filter(n_keys, error, &plan));
     IS(stage.bits_bytes, plan.bits_bytes);
     IS(stage.offset, PAGE_BYTES);

@@ -437,7 +437,7 @@ static struct tamis_filter *folded(struct tamis_filter *f, uint64_t factor,
 
 static uint64_t blocks_of(struct tamis_filter *f)
 {
-    return stage_at(f, 0).n_blocks;
+    return filter_info(f).stages[0].n_blocks;
 }
 
 TEST_WITH_KEYS(test_contains)

@@ -82,7 +82,7 @@ static void expect_behind(struct tamis_filter *f)
 {
     enum tamis_reason why;
     uint64_t absent = ~UINT64_C(0);
-    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, keys[0]);
+    struct tamis_key key = {.tag = filter_domain(f).tag, .hash = keys[0]};
     IS(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_BEHIND);
     IS(tamis_filter_probe_batch(f, key.tag, keys, 64, &absent, &why), 0);
@@ -116,7 +116,7 @@ TEST(test_behind_until_the_writer_catches_up)
     IS(count_absent(f, keys + 100, 5000), 0);
     OK(tamis_writer_close(w));
     /* The call may require more than the open did, and never less. */
-    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, 1);
+    struct tamis_key key = {.tag = filter_domain(f).tag, .hash = 1};
     enum tamis_reason why;
     IS(filter_probe_from(f, 11, 0, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_BEHIND);

@@ -99,7 +99,7 @@ TEST(test_a_kind_without_planes_is_never_asked_by_one)
         uint64_t hash = random_u64(), absent;
         IS(why_of(f, hash), TAMIS_DAMAGED);
         IS(tamis_filter_probe_batch(f, f->tag, &hash, 1, &absent, &why), 0);
-        struct tamis_key key = tamis_key_of_hash(f->tag, hash);
+        struct tamis_key key = {.tag = f->tag, .hash = hash};
         struct tamis_explanation e;
         IS(tamis_filter_explain(f, &key, &e), TAMIS_MAYBE);
         IS(e.stages[0].reason, TAMIS_DAMAGED);

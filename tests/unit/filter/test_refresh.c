@@ -146,7 +146,7 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
     tamis_writer_close(w);
     file_poke(path, PAGE_BYTES, before + PAGE_BYTES, SLOT_BYTES); /* the page is gone */
     w = open_writer(path);
-    IS(tamis_writer_watermark(w), MARK - 4);
+    IS(w->watermark, MARK - 4);
     IS(why_of(f, absent), TAMIS_UNREADABLE);
     add_hashes(w, keys + 200, 100); /* replayed */
     OK(tamis_writer_commit(w, MARK - 1, NULL));

@@ -61,7 +61,7 @@ enum { N_GOLDENS = N_OF(goldens) };
 static void check_answers(const struct golden *g, enum tamis_check check)
 {
     FILTER f = open_golden(g->name, g->offset, check);
-    struct tamis_domain domain = tamis_filter_domain(f);
+    struct tamis_domain domain = filter_domain(f);
     size_t n = 0, n_damaged = 0;
     struct answers list = {.in = fopen(golden_path(g->name, ".answers"), "r")};
     assert_non_null(list.in);
@@ -145,7 +145,7 @@ TEST(test_writers_go_on)
     for (size_t i = 0; i < N_OF(names); i++) {
         file_copy(golden_path(names[i], ""), path_of("copy.tamis"));
         struct tamis_writer *w = open_writer(path_of("copy.tamis"));
-        assert_true(tamis_writer_watermark(w) > 0);
+        assert_true(w->watermark > 0);
         OK(tamis_writer_add_key(w, "another", 7));
         commit_and_close(w, UINT64_MAX);
         unlink(path_of("copy.tamis"));

@@ -10,7 +10,7 @@ static int use_parents_writer(void *ctx)
 {
     struct tamis_writer *w = ctx;
     struct tamis_filter_info info;
-    uint64_t tag = tamis_writer_domain(w).tag;
+    uint64_t tag = w->domain.tag;
     if (tamis_writer_add_hashes(w, tag, keys + 100, 1) != TAMIS_ERR_FORKED)
         return 1;
     if (tamis_writer_add_key(w, "k", 1) != TAMIS_ERR_FORKED)
@@ -132,7 +132,7 @@ TEST(test_killed_parent_of_a_living_child)
     OK(kill(parent, SIGKILL));
     IS(waitpid(parent, &status, 0), parent);
     struct tamis_writer *w = open_writer(path);
-    IS(tamis_writer_watermark(w), 5);
+    IS(w->watermark, 5);
     close(to_orphan[1]);
     OK(close(to_test[1]));
     IS(read(to_test[0], &c, 1), 0); /* the child has ended */

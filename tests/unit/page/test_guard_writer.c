@@ -12,7 +12,7 @@ SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 static int add(struct tamis_writer *w, const uint64_t *hashes, size_t n)
 {
-    return tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, n);
+    return tamis_writer_add_hashes(w, w->domain.tag, hashes, n);
 }
 
 /* A writer with 1000 keys committed as of watermark 1. */
@@ -42,7 +42,7 @@ static void check_poisoned(struct tamis_writer *w, const char *path)
     IS(tamis_writer_commit(w, 99, &diag), TAMIS_ERR_POISONED);
     IS(tamis_writer_seal(w, 99, NULL, NULL), TAMIS_ERR_POISONED);
     IS(tamis_writer_commit(w, 99, NULL), TAMIS_ERR_POISONED);
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
     check_record(path);
 }
@@ -52,7 +52,7 @@ static void check_poisoned(struct tamis_writer *w, const char *path)
 static void check_reopens(const char *path)
 {
     struct tamis_writer *w = open_writer(path);
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     add_hashes(w, keys, N_KEYS);
     commit_and_close(w, 2);
     all_there(path, keys, N_KEYS);
@@ -230,12 +230,12 @@ TEST_WITH_GUARD(test_lost_during_slot_sync)
     struct tamis_writer *w = writer_at_1(path);
     add_hashes(w, keys + 1000, 1000);
     IS(commit_losing_at(w, 2, false), TAMIS_ERR_POISONED);
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     IS(add(w, keys, 1), TAMIS_ERR_POISONED);
     IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
     IS(commit_of_cut(path).clean, 0);
     w = open_writer(path);
-    IS(tamis_writer_watermark(w), 2);
+    IS(w->watermark, 2);
     OK(tamis_writer_close(w));
     all_there(path, keys, 2000);
 }

@@ -28,7 +28,7 @@ static void add_random(struct tamis_builder *b, uint64_t n)
         size_t some = n < SOME ? n : SOME;
         for (size_t i = 0; i < some; i++)
             hashes[i] = random_u64();
-        OK(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, hashes, some));
+        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, hashes, some));
         n -= some;
     }
 }
@@ -56,7 +56,7 @@ struct sums {
 
 static double expected_error(struct tamis_snapshot *now, size_t i)
 {
-    struct tamis_stage_info stage = stage_at(filter_at(now, i), 0);
+    struct tamis_stage_info stage = filter_info(filter_at(now, i)).stages[0];
     return tamis_plan_error(stage.lanes, stage.words, stage.n_blocks, stage.keys);
 }
 

@@ -17,7 +17,7 @@ static void ask_in_every_way(struct tamis_snapshot *snap, const struct tamis_key
     for (size_t i = 0; i < n; i++)
         targets[i] = tamis_snapshot_target(snap, n - 1 - i);
     for (size_t i = 0; i < n_asked; i++)
-        keys[i] = tamis_key_of_hash(tag, random_u64());
+        keys[i] = (struct tamis_key){.tag = tag, .hash = random_u64()};
     keys[0] = keys[n_asked - 1] = keys[1] = *key;
     keys[1].tag++;
     ask_every_way(snap, NULL, n, keys, n_asked, want);

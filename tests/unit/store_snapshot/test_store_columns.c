@@ -19,8 +19,8 @@ static void check_own_filter(struct tamis_snapshot *snap, size_t i)
     double off = estimate.keys.value - (double)of.keys;
     assert_true(off * off <= (5 + (double)of.keys / 5) * (5 + (double)of.keys / 5));
     for (unsigned k = 0; k < 500; k++) {
-        struct tamis_key key =
-            tamis_key_of_hash(tamis_snapshot_domain(snap).tag, random_u64());
+        struct tamis_key key = {.tag = tamis_snapshot_domain(snap).tag,
+                                .hash = random_u64()};
         enum tamis_reason why, whole;
         tamis_snapshot_probe(snap, &t, &key, &why);
         tamis_filter_probe(own, &key, &whole);

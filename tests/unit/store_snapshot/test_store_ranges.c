@@ -38,11 +38,10 @@ TEST_OF_SCENES(ranges_and_their_filters)
         for (size_t i = 0; i < N_OF(keys); i++)
             IS(probe_bytes(snap, "a", keys[i].key, keys[i].n),
                keys[i].outside ? ABSENT_HERE : TAMIS_DAMAGED);
-        struct tamis_key by_hash =
-            tamis_key_of_hash(tamis_snapshot_domain(snap).tag, 1);
+        struct tamis_key by_hash = {.tag = tamis_snapshot_domain(snap).tag, .hash = 1};
         struct tamis_target t = tamis_snapshot_target(snap, 0);
         IS(tamis_snapshot_probe(snap, &t, &by_hash, NULL), TAMIS_MAYBE);
-        struct tamis_key foreign = tamis_key_of_hash(1, 1);
+        struct tamis_key foreign = {.tag = 1, .hash = 1};
         foreign.bytes = "zzz", foreign.n_bytes = 3;
         IS(tamis_snapshot_probe(snap, &t, &foreign, NULL), TAMIS_MAYBE);
     }

@@ -222,7 +222,7 @@ static void ask_batch(struct world *w)
     uint64_t hashes[KEYS], absent[KEYS / 64 + 1];
     for (size_t k = 0; k < KEYS; k++) {
         hashes[k] = w->keys[k].hash;
-        keys[k] = tamis_key_of_hash(d.tag, hashes[k]);
+        keys[k] = (struct tamis_key){.tag = d.tag, .hash = hashes[k]};
     }
     for (size_t i = 0; i < w->n_list; i++) {
         tamis_snapshot_probe_batch(w->snapshot, &w->list[i], d.tag, hashes, KEYS,

@@ -246,8 +246,8 @@ static struct tamis_segment_stats measured(struct tamis_store *s, uint64_t n,
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_segment_stats stats;
     for (uint64_t i = 0, done = 0; done < n; i++) {
-        struct tamis_key key =
-            tamis_key_of_hash(snap->domain.tag, UINT64_C(0x9E3779B97F4A7C15) * i);
+        struct tamis_key key = {.tag = snap->domain.tag,
+                                .hash = UINT64_C(0x9E3779B97F4A7C15) * i};
         done += tamis_snapshot_probe(snap, &t, &key, NULL) == TAMIS_ABSENT;
     }
     for (uint64_t i = 0; i < k; i++)

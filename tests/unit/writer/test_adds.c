@@ -162,7 +162,7 @@ TEST_WITH_FAULTS(test_growth_that_failed)
     FILTER f = open_filter(path);
     IS(count_absent(f, keys, 4000), 0);
     OK(tamis_writer_commit(w, 1, NULL)); /* tries, and fails */
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     IS(faults[CALL_FALLOCATE].n, 2);
     IS(w->n_stages, 1);
     IS(before.st_size, stat_of(path).st_size);
@@ -180,7 +180,7 @@ TEST_WITH_FAULTS(test_growth_that_failed)
 TEST_WITH_FAULTS(test_refused_adds_leave_no_trace)
 {
     WRITER w = fresh(1000);
-    uint64_t tag = tamis_writer_domain(w).tag;
+    uint64_t tag = w->domain.tag;
     IS(tamis_writer_add_hashes(w, tag ^ 1, keys, 1), TAMIS_ERR_MISMATCH);
     IS(tamis_writer_add_hashes(w, 0, keys, 1), TAMIS_ERR_MISMATCH);
     IS(stage_bits_now(w->stages[0]), 0);

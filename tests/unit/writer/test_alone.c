@@ -40,7 +40,7 @@ TEST_WITH_PAIR(other_threads_are_refused)
     IS(rc[N_CALLS_TRIED], 0);
     struct tamis_filter_info after = writer_info(writer);
     assert_memory_equal(&before, &after, sizeof before);
-    IS(tamis_writer_watermark(writer), 0);
+    IS(writer->watermark, 0);
 }
 
 TEST_WITH_PAIR(not_while_another_adds)

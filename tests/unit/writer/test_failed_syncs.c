@@ -13,7 +13,7 @@ struct attempt {
 /* Commits, growth and a seal, until something fails. */
 static int work(struct attempt *a)
 {
-    uint64_t tag = tamis_writer_domain(a->w).tag;
+    uint64_t tag = a->w->domain.tag;
     for (size_t i = 0; i < 12; i++) {
         int err = tamis_writer_add_hashes(a->w, tag, keys + i * 250, 250);
         if (!err)
@@ -28,7 +28,7 @@ static int work(struct attempt *a)
 
 static void expect_poisoned(struct tamis_writer *w)
 {
-    uint64_t tag = tamis_writer_domain(w).tag;
+    uint64_t tag = w->domain.tag;
     IS(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
     IS(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_POISONED);
     for (int i = 0; i < 2; i++) { /* the disk lies now; nobody may believe it */
@@ -63,7 +63,7 @@ static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
     *poisoned = err != 0;
     if (err) {
         assert_true(failed);
-        assert_true(tamis_writer_watermark(a.w) <= a.watermark + 1);
+        assert_true(a.w->watermark <= a.watermark + 1);
         expect_poisoned(a.w);
     } else {
         OK(tamis_writer_close(a.w));
@@ -98,7 +98,7 @@ TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing)
         IS(diag.os_errno, EIO);
         fail_never();
         w = open_writer(path); /* the lock is free */
-        IS(tamis_writer_watermark(w), 7);
+        IS(w->watermark, 7);
         add_hashes(w, keys + 400 * nth, 400);
         fail_once(CALL_FDATASYNC, nth, EIO);
         IS(tamis_writer_close(w), EIO); /* the one that it met */

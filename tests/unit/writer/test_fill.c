@@ -61,7 +61,7 @@ static int add_more(void)
 {
     int err = 0;
     for (size_t i = 0; i < N && !err && seen != SEEN_SYNC; i++)
-        err = tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, &more[i], 1);
+        err = tamis_writer_add_hashes(w, w->domain.tag, &more[i], 1);
     return err;
 }
 

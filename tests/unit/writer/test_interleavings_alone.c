@@ -5,7 +5,7 @@
 
 static int try_to_add(uint64_t key)
 {
-    return tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, &key, 1);
+    return tamis_writer_add_hashes(writer, writer->domain.tag, &key, 1);
 }
 
 static void take(void)
@@ -24,8 +24,7 @@ static void adds(void *key)
 
 static void adds_many(void *from)
 {
-    result =
-        tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, from, 200);
+    result = tamis_writer_add_hashes(writer, writer->domain.tag, from, 200);
 }
 
 static void commits(void *ctx)
@@ -90,7 +89,7 @@ static void expect_the_owners_key(void)
 {
     IS(owner.add, 0);
     IS(owner.commit, 0);
-    IS(tamis_writer_watermark(writer), 9);
+    IS(writer->watermark, 9);
     assert_false(is_absent(reader, keys[N - 1]));
     IS(count_absent(reader, keys, FIRST), 0);
 }

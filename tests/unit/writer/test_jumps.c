@@ -42,8 +42,7 @@ static int tear_down(void **state)
 
 static int add(size_t i)
 {
-    return tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, &keys[i],
-                                   1);
+    return tamis_writer_add_hashes(writer, writer->domain.tag, &keys[i], 1);
 }
 
 static void jump(void)
@@ -67,7 +66,7 @@ static void reopens(void)
 {
     all_there(path, keys, FIRST / 2);
     writer = open_writer(path);
-    IS(tamis_writer_watermark(writer), 7);
+    IS(writer->watermark, 7);
     OK(tamis_writer_close(writer));
 }
 

@@ -24,7 +24,7 @@ TEST(test_adds_are_visible_at_once)
 {
     struct tamis_writer *w = create_writer(path_of("visible"), 1e-4, 2, 10000);
     FILTER f = open_filter(path_of("visible"));
-    struct tamis_domain domain = tamis_writer_domain(w);
+    struct tamis_domain domain = w->domain;
     IS(count_absent(f, keys, 1000), 1000);
     for (size_t i = 0; i < 1000; i++) {
         add_hashes(w, &keys[i], 1);
@@ -51,14 +51,14 @@ TEST(test_commits_and_watermarks)
 {
     WRITER w = create_writer(path_of("commits"), 0.01, 2, 1000);
     struct tamis_diag diag;
-    IS(tamis_writer_watermark(w), 0);
+    IS(w->watermark, 0);
     add_hashes(w, keys, 300);
     OK(tamis_writer_commit(w, 70, NULL));
-    IS(tamis_writer_watermark(w), 70);
+    IS(w->watermark, 70);
     IS(tamis_writer_commit(w, 69, &diag), TAMIS_ERR_RANGE);
     assert_non_null(strstr(diag.what, "69"));
     IS(tamis_writer_seal(w, 69, NULL, &diag), TAMIS_ERR_RANGE);
-    IS(tamis_writer_watermark(w), 70);
+    IS(w->watermark, 70);
     OK(tamis_writer_commit(w, 70, NULL)); /* equal is no fall */
 
     struct tamis_filter *f = open_filter(path_of("commits"));
@@ -75,9 +75,9 @@ TEST(test_commits_and_watermarks)
     tamis_filter_close(f);
 
     w = open_writer(path_of("commits"));
-    IS(tamis_writer_watermark(w), 70);
+    IS(w->watermark, 70);
     OK(tamis_writer_commit(w, UINT64_MAX, NULL));
-    IS(tamis_writer_watermark(w), UINT64_MAX);
+    IS(w->watermark, UINT64_MAX);
 }
 
 static unsigned long flushes(void)
@@ -162,7 +162,7 @@ TEST(test_stages_follow_the_series)
         FILTER f = open_filter(path_of(name));
         for (uint32_t k = 0; k < 4; k++) {
             struct tamis_plan plan;
-            struct tamis_stage_info s = stage_at(f, k);
+            struct tamis_stage_info s = filter_info(f).stages[k];
             OK(tamis_plan_stage(&opt.growth, k, &plan));
             IS(s.capacity, plan.n_keys);
             IS(s.n_blocks, plan.n_blocks);
@@ -202,8 +202,8 @@ TEST(test_seal)
     size_t n = add_until(w, 0, 6);
     OK(tamis_writer_seal(w, 77, &n_damaged, NULL));
     IS(n_damaged, 0);
-    IS(tamis_writer_watermark(w), 77);
-    uint64_t tag = tamis_writer_domain(w).tag;
+    IS(w->watermark, 77);
+    uint64_t tag = w->domain.tag;
     IS(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_SEALED);
     IS(tamis_writer_add_hashes(w, tag, keys, 0), TAMIS_ERR_SEALED);
     IS(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_SEALED);

@@ -102,7 +102,7 @@ TEST(test_the_limits_of_options)
                                        .identity.binding = binding,
                                        .identity.binding_bytes = sizeof binding};
     struct tamis_writer *w = writer_made(path_of("limits"), &opt);
-    IS(tamis_writer_domain(w).tag, domain.tag);
+    IS(w->domain.tag, domain.tag);
     OK(tamis_writer_close(w));
     w = open_writer(path_of("limits"));
     struct tamis_filter_info info = writer_info(w);

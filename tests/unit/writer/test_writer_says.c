@@ -200,10 +200,9 @@ static void fails_at(enum call call, unsigned long nth, const char *words)
     expect_for(commit(w, 5), EIO, words, path);
     fail_never();
     expect_plainly(commit(w, 5), TAMIS_ERR_POISONED);
-    IS(tamis_writer_watermark(w), 0);
+    IS(w->watermark, 0);
     for (size_t n = 0; n < 2; n++)
-        IS(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, keys, n),
-           TAMIS_ERR_POISONED);
+        IS(tamis_writer_add_hashes(w, w->domain.tag, keys, n), TAMIS_ERR_POISONED);
     uint64_t n_damaged = 77;
     expect_plainly(seal(w, 9, &n_damaged), TAMIS_ERR_POISONED);
     IS(n_damaged, 0);
@@ -218,7 +217,7 @@ TEST_WITH_FAULTS(test_committing)
     expect_for(commit(w, 4), TAMIS_ERR_RANGE, "watermark 4 is below the committed 5",
                path);
     expect_silence(commit(w, 5));
-    IS(tamis_writer_watermark(w), 5);
+    IS(w->watermark, 5);
     expect_plainly(seal(w, 4, NULL), TAMIS_ERR_RANGE);
     expect_silence(seal(w, 6, NULL));
     expect_plainly(commit(w, 7), TAMIS_ERR_SEALED);
@@ -239,7 +238,7 @@ TEST_WITH_FAULTS(test_a_late_slot_b)
     add_hashes(w, keys, 100);
     fail_once(CALL_PWRITE, 3, EIO);
     expect_silence(commit(w, 5));
-    IS(tamis_writer_watermark(w), 5);
+    IS(w->watermark, 5);
     fail_never();
     expect(commit(w, 6), TAMIS_ERR_POISONED, "");
     IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
