@@ -79,10 +79,14 @@ static void check_verify(struct tamis_filter *f)
 static int read_it(int fd, uint64_t offset, uint64_t limit, enum tamis_check mode,
                    bool verify, uint64_t *rng)
 {
-    struct tamis_filter_options opt = {.size = sizeof opt, .check = mode};
+    struct tamis_filter_options opt = {.size = sizeof opt,
+                                       .check = mode,
+                                       .fd = fd,
+                                       .offset = offset,
+                                       .n_bytes = limit};
     struct tamis_filter *f;
     struct tamis_diag diag;
-    int err = tamis_filter_open_fd(fd, offset, limit, &opt, &f, &diag);
+    int err = tamis_filter_open(NULL, &opt, &f, &diag);
     check_diag(err, &diag);
     MUST((f == NULL) == (err != 0));
     if (err)

@@ -50,13 +50,13 @@ int builder_describe(const struct tamis_builder *b, struct identity *id,
 /* The set id of all keys so far. */
 const uint8_t *builder_set_id(struct tamis_builder *b);
 uint32_t builder_rank(const struct tamis_builder *b);
-/* finish_file() with the caller's UUID, in an open directory, which is synced only if
- * sync_dir. */
+/* tamis_builder_finish() with the caller's UUID, in an open directory, which is synced
+ * only if sync_dir. */
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag);
 
-/* tamis_builder_finish_list() in the same way. */
+/* A list in the same way. */
 int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                     const char *name, bool sync_dir, struct list_written *out,
                     struct tamis_diag *diag);

@@ -78,9 +78,9 @@ struct segment_file {
     const char *unmapped;
     int at;
 };
-/* tamis_filter_open_fd() for a whole file on our own descriptor; `path` is for
- * messages. `as` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy,
- * and for a kind that answers for no segment. */
+/* tamis_filter_open() on our own descriptor, of a whole file; `path` is for messages.
+ * `as` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy, and for a
+ * kind that answers for no segment. */
 int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
                    const struct segment_file *as, struct tamis_filter **out,
                    struct tamis_diag *diag);

@@ -11,7 +11,7 @@
  *
  * The result is a new sealed filter in a file of its own, durable under its name on
  * return (ERR_EXISTS; ERR_NETWORK). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish_file() leaves. Every source page is checked, in whatever mode
+ * tamis_builder_finish() leaves. Every source page is checked, in whatever mode
  * the filter was opened. A page that fails counts as all ones, which can cost reads,
  * never a key. The target error of the result (growth.error of its info) is the largest
  * of the sources', or the one that a fold is to have; its own error may be above the

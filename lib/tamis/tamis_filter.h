@@ -29,6 +29,11 @@ struct tamis_filter_options {
     uint64_t min_sequence; /* R5: less is an older copy put back */
     uint32_t min_stages;
     uint64_t table_digest; /* of a sealed filter, as info reports it */
+    /* A filter inside another file, if `path` is NULL: at `offset`, a multiple of 4096,
+     * of this descriptor, which may be closed once the filter is open. n_bytes limits
+     * it; 0: to the end of the file. */
+    int fd;
+    uint64_t offset, n_bytes;
 };
 
 /* Opens and maps a filter, O(1) in its size. CHECK_FULL reads it all, and fails with
@@ -56,16 +61,10 @@ struct tamis_filter_options {
  * may ask 64 keys more before it looks.
  *
  * A process that changes its root directory, or loses the right to search the path,
- * must open the filter after that. */
+ * must open the filter after that. A filter without a path has no name to look at: if a
+ * copy replaces its file, keys that are added to the copy are ABSENT here. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
-/* Opens a filter inside another file, at `offset`, a multiple of 4096. n_bytes limits
- * it; 0 means to the end of the file. The descriptor stays the caller's and may be
- * closed at once. The filter has no name to look at: if a copy replaces the file, keys
- * that are added to the copy are ABSENT here. */
-int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
-                         const struct tamis_filter_options *opt,
-                         struct tamis_filter **out, struct tamis_diag *diag);
 /* Closes it; or gives it back, if tamis_snapshot_filter() has lent it. */
 void tamis_filter_close(struct tamis_filter *filter);
 

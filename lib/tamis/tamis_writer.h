@@ -18,7 +18,7 @@ struct tamis_writer_options {
 
 /* Creates a growing filter and opens it. It is durable under its name on return. `path`
  * must not exist (ERR_EXISTS). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish_file() leaves. */
+ * tamis_builder_finish() leaves. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens a growing filter, and recovers it if its last writer did not close it.

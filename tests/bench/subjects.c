@@ -138,7 +138,7 @@ static void subject_build(struct subject *s)
     unpin();
     struct tamis_builder *builder =
         builder_of(s->n_keys, s->error, s->ribbon ? TAMIS_RIBBON : TAMIS_BLOOM, 0);
-    must(tamis_builder_finish_file(builder, path, &diag), &diag, path);
+    must(tamis_builder_finish(builder, path, NULL, NULL, &diag), &diag, path);
     tamis_builder_free(builder);
     pin();
     s->filter = filter_open(path);

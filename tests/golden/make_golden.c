@@ -29,7 +29,7 @@ static void make_built(const char *name, double error, unsigned n)
     struct tamis_diag diag;
     struct tamis_builder *b = build(error, n);
     unlink(at(name));
-    check(tamis_builder_finish_file(b, at(name), &diag), &diag);
+    check(tamis_builder_finish(b, at(name), NULL, NULL, &diag), &diag);
     tamis_builder_free(b);
     write_answers(name, 0, n);
 }
@@ -45,7 +45,9 @@ static void make_embedded(const char *name)
     memset(other, 'x', sizeof other);
     if (pwrite(fd, other, sizeof other, 0) != (ssize_t)sizeof other)
         exit(1);
-    check(tamis_builder_finish_fd(b, fd, sizeof other, &n_bytes, &diag), &diag);
+    check(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = sizeof other),
+                               &n_bytes, &diag),
+          &diag);
     if (pwrite(fd, other, 4096, (off_t)(sizeof other + n_bytes)) != 4096)
         exit(1);
     close(fd);

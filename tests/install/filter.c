@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 
     if (argc != 2 || tamis_builder_create(NULL, &builder, NULL) != 0 ||
         tamis_builder_add_key(builder, "apple", 5) != 0 ||
-        tamis_builder_finish_file(builder, argv[1], NULL) != 0 ||
+        tamis_builder_finish(builder, argv[1], NULL, NULL, NULL) != 0 ||
         tamis_filter_open(argv[1], NULL, &filter, NULL) != 0 ||
         tamis_filter_info(filter, &info) != 0)
         return 2;

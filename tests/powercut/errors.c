@@ -188,7 +188,7 @@ static void unread_file(const char *path)
     /* Out of the page cache, so that the disk is asked. */
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     device_break(note);
-    int err = tamis_filter_open_fd(fd, 0, 0, NULL, &f, NULL);
+    int err = tamis_filter_open(NULL, INSIDE(.fd = fd), &f, NULL);
     must(err == EIO && !f, "a filter that can't be read: %s", tamis_strerror(err));
     device_heal(note);
     must(pread(fd, page, sizeof page, 0) == sizeof page, "reading");

@@ -127,7 +127,9 @@ static struct tamis_filter *open_as(const struct file *f, const struct reader *r
     if (r->is_known)
         o = f->kind->known;
     o.check = r->check;
-    tamis_filter_open_fd(f->fd, f->kind->offset, 0, &o, &filter, NULL);
+    o.fd = f->fd;
+    o.offset = f->kind->offset;
+    tamis_filter_open(NULL, &o, &filter, NULL);
     return filter;
 }
 

@@ -25,7 +25,7 @@ static _Noreturn void complain(const struct session *s, const char *what,
 static struct tamis_filter *open_lone(const struct session *s)
 {
     struct tamis_filter *filter;
-    tamis_filter_open_fd(s->f->fd, 0, 0, NULL, &filter, NULL);
+    tamis_filter_open(NULL, INSIDE(.fd = s->f->fd), &filter, NULL);
     return filter;
 }
 

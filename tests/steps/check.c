@@ -243,8 +243,10 @@ static void expect_embedded(struct player *p, const struct object *o, const char
         snprintf(binding, sizeof binding, "%u", o->rank + i);
         struct tamis_filter_options opt = {.size = sizeof opt,
                                            .identity.binding = binding,
-                                           .identity.binding_bytes = strlen(binding)};
-        int rc = IN_LIB(tamis_filter_open_fd(fd, PAGE_BYTES, 0, &opt, &f, &p->diag));
+                                           .identity.binding_bytes = strlen(binding),
+                                           .fd = fd,
+                                           .offset = PAGE_BYTES};
+        int rc = IN_LIB(tamis_filter_open(NULL, &opt, &f, &p->diag));
         if (rc && o->standing == THERE)
             broken_steps("the embedded filter does not open: %s", p->diag.what);
         if (rc)

@@ -311,7 +311,7 @@ static struct tamis_builder *new_builder(struct player *p, const struct step *s,
     /* It stays failed: half of the keys would be a lie. */
     char path[2 * STEPS_PATH_BYTES];
     path_in(p, "half", path);
-    if (IN_LIB(tamis_builder_finish_file(b, path, NULL)) == 0)
+    if (IN_LIB(tamis_builder_finish(b, path, NULL, NULL, NULL)) == 0)
         model_broken("a builder that lost keys finishes");
     IN_LIB_VOID(tamis_builder_free(b));
     return NULL;
@@ -337,7 +337,7 @@ int run_build(struct player *p, const struct step *s)
     o->keys = numbers_of(s);
     o->standing = COMING;
     struct tamis_builder *b = new_builder(p, s, NULL);
-    int rc = b ? TRY(p, tamis_builder_finish_file(b, path, &p->diag)) : 1;
+    int rc = b ? TRY(p, tamis_builder_finish(b, path, NULL, NULL, &p->diag)) : 1;
     leave_builder(p, b, rc);
     if (rc == 0)
         o->standing = THERE;
@@ -371,7 +371,9 @@ int run_embed(struct player *p, const struct step *s)
     snprintf(binding, sizeof binding, "%u", o->rank + (o->standing == CHANGING));
     struct tamis_builder *b = new_builder(p, s, binding);
     int rc =
-        b ? TRY(p, tamis_builder_finish_fd(b, fd, PAGE_BYTES, &n_bytes, &p->diag)) : 1;
+        b ? TRY(p, tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = PAGE_BYTES),
+                                        &n_bytes, &p->diag))
+          : 1;
     leave_builder(p, b, rc);
     if (rc == 0) {
         if (io_calls.pwrite(fd, "footer", 6, PAGE_BYTES + (off_t)n_bytes) != 6 ||

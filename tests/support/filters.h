@@ -35,7 +35,7 @@ static UNUSED void build_as(const char *path, const uint64_t *hashes, size_t n,
     unlink(path);
     BUILDER b = builder_made(opt);
     OK(tamis_builder_add_hashes(b, builder_domain(b).tag, hashes, n));
-    OK(tamis_builder_finish_file(b, path, NULL));
+    OK(tamis_builder_finish(b, path, NULL, NULL, NULL));
 }
 
 /* BUILD(path, hashes, n, .error = 0.01): the rest are options. */
@@ -89,9 +89,7 @@ static UNUSED struct tamis_filter *open_as(const char *path,
 }
 
 /* OPEN_AS(path, .check = TAMIS_CHECK_FULL): the rest are options. */
-#define OPEN_AS(path, ...)                                                             \
-    open_as(path, &(struct tamis_filter_options){                                      \
-                      .size = sizeof(struct tamis_filter_options), __VA_ARGS__})
+#define OPEN_AS(path, ...) open_as(path, INSIDE(__VA_ARGS__))
 
 /* These two say what the diagnosis was. */
 static UNUSED struct tamis_diag

@@ -52,8 +52,8 @@ static int finish(struct tamis_builder *builder, const struct options *o,
     const char *file = o->args[0];
     struct endings endings;
     endings_catch(&endings);
-    int err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
-                                 : tamis_builder_finish_file(builder, file, diag);
+    struct tamis_finish_options opt = {.size = sizeof opt, .list = given(o, OPT_LIST)};
+    int err = tamis_builder_finish(builder, file, &opt, NULL, diag);
     endings_let(&endings, err != 0);
     return err;
 }

@@ -29,7 +29,7 @@ static double build(void *file)
     uint64_t began = now_ns();
     must(tamis_builder_add_hashes(builder, bench.domain.tag, f->hashes, f->n_keys),
          NULL, "adding to a builder");
-    must(tamis_builder_finish_file(builder, f->path, &diag), &diag, f->path);
+    must(tamis_builder_finish(builder, f->path, NULL, NULL, &diag), &diag, f->path);
     double ns = (double)(now_ns() - began);
     tamis_builder_free(builder);
     return ns;
@@ -134,7 +134,7 @@ void room_files(void)
     struct file f = {.n_keys = bench.sizes.large};
     snprintf(f.path, sizeof f.path, "%s", path_in("built.tamis"));
     f.hashes = hashes_of(0, f.n_keys);
-    must(tamis_plan_filter(f.n_keys, 0.01, &plan), NULL, "plan");
+    must(tamis_plan_filter(f.n_keys, 0.01, NULL, &plan), NULL, "plan");
     f.n_bytes = plan.file_bytes;
     build(&f);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -193,7 +193,7 @@ void room_commits(void)
     uint64_t capacity = bench.sizes.large / 2;
     snprintf(o.path, sizeof o.path, "%s", path_in("open.tamis"));
     snprintf(o.other, sizeof o.other, "%s", path_in("plain"));
-    must(tamis_plan_filter(capacity, 0.0015, &plan), NULL, "plan"); /* P0 at 1% */
+    must(tamis_plan_filter(capacity, 0.0015, NULL, &plan), NULL, "plan"); /* P0 at 1% */
     o.n_bytes = plan.bits_bytes;
     o.n_keys = 8 * o.n_bytes / PAGE_BYTES;
     o.writer = writer_new(o.path, capacity);

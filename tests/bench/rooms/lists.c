@@ -19,7 +19,8 @@ static struct hashes hashes_in(const char *name, uint64_t first, uint64_t n)
     unlink(h.path);
     must(tamis_builder_add_hashes(builder, bench.domain.tag, h.sorted, n), NULL,
          "adding to a list");
-    must(tamis_builder_finish_list(builder, h.path, &diag), &diag, "finishing a list");
+    struct tamis_finish_options as = {.size = sizeof as, .list = 1};
+    must(tamis_builder_finish(builder, h.path, &as, NULL, &diag), &diag, "finishing");
     tamis_builder_free(builder);
     sort_numbers(h.sorted, n);
     h.list = filter_open(h.path);

@@ -47,9 +47,7 @@ static void numbers_body(struct run *r)
     keys[0] = tamis_key_of(&domain, "k", 1);
     uint64_t ends[] = {0, 1};
     OK(tamis_domain_hash(&domain, "k", ends, 1, hashes));
-    OK(tamis_blocks_plan(N_KEYS, 0.01, &plan) || tamis_plan_filter(9, 0.01, &plan) ||
-       tamis_plan_ribbon(N_KEYS, 0.01, &plan) || tamis_plan_stage(&growth, 1, &plan) ||
-       tamis_plan_within(1 << 20, N_KEYS, 0.01, &plan) ||
+    OK(tamis_plan_filter(9, 0.01, NULL, &plan) || tamis_plan_stage(&growth, 1, &plan) ||
        tamis_plan_pack(n_keys, 2, 0.01, 0, &packed) ||
        tamis_plan_error(1, 4, 64, N_KEYS) <= 0);
     blocks.tag = domain.tag;
@@ -97,7 +95,7 @@ static void lists_body(struct run *r)
     struct tamis_list_cursor *cursor;
     size_t got;
     struct tamis_builder *b = build(r, 64);
-    OK(tamis_builder_finish_list(b, in_dir(r, "list"), &r->diag));
+    OK(tamis_builder_finish(b, in_dir(r, "list"), INTO(.list = 1), NULL, &r->diag));
     tamis_builder_free(b);
     b = build(r, 0);
     OK(tamis_filter_open(in_dir(r, "list"), NULL, &f, &r->diag) ||
@@ -163,9 +161,9 @@ static void files_body(struct run *r)
     struct tamis_filter_info info;
     struct tamis_builder *b = build(r, 0);
     int fd = open(in_dir(r, "engine"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    OK(tamis_builder_finish_fd(b, fd, 0, &n_bytes, &r->diag));
+    OK(tamis_builder_finish(b, NULL, INTO(.fd = fd), &n_bytes, &r->diag));
     tamis_builder_free(b);
-    OK(tamis_filter_open_fd(fd, 0, n_bytes, NULL, &f, &r->diag));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .n_bytes = n_bytes), &f, &r->diag));
     close(fd);
     tamis_filter_close(f);
     OK(tamis_writer_create(in_dir(r, "f"), &opt, &w, &r->diag) ||

@@ -63,7 +63,7 @@ static UNUSED void finish(struct tamis_builder *b, const char *path)
 {
     struct tamis_diag diag;
     unlink(path);
-    if (tamis_builder_finish_file(b, path, &diag) != 0)
+    if (tamis_builder_finish(b, path, NULL, NULL, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
     tamis_builder_free(b);
 }

@@ -56,7 +56,7 @@ TEST_WITH_FAULTS(test_spool_failures_stick)
         /* It is unknown which hashes got lost, so no filter may come of it. */
         IS(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
         IS(tamis_builder_add_key(b, "k", 1), ENOSPC);
-        IS(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
+        IS(tamis_builder_finish(b, path_of("failed"), NULL, NULL, &diag), ENOSPC);
         IS(diag.os_errno, ENOSPC);
     }
     BUILDER b = BUILDER_AS(.memory_limit = 4096, .spool_dir = path_of("nowhere"));
@@ -72,16 +72,18 @@ TEST_WITH_FAULTS(test_a_spool_that_fails_in_the_end)
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 5000));
     assert_int_not_equal(faults[CALL_PWRITE].n, 0);
     fail_once(CALL_PWRITE, 1, ENOSPC);
-    IS(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    IS(tamis_builder_finish(b, path_of("late"), NULL, NULL, &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot spool"));
     /* This is no reason for another failure. */
     uint64_t n_bytes;
-    IS(tamis_builder_finish_fd(b, -1, INT64_MAX - 4095, &n_bytes, &diag), EFBIG);
+    IS(tamis_builder_finish(b, NULL, INTO(.fd = -1, .offset = INT64_MAX - 4095),
+                            &n_bytes, &diag),
+       EFBIG);
     assert_non_null(strstr(diag.what, "cannot write"));
     fail_once(CALL_PWRITE, 2, ENOSPC);
-    IS(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    IS(tamis_builder_finish(b, path_of("late"), NULL, NULL, &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot write"));
-    OK(tamis_builder_finish_file(b, path_of("late"), &diag));
+    OK(tamis_builder_finish(b, path_of("late"), NULL, NULL, &diag));
     tamis_builder_free(b);
     all_there(path_of("late"), keys, 5000);
 }
@@ -117,13 +119,13 @@ TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter)
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 20000));
     io_calls.pread = damaging_pread;
     for (spool_damage = 1; spool_damage <= 3; spool_damage++) {
-        IS(tamis_builder_finish_file(b, path_of("lied"), &diag), EIO);
+        IS(tamis_builder_finish(b, path_of("lied"), NULL, NULL, &diag), EIO);
         assert_non_null(strstr(diag.what, "came back damaged"));
-        IS(tamis_builder_finish_fd(b, -1, 0, &n_bytes, &diag), EIO);
+        IS(tamis_builder_finish(b, NULL, INTO(.fd = -1), &n_bytes, &diag), EIO);
         assert_non_null(strstr(diag.what, "came back damaged"));
         IS(count_files(test_dir), n_files);
     }
-    OK(tamis_builder_finish_file(b, path_of("lied"), &diag));
+    OK(tamis_builder_finish(b, path_of("lied"), NULL, NULL, &diag));
     tamis_builder_free(b);
     io_calls.pread = pread;
     all_there(path_of("lied"), keys, 20000);

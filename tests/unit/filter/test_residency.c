@@ -108,7 +108,8 @@ TEST(counts_one_inside_a_file)
     FILTER f;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     IS(pwrite(fd, bytes, n, 3 * 4096), (ssize_t)n);
-    OK(tamis_filter_open_fd(fd, 3 * 4096, n, NULL, &f, NULL));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = 3 * 4096, .n_bytes = n), &f,
+                         NULL));
     close(fd);
     free(bytes);
     OK(warm(f, NULL, NULL));

@@ -17,11 +17,11 @@ static const char *golden_path(const char *name, const char *suffix)
 static struct tamis_filter *open_golden(const char *name, uint64_t offset,
                                         enum tamis_check check)
 {
-    struct tamis_filter_options o = {.size = sizeof o, .check = check};
     struct tamis_filter *f;
     struct tamis_diag diag;
     FD fd = open_to_read(golden_path(name, ""));
-    if (tamis_filter_open_fd(fd, offset, 0, &o, &f, &diag) != 0)
+    if (tamis_filter_open(NULL, INSIDE(.check = check, .fd = fd, .offset = offset), &f,
+                          &diag) != 0)
         fail_msg("%s: %s", name, diag.what);
     return f;
 }

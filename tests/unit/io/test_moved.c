@@ -62,7 +62,7 @@ TEST(a_filter_without_a_name_goes_on)
     const char *path = make();
     FILTER f;
     FD fd = open_to_read(path);
-    OK(tamis_filter_open_fd(fd, 0, 0, NULL, &f, NULL));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd), &f, NULL));
     replace(path);
     pass(1000);
     filter_must_say(f, TAMIS_NO_REASON);

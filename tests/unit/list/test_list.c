@@ -84,7 +84,8 @@ TEST(a_list_in_another_file)
     IS(pwrite(fd, mine, sizeof mine, 0), sizeof mine);
     IS(pwrite(fd, list, n_bytes, sizeof mine), n_bytes);
     free(list);
-    OK(tamis_filter_open_fd(fd, sizeof mine, n_bytes, NULL, &f, NULL));
+    OK(tamis_filter_open(
+        NULL, INSIDE(.fd = fd, .offset = sizeof mine, .n_bytes = n_bytes), &f, NULL));
     check_answers(f, n, 64);
 }
 

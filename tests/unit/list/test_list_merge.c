@@ -14,7 +14,7 @@ static void make_list_of(const char *name, const struct tamis_domain *d, uint64_
     BUILDER b = lister(d, bits);
     unlink(path_of(name));
     OK(tamis_builder_add_hashes(b, d->tag, hashes, n));
-    if (tamis_builder_finish_list(b, path_of(name), &diag) != 0)
+    if (tamis_builder_finish(b, path_of(name), INTO(.list = 1), NULL, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
 }
 
@@ -224,7 +224,7 @@ TEST_WITH_FAULTS(test_not_from_a_bad_list)
     BUILDER b = new_builder(0.01, 0);
     FILTER f = open_filter(path_of("rotten"));
     IS(builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
-    IS(tamis_builder_finish_file(b, path_of("r"), NULL), EIO);
+    IS(tamis_builder_finish(b, path_of("r"), NULL, NULL, NULL), EIO);
     assert_int_not_equal(access(path_of("r"), F_OK), 0);
 }
 

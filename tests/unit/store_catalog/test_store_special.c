@@ -75,7 +75,7 @@ TEST(test_by_descriptor)
     struct tamis_filter *f;
     int ends[2];
     OK(pipe(ends));
-    IS(tamis_filter_open_fd(ends[0], 0, 0, NULL, &f, NULL), EINVAL);
+    IS(tamis_filter_open(NULL, INSIDE(.fd = ends[0]), &f, NULL), EINVAL);
     close(ends[0]);
     close(ends[1]);
 }

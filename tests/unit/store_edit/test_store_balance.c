@@ -69,7 +69,7 @@ static struct sums sums_of(struct tamis_store *s)
         struct tamis_plan plan;
         double error = expected_error(now, i);
         struct tamis_segment_info info = segment_at(now, i);
-        OK(tamis_plan_filter(info.keys, TARGET, &plan));
+        OK(tamis_plan_filter(info.keys, TARGET, NULL, &plan));
         assert_true(fabs(info.error - fmax(error, TARGET)) < 1e-15);
         sums.keys += info.keys;
         sums.bytes += info.file_bytes;
@@ -346,7 +346,7 @@ static uint64_t bytes_alone(uint64_t n_keys)
     struct tamis_builder_options opt = {.size = sizeof opt, .error = TARGET};
     BUILDER b = builder_made(&opt);
     add_random(b, n_keys);
-    OK(tamis_builder_finish_file(b, path_of("alone"), NULL));
+    OK(tamis_builder_finish(b, path_of("alone"), NULL, NULL, NULL));
     struct tamis_filter *f = open_filter(path_of("alone"));
     struct tamis_filter_info info = filter_info(f);
     tamis_filter_close(f);

@@ -135,7 +135,7 @@ TEST_IN_DIR(names_the_first_page_of_several)
         struct tamis_key other = tamis_key_of(&d, &i, sizeof i);
         OK(tamis_builder_add_key(b, other.bytes, other.n_bytes));
     }
-    OK(tamis_builder_finish_file(b, path_of("f"), NULL));
+    OK(tamis_builder_finish(b, path_of("f"), NULL, NULL, NULL));
     const struct stage_desc s = commit_of(path_of("f")).stages[0];
     assert_true(s.geometry.lanes > 1);
     for (uint64_t at = s.offset; at < s.offset + s.length; at += PAGE_BYTES)

@@ -155,7 +155,7 @@ TEST_WITH_FAULTS(test_a_copy_with_holes)
 TEST(test_built_filters_take_no_writer)
 {
     struct tamis_builder *b = builder_made(NULL);
-    OK(tamis_builder_finish_file(b, path_of("built"), NULL));
+    OK(tamis_builder_finish(b, path_of("built"), NULL, NULL, NULL));
     tamis_builder_free(b);
     writer_refused(path_of("built"), TAMIS_ERR_SEALED);
 }
