@@ -123,7 +123,7 @@ static void write_it(bool seal, uint64_t *rng)
     struct tamis_diag diag;
     struct tamis_filter_info info;
     uint64_t hashes[200], n_damaged;
-    int err = tamis_writer_open(memory_path(), &w, &diag);
+    int err = tamis_writer_open(memory_path(), NULL, &w, &diag);
     check_diag(err, &diag);
     if (err)
         return;

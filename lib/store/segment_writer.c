@@ -300,5 +300,7 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
     int before = io_hold_cancel(); /* or the file's lock would be kept */
     rc = open_writer(c, &w, &opened, file, path, out, diag);
     io_let_cancel(before);
+    if (!rc && o.one_thread)
+        writer_own(*out);
     return rc;
 }

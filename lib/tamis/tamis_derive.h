@@ -102,15 +102,15 @@ struct tamis_estimate {
      * block has, not from the fill that it should have. */
     double error;
     uint64_t n_damaged; /* pages that fail, or have such a block */
+    /* The error as measured: the share of n_probes random keys that is not ABSENT. The
+     * bounds are Wilson's. Without probes: 1, 0, 1. */
+    struct tamis_interval measured;
 };
-/* Estimates a filter, which may still grow. ERR_UNFIT: a ribbon, a pack or a list.
- * ERR_RANGE. */
-int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
-                          struct tamis_diag *diag);
-/* Measures the error: the share of n_probes random keys, made from `seed`, that is not
- * ABSENT. The bounds are Wilson's. ERR_RANGE. */
-int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
-                         struct tamis_interval *out);
+/* Estimates a filter, which may still grow, and measures its error by n_probes keys,
+ * made from `seed`; 0: no measurement. ERR_UNFIT: a ribbon, a pack or a list.
+ * ERR_RANGE. Any thread. */
+int tamis_filter_estimate(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                          struct tamis_estimate *out, struct tamis_diag *diag);
 
 struct tamis_comparison {
     struct tamis_interval keys[2]; /* of the one, of the other */

@@ -4,16 +4,25 @@
 
 /* ---- writer: add to a growing filter -------------------------------------
  *
- * One writer a file. Threads: adds, commits, info and seal at once, unless one thread
- * has it to itself; close alone and last. Fork: ERR_FORKED. */
+ * One writer a file. Threads: adds, commits, info and seal at once, unless it is one
+ * thread's (one_thread); close alone and last. Fork: ERR_FORKED. */
 
 struct tamis_writer;
 
 struct tamis_writer_options {
     size_t size;
+    /* Of a new filter; opening ignores them. */
     struct tamis_growth growth;        /* zero fields: defaults */
     const struct tamis_domain *domain; /* default: a random one */
     struct tamis_identity identity;
+    /* Not 0: the writer is the calling thread's, until it is closed: adds then take no
+     * locked instructions, which is most of their time. Adds, commits and seals of
+     * other threads are refused (ERR_THREAD), and so are those of a signal handler in
+     * the middle of an add. Info is any thread's; close is, too, once the owner is
+     * through. A thread that begins after the owner has ended may be taken for it. If a
+     * signal handler leaves an add by a jump, the writer refuses all that follows:
+     * close it, by the same thread. */
+    int one_thread;
 };
 
 /* Creates a growing filter and opens it. It is durable under its name on return. `path`
@@ -22,22 +31,12 @@ struct tamis_writer_options {
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens a growing filter, and recovers it if its last writer did not close it.
- * ERR_BUSY: the diag names the holder. ERR_SEALED: the filter is sealed for good; a
- * seal that its writer could not finish is made durable first. ERR_NETWORK. If stages
- * have holes, or share blocks with a copy, it allocates the space first: ENOSPC here
- * prevents a later SIGBUS. */
-int tamis_writer_open(const char *path, struct tamis_writer **out,
-                      struct tamis_diag *diag);
-/* Gives the writer to the calling thread, until it is closed: adds then take no locked
- * instructions, which is most of their time. From then on adds, commits and seals of
- * other threads are refused (ERR_THREAD), and so are those of a signal handler in the
- * middle of an add. Info is any thread's; close is, too, once the owner is through. A
- * thread that begins after the owner has ended may be taken for it. If a signal handler
- * leaves an add by a jump, the writer refuses all that follows: close it, by the same
- * thread. ERR_BUSY: a thread adds at this moment, and the writer stays everybody's.
- * Adds, commits and seals that ran meanwhile may have returned ERR_THREAD: repeat them.
- * An add of several keys may have added some of them. ERR_FORKED. */
-int tamis_writer_one_thread(struct tamis_writer *writer);
+ * ERR_BUSY: another writer has it open, which is never waited for; the diag names it.
+ * ERR_SEALED: the filter is sealed for good; a seal that its writer could not finish is
+ * made durable first. ERR_NETWORK. If stages have holes, or share blocks with a copy,
+ * it allocates the space first: ENOSPC here prevents a later SIGBUS. */
+int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
+                      struct tamis_writer **out, struct tamis_diag *diag);
 
 /* Add keys, visible at once to every reader on this machine, durable with the next
  * commit. A full stage grows. If growth fails, the keys go into the last stage all the

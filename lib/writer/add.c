@@ -2,7 +2,6 @@
  * thread that has the writer to itself. */
 #include "lib/writer/inside.h"
 #include "format/hash.h"
-#include "lib/sync_point.h"
 
 /* Threads spread over the stripes by their order of arrival. */
 static unsigned my_stripe(void)
@@ -34,13 +33,12 @@ static int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    SYNC_POINT("add: begun");
     *stripe = my_stripe();
     if (atomic_fetch_or(&w->in_flight[*stripe].n, 1) & 1) {
         *stripe = SHARED_STRIPE + atomic_load(&w->n_stages) % N_SHARED;
         atomic_fetch_add(&w->in_flight[*stripe].n, 1);
     }
-    int err = atomic_load(&w->owner) ? TAMIS_ERR_THREAD : writer_error(w);
+    int err = writer_error(w);
     if (err)
         leave(w, *stripe);
     return err;

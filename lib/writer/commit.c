@@ -84,15 +84,12 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     int err = call_may_begin(w);
     if (err)
         return diag_own(diag, err, w->path);
-    SYNC_POINT("commit: begun");
     /* A stage may be full though no add here has said so: the writer before this one
      * died, or had no room, and its keys were found there when they came again. */
     atomic_store(&w->grow_failed, false);
     writer_grow(w);
     writer_lock(w);
-    if (alone_check(w)) /* it was taken since */
-        err = diag_own(diag, TAMIS_ERR_THREAD, w->path);
-    else if (atomic_load(&w->state) == WRITER_SEALED)
+    if (atomic_load(&w->state) == WRITER_SEALED)
         err = diag_own(diag, TAMIS_ERR_SEALED, w->path);
     else if (watermark < w->commit.watermark)
         err = diag_fail(diag, TAMIS_ERR_RANGE, w->path,

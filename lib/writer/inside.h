@@ -60,8 +60,8 @@ struct tamis_writer {
     /* Set by the SIGBUS guard when it replaces a page. Keys added there are lost, and
      * keys found there may be. Counts as poisoned (R15). */
     _Atomic bool lost;
-    /* owner.c: the thread that has the writer to itself, and whether it is in an add.
-     * NULL: any number of threads may add. */
+    /* owner.c: the thread that has the writer to itself since it was opened, and
+     * whether it is in an add. NULL: any number of threads may add. */
     const void *_Atomic owner;
     _Atomic bool adding;
     unsigned fork_epoch;
@@ -124,12 +124,6 @@ extern _Thread_local char alone_here __attribute__((tls_model("initial-exec")));
 static inline bool alone_is_mine(const struct tamis_writer *w)
 {
     return atomic_load_explicit(&w->owner, memory_order_relaxed) == &alone_here;
-}
-/* Has no other thread the writer to itself? */
-static inline bool alone_may_grow(const struct tamis_writer *w)
-{
-    const void *owner = atomic_load(&w->owner);
-    return !owner || owner == &alone_here;
 }
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);

@@ -220,16 +220,21 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
 }
 
 /* A thread that was cancelled in here, or in a close, would keep the file's lock. */
-int tamis_writer_open(const char *path, struct tamis_writer **out,
-                      struct tamis_diag *diag)
+int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
+                      struct tamis_writer **out, struct tamis_diag *diag)
 {
+    struct tamis_writer_options o;
     struct io_guarded_fd opened;
     *out = NULL;
     diag_clear(diag);
+    if (options_copy(&o, sizeof o, opt))
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
     int before = io_hold_cancel();
     int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
     err = err ? diag_open(diag, err, path, "cannot open for writing")
               : writer_open_path(&opened, path, out, diag);
+    if (!err && o.one_thread)
+        writer_own(*out);
     io_let_cancel(before);
     return err;
 }

@@ -26,7 +26,7 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
     struct tamis_writer *w;
     struct tamis_diag diag = {0};
     char key[32];
-    int err = first ? tamis_writer_open(path, &w, &diag)
+    int err = first ? tamis_writer_open(path, NULL, &w, &diag)
                     : tamis_writer_create(path, &o, &w, &diag);
     if (err)
         return say("opening", &diag);

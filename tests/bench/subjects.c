@@ -110,13 +110,12 @@ struct tamis_writer *writer_new(const char *path, uint64_t first_capacity)
 {
     struct tamis_writer *writer;
     struct tamis_diag diag = {0};
-    struct tamis_writer_options options = {.size = sizeof options,
-                                           .domain = &bench.domain};
+    struct tamis_writer_options options = {
+        .size = sizeof options, .domain = &bench.domain, .one_thread = 1};
     options.growth.first_capacity = first_capacity;
     options.growth.factor = 2;
     unlink(path);
     must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
-    must(tamis_writer_one_thread(writer), NULL, "one thread");
     return writer;
 }
 

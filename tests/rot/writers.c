@@ -68,10 +68,9 @@ static bool work(const struct session *s)
 {
     struct tamis_writer *w;
     uint64_t *new_keys = s->keys + s->f->kind->n_acked;
-    if (tamis_writer_open(s->f->path, &w, NULL) != 0)
+    struct tamis_writer_options opt = {.size = sizeof opt, .one_thread = s->n_new % 2};
+    if (tamis_writer_open(s->f->path, &opt, &w, NULL) != 0)
         return false;
-    if (s->n_new % 2)
-        CHECK(tamis_writer_one_thread(w) == 0);
     struct tamis_filter_info info;
     CHECK(tamis_writer_info(w, &info) == 0);
     uint64_t watermark = info.watermark + 1;

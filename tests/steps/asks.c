@@ -141,7 +141,7 @@ int run_compare(struct player *p, const struct step *s)
     int rc = TRY(p, tamis_filter_open(path, NULL, &f, &p->diag));
     if (rc)
         return rc;
-    rc |= TRY(p, tamis_filter_estimate(f, &estimate, &p->diag));
+    rc |= TRY(p, tamis_filter_estimate(f, 0, 0, &estimate, &p->diag));
     rc |= TRY(p, tamis_filter_compare(f, f, &comparison, &p->diag));
     rc |= TRY(p, tamis_filter_contains(f, f, &answer, &p->diag));
     if (answer != TAMIS_MAYBE)

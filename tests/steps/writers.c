@@ -79,7 +79,7 @@ static int open_writer(struct player *p, struct object *o, bool past)
         path_of_object(p, o, path);
     p->diag.code = NO_DIAG;
     int rc = lone
-                 ? IN_LIB(tamis_writer_open(path, &w, &p->diag))
+                 ? IN_LIB(tamis_writer_open(path, NULL, &w, &p->diag))
                  : IN_LIB(tamis_store_writer(p->store, NAME_OF(o), NULL, &w, &p->diag));
     /* A seal that was not acknowledged may stand. */
     if (rc == TAMIS_ERR_SEALED && o->seal == COMING && !want) {
@@ -108,7 +108,9 @@ int run_writer(struct player *p, const struct step *s)
 int run_alone(struct player *p, const struct step *s)
 {
     size_t i = number_of(p, first_object(p, s));
-    return p->writer[i] ? TRY(p, tamis_writer_one_thread(p->writer[i])) : 1;
+    if (p->writer[i])
+        writer_own(p->writer[i]);
+    return !p->writer[i];
 }
 
 static int add_at(struct player *p, struct object *o, uint32_t at)

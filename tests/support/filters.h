@@ -107,7 +107,7 @@ static UNUSED struct tamis_diag writer_refused(const char *path, int code)
 {
     struct tamis_writer *w = (void *)1;
     struct tamis_diag diag;
-    IS(tamis_writer_open(path, &w, &diag), code);
+    IS(tamis_writer_open(path, NULL, &w, &diag), code);
     IS(diag.code, code);
     assert_null(w);
     return diag;

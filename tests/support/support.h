@@ -185,7 +185,7 @@ static UNUSED struct tamis_writer *open_writer(const char *path)
 {
     struct tamis_writer *w = NULL;
     struct tamis_diag diag;
-    if (tamis_writer_open(path, &w, &diag) != 0)
+    if (tamis_writer_open(path, NULL, &w, &diag) != 0)
         fail_msg("%s: %s", path, diag.what);
     return w;
 }

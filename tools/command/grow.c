@@ -137,9 +137,11 @@ static int check_first_key(const struct grow *g)
 
 static int open_writer(struct grow *g)
 {
+    const struct tamis_segment_writer_options opt = {.size = sizeof opt,
+                                                     .one_thread = 1};
     size_t n = strlen(g->name);
     struct tamis_diag diag = {0};
-    int err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
+    int err = tamis_store_writer(g->store, g->name, n, &opt, &g->writer, &diag);
     int status = EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT) {
         if (!is_listed(g))
@@ -149,12 +151,10 @@ static int open_writer(struct grow *g)
         err = create(g, &diag);
         /* Another process was faster: the segment exists. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
-            err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
+            err = tamis_store_writer(g->store, g->name, n, &opt, &g->writer, &diag);
         if (err == TAMIS_ERR_NO_SEGMENT)
             return no_filter(g);
     }
-    if (err == 0)
-        err = tamis_writer_one_thread(g->writer);
     if (err != 0)
         return grow_failed(g, err, &diag);
     if (!g->created && (g->o->given & GROWTH_OPTIONS) != 0)

@@ -114,7 +114,7 @@ static struct tamis_writer *engine_open(uint64_t *n_replayed)
     struct tamis_filter_info info;
     struct tamis_diag diag;
     log_open();
-    int rc = tamis_writer_open("keys.tamis", &writer, &diag);
+    int rc = tamis_writer_open("keys.tamis", NULL, &writer, &diag);
     if (rc == ENOENT)
         rc = tamis_writer_create("keys.tamis", NULL, &writer, &diag);
     if (rc)

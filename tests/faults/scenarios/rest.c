@@ -127,7 +127,6 @@ static void ask_growing(struct run *r)
 {
     struct tamis_comparison comparison;
     struct tamis_filter_info info;
-    struct tamis_interval interval;
     struct tamis_residency in;
     struct tamis_snapshot *alone;
     enum tamis_answer answer;
@@ -143,12 +142,11 @@ static void ask_growing(struct run *r)
     GROWN(tamis_inline_ask(&value, keys, NULL));
     GROWN(tamis_inline_ask_few(&value, tag, hashes, 4, absent, NULL));
     tamis_inline_release(&value);
-    GROWN(tamis_filter_estimate(f, &estimate, NULL));
+    GROWN(tamis_filter_estimate(f, 100, 1, &estimate, NULL));
     GROWN(tamis_filter_compare(f, f, &comparison, NULL));
     GROWN(tamis_filter_contains(f, f, &answer, NULL));
     GROWN(tamis_filter_equal(f, f, &equal, NULL));
     GROWN(tamis_filter_least_fold(f, &error, NULL));
-    GROWN(tamis_filter_measure(f, 100, 1, &interval));
     GROWN(tamis_filter_verify(f, &pages, NULL)), GROWN(tamis_filter_residency(f, &in));
     GROWN(tamis_snapshot_from_filters(&f, 1, &alone));
     tamis_snapshot_release(alone);
@@ -156,8 +154,8 @@ static void ask_growing(struct run *r)
 
 static void files_body(struct run *r)
 {
-    struct tamis_writer_options opt = {.size = sizeof opt,
-                                       .growth = {0.01, 1.25, 0, 40}};
+    struct tamis_writer_options opt = {
+        .size = sizeof opt, .growth = {0.01, 1.25, 0, 40}, .one_thread = 1};
     struct tamis_filter_info info;
     struct tamis_builder *b = build(r, 0);
     int fd = open(in_dir(r, "engine"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -167,7 +165,7 @@ static void files_body(struct run *r)
     close(fd);
     tamis_filter_close(f);
     OK(tamis_writer_create(in_dir(r, "f"), &opt, &w, &r->diag) ||
-       tamis_writer_info(w, &info) || tamis_writer_one_thread(w));
+       tamis_writer_info(w, &info));
     for (size_t i = 0; i < N_KEYS; i++)
         OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]));
     OK(tamis_filter_open(in_dir(r, "f"), NULL, &f, &r->diag));

@@ -310,7 +310,7 @@ CALL(behind)
 {
     opened();
     know_files();
-    return tamis_writer_open(path_at(name_at(s, 1)), &shop.writer, &shop.diag);
+    return tamis_writer_open(path_at(name_at(s, 1)), NULL, &shop.writer, &shop.diag);
 }
 
 /* grow NAME FIRST N WATERMARK */

@@ -221,7 +221,7 @@ static struct tamis_filter *damaged(const char *name, uint64_t step)
 static double error_now(const char *path)
 {
     struct tamis_estimate e;
-    OK(tamis_filter_estimate(opened_file(path), &e, NULL));
+    OK(tamis_filter_estimate(opened_file(path), 0, 0, &e, NULL));
     return e.error;
 }
 

@@ -129,7 +129,7 @@ static void expect_refused(const struct hostile *h, uint64_t at)
         expect_diag(h, rc, at, &diag);
         assert_null(f);
     }
-    int rc = tamis_writer_open(path, &w, &diag);
+    int rc = tamis_writer_open(path, NULL, &w, &diag);
     expect_diag(h, rc, at, &diag);
     assert_null(w);
     rc = tamis_file_fields(path, 0, ignore_field, &n_fields, &diag);

@@ -143,7 +143,7 @@ TEST(test_algebra_that_a_kind_lacks_is_refused)
     IS(equal, 0);
     check_unfit(tamis_filter_compare(two[0], two[1], &comparison, &d), &d,
                 "comparison");
-    check_unfit(tamis_filter_estimate(two[1], &estimate, &d), &d, "estimate");
+    check_unfit(tamis_filter_estimate(two[1], 0, 0, &estimate, &d), &d, "estimate");
 }
 
 RUN_TESTS(set_up, tear_down)

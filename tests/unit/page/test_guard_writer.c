@@ -280,7 +280,7 @@ TEST_WITH_GUARD(test_recovery_meets_a_lost_page)
     cut_while_mapping = path_of("unclean-cut");
     calls_before = io_calls;
     io_calls.mmap = cutting_mmap;
-    int err = tamis_writer_open(path_of("unclean-cut"), &again, &diag);
+    int err = tamis_writer_open(path_of("unclean-cut"), NULL, &again, &diag);
     io_calls = calls_before;
     IS(err, EIO);
     IS(diag.code, EIO);

@@ -177,13 +177,13 @@ static int estimate(const char *path)
 {
     struct tamis_estimate e;
     FILTER f = open_filter(path);
-    return tamis_filter_estimate(f, &e, NULL);
+    return tamis_filter_estimate(f, 0, 0, &e, NULL);
 }
 
 static int recover(const char *path)
 {
     struct tamis_writer *w;
-    int rc = tamis_writer_open(path, &w, NULL);
+    int rc = tamis_writer_open(path, NULL, &w, NULL);
     return rc ? rc : tamis_writer_close(w);
 }
 

@@ -93,7 +93,7 @@ TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing)
     for (unsigned long nth = 1; nth <= 3; nth++) {
         struct tamis_diag diag;
         fail_once(CALL_FDATASYNC, nth, EIO);
-        IS(tamis_writer_open(path, &w, &diag), EIO);
+        IS(tamis_writer_open(path, NULL, &w, &diag), EIO);
         assert_null(w);
         IS(diag.os_errno, EIO);
         fail_never();
@@ -138,7 +138,7 @@ TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
             unreadable.at = c.stages[0].floors_offset + sector * SECTOR_BYTES;
             unreadable.n = 0;
             io_calls.pread = pread_but_there;
-            IS(tamis_writer_open(killed ? copy : path, &w, &diag), EIO);
+            IS(tamis_writer_open(killed ? copy : path, NULL, &w, &diag), EIO);
             io_calls.pread = calls_before.pread;
             assert_null(w);
             assert_non_null(strstr(diag.what, "reading floors"));

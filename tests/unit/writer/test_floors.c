@@ -40,7 +40,8 @@ TEST_WITH_FAULTS(test_a_commit_counts_every_sector)
 {
     for (int alone = 0; alone < 2; alone++) {
         WRITER w = fresh(CAPACITY);
-        OK(alone ? tamis_writer_one_thread(w) : 0);
+        if (alone)
+            writer_own(w);
         assert_true(commit_of(path).stages[0].length > 100 * PAGE_BYTES);
         for (uint64_t i = 0; i < 60; i++) {
             add_hashes(w, keys + 50 * i, 50); /* a few pages each time */

@@ -167,7 +167,7 @@ TEST_WITH_GUARD(test_a_session_that_loses_pages_as_it_begins)
     struct io_calls before = io_calls;
     io_calls.fdatasync = cutting_fdatasync;
     meanwhile = cut_the_file;
-    int rc = tamis_writer_open(cut_path, &w, &diag);
+    int rc = tamis_writer_open(cut_path, NULL, &w, &diag);
     io_calls = before;
     assert_null(meanwhile);
     IS(rc, EIO);

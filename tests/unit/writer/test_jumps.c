@@ -76,7 +76,6 @@ static void refuses_and_closes(void)
     IS(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
     IS(tamis_writer_info(writer, &info), TAMIS_ERR_THREAD);
     IS(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
-    IS(tamis_writer_one_thread(writer), TAMIS_ERR_THREAD);
     IS(tamis_writer_close(writer), TAMIS_ERR_POISONED);
     reopens();
 }
@@ -91,7 +90,7 @@ TEST_WITH_ALARM(test_a_jump_out_of_growth)
 
 TEST_WITH_ALARM(test_a_jump_out_of_growth_of_a_lone_writer)
 {
-    OK(tamis_writer_one_thread(writer));
+    writer_own(writer);
     assert_true(growth_is_left());
     IS(add(0), TAMIS_ERR_THREAD);
     refuses_and_closes();

@@ -181,7 +181,7 @@ TEST_WITH_FAULTS(test_growth_after_a_replay)
     add_hashes(w, keys, 2000);
     OK(tamis_writer_close(w));
     fail_never();
-    OK(tamis_writer_open(path, &w, NULL));
+    OK(tamis_writer_open(path, NULL, &w, NULL));
     add_hashes(w, keys, 2000);
     IS(writer_info(w).n_stages, 1);
     OK(tamis_writer_commit(w, 1, NULL));

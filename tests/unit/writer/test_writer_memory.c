@@ -12,7 +12,7 @@ TEST_WITH_FAULTS(test_a_closed_writer_has_no_lock)
     FD copy = dup(w->guard.fd);
     assert_true(copy >= 0);
     OK(tamis_writer_close(w));
-    OK(tamis_writer_open(path, &w, NULL));
+    OK(tamis_writer_open(path, NULL, &w, NULL));
     OK(tamis_writer_close(w));
 }
 

@@ -133,7 +133,7 @@ TEST_WITH_FAULTS(test_a_copy_with_holes)
                  (off_t)c.stages[0].offset, (off_t)c.stages[0].length));
     fail_never(); /* counts anew */
     fail_from_now(CALL_FALLOCATE, ENOSPC);
-    IS(tamis_writer_open(path, &w, &diag), ENOSPC);
+    IS(tamis_writer_open(path, NULL, &w, &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "space"));
     IS(faults[CALL_PWRITE].n, 0);
     IS(commit_of(path).sequence, c.sequence);
@@ -170,7 +170,7 @@ TEST(test_second_writer_is_told_who_holds_it)
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     for (int i = 0; i < 2; i++) {
         second = (void *)1;
-        IS(tamis_writer_open(path_of("busy"), &second, &diag), TAMIS_ERR_BUSY);
+        IS(tamis_writer_open(path_of("busy"), NULL, &second, &diag), TAMIS_ERR_BUSY);
         assert_null(second);
         assert_non_null(strstr(diag.what, pid));
         assert_non_null(strstr(diag.file, "busy"));
@@ -183,7 +183,7 @@ TEST(test_second_writer_is_told_who_holds_it)
 static int open_in_child(void *ctx)
 {
     struct tamis_writer *w;
-    int err = tamis_writer_open(path_of("other"), &w, NULL);
+    int err = tamis_writer_open(path_of("other"), NULL, &w, NULL);
     return err == (*(int *)ctx) ? 0 : 1;
 }
 

@@ -46,7 +46,7 @@ static int reopen(struct tamis_writer **w)
 {
     memset(&diag, 0xff, sizeof diag);
     *w = (void *)1;
-    int err = tamis_writer_open(path, w, &diag);
+    int err = tamis_writer_open(path, NULL, w, &diag);
     assert_true(!err || !*w);
     return err;
 }
