@@ -29,7 +29,7 @@ static void check_diag(int err, const struct tamis_diag *diag)
 static void check_info(struct tamis_filter *f)
 {
     struct tamis_filter_info info;
-    MUST(tamis_filter_info(f, &info) == 0);
+    MUST(tamis_filter_info(f, &info, NULL) == 0);
     MUST(info.n_stages >= 1 && info.n_stages <= 30);
     MUST(info.expected_error >= 0 && info.expected_error <= 1.0000001);
     for (uint32_t i = 0; i < info.n_stages; i++) {
@@ -45,7 +45,7 @@ static void check_answers(struct tamis_filter *f, uint64_t *rng)
     uint64_t hashes[N_HASHES], absent[2][(N_HASHES + 63) / 64], tag;
     size_t n_absent = 0;
     struct tamis_filter_info info;
-    MUST(tamis_filter_info(f, &info) == 0);
+    MUST(tamis_filter_info(f, &info, NULL) == 0);
     tag = info.domain.tag;
     for (size_t i = 0; i < N_HASHES; i++)
         hashes[i] = i < 8 ? (i % 2 ? UINT64_MAX : 0) >> (i * 7) : draw(rng);
@@ -107,7 +107,7 @@ static bool still_there(const uint64_t *hashes, size_t n)
     struct tamis_filter_info info;
     size_t lost = 0;
     if (tamis_filter_open(memory_path(), NULL, &f, NULL) != 0 ||
-        tamis_filter_info(f, &info) != 0)
+        tamis_filter_info(f, &info, NULL) != 0)
         return false;
     for (size_t i = 0; i < n; i++) {
         struct tamis_key key = {.tag = info.domain.tag, .hash = hashes[i]};
@@ -129,7 +129,7 @@ static void write_it(bool seal, uint64_t *rng)
         return;
     for (size_t i = 0; i < 200; i++)
         hashes[i] = draw(rng);
-    MUST(tamis_writer_info(w, &info) == 0);
+    MUST(tamis_writer_info(w, &info, NULL) == 0);
     MUST(tamis_writer_add_hashes(w, info.domain.tag, hashes, 200) == 0);
     MUST(still_there(hashes, 200));
     uint64_t mark = info.watermark;
@@ -139,7 +139,7 @@ static void write_it(bool seal, uint64_t *rng)
     if (!err) {
         MUST(still_there(hashes, 200));
     }
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
 }
 
 /* ---- one input ---- */

@@ -212,7 +212,7 @@ static int open_file(const char *path, enum tamis_check mode, uint64_t *rng)
     if (rc)
         return rc;
     struct tamis_filter_info info;
-    MUST(tamis_filter_info(f, &info) == 0);
+    MUST(tamis_filter_info(f, &info, NULL) == 0);
     uint64_t tag = info.domain.tag;
     for (size_t i = 0; i < N_STRANGERS + (size_t)N_OWN; i++) {
         uint64_t hash = i < N_OWN ? pack_key(hurt.base, i, 0).hash : draw(rng);
@@ -263,7 +263,7 @@ static void read_columns(struct tamis_store *store)
         MUST((rc == 0) == (f != NULL) && (rc == 0 || diag.what[0]));
         if (rc)
             continue;
-        MUST(tamis_filter_info(f, &info) == 0);
+        MUST(tamis_filter_info(f, &info, NULL) == 0);
         if (rot)
             expect_keys(pack_segment(i), f, &keys, true);
         tamis_filter_close(f);

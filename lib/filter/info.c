@@ -40,11 +40,13 @@ int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *d
     return header_decode(raw, n, f->offset, f->path, h, diag);
 }
 
-int tamis_filter_info(struct tamis_filter *f, struct tamis_filter_info *info)
+int tamis_filter_info(struct tamis_filter *f, struct tamis_filter_info *info,
+                      struct tamis_diag *diag)
 {
     struct header h;
     memset(info, 0, sizeof *info);
-    int err = filter_header(f, &h, NULL);
+    diag_clear(diag);
+    int err = filter_header(f, &h, diag);
     if (err)
         return err;
     header_info(&h.identity, &h.commit, info);

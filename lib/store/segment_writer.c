@@ -239,7 +239,7 @@ static int open_writer(struct catalog *c, const struct wanted *w,
     if (!rc)
         rc = writer_tell_again(*out, diag);
     if (rc) {
-        tamis_writer_close(*out);
+        tamis_writer_close(*out, NULL);
         *out = NULL;
     }
     return rc;

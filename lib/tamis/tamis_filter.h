@@ -145,8 +145,9 @@ struct tamis_filter_info {
 };
 
 /* Fills in the state as of the last commit that the filter has noticed. It reads the
- * header; an errno if that fails. Any thread. */
-int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info);
+ * header: an errno or ERR_DAMAGED if that fails. Any thread. */
+int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info,
+                      struct tamis_diag *diag);
 
 struct tamis_verify {
     uint64_t n_pages;       /* checked */

@@ -18,7 +18,8 @@ struct tamis_residency {
  * resident if the process neither owns the file nor may write it. The answer may be out
  * of date when it arrives. The header is resident because the filter is open. Returns
  * an errno. */
-int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out);
+int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out,
+                           struct tamis_diag *diag);
 
 /* Is called with the progress, every 8 MiB or more often, in the thread of the caller.
  * A result other than 0 stops the call. */

@@ -73,7 +73,8 @@ int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
 /* Fills in the state as of now, uncommitted keys included; but the watermark is that of
  * the last durable commit: replay from there. Any thread. 0, ERR_FORKED or ERR_THREAD.
  */
-int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
+int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info,
+                      struct tamis_diag *diag);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
  * waits for adds in flight; later adds get ERR_SEALED and are not made. If the digests
  * cannot be written (ENOSPC, ENOMEM), the filter stays open and takes adds again:
@@ -88,4 +89,4 @@ int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
  * before, a page was lost, or a jump left a commit, a growth or a seal half done. An
  * errno: a write or a sync of the close itself failed, or ENOMEM. The writer is freed
  * all the same, and the file stays unclean: reopen, and replay from the watermark. */
-int tamis_writer_close(struct tamis_writer *writer);
+int tamis_writer_close(struct tamis_writer *writer, struct tamis_diag *diag);

@@ -109,14 +109,16 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     return err;
 }
 
-int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info)
+int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info,
+                      struct tamis_diag *diag)
 {
     struct commit c;
     memset(info, 0, sizeof *info);
+    diag_clear(diag);
     if (w->fork_epoch != io_fork_epoch())
-        return TAMIS_ERR_FORKED;
+        return diag_own(diag, TAMIS_ERR_FORKED, w->path);
     if (mutex_is_mine(w))
-        return TAMIS_ERR_THREAD;
+        return diag_own(diag, TAMIS_ERR_THREAD, w->path);
     mutex_take(w);
     c = w->commit;
     if (c.state == STATE_OPEN)

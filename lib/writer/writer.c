@@ -239,27 +239,29 @@ int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
     return err;
 }
 
-int tamis_writer_close(struct tamis_writer *w)
+int tamis_writer_close(struct tamis_writer *w, struct tamis_diag *diag)
 {
     int err = 0;
+    diag_clear(diag);
     if (!w)
         return 0;
     int before = io_hold_cancel();
     if (w->fork_epoch == io_fork_epoch()) {
         uint32_t state = atomic_load(&w->state);
         if (state == WRITER_OPEN && mutex_is_mine(w)) {
-            err = TAMIS_ERR_POISONED; /* the record may be half changed: write none */
+            /* The record may be half changed: write none. */
+            err = diag_own(diag, TAMIS_ERR_POISONED, w->path);
             mutex_of = NULL;          /* another writer may get this memory */
             before = w->cancel;       /* the jump left it held off */
         } else if (state == WRITER_OPEN) {
             mutex_take(w);
-            err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);
+            err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, diag);
             if (!err)
                 writer_changed(w, NULL); /* bounds: without them nothing is lost */
             mutex_give(w);
         }
         if (state == WRITER_POISONED)
-            err = TAMIS_ERR_POISONED;
+            err = diag_own(diag, TAMIS_ERR_POISONED, w->path);
     }
     writer_free(w);
     io_let_cancel(before);

@@ -31,7 +31,7 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
     if (err)
         return say("opening", &diag);
     struct tamis_filter_info info;
-    if (tamis_writer_info(w, &info) != 0 || info.watermark != first)
+    if (tamis_writer_info(w, &info, NULL) != 0 || info.watermark != first)
         return say("another watermark than the one before", &diag);
     for (unsigned long i = first; i < first + n; i++)
         if (tamis_writer_add_key(w, key, key_of(key, i)) != 0)
@@ -40,7 +40,7 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
                : tamis_writer_commit(w, first + n, &diag);
     if (err)
         return say("committing", &diag);
-    return tamis_writer_close(w);
+    return tamis_writer_close(w, NULL);
 }
 
 /* All keys below first + n are there, pages are good, and few others are HIT. */
@@ -53,7 +53,8 @@ static int check(const char *path, unsigned long n)
     unsigned long n_false = 0;
     char key[32];
     if (tamis_filter_open(path, NULL, &f, &diag) != 0 ||
-        tamis_filter_verify(f, &report, &diag) != 0 || tamis_filter_info(f, &info) != 0)
+        tamis_filter_verify(f, &report, &diag) != 0 ||
+        tamis_filter_info(f, &info, NULL) != 0)
         return say("opening", &diag);
     for (unsigned long i = 0; i < 2 * n; i++) {
         struct tamis_key k = tamis_key_of(&info.domain, key, key_of(key, i));

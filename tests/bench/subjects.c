@@ -65,7 +65,7 @@ struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stag
     struct tamis_filter_info all;
     struct tamis_stage_info info;
     struct stat st;
-    must(tamis_filter_info(filter, &all), NULL, "info");
+    must(tamis_filter_info(filter, &all, NULL), NULL, "info");
     info = all.stages[stage];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0)
@@ -141,7 +141,7 @@ static void subject_build(struct subject *s)
     tamis_builder_free(builder);
     pin();
     s->filter = filter_open(path);
-    must(tamis_filter_info(s->filter, &all), NULL, "info");
+    must(tamis_filter_info(s->filter, &all, NULL), NULL, "info");
     info = all.stages[0];
     s->bits = (struct bits){.geometry = {info.n_blocks, info.lanes, info.words},
                             .n_bytes = info.bits_bytes};

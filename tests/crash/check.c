@@ -112,7 +112,8 @@ static void check_lost_sector(const struct run *r, const struct image *m,
     struct tamis_filter *f;
     struct tamis_filter_info all;
     uint8_t kept[SECTOR_BYTES], bytes[8];
-    if (tamis_filter_open(path, NULL, &f, NULL) != 0 || tamis_filter_info(f, &all) != 0)
+    if (tamis_filter_open(path, NULL, &f, NULL) != 0 ||
+        tamis_filter_info(f, &all, NULL) != 0)
         run_fail(r, "no info");
     const struct tamis_stage_info *stage = &all.stages[hash % all.n_stages];
     uint8_t *sector =

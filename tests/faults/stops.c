@@ -129,7 +129,7 @@ static void ask_all(const struct run *r, struct tamis_store *s)
             tamis_filter_probe(f, &key, NULL);
         tamis_filter_close(f);
         if (tamis_writer_open(in_dir(r, files[i]), NULL, &w, NULL) == 0)
-            tamis_writer_close(w);
+            tamis_writer_close(w, NULL);
     }
 }
 

@@ -99,7 +99,7 @@ static void make_growing(const char *stem, unsigned n, int sealed)
         write_answers(unclean, 0, n);
         check(tamis_writer_commit(w, n, &diag), &diag);
     }
-    check(tamis_writer_close(w), &diag);
+    check(tamis_writer_close(w, NULL), &diag);
     write_answers(name, 0, n);
 }
 
@@ -135,7 +135,7 @@ static void make_store(const char *name)
     check(tamis_store_writer(store, "growing", 7, NULL, &w, &diag), &diag);
     write_keys(w, 400, 500);
     check(tamis_writer_commit(w, 900, &diag), &diag);
-    check(tamis_writer_close(w), &diag);
+    check(tamis_writer_close(w, NULL), &diag);
     tamis_store_close(store);
     write_store_answers(name, 1200);
 }

@@ -16,7 +16,7 @@ int main(int argc, char **argv)
         tamis_builder_add_key(builder, "apple", 5) != 0 ||
         tamis_builder_finish(builder, argv[1], NULL, NULL, NULL) != 0 ||
         tamis_filter_open(argv[1], NULL, &filter, NULL) != 0 ||
-        tamis_filter_info(filter, &info) != 0)
+        tamis_filter_info(filter, &info, NULL) != 0)
         return 2;
     key = tamis_key_of(&info.domain, "apple", 5);
     maybe = tamis_filter_probe(filter, &key, NULL) == TAMIS_MAYBE;

@@ -100,7 +100,7 @@ static void open_ours(struct subject *s, const char *path)
     struct tamis_filter_options o = {.size = sizeof o, .check = TAMIS_CHECK_FULL};
     struct tamis_filter_info info;
     must(tamis_filter_open(path, &o, &s->filter, NULL), "open");
-    must(tamis_filter_info(s->filter, &info), "info");
+    must(tamis_filter_info(s->filter, &info, NULL), "info");
     s->bits = (double)info.file_bytes * 8;
 }
 

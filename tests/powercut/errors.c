@@ -119,7 +119,7 @@ static bool has_stopped(struct player *p, int rc, const char *call)
          "after a failure, %s: %s", call, tamis_strerror(rc));
     for (size_t i = 0; i < MAX_OBJECTS; i++) {
         struct tamis_filter_info info;
-        must(!p->writer[i] || (tamis_writer_info(p->writer[i], &info) == 0 &&
+        must(!p->writer[i] || (tamis_writer_info(p->writer[i], &info, NULL) == 0 &&
                                info.watermark == p->p->object[i].watermark),
              "the watermark has moved");
     }
@@ -382,7 +382,7 @@ static void ask_reader(struct player *p, const struct step *s, const char *path)
     uint64_t n_damaged = 0;
     uint8_t bytes[8];
     must(tamis_filter_open(path, &opt, &f, NULL) == 0, "open");
-    must(tamis_filter_info(f, &info) == 0, "info");
+    must(tamis_filter_info(f, &info, NULL) == 0, "info");
     /* R5: who needs more than is there gets MAYBE. */
     must(!behind ||
              (tamis_filter_probe(f, &key, &why) == TAMIS_MAYBE && why == TAMIS_BEHIND),

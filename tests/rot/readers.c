@@ -56,7 +56,7 @@ static void absent(struct question *q, size_t key)
 {
     const struct kind *k = q->f->kind;
     /* A reader from before goes on with the header that it knew. */
-    if (!q->knows && tamis_filter_info(q->filter, &q->read) != 0) {
+    if (!q->knows && tamis_filter_info(q->filter, &q->read, NULL) != 0) {
         memcpy(q->read.uuid, k->id.uuid, UUID_BYTES);
         q->read.sequence = k->commit.sequence;
     }
@@ -141,7 +141,8 @@ static void expect_scrub(const struct question *q, struct tamis_filter *filter)
     struct tamis_verify report;
     tamis_filter_verify(filter, &report, NULL);
     tally->n[report.n_damaged ? DAMAGED : UNHARMED]++;
-    if (tamis_filter_info(filter, &info) != 0 || info.sequence != k->commit.sequence ||
+    if (tamis_filter_info(filter, &info, NULL) != 0 ||
+        info.sequence != k->commit.sequence ||
         memcmp(info.uuid, k->id.uuid, UUID_BYTES) != 0)
         return; /* other pages */
     if (report.n_damaged != pages_that_fail(q->f))

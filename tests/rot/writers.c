@@ -48,7 +48,7 @@ static bool look_before(struct session *s)
     struct tamis_filter_info info;
     if (!filter)
         return false;
-    bool known = tamis_filter_info(filter, &info) == 0;
+    bool known = tamis_filter_info(filter, &info, NULL) == 0;
     for (size_t i = 0; i < k->n_acked; i++) {
         s->absent_before[i] = is_absent(filter, s->keys[i]);
         if (s->absent_before[i] && judge(s->f, LAZY, &info, i) == LOST)
@@ -72,7 +72,7 @@ static bool work(const struct session *s)
     if (tamis_writer_open(s->f->path, &opt, &w, NULL) != 0)
         return false;
     struct tamis_filter_info info;
-    CHECK(tamis_writer_info(w, &info) == 0);
+    CHECK(tamis_writer_info(w, &info, NULL) == 0);
     uint64_t watermark = info.watermark + 1;
     for (size_t i = 0; i < s->n_new; i++)
         new_keys[i] = random_u64();
@@ -80,7 +80,7 @@ static bool work(const struct session *s)
     CHECK(tamis_writer_commit(w, watermark, NULL) == 0);
     if (s->seal)
         CHECK(tamis_writer_seal(w, watermark, NULL, NULL) == 0);
-    CHECK(tamis_writer_close(w) == 0);
+    CHECK(tamis_writer_close(w, NULL) == 0);
     return true;
 }
 

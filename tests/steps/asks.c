@@ -18,7 +18,7 @@ static int ask_file(struct player *p, const struct object *o, struct tamis_filte
     uint8_t bytes[8];
     struct tamis_key key = key_number(o->keys.range[0].from, bytes);
     steps_expect_keys(o, f, true);
-    int rc = TRY(p, tamis_filter_info(f, &info));
+    int rc = TRY(p, tamis_filter_info(f, &info, NULL));
     if (!rc && (!info.n_stages || !(info.keys > 0)))
         model_broken("info says nothing");
     int bad = TRY(p, tamis_filter_verify(f, &report, &p->diag));
@@ -85,7 +85,7 @@ int run_warm(struct player *p, const struct step *s)
         return 1;
     struct warming w = {.total = UINT64_MAX};
     int rc = TRY(p, filter_warm_first(f, UINT64_MAX, &w));
-    int unknown = TRY(p, tamis_filter_residency(f, &in));
+    int unknown = TRY(p, tamis_filter_residency(f, &in, NULL));
     if (unknown ? in.n_pages || in.n_resident : !rc && in.n_resident != in.n_pages)
         broken_steps("%llu of %llu pages are warm", (unsigned long long)in.n_resident,
                      (unsigned long long)in.n_pages);

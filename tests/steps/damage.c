@@ -16,7 +16,7 @@ static uint64_t first_page(const char *path)
     struct tamis_filter_info info;
     struct tamis_filter *f;
     must(tamis_filter_open(path, NULL, &f, NULL) == 0);
-    must(tamis_filter_info(f, &info) == 0);
+    must(tamis_filter_info(f, &info, NULL) == 0);
     tamis_filter_close(f);
     return info.stages[0].offset;
 }

@@ -192,7 +192,7 @@ static bool expect_growing(const char *who, struct tamis_filter *f,
 {
     struct tamis_filter_info info;
     const char *rotten = look->rotten_slot ? " (one slot rotten)" : "";
-    if (tamis_filter_info(f, &info) != 0)
+    if (tamis_filter_info(f, &info, NULL) != 0)
         broken_steps("%s: no info", who);
     if (info.n_stages < o->stages)
         broken_steps("%s: %u stages, promised were %u%s", who, info.n_stages, o->stages,
@@ -333,7 +333,7 @@ static void name_list(struct names_of_files *f, struct tamis_snapshot *snapshot,
     struct tamis_filter_info info;
     if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
         return;
-    if (tamis_filter_info(list, &info) == 0)
+    if (tamis_filter_info(list, &info, NULL) == 0)
         name_by_uuid(f, info.uuid, ".tamis");
     tamis_filter_close(list);
 }

@@ -56,7 +56,7 @@ int run_lone(struct player *p, const struct step *s)
 static void expect_resumed(struct player *p, struct object *o, size_t i)
 {
     struct tamis_filter_info info;
-    if (IN_LIB(tamis_writer_info(p->writer[i], &info)) != 0)
+    if (IN_LIB(tamis_writer_info(p->writer[i], &info, NULL)) != 0)
         model_broken("no info of a writer");
     steps_expect_watermark("the writer", info.watermark, o, false);
     o->watermark =
@@ -276,7 +276,7 @@ int run_shut(struct player *p, const struct step *s)
     if (kill)
         atomic_store(&w->state, WRITER_POISONED);
     p->writer[i] = NULL;
-    int rc = TRY_FOR(p, kill ? TAMIS_ERR_POISONED : 0, tamis_writer_close(w));
+    int rc = TRY_FOR(p, kill ? TAMIS_ERR_POISONED : 0, tamis_writer_close(w, NULL));
     happened(p);
     return kill ? 0 : rc;
 }

@@ -47,13 +47,13 @@ static UNUSED void build_as(const char *path, const uint64_t *hashes, size_t n,
 static UNUSED void commit_and_close(struct tamis_writer *w, uint64_t watermark)
 {
     OK(tamis_writer_commit(w, watermark, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 static UNUSED void seal_and_close(struct tamis_writer *w, uint64_t watermark)
 {
     OK(tamis_writer_seal(w, watermark, NULL, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* A new filter that grows, and is closed. */

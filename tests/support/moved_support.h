@@ -41,7 +41,7 @@ static UNUSED void go_on_in(struct tamis_writer *w)
 {
     add_hashes(w, keys + BEFORE, AFTER);
     OK(tamis_writer_commit(w, 2, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 static UNUSED void make_at(const char *path)

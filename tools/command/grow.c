@@ -54,7 +54,7 @@ static int check_growth(const struct grow *g)
 {
     const struct options *o = g->o;
     struct tamis_filter_info info;
-    int err = tamis_writer_info(g->writer, &info);
+    int err = tamis_writer_info(g->writer, &info, NULL);
     if (err != 0)
         return grow_failed(g, err, NULL);
     if ((given(o, OPT_FPR) && fabs(info.growth.error - o->growth.error) > 1e-12) ||
@@ -162,7 +162,7 @@ static int open_writer(struct grow *g)
     if (!g->created && status == EXIT_DONE)
         status = check_identity(g);
     if (status != EXIT_DONE)
-        tamis_writer_close(g->writer);
+        tamis_writer_close(g->writer, NULL);
     return status;
 }
 

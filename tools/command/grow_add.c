@@ -103,7 +103,7 @@ static int add_and_commit(struct session *w)
 {
     const struct grow *g = w->g;
     struct tamis_filter_info info;
-    tamis_writer_info(g->writer, &info);
+    tamis_writer_info(g->writer, &info, NULL);
     uint64_t old = info.watermark;
     int status = check_watermark(g, old), stored;
     if (status != EXIT_DONE)
@@ -209,11 +209,12 @@ int grow_add(const struct grow *g)
     struct session w = {.g = g};
     struct tamis_filter_info info;
     int status = add_and_commit(&w);
-    bool known = tamis_writer_info(g->writer, &info) == 0;
+    bool known = tamis_writer_info(g->writer, &info, NULL) == 0;
 
-    int err = tamis_writer_close(g->writer);
+    struct tamis_diag diag;
+    int err = tamis_writer_close(g->writer, &diag);
     if (w.committed && err != 0)
-        status = grow_failed(g, err, NULL);
+        status = grow_failed(g, err, &diag);
     if (known && (w.committed || w.failed))
         status = tell(&w, &info, status);
     return w.committed && err == 0 ? grow_end(status) : status;

@@ -119,7 +119,7 @@ static struct tamis_writer *engine_open(uint64_t *n_replayed)
         rc = tamis_writer_create("keys.tamis", NULL, &writer, &diag);
     if (rc)
         fail("keys.tamis", rc, &diag);
-    tamis_writer_info(writer, &info);
+    tamis_writer_info(writer, &info, NULL);
     add(writer, info.watermark, log_end);
     *n_replayed += log_end - info.watermark;
     return writer;
@@ -174,7 +174,7 @@ static uint64_t count_absent(struct tamis_filter *filter, uint64_t begin, uint64
 {
     uint64_t n = 0;
     struct tamis_filter_info info;
-    tamis_filter_info(filter, &info);
+    tamis_filter_info(filter, &info, NULL);
     for (; begin < end; begin++) {
         uint64_t bytes = key_at(begin);
         struct tamis_key key = tamis_key_of(&info.domain, &bytes, sizeof bytes);
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     if (!dir || chdir(dir))
         fail(dir ? dir : made, errno, NULL);
     struct tamis_writer *first = engine_open(&n_replayed); /* makes what is missing */
-    if (tamis_writer_close(first) || close(log_fd))
+    if (tamis_writer_close(first, NULL) || close(log_fd))
         fail("keys.tamis", errno, NULL);
     srandom((unsigned)time(NULL));
     for (int i = 0; i < KILLS; i++) {
@@ -221,9 +221,10 @@ int main(int argc, char **argv)
         /* A reader that wants the whole log gets MAYBE, BEHIND, until all is in. */
         struct tamis_filter *filter = reader_open(log_end);
         struct tamis_filter_info info;
-        int rc = tamis_filter_info(filter, &info);
+        struct tamis_diag diag;
+        int rc = tamis_filter_info(filter, &info, &diag);
         if (rc)
-            fail("keys.tamis", rc, NULL);
+            fail("keys.tamis", rc, &diag);
         n_behind += info.watermark < log_end;
         if (info.watermark < log_end)
             n_hasty += count_absent(filter, log_end, log_end + 1000);
@@ -232,8 +233,8 @@ int main(int argc, char **argv)
         n_lost += count_absent(filter, 0, log_end);
         n_absent = count_absent(filter, log_end, log_end + N_ABSENT);
         tamis_filter_close(filter);
-        if ((rc = tamis_writer_close(writer)))
-            fail("keys.tamis", rc, NULL);
+        if ((rc = tamis_writer_close(writer, &diag)))
+            fail("keys.tamis", rc, &diag);
         close(log_fd);
     }
     double error = 1 - (double)n_absent / N_ABSENT;

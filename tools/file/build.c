@@ -65,7 +65,7 @@ static void look(const char *file, struct tamis_filter_info *info)
     *info = (struct tamis_filter_info){0};
     if (tamis_filter_open(file, NULL, &filter, NULL) != 0)
         return;
-    tamis_filter_info(filter, info);
+    tamis_filter_info(filter, info, NULL);
     if (info->hash_bits)
         info->growth.error =
             fmin(1, ldexp((double)info->n_hashes, -(int)info->hash_bits));

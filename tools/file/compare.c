@@ -59,7 +59,7 @@ static int check_lists(const struct options *o, struct tamis_filter **f)
     struct tamis_filter_info info[2];
     bool is_list[2];
     for (size_t i = 0; i < 2; i++) {
-        tamis_filter_info(f[i], &info[i]);
+        tamis_filter_info(f[i], &info[i], NULL);
         is_list[i] = info[i].hash_bits != 0;
     }
     if (is_list[0] != is_list[1])

@@ -41,7 +41,7 @@ static int run(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
-    tamis_filter_info(p.filter, &info);
+    tamis_filter_info(p.filter, &info, NULL);
     if (info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};
     p.answers.json = given(&o, OPT_JSON);

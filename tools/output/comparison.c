@@ -154,7 +154,7 @@ static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
 static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(filter, &info) != 0 || info.hash_bits != 64)
+    if (tamis_filter_info(filter, &info, NULL) != 0 || info.hash_bits != 64)
         return false;
     *n = info.n_hashes;
     return true;
@@ -163,8 +163,8 @@ static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
 static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
 {
     struct tamis_filter_info a, b;
-    return tamis_filter_info(one, &a) == 0 && tamis_filter_info(other, &b) == 0 &&
-           a.domain.tag == b.domain.tag;
+    return tamis_filter_info(one, &a, NULL) == 0 &&
+           tamis_filter_info(other, &b, NULL) == 0 && a.domain.tag == b.domain.tag;
 }
 
 /* ---- both ---- */

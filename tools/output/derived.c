@@ -52,7 +52,7 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
     struct tamis_filter *f;
     bool dashed = ((const char *)s->name)[0] == '-';
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
-                  tamis_filter_info(f, &info) == 0 && info.stages[0].lanes == 0;
+                  tamis_filter_info(f, &info, NULL) == 0 && info.stages[0].lanes == 0;
 
     tamis_filter_close(f);
     if (!ribbon || !has_good_list(snapshot, index))

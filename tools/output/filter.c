@@ -37,7 +37,7 @@ void filter_bits(const struct tamis_filter_info *info, uint64_t *bits, uint64_t 
 json_t *filter_json(struct tamis_filter *filter)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(filter, &info) != 0)
+    if (tamis_filter_info(filter, &info, NULL) != 0)
         return json_of(NULL);
     json_t *stages = json_array();
     json_t *o = json_of(
@@ -55,7 +55,7 @@ json_t *filter_json(struct tamis_filter *filter)
 void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(filter, &info) != 0)
+    if (tamis_filter_info(filter, &info, NULL) != 0)
         return;
     printf("  state       %s%s", info.sealed ? "sealed" : "growing",
            info.sealed  ? ""

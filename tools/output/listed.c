@@ -11,7 +11,7 @@ static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify
     int err = tamis_snapshot_list(snapshot, index, &list, diag);
     *info = (struct tamis_filter_info){0};
     if (err == 0)
-        err = tamis_filter_info(list, info);
+        err = tamis_filter_info(list, info, NULL);
     if (err == 0 && verify && info->hash_bits == 64)
         err = tamis_filter_verify(list, &report, NULL);
     tamis_filter_close(list);
@@ -139,7 +139,7 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
         diag.file[0] = '\0'; /* The message names the store, not its filters/. */
         return named ? complain_error(err, &diag, o->args[0], "") : EXIT_DONE;
     }
-    if (err == 0 && (err = tamis_filter_info(its->list, &info)) == 0 &&
+    if (err == 0 && (err = tamis_filter_info(its->list, &info, NULL)) == 0 &&
         info.hash_bits < 64) {
         a->cut++;
         return named ? refuse_cut(o->args[0], name, info.hash_bits) : EXIT_DONE;

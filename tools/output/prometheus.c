@@ -102,7 +102,7 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
     struct tamis_filter_info info;
     struct tamis_verify report;
     uint64_t bits, set;
-    f->of[READABLE] = tamis_filter_info(filter, &info) == 0;
+    f->of[READABLE] = tamis_filter_info(filter, &info, NULL) == 0;
     if (f->of[READABLE] == 0)
         return;
     f->of[KEYS] = (double)info.keys;

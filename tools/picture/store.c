@@ -9,7 +9,7 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
     struct tamis_filter_info info;
     struct tamis_filter *filter;
     if (tamis_snapshot_filter(snapshot, i, &filter, NULL) != 0 ||
-        tamis_filter_info(filter, &info) != 0) {
+        tamis_filter_info(filter, &info, NULL) != 0) {
         c->n_unreadable = 1;
         tamis_filter_close(filter);
         return;

@@ -214,7 +214,7 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     int err = tamis_snapshot_filter(snapshot, s->index, &filter, &diag);
     s->error_now = s->error_folded = 1;
     if (err == 0)
-        err = tamis_filter_info(filter, &info);
+        err = tamis_filter_info(filter, &info, NULL);
     if (err != 0) {
         const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
         s->unread = escape(what, strlen(what));

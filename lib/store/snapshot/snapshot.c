@@ -290,7 +290,7 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
 static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(f, &info) != 0)
+    if (tamis_filter_info(f, &info, NULL) != 0)
         return NULL;
     struct record r = {
         .state = info.sealed ? RECORD_SEALED : RECORD_GROWING,

@@ -203,7 +203,7 @@ void room_commits(void)
         give_up("%s cannot be allocated", o.other);
     compare("file_commit", commit, &o, flush, &o);
     figure_detail("file_commit", "%zu dirty pages", o.n_bytes / PAGE_BYTES);
-    must(tamis_writer_close(o.writer), NULL, "close");
+    must(tamis_writer_close(o.writer, NULL), NULL, "close");
     close(o.fd);
     unlink(o.path), unlink(o.other);
 }

@@ -47,7 +47,7 @@ static void asking(struct hashes *h)
                                             .same = true});
     figure_detail("list_single", "%.3g M hashes", (double)h->n / 1e6);
     struct tamis_filter_info info;
-    must(tamis_filter_info(h->list, &info), NULL, "info");
+    must(tamis_filter_info(h->list, &info, NULL), NULL, "info");
     double ours = 8 * (double)info.file_bytes / (double)h->n;
     double other = (double)elias_fano_bits(e) / (double)h->n;
     figure_set("list_bits", 0, &ours, &other, 1);

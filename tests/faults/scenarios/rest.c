@@ -115,7 +115,7 @@ static void grow(struct run *r)
     uint64_t more[100];
     hashes_of(n_added, 100, more);
     struct tamis_filter_info now;
-    OK(tamis_writer_info(w, &now));
+    OK(tamis_writer_info(w, &now, NULL));
     OK(tamis_writer_add_hashes(w, now.domain.tag, more, 100));
     OK(tamis_writer_commit(w, n_added += 100, NULL));
 }
@@ -132,7 +132,7 @@ static void ask_growing(struct run *r)
     enum tamis_answer answer;
     double error;
     int equal;
-    GROWN(tamis_filter_info(f, &info));
+    GROWN(tamis_filter_info(f, &info, NULL));
     uint64_t tag = info.domain.tag;
     take_keys(info.domain);
     GROWN(tamis_filter_probe(f, keys, NULL));
@@ -147,7 +147,8 @@ static void ask_growing(struct run *r)
     GROWN(tamis_filter_contains(f, f, &answer, NULL));
     GROWN(tamis_filter_equal(f, f, &equal, NULL));
     GROWN(tamis_filter_least_fold(f, &error, NULL));
-    GROWN(tamis_filter_verify(f, &pages, NULL)), GROWN(tamis_filter_residency(f, &in));
+    GROWN(tamis_filter_verify(f, &pages, NULL)),
+        GROWN(tamis_filter_residency(f, &in, NULL));
     GROWN(tamis_snapshot_from_filters(&f, 1, &alone));
     tamis_snapshot_release(alone);
 }
@@ -165,13 +166,13 @@ static void files_body(struct run *r)
     close(fd);
     tamis_filter_close(f);
     OK(tamis_writer_create(in_dir(r, "f"), &opt, &w, &r->diag) ||
-       tamis_writer_info(w, &info));
+       tamis_writer_info(w, &info, NULL));
     for (size_t i = 0; i < N_KEYS; i++)
         OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]));
     OK(tamis_filter_open(in_dir(r, "f"), NULL, &f, &r->diag));
     ask_growing(r);
     tamis_filter_close(f);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* ---- a store ---- */

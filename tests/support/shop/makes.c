@@ -287,7 +287,7 @@ CALL(end)
 {
     struct tamis_writer *w = shop.writer;
     shop.writer = NULL;
-    return tamis_writer_close(w);
+    return tamis_writer_close(w, NULL);
 }
 
 MUST(add)

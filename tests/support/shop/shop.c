@@ -258,7 +258,7 @@ void scene_ends(void)
 {
     for (size_t i = 0; i < sizeof shop.edits / sizeof shop.edits[0]; i++)
         tamis_edit_abort(shop.edits[i]);
-    tamis_writer_close(shop.writer);
+    tamis_writer_close(shop.writer, NULL);
     tamis_snapshot_release(shop.held);
     tamis_store_close(shop.store);
     shop = (struct shop){.scene = NULL};

@@ -280,7 +280,7 @@ TEST(counts_that_lie_change_no_answer)
         assert_true(info.expected_error >= 0 && info.expected_error <= 1);
         struct tamis_writer *w = open_writer(path);
         add_hashes(w, keys, 100);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         all_there(path, keys, N_KEYS);
     }
 }

@@ -55,7 +55,7 @@ static uint64_t left_of(uint64_t budget_bytes, struct tamis_filter *f, int err)
 static struct tamis_residency residency(struct tamis_filter *f)
 {
     struct tamis_residency r;
-    OK(tamis_filter_residency(f, &r));
+    OK(tamis_filter_residency(f, &r, NULL));
     assert_true(r.n_resident <= r.n_pages);
     return r;
 }
@@ -244,9 +244,9 @@ TEST(nothing_is_refused)
 {
     struct tamis_residency r = {1, 1};
     FILTER f = open_filter(build("small", 1000, 0.01));
-    IS(tamis_filter_residency(NULL, &r), TAMIS_ERR_RANGE);
+    IS(tamis_filter_residency(NULL, &r, NULL), TAMIS_ERR_RANGE);
     assert_true(r.n_pages == 0 && r.n_resident == 0);
-    IS(tamis_filter_residency(f, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_residency(f, NULL, NULL), TAMIS_ERR_RANGE);
 }
 
 TEST(locks_within_the_budget)
@@ -297,7 +297,7 @@ static int lock_and_warm(void *ctx)
     if (after.ru_majflt - before.ru_majflt >= (long)(whole / page / 8))
         return 2;
     struct tamis_residency r;
-    if (tamis_filter_residency(f, &r) != 0 || r.n_resident != r.n_pages)
+    if (tamis_filter_residency(f, &r, NULL) != 0 || r.n_resident != r.n_pages)
         return 3;
     return count_absent(f, keys, N_ASKED) == 0 ? 0 : 4;
 }

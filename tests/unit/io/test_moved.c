@@ -243,7 +243,7 @@ TEST(a_writer_of_a_lost_file_is_told)
         IS(rc, TAMIS_ERR_REPLACED);
         IS(diag.code, rc);
         assert_non_null(strstr(diag.what, "open it again"));
-        tamis_writer_close(w);
+        tamis_writer_close(w, NULL);
         go_on_in(other);
     }
 }
@@ -265,7 +265,7 @@ TEST(a_writer_that_creates_knows_its_name)
     OK(tamis_writer_commit(w, 1, NULL));
     replace(path);
     IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_REPLACED);
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
 }
 
 TEST(the_path_is_the_one_that_was_given)
@@ -363,7 +363,7 @@ TEST(a_name_that_holds_on_to_the_file_hides_nothing)
     pass(1000);
     filter_must_say(f, TAMIS_UNREADABLE);
     IS(tamis_writer_commit(w, 2, NULL), ESTALE);
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
 }
 
 TEST(nor_need_a_file_be_in_a_directory)

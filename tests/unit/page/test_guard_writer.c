@@ -43,7 +43,7 @@ static void check_poisoned(struct tamis_writer *w, const char *path)
     IS(tamis_writer_seal(w, 99, NULL, NULL), TAMIS_ERR_POISONED);
     IS(tamis_writer_commit(w, 99, NULL), TAMIS_ERR_POISONED);
     IS(w->watermark, 1);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     check_record(path);
 }
 
@@ -110,7 +110,7 @@ TEST_WITH_GUARD(test_lost_then)
         const char *path = path_of("live"), *copy = path_of("as-it-was");
         struct tamis_diag diag = {.code = TAMIS_ERR_POISONED};
         unlink(path);
-        OK(tamis_writer_close(writer_at_1(path)));
+        OK(tamis_writer_close(writer_at_1(path), NULL));
         struct tamis_writer *w = open_writer(path);
         OK(tamis_writer_commit(w, 1, NULL));
         add_hashes(w, keys + 1000, rows[i].n_more);
@@ -122,7 +122,7 @@ TEST_WITH_GUARD(test_lost_then)
         int err = rows[i].act == ADD      ? add(w, keys + 2000, 1000)
                   : rows[i].act == COMMIT ? tamis_writer_commit(w, 2, NULL)
                   : rows[i].act == SEAL   ? tamis_writer_seal(w, 2, NULL, &diag)
-                                          : tamis_writer_close(w);
+                                          : tamis_writer_close(w, NULL);
         if (err != TAMIS_ERR_POISONED || diag.code != TAMIS_ERR_POISONED)
             fail_msg("%s: %d, and %d", rows[i].name, err, diag.code);
         if (rows[i].act != CLOSE) {
@@ -149,7 +149,7 @@ TEST_WITH_GUARD(test_cut_second_lane)
 {
     const char *path = path_of("cut-lane");
     struct tamis_writer *w = writer_at_1(path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     w = open_writer(path);
     const struct stage *s = &w->stages[0]->stage;
     assert_true(s->geometry.lanes > 1);
@@ -232,11 +232,11 @@ TEST_WITH_GUARD(test_lost_during_slot_sync)
     IS(commit_losing_at(w, 2, false), TAMIS_ERR_POISONED);
     IS(w->watermark, 1);
     IS(add(w, keys, 1), TAMIS_ERR_POISONED);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     IS(commit_of_cut(path).clean, 0);
     w = open_writer(path);
     IS(w->watermark, 2);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     all_there(path, keys, 2000);
 }
 
@@ -273,7 +273,7 @@ TEST_WITH_GUARD(test_recovery_meets_a_lost_page)
     struct tamis_writer *w = writer_at_1(path), *again;
     struct tamis_diag diag;
     file_copy(path, path_of("unclean"));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct commit before = commit_of_cut(path_of("unclean"));
     IS(before.clean, 0);
     file_copy(path_of("unclean"), path_of("unclean-cut"));

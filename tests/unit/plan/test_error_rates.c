@@ -117,7 +117,7 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
             uint64_t h = random_u64();
             add_hashes(w, &h, 1);
         }
-        OK(tamis_writer_info(w, &info));
+        OK(tamis_writer_info(w, &info, NULL));
         if (info.over_target)
             continue;
         random_hashes(probes, n_probes);
@@ -136,7 +136,7 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
         assert_true(info.expected_error <= c->growth.error * 1.001);
     }
     tamis_filter_close(f);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     unlink(path);
 }
 

@@ -78,7 +78,7 @@ TEST_WITH(interruptions_on, faults_off, commits_between_the_reads)
         assert_null(before_bits);
         IS(backed_up.n_damaged + backed_up.n_left, 0);
         check_watermark("b");
-        OK(tamis_writer_close(writing));
+        OK(tamis_writer_close(writing, NULL));
         remove_both(s);
     }
 }

@@ -57,7 +57,7 @@ static size_t grow_in(struct tamis_store *s)
         put_segment(s, key_text((uint64_t)i), 100, 100);
     struct tamis_writer *w = writer_of(s, "g");
     add_hashes(w, keys, BEFORE);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     snapshot = snapshot_of(s);
     tag = tamis_store_domain(s).tag;
     struct tamis_target t = found_in(snapshot, "g");

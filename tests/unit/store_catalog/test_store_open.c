@@ -220,7 +220,7 @@ TEST_IN_DIR(a_record_marked_later_is_left_as_it_is)
     OK(catalog_write(s->catalog, NULL, mark_record, NULL, NULL, NULL));
     OK(tamis_writer_add_key(w, "k", 1));
     OK(tamis_writer_commit(w, 9, NULL));
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
     OK(catalog_read(s->catalog, look_at_mark, NULL, NULL));
 }
 

@@ -117,7 +117,7 @@ static void write_side(struct side *s, size_t i, size_t first, size_t n_keys, bo
     OK(tamis_writer_commit(writer, writer->watermark + 1, NULL));
     if (seal)
         OK(tamis_writer_seal(writer, writer->watermark, NULL, NULL));
-    OK(tamis_writer_close(writer));
+    OK(tamis_writer_close(writer, NULL));
     s->version[i] = w.now.version[i];
     s->unsure[i] = true;
 }

@@ -81,10 +81,10 @@ TEST_IN_DIR(what_cannot_be_packed_is_left)
     struct tamis_writer *w = writer_of(s, "stages");
     add_keys(w, 1, 2000);
     OK(tamis_writer_seal(w, 0, NULL, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     OK(tamis_store_writer(s, "growing", 7, NULL, &w, NULL));
     add_keys(w, 1, 300);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     for (size_t i = 0; i < N_OF(others); i++)
         hurt(s, others[i].name, others[i].kind);
     struct tamis_pack_report report = pack_all(s);

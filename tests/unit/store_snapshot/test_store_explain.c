@@ -61,7 +61,7 @@ TEST_IN_DIR(names_the_block_that_decided)
         OK(tamis_writer_add_key(w, key.bytes, key.n_bytes));
     }
     OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     snprintf(path, sizeof path, "%s", file_of(s, "s", "g"));
     assert_true(commit_of(path).n_stages >= STAGES);
     for (size_t m = 0; m < N_OF(modes); m++)

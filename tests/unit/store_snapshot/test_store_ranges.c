@@ -107,7 +107,7 @@ TEST_IN_DIR(required_watermarks)
     }
     OK(tamis_writer_commit(w, 8, NULL)); /* the same target catches up */
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_ABSENT);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* A key range may not answer for a segment that is behind. */

@@ -117,7 +117,7 @@ TEST_IN_DIR_WITH_FAULTS(sums_outlive_snapshots)
     struct tamis_writer *w = writer_of(s, "g");
     add_keys(w, 1000, 500);
     OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(reason_of_hash(s, "g", 5), ABSENT_HERE);
     IS(segment_stats(s, "g").counts.n_absent, 2);
     /* Another filter of the same name begins at 0, and the store remembers. */

@@ -24,7 +24,7 @@ static UNUSED void expect_recovery(const char *path, size_t n, uint64_t watermar
         OK(tamis_writer_commit(w, next, NULL));
         IS(w->watermark, next);
     }
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(count_absent(f, keys, n), 0);
     IS(count_absent(f, keys + N_KEYS - 5000, 5000), 0);
 
@@ -32,7 +32,7 @@ static UNUSED void expect_recovery(const char *path, size_t n, uint64_t watermar
     w = open_writer(path);
     OK(tamis_writer_seal(w, UINT64_MAX, &n_damaged, NULL));
     IS(n_damaged, 0);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     verified(f);
     IS(count_absent(f, keys, n), 0);
 }

@@ -127,7 +127,7 @@ TEST_WITH_FAULTS(test_when_the_fill_is_looked_at)
         bool due = stage_keys_now(s) % INTERVAL == 0 && stage_bits_now(s) >= FULL;
         IS(w->n_stages, due ? 2 : 1);
     }
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     w = fresh(100000);
     s = w->stages[0];
     s->check_interval = INTERVAL;

@@ -23,7 +23,7 @@ static void *try_all(void *arg)
     rc[2] = tamis_writer_add_hashes(writer, tag, keys, 0);
     rc[3] = tamis_writer_commit(writer, 9, NULL);
     rc[4] = tamis_writer_seal(writer, 9, NULL, NULL);
-    rc[N_CALLS_TRIED] = tamis_writer_info(writer, &info);
+    rc[N_CALLS_TRIED] = tamis_writer_info(writer, &info, NULL);
     return NULL;
 }
 
@@ -33,7 +33,7 @@ TEST_WITH_PAIR(other_threads_are_refused)
     const struct tamis_writer_options opt = {.size = sizeof opt, .one_thread = 1};
     for (int created = 0; created < 2; created++) {
         int rc[N_CALLS_TRIED + 1];
-        OK(tamis_writer_close(writer));
+        OK(tamis_writer_close(writer, NULL));
         OK(created ? tamis_writer_create(path_of("own"), &opt, &writer, NULL)
                    : tamis_writer_open(path, &opt, &writer, NULL));
         struct tamis_filter_info before = writer_info(writer);
@@ -188,7 +188,7 @@ TEST_WITH_PAIR(as_many_threads_do)
                 add_hashes(w[alone], keys + i, N - i < at_once[k] ? N - i : at_once[k]);
             add_hashes(w[alone], keys, N); /* all of them are there */
             bits[alone] = all_bits(w[alone], &n_bits[alone]);
-            OK(tamis_writer_info(w[alone], &info[alone]));
+            OK(tamis_writer_info(w[alone], &info[alone], NULL));
         }
         assert_true(info[0].n_stages > 2);
         IS(info[0].n_stages, info[1].n_stages);
@@ -197,7 +197,7 @@ TEST_WITH_PAIR(as_many_threads_do)
         assert_memory_equal(bits[0], bits[1], n_bits[0]);
         for (int alone = 0; alone < 2; alone++) {
             free(bits[alone]);
-            OK(tamis_writer_close(w[alone]));
+            OK(tamis_writer_close(w[alone], NULL));
         }
     }
 }

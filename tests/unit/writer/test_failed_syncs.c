@@ -35,7 +35,7 @@ static void expect_poisoned(struct tamis_writer *w)
         IS(tamis_writer_commit(w, 1000, NULL), TAMIS_ERR_POISONED);
         IS(tamis_writer_seal(w, 1000, NULL, NULL), TAMIS_ERR_POISONED);
     }
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 static void expect_survival(const char *path, const struct attempt *a)
@@ -66,7 +66,7 @@ static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
         assert_true(a.w->watermark <= a.watermark + 1);
         expect_poisoned(a.w);
     } else {
-        OK(tamis_writer_close(a.w));
+        OK(tamis_writer_close(a.w, NULL));
     }
     expect_survival(path, &a);
     unlink(path);
@@ -101,7 +101,7 @@ TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing)
         IS(w->watermark, 7);
         add_hashes(w, keys + 400 * nth, 400);
         fail_once(CALL_FDATASYNC, nth, EIO);
-        IS(tamis_writer_close(w), EIO); /* the one that it met */
+        IS(tamis_writer_close(w, NULL), EIO); /* the one that it met */
         fail_never();
     }
     expect_recovery(path, 400, 7);
@@ -130,7 +130,7 @@ TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
     add_hashes(w, keys, 1000);
     OK(tamis_writer_commit(w, 7, NULL));
     file_copy(path, copy);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct commit c = commit_of(path);
     assert_true(c.stages[0].length / PAGE_BYTES > 2 * PAGES_PER_FLOOR_SECTOR);
     for (uint64_t sector = 0; sector < 3; sector++)
@@ -158,7 +158,7 @@ static void seal_that_fails(const char *path, uint64_t first_capacity)
     fail_once(CALL_FDATASYNC, 2, EIO);
     IS(tamis_writer_seal(w, 7, NULL, NULL), EIO);
     fail_never();
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 static void poke_slot(uint8_t *file, uint8_t slot, size_t at, uint8_t value)

@@ -67,16 +67,16 @@ static void reopens(void)
     all_there(path, keys, FIRST / 2);
     writer = open_writer(path);
     IS(writer->watermark, 7);
-    OK(tamis_writer_close(writer));
+    OK(tamis_writer_close(writer, NULL));
 }
 
 static void refuses_and_closes(void)
 {
     struct tamis_filter_info info;
     IS(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
-    IS(tamis_writer_info(writer, &info), TAMIS_ERR_THREAD);
+    IS(tamis_writer_info(writer, &info, NULL), TAMIS_ERR_THREAD);
     IS(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
-    IS(tamis_writer_close(writer), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(writer, NULL), TAMIS_ERR_POISONED);
     reopens();
 }
 

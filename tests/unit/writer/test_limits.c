@@ -67,7 +67,7 @@ static struct tamis_writer *open_longest(uint64_t first_capacity)
 {
     char path[64];
     size_t n;
-    tamis_writer_close(create_writer(path_of("short"), 0.01, 2, first_capacity));
+    tamis_writer_close(create_writer(path_of("short"), 0.01, 2, first_capacity), NULL);
     uint8_t *bytes = file_read(path_of("short"), &n);
     unlink(path_of("short"));
     FD fd = memfd_create("tamis-test", MFD_CLOEXEC);
@@ -117,19 +117,19 @@ TEST_WITH_FAULTS(test_as_many_stages_as_can_be)
     struct tamis_writer *w = create_writer(path, 0.000001, 1.25, 1);
     for (uint32_t i = 0; i < MAX_STAGES; i++) {
         add_hashes(w, keys + i * 10, 10);
-        OK(tamis_writer_info(w, &info));
+        OK(tamis_writer_info(w, &info, NULL));
         w->stages[info.n_stages - 1]->n_full_bits = 0;
         IS(writer_grow(w), 0);
     }
-    OK(tamis_writer_info(w, &info));
+    OK(tamis_writer_info(w, &info, NULL));
     IS(info.n_stages, MAX_STAGES);
     uint64_t n_bytes = info.file_bytes;
     IS(writer_grow(w), 0);
     add_hashes(w, keys + MAX_STAGES * 10, 100);
-    OK(tamis_writer_info(w, &info));
+    OK(tamis_writer_info(w, &info, NULL));
     IS(info.n_stages, MAX_STAGES);
     IS(info.file_bytes, n_bytes);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 
     FILTER f = open_filter(path);
     IS(ask(f, 1, NULL), TAMIS_ABSENT); /* first lanes are checked */
@@ -221,7 +221,7 @@ TEST(test_readers_of_no_such_thing)
     uint64_t absent = 1;
     enum tamis_reason why = TAMIS_HIT;
     IS(tamis_domain_init(&domain, 99, 7), TAMIS_ERR_RANGE);
-    tamis_writer_close(create_writer(path_of("read"), 0.01, 2, 1000));
+    tamis_writer_close(create_writer(path_of("read"), 0.01, 2, 1000), NULL);
     IS(tamis_filter_open(path_of("read"), &opt.known, &f, NULL), TAMIS_ERR_RANGE);
     assert_null(f);
     FD fd = open_to_read(path_of("read"));

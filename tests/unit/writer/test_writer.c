@@ -41,7 +41,7 @@ TEST(test_adds_are_visible_at_once)
     IS(tamis_filter_probe(f, &key, NULL), TAMIS_ABSENT);
     IS(tamis_writer_add_hashes(w, domain.tag ^ 1, keys, 1), TAMIS_ERR_MISMATCH);
     IS(writer_info(w).keys, 1002);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(count_absent(f, keys, 1000), 0);
 }
 
@@ -67,8 +67,8 @@ TEST(test_commits_and_watermarks)
     IS(info.clean, 0);
     IS(info.keys, 300);
     add_hashes(w, keys + 300, 10);
-    OK(tamis_writer_close(w)); /* makes them durable, but acknowledges nothing */
-    OK(tamis_filter_info(f, &info));
+    OK(tamis_writer_close(w, NULL)); /* makes them durable, but acknowledges nothing */
+    OK(tamis_filter_info(f, &info, NULL));
     IS(info.watermark, 70);
     IS(info.clean, 1);
     IS(info.keys, 310);
@@ -99,13 +99,13 @@ TEST_WITH_FAULTS(test_number_of_flushes)
     }
     add_until(w, 500, 2);
     IS(flushes(), 3);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     assert_true(flushes() <= 3);
     w = open_writer(path_of("flushes"));
     assert_true(flushes() <= 3);
     OK(tamis_writer_seal(w, 9, NULL, NULL));
     assert_true(flushes() <= 4); /* data, digests, A, B */
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(flushes(), 0);
 }
 
@@ -140,7 +140,7 @@ TEST_WITH_FAULTS(test_probes_read_no_file)
     n_reads = 0;
     IS(count_absent(f, keys, 3000), 0);
     IS(n_reads, 0);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 TEST(test_stages_follow_the_series)
@@ -158,7 +158,7 @@ TEST(test_stages_follow_the_series)
                                                       cases[i].first}};
         struct tamis_writer *w = writer_made(path_of(name), &opt);
         add_until(w, 0, 4);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         FILTER f = open_filter(path_of(name));
         for (uint32_t k = 0; k < 4; k++) {
             struct tamis_plan plan;
@@ -179,7 +179,7 @@ TEST_WITH_FAULTS(test_growth_after_a_replay)
     WRITER w = create_writer(path, 0.01, 2, 1000);
     fail_from_now(CALL_FALLOCATE, ENOSPC);
     add_hashes(w, keys, 2000);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     fail_never();
     OK(tamis_writer_open(path, NULL, &w, NULL));
     add_hashes(w, keys, 2000);
@@ -210,14 +210,14 @@ TEST(test_seal)
     IS(tamis_writer_commit(w, 78, NULL), TAMIS_ERR_SEALED);
     IS(tamis_writer_seal(w, 78, NULL, NULL), TAMIS_ERR_SEALED);
     IS(writer_info(w).sealed, 1);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     writer_refused(path, TAMIS_ERR_SEALED);
 
     /* The reader from before follows, and one from now on agrees. */
     for (int round = 0; round < 2; round++) {
         IS(count_absent(f, keys, n), 0);
         assert_true(count_absent(f, keys + n, 50000) > 49900);
-        OK(tamis_filter_info(f, &info));
+        OK(tamis_filter_info(f, &info, NULL));
         assert_true(info.sealed && info.clean && info.growing_kind);
         IS(info.watermark, 77);
         assert_true(info.table_digest != 0);

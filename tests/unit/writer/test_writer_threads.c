@@ -159,14 +159,14 @@ static void *observer(void *arg)
     while (!atomic_load(&all.stop)) {
         struct tamis_filter_info info;
         struct tamis_verify report;
-        CHECK(tamis_filter_info(all.f, &info) == 0);
+        CHECK(tamis_filter_info(all.f, &info, NULL) == 0);
         CHECK(info.sequence >= sequence && info.watermark >= watermark);
         CHECK(info.n_stages >= n_stages);
         sequence = info.sequence, watermark = info.watermark;
         n_stages = info.n_stages;
         tamis_filter_verify(all.f, &report, NULL);
         CHECK(report.n_damaged == 0);
-        CHECK(tamis_writer_info(all.w, &info) == 0);
+        CHECK(tamis_writer_info(all.w, &info, NULL) == 0);
         CHECK(info.n_stages >= n_stages);
     }
     return NULL;
@@ -197,7 +197,7 @@ static void end(void)
         fail_msg("a thread's check failed in line %d", atomic_load(&failed_line));
     expect_all_done(all.f);
     tamis_filter_close(all.f);
-    OK(tamis_writer_close(all.w));
+    OK(tamis_writer_close(all.w, NULL));
 }
 
 /* ---- the tests ---- */
@@ -301,7 +301,7 @@ TEST_WITH_FAULTS(test_adds_to_damaged_pages)
         pthread_t probers[2];
         begin("lossy", 50000);
         add_hashes(all.w, old_keys, N_OLD);
-        OK(tamis_writer_close(all.w));
+        OK(tamis_writer_close(all.w, NULL));
         lose_a_sector_of_each_page();
         all.w = open_writer(all.path);
         for (uintptr_t i = 0; i < 2; i++)
