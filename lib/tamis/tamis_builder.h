@@ -51,6 +51,8 @@ struct tamis_builder_options {
     uint64_t kind;
 };
 
+/* Creates a builder; tamis_edit_builder() makes one for a store. It writes nothing. The
+ * caller frees it. ERR_RANGE, ENOMEM. */
 int tamis_builder_create(const struct tamis_builder_options *opt,
                          struct tamis_builder **out, struct tamis_diag *diag);
 /* Adds a key. Any add may fail for lack of memory or spool space; then the builder
@@ -63,6 +65,7 @@ int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
  * after it is added, nor up to 255 keys before it. */
 int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key *keys,
                            size_t n);
+/* Adds n hashes of one domain. The builder's keys then have no range. */
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
 /* Sets name and binding (NULL: none) of the filter that is made next. Many engines know
@@ -91,4 +94,5 @@ struct tamis_finish_options {
 int tamis_builder_finish(struct tamis_builder *builder, const char *path,
                          const struct tamis_finish_options *opt, uint64_t *n_bytes,
                          struct tamis_diag *diag);
+/* Frees the builder, and what it has spooled. */
 void tamis_builder_free(struct tamis_builder *builder);

@@ -2,7 +2,7 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- lists merged, and filters made from lists: without keys ------------------------
+/* ---- lists merged, without keys -----------------------------------------------
  *
  * A list is opened as a filter is (tamis_filter_open()). Every page is checked before a
  * hash of it is used, in whatever mode the list was opened: a page that fails ends the

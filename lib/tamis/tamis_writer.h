@@ -54,6 +54,20 @@ int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
 int tamis_writer_add_key(struct tamis_writer *writer, const void *key, size_t n_bytes);
 int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
                             const uint64_t *hashes, size_t n);
+/* Adds n hashes, and says which are new: it clears the (n + 63) / 64 words of the
+ * bitmap, then sets bit i % 64 of is_new[i / 64] if no add of hash i had begun when
+ * this one was made. That is a proof, as ABSENT is. A hash without a bit may be new,
+ * too: it is a false positive, damage is in the way, or the filter grew meanwhile. Of
+ * all calls of this function, in any thread, at most one is told that a hash is new,
+ * and of the repeats in a call at most one; calls of the other adds do not count. After
+ * a crash hashes that were not committed are new again. Some 50 ns a key slower than an
+ * add.
+ *
+ * Errors are those of adds; ERR_RANGE: NULL. No bit is set then from the hash on that
+ * failed. A signal handler that interrupts such a call of its own thread gets
+ * ERR_THREAD. If it leaves the call by a jump, later ones may wait for ever. */
+int tamis_writer_add_new(struct tamis_writer *writer, uint64_t tag,
+                         const uint64_t *hashes, size_t n, uint64_t *is_new);
 /* Makes every add that returned before this call durable, and with them the caller's
  * log position: "all keys up to here are in". Watermarks never fall (ERR_RANGE). A
  * failed sync poisons the writer: close it, reopen, replay.

@@ -19,6 +19,8 @@
  */
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
 
+enum { N_TURNS = 32 };
+
 /* The counters of a stripe: each thread raises its own. */
 struct writer_stripe {
     _Alignas(CACHE_LINE) _Atomic uint64_t keys; /* adds that set a bit */
@@ -74,8 +76,9 @@ struct tamis_writer {
     /* Its add_one_alone(). */
     uint32_t (*add_one)(const struct plane *plane, _Atomic uint64_t *dirty, uint64_t h);
     struct io_guarded_fd guard;
-    pthread_mutex_t floors_mutex; /* one floor sector; taken last */
-    pthread_mutex_t sync_mutex;   /* a sync, and sync_error; taken last, too */
+    pthread_mutex_t floors_mutex;   /* one floor sector; taken last */
+    pthread_mutex_t sync_mutex;     /* a sync, and sync_error; taken last, too */
+    pthread_mutex_t turns[N_TURNS]; /* add.c: of keys that may be new; taken first */
     int sync_error;
     /* Commit, grow, seal; guards what follows. Take it by mutex_take(). */
     pthread_mutex_t mutex;
@@ -104,9 +107,10 @@ enum { ADDS_AT_ONCE = 64 };
 /* How many of n keys may be added before the stage's fill is looked at again. */
 size_t adds_at_once(const struct writer_stage *s, size_t n);
 bool stage_is_full(const struct tamis_writer *w, const struct writer_stage *s);
-/* Adds some of *n keys; *n: how many. Is the stage full? */
+/* Adds some of *n keys; *n: how many. Is the stage full? *changed, which may be NULL:
+ * how many of them set a bit there. */
 bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
-                     size_t *n);
+                     size_t *n, uint64_t *changed);
 /* Which of n keys, at most 64, do stages before `current` hold in healthy pages? A bit
  * each; and for these, in `stage` (may be NULL), which stage. n_next hashes behind them
  * will be asked next. */

@@ -169,6 +169,8 @@ static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char 
     pthread_mutex_init(&w->mutex, NULL);
     pthread_mutex_init(&w->floors_mutex, NULL);
     pthread_mutex_init(&w->sync_mutex, NULL);
+    for (size_t i = 0; i < N_TURNS; i++)
+        pthread_mutex_init(&w->turns[i], NULL);
     return w;
 }
 
@@ -251,8 +253,8 @@ int tamis_writer_close(struct tamis_writer *w, struct tamis_diag *diag)
         if (state == WRITER_OPEN && mutex_is_mine(w)) {
             /* The record may be half changed: write none. */
             err = diag_own(diag, TAMIS_ERR_POISONED, w->path);
-            mutex_of = NULL;          /* another writer may get this memory */
-            before = w->cancel;       /* the jump left it held off */
+            mutex_of = NULL;    /* another writer may get this memory */
+            before = w->cancel; /* the jump left it held off */
         } else if (state == WRITER_OPEN) {
             mutex_take(w);
             err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, diag);

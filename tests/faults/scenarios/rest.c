@@ -168,7 +168,8 @@ static void files_body(struct run *r)
     OK(tamis_writer_create(in_dir(r, "f"), &opt, &w, &r->diag) ||
        tamis_writer_info(w, &info, NULL));
     for (size_t i = 0; i < N_KEYS; i++)
-        OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]));
+        OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]) ||
+           tamis_writer_add_new(w, info.domain.tag, &hashes[i], 1, absent));
     OK(tamis_filter_open(in_dir(r, "f"), NULL, &f, &r->diag));
     ask_growing(r);
     tamis_filter_close(f);

@@ -1,5 +1,6 @@
-/* An interleaving that chance would take years to find, forced: a signal handler of the
- * thread that has the writer to itself adds in the middle of its commit. */
+/* Interleavings that chance would take years to find, forced: a signal handler of the
+ * thread that has the writer to itself adds in the middle of its commit; two threads
+ * add a key, and ask whether it is new. */
 #include "tests/unit/writer/held_support.h"
 
 static int result;
@@ -58,6 +59,28 @@ TEST_WITH_PAIR(test_a_handler_amid_a_commit)
     IS(plain, NOT_PLAIN);
     IS(result, EIO);
     IS(after_commit, TAMIS_ERR_POISONED);
+}
+
+static uint64_t is_new;
+
+static void add_new(void *key)
+{
+    result = tamis_writer_add_new(writer, writer->domain.tag, key, 1, &is_new);
+}
+
+/* No other thread may look at the key before its bits are set. */
+TEST_WITH_PAIR(test_two_add_a_new_key)
+{
+    static const char *const places[] = {"add: page looked at", "add: bits set"};
+    for (size_t i = 0; i < N_OF(places); i++) {
+        start(&t, places[i], 1, add_new, &keys[N - 1 - i]);
+        IS(pthread_mutex_trylock(&writer->turns[keys[N - 1 - i] % N_TURNS]), EBUSY);
+        end(&t);
+        IS(result, 0);
+        IS(is_new, 1);
+        add_new(&keys[N - 1 - i]);
+        IS(is_new, 0);
+    }
 }
 
 RUN_TESTS(pair_set_up, test_dir_remove)
