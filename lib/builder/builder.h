@@ -43,6 +43,9 @@ const struct key_range *builder_range(const struct tamis_builder *b);
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
 /* All hashes so far, repeats among them; NULL if some are spooled. */
 const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n);
+/* Takes name and binding from `as`, if that has a name. NULL: does nothing. */
+int builder_rename(struct tamis_builder *b, const struct tamis_identity *as,
+                   struct tamis_diag *diag);
 /* Sets the header fields of its filter that are known before the filter is sized, but
  * for uuid and set id. Returns the error of an add that failed. */
 int builder_describe(const struct tamis_builder *b, struct identity *id,

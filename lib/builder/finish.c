@@ -209,6 +209,8 @@ int tamis_builder_finish(struct tamis_builder *b, const char *path,
     diag_clear(diag);
     if (options_copy(&o, sizeof o, opt) || (!path && !opt))
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
-    return path ? finish_path(b, path, o.list != 0, length, diag)
-                : finish_inside(b, &o, length, diag);
+    int err = builder_rename(b, &o.identity, diag);
+    return err    ? err
+           : path ? finish_path(b, path, o.list != 0, length, diag)
+                  : finish_inside(b, &o, length, diag);
 }

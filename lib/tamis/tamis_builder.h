@@ -68,13 +68,12 @@ int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key
 /* Adds n hashes of one domain. The builder's keys then have no range. */
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
-/* Sets name and binding (NULL: none) of the filter that is made next. Many engines know
- * the name and identity of their file only after the last key. ERR_RANGE changes
- * nothing. */
-int tamis_builder_rename(struct tamis_builder *builder, const void *name,
-                         size_t name_bytes, const void *binding, size_t binding_bytes);
 struct tamis_finish_options {
     size_t size;
+    /* The name and binding from now on, if it has a name, in the place of the
+     * builder's: many engines know those of their file only after the last key.
+     * store_uuid is ignored. */
+    struct tamis_identity identity;
     /* Not 0: a list of the hashes in the place of a filter, each hash once. ERR_RANGE
      * without list_bits. `check` says nothing of it. It takes 3 MiB beside the
      * builder's memory, and 256 bytes for each time that hashes were spooled. */

@@ -247,7 +247,7 @@ struct tamis_builder *segment_builder(struct tamis_edit *edit, const char *name,
 void segment_put(struct tamis_edit *edit, struct tamis_builder *builder)
 {
     struct tamis_diag diag = {0};
-    must(tamis_edit_put(edit, builder, &diag), &diag, "put");
+    must(tamis_edit_put(edit, builder, NULL, &diag), &diag, "put");
     tamis_builder_free(builder);
 }
 

@@ -147,7 +147,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
     if (!rc && drop)
         rc = tamis_edit_drop(e, name, n, &diag);
     else if (!rc && !(rc = tamis_edit_builder(e, name, n, 0, NULL, &b, &diag)))
-        rc = tamis_edit_put(e, b, &diag);
+        rc = tamis_edit_put(e, b, NULL, &diag);
     tamis_builder_free(b);
     bool ended = !rc && (rc = tamis_edit_commit(e, &diag)) != TAMIS_ERR_BUSY;
     /* The process that went on may have dropped segments that it does not know. */

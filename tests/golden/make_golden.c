@@ -127,7 +127,7 @@ static void make_store(const char *name)
     check(tamis_edit_begin(store, NULL, &edit, &diag), &diag);
     check(tamis_edit_builder(edit, "sealed", 6, 0, &so, &b, &diag), &diag);
     build_keys(b, 0, 500);
-    check(tamis_edit_put(edit, b, &diag), &diag);
+    check(tamis_edit_put(edit, b, NULL, &diag), &diag);
     tamis_builder_free(b);
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
     check(tamis_edit_put_growing(edit, "growing", 7, NULL, NULL, &diag), &diag);

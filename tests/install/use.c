@@ -23,7 +23,7 @@ static int fill(struct tamis_store *store, const char *key, struct tamis_diag *d
     if (err == 0)
         err = tamis_builder_add_key(builder, key, strlen(key));
     if (err == 0)
-        err = tamis_edit_put(edit, builder, diag);
+        err = tamis_edit_put(edit, builder, NULL, diag);
     tamis_builder_free(builder);
     if (err == 0)
         return tamis_edit_commit(edit, diag);

@@ -70,7 +70,7 @@ void PutByHand(const std::string &name, const std::string &binding = "")
     EXPECT(tamis_edit_builder(edit, name.data(), name.size(), 0, &opt, &builder,
                               nullptr) == 0 &&
                tamis_builder_add_key(builder, "by hand", 7) == 0 &&
-               tamis_edit_put(edit, builder, nullptr) == 0,
+               tamis_edit_put(edit, builder, nullptr, nullptr) == 0,
            "no segment");
     tamis_builder_free(builder);
     EXPECT(tamis_edit_commit(edit, nullptr) == 0, "no commit");
@@ -99,10 +99,8 @@ void PutAsBefore(const std::string &db)
             EXPECT(tamis_builder_add_key(builder.get(), key.data(), key.size()) == 0,
                    "no key");
         }));
-        EXPECT(tamis_builder_rename(builder.get(), name.data(), name.size(),
-                                    binding.data(), binding.size()) == 0 &&
-                   tamis_edit_put(edit, builder.get(), nullptr) == 0,
-               "not put");
+        tamis_identity as = {name.data(), name.size(), binding.data(), binding.size(), nullptr};
+        EXPECT(tamis_edit_put(edit, builder.get(), &as, nullptr) == 0, "not put");
     }
     EXPECT(tamis_edit_put_bare(edit, "ingest", 6, nullptr, nullptr) == 0 &&
                tamis_edit_commit(edit, nullptr) == 0,

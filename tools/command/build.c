@@ -43,7 +43,7 @@ static int put_error(const struct work *w, const struct task *task, int err,
 static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag *diag)
 {
     if (w->packer == NULL)
-        return tamis_edit_put(w->edit, builder, diag);
+        return tamis_edit_put(w->edit, builder, NULL, diag);
     pthread_mutex_lock(&w->lock);
     int err = tamis_packer_take(w->packer, builder, diag);
     pthread_mutex_unlock(&w->lock);

@@ -168,7 +168,7 @@ static void put(struct tamis_store *store, const char *name, uint64_t n,
     for (uint64_t i = 0; i < n && !rc; i++)
         rc = tamis_builder_add_key(builder, &i, sizeof i);
     if (!rc && builder)
-        rc = tamis_edit_put(edit, builder, &diag);
+        rc = tamis_edit_put(edit, builder, NULL, &diag);
     tamis_builder_free(builder);
     if (!rc && dropped)
         rc = tamis_edit_drop(edit, dropped, strlen(dropped), &diag);

@@ -233,9 +233,11 @@ int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
 }
 
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
-                   struct tamis_diag *diag)
+                   const struct tamis_identity *as, struct tamis_diag *diag)
 {
     int rc = edit_usable(edit, diag);
+    if (!rc && builder)
+        rc = builder_rename(builder, as, diag);
     if (rc)
         return rc;
     return edit_put_built(edit, builder, NULL, diag);

@@ -86,7 +86,6 @@ static struct tamis_builder *build(struct run *r, uint64_t list_bits)
         for (size_t k = 0; k < N_KEYS; k++)
             OK(tamis_builder_add_key(b, &hashes[k], sizeof hashes[k]));
     }
-    OK(tamis_builder_rename(b, "n", 1, NULL, 0));
     return b;
 }
 
@@ -168,8 +167,9 @@ static void files_body(struct run *r)
     OK(tamis_writer_create(in_dir(r, "f"), &opt, &w, &r->diag) ||
        tamis_writer_info(w, &info, NULL));
     for (size_t i = 0; i < N_KEYS; i++)
-        OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]) ||
-           tamis_writer_add_new(w, info.domain.tag, &hashes[i], 1, absent));
+        OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]));
+    for (size_t i = 0; i < N_KEYS; i++)
+        OK(tamis_writer_add_new(w, info.domain.tag, &hashes[i], 1, absent));
     OK(tamis_filter_open(in_dir(r, "f"), NULL, &f, &r->diag));
     ask_growing(r);
     tamis_filter_close(f);
@@ -205,7 +205,7 @@ static int put_list(struct run *r, struct tamis_edit *e, const char *name)
     struct tamis_builder *b;
     OK(tamis_edit_builder(e, name, 1, 0, &opt, &b, &r->diag) ||
        tamis_builder_add_key(b, "k", 1) || tamis_edit_size(e, b, &r->diag) ||
-       tamis_edit_put(e, b, &r->diag));
+       tamis_edit_put(e, b, NULL, &r->diag));
     tamis_builder_free(b);
     return 0;
 }

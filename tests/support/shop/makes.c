@@ -58,7 +58,7 @@ CHANGE(texts)
         OK(s->word[0][0] == 'h' ? tamis_builder_add_hashes(b, d.tag, &hash, 1)
                                 : tamis_builder_add_key(b, text, strlen(text)));
     }
-    return tamis_edit_put(e, b, &shop.diag);
+    return tamis_edit_put(e, b, NULL, &shop.diag);
 }
 LIST_VERB(hashed, .change = verb_texts)
 

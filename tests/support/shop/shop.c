@@ -143,7 +143,7 @@ int put_built(struct tamis_edit *e, struct tamis_builder *b, bool packed)
 {
     struct tamis_packer *p;
     if (!packed)
-        return tamis_edit_put(e, b, &shop.diag);
+        return tamis_edit_put(e, b, NULL, &shop.diag);
     OK(tamis_edit_packer(e, NULL, &p, NULL));
     int rc = tamis_packer_take(p, b, &shop.diag);
     if (!rc)

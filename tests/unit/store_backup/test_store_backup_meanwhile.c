@@ -184,7 +184,7 @@ static void put_number(struct tamis_edit *e, const char *name)
 {
     BUILDER b = builder_in(e, name, NULL);
     OK(tamis_builder_add_key(b, name, strlen(name)));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 /* Replaces a few segments over and over, so that files come and go. */

@@ -61,7 +61,7 @@ static void build(struct tamis_edit *e, const struct change *c, struct tamis_pac
     if (p)
         OK(tamis_packer_take(p, b, NULL));
     else
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 static void apply(struct side *s, const struct change *changes, size_t n_changes)

@@ -45,7 +45,7 @@ static struct tamis_builder *builder_with(struct tamis_edit *e, size_t i, uint64
 static void put(struct tamis_edit *e, size_t i, uint64_t n)
 {
     BUILDER b = builder_with(e, i, n, 0);
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 /* All segments of a store: what they take, and their expected errors. */
@@ -236,7 +236,7 @@ static void *put_every_other(void *arg)
 {
     struct putting *p = arg;
     for (size_t i = SIX + p->first; i > 1; i -= 2) /* the last ones first */
-        OK(tamis_edit_put(p->edit, p->builders[i - 2], NULL));
+        OK(tamis_edit_put(p->edit, p->builders[i - 2], NULL, NULL));
     return NULL;
 }
 
@@ -279,15 +279,15 @@ TEST(failed_puts_leave_no_share)
     for (size_t i = 0; i < SIX; i++) {
         BUILDER b = builder_with(e, i, keys_at(i), 0);
         io_calls.fdatasync = io_calls.fsync = failing_fdatasync;
-        IS(tamis_edit_put(e, b, NULL), EIO);
+        IS(tamis_edit_put(e, b, NULL, NULL), EIO);
         io_calls = real;
         OK(tamis_edit_size(e, b, NULL));
         if (i) {
-            OK(tamis_builder_rename(b, name_of(0), strlen(name_of(0)), NULL, 0));
-            IS(tamis_edit_put(e, b, NULL), TAMIS_ERR_EXISTS);
-            OK(tamis_builder_rename(b, name_of(i), strlen(name_of(i)), NULL, 0));
+            OK(builder_rename(b, NAMED(name_of(0)), NULL));
+            IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_EXISTS);
+            OK(builder_rename(b, NAMED(name_of(i)), NULL));
         }
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
     }
     sizes_of(e, s, ours, SIX);
     assert_memory_equal(ours, plain, sizeof plain);
@@ -310,11 +310,11 @@ TEST(later_keys_and_later_edits)
     e = edit_new(s);
     IS(tamis_edit_size(e, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_size(NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     for (size_t i = 0; i < SIX; i++) {
         OK(tamis_edit_size(e, b[i], NULL));
         add_random(b[i], keys_at(i) - keys_at(i) / 2);
-        OK(tamis_edit_put(e, b[i], NULL));
+        OK(tamis_edit_put(e, b[i], NULL, NULL));
         tamis_builder_free(b[i]);
     }
     sizes_of(e, s, ours, SIX);
@@ -329,8 +329,8 @@ TEST(a_balance_below_zero_is_made_up_for)
     struct tamis_builder *first = builder_with(e, 0, 100000, 0);
     OK(tamis_edit_size(e, first, NULL));
     put(e, 1, 100000); /* relies on it */
-    OK(tamis_builder_rename(first, name_of(1), strlen(name_of(1)), NULL, 0));
-    IS(tamis_edit_put(e, first, NULL), TAMIS_ERR_EXISTS);
+    OK(builder_rename(first, NAMED(name_of(1)), NULL));
+    IS(tamis_edit_put(e, first, NULL, NULL), TAMIS_ERR_EXISTS);
     tamis_builder_free(first);
     put(e, 2, 100000);
     OK(tamis_edit_commit(e, NULL));
@@ -362,7 +362,7 @@ static void check_alone(struct tamis_store *s, double error, uint64_t n_keys)
     for (size_t i = 0; i < 4; i++) {
         BUILDER b = builder_with(e, i, n_keys, error);
         OK(tamis_edit_size(e, b, NULL));
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
     }
     sizes_of(e, s, bytes, 4);
     for (size_t i = 0; i < 4; i++)

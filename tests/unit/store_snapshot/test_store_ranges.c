@@ -71,7 +71,7 @@ TEST_IN_DIR(long_keys_and_ranges)
         OK(tamis_edit_builder(e, i ? "first" : "last", i ? 5 : 4, 0, NULL, &b, NULL));
         OK(tamis_builder_add_key(b, key, sizeof key));
         OK(tamis_builder_add_key(b, i ? "z" : "a", 1));
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
         tamis_builder_free(b);
     }
     OK(tamis_edit_commit(e, NULL));

@@ -42,7 +42,7 @@ static void put_one(struct tamis_store *s, struct tamis_edit *e, size_t i)
     if (kind_of(i) == DAMAGED) /* one of its pages is: others answer */
         for (unsigned k = 0; k < 20000; k++)
             OK(tamis_builder_add_hashes(b, d.tag, &(uint64_t){random_u64()}, 1));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
     tamis_builder_free(b);
 }
 

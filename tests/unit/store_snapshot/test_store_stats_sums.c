@@ -264,7 +264,7 @@ TEST_IN_DIR_WITH_FAULTS(measured_against_target)
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_builder(e, "a", 1, 0.01, NULL, &b, NULL));
     OK(tamis_builder_add_key(b, "key", 3));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
     tamis_builder_free(b);
     OK(tamis_edit_commit(e, NULL));
     struct tamis_segment_stats m = measured(s, 0, 0);
