@@ -129,6 +129,26 @@ static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
     return n_bits;
 }
 
+/* A bit that the whole lacks is some key's. A damaged page counts as zeros in the part,
+ * and as ones in the whole: so it proves nothing. */
+static enum tamis_answer part_of(const struct operand *part,
+                                 const struct operand *whole, const struct geometry *g)
+{
+    uint8_t a[PAGE_BYTES], b[PAGE_BYTES];
+    uint64_t n_damaged = 0, n_bytes = 0;
+    geometry_stage_bytes(g, &n_bytes); /* less than those of valid ones */
+    for (uint64_t page = 0; page < n_bytes / PAGE_BYTES; page++) {
+        operand_page(part, page, DAMAGED_AS_ZEROS, a, &n_damaged);
+        operand_page(whole, page, DAMAGED_AS_ONES, b, &n_damaged);
+        uint8_t beyond = 0;
+        for (size_t i = 0; i < PAGE_BYTES; i++)
+            beyond |= (uint8_t)(a[i] & ~b[i]);
+        if (beyond)
+            return TAMIS_ABSENT;
+    }
+    return TAMIS_MAYBE;
+}
+
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag)
 {
@@ -144,5 +164,7 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
         return err;
     uint64_t n_bits = sum_pair(o, &g, set, &out->n_damaged);
     plan_overlap(&g, n_bits, set, out);
+    for (int i = 0; i < 2; i++)
+        out->in[i] = part_of(&o[i], &o[!i], &g);
     return 0;
 }

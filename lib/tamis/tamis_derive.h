@@ -70,13 +70,6 @@ int tamis_filter_derive(struct tamis_filter *const *sources, size_t n,
  * ERR_UNFIT and ERR_MISMATCH for filters that cannot be sources; ERR_RANGE. */
 int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
                             struct tamis_diag *diag);
-/* Asks whether every key of `part` may be in `whole`. ABSENT: a bit of the part is
- * missing in the whole, and so is the key that set it. A part of one key asks for that
- * key. The filters must fit as for an intersection. Damaged pages prove nothing, nor do
- * pages of ones that were sealed or copied in their place. The part must not be an
- * intersection: it has bits of no key, so ABSENT would prove nothing. */
-int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
-                          enum tamis_answer *answer, struct tamis_diag *diag);
 /* Sets *equal to 1 if the filters have the same stages with the same bits. ERR_DAMAGED
  * if a page that fails its check is in the way. */
 int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int *equal,
@@ -118,9 +111,16 @@ struct tamis_comparison {
     struct tamis_interval common;  /* of both: keys[0] + keys[1] - all */
     struct tamis_interval jaccard; /* common / all; 0 .. 1 */
     uint64_t n_damaged;
+    /* May every key of the one be in the other; and every key of the other in the one?
+     * ABSENT: a bit is missing there, and so is the key that set it. A filter of one
+     * key asks for that key. Damaged pages prove nothing, nor do pages of ones that
+     * were sealed or copied in their place. Nor does the answer for an intersection,
+     * which has bits of no key. */
+    enum tamis_answer in[2];
 };
-/* Estimates the distinct keys of two filters and those that they share. The filters
- * must fit as for an intersection. Folding to a smaller size makes it less sure, and
- * the bounds wider. ERR_UNFIT, ERR_MISMATCH. */
+/* Estimates the distinct keys of two filters and those that they share, and asks
+ * whether one has all keys of the other. The filters must fit as for an intersection.
+ * Folding to a smaller size makes it less sure, and the bounds wider. ERR_UNFIT,
+ * ERR_MISMATCH. */
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag);

@@ -31,12 +31,12 @@ static int complain_pages(struct tamis_filter **f)
 static int ask_contains(const struct options *o, struct tamis_filter **f)
 {
     struct tamis_diag diag = {0};
-    enum tamis_answer answer;
-    int status, err = tamis_filter_contains(f[0], f[1], &answer, &diag);
+    struct tamis_comparison c;
+    int status, err = tamis_filter_compare(f[0], f[1], &c, &diag);
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
-    status = print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
-    return answer == TAMIS_ABSENT || !output_works() ? status : complain_pages(f);
+    status = print_answer(o, c.in[1] != TAMIS_ABSENT, "MAYBE", "ABSENT");
+    return c.in[1] == TAMIS_ABSENT || !output_works() ? status : complain_pages(f);
 }
 
 static int ask_equal(const struct options *o, struct tamis_filter **f)

@@ -21,7 +21,7 @@ static void print_keys(const char *what, const struct tamis_interval *i, bool ex
 
 static const char *contained(const struct compared *c, int i)
 {
-    return c->in[i] == TAMIS_ABSENT ? "no" : c->exact ? "yes" : "maybe";
+    return c->keys.in[i] == TAMIS_ABSENT ? "no" : c->exact ? "yes" : "maybe";
 }
 
 static void print_text(const struct compared *compared, const char *const names[2])
@@ -144,8 +144,8 @@ static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
         .common = exactly((double)common),
         .jaccard = exactly(all > 0 ? (double)common / (double)all : 0),
     };
-    out->in[0] = common == n_one ? TAMIS_MAYBE : TAMIS_ABSENT;
-    out->in[1] = common == n_other ? TAMIS_MAYBE : TAMIS_ABSENT;
+    out->keys.in[0] = common == n_one ? TAMIS_MAYBE : TAMIS_ABSENT;
+    out->keys.in[1] = common == n_other ? TAMIS_MAYBE : TAMIS_ABSENT;
     out->exact = true;
     return 0;
 }
@@ -177,11 +177,7 @@ int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
     if (is_whole_list(one, &n[0]) && is_whole_list(other, &n[1]) &&
         same_domain(one, other))
         return compare_lists(one, other, n[0], n[1], out, diag);
-    int err = tamis_filter_compare(one, other, &out->keys, diag);
-
-    if (err == 0)
-        err = tamis_filter_contains(other, one, &out->in[0], diag);
-    return err ? err : tamis_filter_contains(one, other, &out->in[1], diag);
+    return tamis_filter_compare(one, other, &out->keys, diag);
 }
 
 int print_comparison(const struct options *o, const struct compared *c,

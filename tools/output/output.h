@@ -223,9 +223,8 @@ int packed_left(const struct tamis_pack_report *r,
 json_t *interval_json(const struct tamis_interval *i);
 struct compared {
     struct tamis_comparison keys;
-    enum tamis_answer in[2]; /* all of the one in the other, and the reverse */
-    bool exact;              /* counted, from lists of whole hashes */
-    int broken;              /* the list that could not be read, where that fails */
+    bool exact; /* counted, from lists of whole hashes */
+    int broken; /* the list that could not be read, where that fails */
 };
 /* Two such lists are counted. Any other filters are estimated. */
 int compare_filters(struct tamis_filter *one, struct tamis_filter *other,

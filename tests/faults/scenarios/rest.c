@@ -128,7 +128,6 @@ static void ask_growing(struct run *r)
     struct tamis_filter_info info;
     struct tamis_residency in;
     struct tamis_snapshot *alone;
-    enum tamis_answer answer;
     double error;
     int equal;
     GROWN(tamis_filter_info(f, &info, NULL));
@@ -143,7 +142,6 @@ static void ask_growing(struct run *r)
     tamis_inline_release(&value);
     GROWN(tamis_filter_estimate(f, 100, 1, &estimate, NULL));
     GROWN(tamis_filter_compare(f, f, &comparison, NULL));
-    GROWN(tamis_filter_contains(f, f, &answer, NULL));
     GROWN(tamis_filter_equal(f, f, &equal, NULL));
     GROWN(tamis_filter_least_fold(f, &error, NULL));
     GROWN(tamis_filter_verify(f, &pages, NULL)),
