@@ -29,16 +29,14 @@ static void check_diag(int err, const struct tamis_diag *diag)
 static void check_info(struct tamis_filter *f)
 {
     struct tamis_filter_info info;
-    struct tamis_stage_info s;
-    MUST(tamis_filter_info(f, &info) == 0);
+    MUST(tamis_filter_info(f, &info, NULL) == 0);
     MUST(info.n_stages >= 1 && info.n_stages <= 30);
     MUST(info.expected_error >= 0 && info.expected_error <= 1.0000001);
     for (uint32_t i = 0; i < info.n_stages; i++) {
-        MUST(tamis_filter_stage(f, i, &s) == 0);
-        MUST(s.offset + s.bits_bytes <= info.file_bytes);
-        MUST(s.expected_error >= 0 && s.expected_error <= 1);
+        const struct tamis_stage_info *s = &info.stages[i];
+        MUST(s->offset + s->bits_bytes <= info.file_bytes);
+        MUST(s->expected_error >= 0 && s->expected_error <= 1);
     }
-    MUST(tamis_filter_stage(f, info.n_stages, &s) == TAMIS_ERR_RANGE);
 }
 
 /* One by one and in a batch, twice: the same answers, and a reason with each. */
@@ -46,14 +44,16 @@ static void check_answers(struct tamis_filter *f, uint64_t *rng)
 {
     uint64_t hashes[N_HASHES], absent[2][(N_HASHES + 63) / 64], tag;
     size_t n_absent = 0;
-    tag = tamis_filter_domain(f).tag;
+    struct tamis_filter_info info;
+    MUST(tamis_filter_info(f, &info, NULL) == 0);
+    tag = info.domain.tag;
     for (size_t i = 0; i < N_HASHES; i++)
         hashes[i] = i < 8 ? (i % 2 ? UINT64_MAX : 0) >> (i * 7) : draw(rng);
     for (int k = 0; k < 2; k++)
         n_absent = tamis_filter_probe_batch(f, tag, hashes, N_HASHES, absent[k], NULL);
     MUST(memcmp(absent[0], absent[1], sizeof absent[0]) == 0);
     for (size_t i = 0; i < N_HASHES; i++) {
-        struct tamis_key key = tamis_key_of_hash(tag, hashes[i]);
+        struct tamis_key key = {.tag = tag, .hash = hashes[i]};
         enum tamis_reason why;
         bool is_absent = tamis_filter_probe(f, &key, &why) == TAMIS_ABSENT;
         MUST(is_absent == (absent[0][i / 64] >> (i % 64) & 1));
@@ -79,10 +79,14 @@ static void check_verify(struct tamis_filter *f)
 static int read_it(int fd, uint64_t offset, uint64_t limit, enum tamis_check mode,
                    bool verify, uint64_t *rng)
 {
-    struct tamis_filter_options opt = {.size = sizeof opt, .check = mode};
+    struct tamis_filter_options opt = {.size = sizeof opt,
+                                       .check = mode,
+                                       .fd = fd,
+                                       .offset = offset,
+                                       .n_bytes = limit};
     struct tamis_filter *f;
     struct tamis_diag diag;
-    int err = tamis_filter_open_fd(fd, offset, limit, &opt, &f, &diag);
+    int err = tamis_filter_open(NULL, &opt, &f, &diag);
     check_diag(err, &diag);
     MUST((f == NULL) == (err != 0));
     if (err)
@@ -100,11 +104,13 @@ static int read_it(int fd, uint64_t offset, uint64_t limit, enum tamis_check mod
 static bool still_there(const uint64_t *hashes, size_t n)
 {
     struct tamis_filter *f;
+    struct tamis_filter_info info;
     size_t lost = 0;
-    if (tamis_filter_open(memory_path(), NULL, &f, NULL) != 0)
+    if (tamis_filter_open(memory_path(), NULL, &f, NULL) != 0 ||
+        tamis_filter_info(f, &info, NULL) != 0)
         return false;
     for (size_t i = 0; i < n; i++) {
-        struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, hashes[i]);
+        struct tamis_key key = {.tag = info.domain.tag, .hash = hashes[i]};
         lost += tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT;
     }
     tamis_filter_close(f);
@@ -117,23 +123,23 @@ static void write_it(bool seal, uint64_t *rng)
     struct tamis_diag diag;
     struct tamis_filter_info info;
     uint64_t hashes[200], n_damaged;
-    int err = tamis_writer_open(memory_path(), &w, &diag);
+    int err = tamis_writer_open(memory_path(), NULL, &w, &diag);
     check_diag(err, &diag);
     if (err)
         return;
     for (size_t i = 0; i < 200; i++)
         hashes[i] = draw(rng);
-    MUST(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, 200) == 0);
+    MUST(tamis_writer_info(w, &info, NULL) == 0);
+    MUST(tamis_writer_add_hashes(w, info.domain.tag, hashes, 200) == 0);
     MUST(still_there(hashes, 200));
-    MUST(tamis_writer_info(w, &info) == 0);
-    uint64_t mark = tamis_writer_watermark(w);
+    uint64_t mark = info.watermark;
     err = seal ? tamis_writer_seal(w, mark, &n_damaged, &diag)
                : tamis_writer_commit(w, mark, &diag);
     check_diag(err, &diag);
     if (!err) {
         MUST(still_there(hashes, 200));
     }
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
 }
 
 /* ---- one input ---- */

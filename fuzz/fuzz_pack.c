@@ -54,7 +54,7 @@ static bool fits(struct tamis_snapshot *s, size_t number, const struct tamis_key
 static int find(struct tamis_snapshot *s, size_t i, struct tamis_target *t)
 {
     const char *name = pack_segment(i);
-    struct tamis_key key = tamis_key_of_hash(pack_domain()->tag, i);
+    struct tamis_key key = {.tag = pack_domain()->tag, .hash = i};
     enum tamis_reason why;
     int rc = tamis_snapshot_find(s, name, strlen(name), NULL, 0, 0, t);
     MUST(!rot || rc != TAMIS_ERR_NO_SEGMENT);
@@ -160,7 +160,7 @@ static void ask_all(struct tamis_store *store, uint64_t *rng)
             expect_keys_of_segment(pack_segment(i), s, number, &keys, TAMIS_NO_REASON);
     }
     for (size_t k = 0; k < N_STRANGERS; k++) {
-        struct tamis_key key = tamis_key_of_hash(pack_domain()->tag, draw(rng));
+        struct tamis_key key = {.tag = pack_domain()->tag, .hash = draw(rng)};
         ask(s, &key, STRANGER);
     }
     tamis_snapshot_release(s);
@@ -211,10 +211,12 @@ static int open_file(const char *path, enum tamis_check mode, uint64_t *rng)
     int rc = tamis_filter_open(path, &opt, &f, NULL);
     if (rc)
         return rc;
-    uint64_t tag = tamis_filter_domain(f).tag;
+    struct tamis_filter_info info;
+    MUST(tamis_filter_info(f, &info, NULL) == 0);
+    uint64_t tag = info.domain.tag;
     for (size_t i = 0; i < N_STRANGERS + (size_t)N_OWN; i++) {
         uint64_t hash = i < N_OWN ? pack_key(hurt.base, i, 0).hash : draw(rng);
-        struct tamis_key key = tamis_key_of_hash(tag, hash);
+        struct tamis_key key = {.tag = tag, .hash = hash};
         enum tamis_reason why;
         bool is_absent = tamis_filter_probe(f, &key, &why) == TAMIS_ABSENT;
         MUST(is_absent == (why == TAMIS_NO_REASON));
@@ -261,7 +263,7 @@ static void read_columns(struct tamis_store *store)
         MUST((rc == 0) == (f != NULL) && (rc == 0 || diag.what[0]));
         if (rc)
             continue;
-        MUST(tamis_filter_info(f, &info) == 0);
+        MUST(tamis_filter_info(f, &info, NULL) == 0);
         if (rot)
             expect_keys(pack_segment(i), f, &keys, true);
         tamis_filter_close(f);

@@ -169,7 +169,7 @@ static void check_segment(struct tamis_snapshot *s, size_t i)
     int rc = tamis_snapshot_filter(s, i, &f, &diag);
     MUST((rc == 0) == (f != NULL) && (rc == 0 || diag.what[0]));
     if (rc == 0) {
-        MUST(tamis_filter_info(f, &filter_info) == 0);
+        MUST(tamis_filter_info(f, &filter_info, NULL) == 0);
         MUST(tamis_filter_verify(f, &report, NULL) == 0);
         tamis_filter_close(f);
     }
@@ -213,7 +213,7 @@ static void check_writers(struct tamis_store *store, const struct item *items, s
         MUST((rc == 0) == (writer != NULL) && (rc == 0 || diag.what[0]));
         if (rc == 0) {
             MUST(tamis_writer_add_key(writer, "k", 1) == 0);
-            tamis_writer_close(writer);
+            tamis_writer_close(writer, NULL);
         }
     }
 }

@@ -4,6 +4,25 @@
  * TAMIS_MAYBE, with a reason, and costs a disk read, never a key: damage, a lost file,
  * a foreign hash and a NULL object are MAYBE.
  *
+ * BEGIN WITH THESE. An engine that has a store, then one that has its own files alone:
+ *
+ *   tamis_store_open()         a filter for each segment of the engine
+ *   tamis_edit_begin()         a change of the list of segments, all or nothing
+ *   tamis_edit_builder()       begins the filter of a new segment
+ *   tamis_builder_add_key()    a key of it
+ *   tamis_edit_put()           writes the filter
+ *   tamis_edit_commit()        lists its segment
+ *   tamis_snapshot_current()   the list as of now
+ *   tamis_snapshot_find()      a segment by its name
+ *   tamis_key_of()             hashes a key
+ *   tamis_snapshot_probe()     may the segment have the key?
+ *   tamis_snapshot_release()   gives the list back
+ *
+ *   tamis_builder_create()     begins a filter; then tamis_builder_add_key()
+ *   tamis_builder_finish()     writes it, to a file or into one
+ *   tamis_filter_open()        opens it
+ *   tamis_filter_probe()       may it have the key? With tamis_key_of()
+ *
  * CONVENTIONS. Functions that can fail return 0, a positive errno, or a negative
  * TAMIS_ERR_* (below: ERR_*); tamis_strerror() has a text for each. On failure outputs
  * are NULL or zero, unless the function says otherwise. A `struct tamis_diag *`, which
@@ -187,12 +206,13 @@ struct tamis_domain {
 
 /* Sets a domain. ERR_RANGE unless hash_id is 1. */
 int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed);
-/* Sets a domain with a random seed from the kernel. */
+/* Sets a domain with a random seed from the kernel, so that nobody can choose keys that
+ * all pass. It cannot fail. */
 int tamis_domain_random(struct tamis_domain *domain);
 
-/* A key with its hash, or a hash alone: its bytes are NULL, and key ranges say nothing
- * of it. The struct does not own the bytes. A zeroed key gets MAYBE/MISMATCH
- * everywhere. */
+/* A key with its hash, or a hash alone (`.hash = h, .tag = domain.tag`): its bytes are
+ * NULL, and key ranges say nothing of it. The struct does not own the bytes. A zeroed
+ * key gets MAYBE/MISMATCH everywhere. */
 struct tamis_key {
     const void *bytes;
     size_t n_bytes;
@@ -200,13 +220,15 @@ struct tamis_key {
     uint64_t tag;
 };
 
+/* Hashes a key, which may be empty. Of a domain that is not set it makes a zeroed key
+ * with these bytes. */
 struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *bytes,
                               size_t n_bytes);
-struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
-/* Fills hash and tag of n keys from their bytes and n_bytes, as tamis_key_of(). Keys
- * with NULL bytes stay unchanged; an empty key needs a pointer that is not NULL. */
-void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
-                     size_t n);
+/* Hashes n keys that lie one behind the other: key i is the bytes of `data` from
+ * offsets[i] to offsets[i + 1]. So there are n + 1 offsets, and they never fall
+ * (ERR_RANGE; also of a domain that is not set). On failure all n hashes are 0. */
+int tamis_domain_hash(const struct tamis_domain *domain, const void *data,
+                      const uint64_t *offsets, size_t n, uint64_t *hashes);
 
 /* ---- the identity of a filter ------------------------------------------------- */
 

@@ -184,11 +184,11 @@ ok "planted: the list is asked for once" planted many_readers ' 0 of 4 readers h
     's/\(struct tamis_snapshot \*now\);/\1 = NULL;/
      s/if ((rc = tamis_snapshot_current/if (!now \&\& (rc = tamis_snapshot_current/
      s/^ *tamis_snapshot_release(now);//'
-ok "planted: no replay" planted replay "$lost" 's/^    add(writer, watermark, log_end);//'
+ok "planted: no replay" planted replay "$lost" 's/^    add(writer, info.watermark, log_end);//'
 ok "planted: a watermark of what was logged" planted replay "$lost|trimmed too early" \
     's/engine_commit(writer, added)/engine_commit(writer, log_end)/'
 ok "planted: a log that is trimmed too early" planted replay 'trimmed too early' \
-    's/log_trim(tamis_writer_watermark(writer))/log_trim(log_end)/'
+    's/log_trim(position)/log_trim(log_end)/'
 
 echo "$n_kills kills, 0 lost"
 echo "$passed passed, $failed failed"

@@ -46,7 +46,7 @@ static void put_all(struct tamis_store *s, const struct base *b)
             else
                 MUST(tamis_builder_add_hashes(builder, key.tag, &key.hash, 1) == 0);
         }
-        MUST(tamis_edit_put(e, builder, NULL) == 0);
+        MUST(tamis_edit_put(e, builder, NULL, NULL) == 0);
         tamis_builder_free(builder);
     }
     MUST(tamis_edit_commit(e, NULL) == 0);

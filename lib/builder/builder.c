@@ -87,16 +87,12 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
     return 0;
 }
 
-int tamis_builder_rename(struct tamis_builder *b, const void *name, size_t name_bytes,
-                         const void *binding, size_t binding_bytes)
+int builder_rename(struct tamis_builder *b, const struct tamis_identity *as,
+                   struct tamis_diag *diag)
 {
-    struct tamis_identity who = {.name = name,
-                                 .name_bytes = name ? name_bytes : 0,
-                                 .binding = binding,
-                                 .binding_bytes = binding ? binding_bytes : 0};
-    int err = identity_check(&who, NULL);
-    if (!err)
-        take_name(b, &who);
+    int err = as && as->name ? identity_check(as, diag) : 0;
+    if (!err && as && as->name)
+        take_name(b, as);
     return err;
 }
 
@@ -285,12 +281,12 @@ int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
     return add(b, hashes, n);
 }
 
-uint64_t tamis_builder_n_keys(const struct tamis_builder *b)
+uint64_t builder_n_keys(const struct tamis_builder *b)
 {
     return b->n_keys;
 }
 
-struct tamis_domain tamis_builder_domain(const struct tamis_builder *b)
+struct tamis_domain builder_domain(const struct tamis_builder *b)
 {
     return b->domain;
 }

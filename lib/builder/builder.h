@@ -38,21 +38,33 @@ struct builder_facts {
     const struct key_range *range;
 };
 struct builder_facts builder_facts(const struct tamis_builder *b);
+/* Added so far; one that repeats the key before it is not counted. */
+uint64_t builder_n_keys(const struct tamis_builder *b);
+struct tamis_domain builder_domain(const struct tamis_builder *b);
+/* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs
+ * every bit of a hash. ERR_MISMATCH: of another domain. ERR_DAMAGED: a page fails its
+ * check. As after any add that fails, the builder stays failed, unless no hash of the
+ * list was added. */
+int builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
+                     struct tamis_diag *diag);
 /* All hashes so far, repeats among them; NULL if some are spooled. */
 const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n);
+/* Takes name and binding from `as`, if that has a name. NULL: does nothing. */
+int builder_rename(struct tamis_builder *b, const struct tamis_identity *as,
+                   struct tamis_diag *diag);
 /* Sets the header fields of its filter that are known before the filter is sized, but
  * for uuid and set id. Returns the error of an add that failed. */
 int builder_describe(const struct tamis_builder *b, struct identity *id,
                      struct commit *c);
 /* The set id of all keys so far. */
 const uint8_t *builder_set_id(struct tamis_builder *b);
-/* finish_file() with the caller's UUID, in an open directory, which is synced only if
- * sync_dir. */
+/* tamis_builder_finish() with the caller's UUID, in an open directory, which is synced
+ * only if sync_dir. */
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag);
 
-/* tamis_builder_finish_list() in the same way. */
+/* A list in the same way. */
 int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                     const char *name, bool sync_dir, struct list_written *out,
                     struct tamis_diag *diag);

@@ -42,7 +42,7 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     memcpy(c->uuid, uuid, UUID_BYTES);
     if (b->kind == KIND_RIBBON) {
         /* Its stages are known when they are made: for now its least size. */
-        int err = tamis_plan_ribbon(b->n_keys, b->error, &plan);
+        int err = plan_of_ribbon(b->n_keys, b->error, &plan);
         out->file_bytes = plan.file_bytes;
         return err;
     }
@@ -150,14 +150,13 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
 }
 
 static int finish_path(struct tamis_builder *b, const char *path, bool is_list,
-                       struct tamis_diag *diag)
+                       uint64_t *n_bytes, struct tamis_diag *diag)
 {
     struct built built;
     struct list_written written;
     uint8_t uuid[UUID_BYTES];
     const char *base;
     int dir, before = io_hold_cancel();
-    diag_clear(diag);
     io_calls.random(uuid, sizeof uuid);
     int err = io_open_new(path, &dir, &base, diag);
     if (!err) {
@@ -167,41 +166,46 @@ static int finish_path(struct tamis_builder *b, const char *path, bool is_list,
     }
     if (err)
         diag_in(diag, path);
+    else
+        *n_bytes = is_list ? written.file_bytes : built.file_bytes;
     io_let_cancel(before);
     return err;
 }
 
-int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
-                              struct tamis_diag *diag)
-{
-    return finish_path(b, path, false, diag);
-}
-
-int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
-                              struct tamis_diag *diag)
-{
-    return finish_path(b, path, true, diag);
-}
-
-int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
-                            uint64_t *n_bytes, struct tamis_diag *diag)
+static int finish_inside(struct tamis_builder *b, const struct tamis_finish_options *o,
+                         uint64_t *n_bytes, struct tamis_diag *diag)
 {
     struct built built;
     uint8_t uuid[UUID_BYTES];
-    *n_bytes = 0;
-    diag_clear(diag);
-    if (offset % PAGE_BYTES != 0 || offset > INT64_MAX)
+    if (o->list || o->offset % PAGE_BYTES != 0 || o->offset > INT64_MAX)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
-                         "a filter starts at a multiple of 4096");
+                         o->list ? "a list has a file of its own"
+                                 : "a filter starts at a multiple of 4096");
     io_calls.random(uuid, sizeof uuid);
     int err = plan_or_fail(b, uuid, NULL, &built, diag);
     if (err)
         return err;
     int before = io_hold_cancel();
-    err = write_filter(b, fd, offset, &built);
+    err = write_filter(b, o->fd, o->offset, &built);
     io_let_cancel(before);
     if (err)
         return builder_cannot(b, err, NULL, "cannot write", diag);
     *n_bytes = built.file_bytes;
     return 0;
+}
+
+int tamis_builder_finish(struct tamis_builder *b, const char *path,
+                         const struct tamis_finish_options *opt, uint64_t *n_bytes,
+                         struct tamis_diag *diag)
+{
+    struct tamis_finish_options o;
+    uint64_t none, *length = n_bytes ? n_bytes : &none;
+    *length = 0;
+    diag_clear(diag);
+    if (options_copy(&o, sizeof o, opt) || (!path && !opt))
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
+    int err = builder_rename(b, &o.identity, diag);
+    return err    ? err
+           : path ? finish_path(b, path, o.list != 0, length, diag)
+                  : finish_inside(b, &o, length, diag);
 }

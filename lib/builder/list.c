@@ -77,8 +77,8 @@ int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int
     return builder_cannot(b, err, name, "cannot write the list", diag);
 }
 
-int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
-                           struct tamis_diag *diag)
+int builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
+                     struct tamis_diag *diag)
 {
     struct tamis_list_cursor *s;
     const uint64_t *block;
@@ -92,7 +92,7 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
         err = diag_fail(diag, TAMIS_ERR_UNFIT, filter_path(list),
                         "it has %u bit%s of each hash: a filter needs all 64",
                         s->list->hash_bits, s->list->hash_bits == 1 ? "" : "s");
-    else if (tamis_filter_domain(list).tag != b->domain.tag)
+    else if (filter_domain(list).tag != b->domain.tag)
         err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(list),
                         "of another hash or seed than the builder");
     while (!err) {

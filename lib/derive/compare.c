@@ -1,45 +1,5 @@
-/* Compares two filters without their keys: containment, equality. */
+/* Are two filters equal, bit for bit? Without their keys. */
 #include "lib/derive/inside.h"
-
-static bool page_beyond(const uint8_t part[PAGE_BYTES], const uint8_t whole[PAGE_BYTES])
-{
-    uint8_t beyond = 0;
-    for (size_t i = 0; i < PAGE_BYTES; i++)
-        beyond |= (uint8_t)(part[i] & ~whole[i]);
-    return beyond != 0;
-}
-
-/* A bit that the whole lacks is some key's. A damaged page counts as zeros in the part,
- * and as ones in the whole: so it proves nothing. */
-static enum tamis_answer compare(const struct operand *part,
-                                 const struct operand *whole, uint64_t n_pages)
-{
-    uint8_t a[PAGE_BYTES], b[PAGE_BYTES];
-    uint64_t n_damaged = 0;
-    for (uint64_t page = 0; page < n_pages; page++) {
-        operand_page(part, page, DAMAGED_AS_ZEROS, a, &n_damaged);
-        operand_page(whole, page, DAMAGED_AS_ONES, b, &n_damaged);
-        if (page_beyond(a, b))
-            return TAMIS_ABSENT;
-    }
-    return TAMIS_MAYBE;
-}
-
-int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
-                          enum tamis_answer *answer, struct tamis_diag *diag)
-{
-    struct operand o[2];
-    struct geometry g;
-    uint64_t n_bytes = 0;
-    *answer = TAMIS_MAYBE;
-    diag_clear(diag);
-    int err = operands_take(whole, part, "containment", o, &g, diag);
-    if (err)
-        return err;
-    geometry_stage_bytes(&g, &n_bytes); /* less than those of valid ones */
-    *answer = compare(&o[1], &o[0], n_bytes / PAGE_BYTES);
-    return 0;
-}
 
 /* 0 if no page differs; *equal is then 1, unless a page of one is damaged. */
 static int stages_equal(struct stage *a, struct stage *b, int *equal)

@@ -11,7 +11,7 @@ static int derived_begin(struct derived *d, struct tamis_filter *first, bool sam
 {
     struct tamis_derive_options o;
     struct identity *id = &d->identity;
-    struct tamis_domain domain = tamis_filter_domain(first);
+    struct tamis_domain domain = filter_domain(first);
     uint8_t fresh[UUID_BYTES];
     int err = options_copy(&o, sizeof o, opt);
     if (err)

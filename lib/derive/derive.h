@@ -18,4 +18,9 @@ int derive(struct tamis_filter *const *sources, size_t n,
            const struct derive_to *to, struct tamis_derive_report *report,
            struct tamis_diag *diag);
 
+/* The share of n_probes random keys, made from `seed`, that the filter, of any kind,
+ * has not ABSENT. */
+void filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                    struct tamis_interval *out);
+
 #endif

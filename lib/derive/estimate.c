@@ -44,8 +44,40 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
         out->error *= sums[lane] / (double)g->n_blocks;
 }
 
-int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
-                          struct tamis_diag *diag)
+/* ---- the error as it is measured ---- */
+
+/* S. Vigna's splitmix64: any two numbers of a sequence differ. */
+static uint64_t next_hash(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+void filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                    struct tamis_interval *out)
+{
+    enum { BATCH = 256 };
+    uint64_t hashes[BATCH], absent[BATCH / 64], n_absent = 0;
+    *out = (struct tamis_interval){1, 0, 1};
+    if (n_probes == 0)
+        return;
+    for (uint64_t done = 0; done < n_probes; done += BATCH) {
+        size_t n = n_probes - done < BATCH ? (size_t)(n_probes - done) : BATCH;
+        for (size_t i = 0; i < n; i++)
+            hashes[i] = next_hash(&seed);
+        n_absent +=
+            tamis_filter_probe_batch(filter, filter->tag, hashes, n, absent, NULL);
+    }
+    out->value = (double)(n_probes - n_absent) / (double)n_probes;
+    error_interval(n_probes - n_absent, n_probes, &out->low, &out->high);
+}
+
+/* ---- both ---- */
+
+int tamis_filter_estimate(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                          struct tamis_estimate *out, struct tamis_diag *diag)
 {
     struct tamis_interval parts[MAX_STAGES];
     struct stage_sums sums;
@@ -68,39 +100,7 @@ int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *ou
     }
     plan_sum_interval(parts, v->n_stages, &out->keys);
     out->error = 1 - passes;
-    return 0;
-}
-
-/* ---- the error as it is measured ---- */
-
-/* S. Vigna's splitmix64: any two numbers of a sequence differ. */
-static uint64_t next_hash(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
-                         struct tamis_interval *out)
-{
-    enum { BATCH = 256 };
-    uint64_t hashes[BATCH], absent[BATCH / 64], n_absent = 0;
-    if (!out)
-        return TAMIS_ERR_RANGE;
-    *out = (struct tamis_interval){1, 0, 1};
-    if (!filter || n_probes == 0)
-        return TAMIS_ERR_RANGE;
-    for (uint64_t done = 0; done < n_probes; done += BATCH) {
-        size_t n = n_probes - done < BATCH ? (size_t)(n_probes - done) : BATCH;
-        for (size_t i = 0; i < n; i++)
-            hashes[i] = next_hash(&seed);
-        n_absent +=
-            tamis_filter_probe_batch(filter, filter->tag, hashes, n, absent, NULL);
-    }
-    out->value = (double)(n_probes - n_absent) / (double)n_probes;
-    error_interval(n_probes - n_absent, n_probes, &out->low, &out->high);
+    filter_measure(filter, n_probes, seed, &out->measured);
     return 0;
 }
 
@@ -129,6 +129,26 @@ static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
     return n_bits;
 }
 
+/* A bit that the whole lacks is some key's. A damaged page counts as zeros in the part,
+ * and as ones in the whole: so it proves nothing. */
+static enum tamis_answer part_of(const struct operand *part,
+                                 const struct operand *whole, const struct geometry *g)
+{
+    uint8_t a[PAGE_BYTES], b[PAGE_BYTES];
+    uint64_t n_damaged = 0, n_bytes = 0;
+    geometry_stage_bytes(g, &n_bytes); /* less than those of valid ones */
+    for (uint64_t page = 0; page < n_bytes / PAGE_BYTES; page++) {
+        operand_page(part, page, DAMAGED_AS_ZEROS, a, &n_damaged);
+        operand_page(whole, page, DAMAGED_AS_ONES, b, &n_damaged);
+        uint8_t beyond = 0;
+        for (size_t i = 0; i < PAGE_BYTES; i++)
+            beyond |= (uint8_t)(a[i] & ~b[i]);
+        if (beyond)
+            return TAMIS_ABSENT;
+    }
+    return TAMIS_MAYBE;
+}
+
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag)
 {
@@ -144,5 +164,7 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
         return err;
     uint64_t n_bits = sum_pair(o, &g, set, &out->n_damaged);
     plan_overlap(&g, n_bits, set, out);
+    for (int i = 0; i < 2; i++)
+        out->in[i] = part_of(&o[i], &o[!i], &g);
     return 0;
 }

@@ -169,14 +169,6 @@ int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *
     return open_fd(fd, true, 0, 0, path, opt, as, out, diag);
 }
 
-int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
-                         const struct tamis_filter_options *opt,
-                         struct tamis_filter **out, struct tamis_diag *diag)
-{
-    diag_clear(diag);
-    return open_fd(fd, false, offset, n_bytes, "(descriptor)", opt, NULL, out, diag);
-}
-
 /* May its file still be written? Then it has a descriptor, too. */
 static bool is_live(const struct tamis_filter *f)
 {
@@ -191,9 +183,15 @@ int filter_name_in(struct tamis_filter *f, int at, const char *dir, const char *
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag)
 {
+    struct tamis_filter_options o;
     int fd;
     *out = NULL;
     diag_clear(diag);
+    if (!path && (!opt || options_copy(&o, sizeof o, opt)))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "neither a path nor options");
+    if (!path)
+        return open_fd(o.fd, false, o.offset, o.n_bytes, "(descriptor)", opt, NULL, out,
+                       diag);
     int err = io_open(path, O_RDONLY, &fd);
     if (err)
         return diag_open(diag, err, path, "cannot open");
@@ -278,7 +276,7 @@ const struct page_counts *filter_page_counts(const struct tamis_filter *f)
     return f->counts;
 }
 
-struct tamis_domain tamis_filter_domain(const struct tamis_filter *f)
+struct tamis_domain filter_domain(const struct tamis_filter *f)
 {
     return (struct tamis_domain){f->identity.hash_id, f->identity.hash_seed, f->tag};
 }

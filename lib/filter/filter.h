@@ -78,9 +78,9 @@ struct segment_file {
     const char *unmapped;
     int at;
 };
-/* tamis_filter_open_fd() for a whole file on our own descriptor; `path` is for
- * messages. `as` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy,
- * and for a kind that answers for no segment. */
+/* tamis_filter_open() on our own descriptor, of a whole file; `path` is for messages.
+ * `as` is not NULL: as a segment's filter. ERR_MISMATCH for an older copy, and for a
+ * kind that answers for no segment. */
 int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
                    const struct segment_file *as, struct tamis_filter **out,
                    struct tamis_diag *diag);
@@ -117,6 +117,8 @@ bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
 int filter_check_features(struct tamis_filter *f, struct tamis_diag *diag);
 /* Prefetches the lines that a probe reads first. */
 void filter_prefetch(struct tamis_filter *f, uint64_t h);
+/* For hashing. */
+struct tamis_domain filter_domain(const struct tamis_filter *f);
 /* From now on pages are counted in `counts`, not in the filter. No other thread may
  * have the filter yet. */
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts);

@@ -140,7 +140,7 @@ int header_check_features(const struct header *h, const char *path,
                      "a feature of a newer tamis forbids this one to write");
 }
 
-void header_stage_info(const struct identity *id, const struct stage_desc *s,
+static void stage_info(const struct identity *id, const struct stage_desc *s,
                        struct tamis_stage_info *info)
 {
     const struct filter_kind *kind = kind_find(id->kind);
@@ -189,11 +189,11 @@ void header_info(const struct identity *id, const struct commit *c,
     info->n_stages = c->n_stages;
     info->n_settled = c->n_settled;
     for (size_t i = 0; i < c->n_stages; i++) {
-        struct tamis_stage_info s;
-        header_stage_info(id, &c->stages[i], &s);
+        struct tamis_stage_info *s = &info->stages[i];
+        stage_info(id, &c->stages[i], s);
         /* 1 - (1 - a)(1 - b), without losing what is small. */
         info->expected_error +=
-            s.expected_error - info->expected_error * s.expected_error;
+            s->expected_error - info->expected_error * s->expected_error;
     }
     if (c->n_stages)
         info->over_target = info->growing_kind && kind->over_target &&

@@ -51,8 +51,6 @@ bool header_sealed_for_good(const struct header *h);
 /* ERR_VERSION for a feature that this version must not write (ro_compat). */
 int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag);
-void header_stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info);
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
 

@@ -40,27 +40,20 @@ int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *d
     return header_decode(raw, n, f->offset, f->path, h, diag);
 }
 
-int tamis_filter_info(struct tamis_filter *f, struct tamis_filter_info *info)
+int tamis_filter_info(struct tamis_filter *f, struct tamis_filter_info *info,
+                      struct tamis_diag *diag)
 {
     struct header h;
     memset(info, 0, sizeof *info);
-    int err = filter_header(f, &h, NULL);
-    if (!err)
-        header_info(&h.identity, &h.commit, info);
-    return err;
-}
-
-int tamis_filter_stage(struct tamis_filter *f, uint32_t stage,
-                       struct tamis_stage_info *info)
-{
-    struct header h;
-    memset(info, 0, sizeof *info);
-    int err = filter_header(f, &h, NULL);
-    if (!err && stage >= h.commit.n_stages)
-        err = TAMIS_ERR_RANGE;
-    if (!err)
-        header_stage_info(&h.identity, &h.commit.stages[stage], info);
-    return err;
+    diag_clear(diag);
+    int err = filter_header(f, &h, diag);
+    if (err)
+        return err;
+    header_info(&h.identity, &h.commit, info);
+    const struct list_map *list = filter_list(f);
+    info->n_hashes = list ? list->n_hashes : 0;
+    info->hash_bits = list ? list->hash_bits : 0;
+    return 0;
 }
 
 /* ---- why ---- */

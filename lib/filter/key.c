@@ -48,20 +48,21 @@ struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *byt
 
 enum { AHEAD = 8 }; /* keys' bytes may lie anywhere */
 
-void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
-                     size_t n)
+int tamis_domain_hash(const struct tamis_domain *domain, const void *data,
+                      const uint64_t *offsets, size_t n, uint64_t *hashes)
 {
-    struct tamis_domain d = *domain;
-    bool known = hash_id_known(d.hash_id);
-    for (size_t i = 0; i < n; i++) {
-        struct tamis_key *k = &keys[i];
-        if (i + AHEAD < n)
-            __builtin_prefetch(keys[i + AHEAD].bytes);
-        if (!k->bytes)
-            continue; /* a hash alone, or nobody's key: it stays what it is */
-        k->hash = known ? hash_key(d.seed, k->bytes, k->n_bytes) : 0;
-        k->tag = known ? d.tag : 0;
+    const struct tamis_domain d = *domain;
+    bool good = hash_id_known(d.hash_id);
+    for (size_t i = 0; i < n && good; i++) {
+        uint64_t begin = offsets[i], end = offsets[i + 1];
+        good = begin <= end && end <= SIZE_MAX / 2;
+        if (good)
+            hashes[i] =
+                hash_key(d.seed, (const uint8_t *)data + begin, (size_t)(end - begin));
     }
+    if (!good)
+        memset(hashes, 0, n * sizeof *hashes);
+    return good ? 0 : TAMIS_ERR_RANGE;
 }
 
 void hash_keys(uint64_t seed, const struct tamis_key *keys, size_t n, uint64_t *hashes)
@@ -72,9 +73,4 @@ void hash_keys(uint64_t seed, const struct tamis_key *keys, size_t n, uint64_t *
             __builtin_prefetch(keys[i + AHEAD].bytes);
         hashes[i] = hash_key(seed, k->bytes, k->bytes ? k->n_bytes : 0);
     }
-}
-
-struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash)
-{
-    return (struct tamis_key){NULL, 0, hash, tag};
 }

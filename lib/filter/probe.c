@@ -189,37 +189,3 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
         *why = TAMIS_NO_REASON;
     return f->answer_few(&v->head.plane, hashes, n, absent);
 }
-
-/* Gathers hashes. Keys of another domain are asked too; their answers are dropped. */
-size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *keys,
-                               size_t n, uint64_t *absent, enum tamis_reason *why)
-{
-    enum { GATHER = 16 * WORD };
-    uint64_t hashes[GATHER], answers[GATHER / WORD];
-    size_t n_absent = 0;
-    clear_answers(absent, n);
-    if (!f || (n && (!keys || !absent))) {
-        answer_of(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
-        return 0;
-    }
-    answer_of(TAMIS_NO_REASON, why);
-    for (size_t done = 0, some; done < n; done += some) {
-        some = n - done < GATHER ? n - done : GATHER;
-        for (size_t i = 0; i < some; i++)
-            hashes[i] = keys[done + i].hash;
-        enum tamis_reason reason;
-        filter_probe_batch_from(f, 0, 0, f->tag, hashes, some, answers, &reason);
-        if (reason != TAMIS_NO_REASON)
-            answer_of(reason, why);
-        for (size_t i = 0; i < some; i++) {
-            uint64_t bit = answers[i / WORD] >> (i % WORD) & 1;
-            if (keys[done + i].tag != f->tag) {
-                answer_of(TAMIS_MISMATCH, why);
-                continue;
-            }
-            absent[(done + i) / WORD] |= bit << ((done + i) % WORD);
-            n_absent += bit;
-        }
-    }
-    return n_absent;
-}

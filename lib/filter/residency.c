@@ -140,21 +140,22 @@ static int count_resident(const struct mapping *m, const struct range *range,
     return 0;
 }
 
-int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out)
+int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out,
+                           struct tamis_diag *diag)
 {
     struct tamis_residency count = {0};
     struct ranges r;
-    if (!out)
-        return TAMIS_ERR_RANGE;
-    *out = count;
-    if (!filter)
-        return TAMIS_ERR_RANGE;
+    diag_clear(diag);
+    if (out)
+        *out = count;
+    if (!out || !filter)
+        return diag_own(diag, TAMIS_ERR_RANGE, NULL);
     const struct view *v = filter_view(filter);
     ranges_of(filter, v, &r);
     for (size_t i = 0; i < r.n; i++) {
         int err = count_resident(&v->map, &r.at[i], &count);
         if (err)
-            return err;
+            return diag_errno(diag, err, filter->path, "counting its pages");
     }
     *out = count;
     return 0;
@@ -253,14 +254,6 @@ int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
         }
     }
     return 0;
-}
-
-int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx)
-{
-    if (!filter)
-        return TAMIS_ERR_RANGE;
-    struct warming w = {fn, ctx, 0, filter_used_bytes(filter, UINT64_MAX)};
-    return filter_warm_first(filter, UINT64_MAX, &w);
 }
 
 /* ---- locking ---- */

@@ -17,12 +17,6 @@ static inline uint64_t bytes_of(const struct geometry *g)
     return geometry_valid(g) ? g->n_blocks * g->lanes * BLOCK_BYTES : 0; /* 2^40 */
 }
 
-uint64_t tamis_blocks_bytes(const struct tamis_blocks *blocks)
-{
-    struct geometry g = geometry_of(blocks);
-    return bytes_of(&g);
-}
-
 static inline bool is_length_of(const struct geometry *g, const void *bits,
                                 size_t n_bytes)
 {

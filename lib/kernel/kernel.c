@@ -65,8 +65,3 @@ const struct kernel *kernel_get(void)
     k = choose();
     return atomic_compare_exchange_strong(&chosen, &none, k) ? k : none;
 }
-
-const char *tamis_kernel_name(void)
-{
-    return kernel_get()->name;
-}

@@ -5,16 +5,6 @@
 
 #include <stdlib.h>
 
-int tamis_list_facts(struct tamis_filter *f, struct tamis_list_facts *facts)
-{
-    const struct list_map *l = filter_list(f);
-    *facts = (struct tamis_list_facts){0};
-    if (!l)
-        return TAMIS_ERR_UNFIT;
-    *facts = (struct tamis_list_facts){l->n_hashes, l->hash_bits};
-    return 0;
-}
-
 int tamis_list_cursor_create(struct tamis_filter *f, struct tamis_list_cursor **out,
                              struct tamis_diag *diag)
 {

@@ -28,7 +28,7 @@ static int open_sources(struct merging *m, struct tamis_filter *const *lists,
         err = tamis_list_cursor_create(lists[i], &m->sources[i], diag);
         if (err)
             break;
-        if (tamis_filter_domain(lists[i]).tag != tamis_filter_domain(lists[0]).tag)
+        if (filter_domain(lists[i]).tag != filter_domain(lists[0]).tag)
             err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(lists[i]),
                             "a list of another hash or seed than the first: merge "
                             "lists of one store");
@@ -150,7 +150,7 @@ int list_merge(struct tamis_filter *const *lists, size_t n,
     memset(report, 0, sizeof *report);
     int err = begin(&m, lists, n, opt, diag);
     if (!err) {
-        struct tamis_domain domain = tamis_filter_domain(lists[0]);
+        struct tamis_domain domain = filter_domain(lists[0]);
         err = write_list(&m, &domain, to, out, diag);
     }
     if (!err) {

@@ -371,7 +371,7 @@ bool plan_error_valid(double error)
     return error >= ERROR_MIN && error <= ERROR_MAX;
 }
 
-int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan)
+int plan_of_bloom(uint64_t n_keys, double error, struct tamis_plan *plan)
 {
     struct geometry g;
     memset(plan, 0, sizeof *plan);
@@ -383,7 +383,7 @@ int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan)
     return err;
 }
 
-int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan)
+int plan_of_blocks(uint64_t n_keys, double error, struct tamis_plan *plan)
 {
     struct geometry g;
     memset(plan, 0, sizeof *plan);
@@ -417,8 +417,8 @@ static bool best_within(uint64_t bits_bytes, uint64_t n_keys, struct geometry *b
     return best_error <= 1;
 }
 
-int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
-                      struct tamis_plan *plan)
+int plan_in_bytes(uint64_t bits_bytes, uint64_t n_keys, double error,
+                  struct tamis_plan *plan)
 {
     struct geometry g = {0, 0, 0};
     memset(plan, 0, sizeof *plan);

@@ -196,7 +196,7 @@ static int later_stages(const struct ribbon_geometry *first, uint64_t n_keys,
 
 /* The larger file of two: more bumped keys may make a smaller one, if they are enough
  * for another stage. */
-int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan)
+int plan_of_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan)
 {
     static const double luck[] = {0, 2};
     struct ribbon_geometry first;

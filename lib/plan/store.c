@@ -11,6 +11,7 @@
  * elsewhere has none; and what is left over goes, a step at a time, where it saves
  * most. */
 #include "lib/plan/inside.h"
+#include "lib/error.h"
 
 static const uint64_t MOST_KEYS = UINT64_C(1) << 48;
 
@@ -185,4 +186,21 @@ int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
     for (size_t i = 0; i < n && err && !too_many; i++)
         shares[i] = (struct tamis_plan_share){0};
     return err;
+}
+
+/* ---- one filter ---- */
+
+int tamis_plan_filter(uint64_t n_keys, double error,
+                      const struct tamis_plan_options *opt, struct tamis_plan *plan)
+{
+    struct tamis_plan_options o;
+    memset(plan, 0, sizeof *plan);
+    if (options_copy(&o, sizeof o, opt) || o.kind == TAMIS_PACK ||
+        o.kind > TAMIS_RIBBON ||
+        (o.kind == TAMIS_RIBBON) + (o.most_bytes != 0) + (o.blocks != 0) > 1)
+        return TAMIS_ERR_RANGE;
+    return o.most_bytes             ? plan_in_bytes(o.most_bytes, n_keys, error, plan)
+           : o.blocks               ? plan_of_blocks(n_keys, error, plan)
+           : o.kind == TAMIS_RIBBON ? plan_of_ribbon(n_keys, error, plan)
+                                    : plan_of_bloom(n_keys, error, plan);
 }

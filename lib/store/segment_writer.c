@@ -239,7 +239,7 @@ static int open_writer(struct catalog *c, const struct wanted *w,
     if (!rc)
         rc = writer_tell_again(*out, diag);
     if (rc) {
-        tamis_writer_close(*out);
+        tamis_writer_close(*out, NULL);
         *out = NULL;
     }
     return rc;
@@ -300,5 +300,7 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
     int before = io_hold_cancel(); /* or the file's lock would be kept */
     rc = open_writer(c, &w, &opened, file, path, out, diag);
     io_let_cancel(before);
+    if (!rc && o.one_thread)
+        writer_own(*out);
     return rc;
 }

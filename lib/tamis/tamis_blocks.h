@@ -8,8 +8,8 @@
  * keeps a filter of some dozen keys inside each of its own blocks, with its own header
  * and checksum. The functions check lengths only. The memory is the caller's and needs
  * no alignment. It must be zero before the first add, and must not change while it is
- * probed. The functions allocate nothing and make no system call. tamis_inline.h has
- * probes and adds that are no call. */
+ * probed. The functions allocate nothing and make no system call. tamis_plan_filter()
+ * plans blocks; tamis_inline.h has probes and adds that are no call. */
 
 struct tamis_blocks {
     uint32_t lanes, words; /* 1 .. 4; 1 .. 8 */
@@ -17,17 +17,8 @@ struct tamis_blocks {
     uint64_t tag;          /* of the domain in which the keys are hashed */
 };
 
-/* Plans the smallest blocks for n_keys, any number, at `error` (1e-8 .. 0.5). It is
- * tamis_plan_filter() without whole pages; file_bytes is 0. Among geometries of equal
- * size it takes the one with the least error, which may be far below the one asked for:
- * at 1% a block of 64 bytes is enough for up to 53 keys. A call takes some 10
- * microseconds, so engines that make many blocks keep the result. ERR_RANGE,
- * ERR_TOO_LARGE. */
-int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan);
-/* Returns 64 * lanes * n_blocks, or 0 if that is no geometry. */
-uint64_t tamis_blocks_bytes(const struct tamis_blocks *blocks);
 /* Sets the bits of n keys in n_bytes of memory. One call at a time. It sets nothing and
- * returns ERR_RANGE unless n_bytes equals tamis_blocks_bytes(), or ERR_MISMATCH if a
+ * returns ERR_RANGE unless n_bytes equals 64 * lanes * n_blocks, or ERR_MISMATCH if a
  * key was hashed in another domain. NULL for a needed argument is ERR_RANGE, too. */
 int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_bytes,
                      const struct tamis_key *keys, size_t n);

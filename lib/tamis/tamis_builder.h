@@ -37,8 +37,8 @@ struct tamis_builder_options {
      * counted it, and a key range that changes between tamis_edit_put() and the
      * commit. */
     uint64_t check; /* of 64 bits: an older caller has padding in the place of 32 */
-    /* Not 0: tamis_builder_finish_list() makes a list of the hashes, too, cut to so
-     * many bits: 1 to 64, all of them. Spooled hashes are then sorted as they are
+    /* Not 0: tamis_builder_finish() can make a list of the hashes, too, cut to so many
+     * bits: 1 to 64, all of them. Spooled hashes are then sorted as they are
      * written, which takes 15 ns a hash. */
     uint64_t list_bits;
     /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON. A ribbon takes a few per cent more than
@@ -51,6 +51,8 @@ struct tamis_builder_options {
     uint64_t kind;
 };
 
+/* Creates a builder; tamis_edit_builder() makes one for a store. It writes nothing. The
+ * caller frees it. ERR_RANGE, ENOMEM. */
 int tamis_builder_create(const struct tamis_builder_options *opt,
                          struct tamis_builder **out, struct tamis_diag *diag);
 /* Adds a key. Any add may fail for lack of memory or spool space; then the builder
@@ -63,29 +65,33 @@ int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
  * after it is added, nor up to 255 keys before it. */
 int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key *keys,
                            size_t n);
+/* Adds n hashes of one domain. The builder's keys then have no range. */
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
-uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
-struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
-/* Sets name and binding (NULL: none) of the filter that is made next. Many engines know
- * the name and identity of their file only after the last key. ERR_RANGE changes
- * nothing. */
-int tamis_builder_rename(struct tamis_builder *builder, const void *name,
-                         size_t name_bytes, const void *binding, size_t binding_bytes);
-/* Creates the file `path`, which must not exist (ERR_EXISTS). On return the file and
- * its name are durable; on failure nothing of it stays. A killed process leaves a file
- * PATH.<8 hex digits>.tmp; remove it by hand. A filter without keys is legal. */
-int tamis_builder_finish_file(struct tamis_builder *builder, const char *path,
-                              struct tamis_diag *diag);
-/* Writes the filter at `offset`, a multiple of 4096, of the caller's file, and sets
- * *n_bytes to its length. It syncs nothing: the caller does, with the rest. */
-int tamis_builder_finish_fd(struct tamis_builder *builder, int fd, uint64_t offset,
-                            uint64_t *n_bytes, struct tamis_diag *diag);
-/* Creates a list of the builder's hashes at `path`, as tamis_builder_finish_file() its
- * filter: before or after that, beside the filter or instead of it. Hashes that are
- * added twice are in it once. ERR_RANGE without list_bits. `check` says nothing of a
- * list. It takes 3 MiB beside the builder's memory, and 256 bytes for each time that
- * hashes were spooled. */
-int tamis_builder_finish_list(struct tamis_builder *builder, const char *path,
-                              struct tamis_diag *diag);
+struct tamis_finish_options {
+    size_t size;
+    /* The name and binding from now on, if it has a name, in the place of the
+     * builder's: many engines know those of their file only after the last key.
+     * store_uuid is ignored. */
+    struct tamis_identity identity;
+    /* Not 0: a list of the hashes in the place of a filter, each hash once. ERR_RANGE
+     * without list_bits. `check` says nothing of it. It takes 3 MiB beside the
+     * builder's memory, and 256 bytes for each time that hashes were spooled. */
+    int list;
+    /* Where to write, if `path` is NULL: at `offset`, a multiple of 4096, of this
+     * descriptor. Nothing is synced: the caller does that, with the rest of the file.
+     * Not a list (ERR_RANGE). */
+    int fd;
+    uint64_t offset;
+};
+/* Makes a filter of the keys so far; one without keys is legal. It creates the file
+ * `path`, which must not exist (ERR_EXISTS). On return the file and its name are
+ * durable; on failure nothing of it stays. A killed process leaves a file
+ * PATH.<8 hex digits>.tmp; remove it by hand. *n_bytes, which may be NULL, is the
+ * length of the filter, 0 on failure. The builder stays as it is: it may make a list,
+ * too, or take more keys. */
+int tamis_builder_finish(struct tamis_builder *builder, const char *path,
+                         const struct tamis_finish_options *opt, uint64_t *n_bytes,
+                         struct tamis_diag *diag);
+/* Frees the builder, and what it has spooled. */
 void tamis_builder_free(struct tamis_builder *builder);

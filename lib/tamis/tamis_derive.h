@@ -11,7 +11,7 @@
  *
  * The result is a new sealed filter in a file of its own, durable under its name on
  * return (ERR_EXISTS; ERR_NETWORK). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish_file() leaves. Every source page is checked, in whatever mode
+ * tamis_builder_finish() leaves. Every source page is checked, in whatever mode
  * the filter was opened. A page that fails counts as all ones, which can cost reads,
  * never a key. The target error of the result (growth.error of its info) is the largest
  * of the sources', or the one that a fold is to have; its own error may be above the
@@ -70,13 +70,6 @@ int tamis_filter_derive(struct tamis_filter *const *sources, size_t n,
  * ERR_UNFIT and ERR_MISMATCH for filters that cannot be sources; ERR_RANGE. */
 int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
                             struct tamis_diag *diag);
-/* Asks whether every key of `part` may be in `whole`. ABSENT: a bit of the part is
- * missing in the whole, and so is the key that set it. A part of one key asks for that
- * key. The filters must fit as for an intersection. Damaged pages prove nothing, nor do
- * pages of ones that were sealed or copied in their place. The part must not be an
- * intersection: it has bits of no key, so ABSENT would prove nothing. */
-int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
-                          enum tamis_answer *answer, struct tamis_diag *diag);
 /* Sets *equal to 1 if the filters have the same stages with the same bits. ERR_DAMAGED
  * if a page that fails its check is in the way. */
 int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int *equal,
@@ -102,15 +95,15 @@ struct tamis_estimate {
      * block has, not from the fill that it should have. */
     double error;
     uint64_t n_damaged; /* pages that fail, or have such a block */
+    /* The error as measured: the share of n_probes random keys that is not ABSENT. The
+     * bounds are Wilson's. Without probes: 1, 0, 1. */
+    struct tamis_interval measured;
 };
-/* Estimates a filter, which may still grow. ERR_UNFIT: a ribbon, a pack or a list.
- * ERR_RANGE. */
-int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
-                          struct tamis_diag *diag);
-/* Measures the error: the share of n_probes random keys, made from `seed`, that is not
- * ABSENT. The bounds are Wilson's. ERR_RANGE. */
-int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
-                         struct tamis_interval *out);
+/* Estimates a filter, which may still grow, and measures its error by n_probes keys,
+ * made from `seed`; 0: no measurement. ERR_UNFIT: a ribbon, a pack or a list.
+ * ERR_RANGE. Any thread. */
+int tamis_filter_estimate(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                          struct tamis_estimate *out, struct tamis_diag *diag);
 
 struct tamis_comparison {
     struct tamis_interval keys[2]; /* of the one, of the other */
@@ -118,9 +111,16 @@ struct tamis_comparison {
     struct tamis_interval common;  /* of both: keys[0] + keys[1] - all */
     struct tamis_interval jaccard; /* common / all; 0 .. 1 */
     uint64_t n_damaged;
+    /* May every key of the one be in the other; and every key of the other in the one?
+     * ABSENT: a bit is missing there, and so is the key that set it. A filter of one
+     * key asks for that key. Damaged pages prove nothing, nor do pages of ones that
+     * were sealed or copied in their place. Nor does the answer for an intersection,
+     * which has bits of no key. */
+    enum tamis_answer in[2];
 };
-/* Estimates the distinct keys of two filters and those that they share. The filters
- * must fit as for an intersection. Folding to a smaller size makes it less sure, and
- * the bounds wider. ERR_UNFIT, ERR_MISMATCH. */
+/* Estimates the distinct keys of two filters and those that they share, and asks
+ * whether one has all keys of the other. The filters must fit as for an intersection.
+ * Folding to a smaller size makes it less sure, and the bounds wider. ERR_UNFIT,
+ * ERR_MISMATCH. */
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag);

@@ -64,10 +64,12 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
 int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
                     struct tamis_diag *diag);
 /* Finishes the builder, writes its file, and that of its list, and registers its
- * segment. The list has the life of the segment: it is dropped with it, and stays when
- * the filter is packed or unpacked. The caller still frees the builder. */
+ * segment: with the name and binding of `as`, or if that is NULL, of the builder. Many
+ * engines know them only after the last key. A store_uuid in `as` is ignored. The list
+ * has the life of the segment: it is dropped with it, and stays when the filter is
+ * packed or unpacked. The caller still frees the builder. */
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
-                   struct tamis_diag *diag);
+                   const struct tamis_identity *as, struct tamis_diag *diag);
 /* Registers a segment without a filter: it is always a candidate. */
 int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_bytes,
                         const struct tamis_segment_options *opt,

@@ -29,6 +29,11 @@ struct tamis_filter_options {
     uint64_t min_sequence; /* R5: less is an older copy put back */
     uint32_t min_stages;
     uint64_t table_digest; /* of a sealed filter, as info reports it */
+    /* A filter inside another file, if `path` is NULL: at `offset`, a multiple of 4096,
+     * of this descriptor, which may be closed once the filter is open. n_bytes limits
+     * it; 0: to the end of the file. */
+    int fd;
+    uint64_t offset, n_bytes;
 };
 
 /* Opens and maps a filter, O(1) in its size. CHECK_FULL reads it all, and fails with
@@ -56,16 +61,10 @@ struct tamis_filter_options {
  * may ask 64 keys more before it looks.
  *
  * A process that changes its root directory, or loses the right to search the path,
- * must open the filter after that. */
+ * must open the filter after that. A filter without a path has no name to look at: if a
+ * copy replaces its file, keys that are added to the copy are ABSENT here. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
-/* Opens a filter inside another file, at `offset`, a multiple of 4096. n_bytes limits
- * it; 0 means to the end of the file. The descriptor stays the caller's and may be
- * closed at once. The filter has no name to look at: if a copy replaces the file, keys
- * that are added to the copy are ABSENT here. */
-int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
-                         const struct tamis_filter_options *opt,
-                         struct tamis_filter **out, struct tamis_diag *diag);
 /* Closes it; or gives it back, if tamis_snapshot_filter() has lent it. */
 void tamis_filter_close(struct tamis_filter *filter);
 
@@ -80,10 +79,6 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *filter,
 size_t tamis_filter_probe_batch(struct tamis_filter *filter, uint64_t tag,
                                 const uint64_t *hashes, size_t n, uint64_t *absent,
                                 enum tamis_reason *why);
-/* The same for n keys with their hashes; a key of another domain is MAYBE. */
-size_t tamis_filter_probe_keys(struct tamis_filter *filter,
-                               const struct tamis_key *keys, size_t n, uint64_t *absent,
-                               enum tamis_reason *why);
 
 /* The part of a segment that decided an answer. */
 enum tamis_decider {
@@ -119,17 +114,14 @@ enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
                                        const struct tamis_key *key,
                                        struct tamis_explanation *out);
 
-/* Names the code that probes run on: "avx512", "avx2", "neon" or "scalar". The first
- * use of a filter chooses the best that this machine has. For tests the environment
- * variable TAMIS_KERNEL names another; one that this machine can't run is ignored. */
-const char *tamis_kernel_name(void);
-
-/* Returns the filter's domain, for hashing. */
-struct tamis_domain tamis_filter_domain(const struct tamis_filter *filter);
-
+struct tamis_stage_info {
+    uint64_t offset, bits_bytes, n_blocks, capacity, keys, bits_set;
+    uint32_t lanes, words; /* 0 in ribbons, packs and lists */
+    double target_error, expected_error;
+};
 struct tamis_filter_info {
     uint8_t uuid[TAMIS_UUID_BYTES], store_uuid[TAMIS_UUID_BYTES];
-    struct tamis_domain domain;
+    struct tamis_domain domain;       /* for hashing */
     uint8_t name[TAMIS_NAME_MAX + 1]; /* NUL-terminated */
     size_t name_bytes;
     uint8_t binding[TAMIS_BINDING_MAX];
@@ -145,18 +137,17 @@ struct tamis_filter_info {
     double expected_error;      /* now, from the keys of each stage, or as measured */
     uint32_t n_stages;
     uint32_t n_settled; /* open: stages with digests, the first ones (R17) */
+    struct tamis_stage_info stages[TAMIS_MAX_STAGES]; /* the oldest first */
+    /* A list (tamis_list.h): its values, each counted once, and their bits, 1 .. 64.
+     * Any other filter: 0. */
+    uint64_t n_hashes;
+    uint32_t hash_bits;
 };
 
-struct tamis_stage_info {
-    uint64_t offset, bits_bytes, n_blocks, capacity, keys, bits_set;
-    uint32_t lanes, words;
-    double target_error, expected_error;
-};
-
-/* Fill in the state as of the last commit that the filter has noticed. */
-int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info);
-int tamis_filter_stage(struct tamis_filter *filter, uint32_t stage,
-                       struct tamis_stage_info *info);
+/* Fills in the state as of the last commit that the filter has noticed. It reads the
+ * header: an errno or ERR_DAMAGED if that fails. Any thread. */
+int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info,
+                      struct tamis_diag *diag);
 
 struct tamis_verify {
     uint64_t n_pages;       /* checked */

@@ -5,17 +5,10 @@
 /* ---- lists: the hashes of a segment's keys, kept in order --------------------------
  *
  * A list (SPEC.md section 18) is a sealed file of sorted hashes, cut to their top bits
- * or whole. tamis_filter_open() opens it; it answers probes, and has info, verify and
- * residency as any filter. It has no algebra: the functions that combine filters return
- * ERR_UNFIT. Here is what it has beyond: its values, in order. A value is the number
- * made of the top hash_bits bits of a hash, so with 64 bits it is the hash. */
-
-struct tamis_list_facts {
-    uint64_t n_hashes;  /* values, each counted once */
-    uint32_t hash_bits; /* 1 .. 64 */
-};
-/* The facts of an open list. ERR_UNFIT if the filter is no list. */
-int tamis_list_facts(struct tamis_filter *filter, struct tamis_list_facts *facts);
+ * or whole. tamis_filter_open() opens it; it answers probes, and has info (n_hashes,
+ * hash_bits), verify and residency as any filter. The functions that combine filters
+ * return ERR_UNFIT. Here is what it has beyond: its values, in order. A value is the
+ * number made of the top hash_bits bits of a hash, so with 64 bits it is the hash. */
 
 struct tamis_list_cursor;
 

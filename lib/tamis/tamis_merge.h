@@ -2,7 +2,7 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- lists merged, and filters made from lists: without keys ------------------------
+/* ---- lists merged, without keys -----------------------------------------------
  *
  * A list is opened as a filter is (tamis_filter_open()). Every page is checked before a
  * hash of it is used, in whatever mode the list was opened: a page that fails ends the
@@ -24,17 +24,10 @@ struct tamis_merge_report {
 };
 /* Merges n lists into a new one at `path`, durable under its name on return
  * (ERR_EXISTS; ERR_NETWORK). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish_file() leaves. All must be lists of one width (else ERR_UNFIT)
+ * tamis_builder_finish() leaves. All must be lists of one width (else ERR_UNFIT)
  * and one domain (else ERR_MISMATCH): the diag has the path of the first that is not.
  * ECANCELED if the progress function stopped it. Memory: 50 KiB a list, and 3 MiB. opt
  * and report may be NULL. */
 int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *path,
                      const struct tamis_merge_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);
-
-/* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs
- * every bit of a hash. ERR_MISMATCH: of another domain. ERR_DAMAGED: a page fails its
- * check. As after any add that fails, the builder stays failed, unless no hash of the
- * list was added. */
-int tamis_builder_add_list(struct tamis_builder *builder, struct tamis_filter *list,
-                           struct tamis_diag *diag);

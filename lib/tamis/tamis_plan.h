@@ -17,18 +17,31 @@ struct tamis_plan {
     double bits_per_key; /* of the bit arrays */
 };
 
-/* Plans the filter that is built for n_keys at `error` (1e-8 .. 0.5). One of at most
- * 65536 keys gets one of few sizes, 4, 5 or 6 times a power of two of blocks a lane,
- * and one shape for an error: so packs of many are small. */
-int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
-/* Plans a ribbon filter (TAMIS_RIBBON). lanes, words and n_blocks stay 0. How large the
- * file gets depends on the hashes, too: mostly it is within two pages or 0.5% of this
- * size. One in 200 is a page larger; of 60,000 to 90,000 keys, one in 20. */
-int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan);
-/* Plans the best filter of at most bits_bytes of bits. Given keys, it finds the error;
- * given an error and n_keys 0, how many keys the filter holds. */
-int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
-                      struct tamis_plan *plan);
+struct tamis_plan_options {
+    size_t size;
+    uint64_t kind; /* TAMIS_BLOOM (or 0), TAMIS_RIBBON */
+    /* Not 0: the best Bloom filter of at most so many bytes of bits. Given n_keys, it
+     * finds the error, and ignores the one given; given n_keys 0, how many keys the
+     * filter holds at `error`. */
+    uint64_t most_bytes;
+    /* Not 0: blocks in the caller's memory (tamis_blocks.h), without whole pages;
+     * file_bytes is 0. The smallest for n_keys, and of equally large ones the one with
+     * the least error, which may be far below the one asked for: at 1% a block of 64
+     * bytes is enough for up to 53 keys. It takes some 10 microseconds, so engines that
+     * make many blocks keep the result. */
+    int blocks;
+};
+/* Plans the filter that is built for n_keys at `error` (1e-8 .. 0.5). opt NULL: a Bloom
+ * filter. One of at most 65536 keys gets one of few sizes, 4, 5 or 6 times a power of
+ * two of blocks a lane, and one shape for an error: so packs of many are small.
+ *
+ * For a ribbon lanes, words and n_blocks stay 0. How large the file gets depends on the
+ * hashes, too: mostly it is within two pages or 0.5% of this size. One in 200 is a page
+ * larger; of 60,000 to 90,000 keys, one in 20.
+ *
+ * ERR_RANGE, ERR_TOO_LARGE; *plan is then zero. */
+int tamis_plan_filter(uint64_t n_keys, double error,
+                      const struct tamis_plan_options *opt, struct tamis_plan *plan);
 /* Returns the expected error of a stage with n_keys in it. */
 double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
                         uint64_t n_keys);

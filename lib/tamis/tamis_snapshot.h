@@ -165,7 +165,7 @@ struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
 
 struct tamis_prepare_options {
     size_t size;
-    int warm;              /* 1: as tamis_filter_warm() */
+    int warm;              /* 1: reads and maps all pages that are not in memory */
     uint64_t lock_bytes;   /* at most so much in memory, in all; 0: locks stay */
     tamis_progress_fn *fn; /* may be NULL; not while filters are opened */
     void *ctx;

@@ -80,6 +80,7 @@ struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 struct tamis_segment_writer_options {
     size_t size;
     int64_t timeout_ms; /* for edits: of opening, of each growth, seal and close */
+    int one_thread;     /* as in struct tamis_writer_options */
 };
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(). The

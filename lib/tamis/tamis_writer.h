@@ -4,40 +4,39 @@
 
 /* ---- writer: add to a growing filter -------------------------------------
  *
- * One writer a file. Threads: adds, commits, info and seal at once, unless one thread
- * has it to itself; close alone and last. Fork: ERR_FORKED. */
+ * One writer a file. Threads: adds, commits, info and seal at once, unless it is one
+ * thread's (one_thread); close alone and last. Fork: ERR_FORKED. */
 
 struct tamis_writer;
 
 struct tamis_writer_options {
     size_t size;
+    /* Of a new filter; opening ignores them. */
     struct tamis_growth growth;        /* zero fields: defaults */
     const struct tamis_domain *domain; /* default: a random one */
     struct tamis_identity identity;
+    /* Not 0: the writer is the calling thread's, until it is closed: adds then take no
+     * locked instructions, which is most of their time. Adds, commits and seals of
+     * other threads are refused (ERR_THREAD), and so are those of a signal handler in
+     * the middle of an add. Info is any thread's; close is, too, once the owner is
+     * through. A thread that begins after the owner has ended may be taken for it. If a
+     * signal handler leaves an add by a jump, the writer refuses all that follows:
+     * close it, by the same thread. */
+    int one_thread;
 };
 
 /* Creates a growing filter and opens it. It is durable under its name on return. `path`
  * must not exist (ERR_EXISTS). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish_file() leaves. */
+ * tamis_builder_finish() leaves. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens a growing filter, and recovers it if its last writer did not close it.
- * ERR_BUSY: the diag names the holder. ERR_SEALED: the filter is sealed for good; a
- * seal that its writer could not finish is made durable first. ERR_NETWORK. If stages
- * have holes, or share blocks with a copy, it allocates the space first: ENOSPC here
- * prevents a later SIGBUS. */
-int tamis_writer_open(const char *path, struct tamis_writer **out,
-                      struct tamis_diag *diag);
-/* Gives the writer to the calling thread, until it is closed: adds then take no locked
- * instructions, which is most of their time. From then on adds, commits and seals of
- * other threads are refused (ERR_THREAD), and so are those of a signal handler in the
- * middle of an add. Info is any thread's; close is, too, once the owner is through. A
- * thread that begins after the owner has ended may be taken for it. If a signal handler
- * leaves an add by a jump, the writer refuses all that follows: close it, by the same
- * thread. ERR_BUSY: a thread adds at this moment, and the writer stays everybody's.
- * Adds, commits and seals that ran meanwhile may have returned ERR_THREAD: repeat them.
- * An add of several keys may have added some of them. ERR_FORKED. */
-int tamis_writer_one_thread(struct tamis_writer *writer);
+ * ERR_BUSY: another writer has it open, which is never waited for; the diag names it.
+ * ERR_SEALED: the filter is sealed for good; a seal that its writer could not finish is
+ * made durable first. ERR_NETWORK. If stages have holes, or share blocks with a copy,
+ * it allocates the space first: ENOSPC here prevents a later SIGBUS. */
+int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
+                      struct tamis_writer **out, struct tamis_diag *diag);
 
 /* Add keys, visible at once to every reader on this machine, durable with the next
  * commit. A full stage grows. If growth fails, the keys go into the last stage all the
@@ -55,6 +54,20 @@ int tamis_writer_one_thread(struct tamis_writer *writer);
 int tamis_writer_add_key(struct tamis_writer *writer, const void *key, size_t n_bytes);
 int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
                             const uint64_t *hashes, size_t n);
+/* Adds n hashes, and says which are new: it clears the (n + 63) / 64 words of the
+ * bitmap, then sets bit i % 64 of is_new[i / 64] if no add of hash i had begun when
+ * this one was made. That is a proof, as ABSENT is. A hash without a bit may be new,
+ * too: it is a false positive, damage is in the way, or the filter grew meanwhile. Of
+ * all calls of this function, in any thread, at most one is told that a hash is new,
+ * and of the repeats in a call at most one; calls of the other adds do not count. After
+ * a crash hashes that were not committed are new again. Some 50 ns a key slower than an
+ * add.
+ *
+ * Errors are those of adds; ERR_RANGE: NULL. No bit is set then from the hash on that
+ * failed. A signal handler that interrupts such a call of its own thread gets
+ * ERR_THREAD. If it leaves the call by a jump, later ones may wait for ever. */
+int tamis_writer_add_new(struct tamis_writer *writer, uint64_t tag,
+                         const uint64_t *hashes, size_t n, uint64_t *is_new);
 /* Makes every add that returned before this call durable, and with them the caller's
  * log position: "all keys up to here are in". Watermarks never fall (ERR_RANGE). A
  * failed sync poisons the writer: close it, reopen, replay.
@@ -71,10 +84,11 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * second seal is ERR_SEALED: open the path and look. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
-/* Returns the watermark of the last durable commit: replay from there. */
-uint64_t tamis_writer_watermark(const struct tamis_writer *writer);
-struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
-int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
+/* Fills in the state as of now, uncommitted keys included; but the watermark is that of
+ * the last durable commit: replay from there. Any thread. 0, ERR_FORKED or ERR_THREAD.
+ */
+int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info,
+                      struct tamis_diag *diag);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
  * waits for adds in flight; later adds get ERR_SEALED and are not made. If the digests
  * cannot be written (ENOSPC, ENOMEM), the filter stays open and takes adds again:
@@ -89,4 +103,4 @@ int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
  * before, a page was lost, or a jump left a commit, a growth or a seal half done. An
  * errno: a write or a sync of the close itself failed, or ENOMEM. The writer is freed
  * all the same, and the file stays unclean: reopen, and replay from the watermark. */
-int tamis_writer_close(struct tamis_writer *writer);
+int tamis_writer_close(struct tamis_writer *writer, struct tamis_diag *diag);

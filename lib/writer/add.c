@@ -2,7 +2,9 @@
  * thread that has the writer to itself. */
 #include "lib/writer/inside.h"
 #include "format/hash.h"
-#include "lib/sync_point.h"
+
+/* Two functions call them; an add of one key would pay for a call. */
+#define INLINED static inline __attribute__((always_inline))
 
 /* Threads spread over the stripes by their order of arrival. */
 static unsigned my_stripe(void)
@@ -14,7 +16,7 @@ static unsigned my_stripe(void)
     return mine - 1;
 }
 
-static void leave(struct tamis_writer *w, unsigned stripe)
+INLINED void leave(struct tamis_writer *w, unsigned stripe)
 {
     _Atomic uint32_t *n = &w->in_flight[stripe].n;
     if (stripe >= SHARED_STRIPE)
@@ -30,17 +32,16 @@ static void leave(struct tamis_writer *w, unsigned stripe)
  * add is announced before the state and the newest stage are looked at; a sealer
  * changes the state, and growth the newest stage, before they look at the
  * announcements: one of the two sees the other. */
-static int enter(struct tamis_writer *w, unsigned *stripe)
+INLINED int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    SYNC_POINT("add: begun");
     *stripe = my_stripe();
     if (atomic_fetch_or(&w->in_flight[*stripe].n, 1) & 1) {
         *stripe = SHARED_STRIPE + atomic_load(&w->n_stages) % N_SHARED;
         atomic_fetch_add(&w->in_flight[*stripe].n, 1);
     }
-    int err = atomic_load(&w->owner) ? TAMIS_ERR_THREAD : writer_error(w);
+    int err = writer_error(w);
     if (err)
         leave(w, *stripe);
     return err;
@@ -60,7 +61,7 @@ static __attribute__((noinline)) int add_many(struct tamis_writer *w, uint64_t t
         int err = enter(w, &stripe);
         if (err)
             return err;
-        bool full = writer_add_some(w, stripe, hashes + done, &some);
+        bool full = writer_add_some(w, stripe, hashes + done, &some, NULL);
         leave(w, stripe);
         done += some;
         err = writer_after_some(w, full);
@@ -82,4 +83,66 @@ int tamis_writer_add_key(struct tamis_writer *w, const void *key, size_t n_bytes
 {
     uint64_t h = hash_key(w->domain.seed, key, n_bytes);
     return tamis_writer_add_hashes(w, w->domain.tag, &h, 1);
+}
+
+/* ---- is it new? ---- */
+
+/* A key is new if the add sets a bit of it, and each older stage proves that it lacks
+ * the key: good pages have all bits of the keys that are in. If the filter has grown
+ * since, the key may be in a stage that was not asked. */
+static int add_if_new(struct tamis_writer *w, uint64_t h, bool *is_new, bool *full)
+{
+    bool own = atomic_load_explicit(&w->owner, memory_order_relaxed), lacks = true;
+    unsigned stripe = 0;
+    uint64_t changed = 0;
+    size_t one = 1;
+    int err = own ? alone_enter(w) : enter(w, &stripe);
+    if (err)
+        return err;
+    uint32_t current = atomic_load(&w->n_stages) - 1;
+    for (uint32_t i = 0; i < current && lacks; i++)
+        lacks = stage_probe(&w->stages[i]->stage, w->kernel, h) == TAMIS_NO_REASON;
+    *full = writer_add_some(w, stripe, &h, &one, &changed);
+    *is_new = lacks && changed && atomic_load(&w->n_stages) == current + 1;
+    if (!own)
+        leave(w, stripe);
+    else if (atomic_load(&w->plain) != NOT_PLAIN)
+        atomic_store(&w->plain, 0); /* the next add looks at everything again */
+    if (own)
+        alone_leave(w);
+    return 0;
+}
+
+/* Threads with the same key take turns: the second one finds it. */
+static int add_in_turn(struct tamis_writer *w, uint64_t h, bool *is_new, bool *full)
+{
+    static _Thread_local volatile bool in_turn;
+    if (in_turn) /* a signal handler: it would wait for itself */
+        return TAMIS_ERR_THREAD;
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    in_turn = true;
+    pthread_mutex_lock(&w->turns[h % N_TURNS]);
+    int err = add_if_new(w, h, is_new, full);
+    pthread_mutex_unlock(&w->turns[h % N_TURNS]);
+    in_turn = false;
+    return err;
+}
+
+int tamis_writer_add_new(struct tamis_writer *w, uint64_t tag, const uint64_t *hashes,
+                         size_t n, uint64_t *is_new)
+{
+    if (n && (!hashes || !is_new))
+        return TAMIS_ERR_RANGE;
+    if (n)
+        memset(is_new, 0, ((n - 1) / 64 + 1) * sizeof *is_new);
+    int err = tag == w->domain.tag ? 0 : TAMIS_ERR_MISMATCH;
+    for (size_t i = 0; i < n && !err; i++) {
+        bool first = false, full = false;
+        err = add_in_turn(w, hashes[i], &first, &full);
+        if (!err)
+            err = writer_after_some(w, full);
+        is_new[i / 64] |= (uint64_t)(first && !err) << (i % 64);
+    }
+    return err || n ? err : writer_error(w);
 }

@@ -74,7 +74,7 @@ static bool add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
     uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
     struct writer_stage *s = w->stages[current];
     if (!stages_all_good(w, current + 1))
-        return writer_add_some(w, 0, hashes, n);
+        return writer_add_some(w, 0, hashes, n, NULL);
     size_t left = *n, some = adds_at_once(s, left), kept = some;
     *n = some;
     if (current) {

@@ -124,7 +124,7 @@ size_t adds_at_once(const struct writer_stage *s, size_t n)
 
 /* A key that an older stage holds in healthy pages is not added again. */
 bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
-                     size_t *n)
+                     size_t *n, uint64_t *changed)
 {
     uint8_t stage[ADDS_AT_ONCE];
     uint32_t current = atomic_load(&w->n_stages) - 1; /* after enter() announced it */
@@ -145,6 +145,8 @@ bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
         bits += fresh;
         keys += fresh > 0;
     }
+    if (changed)
+        *changed = keys;
     if (!keys)
         return false;
     uint64_t after = count(&s->stripes[stripe].keys, stripe, keys);

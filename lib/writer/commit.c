@@ -80,15 +80,12 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     int err = call_may_begin(w);
     if (err)
         return diag_own(diag, err, w->path);
-    SYNC_POINT("commit: begun");
     /* A stage may be full though no add here has said so: the writer before this one
      * died, or had no room, and its keys were found there when they came again. */
     atomic_store(&w->grow_failed, false);
     writer_grow(w);
     writer_lock(w);
-    if (alone_check(w)) /* it was taken since */
-        err = diag_own(diag, TAMIS_ERR_THREAD, w->path);
-    else if (atomic_load(&w->state) == WRITER_SEALED)
+    if (atomic_load(&w->state) == WRITER_SEALED)
         err = diag_own(diag, TAMIS_ERR_SEALED, w->path);
     else if (watermark < w->commit.watermark)
         err = diag_fail(diag, TAMIS_ERR_RANGE, w->path,
@@ -108,19 +105,22 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     return err;
 }
 
-int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info)
+int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info,
+                      struct tamis_diag *diag)
 {
     struct commit c;
     memset(info, 0, sizeof *info);
+    diag_clear(diag);
     if (w->fork_epoch != io_fork_epoch())
-        return TAMIS_ERR_FORKED;
+        return diag_own(diag, TAMIS_ERR_FORKED, w->path);
     if (mutex_is_mine(w))
-        return TAMIS_ERR_THREAD;
+        return diag_own(diag, TAMIS_ERR_THREAD, w->path);
     mutex_take(w);
     c = w->commit;
     if (c.state == STATE_OPEN)
         writer_next_record(w, &c), c.sequence = w->commit.sequence;
     mutex_give(w);
     header_info(&w->identity, &c, info);
+    info->watermark = atomic_load(&w->watermark);
     return 0;
 }

@@ -132,6 +132,7 @@ static int create_in(int dir, const char *base, const char *path,
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag)
 {
+    struct tamis_writer_options o;
     const char *base;
     int dir, before = io_hold_cancel();
     *out = NULL;
@@ -143,6 +144,8 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
     }
     if (err)
         diag_in(diag, path);
+    else if (options_copy(&o, sizeof o, opt) == 0 && o.one_thread)
+        writer_own(*out);
     io_let_cancel(before);
     return err;
 }

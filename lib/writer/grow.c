@@ -95,8 +95,6 @@ static int grow_locked(struct tamis_writer *w)
     int err = writer_check_lost(w, NULL);
     if (err)
         return err;
-    if (!alone_may_grow(w))
-        return 0; /* the owner will */
     if (atomic_load(&w->state) != WRITER_OPEN || n == MAX_STAGES ||
         stage_bits_now(w->stages[n - 1]) < w->stages[n - 1]->n_full_bits)
         return 0; /* someone else has grown it, or nobody can */

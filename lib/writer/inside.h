@@ -16,8 +16,10 @@
 /* A stripe serves one thread at a time. Threads that find it taken share two more. */
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
 
+enum { N_TURNS = 32 };
+
 /* The counters of a stripe: each thread raises its own. */
-struct stripe {
+struct writer_stripe {
     _Alignas(CACHE_LINE) _Atomic uint64_t keys; /* adds that set a bit */
     _Atomic uint64_t bits;
 };
@@ -35,7 +37,7 @@ struct writer_stage {
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
     atomic_bool drained;           /* no add can change it any more */
     struct plane_row older;        /* the stages before it */
-    struct stripe stripes[N_STRIPES + N_SHARED];
+    struct writer_stripe stripes[N_STRIPES + N_SHARED];
 };
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
@@ -57,8 +59,8 @@ struct tamis_writer {
     /* Set by the SIGBUS guard when it replaces a page. Keys added there are lost, and
      * keys found there may be. Counts as poisoned (R15). */
     _Atomic bool lost;
-    /* owner.c: the thread that has the writer to itself, and whether it is in an add.
-     * NULL: any number of threads may add. */
+    /* owner.c: the thread that has the writer to itself since it was opened, and
+     * whether it is in an add. NULL: any number of threads may add. */
     const void *_Atomic owner;
     _Atomic bool adding;
     unsigned fork_epoch;
@@ -71,8 +73,9 @@ struct tamis_writer {
     /* Its add_one_alone(). */
     uint32_t (*add_one)(const struct plane *plane, _Atomic uint64_t *dirty, uint64_t h);
     struct io_guarded_fd guard;
-    pthread_mutex_t floors_mutex; /* one floor sector; taken last */
-    pthread_mutex_t sync_mutex;   /* a sync, and sync_error; taken last, too */
+    pthread_mutex_t floors_mutex;   /* one floor sector; taken last */
+    pthread_mutex_t sync_mutex;     /* a sync, and sync_error; taken last, too */
+    pthread_mutex_t turns[N_TURNS]; /* add.c: of keys that may be new; taken first */
     int sync_error;
     /* Commit, grow, seal; guards what follows. Take it by mutex_take(). */
     pthread_mutex_t mutex;
@@ -101,9 +104,10 @@ enum { ADDS_AT_ONCE = 64 };
 /* How many of n keys may be added before the stage's fill is looked at again. */
 size_t adds_at_once(const struct writer_stage *s, size_t n);
 bool stage_is_full(const struct tamis_writer *w, const struct writer_stage *s);
-/* Adds some of *n keys; *n: how many. Is the stage full? */
+/* Adds some of *n keys; *n: how many. Is the stage full? *changed, which may be NULL:
+ * how many of them set a bit there. */
 bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
-                     size_t *n);
+                     size_t *n, uint64_t *changed);
 /* Which of n keys, at most 64, do stages before `current` hold in healthy pages? A bit
  * each; and for these, in `stage` (may be NULL), which stage. n_next hashes behind them
  * will be asked next. */
@@ -129,12 +133,6 @@ static inline bool stages_all_good(const struct tamis_writer *w, uint32_t n)
 static inline bool alone_is_mine(const struct tamis_writer *w)
 {
     return atomic_load_explicit(&w->owner, memory_order_relaxed) == &alone_here;
-}
-/* Has no other thread the writer to itself? */
-static inline bool alone_may_grow(const struct tamis_writer *w)
-{
-    const void *owner = atomic_load(&w->owner);
-    return !owner || owner == &alone_here;
 }
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);

@@ -115,14 +115,11 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     int err = call_may_begin(w);
     if (err)
         return diag_own(diag, err, w->path);
-    SYNC_POINT("seal: begun");
     writer_lock(w);
     uint32_t state = atomic_load(&w->state);
     if (state == WRITER_OPEN && atomic_load(&w->lost))
         state = WRITER_POISONED;
-    if (alone_check(w)) /* it was taken since */
-        err = TAMIS_ERR_THREAD;
-    else if (state != WRITER_OPEN)
+    if (state != WRITER_OPEN)
         err = state == WRITER_POISONED ? TAMIS_ERR_POISONED : TAMIS_ERR_SEALED;
     else if (watermark < w->commit.watermark)
         err = TAMIS_ERR_RANGE;

@@ -169,6 +169,8 @@ static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char 
     pthread_mutex_init(&w->mutex, NULL);
     pthread_mutex_init(&w->floors_mutex, NULL);
     pthread_mutex_init(&w->sync_mutex, NULL);
+    for (size_t i = 0; i < N_TURNS; i++)
+        pthread_mutex_init(&w->turns[i], NULL);
     return w;
 }
 
@@ -220,53 +222,50 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
 }
 
 /* A thread that was cancelled in here, or in a close, would keep the file's lock. */
-int tamis_writer_open(const char *path, struct tamis_writer **out,
-                      struct tamis_diag *diag)
+int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
+                      struct tamis_writer **out, struct tamis_diag *diag)
 {
+    struct tamis_writer_options o;
     struct io_guarded_fd opened;
     *out = NULL;
     diag_clear(diag);
+    if (options_copy(&o, sizeof o, opt))
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
     int before = io_hold_cancel();
     int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
     err = err ? diag_open(diag, err, path, "cannot open for writing")
               : writer_open_path(&opened, path, out, diag);
+    if (!err && o.one_thread)
+        writer_own(*out);
     io_let_cancel(before);
     return err;
 }
 
-int tamis_writer_close(struct tamis_writer *w)
+int tamis_writer_close(struct tamis_writer *w, struct tamis_diag *diag)
 {
     int err = 0;
+    diag_clear(diag);
     if (!w)
         return 0;
     int before = io_hold_cancel();
     if (w->fork_epoch == io_fork_epoch()) {
         uint32_t state = atomic_load(&w->state);
         if (state == WRITER_OPEN && mutex_is_mine(w)) {
-            err = TAMIS_ERR_POISONED; /* the record may be half changed: write none */
-            mutex_of = NULL;          /* another writer may get this memory */
-            before = w->cancel;       /* the jump left it held off */
+            /* The record may be half changed: write none. */
+            err = diag_own(diag, TAMIS_ERR_POISONED, w->path);
+            mutex_of = NULL;    /* another writer may get this memory */
+            before = w->cancel; /* the jump left it held off */
         } else if (state == WRITER_OPEN) {
             mutex_take(w);
-            err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);
+            err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, diag);
             if (!err)
                 writer_changed(w, NULL); /* bounds: without them nothing is lost */
             mutex_give(w);
         }
         if (state == WRITER_POISONED)
-            err = TAMIS_ERR_POISONED;
+            err = diag_own(diag, TAMIS_ERR_POISONED, w->path);
     }
     writer_free(w);
     io_let_cancel(before);
     return err;
-}
-
-uint64_t tamis_writer_watermark(const struct tamis_writer *w)
-{
-    return atomic_load(&w->watermark);
-}
-
-struct tamis_domain tamis_writer_domain(const struct tamis_writer *w)
-{
-    return w->domain;
 }

@@ -29,6 +29,8 @@ int writer_open_fd(struct io_guarded_fd *opened, const char *path,
                    const struct writer_hooks *hooks, struct tamis_writer **out,
                    struct tamis_diag *diag);
 
+/* From now on it is the calling thread's. No other call may run. */
+void writer_own(struct tamis_writer *w);
 /* Retries hooks.changed if its last call failed, and returns its result. */
 int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag);
 

@@ -26,11 +26,12 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
     struct tamis_writer *w;
     struct tamis_diag diag = {0};
     char key[32];
-    int err = first ? tamis_writer_open(path, &w, &diag)
+    int err = first ? tamis_writer_open(path, NULL, &w, &diag)
                     : tamis_writer_create(path, &o, &w, &diag);
     if (err)
         return say("opening", &diag);
-    if (tamis_writer_watermark(w) != first)
+    struct tamis_filter_info info;
+    if (tamis_writer_info(w, &info, NULL) != 0 || info.watermark != first)
         return say("another watermark than the one before", &diag);
     for (unsigned long i = first; i < first + n; i++)
         if (tamis_writer_add_key(w, key, key_of(key, i)) != 0)
@@ -39,23 +40,24 @@ static int grow(const char *path, unsigned long first, unsigned long n, int seal
                : tamis_writer_commit(w, first + n, &diag);
     if (err)
         return say("committing", &diag);
-    return tamis_writer_close(w);
+    return tamis_writer_close(w, NULL);
 }
 
 /* All keys below first + n are there, pages are good, and few others are HIT. */
 static int check(const char *path, unsigned long n)
 {
     struct tamis_filter *f;
+    struct tamis_filter_info info;
     struct tamis_verify report;
     struct tamis_diag diag = {0};
     unsigned long n_false = 0;
     char key[32];
     if (tamis_filter_open(path, NULL, &f, &diag) != 0 ||
-        tamis_filter_verify(f, &report, &diag) != 0)
+        tamis_filter_verify(f, &report, &diag) != 0 ||
+        tamis_filter_info(f, &info, NULL) != 0)
         return say("opening", &diag);
-    struct tamis_domain d = tamis_filter_domain(f);
     for (unsigned long i = 0; i < 2 * n; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_of(key, i));
+        struct tamis_key k = tamis_key_of(&info.domain, key, key_of(key, i));
         enum tamis_reason why;
         enum tamis_answer a = tamis_filter_probe(f, &k, &why);
         if (i < n && (a == TAMIS_ABSENT || why != TAMIS_HIT))

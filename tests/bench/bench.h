@@ -77,7 +77,9 @@ struct piece {
     bool present;
     uint64_t *hashes;
     struct tamis_key *keys; /* with bytes, hashed already */
-    uint32_t *segments;     /* the segment that a key is asked of */
+    char *bytes;            /* of key i: from ends[i] to ends[i + 1] */
+    uint64_t *ends;
+    uint32_t *segments; /* the segment that a key is asked of */
 };
 /* Where pieces come from. A warm one is the same in each round; else the keys are new
  * each time, in an order of their own, so that no cache has their lines. */
@@ -236,7 +238,7 @@ struct tamis_snapshot *snapshot_of(struct tamis_store *store);
 
 /* Counts the keys of a piece of which `probe`, for `key`, says ABSENT. */
 #define EACH_KEY(piece, probe)                                                         \
-    struct tamis_key key = tamis_key_of_hash(bench.domain.tag, 0);                     \
+    struct tamis_key key = {.tag = bench.domain.tag, .hash = 0};                       \
     size_t n_absent = 0;                                                               \
     for (size_t i = 0; i < (piece)->n; i++) {                                          \
         key.hash = (piece)->hashes[i];                                                 \

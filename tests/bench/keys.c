@@ -34,14 +34,13 @@ void keys_fill(uint64_t first, size_t n, struct tamis_key *keys,
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes)
 {
     enum { AT_ONCE = 256 };
-    char bytes[AT_ONCE][KEY_MOST];
-    struct tamis_key keys[AT_ONCE];
+    char bytes[AT_ONCE * KEY_MOST];
+    uint64_t ends[AT_ONCE + 1] = {0};
     for (size_t done = 0; done < n; done += AT_ONCE) {
         size_t m = n - done < AT_ONCE ? n - done : AT_ONCE;
-        keys_fill(first + done, m, keys, bytes);
-        tamis_keys_hash(&bench.domain, keys, m);
         for (size_t i = 0; i < m; i++)
-            hashes[done + i] = keys[i].hash;
+            ends[i + 1] = ends[i] + key_text(first + done + i, bytes + ends[i]);
+        tamis_domain_hash(&bench.domain, bytes, ends, m, hashes + done);
     }
 }
 
@@ -62,7 +61,10 @@ struct source source_of(uint64_t n_keys, size_t n, uint64_t keys_each)
         struct piece *p = &s.pieces[present];
         *p = (struct piece){.n = n, .present = present};
         p->hashes = allocate(n * sizeof *p->hashes);
-        p->keys = allocate(n * (sizeof *p->keys + KEY_MOST));
+        p->keys = allocate(n * sizeof *p->keys);
+        p->bytes = allocate(n * KEY_MOST);
+        p->ends = allocate((n + 1) * sizeof *p->ends);
+        p->ends[0] = 0;
         p->segments = allocate(n * sizeof *p->segments);
     }
     return s;
@@ -80,21 +82,20 @@ const struct piece *piece_next(struct source *s, bool present)
 {
     static uint64_t n_drawn; /* of all sources: no key comes twice in a cold one */
     struct piece *p = &s->pieces[present];
-    char *bytes = (char *)(p->keys + p->n);
     if (s->warm && s->ready[present])
         return p;
     s->ready[present] = true;
-    for (size_t i = 0; i < p->n; i++, bytes += KEY_MOST) {
+    for (size_t i = 0; i < p->n; i++) {
         uint64_t number = number_of(s, p, mixed(++n_drawn));
-        p->keys[i] = (struct tamis_key){bytes, key_text(number, bytes), 0, 0};
+        char *bytes = p->bytes + p->ends[i];
+        p->ends[i + 1] = p->ends[i] + key_text(number, bytes);
+        p->keys[i] = tamis_key_of(&bench.domain, bytes, p->ends[i + 1] - p->ends[i]);
+        p->hashes[i] = p->keys[i].hash;
         p->segments[i] = 0;
         if (s->keys_each)
             p->segments[i] = (uint32_t)((present ? number : mixed(number)) % s->n_keys /
                                         s->keys_each);
     }
-    tamis_keys_hash(&bench.domain, p->keys, p->n);
-    for (size_t i = 0; i < p->n; i++)
-        p->hashes[i] = p->keys[i].hash;
     return p;
 }
 

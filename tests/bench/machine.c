@@ -96,8 +96,7 @@ void machine_write(void *file)
             value_in("/sys/kernel/mm/transparent_hugepage/enabled", ""));
     fprintf(out, "- Linux %s, %s; files on file system 0x%lx\n", u.release, u.machine,
             (unsigned long)disk.f_type);
-    fprintf(out, "- tamis %s, kernel %s; compiler %s\n", tamis_version(),
-            tamis_kernel_name(), __VERSION__);
+    fprintf(out, "- tamis %s; compiler %s\n", tamis_version(), __VERSION__);
     for (int i = 0; i < 2; i++)
         fprintf(out, "- load %s: %s\n", i ? "after" : "before", notes[i]);
     if (busy)

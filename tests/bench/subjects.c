@@ -62,9 +62,11 @@ struct tamis_filter *filter_open(const char *path)
 /* The mapping stays until the process ends. */
 struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stage)
 {
+    struct tamis_filter_info all;
     struct tamis_stage_info info;
     struct stat st;
-    must(tamis_filter_stage(filter, stage, &info), NULL, "stage");
+    must(tamis_filter_info(filter, &all, NULL), NULL, "info");
+    info = all.stages[stage];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0)
         give_up("%s cannot be opened", path);
@@ -108,13 +110,12 @@ struct tamis_writer *writer_new(const char *path, uint64_t first_capacity)
 {
     struct tamis_writer *writer;
     struct tamis_diag diag = {0};
-    struct tamis_writer_options options = {.size = sizeof options,
-                                           .domain = &bench.domain};
+    struct tamis_writer_options options = {
+        .size = sizeof options, .domain = &bench.domain, .one_thread = 1};
     options.growth.first_capacity = first_capacity;
     options.growth.factor = 2;
     unlink(path);
     must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
-    must(tamis_writer_one_thread(writer), NULL, "one thread");
     return writer;
 }
 
@@ -126,6 +127,7 @@ static size_t n_subjects;
 static void subject_build(struct subject *s)
 {
     char name[64];
+    struct tamis_filter_info all;
     struct tamis_stage_info info;
     struct tamis_diag diag = {0};
     snprintf(name, sizeof name, "%llu-%g.tamis", (unsigned long long)s->n_keys,
@@ -135,11 +137,12 @@ static void subject_build(struct subject *s)
     unpin();
     struct tamis_builder *builder =
         builder_of(s->n_keys, s->error, s->ribbon ? TAMIS_RIBBON : TAMIS_BLOOM, 0);
-    must(tamis_builder_finish_file(builder, path, &diag), &diag, path);
+    must(tamis_builder_finish(builder, path, NULL, NULL, &diag), &diag, path);
     tamis_builder_free(builder);
     pin();
     s->filter = filter_open(path);
-    must(tamis_filter_stage(s->filter, 0, &info), NULL, "stage");
+    must(tamis_filter_info(s->filter, &all, NULL), NULL, "info");
+    info = all.stages[0];
     s->bits = (struct bits){.geometry = {info.n_blocks, info.lanes, info.words},
                             .n_bytes = info.bits_bytes};
     unlink(path); /* its name: it stays open */
@@ -244,7 +247,7 @@ struct tamis_builder *segment_builder(struct tamis_edit *edit, const char *name,
 void segment_put(struct tamis_edit *edit, struct tamis_builder *builder)
 {
     struct tamis_diag diag = {0};
-    must(tamis_edit_put(edit, builder, &diag), &diag, "put");
+    must(tamis_edit_put(edit, builder, NULL, &diag), &diag, "put");
     tamis_builder_free(builder);
 }
 

@@ -109,7 +109,7 @@ struct figure figures[] = {
         "RocksDB's Bloom, 32 a call", ask_rocksdb_32, 0, 0.01, 1, N, N),
     ONE("strings_large_128", "128 strings a call", "call", ask_strings,
         "RocksDB's Bloom, 32 a call", ask_rocksdb_32, LARGE, 0.01, 1, 0.25, 0.25),
-    ONE("strings_hash", "hashing strings of 16 to 40 bytes", "tamis_keys_hash()",
+    ONE("strings_hash", "hashing strings of 16 to 40 bytes", "tamis_domain_hash()",
         hash_keys, "XXH3 inline", hash_xxh3, SAME | WORK, 0.01, 1, N, N),
     ONE("ribbon_small", STRING, "ribbon", ask_string, "RocksDB's Ribbon", ask_rocksdb,
         RIBBON, 0.01, 1, N, 0.75),

@@ -69,16 +69,12 @@ size_t ask_strings(void *subject, const struct piece *p)
 {
     enum { A_CALL = 128 };
     const struct subject *s = subject;
-    struct tamis_key keys[A_CALL];
-    uint64_t absent[A_CALL / 64];
+    uint64_t hashes[A_CALL], absent[A_CALL / 64], tag = bench.domain.tag;
     size_t n_absent = 0;
     for (size_t at = 0; at < p->n; at += A_CALL) {
         size_t n = least(p->n - at, A_CALL);
-        for (size_t i = 0; i < n; i++)
-            keys[i] = (struct tamis_key){p->keys[at + i].bytes, p->keys[at + i].n_bytes,
-                                         0, 0};
-        tamis_keys_hash(&bench.domain, keys, n);
-        n_absent += tamis_filter_probe_keys(s->filter, keys, n, absent, NULL);
+        tamis_domain_hash(&bench.domain, p->bytes, p->ends + at, n, hashes);
+        n_absent += tamis_filter_probe_batch(s->filter, tag, hashes, n, absent, NULL);
     }
     return n_absent;
 }
@@ -86,8 +82,8 @@ size_t ask_strings(void *subject, const struct piece *p)
 size_t hash_keys(void *subject, const struct piece *p)
 {
     (void)subject;
-    tamis_keys_hash(&bench.domain, p->keys, p->n);
-    return p->keys[p->n - 1].hash >> 1;
+    tamis_domain_hash(&bench.domain, p->bytes, p->ends, p->n, p->hashes);
+    return p->hashes[p->n - 1] >> 1;
 }
 
 size_t hash_xxh3(void *subject, const struct piece *p)

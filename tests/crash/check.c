@@ -110,16 +110,15 @@ static void check_lost_sector(const struct run *r, const struct image *m,
                               const char *path, const struct object *o, uint64_t hash)
 {
     struct tamis_filter *f;
-    struct tamis_stage_info info;
     struct tamis_filter_info all;
     uint8_t kept[SECTOR_BYTES], bytes[8];
     if (tamis_filter_open(path, NULL, &f, NULL) != 0 ||
-        tamis_filter_info(f, &all) != 0 ||
-        tamis_filter_stage(f, (uint32_t)(hash % all.n_stages), &info) != 0)
-        run_fail(r, "no stage info");
+        tamis_filter_info(f, &all, NULL) != 0)
+        run_fail(r, "no info");
+    const struct tamis_stage_info *stage = &all.stages[hash % all.n_stages];
     uint8_t *sector =
-        m->bytes + info.offset +
-        hash / 256 % (info.bits_bytes / SECTOR_BYTES) * (uint64_t)SECTOR_BYTES;
+        m->bytes + stage->offset +
+        hash / 256 % (stage->bits_bytes / SECTOR_BYTES) * (uint64_t)SECTOR_BYTES;
     memcpy(kept, sector, sizeof kept);
     memset(sector, 0, sizeof kept);
     for (uint32_t i = 0; i < o->watermark; i++) {

@@ -128,8 +128,8 @@ static void ask_all(const struct run *r, struct tamis_store *s)
         if (tamis_filter_open(in_dir(r, files[i]), NULL, &f, NULL) == 0)
             tamis_filter_probe(f, &key, NULL);
         tamis_filter_close(f);
-        if (tamis_writer_open(in_dir(r, files[i]), &w, NULL) == 0)
-            tamis_writer_close(w);
+        if (tamis_writer_open(in_dir(r, files[i]), NULL, &w, NULL) == 0)
+            tamis_writer_close(w, NULL);
     }
 }
 
@@ -147,7 +147,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
     if (!rc && drop)
         rc = tamis_edit_drop(e, name, n, &diag);
     else if (!rc && !(rc = tamis_edit_builder(e, name, n, 0, NULL, &b, &diag)))
-        rc = tamis_edit_put(e, b, &diag);
+        rc = tamis_edit_put(e, b, NULL, &diag);
     tamis_builder_free(b);
     bool ended = !rc && (rc = tamis_edit_commit(e, &diag)) != TAMIS_ERR_BUSY;
     /* The process that went on may have dropped segments that it does not know. */
@@ -243,7 +243,7 @@ static bool run_thread(void *(*fn)(void *))
 static const char whole[] =
     "store_open store_close store_repair store_orphans writer_close writer_commit "
     "writer_seal edit_commit edit_abort filter_probe filter_probe_batch "
-    "filter_probe_keys snapshot_probe snapshot_probe_all snapshot_probe_batch "
+    "snapshot_probe snapshot_probe_all snapshot_probe_batch "
     "snapshot_probe_keys snapshot_probe_list snapshot_candidates inline_ask_few";
 
 /* A call that was cut short has no lock of its own left. */

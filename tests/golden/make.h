@@ -87,9 +87,9 @@ static inline void make_sealed(const char *name, unsigned n_keys,
     unlink(at(name));
     check(tamis_builder_create(&o, &b, &diag), &diag);
     build_keys(b, 0, n_keys);
-    check(o.list_bits ? tamis_builder_finish_list(b, at(name), &diag)
-                      : tamis_builder_finish_file(b, at(name), &diag),
-          &diag);
+    check(
+        tamis_builder_finish(b, at(name), INTO(.list = o.list_bits != 0), NULL, &diag),
+        &diag);
     tamis_builder_free(b);
 }
 

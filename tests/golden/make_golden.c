@@ -29,7 +29,7 @@ static void make_built(const char *name, double error, unsigned n)
     struct tamis_diag diag;
     struct tamis_builder *b = build(error, n);
     unlink(at(name));
-    check(tamis_builder_finish_file(b, at(name), &diag), &diag);
+    check(tamis_builder_finish(b, at(name), NULL, NULL, &diag), &diag);
     tamis_builder_free(b);
     write_answers(name, 0, n);
 }
@@ -45,7 +45,9 @@ static void make_embedded(const char *name)
     memset(other, 'x', sizeof other);
     if (pwrite(fd, other, sizeof other, 0) != (ssize_t)sizeof other)
         exit(1);
-    check(tamis_builder_finish_fd(b, fd, sizeof other, &n_bytes, &diag), &diag);
+    check(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = sizeof other),
+                               &n_bytes, &diag),
+          &diag);
     if (pwrite(fd, other, 4096, (off_t)(sizeof other + n_bytes)) != 4096)
         exit(1);
     close(fd);
@@ -97,7 +99,7 @@ static void make_growing(const char *stem, unsigned n, int sealed)
         write_answers(unclean, 0, n);
         check(tamis_writer_commit(w, n, &diag), &diag);
     }
-    check(tamis_writer_close(w), &diag);
+    check(tamis_writer_close(w, NULL), &diag);
     write_answers(name, 0, n);
 }
 
@@ -125,7 +127,7 @@ static void make_store(const char *name)
     check(tamis_edit_begin(store, NULL, &edit, &diag), &diag);
     check(tamis_edit_builder(edit, "sealed", 6, 0, &so, &b, &diag), &diag);
     build_keys(b, 0, 500);
-    check(tamis_edit_put(edit, b, &diag), &diag);
+    check(tamis_edit_put(edit, b, NULL, &diag), &diag);
     tamis_builder_free(b);
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
     check(tamis_edit_put_growing(edit, "growing", 7, NULL, NULL, &diag), &diag);
@@ -133,7 +135,7 @@ static void make_store(const char *name)
     check(tamis_store_writer(store, "growing", 7, NULL, &w, &diag), &diag);
     write_keys(w, 400, 500);
     check(tamis_writer_commit(w, 900, &diag), &diag);
-    check(tamis_writer_close(w), &diag);
+    check(tamis_writer_close(w, NULL), &diag);
     tamis_store_close(store);
     write_store_answers(name, 1200);
 }

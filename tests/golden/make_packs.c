@@ -39,7 +39,7 @@ static void put_one(struct tamis_edit *edit, unsigned i)
     struct tamis_diag diag;
     check(tamis_edit_builder(edit, name, strlen(name), error, &so, &b, &diag), &diag);
     build_keys(b, 20 * i, n);
-    check(tamis_edit_put(edit, b, &diag), &diag);
+    check(tamis_edit_put(edit, b, NULL, &diag), &diag);
     tamis_builder_free(b);
 }
 
@@ -53,7 +53,7 @@ static void put_tiny(struct tamis_edit *edit, unsigned i)
     struct tamis_diag diag;
     check(tamis_edit_builder(edit, name, (size_t)n, 0.01, &so, &b, &diag), &diag);
     build_keys(b, 12 * i, 3);
-    check(tamis_edit_put(edit, b, &diag), &diag);
+    check(tamis_edit_put(edit, b, NULL, &diag), &diag);
     tamis_builder_free(b);
 }
 
@@ -183,7 +183,7 @@ static int write_column(void *ctx, const struct column *col)
 {
     struct asked_column *c = ctx;
     uint32_t n;
-    struct tamis_domain d = tamis_filter_domain(c->pack);
+    struct tamis_domain d = filter_domain(c->pack);
     struct answer_run r = {.prefix = "key", .n = N_ASKED / 3, .step = 3};
     struct piece name = column_name(col);
     snprintf(r.who, sizeof r.who, "%.*s", (int)name.n, (const char *)name.at);

@@ -65,13 +65,14 @@ static inline void write_answers(const char *name, uint64_t offset, unsigned n_p
     struct tamis_diag diag;
     struct tamis_filter *f;
     int fd = open(at(name), O_RDONLY | O_CLOEXEC);
-    check(tamis_filter_open_fd(fd, offset, 0, NULL, &f, &diag), &diag);
+    check(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = offset), &f, &diag),
+          &diag);
     close(fd);
     unsigned step = 1 + n_present / 2500, n = (n_present + step - 1) / step;
     struct answer_run present = {"present", "", "key", 0, n, step};
     struct answer_run other = {
         "other", "", "other", n * step, n_present + 2000 - n * step, 1};
-    struct tamis_domain d = tamis_filter_domain(f);
+    struct tamis_domain d = filter_domain(f);
     FILE *out = answers_file(name);
     if (n_present)
         write_run(out, &present, &d, ask_filter, f);

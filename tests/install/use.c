@@ -23,7 +23,7 @@ static int fill(struct tamis_store *store, const char *key, struct tamis_diag *d
     if (err == 0)
         err = tamis_builder_add_key(builder, key, strlen(key));
     if (err == 0)
-        err = tamis_edit_put(edit, builder, diag);
+        err = tamis_edit_put(edit, builder, NULL, diag);
     tamis_builder_free(builder);
     if (err == 0)
         return tamis_edit_commit(edit, diag);
@@ -42,7 +42,7 @@ static int n_maybe(struct tamis_snapshot *now, uint64_t tag, int n,
     if (tamis_snapshot_inline(now, &segment, TAMIS_INLINE_VERSION, &value) != 0)
         return -1;
     for (i = 0; i < n; i++) {
-        struct tamis_key other = tamis_key_of_hash(tag, (uint64_t)i << 40);
+        struct tamis_key other = {NULL, 0, (uint64_t)i << 40, tag};
         if (tamis_inline_probe(&value, i == 0 ? key : &other, NULL) == TAMIS_MAYBE)
             n_maybe++;
     }

@@ -81,9 +81,8 @@ static void make_ours(struct subject *s, enum kind_name kind, double error,
     struct tamis_builder *b;
     must(tamis_builder_create(&o, &b, NULL), "builder");
     must(tamis_builder_add_hashes(b, s->domain.tag, hashes, n), "add");
-    must(kind == KIND_LISTS ? tamis_builder_finish_list(b, path, NULL)
-                            : tamis_builder_finish_file(b, path, NULL),
-         "finish");
+    struct tamis_finish_options as = {.size = sizeof as, .list = kind == KIND_LISTS};
+    must(tamis_builder_finish(b, path, &as, NULL, NULL), "finish");
     tamis_builder_free(b);
 }
 
@@ -101,7 +100,7 @@ static void open_ours(struct subject *s, const char *path)
     struct tamis_filter_options o = {.size = sizeof o, .check = TAMIS_CHECK_FULL};
     struct tamis_filter_info info;
     must(tamis_filter_open(path, &o, &s->filter, NULL), "open");
-    must(tamis_filter_info(s->filter, &info), "info");
+    must(tamis_filter_info(s->filter, &info, NULL), "info");
     s->bits = (double)info.file_bytes * 8;
 }
 

@@ -71,11 +71,11 @@ static void measure_one(const struct tamis_growth *growth, uint64_t seed,
         must(tamis_plan_stage(growth, i, &p), "plan");
         add_keys(w, &domain, &next_key, p.n_keys);
         errors[i] = measure_error(f, &domain, &next_probe);
-        must(tamis_writer_info(w, &info), "info");
+        must(tamis_writer_info(w, &info, NULL), "info");
         out[i].planned += info.expected_error / MEASURED_SEEDS;
     }
     tamis_filter_close(f);
-    must(tamis_writer_close(w), "close");
+    must(tamis_writer_close(w, NULL), "close");
 }
 
 void measure_growth(const struct tamis_growth *growth,

@@ -117,10 +117,12 @@ static bool has_stopped(struct player *p, int rc, const char *call)
         return false;
     must(rc == TAMIS_ERR_POISONED || (rc == 0 && strstr(call, "add")),
          "after a failure, %s: %s", call, tamis_strerror(rc));
-    for (size_t i = 0; i < MAX_OBJECTS; i++)
-        must(!p->writer[i] ||
-                 tamis_writer_watermark(p->writer[i]) == p->p->object[i].watermark,
+    for (size_t i = 0; i < MAX_OBJECTS; i++) {
+        struct tamis_filter_info info;
+        must(!p->writer[i] || (tamis_writer_info(p->writer[i], &info, NULL) == 0 &&
+                               info.watermark == p->p->object[i].watermark),
              "the watermark has moved");
+    }
     if (strstr(call, "close"))
         note->stopped = note->may_fail = false;
     return true;
@@ -175,7 +177,7 @@ static void write_back(const char *path)
 
 static struct tamis_key stranger(void)
 {
-    return tamis_key_of_hash(steps_domain().tag, 12345);
+    return (struct tamis_key){.tag = steps_domain().tag, .hash = 12345};
 }
 
 static void unread_file(const char *path)
@@ -186,7 +188,7 @@ static void unread_file(const char *path)
     /* Out of the page cache, so that the disk is asked. */
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     device_break(note);
-    int err = tamis_filter_open_fd(fd, 0, 0, NULL, &f, NULL);
+    int err = tamis_filter_open(NULL, INSIDE(.fd = fd), &f, NULL);
     must(err == EIO && !f, "a filter that can't be read: %s", tamis_strerror(err));
     device_heal(note);
     must(pread(fd, page, sizeof page, 0) == sizeof page, "reading");
@@ -380,7 +382,7 @@ static void ask_reader(struct player *p, const struct step *s, const char *path)
     uint64_t n_damaged = 0;
     uint8_t bytes[8];
     must(tamis_filter_open(path, &opt, &f, NULL) == 0, "open");
-    must(tamis_filter_info(f, &info) == 0, "info");
+    must(tamis_filter_info(f, &info, NULL) == 0, "info");
     /* R5: who needs more than is there gets MAYBE. */
     must(!behind ||
              (tamis_filter_probe(f, &key, &why) == TAMIS_MAYBE && why == TAMIS_BEHIND),

@@ -68,7 +68,7 @@ void PutByHand(const std::string &name, const std::string &binding = "")
     EXPECT(tamis_edit_builder(edit, name.data(), name.size(), 0, &opt, &builder,
                               nullptr) == 0 &&
                tamis_builder_add_key(builder, "by hand", 7) == 0 &&
-               tamis_edit_put(edit, builder, nullptr) == 0,
+               tamis_edit_put(edit, builder, nullptr, nullptr) == 0,
            "no segment");
     tamis_builder_free(builder);
     EXPECT(tamis_edit_commit(edit, nullptr) == 0, "no commit");

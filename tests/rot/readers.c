@@ -56,7 +56,7 @@ static void absent(struct question *q, size_t key)
 {
     const struct kind *k = q->f->kind;
     /* A reader from before goes on with the header that it knew. */
-    if (!q->knows && tamis_filter_info(q->filter, &q->read) != 0) {
+    if (!q->knows && tamis_filter_info(q->filter, &q->read, NULL) != 0) {
         memcpy(q->read.uuid, k->id.uuid, UUID_BYTES);
         q->read.sequence = k->commit.sequence;
     }
@@ -77,7 +77,7 @@ static void ask_many(struct question *q)
     n = n < k->n_keys ? n : k->n_keys;
     size_t first = (size_t)random_below(k->n_keys - n + 1);
     /* A caller may hash by what the filter says, and would ask for other keys. */
-    if (tamis_filter_domain(q->filter).tag != tag)
+    if (filter_domain(q->filter).tag != tag)
         complain(q, "it says that it is of another domain");
     if (!tamis_filter_probe_batch(q->filter, tag, k->keys + first, n, bitmap, NULL))
         return;
@@ -88,7 +88,7 @@ static void ask_many(struct question *q)
 
 static void ask_one(struct question *q, size_t i)
 {
-    struct tamis_key key = tamis_key_of_hash(steps_domain().tag, q->f->kind->keys[i]);
+    struct tamis_key key = {.tag = steps_domain().tag, .hash = q->f->kind->keys[i]};
     if (tamis_filter_probe(q->filter, &key, NULL) == TAMIS_ABSENT)
         absent(q, i);
 }
@@ -127,7 +127,9 @@ static struct tamis_filter *open_as(const struct file *f, const struct reader *r
     if (r->is_known)
         o = f->kind->known;
     o.check = r->check;
-    tamis_filter_open_fd(f->fd, f->kind->offset, 0, &o, &filter, NULL);
+    o.fd = f->fd;
+    o.offset = f->kind->offset;
+    tamis_filter_open(NULL, &o, &filter, NULL);
     return filter;
 }
 
@@ -139,7 +141,8 @@ static void expect_scrub(const struct question *q, struct tamis_filter *filter)
     struct tamis_verify report;
     tamis_filter_verify(filter, &report, NULL);
     tally->n[report.n_damaged ? DAMAGED : UNHARMED]++;
-    if (tamis_filter_info(filter, &info) != 0 || info.sequence != k->commit.sequence ||
+    if (tamis_filter_info(filter, &info, NULL) != 0 ||
+        info.sequence != k->commit.sequence ||
         memcmp(info.uuid, k->id.uuid, UUID_BYTES) != 0)
         return; /* other pages */
     if (report.n_damaged != pages_that_fail(q->f))

@@ -297,7 +297,7 @@ static void attach_one(struct tamis_store *store, const struct kind *k,
     CHECK(tamis_snapshot_current(store, &now, NULL) == 0);
     CHECK(tamis_snapshot_find(now, "attached", 8, NULL, 0, 0, &t) == 0);
     for (size_t i = 0; i < k->n_acked; i++) {
-        struct tamis_key key = tamis_key_of_hash(steps_domain().tag, k->keys[i]);
+        struct tamis_key key = {.tag = steps_domain().tag, .hash = k->keys[i]};
         if (tamis_snapshot_probe(now, &t, &key, NULL) == TAMIS_ABSENT)
             lost("%s attached, key %zu: %s", k->name, i, what);
     }

@@ -25,13 +25,13 @@ static _Noreturn void complain(const struct session *s, const char *what,
 static struct tamis_filter *open_lone(const struct session *s)
 {
     struct tamis_filter *filter;
-    tamis_filter_open_fd(s->f->fd, 0, 0, NULL, &filter, NULL);
+    tamis_filter_open(NULL, INSIDE(.fd = s->f->fd), &filter, NULL);
     return filter;
 }
 
 static bool is_absent(struct tamis_filter *filter, uint64_t hash)
 {
-    struct tamis_key key = tamis_key_of_hash(steps_domain().tag, hash);
+    struct tamis_key key = {.tag = steps_domain().tag, .hash = hash};
     return tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
 }
 
@@ -48,7 +48,7 @@ static bool look_before(struct session *s)
     struct tamis_filter_info info;
     if (!filter)
         return false;
-    bool known = tamis_filter_info(filter, &info) == 0;
+    bool known = tamis_filter_info(filter, &info, NULL) == 0;
     for (size_t i = 0; i < k->n_acked; i++) {
         s->absent_before[i] = is_absent(filter, s->keys[i]);
         if (s->absent_before[i] && judge(s->f, LAZY, &info, i) == LOST)
@@ -68,19 +68,19 @@ static bool work(const struct session *s)
 {
     struct tamis_writer *w;
     uint64_t *new_keys = s->keys + s->f->kind->n_acked;
-    if (tamis_writer_open(s->f->path, &w, NULL) != 0)
+    struct tamis_writer_options opt = {.size = sizeof opt, .one_thread = s->n_new % 2};
+    if (tamis_writer_open(s->f->path, &opt, &w, NULL) != 0)
         return false;
-    if (s->n_new % 2)
-        CHECK(tamis_writer_one_thread(w) == 0);
-    uint64_t watermark = tamis_writer_watermark(w) + 1;
+    struct tamis_filter_info info;
+    CHECK(tamis_writer_info(w, &info, NULL) == 0);
+    uint64_t watermark = info.watermark + 1;
     for (size_t i = 0; i < s->n_new; i++)
         new_keys[i] = random_u64();
-    CHECK(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, new_keys, s->n_new) ==
-          0);
+    CHECK(tamis_writer_add_hashes(w, info.domain.tag, new_keys, s->n_new) == 0);
     CHECK(tamis_writer_commit(w, watermark, NULL) == 0);
     if (s->seal)
         CHECK(tamis_writer_seal(w, watermark, NULL, NULL) == 0);
-    CHECK(tamis_writer_close(w) == 0);
+    CHECK(tamis_writer_close(w, NULL) == 0);
     return true;
 }
 

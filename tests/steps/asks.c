@@ -13,16 +13,14 @@ static void count_field(void *ctx, const struct tamis_field *field)
 static int ask_file(struct player *p, const struct object *o, struct tamis_filter *f)
 {
     struct tamis_filter_info info = {0};
-    struct tamis_stage_info stage;
     struct tamis_verify report = {0};
     struct tamis_snapshot *s;
     uint8_t bytes[8];
     struct tamis_key key = key_number(o->keys.range[0].from, bytes);
     steps_expect_keys(o, f, true);
-    int rc = TRY(p, tamis_filter_info(f, &info));
+    int rc = TRY(p, tamis_filter_info(f, &info, NULL));
     if (!rc && (!info.n_stages || !(info.keys > 0)))
         model_broken("info says nothing");
-    rc |= TRY(p, tamis_filter_stage(f, 0, &stage));
     int bad = TRY(p, tamis_filter_verify(f, &report, &p->diag));
     if (!bad && !report.n_pages)
         model_broken("nothing was verified");
@@ -85,8 +83,9 @@ int run_warm(struct player *p, const struct step *s)
     struct tamis_residency in;
     if (!f)
         return 1;
-    int rc = TRY(p, tamis_filter_warm(f, NULL, NULL));
-    int unknown = TRY(p, tamis_filter_residency(f, &in));
+    struct warming w = {.total = UINT64_MAX};
+    int rc = TRY(p, filter_warm_first(f, UINT64_MAX, &w));
+    int unknown = TRY(p, tamis_filter_residency(f, &in, NULL));
     if (unknown ? in.n_pages || in.n_resident : !rc && in.n_resident != in.n_pages)
         broken_steps("%llu of %llu pages are warm", (unsigned long long)in.n_resident,
                      (unsigned long long)in.n_pages);
@@ -134,7 +133,6 @@ int run_compare(struct player *p, const struct step *s)
 {
     struct tamis_estimate estimate;
     struct tamis_comparison comparison;
-    enum tamis_answer answer;
     struct tamis_filter *f;
     char path[2 * STEPS_PATH_BYTES];
     int equal;
@@ -142,10 +140,9 @@ int run_compare(struct player *p, const struct step *s)
     int rc = TRY(p, tamis_filter_open(path, NULL, &f, &p->diag));
     if (rc)
         return rc;
-    rc |= TRY(p, tamis_filter_estimate(f, &estimate, &p->diag));
+    rc |= TRY(p, tamis_filter_estimate(f, 0, 0, &estimate, &p->diag));
     rc |= TRY(p, tamis_filter_compare(f, f, &comparison, &p->diag));
-    rc |= TRY(p, tamis_filter_contains(f, f, &answer, &p->diag));
-    if (answer != TAMIS_MAYBE)
+    if (comparison.in[0] != TAMIS_MAYBE || comparison.in[1] != TAMIS_MAYBE)
         model_broken("a filter lacks its own keys");
     rc |= TRY(p, tamis_filter_equal(f, f, &equal, &p->diag));
     IN_LIB_VOID(tamis_filter_close(f));

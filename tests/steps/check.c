@@ -80,7 +80,7 @@ static void settle_segments(struct promises *p, struct tamis_snapshot *s,
         if (o->place == IN_STORE && o->standing == THERE && o->grows &&
             find_segment(s, o->name, &index) &&
             IN_LIB(tamis_snapshot_filter(s, index, &f, NULL)) == 0 &&
-            IN_LIB(tamis_filter_info(f, &info)) == 0)
+            IN_LIB(tamis_filter_info(f, &info, NULL)) == 0)
             note_grown(o, &info, look);
     }
 }
@@ -216,7 +216,7 @@ static void expect_lone(struct player *p, struct object *o, const char *path,
     struct tamis_filter_info info;
     struct tamis_filter *f = open_file(p, path, TAMIS_CHECK_LAZY);
     IN_LIB_VOID(steps_expect_filter(o->name, f, o, look));
-    if (o->grows && IN_LIB(tamis_filter_info(f, &info)) == 0)
+    if (o->grows && IN_LIB(tamis_filter_info(f, &info, NULL)) == 0)
         note_grown(o, &info, look);
     IN_LIB_VOID(tamis_filter_close(f));
     o->standing = THERE;
@@ -243,8 +243,10 @@ static void expect_embedded(struct player *p, const struct object *o, const char
         snprintf(binding, sizeof binding, "%u", o->rank + i);
         struct tamis_filter_options opt = {.size = sizeof opt,
                                            .identity.binding = binding,
-                                           .identity.binding_bytes = strlen(binding)};
-        int rc = IN_LIB(tamis_filter_open_fd(fd, PAGE_BYTES, 0, &opt, &f, &p->diag));
+                                           .identity.binding_bytes = strlen(binding),
+                                           .fd = fd,
+                                           .offset = PAGE_BYTES};
+        int rc = IN_LIB(tamis_filter_open(NULL, &opt, &f, &p->diag));
         if (rc && o->standing == THERE)
             broken_steps("the embedded filter does not open: %s", p->diag.what);
         if (rc)

@@ -13,12 +13,12 @@ static void must(bool ok)
 
 static uint64_t first_page(const char *path)
 {
-    struct tamis_stage_info stage = {0};
+    struct tamis_filter_info info;
     struct tamis_filter *f;
     must(tamis_filter_open(path, NULL, &f, NULL) == 0);
-    must(tamis_filter_stage(f, 0, &stage) == 0);
+    must(tamis_filter_info(f, &info, NULL) == 0);
     tamis_filter_close(f);
-    return stage.offset;
+    return info.stages[0].offset;
 }
 
 /* Changes what lies behind each place of the catalog that has this: pages that are no

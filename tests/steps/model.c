@@ -134,10 +134,10 @@ void expect_keys(const char *who, struct tamis_filter *f,
  * keep every other promise. */
 static void expect_strangers(const char *who, struct tamis_filter *f, uint64_t n)
 {
-    uint64_t tag = tamis_filter_domain(f).tag, n_absent = 0;
+    uint64_t tag = filter_domain(f).tag, n_absent = 0;
     for (uint64_t i = 1; i <= n; i++) {
         uint64_t hash = (i + 0x57a4e) * UINT64_C(0x9E3779B97F4A7C15);
-        struct tamis_key key = tamis_key_of_hash(tag, hash ^ hash >> 32);
+        struct tamis_key key = {.tag = tag, .hash = hash ^ hash >> 32};
         n_absent += tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT;
     }
     if (n_absent < n / 2)
@@ -192,7 +192,7 @@ static bool expect_growing(const char *who, struct tamis_filter *f,
 {
     struct tamis_filter_info info;
     const char *rotten = look->rotten_slot ? " (one slot rotten)" : "";
-    if (tamis_filter_info(f, &info) != 0)
+    if (tamis_filter_info(f, &info, NULL) != 0)
         broken_steps("%s: no info", who);
     if (info.n_stages < o->stages)
         broken_steps("%s: %u stages, promised were %u%s", who, info.n_stages, o->stages,
@@ -333,7 +333,7 @@ static void name_list(struct names_of_files *f, struct tamis_snapshot *snapshot,
     struct tamis_filter_info info;
     if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
         return;
-    if (tamis_filter_info(list, &info) == 0)
+    if (tamis_filter_info(list, &info, NULL) == 0)
         name_by_uuid(f, info.uuid, ".tamis");
     tamis_filter_close(list);
 }

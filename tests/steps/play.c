@@ -254,7 +254,7 @@ void player_end(struct player *p)
     leave_edit(p);
     for (size_t i = 0; i < MAX_OBJECTS; i++) {
         if (p->writer[i])
-            TRY(p, tamis_writer_close(p->writer[i]));
+            TRY(p, tamis_writer_close(p->writer[i], NULL));
         if (p->reader[i])
             IN_LIB_VOID(tamis_filter_close(p->reader[i]));
         p->writer[i] = NULL;

@@ -266,7 +266,7 @@ static int run_put(struct player *p, const struct step *s)
     if (!rc && packs)
         rc = TRY(p, tamis_packer_take(p->packer, b, &p->diag));
     else if (!rc)
-        rc = TRY(p, tamis_edit_put(p->edit, b, &p->diag));
+        rc = TRY(p, tamis_edit_put(p->edit, b, NULL, &p->diag));
     IN_LIB_VOID(tamis_builder_free(b));
     if (rc)
         return rc;

@@ -55,9 +55,12 @@ int run_lone(struct player *p, const struct step *s)
 
 static void expect_resumed(struct player *p, struct object *o, size_t i)
 {
-    uint64_t watermark = tamis_writer_watermark(p->writer[i]);
-    steps_expect_watermark("the writer", watermark, o, false);
-    o->watermark = (uint32_t)watermark; /* it has been opened anew: it is durable */
+    struct tamis_filter_info info;
+    if (IN_LIB(tamis_writer_info(p->writer[i], &info, NULL)) != 0)
+        model_broken("no info of a writer");
+    steps_expect_watermark("the writer", info.watermark, o, false);
+    o->watermark =
+        (uint32_t)info.watermark; /* it has been opened anew: it is durable */
 }
 
 static int open_writer(struct player *p, struct object *o, bool past)
@@ -76,7 +79,7 @@ static int open_writer(struct player *p, struct object *o, bool past)
         path_of_object(p, o, path);
     p->diag.code = NO_DIAG;
     int rc = lone
-                 ? IN_LIB(tamis_writer_open(path, &w, &p->diag))
+                 ? IN_LIB(tamis_writer_open(path, NULL, &w, &p->diag))
                  : IN_LIB(tamis_store_writer(p->store, NAME_OF(o), NULL, &w, &p->diag));
     /* A seal that was not acknowledged may stand. */
     if (rc == TAMIS_ERR_SEALED && o->seal == COMING && !want) {
@@ -105,7 +108,9 @@ int run_writer(struct player *p, const struct step *s)
 int run_alone(struct player *p, const struct step *s)
 {
     size_t i = number_of(p, first_object(p, s));
-    return p->writer[i] ? TRY(p, tamis_writer_one_thread(p->writer[i])) : 1;
+    if (p->writer[i])
+        writer_own(p->writer[i]);
+    return !p->writer[i];
 }
 
 static int add_at(struct player *p, struct object *o, uint32_t at)
@@ -271,7 +276,7 @@ int run_shut(struct player *p, const struct step *s)
     if (kill)
         atomic_store(&w->state, WRITER_POISONED);
     p->writer[i] = NULL;
-    int rc = TRY_FOR(p, kill ? TAMIS_ERR_POISONED : 0, tamis_writer_close(w));
+    int rc = TRY_FOR(p, kill ? TAMIS_ERR_POISONED : 0, tamis_writer_close(w, NULL));
     happened(p);
     return kill ? 0 : rc;
 }
@@ -308,7 +313,7 @@ static struct tamis_builder *new_builder(struct player *p, const struct step *s,
     /* It stays failed: half of the keys would be a lie. */
     char path[2 * STEPS_PATH_BYTES];
     path_in(p, "half", path);
-    if (IN_LIB(tamis_builder_finish_file(b, path, NULL)) == 0)
+    if (IN_LIB(tamis_builder_finish(b, path, NULL, NULL, NULL)) == 0)
         model_broken("a builder that lost keys finishes");
     IN_LIB_VOID(tamis_builder_free(b));
     return NULL;
@@ -334,7 +339,7 @@ int run_build(struct player *p, const struct step *s)
     o->keys = numbers_of(s);
     o->standing = COMING;
     struct tamis_builder *b = new_builder(p, s, NULL);
-    int rc = b ? TRY(p, tamis_builder_finish_file(b, path, &p->diag)) : 1;
+    int rc = b ? TRY(p, tamis_builder_finish(b, path, NULL, NULL, &p->diag)) : 1;
     leave_builder(p, b, rc);
     if (rc == 0)
         o->standing = THERE;
@@ -368,7 +373,9 @@ int run_embed(struct player *p, const struct step *s)
     snprintf(binding, sizeof binding, "%u", o->rank + (o->standing == CHANGING));
     struct tamis_builder *b = new_builder(p, s, binding);
     int rc =
-        b ? TRY(p, tamis_builder_finish_fd(b, fd, PAGE_BYTES, &n_bytes, &p->diag)) : 1;
+        b ? TRY(p, tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = PAGE_BYTES),
+                                        &n_bytes, &p->diag))
+          : 1;
     leave_builder(p, b, rc);
     if (rc == 0) {
         if (io_calls.pwrite(fd, "footer", 6, PAGE_BYTES + (off_t)n_bytes) != 6 ||

@@ -34,8 +34,8 @@ static UNUSED void build_as(const char *path, const uint64_t *hashes, size_t n,
 {
     unlink(path);
     BUILDER b = builder_made(opt);
-    OK(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, hashes, n));
-    OK(tamis_builder_finish_file(b, path, NULL));
+    OK(tamis_builder_add_hashes(b, builder_domain(b).tag, hashes, n));
+    OK(tamis_builder_finish(b, path, NULL, NULL, NULL));
 }
 
 /* BUILD(path, hashes, n, .error = 0.01): the rest are options. */
@@ -47,13 +47,13 @@ static UNUSED void build_as(const char *path, const uint64_t *hashes, size_t n,
 static UNUSED void commit_and_close(struct tamis_writer *w, uint64_t watermark)
 {
     OK(tamis_writer_commit(w, watermark, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 static UNUSED void seal_and_close(struct tamis_writer *w, uint64_t watermark)
 {
     OK(tamis_writer_seal(w, watermark, NULL, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* A new filter that grows, and is closed. */
@@ -89,9 +89,7 @@ static UNUSED struct tamis_filter *open_as(const char *path,
 }
 
 /* OPEN_AS(path, .check = TAMIS_CHECK_FULL): the rest are options. */
-#define OPEN_AS(path, ...)                                                             \
-    open_as(path, &(struct tamis_filter_options){                                      \
-                      .size = sizeof(struct tamis_filter_options), __VA_ARGS__})
+#define OPEN_AS(path, ...) open_as(path, INSIDE(__VA_ARGS__))
 
 /* These two say what the diagnosis was. */
 static UNUSED struct tamis_diag
@@ -109,7 +107,7 @@ static UNUSED struct tamis_diag writer_refused(const char *path, int code)
 {
     struct tamis_writer *w = (void *)1;
     struct tamis_diag diag;
-    IS(tamis_writer_open(path, &w, &diag), code);
+    IS(tamis_writer_open(path, NULL, &w, &diag), code);
     IS(diag.code, code);
     assert_null(w);
     return diag;

@@ -18,4 +18,14 @@
 #include "lib/plan/plan.h"
 #include "lib/writer/writer.h"
 
+/* NAMED("a"): an identity of that name. */
+#define NAMED(text) (&(struct tamis_identity){.name = text, .name_bytes = strlen(text)})
+/* Option structs: INTO(.fd = fd), INSIDE(.fd = fd, .offset = 4096). */
+#define INTO(...)                                                                      \
+    (&(struct tamis_finish_options){.size = sizeof(struct tamis_finish_options),       \
+                                    __VA_ARGS__})
+#define INSIDE(...)                                                                    \
+    (&(struct tamis_filter_options){.size = sizeof(struct tamis_filter_options),       \
+                                    __VA_ARGS__})
+
 #endif

@@ -35,7 +35,7 @@ static UNUSED int pair_close(void **state)
 {
     alarm(0);
     tamis_filter_close(reader);
-    tamis_writer_close(writer);
+    tamis_writer_close(writer, NULL);
     return faults_off(state);
 }
 

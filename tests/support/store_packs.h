@@ -35,7 +35,7 @@ static UNUSED void put_sized(struct tamis_store *s, struct tamis_edit *e, unsign
             struct tamis_key key = key_in(s, i * 1000 + k);
             add_to(b, i % 5 ? SEALED : BY_HASH, &key);
         }
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
     }
 }
 

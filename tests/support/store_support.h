@@ -65,7 +65,7 @@ static UNUSED int put_keys(struct tamis_edit *e, const char *name, uint64_t firs
         return rc;
     for (uint64_t i = first; i < first + n; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
-    rc = tamis_edit_put(e, b, NULL);
+    rc = tamis_edit_put(e, b, NULL, NULL);
     tamis_builder_free(b);
     return rc;
 }
@@ -233,7 +233,7 @@ static UNUSED void build_file(const char *path, const struct tamis_domain *d,
     OK(tamis_builder_create(&opt, &b, NULL));
     for (uint64_t i = 0; i < 100; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
-    OK(tamis_builder_finish_file(b, path, NULL));
+    OK(tamis_builder_finish(b, path, NULL, NULL, NULL));
 }
 
 static UNUSED int fail_fsync(int fd)

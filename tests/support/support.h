@@ -16,6 +16,7 @@
 
 #include "format/checksum.h"
 #include "lib/filter/view.h"
+#include "lib/writer/inside.h"
 #include "internals.h"
 #include "unit/unit.h"
 #include "unit/closed.h"
@@ -148,7 +149,7 @@ static UNUSED size_t count_mappings(const char *text);
 static UNUSED enum tamis_answer ask(struct tamis_filter *f, uint64_t hash,
                                     enum tamis_reason *why)
 {
-    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, hash);
+    struct tamis_key key = {.tag = filter_domain(f).tag, .hash = hash};
     return tamis_filter_probe(f, &key, why);
 }
 
@@ -157,8 +158,8 @@ static UNUSED size_t count_absent(struct tamis_filter *f, const uint64_t *hashes
                                   size_t n)
 {
     uint64_t *absent = calloc((n + 63) / 64 + 1, sizeof *absent);
-    size_t n_absent = tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, hashes, n,
-                                               absent, NULL);
+    size_t n_absent =
+        tamis_filter_probe_batch(f, filter_domain(f).tag, hashes, n, absent, NULL);
     free(absent);
     return n_absent;
 }
@@ -184,7 +185,7 @@ static UNUSED struct tamis_writer *open_writer(const char *path)
 {
     struct tamis_writer *w = NULL;
     struct tamis_diag diag;
-    if (tamis_writer_open(path, &w, &diag) != 0)
+    if (tamis_writer_open(path, NULL, &w, &diag) != 0)
         fail_msg("%s: %s", path, diag.what);
     return w;
 }
@@ -205,7 +206,7 @@ static UNUSED struct tamis_writer *create_writer(const char *path, double error,
 
 static UNUSED void add_hashes(struct tamis_writer *w, const uint64_t *hashes, size_t n)
 {
-    OK(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, n));
+    OK(tamis_writer_add_hashes(w, w->domain.tag, hashes, n));
 }
 
 /* The commit record that counts, read without the library's own reader. */

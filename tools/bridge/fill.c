@@ -80,7 +80,7 @@ static int build(struct bridge_run *r, struct bridge_table *t,
     if (err == 0)
         status = r->engine->keys(r, t, builder);
     if (err == 0 && status == EXIT_DONE && t->why == NULL)
-        err = tamis_edit_put(r->edit, builder, &diag);
+        err = tamis_edit_put(r->edit, builder, NULL, &diag);
     tamis_builder_free(builder);
     return err ? edit_failed(r, err, &diag) : status;
 }

@@ -43,7 +43,7 @@ static int put_error(const struct work *w, const struct task *task, int err,
 static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag *diag)
 {
     if (w->packer == NULL)
-        return tamis_edit_put(w->edit, builder, diag);
+        return tamis_edit_put(w->edit, builder, NULL, diag);
     pthread_mutex_lock(&w->lock);
     int err = tamis_packer_take(w->packer, builder, diag);
     pthread_mutex_unlock(&w->lock);
@@ -81,7 +81,7 @@ static int read_task(struct work *w, struct task *task, struct tamis_builder *bu
         w->o->growth.error != 0 || w->packer || filter_kind(w->o) == TAMIS_RIBBON;
     uint64_t most = alone ? 0 : TAMIS_EDIT_BALANCED_KEYS;
     int status = keys_into(builder, keys, most, w->store_path);
-    if (status == EXIT_DONE && tamis_builder_n_keys(builder) > most) {
+    if (status == EXIT_DONE && keys_count(keys) > most) {
         now_sized(w, task);
         status = keys_into(builder, keys, UINT64_MAX, w->store_path);
     }

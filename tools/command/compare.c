@@ -15,7 +15,7 @@ struct comparing {
  * c->err says why not. */
 static bool open_lists(struct comparing *c)
 {
-    struct tamis_list_facts facts;
+    struct tamis_filter_info info;
     bool exact = true;
     for (int i = 0; i < 2; i++) {
         struct tamis_diag diag;
@@ -23,8 +23,8 @@ static bool open_lists(struct comparing *c)
         if (err == TAMIS_ERR_NO_SEGMENT)
             exact = false;
         else if (err == 0)
-            exact = exact && tamis_list_facts(c->lists[i], &facts) == 0 &&
-                    facts.hash_bits == 64;
+            exact = exact && tamis_filter_info(c->lists[i], &info, NULL) == 0 &&
+                    info.hash_bits == 64;
         else if (c->err == 0) {
             c->err = err;
             c->broken = i;

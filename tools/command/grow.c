@@ -45,7 +45,7 @@ static int check_growth(const struct grow *g)
 {
     const struct options *o = g->o;
     struct tamis_filter_info info;
-    int err = tamis_writer_info(g->writer, &info);
+    int err = tamis_writer_info(g->writer, &info, NULL);
     if (err != 0)
         return grow_failed(g, err, NULL);
     if ((given(o, OPT_FPR) && fabs(info.growth.error - o->growth.error) > 1e-12) ||
@@ -127,9 +127,11 @@ static int check_new(const struct grow *g)
 
 static int open_writer(struct grow *g)
 {
+    const struct tamis_segment_writer_options opt = {.size = sizeof opt,
+                                                     .one_thread = 1};
     size_t n = strlen(g->name);
     struct tamis_diag diag = {0};
-    int err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
+    int err = tamis_store_writer(g->store, g->name, n, &opt, &g->writer, &diag);
     int status = EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT) {
         status = check_new(g);
@@ -138,10 +140,8 @@ static int open_writer(struct grow *g)
         err = create(g, &diag);
         /* Another process was faster: the segment exists. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
-            err = tamis_store_writer(g->store, g->name, n, NULL, &g->writer, &diag);
+            err = tamis_store_writer(g->store, g->name, n, &opt, &g->writer, &diag);
     }
-    if (err == 0)
-        err = tamis_writer_one_thread(g->writer);
     if (err != 0)
         return grow_failed(g, err, &diag);
     if (!g->created && (g->o->given & GROWTH_OPTIONS) != 0)
@@ -149,7 +149,7 @@ static int open_writer(struct grow *g)
     if (!g->created && status == EXIT_DONE)
         status = check_identity(g);
     if (status != EXIT_DONE)
-        tamis_writer_close(g->writer);
+        tamis_writer_close(g->writer, NULL);
     return status;
 }
 

@@ -101,7 +101,9 @@ static int commit(struct session *w, uint64_t watermark)
 static int add_and_commit(struct session *w)
 {
     const struct grow *g = w->g;
-    uint64_t old = tamis_writer_watermark(g->writer);
+    struct tamis_filter_info info;
+    tamis_writer_info(g->writer, &info, NULL);
+    uint64_t old = info.watermark;
     int status = check_watermark(g, old), stored;
     if (status != EXIT_DONE)
         return status;
@@ -206,10 +208,11 @@ int grow_add(const struct grow *g)
     struct session w = {.g = g};
     struct tamis_filter_info info;
     int status = add_and_commit(&w);
-    bool known = tamis_writer_info(g->writer, &info) == 0;
-    int err = tamis_writer_close(g->writer);
+    bool known = tamis_writer_info(g->writer, &info, NULL) == 0;
+    struct tamis_diag diag;
+    int err = tamis_writer_close(g->writer, &diag);
     if (w.committed && err != 0)
-        status = grow_failed(g, err, NULL);
+        status = grow_failed(g, err, &diag);
     if (known && (w.committed || w.failed))
         status = tell(&w, &info, status);
     return w.committed && err == 0 ? grow_end(status) : status;

@@ -9,10 +9,11 @@
 /* The least --bytes that give a plan: a few pages. 0: more bytes would not help. */
 static uint64_t least_bytes(const struct options *o)
 {
+    struct tamis_plan_options opt = {.size = sizeof opt, .most_bytes = 4096};
     struct tamis_plan plan;
-    for (uint64_t n = 4096; n <= 65536; n += 4096)
-        if (tamis_plan_within(n, o->n_keys, o->growth.error, &plan) == 0)
-            return n > o->n_bytes ? n : 0;
+    for (; opt.most_bytes <= 65536; opt.most_bytes += 4096)
+        if (tamis_plan_filter(o->n_keys, o->growth.error, &opt, &plan) == 0)
+            return opt.most_bytes > o->n_bytes ? opt.most_bytes : 0;
     return 0;
 }
 
@@ -55,18 +56,24 @@ static void print_plan(const struct tamis_plan *p)
 }
 
 /* The same keys at the same error in a ribbon: `tamis build --kind ribbon`. */
+static int plan_as_ribbon(const struct options *o, struct tamis_plan *plan)
+{
+    struct tamis_plan_options opt = {.size = sizeof opt, .kind = TAMIS_RIBBON};
+    return tamis_plan_filter(o->n_keys, o->growth.error, &opt, plan);
+}
+
 static void print_ribbon(const struct options *o)
 {
     struct tamis_plan p;
-    if (tamis_plan_ribbon(o->n_keys, o->growth.error, &p) == 0)
+    if (plan_as_ribbon(o, &p) == 0)
         printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n", LLU(p.file_bytes),
                SIZE(p.file_bytes), p.bits_per_key);
 }
 
 static json_t *ribbon_json(const struct options *o)
 {
-    struct tamis_plan p = {0};
-    tamis_plan_ribbon(o->n_keys, o->growth.error, &p);
+    struct tamis_plan p;
+    plan_as_ribbon(o, &p);
     return json_of("error", json_number(p.error), "bits_bytes",
                    json_count(p.bits_bytes), "file_bytes", json_count(p.file_bytes),
                    "bits_per_key", json_number(p.bits_per_key));
@@ -74,14 +81,13 @@ static json_t *ribbon_json(const struct options *o)
 
 static int plan_one(const struct options *o)
 {
+    struct tamis_plan_options opt = {.size = sizeof opt, .most_bytes = o->n_bytes};
     struct tamis_plan plan;
-    int err;
     if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
         usage_error("give two of --keys, --fpr and --bytes for the third");
-    if (given(o, OPT_BYTES))
-        err = tamis_plan_within(o->n_bytes, o->n_keys, o->growth.error, &plan);
-    else
-        err = tamis_plan_filter(o->n_keys, o->growth.error, &plan);
+    int err = given(o, OPT_BYTES) && !o->n_bytes
+                  ? TAMIS_ERR_RANGE
+                  : tamis_plan_filter(o->n_keys, o->growth.error, &opt, &plan);
     if (err != 0)
         return range_error(o, err);
     if (given(o, OPT_JSON)) {

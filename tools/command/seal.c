@@ -5,23 +5,25 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
                 const struct options *o)
 {
     struct tamis_writer *writer;
+    struct tamis_filter_info info;
     struct tamis_diag diag = {0};
     uint64_t n_damaged = 0, watermark;
     int err = tamis_store_writer(store, name, strlen(name), NULL, &writer, &diag);
     if (err != 0)
         return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
                              err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
-    watermark = given(o, OPT_WATERMARK) ? o->watermark : tamis_writer_watermark(writer);
+    tamis_writer_info(writer, &info, NULL);
+    watermark = given(o, OPT_WATERMARK) ? o->watermark : info.watermark;
     err = tamis_writer_seal(writer, watermark, &n_damaged, &diag);
     if (err != 0) {
-        tamis_writer_close(writer);
+        tamis_writer_close(writer, NULL);
         return complain_error(err, &diag, path,
                               err == TAMIS_ERR_RANGE ? "--watermark never falls"
                                                      : NULL);
     }
-    err = tamis_writer_close(writer);
+    err = tamis_writer_close(writer, &diag);
     if (err != 0)
-        return complain_error(err, NULL, path, NULL);
+        return complain_error(err, &diag, path, NULL);
     if (n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
@@ -49,7 +51,7 @@ static int check(struct tamis_snapshot *snapshot, const struct options *o, size_
                         "ones are sealed",
                         o->args[0], name);
     if (tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0)
-        tamis_filter_info(filter, &info);
+        tamis_filter_info(filter, &info, NULL);
     tamis_filter_close(filter);
     if (given(o, OPT_WATERMARK) && o->watermark < info.watermark)
         return complain(EXIT_USAGE,

@@ -51,7 +51,7 @@ static int look_inside(struct tamis_snapshot *snapshot, size_t i,
     }
     if (err != 0)
         return err;
-    err = tamis_filter_info(filter, info);
+    err = tamis_filter_info(filter, info, NULL);
     tamis_filter_close(filter);
     return err;
 }

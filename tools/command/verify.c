@@ -66,7 +66,7 @@ static void leave(const struct verify *v, struct place *p)
 static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *own)
 {
     struct tamis_filter_info f;
-    return tamis_filter_info(own, &f) != 0 || f.name_bytes == 0 ||
+    return tamis_filter_info(own, &f, NULL) != 0 || f.name_bytes == 0 ||
            (f.name_bytes == s->name_bytes &&
             memcmp(f.name, s->name, s->name_bytes) == 0);
 }

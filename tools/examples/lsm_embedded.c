@@ -70,10 +70,12 @@ static void open_segment(const char *name, struct segment *s)
            sizeof s->footer);
     /* A filter of another seed would be refused here. A failure of a filter never fails
      * the engine: it costs reads. */
-    struct tamis_filter_options opt = {.size = sizeof opt, .domain = &domain};
-    if (s->footer.filter_bytes > 0 &&
-        tamis_filter_open_fd(fd, s->footer.filter_offset, s->footer.filter_bytes, &opt,
-                             &s->filter, &diag))
+    struct tamis_filter_options opt = {.size = sizeof opt,
+                                       .domain = &domain,
+                                       .fd = fd,
+                                       .offset = s->footer.filter_offset,
+                                       .n_bytes = s->footer.filter_bytes};
+    if (s->footer.filter_bytes > 0 && tamis_filter_open(NULL, &opt, &s->filter, &diag))
         fprintf(stderr, "%s is read without a filter: %s\n", name, diag.what);
     close(fd);
 }
@@ -89,9 +91,10 @@ static void write_filter(int fd, const struct record *records, struct footer *fo
      * older one and finds the value that was deleted. */
     for (const struct record *r = records; r < records + footer->n_records && !rc; r++)
         rc = tamis_builder_add_key(builder, r->key, strlen(r->key));
+    struct tamis_finish_options at = {
+        .size = sizeof at, .fd = fd, .offset = footer->filter_offset};
     if (!rc)
-        rc = tamis_builder_finish_fd(builder, fd, footer->filter_offset,
-                                     &footer->filter_bytes, NULL);
+        rc = tamis_builder_finish(builder, NULL, &at, &footer->filter_bytes, NULL);
     if (rc)
         fprintf(stderr, "a segment gets no filter: %s\n", tamis_strerror(rc));
     tamis_builder_free(builder);

@@ -98,7 +98,7 @@ static int put_filter(struct tamis_edit *edit, const struct segment *s, uint64_t
     for (size_t i = 0; i < s->n && !rc; i++) /* tombstones, too: get() must find them */
         rc = tamis_builder_add_key(made, &s->records[i].key, sizeof(uint64_t));
     if (!rc)
-        rc = tamis_edit_put(edit, made, NULL);
+        rc = tamis_edit_put(edit, made, NULL, NULL);
     tamis_builder_free(made);
     return rc;
 }

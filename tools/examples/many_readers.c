@@ -168,7 +168,7 @@ static void put(struct tamis_store *store, const char *name, uint64_t n,
     for (uint64_t i = 0; i < n && !rc; i++)
         rc = tamis_builder_add_key(builder, &i, sizeof i);
     if (!rc && builder)
-        rc = tamis_edit_put(edit, builder, &diag);
+        rc = tamis_edit_put(edit, builder, NULL, &diag);
     tamis_builder_free(builder);
     if (!rc && dropped)
         rc = tamis_edit_drop(edit, dropped, strlen(dropped), &diag);
@@ -217,12 +217,12 @@ int main(int argc, char **argv)
     }
     uint64_t n_other = ask((struct order){PROBE, "grows", LARGE, N_OTHER}).n_absent;
     double error = 1 - (double)n_other / READERS / N_OTHER;
-    if ((rc = tamis_writer_info(writer, &info)))
+    if ((rc = tamis_writer_info(writer, &info, NULL)))
         fail("grows", rc, NULL);
     printf("%d keys added, not committed, %u stages: %" PRIu64 " lost\n",
            ROUNDS * ADDED, info.n_stages, n_lost);
     printf("error %.3f%%, planned at most 1.000%%\n", 100 * error);
-    if ((rc = tamis_writer_close(writer)))
+    if ((rc = tamis_writer_close(writer, NULL)))
         fail("grows", rc, NULL);
 
     put(store, "merged", ADDED, "large");

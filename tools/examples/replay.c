@@ -111,16 +111,17 @@ static void add(struct tamis_writer *writer, uint64_t position, uint64_t end)
 static struct tamis_writer *engine_open(uint64_t *n_replayed)
 {
     struct tamis_writer *writer;
+    struct tamis_filter_info info;
     struct tamis_diag diag;
     log_open();
-    int rc = tamis_writer_open("keys.tamis", &writer, &diag);
+    int rc = tamis_writer_open("keys.tamis", NULL, &writer, &diag);
     if (rc == ENOENT)
         rc = tamis_writer_create("keys.tamis", NULL, &writer, &diag);
     if (rc)
         fail("keys.tamis", rc, &diag);
-    uint64_t watermark = tamis_writer_watermark(writer);
-    add(writer, watermark, log_end);
-    *n_replayed += log_end - watermark;
+    tamis_writer_info(writer, &info, NULL);
+    add(writer, info.watermark, log_end);
+    *n_replayed += log_end - info.watermark;
     return writer;
 }
 
@@ -133,7 +134,7 @@ static void engine_commit(struct tamis_writer *writer, uint64_t position)
     int rc = tamis_writer_commit(writer, position, &diag);
     if (rc)
         fail("commit", rc, &diag);
-    log_trim(tamis_writer_watermark(writer));
+    log_trim(position);
 }
 
 /* Until it is killed. The filter lags behind the log, as if another thread fed it. */
@@ -172,10 +173,11 @@ static struct tamis_filter *reader_open(uint64_t min_watermark)
 static uint64_t count_absent(struct tamis_filter *filter, uint64_t begin, uint64_t end)
 {
     uint64_t n = 0;
-    struct tamis_domain domain = tamis_filter_domain(filter);
+    struct tamis_filter_info info;
+    tamis_filter_info(filter, &info, NULL);
     for (; begin < end; begin++) {
         uint64_t bytes = key_at(begin);
-        struct tamis_key key = tamis_key_of(&domain, &bytes, sizeof bytes);
+        struct tamis_key key = tamis_key_of(&info.domain, &bytes, sizeof bytes);
         n += tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
     }
     return n;
@@ -211,7 +213,7 @@ int main(int argc, char **argv)
     if (!dir || chdir(dir))
         fail(dir ? dir : made, errno, NULL);
     struct tamis_writer *first = engine_open(&n_replayed); /* makes what is missing */
-    if (tamis_writer_close(first) || close(log_fd))
+    if (tamis_writer_close(first, NULL) || close(log_fd))
         fail("keys.tamis", errno, NULL);
     srandom((unsigned)time(NULL));
     for (int i = 0; i < KILLS; i++) {
@@ -219,9 +221,10 @@ int main(int argc, char **argv)
         /* A reader that wants the whole log gets MAYBE, BEHIND, until all is in. */
         struct tamis_filter *filter = reader_open(log_end);
         struct tamis_filter_info info;
-        int rc = tamis_filter_info(filter, &info);
+        struct tamis_diag diag;
+        int rc = tamis_filter_info(filter, &info, &diag);
         if (rc)
-            fail("keys.tamis", rc, NULL);
+            fail("keys.tamis", rc, &diag);
         n_behind += info.watermark < log_end;
         if (info.watermark < log_end)
             n_hasty += count_absent(filter, log_end, log_end + 1000);
@@ -230,8 +233,8 @@ int main(int argc, char **argv)
         n_lost += count_absent(filter, 0, log_end);
         n_absent = count_absent(filter, log_end, log_end + N_ABSENT);
         tamis_filter_close(filter);
-        if ((rc = tamis_writer_close(writer)))
-            fail("keys.tamis", rc, NULL);
+        if ((rc = tamis_writer_close(writer, &diag)))
+            fail("keys.tamis", rc, &diag);
         close(log_fd);
     }
     double error = 1 - (double)n_absent / N_ABSENT;

@@ -52,8 +52,8 @@ static int finish(struct tamis_builder *builder, const struct options *o,
     const char *file = o->args[0];
     struct endings endings;
     endings_catch(&endings);
-    int err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
-                                 : tamis_builder_finish_file(builder, file, diag);
+    struct tamis_finish_options opt = {.size = sizeof opt, .list = given(o, OPT_LIST)};
+    int err = tamis_builder_finish(builder, file, &opt, NULL, diag);
     endings_let(&endings, err != 0);
     return err;
 }
@@ -61,15 +61,14 @@ static int finish(struct tamis_builder *builder, const struct options *o,
 /* The facts of the new file. The header of a list has no error below 1e-8. */
 static void look(const char *file, struct tamis_filter_info *info)
 {
-    struct tamis_list_facts facts;
     struct tamis_filter *filter;
     *info = (struct tamis_filter_info){0};
     if (tamis_filter_open(file, NULL, &filter, NULL) != 0)
         return;
-    tamis_filter_info(filter, info);
-    if (tamis_list_facts(filter, &facts) == 0)
+    tamis_filter_info(filter, info, NULL);
+    if (info->hash_bits)
         info->growth.error =
-            fmin(1, ldexp((double)facts.n_hashes, -(int)facts.hash_bits));
+            fmin(1, ldexp((double)info->n_hashes, -(int)info->hash_bits));
     tamis_filter_close(filter);
 }
 

@@ -31,12 +31,12 @@ static int complain_pages(struct tamis_filter **f)
 static int ask_contains(const struct options *o, struct tamis_filter **f)
 {
     struct tamis_diag diag = {0};
-    enum tamis_answer answer;
-    int status, err = tamis_filter_contains(f[0], f[1], &answer, &diag);
+    struct tamis_comparison c;
+    int status, err = tamis_filter_compare(f[0], f[1], &c, &diag);
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
-    status = print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
-    return answer == TAMIS_ABSENT || !output_works() ? status : complain_pages(f);
+    status = print_answer(o, c.in[1] != TAMIS_ABSENT, "MAYBE", "ABSENT");
+    return c.in[1] == TAMIS_ABSENT || !output_works() ? status : complain_pages(f);
 }
 
 static int ask_equal(const struct options *o, struct tamis_filter **f)
@@ -55,17 +55,18 @@ static int check_lists(const struct options *o, struct tamis_filter **f)
     const struct tamis_diag other_seed = {
         .code = TAMIS_ERR_MISMATCH,
         .what = "another hash or seed than the first one's"};
-    struct tamis_list_facts facts[2];
-    if (tamis_list_facts(f[0], &facts[0]) != 0 ||
-        tamis_list_facts(f[1], &facts[1]) != 0)
+    struct tamis_filter_info info[2];
+    for (size_t i = 0; i < 2; i++)
+        tamis_filter_info(f[i], &info[i], NULL);
+    if (!info[0].hash_bits || !info[1].hash_bits)
         return EXIT_DONE;
-    if (tamis_filter_domain(f[0]).tag != tamis_filter_domain(f[1]).tag)
+    if (info[0].domain.tag != info[1].domain.tag)
         return derive_error(TAMIS_ERR_MISMATCH, &other_seed, o->args[1]);
     for (size_t i = 0; i < 2; i++)
-        if (facts[i].hash_bits != 64)
+        if (info[i].hash_bits != 64)
             return complain(EXIT_USAGE,
                             "%s: has %u bits of each hash: compare lists of all 64",
-                            o->args[i], facts[i].hash_bits);
+                            o->args[i], info[i].hash_bits);
     return EXIT_DONE;
 }
 

@@ -3,9 +3,9 @@
 
 enum { PROBES = 1000000 };
 
-static void print(const struct options *o, const struct tamis_estimate *now,
-                  const struct tamis_interval *measured)
+static void print(const struct options *o, const struct tamis_estimate *now)
 {
+    const struct tamis_interval *measured = &now->measured;
     const char *name = o->args[0];
     if (given(o, OPT_JSON)) {
         json_print(json_of("file", json_escaped(name, strlen(name)), "keys",
@@ -24,7 +24,6 @@ static void print(const struct options *o, const struct tamis_estimate *now,
 static int run(int argc, char **argv)
 {
     struct tamis_estimate now;
-    struct tamis_interval measured;
     struct tamis_diag diag = {0};
     struct tamis_filter *filter;
     struct options o;
@@ -32,13 +31,11 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
-    int err = tamis_filter_estimate(filter, &now, &diag);
-    if (err == 0)
-        err = tamis_filter_measure(filter, PROBES, o.seed, &measured);
+    int err = tamis_filter_estimate(filter, PROBES, o.seed, &now, &diag);
     if (err != 0)
         status = complain_error(err, &diag, o.args[0], NULL);
     else
-        print(&o, &now, &measured);
+        print(&o, &now);
     if (err == 0 && now.n_damaged > 0)
         status = complain(EXIT_DAMAGE,
                           "%s: %s counted as all ones: build it anew from its keys",

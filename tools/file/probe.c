@@ -40,15 +40,15 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    struct tamis_domain domain = tamis_filter_domain(p.filter);
     p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
-    if (tamis_filter_info(p.filter, &info) == 0 && info.name_bytes > 0)
+    tamis_filter_info(p.filter, &info, NULL);
+    if (info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};
     p.answers.json = given(&o, OPT_JSON);
     p.answers.explain = given(&o, OPT_EXPLAIN);
     p.answers.format = o.format;
     p.answers.silent = given(&o, OPT_QUIET) || given(&o, OPT_COUNT);
-    status = ask_keys(&o, &domain, ask, &p);
+    status = ask_keys(&o, &info.domain, ask, &p);
     if (status == EXIT_DONE && given(&o, OPT_COUNT))
         print_totals(&p.answers);
     if (status == EXIT_DONE && given(&o, OPT_QUIET) && p.last == TAMIS_ABSENT)

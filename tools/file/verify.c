@@ -4,17 +4,17 @@
 static int verify(struct tamis_filter *filter, const struct options *o, json_t *list,
                   struct against *against)
 {
-    struct tamis_domain domain = tamis_filter_domain(filter);
     struct tamis_filter_info info;
     struct tamis_name name = {o->args[0], strlen(o->args[0])};
     int status, keys = EXIT_DONE;
-    if (tamis_filter_info(filter, &info) == 0 && info.name_bytes > 0)
+    tamis_filter_info(filter, &info, NULL);
+    if (info.name_bytes > 0)
         name = (struct tamis_name){info.name, info.name_bytes};
     status = verify_one(filter, name, o->args[0], NULL, NULL, list);
     if (given(o, OPT_AGAINST)) {
         progress_start("verify", regular_bytes(o->against));
-        keys =
-            against_list(against, o->against, o, &domain, name, probe_filter, filter);
+        keys = against_list(against, o->against, o, &info.domain, name, probe_filter,
+                            filter);
         progress_clear();
     }
     return status ? status : keys;

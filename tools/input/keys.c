@@ -403,7 +403,7 @@ int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t m
     uint64_t position = keys_position(keys);
     size_t n;
     int got = 0, err;
-    while (tamis_builder_n_keys(builder) <= most &&
+    while (keys_count(keys) <= most &&
            (got = keys_in_place(keys, some, BATCH_KEYS, &n)) > 0) {
         err = tamis_builder_add_keys(builder, some, n);
         if (err != 0)

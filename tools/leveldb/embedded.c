@@ -19,8 +19,8 @@ enum {
 
 size_t embedded_bytes(const struct tamis_blocks *blocks)
 {
-    uint64_t n = tamis_blocks_bytes(blocks);
-    return n && n <= SIZE_MAX - OVERHEAD ? (size_t)n + OVERHEAD : 0;
+    uint64_t n = blocks->n_blocks * blocks->lanes * BLOCK_BYTES;
+    return n <= SIZE_MAX - OVERHEAD ? (size_t)n + OVERHEAD : 0;
 }
 
 bool embedded_fill(uint8_t *filter, size_t n_bytes, const struct tamis_blocks *blocks,

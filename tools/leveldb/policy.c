@@ -24,6 +24,8 @@ struct state {
 };
 
 static const double default_error = 0.01;
+static const struct tamis_plan_options of_blocks = {.size = sizeof of_blocks,
+                                                    .blocks = 1};
 
 void *tamis_leveldb_state_new(double error, uint64_t seed)
 {
@@ -32,7 +34,7 @@ void *tamis_leveldb_state_new(double error, uint64_t seed)
     if (!s)
         return NULL;
     s->error = error == 0 ? default_error : error;
-    if (tamis_blocks_plan(1, s->error, &plan) != 0 ||
+    if (tamis_plan_filter(1, s->error, &of_blocks, &plan) != 0 ||
         tamis_domain_init(&s->domain, 1, seed) != 0) {
         free(s);
         return NULL;
@@ -72,7 +74,7 @@ static bool plan(struct state *s, size_t n_keys, struct tamis_blocks *b)
         b->n_blocks = packed >> 16;
         return true;
     }
-    if (tamis_blocks_plan(n_keys, s->error, &plan) != 0)
+    if (tamis_plan_filter(n_keys, s->error, &of_blocks, &plan) != 0)
         return false;
     b->lanes = plan.lanes;
     b->words = plan.words;

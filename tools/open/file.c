@@ -65,10 +65,10 @@ int file_error(const struct options *o, int err, const struct tamis_diag *diag)
 
 int file_open(const struct options *o, struct tamis_filter **filter)
 {
-    struct tamis_filter_options opt = {.size = sizeof(opt),
-                                       .min_watermark = o->min_watermark};
+    struct tamis_filter_options opt = {
+        .size = sizeof(opt), .min_watermark = o->min_watermark, .offset = o->offset};
     struct tamis_diag diag = {0};
-    int err, fd;
+    int err;
     if (o->binding_bytes > 0) {
         opt.identity.binding = o->binding;
         opt.identity.binding_bytes = o->binding_bytes;
@@ -76,11 +76,11 @@ int file_open(const struct options *o, struct tamis_filter **filter)
     if (o->offset == 0) {
         err = tamis_filter_open(o->args[0], &opt, filter, &diag);
     } else {
-        fd = open(o->args[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0)
+        opt.fd = open(o->args[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (opt.fd < 0)
             return complain_errno(errno, o->args[0], "cannot open");
-        err = tamis_filter_open_fd(fd, o->offset, 0, &opt, filter, &diag);
-        close(fd);
+        err = tamis_filter_open(NULL, &opt, filter, &diag);
+        close(opt.fd);
     }
     return file_error(o, err, &diag);
 }

@@ -72,7 +72,7 @@ static void add_pack(struct pack *pack, const struct tamis_pack_info *info,
                           .n_segments = info->n_listed + info->n_overridden};
     pack_file_name(info->uuid, pack->file);
     pack->name = hex(info->uuid, TAMIS_UUID_BYTES);
-    if (tamis_filter_info(info->pack, &f) == 0)
+    if (tamis_filter_info(info->pack, &f, NULL) == 0)
         pack->file_bytes = f.file_bytes;
     pack->allocated = pack->file_bytes;
     if (stat_in(store, pack->file, &st))

@@ -21,7 +21,7 @@ static void print_keys(const char *what, const struct tamis_interval *i, bool ex
 
 static const char *contained(const struct compared *c, int i)
 {
-    return c->in[i] == TAMIS_ABSENT ? "no" : c->exact ? "yes" : "maybe";
+    return c->keys.in[i] == TAMIS_ABSENT ? "no" : c->exact ? "yes" : "maybe";
 }
 
 static void print_text(const struct compared *compared, const char *const names[2])
@@ -122,7 +122,7 @@ static int compare_lists(struct tamis_filter *const lists[2], const uint64_t n[2
         .jaccard = exactly(all > 0 ? (double)common / (double)all : 0),
     };
     for (int i = 0; i < 2; i++)
-        out->in[i] = common == n[i] ? TAMIS_MAYBE : TAMIS_ABSENT;
+        out->keys.in[i] = common == n[i] ? TAMIS_MAYBE : TAMIS_ABSENT;
     out->exact = true;
     return 0;
 }
@@ -130,16 +130,18 @@ static int compare_lists(struct tamis_filter *const lists[2], const uint64_t n[2
 /* Has it whole hashes? Then how many. */
 static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
 {
-    struct tamis_list_facts facts;
-    if (tamis_list_facts(filter, &facts) != 0 || facts.hash_bits != 64)
+    struct tamis_filter_info info;
+    if (tamis_filter_info(filter, &info, NULL) != 0 || info.hash_bits != 64)
         return false;
-    *n = facts.n_hashes;
+    *n = info.n_hashes;
     return true;
 }
 
 static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
 {
-    return tamis_filter_domain(one).tag == tamis_filter_domain(other).tag;
+    struct tamis_filter_info a, b;
+    return tamis_filter_info(one, &a, NULL) == 0 &&
+           tamis_filter_info(other, &b, NULL) == 0 && a.domain.tag == b.domain.tag;
 }
 
 /* ---- both ---- */
@@ -152,10 +154,7 @@ int compare_filters(struct tamis_filter *const f[2], struct compared *out,
     if (is_whole_list(f[0], &n[0]) && is_whole_list(f[1], &n[1]) &&
         same_domain(f[0], f[1]))
         return compare_lists(f, n, out, diag);
-    int err = tamis_filter_compare(f[0], f[1], &out->keys, diag);
-    if (err == 0)
-        err = tamis_filter_contains(f[1], f[0], &out->in[0], diag);
-    return err ? err : tamis_filter_contains(f[0], f[1], &out->in[1], diag);
+    return tamis_filter_compare(f[0], f[1], &out->keys, diag);
 }
 
 int print_comparison(const struct options *o, const struct compared *c,

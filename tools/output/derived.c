@@ -49,11 +49,11 @@ static size_t find_source(const struct tamis_diag *diag,
 static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
                           const char *store, const struct tamis_segment_info *s)
 {
-    struct tamis_stage_info first;
+    struct tamis_filter_info info;
     struct tamis_filter *f;
     bool dashed = ((const char *)s->name)[0] == '-';
     bool ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
-                  tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
+                  tamis_filter_info(f, &info, NULL) == 0 && info.stages[0].lanes == 0;
     tamis_filter_close(f);
     if (!ribbon || !has_good_list(snapshot, index))
         return NULL;

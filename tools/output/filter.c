@@ -25,23 +25,19 @@ bool over_target(const struct tamis_filter_info *info)
     return info->expected_error > info->growth.error * BY_CHANCE;
 }
 
-void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
-                 uint64_t *bits, uint64_t *set)
+void filter_bits(const struct tamis_filter_info *info, uint64_t *bits, uint64_t *set)
 {
     *bits = *set = 0;
     for (uint32_t i = 0; i < info->n_stages; i++) {
-        struct tamis_stage_info s;
-        if (tamis_filter_stage(filter, i, &s) != 0)
-            continue;
-        *bits += 8 * s.bits_bytes;
-        *set += s.bits_set;
+        *bits += 8 * info->stages[i].bits_bytes;
+        *set += info->stages[i].bits_set;
     }
 }
 
 json_t *filter_json(struct tamis_filter *filter)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(filter, &info) != 0)
+    if (tamis_filter_info(filter, &info, NULL) != 0)
         return json_of(NULL);
     json_t *stages = json_array();
     json_t *o = json_of(
@@ -51,18 +47,15 @@ json_t *filter_json(struct tamis_filter *filter)
         json_boolean(info.clean), "watermark", json_count(info.watermark), "sequence",
         json_count(info.sequence), "generation", json_count(info.generation), "bytes",
         json_count(info.file_bytes), "stages", stages);
-    for (uint32_t i = 0; i < info.n_stages; i++) {
-        struct tamis_stage_info stage;
-        if (tamis_filter_stage(filter, i, &stage) == 0)
-            json_put(stages, NULL, stage_json(&stage, i < info.n_settled));
-    }
+    for (uint32_t i = 0; i < info.n_stages; i++)
+        json_put(stages, NULL, stage_json(&info.stages[i], i < info.n_settled));
     return o;
 }
 
 void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(filter, &info) != 0)
+    if (tamis_filter_info(filter, &info, NULL) != 0)
         return;
     printf("  state       %s%s", info.sealed ? "sealed" : "growing",
            info.sealed  ? ""
@@ -86,11 +79,9 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
         "  stage lanes words       blocks     capacity         keys    fill   target "
         "expected\n");
     for (uint32_t i = 0; i < info.n_stages; i++) {
-        struct tamis_stage_info s;
-        if (tamis_filter_stage(filter, i, &s) != 0)
-            continue;
+        const struct tamis_stage_info *s = &info.stages[i];
         printf("  %5u %5u %5u %12llu %12llu %12llu %6.2f%% %7.4g%% %7.4g%%\n", i,
-               s.lanes, s.words, LLU(s.n_blocks), LLU(s.capacity), LLU(s.keys),
-               100 * fill_of(&s), 100 * s.target_error, 100 * s.expected_error);
+               s->lanes, s->words, LLU(s->n_blocks), LLU(s->capacity), LLU(s->keys),
+               100 * fill_of(s), 100 * s->target_error, 100 * s->expected_error);
     }
 }

@@ -4,52 +4,46 @@
 
 /* Looks at the segment's list, if it opens. verify: all pages, if hashes are whole. */
 static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify,
-                struct tamis_list_facts *facts, struct tamis_filter_info *info,
-                struct tamis_diag *diag)
+                struct tamis_filter_info *info, struct tamis_diag *diag)
 {
     struct tamis_verify report;
     struct tamis_filter *list;
     int err = tamis_snapshot_list(snapshot, index, &list, diag);
-    *facts = (struct tamis_list_facts){0};
+    *info = (struct tamis_filter_info){0};
     if (err == 0)
-        err = tamis_list_facts(list, facts);
-    if (err == 0)
-        err = tamis_filter_info(list, info);
-    if (err == 0 && verify && facts->hash_bits == 64)
+        err = tamis_filter_info(list, info, NULL);
+    if (err == 0 && verify && info->hash_bits == 64)
         err = tamis_filter_verify(list, &report, NULL);
     tamis_filter_close(list);
     return err;
 }
 
-int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
-                   struct tamis_list_facts *facts)
+int its_list_info(const struct tamis_snapshot *snapshot, size_t index,
+                  struct tamis_filter_info *info)
 {
-    struct tamis_filter_info info;
-    return look(snapshot, index, false, facts, &info, NULL);
+    return look(snapshot, index, false, info, NULL);
 }
 
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index)
 {
-    struct tamis_list_facts f;
     struct tamis_filter_info info;
-    if (look(snapshot, index, false, &f, &info, NULL) != 0)
+    if (look(snapshot, index, false, &info, NULL) != 0)
         return;
     json_put(o, "list",
-             json_of("hashes", json_count(f.n_hashes), "hash_bits",
-                     json_count(f.hash_bits), "bytes", json_count(info.file_bytes)));
+             json_of("hashes", json_count(info.n_hashes), "hash_bits",
+                     json_count(info.hash_bits), "bytes", json_count(info.file_bytes)));
 }
 
 void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_diag diag = {0};
-    struct tamis_list_facts f;
     struct tamis_filter_info info;
-    int err = look(snapshot, index, false, &f, &info, &diag);
+    int err = look(snapshot, index, false, &info, &diag);
     if (err == 0)
         printf("  list        %s of %s, %llu bytes (%s), %.1f bits a hash\n",
-               COUNTED(f.n_hashes, "hash"), COUNTED(f.hash_bits, "bit"),
+               COUNTED(info.n_hashes, "hash"), COUNTED(info.hash_bits, "bit"),
                LLU(info.file_bytes), SIZE(info.file_bytes),
-               f.n_hashes ? 8 * (double)info.file_bytes / (double)f.n_hashes : 0);
+               info.n_hashes ? 8 * (double)info.file_bytes / (double)info.n_hashes : 0);
     else if (err != TAMIS_ERR_NO_SEGMENT)
         print_tinted(TINT_BAD, "  list        unusable: %s\n",
                      diag.what[0] ? diag.what : tamis_strerror(err));
@@ -79,10 +73,8 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
  * filter. */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index)
 {
-    struct tamis_list_facts facts;
     struct tamis_filter_info info;
-    return look(snapshot, index, true, &facts, &info, NULL) == 0 &&
-           facts.hash_bits == 64;
+    return look(snapshot, index, true, &info, NULL) == 0 && info.hash_bits == 64;
 }
 
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)
@@ -139,7 +131,7 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
                      void *ctx)
 {
     bool named = o->n_args > 1;
-    struct tamis_list_facts facts;
+    struct tamis_filter_info info;
     int err = its->err;
     if (err == TAMIS_ERR_NO_SEGMENT) {
         struct tamis_diag diag = its->diag;
@@ -147,10 +139,10 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
         diag.file[0] = '\0'; /* The message names the store, not its filters/. */
         return named ? complain_error(err, &diag, o->args[0], "") : EXIT_DONE;
     }
-    if (err == 0 && (err = tamis_list_facts(its->list, &facts)) == 0 &&
-        facts.hash_bits < 64) {
+    if (err == 0 && (err = tamis_filter_info(its->list, &info, NULL)) == 0 &&
+        info.hash_bits < 64) {
         a->cut++;
-        return named ? refuse_cut(o->args[0], name, facts.hash_bits) : EXIT_DONE;
+        return named ? refuse_cut(o->args[0], name, info.hash_bits) : EXIT_DONE;
     }
     if (err != 0 || against_hashes(a, its->list, tag, name, probe, ctx) != 0)
         a->unread++;

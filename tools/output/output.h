@@ -102,9 +102,9 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* The facts of the segment's list; zeros if none opens. Returns an error. */
-int its_list_facts(const struct tamis_snapshot *snapshot, size_t index,
-                   struct tamis_list_facts *facts);
+/* The info of the segment's list; zeros if none opens. Returns an error. */
+int its_list_info(const struct tamis_snapshot *snapshot, size_t index,
+                  struct tamis_filter_info *info);
 /* Has the segment a list of whole hashes, of which every page is good? */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
@@ -124,8 +124,7 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
 /* Does the expected error exceed the target by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
 /* The bits of all stages, and how many of them are set. */
-void filter_bits(struct tamis_filter *filter, const struct tamis_filter_info *info,
-                 uint64_t *bits, uint64_t *set);
+void filter_bits(const struct tamis_filter_info *info, uint64_t *bits, uint64_t *set);
 json_t *filter_json(struct tamis_filter *filter);
 /* `allocated`: bytes of the disk. */
 void print_filter(struct tamis_filter *filter, uint64_t allocated);
@@ -217,9 +216,8 @@ int packed_left(const struct tamis_pack_report *r,
 json_t *interval_json(const struct tamis_interval *i);
 struct compared {
     struct tamis_comparison keys;
-    enum tamis_answer in[2]; /* all of the one in the other, and the reverse */
-    bool exact;              /* counted, from lists of whole hashes */
-    int broken;              /* the list that could not be read, where that fails */
+    bool exact; /* counted, from lists of whole hashes */
+    int broken; /* the list that could not be read, where that fails */
 };
 /* Two such lists are counted. Any other filters are estimated. */
 int compare_filters(struct tamis_filter *const f[2], struct compared *out,

@@ -102,7 +102,7 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
     struct tamis_filter_info info;
     struct tamis_verify report;
     uint64_t bits, set;
-    f->of[READABLE] = tamis_filter_info(filter, &info) == 0;
+    f->of[READABLE] = tamis_filter_info(filter, &info, NULL) == 0;
     if (f->of[READABLE] == 0)
         return;
     f->of[KEYS] = (double)info.keys;
@@ -112,7 +112,7 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
     f->of[EXPECTED_ERROR] = info.expected_error;
     f->of[OVER_TARGET] = over_target(&info);
     f->of[STAGES] = info.n_stages;
-    filter_bits(filter, &info, &bits, &set);
+    filter_bits(&info, &bits, &set);
     f->of[FILL] = bits > 0 ? (double)set / (double)bits : NAN;
     if (check) {
         tamis_filter_verify(filter, &report, NULL); /* the report is always whole */

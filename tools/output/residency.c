@@ -107,7 +107,7 @@ static int add_one(struct sum *sum, struct tamis_store *store,
         return err ? complain_error(err, NULL, path, NULL) : EXIT_DONE;
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err == 0)
-        err = tamis_filter_residency(filter, &r);
+        err = tamis_filter_residency(filter, &r, &diag);
     tamis_filter_close(filter);
     if (err != 0)
         return no_count(sum, store, &s, err, &diag, path);
@@ -131,7 +131,7 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
              !named && next_picked(snapshot, segments, n_segments, &at, &k);)
             named = tamis_snapshot_pack(snapshot, k, &filter, NULL) == 0 &&
                     filter == packs[i].filter;
-        int err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
+        int err = named ? tamis_filter_residency(packs[i].filter, &r, NULL) : 0;
         if (err != 0)
             status = complain_errno(err, path, "asking which pages are in memory");
         else if (named)
@@ -174,7 +174,7 @@ int file_residency(const struct options *o, json_t *root)
     int status = file_open(o, &filter), err;
     if (status != EXIT_DONE)
         return status;
-    err = tamis_filter_residency(filter, &r);
+    err = tamis_filter_residency(filter, &r, NULL);
     tamis_filter_close(filter);
     if (err != 0)
         return complain_errno(err, o->args[0], "asking which pages are in memory");

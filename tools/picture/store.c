@@ -9,14 +9,14 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
     struct tamis_filter_info info;
     struct tamis_filter *filter;
     if (tamis_snapshot_filter(snapshot, i, &filter, NULL) != 0 ||
-        tamis_filter_info(filter, &info) != 0) {
+        tamis_filter_info(filter, &info, NULL) != 0) {
         c->n_unreadable = 1;
         tamis_filter_close(filter);
         return;
     }
     c->keys = info.keys;
     c->length = info.file_bytes;
-    filter_bits(filter, &info, &c->bits, &c->bits_set);
+    filter_bits(&info, &c->bits, &c->bits_set);
     c->error = info.expected_error;
     c->target = info.growth.error;
     c->n_over = over_target(&info);

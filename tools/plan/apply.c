@@ -63,11 +63,11 @@ static int stay(struct change *c)
  * planned size, and needs no fold. */
 static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s)
 {
-    struct tamis_list_facts facts;
+    struct tamis_filter_info list;
     int err = a->tried[i] ? TAMIS_ERR_NO_SEGMENT
-                          : its_list_facts(a->snapshot, s->index, &facts);
+                          : its_list_info(a->snapshot, s->index, &list);
     return err ? err != TAMIS_ERR_NO_SEGMENT /* the rebuild tells why */
-               : facts.hash_bits == 64;
+               : list.hash_bits == 64;
 }
 
 static bool waits_for_list(const struct change *c)

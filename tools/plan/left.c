@@ -3,9 +3,9 @@
 #include "inside.h"
 
 static bool has_list(const struct plan_step *step, const struct planned *s,
-                     struct tamis_list_facts *facts)
+                     struct tamis_filter_info *list)
 {
-    return its_list_facts(step->snapshot, s->index, facts) != TAMIS_ERR_NO_SEGMENT;
+    return its_list_info(step->snapshot, s->index, list) != TAMIS_ERR_NO_SEGMENT;
 }
 
 /* Prints options for the rank, the binding, and of a filter the watermark and the list,
@@ -14,7 +14,7 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
                        bool has_filter)
 {
     struct tamis_segment_info info;
-    struct tamis_list_facts facts;
+    struct tamis_filter_info list;
     if (tamis_snapshot_segment(step->snapshot, s->index, &info) == 0) {
         if (info.rank > 0)
             printf(" --rank %lu", (unsigned long)info.rank);
@@ -25,10 +25,10 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
         if (has_filter && info.watermark > 0)
             printf(" --watermark %llu", LLU(info.watermark));
     }
-    if (has_filter && has_list(step, s, &facts)) {
+    if (has_filter && has_list(step, s, &list)) {
         printf(" --list");
-        if (facts.hash_bits > 0 && facts.hash_bits < 64)
-            printf("=%u", facts.hash_bits);
+        if (list.hash_bits > 0 && list.hash_bits < 64)
+            printf("=%u", list.hash_bits);
     }
 }
 
@@ -58,7 +58,7 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-    struct tamis_list_facts list;
+    struct tamis_filter_info list;
     bool from_list = !step->tried && has_list(step, s, &list) && list.hash_bits == 64;
     const char *keys = from_list ? "" : " KEYFILE";
     print_command(step, s, "rebuild",
@@ -79,7 +79,7 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
 void plan_print_left(const struct plan_step *step, const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
-    struct tamis_list_facts list;
+    struct tamis_filter_info list;
     if (step->action == PLAN_REBUILD)
         print_rebuild(step, p, i);
     if (step->action == PLAN_REMOVE) {

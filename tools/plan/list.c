@@ -212,7 +212,7 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     int err = tamis_snapshot_filter(snapshot, s->index, &filter, &diag);
     s->error_now = s->error_folded = 1;
     if (err == 0)
-        err = tamis_filter_info(filter, &info);
+        err = tamis_filter_info(filter, &info, NULL);
     if (err != 0) {
         const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
         s->unread = escape(what, strlen(what));
@@ -221,7 +221,7 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     }
     s->error_now = info.expected_error;
     s->length_now = info.file_bytes;
-    tamis_filter_stage(filter, 0, &s->only);
+    s->only = info.stages[0];
     s->is_ribbon = s->only.lanes == 0;
     if (info.sealed && !s->is_ribbon)
         tamis_filter_least_fold(filter, &s->error_folded, NULL); /* 1 if it fails */

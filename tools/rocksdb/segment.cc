@@ -152,9 +152,9 @@ int Change::Put(const Segment &s, tamis_builder *builder)
     if (err)
         return err;
     if (builder) {
-        err = tamis_builder_rename(builder, s.name.data(), s.name.size(),
-                                   s.binding.data(), s.binding.size());
-        return err ? err : tamis_edit_put(edit_.get(), builder, &diag_);
+        tamis_identity as = {s.name.data(), s.name.size(), s.binding.data(),
+                             s.binding.size(), nullptr};
+        return tamis_edit_put(edit_.get(), builder, &as, &diag_);
     }
     tamis_segment_options opt = {};
     opt.size = sizeof opt;

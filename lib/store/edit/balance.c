@@ -52,7 +52,7 @@ static void take_back(struct balance *b, double target, struct builder_size *s)
 void balance_choose(struct tamis_edit *e, struct tamis_builder *builder)
 {
     struct builder_size *s = builder_size(builder);
-    uint64_t n_keys = tamis_builder_n_keys(builder);
+    uint64_t n_keys = builder_n_keys(builder);
     double target = builder_facts(builder).error;
     struct balance *b = &e->balance;
     if (!s)

@@ -219,7 +219,6 @@ static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot 
                      size_t index, struct tamis_filter **list, struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    struct tamis_list_facts facts;
     int rc = tamis_snapshot_list(s, index, list, diag);
     if (rc == TAMIS_ERR_NO_SEGMENT)
         diag_in(diag, edit->catalog->path);
@@ -227,17 +226,16 @@ static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot 
         say_whose(s, index, diag);
     if (rc)
         return rc;
-    rc = tamis_list_facts(*list, &facts);
-    if (rc || facts.hash_bits == 64)
-        return rc;
+    uint32_t bits = filter_list(*list)->hash_bits;
+    if (bits == 64)
+        return 0;
     tamis_filter_close(*list);
     *list = NULL;
     struct tamis_segment_info e = about(s, index);
     return diag_fail(diag, TAMIS_ERR_UNFIT, edit->catalog->path,
                      "the list of segment '%s' has %u bit%s of each hash: a filter "
                      "needs all 64",
-                     name_text(text, e.name, e.name_bytes), facts.hash_bits,
-                     facts.hash_bits == 1 ? "" : "s");
+                     name_text(text, e.name, e.name_bytes), bits, bits == 1 ? "" : "s");
 }
 
 /* Names the segment if the file that failed is its list, because of a bad page. */
@@ -276,7 +274,7 @@ static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes
     int rc = tamis_edit_builder(edit, name, name_bytes, error, opt, &b, diag);
     if (rc)
         return rc;
-    rc = tamis_builder_add_list(b, list, diag);
+    rc = builder_add_list(b, list, diag);
     if (!rc)
         rc = edit_put_built(edit, b, there, diag);
     tamis_builder_free(b);

@@ -237,7 +237,7 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
     const uint64_t *hashes = builder_hashes(b, &n);
     if (hashes)
         return take(p, b, &id, &c, hashes, n, diag);
-    rc = tamis_edit_put(p->edit, b, diag);
+    rc = tamis_edit_put(p->edit, b, NULL, diag);
     p->n_loose += !rc;
     return rc;
 }

@@ -130,10 +130,11 @@ struct look {
 static int note_stages(struct look *l)
 {
     struct tamis_filter_info info;
-    int rc = tamis_filter_info(l->filter, &info);
+    int rc = tamis_filter_info(l->filter, &info, NULL);
     l->n_stages = rc ? 0 : info.n_stages;
     l->file_bytes = rc ? 0 : info.file_bytes;
-    return rc ? rc : tamis_filter_stage(l->filter, 0, &l->stage);
+    l->stage = info.stages[0];
+    return rc;
 }
 
 static void look_at_file(const struct packing *p, struct look *l)
@@ -546,7 +547,7 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
     for (size_t i = 0; i < s->shared.n; i++) {
         const struct pack_view *v = &s->shared.views[i];
         struct tamis_filter_info info;
-        if (!v->dead || tamis_filter_info(v->pack->filter, &info) != 0)
+        if (!v->dead || tamis_filter_info(v->pack->filter, &info, NULL) != 0)
             continue;
         w[i].n_columns = v->n_columns;
         w[i].n_living = v->n_listed + v->n_named;

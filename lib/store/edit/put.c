@@ -129,7 +129,7 @@ int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
 {
     const struct catalog *to = e->catalog;
     int rc = builder_describe(b, id, c);
-    if (tamis_builder_domain(b).tag != to->domain.tag)
+    if (builder_domain(b).tag != to->domain.tag)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
                          "built with another seed or hash than the store's domain");
     if (!all_zero(id->store_uuid, UUID_BYTES) &&
@@ -221,9 +221,11 @@ int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
 }
 
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
-                   struct tamis_diag *diag)
+                   const struct tamis_identity *as, struct tamis_diag *diag)
 {
     int rc = edit_usable(edit, diag);
+    if (!rc && builder)
+        rc = builder_rename(builder, as, diag);
     if (rc)
         return rc;
     return edit_put_built(edit, builder, NULL, diag);

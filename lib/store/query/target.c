@@ -114,8 +114,8 @@ static void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
         atomic_load_explicit(&filter_page_counts(f)->n_damaged, memory_order_relaxed);
     count_alike(s, t, TAMIS_NO_REASON, (size_t)__builtin_popcountll(absent));
     for (uint64_t m = damaged ? maybe : 0; m; m &= m - 1) {
-        struct tamis_key key =
-            tamis_key_of_hash(tamis_filter_domain(f).tag, hashes[__builtin_ctzll(m)]);
+        struct tamis_key key = {.tag = filter_domain(f).tag,
+                                .hash = hashes[__builtin_ctzll(m)]};
         bool by_range = false;
         enum tamis_reason why = ask_answerer(s, t, p, 0, &key, &by_range);
         count_alike(s, t, why == TAMIS_DAMAGED ? why : TAMIS_HIT, 1);

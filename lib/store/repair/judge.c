@@ -154,7 +154,7 @@ static const char *unfinished(const struct record *record, const struct header *
 static int close_writer(struct tamis_writer *w, const char *name,
                         struct tamis_diag *diag)
 {
-    int rc = tamis_writer_close(w);
+    int rc = tamis_writer_close(w, NULL);
     if (rc > 0)
         return diag_errno(diag, rc, name, "closing a filter that was recovered");
     return rc ? diag_fail(diag, rc, name, "%s", tamis_strerror(rc)) : 0;

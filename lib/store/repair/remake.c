@@ -108,11 +108,10 @@ static int put_anew(struct remake *m, size_t index, double error,
 /* Has it a list of whole hashes that can be read? */
 static struct tamis_filter *whole_list(struct remake *m, size_t index)
 {
-    struct tamis_list_facts facts;
     struct tamis_filter *list;
     if (tamis_snapshot_list(m->repair->snapshot, index, &list, &m->why) != 0)
         return NULL;
-    if (tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64)
+    if (filter_list(list)->hash_bits == 64)
         return list;
     tamis_filter_close(list);
     return NULL;

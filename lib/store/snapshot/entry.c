@@ -226,7 +226,8 @@ static int open_file(struct entry *e, const struct filters_dir *dir,
     struct tamis_filter_info info;
     if (e->state != RECORD_SEALED || opt.table_digest)
         return 0;
-    if (tamis_filter_info(*out, &info) == 0 && info.sealed && info.table_digest == 0)
+    if (tamis_filter_info(*out, &info, NULL) == 0 && info.sealed &&
+        info.table_digest == 0)
         return 0;
     tamis_filter_close(*out);
     *out = NULL;

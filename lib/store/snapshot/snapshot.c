@@ -280,7 +280,7 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
 static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
 {
     struct tamis_filter_info info;
-    if (tamis_filter_info(f, &info) != 0)
+    if (tamis_filter_info(f, &info, NULL) != 0)
         return NULL;
     struct record r = {
         .state = info.sealed ? RECORD_SEALED : RECORD_GROWING,
@@ -344,7 +344,7 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
         return ENOMEM;
     s->complete = true; /* the list is the caller's own */
     if (n)
-        s->domain = tamis_filter_domain(filters[0]);
+        s->domain = filter_domain(filters[0]);
     size_t max = 0;
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++)

@@ -29,7 +29,7 @@ static double build(void *file)
     uint64_t began = now_ns();
     must(tamis_builder_add_hashes(builder, bench.domain.tag, f->hashes, f->n_keys),
          NULL, "adding to a builder");
-    must(tamis_builder_finish_file(builder, f->path, &diag), &diag, f->path);
+    must(tamis_builder_finish(builder, f->path, NULL, NULL, &diag), &diag, f->path);
     double ns = (double)(now_ns() - began);
     tamis_builder_free(builder);
     return ns;
@@ -47,7 +47,7 @@ static double first_answer(void *file)
 {
     const struct file *f = file;
     struct tamis_filter *filter;
-    struct tamis_key key = tamis_key_of_hash(bench.domain.tag, f->hashes[0]);
+    struct tamis_key key = {.tag = bench.domain.tag, .hash = f->hashes[0]};
     uint64_t began = now_ns();
     must(tamis_filter_open(f->path, NULL, &filter, NULL), NULL, f->path);
     bool absent = tamis_filter_probe(filter, &key, NULL) == TAMIS_ABSENT;
@@ -134,7 +134,7 @@ void room_files(void)
     struct file f = {.n_keys = bench.sizes.large};
     snprintf(f.path, sizeof f.path, "%s", path_in("built.tamis"));
     f.hashes = hashes_of(0, f.n_keys);
-    must(tamis_plan_filter(f.n_keys, 0.01, &plan), NULL, "plan");
+    must(tamis_plan_filter(f.n_keys, 0.01, NULL, &plan), NULL, "plan");
     f.n_bytes = plan.file_bytes;
     build(&f);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -193,7 +193,7 @@ void room_commits(void)
     uint64_t capacity = bench.sizes.large / 2;
     snprintf(o.path, sizeof o.path, "%s", path_in("open.tamis"));
     snprintf(o.other, sizeof o.other, "%s", path_in("plain"));
-    must(tamis_plan_filter(capacity, 0.0015, &plan), NULL, "plan"); /* P0 at 1% */
+    must(tamis_plan_filter(capacity, 0.0015, NULL, &plan), NULL, "plan"); /* P0 at 1% */
     o.n_bytes = plan.bits_bytes;
     o.n_keys = 8 * o.n_bytes / PAGE_BYTES;
     o.writer = writer_new(o.path, capacity);
@@ -203,7 +203,7 @@ void room_commits(void)
         give_up("%s cannot be allocated", o.other);
     compare("file_commit", commit, &o, flush, &o);
     figure_detail("file_commit", "%zu dirty pages", o.n_bytes / PAGE_BYTES);
-    must(tamis_writer_close(o.writer), NULL, "close");
+    must(tamis_writer_close(o.writer, NULL), NULL, "close");
     close(o.fd);
     unlink(o.path), unlink(o.other);
 }

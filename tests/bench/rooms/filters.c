@@ -60,7 +60,7 @@ static void ribbon_bits(void)
     struct subject *s = subject_of(bench.sizes.large, 0.01, true);
     if (!rocksdb_ready(s, id))
         return;
-    must(tamis_filter_info(s->filter, &info), NULL, "info");
+    must(tamis_filter_info(s->filter, &info, NULL), NULL, "info");
     double ours = 8 * (double)info.file_bytes / (double)s->n_keys;
     double peer = 8 * (double)rocksdb_bytes(s->rocksdb) / (double)s->n_keys;
     figure_set(id, 0, &ours, &peer, 1);

@@ -103,7 +103,7 @@ static void one_stage(const char *id, uint64_t n_keys, size_t many)
     figure_detail(id, "a stage for %.3g M keys, by the only thread",
                   (double)n_keys / 1e6);
     check_added(id, &ours, path);
-    must(tamis_writer_close(ours.writer), NULL, "close");
+    must(tamis_writer_close(ours.writer, NULL), NULL, "close");
     free(ours.hashes), free(hand.hashes), free(hand.bits);
     unlink(path);
 }
@@ -122,7 +122,7 @@ static void fill(struct adding *a)
     struct tamis_filter_info info = {0};
     while (info.n_stages < STAGES) {
         add_ours(a);
-        must(tamis_writer_info(a->writer, &info), NULL, "info");
+        must(tamis_writer_info(a->writer, &info, NULL), NULL, "info");
     }
     struct tamis_diag diag = {0};
     must(tamis_writer_commit(a->writer, 1, &diag), &diag, "commit");
@@ -191,6 +191,6 @@ void room_growing(void)
     ask_stages(&a, path);
     add_to_stages(&a, path);
     free(a.hashes), free(a.bits);
-    must(tamis_writer_close(a.writer), NULL, "close");
+    must(tamis_writer_close(a.writer, NULL), NULL, "close");
     unlink(path);
 }

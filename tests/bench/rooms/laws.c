@@ -321,7 +321,7 @@ void guest(const char *path, uint64_t n)
     look_anew(&s);
     for (uint64_t i = 0; i < 10000; i++) {
         hashes_fill(i % 2 ? mixed(i) % n * MOST_KEYS : ABSENT_KEYS + i, 1, &hash);
-        struct tamis_key key = tamis_key_of_hash(bench.domain.tag, hash);
+        struct tamis_key key = {.tag = bench.domain.tag, .hash = hash};
         if (tamis_snapshot_candidates(s.snapshot, &key, segments, 64, &n_maybe) ==
                 TAMIS_ABSENT &&
             i % 2)

@@ -19,7 +19,8 @@ static struct hashes hashes_in(const char *name, uint64_t first, uint64_t n)
     unlink(h.path);
     must(tamis_builder_add_hashes(builder, bench.domain.tag, h.sorted, n), NULL,
          "adding to a list");
-    must(tamis_builder_finish_list(builder, h.path, &diag), &diag, "finishing a list");
+    struct tamis_finish_options as = {.size = sizeof as, .list = 1};
+    must(tamis_builder_finish(builder, h.path, &as, NULL, &diag), &diag, "finishing");
     tamis_builder_free(builder);
     sort_numbers(h.sorted, n);
     h.list = filter_open(h.path);
@@ -46,7 +47,7 @@ static void asking(struct hashes *h)
                                             .same = true});
     figure_detail("list_single", "%.3g M hashes", (double)h->n / 1e6);
     struct tamis_filter_info info;
-    must(tamis_filter_info(h->list, &info), NULL, "info");
+    must(tamis_filter_info(h->list, &info, NULL), NULL, "info");
     double ours = 8 * (double)info.file_bytes / (double)h->n;
     double other = (double)elias_fano_bits(e) / (double)h->n;
     figure_set("list_bits", 0, &ours, &other, 1);

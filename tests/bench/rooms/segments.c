@@ -55,7 +55,7 @@ static size_t ask_all(void *segments, const struct piece *p)
     const struct segments *s = segments;
     size_t n_absent = 0;
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_key key = tamis_key_of_hash(bench.domain.tag, p->hashes[i]);
+        struct tamis_key key = {.tag = bench.domain.tag, .hash = p->hashes[i]};
         sink += tamis_snapshot_probe_all(s->snapshot, &key, s->absent, NULL);
         n_absent += count_bits(s->absent, (s->n + 63) / 64);
     }
@@ -70,7 +70,8 @@ static size_t ask_all_many(void *segments, const struct piece *p)
     for (size_t at = 0; at < p->n; at += A_CALL) {
         size_t n = p->n - at < A_CALL ? p->n - at : A_CALL;
         for (size_t i = 0; i < n; i++)
-            keys[i] = tamis_key_of_hash(bench.domain.tag, p->hashes[at + i]);
+            keys[i] =
+                (struct tamis_key){.tag = bench.domain.tag, .hash = p->hashes[at + i]};
         sink += tamis_snapshot_probe_keys(s->snapshot, NULL, 0, keys, n, s->absent);
         n_absent += count_bits(s->absent, n * ((s->n + 63) / 64));
     }

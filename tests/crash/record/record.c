@@ -86,7 +86,7 @@ static void take_promises(struct run *r)
         struct tamis_writer *w = r->player.writer[i];
         if (!w)
             continue;
-        uint64_t watermark = tamis_writer_watermark(w);
+        uint64_t watermark = w->watermark;
         uint32_t stages = atomic_load(&w->n_stages);
         if (watermark > o->watermark)
             o->watermark = (uint32_t)watermark;

@@ -27,7 +27,7 @@ static void take_keys(struct tamis_domain domain)
 {
     hashes_of(0, N_KEYS, hashes);
     for (size_t i = 0; i < N_KEYS; i++)
-        keys[i] = tamis_key_of_hash(domain.tag, hashes[i]);
+        keys[i] = (struct tamis_key){.tag = domain.tag, .hash = hashes[i]};
 }
 
 /* ---- numbers, and memory of the caller's ---- */
@@ -45,22 +45,21 @@ static void numbers_body(struct run *r)
     OK(tamis_domain_random(&domain) || tamis_domain_init(&domain, 1, 42));
     take_keys(domain);
     keys[0] = tamis_key_of(&domain, "k", 1);
-    tamis_keys_hash(&domain, keys, 1);
-    OK(tamis_blocks_plan(N_KEYS, 0.01, &plan) || tamis_plan_filter(9, 0.01, &plan) ||
-       tamis_plan_ribbon(N_KEYS, 0.01, &plan) || tamis_plan_stage(&growth, 1, &plan) ||
-       tamis_plan_within(1 << 20, N_KEYS, 0.01, &plan) ||
+    uint64_t ends[] = {0, 1};
+    OK(tamis_domain_hash(&domain, "k", ends, 1, hashes));
+    OK(tamis_plan_filter(9, 0.01, NULL, &plan) || tamis_plan_stage(&growth, 1, &plan) ||
        tamis_plan_pack(n_keys, 2, 0.01, 0, &packed) ||
        tamis_plan_error(1, 4, 64, N_KEYS) <= 0);
     blocks.tag = domain.tag;
-    n_bytes = tamis_blocks_bytes(&blocks);
+    n_bytes = sizeof(uint64_t) * 8;
     OK(tamis_blocks_add(&blocks, bits, n_bytes, keys, N_KEYS) ||
        tamis_blocks_probe(&blocks, bits, n_bytes, keys, NULL) ||
        tamis_blocks_inline(&blocks, TAMIS_INLINE_VERSION, &inlined));
     struct tamis_builder *b; /* of a random domain */
     OK(tamis_builder_create(NULL, &b, NULL));
     tamis_builder_free(b);
-    OK(!tamis_version() || !tamis_kernel_name() || !tamis_strerror(1) ||
-       !tamis_reason_name(TAMIS_HIT) || !tamis_repair_action_name(TAMIS_REPAIR_NOTED));
+    OK(!tamis_version() || !tamis_strerror(1) || !tamis_reason_name(TAMIS_HIT) ||
+       !tamis_repair_action_name(TAMIS_REPAIR_NOTED));
     OK(tamis_guard_install(NULL));
     tamis_guard_remove();
 }
@@ -79,7 +78,7 @@ static struct tamis_builder *build(struct run *r, uint64_t list_bits)
     struct tamis_builder *b;
     OK(tamis_domain_init(&domain, 1, 42));
     OK(tamis_builder_create(&opt, &b, NULL));
-    take_keys(tamis_builder_domain(b));
+    take_keys(domain);
     for (size_t i = 0; i < N_MANY; i += N_KEYS) {
         hashes_of(i, N_KEYS, hashes);
         OK(tamis_builder_add_hashes(b, domain.tag, hashes, N_KEYS));
@@ -87,25 +86,21 @@ static struct tamis_builder *build(struct run *r, uint64_t list_bits)
         for (size_t k = 0; k < N_KEYS; k++)
             OK(tamis_builder_add_key(b, &hashes[k], sizeof hashes[k]));
     }
-    OK(tamis_builder_rename(b, "n", 1, NULL, 0));
-    CHECK(tamis_builder_n_keys(b) > N_MANY, "keys");
     return b;
 }
 
 static void lists_body(struct run *r)
 {
     struct tamis_list_cursor *cursor;
-    struct tamis_list_facts facts;
     size_t got;
     struct tamis_builder *b = build(r, 64);
-    OK(tamis_builder_finish_list(b, in_dir(r, "list"), &r->diag));
+    OK(tamis_builder_finish(b, in_dir(r, "list"), INTO(.list = 1), NULL, &r->diag));
     tamis_builder_free(b);
     b = build(r, 0);
     OK(tamis_filter_open(in_dir(r, "list"), NULL, &f, &r->diag) ||
-       tamis_list_facts(f, &facts) || tamis_list_cursor_create(f, &cursor, &r->diag) ||
+       tamis_list_cursor_create(f, &cursor, &r->diag) ||
        tamis_list_cursor_next(cursor, hashes, N_KEYS, &got, &r->diag) ||
-       tamis_list_merge(&f, 1, in_dir(r, "merged"), NULL, NULL, &r->diag) ||
-       tamis_builder_add_list(b, f, &r->diag));
+       tamis_list_merge(&f, 1, in_dir(r, "merged"), NULL, NULL, &r->diag));
     tamis_list_cursor_free(cursor);
     tamis_builder_free(b); /* with what it has spooled */
     tamis_filter_close(f);
@@ -118,7 +113,9 @@ static void grow(struct run *r)
 {
     uint64_t more[100];
     hashes_of(n_added, 100, more);
-    OK(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, more, 100));
+    struct tamis_filter_info now;
+    OK(tamis_writer_info(w, &now, NULL));
+    OK(tamis_writer_add_hashes(w, now.domain.tag, more, 100));
     OK(tamis_writer_commit(w, n_added += 100, NULL));
 }
 
@@ -129,56 +126,52 @@ static void ask_growing(struct run *r)
 {
     struct tamis_comparison comparison;
     struct tamis_filter_info info;
-    struct tamis_stage_info stage;
-    struct tamis_interval interval;
     struct tamis_residency in;
     struct tamis_snapshot *alone;
-    uint64_t tag = tamis_filter_domain(f).tag;
-    enum tamis_answer answer;
     double error;
     int equal;
-    take_keys(tamis_filter_domain(f));
+    GROWN(tamis_filter_info(f, &info, NULL));
+    uint64_t tag = info.domain.tag;
+    take_keys(info.domain);
     GROWN(tamis_filter_probe(f, keys, NULL));
     GROWN(tamis_filter_probe_batch(f, tag, hashes, N_KEYS, absent, NULL));
-    GROWN(tamis_filter_probe_keys(f, keys, N_KEYS, absent, NULL));
     GROWN(tamis_filter_explain(f, keys, &explained));
     GROWN(tamis_filter_inline(f, TAMIS_INLINE_VERSION, &value));
     GROWN(tamis_inline_ask(&value, keys, NULL));
     GROWN(tamis_inline_ask_few(&value, tag, hashes, 4, absent, NULL));
     tamis_inline_release(&value);
-    GROWN(tamis_filter_info(f, &info)), GROWN(tamis_filter_stage(f, 0, &stage));
-    GROWN(tamis_filter_estimate(f, &estimate, NULL)),
-        GROWN(tamis_filter_warm(f, NULL, NULL));
+    GROWN(tamis_filter_estimate(f, 100, 1, &estimate, NULL));
     GROWN(tamis_filter_compare(f, f, &comparison, NULL));
-    GROWN(tamis_filter_contains(f, f, &answer, NULL));
     GROWN(tamis_filter_equal(f, f, &equal, NULL));
     GROWN(tamis_filter_least_fold(f, &error, NULL));
-    GROWN(tamis_filter_measure(f, 100, 1, &interval));
-    GROWN(tamis_filter_verify(f, &pages, NULL)), GROWN(tamis_filter_residency(f, &in));
+    GROWN(tamis_filter_verify(f, &pages, NULL)),
+        GROWN(tamis_filter_residency(f, &in, NULL));
     GROWN(tamis_snapshot_from_filters(&f, 1, &alone));
     tamis_snapshot_release(alone);
 }
 
 static void files_body(struct run *r)
 {
-    struct tamis_writer_options opt = {.size = sizeof opt,
-                                       .growth = {0.01, 1.25, 0, 40}};
+    struct tamis_writer_options opt = {
+        .size = sizeof opt, .growth = {0.01, 1.25, 0, 40}, .one_thread = 1};
     struct tamis_filter_info info;
     struct tamis_builder *b = build(r, 0);
     int fd = open(in_dir(r, "engine"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    OK(tamis_builder_finish_fd(b, fd, 0, &n_bytes, &r->diag));
+    OK(tamis_builder_finish(b, NULL, INTO(.fd = fd), &n_bytes, &r->diag));
     tamis_builder_free(b);
-    OK(tamis_filter_open_fd(fd, 0, n_bytes, NULL, &f, &r->diag));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .n_bytes = n_bytes), &f, &r->diag));
     close(fd);
     tamis_filter_close(f);
     OK(tamis_writer_create(in_dir(r, "f"), &opt, &w, &r->diag) ||
-       tamis_writer_info(w, &info) || tamis_writer_one_thread(w));
+       tamis_writer_info(w, &info, NULL));
     for (size_t i = 0; i < N_KEYS; i++)
         OK(tamis_writer_add_key(w, &hashes[i], sizeof hashes[i]));
+    for (size_t i = 0; i < N_KEYS; i++)
+        OK(tamis_writer_add_new(w, info.domain.tag, &hashes[i], 1, absent));
     OK(tamis_filter_open(in_dir(r, "f"), NULL, &f, &r->diag));
     ask_growing(r);
     tamis_filter_close(f);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* ---- a store ---- */
@@ -210,7 +203,7 @@ static int put_list(struct run *r, struct tamis_edit *e, const char *name)
     struct tamis_builder *b;
     OK(tamis_edit_builder(e, name, 1, 0, &opt, &b, &r->diag) ||
        tamis_builder_add_key(b, "k", 1) || tamis_edit_size(e, b, &r->diag) ||
-       tamis_edit_put(e, b, &r->diag));
+       tamis_edit_put(e, b, NULL, &r->diag));
     tamis_builder_free(b);
     return 0;
 }

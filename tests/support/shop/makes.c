@@ -51,14 +51,14 @@ CHANGE(texts)
     BUILDER b = builder_in(e, name_at(s, 1), NULL);
     for (int i = 2; i < s->n; i++) {
         const char *text = s->word[i];
-        struct tamis_domain d = tamis_builder_domain(b);
+        struct tamis_domain d = builder_domain(b);
         if (s->word[0][0] == 'h')
             text = key_text(number_at(s, i));
         uint64_t hash = tamis_key_of(&d, text, strlen(text)).hash;
         OK(s->word[0][0] == 'h' ? tamis_builder_add_hashes(b, d.tag, &hash, 1)
                                 : tamis_builder_add_key(b, text, strlen(text)));
     }
-    return tamis_edit_put(e, b, &shop.diag);
+    return tamis_edit_put(e, b, NULL, &shop.diag);
 }
 LIST_VERB(hashed, .change = verb_texts)
 
@@ -287,7 +287,7 @@ CALL(end)
 {
     struct tamis_writer *w = shop.writer;
     shop.writer = NULL;
-    return tamis_writer_close(w);
+    return tamis_writer_close(w, NULL);
 }
 
 MUST(add)
@@ -310,7 +310,7 @@ CALL(behind)
 {
     opened();
     know_files();
-    return tamis_writer_open(path_at(name_at(s, 1)), &shop.writer, &shop.diag);
+    return tamis_writer_open(path_at(name_at(s, 1)), NULL, &shop.writer, &shop.diag);
 }
 
 /* grow NAME FIRST N WATERMARK */

@@ -143,7 +143,7 @@ int put_built(struct tamis_edit *e, struct tamis_builder *b, bool packed)
 {
     struct tamis_packer *p;
     if (!packed)
-        return tamis_edit_put(e, b, &shop.diag);
+        return tamis_edit_put(e, b, NULL, &shop.diag);
     OK(tamis_edit_packer(e, NULL, &p, NULL));
     int rc = tamis_packer_take(p, b, &shop.diag);
     if (!rc)
@@ -258,7 +258,7 @@ void scene_ends(void)
 {
     for (size_t i = 0; i < sizeof shop.edits / sizeof shop.edits[0]; i++)
         tamis_edit_abort(shop.edits[i]);
-    tamis_writer_close(shop.writer);
+    tamis_writer_close(shop.writer, NULL);
     tamis_snapshot_release(shop.held);
     tamis_store_close(shop.store);
     shop = (struct shop){.scene = NULL};

@@ -25,7 +25,7 @@ static UNUSED void builder_ends(struct tamis_builder **b)
 
 static UNUSED void writer_ends(struct tamis_writer **w)
 {
-    OK(tamis_writer_close(*w));
+    OK(tamis_writer_close(*w, NULL));
 }
 
 static UNUSED void fd_ends(int *fd)
@@ -65,21 +65,14 @@ static UNUSED struct tamis_writer *writer_made(const char *path,
 static UNUSED struct tamis_filter_info writer_info(struct tamis_writer *w)
 {
     struct tamis_filter_info info;
-    OK(tamis_writer_info(w, &info));
+    OK(tamis_writer_info(w, &info, NULL));
     return info;
 }
 
 static UNUSED struct tamis_filter_info filter_info(struct tamis_filter *f)
 {
     struct tamis_filter_info info;
-    OK(tamis_filter_info(f, &info));
-    return info;
-}
-
-static UNUSED struct tamis_stage_info stage_at(struct tamis_filter *f, uint32_t i)
-{
-    struct tamis_stage_info info;
-    OK(tamis_filter_stage(f, i, &info));
+    OK(tamis_filter_info(f, &info, NULL));
     return info;
 }
 

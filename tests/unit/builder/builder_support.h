@@ -45,7 +45,7 @@ threaded_builder_of(double error, size_t n, uint32_t n_threads, uint64_t memory_
         BUILDER_AS(.domain = &domain, .error = error, .memory_limit = memory_limit,
                    .spool_dir = test_dir, .n_threads = n_threads);
     OK(tamis_builder_add_hashes(b, domain.tag, keys, n));
-    IS(tamis_builder_n_keys(b), n);
+    IS(builder_n_keys(b), n);
     return b;
 }
 
@@ -63,7 +63,7 @@ static UNUSED void finish(struct tamis_builder *b, const char *path)
 {
     struct tamis_diag diag;
     unlink(path);
-    if (tamis_builder_finish_file(b, path, &diag) != 0)
+    if (tamis_builder_finish(b, path, NULL, NULL, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
     tamis_builder_free(b);
 }

@@ -36,7 +36,7 @@ TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
     }
     OK(tamis_builder_add_keys(many, NULL, 0));
     IS(tamis_builder_add_keys(many, NULL, 3), TAMIS_ERR_RANGE);
-    IS(tamis_builder_n_keys(one), tamis_builder_n_keys(many));
+    IS(builder_n_keys(one), builder_n_keys(many));
     assert_memory_equal(builder_facts(one).range, builder_facts(many).range,
                         sizeof(struct key_range));
     finish(one, path_of("one by one"));
@@ -56,11 +56,11 @@ TEST_WITH_FAULTS(test_spool_failures_stick)
         /* It is unknown which hashes got lost, so no filter may come of it. */
         IS(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
         IS(tamis_builder_add_key(b, "k", 1), ENOSPC);
-        IS(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
+        IS(tamis_builder_finish(b, path_of("failed"), NULL, NULL, &diag), ENOSPC);
         IS(diag.os_errno, ENOSPC);
     }
     BUILDER b = BUILDER_AS(.memory_limit = 4096, .spool_dir = path_of("nowhere"));
-    IS(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, keys, 10000), ENOENT);
+    IS(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, 10000), ENOENT);
     IS(count_files(test_dir), n_files);
 }
 
@@ -72,16 +72,18 @@ TEST_WITH_FAULTS(test_a_spool_that_fails_in_the_end)
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 5000));
     assert_int_not_equal(faults[CALL_PWRITE].n, 0);
     fail_once(CALL_PWRITE, 1, ENOSPC);
-    IS(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    IS(tamis_builder_finish(b, path_of("late"), NULL, NULL, &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot spool"));
     /* This is no reason for another failure. */
     uint64_t n_bytes;
-    IS(tamis_builder_finish_fd(b, -1, INT64_MAX - 4095, &n_bytes, &diag), EFBIG);
+    IS(tamis_builder_finish(b, NULL, INTO(.fd = -1, .offset = INT64_MAX - 4095),
+                            &n_bytes, &diag),
+       EFBIG);
     assert_non_null(strstr(diag.what, "cannot write"));
     fail_once(CALL_PWRITE, 2, ENOSPC);
-    IS(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    IS(tamis_builder_finish(b, path_of("late"), NULL, NULL, &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot write"));
-    OK(tamis_builder_finish_file(b, path_of("late"), &diag));
+    OK(tamis_builder_finish(b, path_of("late"), NULL, NULL, &diag));
     tamis_builder_free(b);
     all_there(path_of("late"), keys, 5000);
 }
@@ -117,13 +119,13 @@ TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter)
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 20000));
     io_calls.pread = damaging_pread;
     for (spool_damage = 1; spool_damage <= 3; spool_damage++) {
-        IS(tamis_builder_finish_file(b, path_of("lied"), &diag), EIO);
+        IS(tamis_builder_finish(b, path_of("lied"), NULL, NULL, &diag), EIO);
         assert_non_null(strstr(diag.what, "came back damaged"));
-        IS(tamis_builder_finish_fd(b, -1, 0, &n_bytes, &diag), EIO);
+        IS(tamis_builder_finish(b, NULL, INTO(.fd = -1), &n_bytes, &diag), EIO);
         assert_non_null(strstr(diag.what, "came back damaged"));
         IS(count_files(test_dir), n_files);
     }
-    OK(tamis_builder_finish_file(b, path_of("lied"), &diag));
+    OK(tamis_builder_finish(b, path_of("lied"), NULL, NULL, &diag));
     tamis_builder_free(b);
     io_calls.pread = pread;
     all_there(path_of("lied"), keys, 20000);
@@ -131,16 +133,17 @@ TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter)
 
 TEST(test_hashes_alone_in_a_batch)
 {
-    struct tamis_key batch[] = {tamis_key_of(&domain, "k", 1),
-                                tamis_key_of_hash(domain.tag, keys[0]),
-                                tamis_key_of_hash(domain.tag + 1, keys[1])};
+    struct tamis_key batch[] = {
+        tamis_key_of(&domain, "k", 1),
+        (struct tamis_key){.tag = domain.tag, .hash = keys[0]},
+        (struct tamis_key){.tag = domain.tag + 1, .hash = keys[1]}};
     struct tamis_builder *b = new_builder(1e-8, 0);
     /* Taken for the empty key it would be lost. */
     OK(tamis_builder_add_keys(b, batch, 2));
-    IS(tamis_builder_n_keys(b), 2);
+    IS(builder_n_keys(b), 2);
     assert_false(builder_facts(b).range->known);
     IS(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
-    IS(tamis_builder_n_keys(b), 2);
+    IS(builder_n_keys(b), 2);
     batch[2] = (struct tamis_key){0}; /* no key's hash, and not the empty key */
     IS(tamis_builder_add_keys(b, batch + 2, 1), TAMIS_ERR_MISMATCH);
     batch[2] = tamis_key_of(&domain, NULL, 0);
@@ -159,10 +162,10 @@ TEST(test_foreign_hashes_are_refused)
     IS(tamis_builder_add_hashes(b, 0, keys, 10), TAMIS_ERR_MISMATCH);
     IS(tamis_builder_add_hashes(b, domain.tag, NULL, 10), TAMIS_ERR_RANGE);
     OK(tamis_builder_add_hashes(b, domain.tag, NULL, 0));
-    IS(tamis_builder_n_keys(b), 0);
+    IS(builder_n_keys(b), 0);
     /* Refused, not failed. */
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 10));
-    IS(tamis_builder_n_keys(b), 10);
+    IS(builder_n_keys(b), 10);
 }
 
 TEST(test_duplicates_in_a_run_count_once)
@@ -171,14 +174,14 @@ TEST(test_duplicates_in_a_run_count_once)
     const uint64_t mixed[] = {7, 7, 8, 7};
     for (int i = 0; i < 100; i++)
         OK(tamis_builder_add_key(b, "same", 4));
-    IS(tamis_builder_n_keys(b), 1);
+    IS(builder_n_keys(b), 1);
     OK(tamis_builder_add_hashes(b, domain.tag, mixed, 4));
-    IS(tamis_builder_n_keys(b), 4); /* same, 7, 8, 7 */
+    IS(builder_n_keys(b), 4); /* same, 7, 8, 7 */
     tamis_builder_free(b);
     /* A hash of 0 as the first is not taken for a repetition. */
     b = new_builder(0.01, 0);
     OK(tamis_builder_add_hashes(b, domain.tag, &(uint64_t){0}, 1));
-    IS(tamis_builder_n_keys(b), 1);
+    IS(builder_n_keys(b), 1);
 }
 
 TEST(test_options_are_checked)

@@ -187,13 +187,15 @@ static void expect_refused(struct tamis_builder *b)
     uint8_t header[PAGE_BYTES] = {0}, zeros[PAGE_BYTES] = {0};
     uint64_t n_bytes = 1;
     size_t n_files = count_files(test_dir);
-    IS(tamis_builder_finish_file(b, path_of("refused"), &diag), TAMIS_ERR_DAMAGED);
+    IS(tamis_builder_finish(b, path_of("refused"), NULL, NULL, &diag),
+       TAMIS_ERR_DAMAGED);
     assert_non_null(strstr(diag.what, "memory"));
     assert_non_null(strstr(diag.file, "refused"));
     IS(count_files(test_dir), n_files);
     FD fd = open(path_of("engine"), O_RDWR | O_CREAT | O_TRUNC, 0666);
     assert_true(fd >= 0);
-    IS(tamis_builder_finish_fd(b, fd, 0, &n_bytes, &diag), TAMIS_ERR_DAMAGED);
+    IS(tamis_builder_finish(b, NULL, INTO(.fd = fd), &n_bytes, &diag),
+       TAMIS_ERR_DAMAGED);
     IS(n_bytes, 0);
     assert_true(pread(fd, header, sizeof header, 0) >= 0);
     assert_memory_equal(header, zeros, sizeof header);
@@ -203,7 +205,7 @@ static void expect_refused(struct tamis_builder *b)
 /* Without the check the same flip loses a key, and no digest tells. */
 static void expect_lost(struct tamis_builder *b, const uint64_t *hashes, size_t n)
 {
-    OK(tamis_builder_finish_file(b, path_of("lossy"), NULL));
+    OK(tamis_builder_finish(b, path_of("lossy"), NULL, NULL, NULL));
     FILTER f = open_filter(path_of("lossy"));
     verified(f);
     assert_true(count_absent(f, hashes, n) > 0);
@@ -223,7 +225,7 @@ static void expect_checked(struct tamis_builder *b, const uint64_t *hashes, size
 static void expect_good(struct tamis_builder *b, size_t n)
 {
     struct tamis_diag diag;
-    if (tamis_builder_finish_file(b, path_of("good"), &diag) != 0)
+    if (tamis_builder_finish(b, path_of("good"), NULL, NULL, &diag) != 0)
         fail_msg("%s", diag.what);
     all_there(path_of("good"), keys, n);
     unlink(path_of("good"));
@@ -253,7 +255,7 @@ TEST_WITH(flip_nothing, NULL, test_a_bit_of_the_filter)
 {
     for (size_t i = 0; i < N_WAYS; i++) {
         struct tamis_plan plan;
-        tamis_plan_filter(ways[i].n, ways[i].error, &plan);
+        tamis_plan_filter(ways[i].n, ways[i].error, NULL, &plan);
         for (stuck_lane = 0; stuck_lane < (int)plan.lanes; stuck_lane++) {
             expect_refused(full_builder(&ways[i], true));
             expect_lost(full_builder(&ways[i], false), keys + victim, 1);
@@ -262,7 +264,7 @@ TEST_WITH(flip_nothing, NULL, test_a_bit_of_the_filter)
     /* It was memory, not the builder: where it holds, the filter is made. */
     stuck_lane = 0;
     BUILDER b = full_builder(&ways[0], true);
-    IS(tamis_builder_finish_file(b, path_of("x"), NULL), TAMIS_ERR_DAMAGED);
+    IS(tamis_builder_finish(b, path_of("x"), NULL, NULL, NULL), TAMIS_ERR_DAMAGED);
     flip_nothing(NULL);
     expect_good(b, FEW);
 }
@@ -380,7 +382,7 @@ TEST_WITH(flip_nothing, NULL, test_long_keys)
         key[0] = (uint8_t)(n - 900);
         OK(tamis_builder_add_key(b, key, n));
     }
-    OK(tamis_builder_finish_file(b, path_of("long"), NULL));
+    OK(tamis_builder_finish(b, path_of("long"), NULL, NULL, NULL));
     unlink(path_of("long"));
 }
 

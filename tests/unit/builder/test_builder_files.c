@@ -15,18 +15,18 @@ TEST_WITH_FAULTS(test_an_existing_file_stays)
     struct tamis_diag diag;
     size_t n_files = count_files(test_dir);
     file_write(path_of("taken"), "precious", 8);
-    IS(tamis_builder_finish_file(b, path_of("taken"), &diag), TAMIS_ERR_EXISTS);
+    IS(tamis_builder_finish(b, path_of("taken"), NULL, NULL, &diag), TAMIS_ERR_EXISTS);
     assert_non_null(strstr(diag.file, "taken"));
     file_has(path_of("taken"), "precious", 8);
     /* A dangling link is not followed. */
     OK(symlink(path_of("target"), path_of("link")));
-    IS(tamis_builder_finish_file(b, path_of("link"), NULL), TAMIS_ERR_EXISTS);
+    IS(tamis_builder_finish(b, path_of("link"), NULL, NULL, NULL), TAMIS_ERR_EXISTS);
     assert_false(exists(path_of("target")));
     /* A name that somebody takes after the first look. */
     fail_once(CALL_RENAME, 1, EEXIST);
-    IS(tamis_builder_finish_file(b, path_of("raced"), NULL), TAMIS_ERR_EXISTS);
+    IS(tamis_builder_finish(b, path_of("raced"), NULL, NULL, NULL), TAMIS_ERR_EXISTS);
     IS(count_files(test_dir), n_files + 2);
-    OK(tamis_builder_finish_file(b, path_of("free"), NULL));
+    OK(tamis_builder_finish(b, path_of("free"), NULL, NULL, NULL));
     expect_present(path_of("free"), 1000);
 }
 
@@ -57,19 +57,19 @@ TEST(test_places_where_no_file_can_be)
     BUILDER b = builder_of(0.01, 1000);
     struct tamis_diag diag;
     char long_name[300];
-    IS(tamis_builder_finish_file(b, path_of("no/such/dir/f"), &diag), ENOENT);
+    IS(tamis_builder_finish(b, path_of("no/such/dir/f"), NULL, NULL, &diag), ENOENT);
     assert_non_null(strstr(diag.file, "no/such/dir/f"));
     OK(mkdir(path_of("d"), 0777));
-    IS(tamis_builder_finish_file(b, path_of("d"), NULL), TAMIS_ERR_EXISTS);
-    IS(tamis_builder_finish_file(b, path_of("d/"), NULL), EISDIR);
-    IS(tamis_builder_finish_file(b, "", NULL), EISDIR);
+    IS(tamis_builder_finish(b, path_of("d"), NULL, NULL, NULL), TAMIS_ERR_EXISTS);
+    IS(tamis_builder_finish(b, path_of("d/"), NULL, NULL, NULL), EISDIR);
+    IS(tamis_builder_finish(b, "", NULL, NULL, NULL), EISDIR);
     file_write(path_of("file"), "", 0);
-    IS(tamis_builder_finish_file(b, path_of("file/f"), NULL), ENOTDIR);
+    IS(tamis_builder_finish(b, path_of("file/f"), NULL, NULL, NULL), ENOTDIR);
     memset(long_name, 'n', sizeof long_name);
     long_name[256] = 0;
-    IS(tamis_builder_finish_file(b, path_of(long_name), &diag), ENAMETOOLONG);
+    IS(tamis_builder_finish(b, path_of(long_name), NULL, NULL, &diag), ENAMETOOLONG);
     long_name[255] = 0; /* the longest there is, temporary name and all */
-    OK(tamis_builder_finish_file(b, path_of(long_name), NULL));
+    OK(tamis_builder_finish(b, path_of(long_name), NULL, NULL, NULL));
     expect_present(path_of(long_name), 1000);
     IS(count_files(path_of("d")), 0);
 }
@@ -84,7 +84,7 @@ static void fail_each(enum call call, int error, double filter_error, size_t n_k
     for (nth = 1;; nth++) {
         struct tamis_diag diag;
         fail_once(call, nth, error);
-        int err = tamis_builder_finish_file(b, path_of("attempt"), &diag);
+        int err = tamis_builder_finish(b, path_of("attempt"), NULL, NULL, &diag);
         if (faults[call].n < nth && err == 0)
             break;
         IS(err, error);
@@ -140,7 +140,7 @@ TEST(test_no_file_has_holes)
     for (size_t i = 0; i < N_OF(sizes); i++) {
         struct tamis_plan plan;
         BUILD(path_of("dense"), keys, sizes[i], .domain = &domain, .error = 1e-8);
-        OK(tamis_plan_filter(sizes[i], 1e-8, &plan));
+        OK(tamis_plan_filter(sizes[i], 1e-8, NULL, &plan));
         struct stat st = stat_of(path_of("dense"));
         IS(st.st_size, plan.file_bytes);
         assert_in_range((uint64_t)st.st_blocks * 512, plan.file_bytes,
@@ -187,16 +187,17 @@ static void embed(uint64_t offset, double error, size_t n_keys)
     uint64_t n_bytes;
     uint8_t *junk;
     int fd = engine_file(N_BYTES, &junk);
-    OK(tamis_builder_finish_fd(b, fd, offset, &n_bytes, NULL));
+    OK(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = offset), &n_bytes, NULL));
     tamis_builder_free(b);
     assert_true(n_bytes % PAGE_BYTES == 0 && offset + n_bytes < N_BYTES);
     expect_untouched(fd, junk, 0, offset);
     expect_untouched(fd, junk, offset + n_bytes, N_BYTES);
     free(junk);
-    OK(tamis_filter_open_fd(fd, offset, n_bytes, NULL, &f, NULL));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = offset, .n_bytes = n_bytes),
+                         &f, NULL));
     close(fd); /* it is not needed any more */
-    struct tamis_stage_info stage = stage_at(f, 0);
-    OK(tamis_plan_filter(n_keys, error, &plan));
+    struct tamis_stage_info stage = filter_info(f).stages[0];
+    OK(tamis_plan_filter(n_keys, error, NULL, &plan));
     IS(stage.bits_bytes, plan.bits_bytes);
     IS(stage.offset, PAGE_BYTES);
     IS(n_bytes, plan.file_bytes);
@@ -232,7 +233,8 @@ TEST(test_large_pieces_fill_huge_pages)
         int fd = open(path_of("pieces"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         n_aligned = n_others = 0;
         io_calls.pwrite = see_pwrite;
-        int rc = tamis_builder_finish_fd(b, fd, offsets[i], &n_bytes, NULL);
+        int rc = tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = offsets[i]),
+                                      &n_bytes, NULL);
         io_calls.pwrite = pwrite;
         IS(rc, 0);
         assert_true(n_bytes > 8 << 20);
@@ -265,19 +267,26 @@ TEST(test_inside_at_odd_places)
     int fd = engine_file(1 << 20, &junk);
     for (size_t i = 0; i < N_OF(bad); i++) {
         n_bytes = 1;
-        IS(tamis_builder_finish_fd(b, fd, bad[i], &n_bytes, NULL), TAMIS_ERR_RANGE);
+        IS(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = bad[i]), &n_bytes,
+                                NULL),
+           TAMIS_ERR_RANGE);
         IS(n_bytes, 0);
     }
     /* The last page before the end of all offsets: refused, not wrapped. */
-    IS(tamis_builder_finish_fd(b, fd, INT64_MAX - 4095, &n_bytes, NULL), EFBIG);
+    IS(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = INT64_MAX - 4095),
+                            &n_bytes, NULL),
+       EFBIG);
     expect_untouched(fd, junk, 0, 1 << 20);
     free(junk);
     /* At the end of the file, which grows. */
-    OK(tamis_builder_finish_fd(b, fd, 1 << 20, &n_bytes, NULL));
-    OK(tamis_filter_open_fd(fd, 1 << 20, 0, NULL, &f, NULL));
+    OK(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = 1 << 20), &n_bytes,
+                            NULL));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = 1 << 20), &f, NULL));
     IS(count_absent(f, keys, 1000), 0);
     tamis_filter_close(f);
-    IS(tamis_filter_open_fd(fd, 1 << 20, n_bytes - 4096, NULL, &f, NULL),
+    IS(tamis_filter_open(NULL,
+                         INSIDE(.fd = fd, .offset = 1 << 20, .n_bytes = n_bytes - 4096),
+                         &f, NULL),
        TAMIS_ERR_DAMAGED); /* a limit that cuts it off */
     close(fd);
 }

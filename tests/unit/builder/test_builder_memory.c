@@ -23,7 +23,7 @@ struct build {
 static void add_many(struct tamis_builder *b, uint64_t n)
 {
     static uint64_t some[4096];
-    uint64_t tag = tamis_builder_domain(b).tag;
+    uint64_t tag = builder_domain(b).tag;
     for (uint64_t left = n; left > 0;) {
         size_t now = left < 4096 ? (size_t)left : 4096;
         random_hashes(some, now);
@@ -44,14 +44,14 @@ static int build_one(void *ctx)
     struct tamis_builder *b;
     struct tamis_plan plan;
     faults_on(NULL);
-    tamis_plan_filter(c->n_keys, c->error, &plan);
+    tamis_plan_filter(c->n_keys, c->error, NULL, &plan);
     uint64_t most = plan.file_bytes + c->limit / 8;
     most = most < c->limit ? c->limit : most;
     if (tamis_builder_create(&opt, &b, NULL) != 0 || !reset_peak())
         return 2;
     uint64_t before = status_bytes("VmRSS");
     add_many(b, c->n_keys);
-    if (tamis_builder_finish_file(b, path_of("measured"), NULL) != 0)
+    if (tamis_builder_finish(b, path_of("measured"), NULL, NULL, NULL) != 0)
         return 3;
     uint64_t taken = status_bytes("VmHWM") - before; /* at most since reset_peak() */
     unsigned long n_bits = (unsigned long)(plan.bits_bytes / (4 << 20)) + 3;

@@ -64,7 +64,7 @@ TEST_WITH(repeatable, faults_off, test_in_order)
         add_all(b, cases[i].n);
         expect_order(b, cases[i].n);
         expect_order(b, cases[i].n);
-        OK(tamis_builder_finish_file(b, path_of("f"), NULL));
+        OK(tamis_builder_finish(b, path_of("f"), NULL, NULL, NULL));
         expect_order(b, cases[i].n);
         OK(unlink(path_of("f")));
     }

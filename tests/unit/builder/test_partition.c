@@ -198,7 +198,7 @@ TEST_WITH(repeatable, faults_off, test_a_failed_finish_then_a_good_one)
         unsigned long nth;
         for (nth = 1;; nth++) {
             fail_once(CALL_PWRITE, nth, ENOSPC);
-            int err = tamis_builder_finish_file(b, path_of("attempt"), NULL);
+            int err = tamis_builder_finish(b, path_of("attempt"), NULL, NULL, NULL);
             if (!err)
                 break;
             IS(err, ENOSPC);
@@ -210,8 +210,9 @@ TEST_WITH(repeatable, faults_off, test_a_failed_finish_then_a_good_one)
         }
         assert_true(nth > 2);
         fail_never();
-        IS(tamis_builder_finish_file(b, path_of("attempt"), NULL), TAMIS_ERR_EXISTS);
-        OK(tamis_builder_finish_file(b, path_of("again"), NULL));
+        IS(tamis_builder_finish(b, path_of("attempt"), NULL, NULL, NULL),
+           TAMIS_ERR_EXISTS);
+        OK(tamis_builder_finish(b, path_of("again"), NULL, NULL, NULL));
         expect_reference(path_of("attempt"), N_KEYS / 2 + N_KEYS / 8);
         assert_same_file(path_of("attempt"), path_of("again"));
         unlink(path_of("attempt"));
@@ -302,9 +303,9 @@ TEST(test_writes_are_large_and_in_order)
         random_hashes(hashes, MOST_HASHES);
         OK(tamis_builder_add_hashes(b, domain.tag, hashes, MOST_HASHES));
     }
-    tamis_plan_filter(tamis_builder_n_keys(b), 1e-8, &plan);
+    tamis_plan_filter(builder_n_keys(b), 1e-8, NULL, &plan);
     io_calls.pwrite = sequential_pwrite;
-    OK(tamis_builder_finish_file(b, path_of("large"), NULL));
+    OK(tamis_builder_finish(b, path_of("large"), NULL, NULL, NULL));
     io_calls.pwrite = pwrite;
     IS(n_large, (plan.bits_bytes + PAGE_BYTES) / (4 << 20) - 1);
     assert_true(n_large >= 1 && n_small <= 3); /* first and last bits, the digests */

@@ -221,7 +221,7 @@ static struct tamis_filter *damaged(const char *name, uint64_t step)
 static double error_now(const char *path)
 {
     struct tamis_estimate e;
-    OK(tamis_filter_estimate(opened_file(path), &e, NULL));
+    OK(tamis_filter_estimate(opened_file(path), 0, 0, &e, NULL));
     return e.error;
 }
 
@@ -412,9 +412,9 @@ TEST_WITH_KEYS(test_whole)
 
 static enum tamis_answer contains(struct tamis_filter *whole, struct tamis_filter *part)
 {
-    enum tamis_answer answer = TAMIS_ABSENT;
-    OK(tamis_filter_contains(whole, part, &answer, NULL));
-    return answer;
+    struct tamis_comparison c;
+    OK(tamis_filter_compare(part, whole, &c, NULL));
+    return c.in[0];
 }
 
 /* A filter of these keys and the geometry of one of N keys. */
@@ -437,7 +437,7 @@ static struct tamis_filter *folded(struct tamis_filter *f, uint64_t factor,
 
 static uint64_t blocks_of(struct tamis_filter *f)
 {
-    return stage_at(f, 0).n_blocks;
+    return filter_info(f).stages[0].n_blocks;
 }
 
 TEST_WITH_KEYS(test_contains)

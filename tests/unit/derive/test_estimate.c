@@ -153,9 +153,8 @@ TEST(test_ends)
 static void check_error(struct tamis_filter *f)
 {
     struct tamis_estimate e;
-    struct tamis_interval measured;
-    OK(tamis_filter_estimate(f, &e, NULL));
-    OK(tamis_filter_measure(f, 400000, 7, &measured));
+    OK(tamis_filter_estimate(f, 400000, 7, &e, NULL));
+    struct tamis_interval measured = e.measured;
     /* Four deviations. */
     double half = measured.high - measured.low;
     assert_true(measured.low <= measured.value && measured.value <= measured.high);
@@ -169,7 +168,7 @@ TEST_WITH_KEYS(test_files)
     struct tamis_filter *a = built("a", keys[0], N, 0.01);
     struct tamis_filter *b = built("b", keys[1], N, 0.0005);
     check_error(a), check_error(b);
-    OK(tamis_filter_estimate(a, &e, NULL));
+    OK(tamis_filter_estimate(a, 0, 0, &e, NULL));
     assert_true(e.keys.low <= N && e.keys.high >= N && e.keys.high < N * 1.05);
     struct tamis_filter *both[] = {a, built("c", keys[1], N, 0.01)};
     OK(unite(both, 2, "u"));
@@ -186,7 +185,7 @@ TEST_WITH_KEYS(test_grown)
     add_hashes(w, keys[0], N);
     OK(tamis_writer_commit(w, 1, NULL));
     struct tamis_filter *f = opened_file("g");
-    OK(tamis_filter_estimate(f, &e, NULL));
+    OK(tamis_filter_estimate(f, 0, 0, &e, NULL));
     assert_true(e.keys.value > N * 0.98 && e.keys.value < N * 1.02);
     check_error(f);
     assert_true(filter_info(f).n_stages > 2);
@@ -222,7 +221,7 @@ TEST_WITH_KEYS(test_compare)
     const char *const names[] = {"a", "copy", "half"};
     for (int i = 0; i < 3; i++) {
         struct tamis_estimate e;
-        OK(tamis_filter_estimate(opened_file(names[i]), &e, NULL));
+        OK(tamis_filter_estimate(opened_file(names[i]), 0, 0, &e, NULL));
         IS(e.n_damaged, 1);
         assert_true(e.keys.low <= N && e.keys.high >= N);
         assert_true(e.error > 0.1); /* an eighth is all ones */
@@ -240,11 +239,11 @@ TEST_WITH_KEYS(test_nothing_to_tell_from)
     struct tamis_filter *damaged = opened_file("a");
     OK(fold(damaged, 1, "b"));
     struct tamis_filter *full = opened_file("b"), *empty = built("c", keys[0], 0, 0.01);
-    OK(tamis_filter_estimate(damaged, &e, NULL));
+    OK(tamis_filter_estimate(damaged, 0, 0, &e, NULL));
     assert_true(e.keys.low == 0 && isinf(e.keys.high) && e.error >= 1);
-    OK(tamis_filter_estimate(full, &e, NULL));
+    OK(tamis_filter_estimate(full, 0, 0, &e, NULL));
     assert_true(isinf(e.keys.value) && isinf(e.keys.high) && e.error >= 1);
-    OK(tamis_filter_estimate(empty, &e, NULL));
+    OK(tamis_filter_estimate(empty, 0, 0, &e, NULL));
     assert_true(e.keys.high == 0 && e.error == 0);
     IS(tamis_filter_compare(damaged, full, &c, NULL), 0);
     assert_true(c.common.low == 0 && isinf(c.common.high));
@@ -261,17 +260,12 @@ TEST_WITH_KEYS(test_nothing_given)
 {
     struct tamis_estimate e;
     struct tamis_comparison c;
-    struct tamis_interval i;
     struct tamis_filter *a = built("a", keys[0], 100, 0.01),
                         *b = grown("b", keys[0], N);
     memset(&e, 0xff, sizeof e);
-    IS(tamis_filter_estimate(NULL, &e, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_estimate(NULL, 0, 0, &e, NULL), TAMIS_ERR_RANGE);
     assert_true(e.error == 0);
-    IS(tamis_filter_estimate(a, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_filter_measure(a, 5, 1, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_filter_measure(NULL, 5, 1, &i), TAMIS_ERR_RANGE);
-    assert_true(i.value == 1 && i.low == 0 && i.high == 1);
-    IS(tamis_filter_measure(a, 0, 1, &i), TAMIS_ERR_RANGE);
+    IS(tamis_filter_estimate(a, 0, 0, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_filter_compare(a, a, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_filter_compare(a, b, &c, NULL), TAMIS_ERR_UNFIT);
     assert_true(isfinite(c.common.high) && c.common.high == 0);

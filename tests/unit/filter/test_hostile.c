@@ -129,7 +129,7 @@ static void expect_refused(const struct hostile *h, uint64_t at)
         expect_diag(h, rc, at, &diag);
         assert_null(f);
     }
-    int rc = tamis_writer_open(path, &w, &diag);
+    int rc = tamis_writer_open(path, NULL, &w, &diag);
     expect_diag(h, rc, at, &diag);
     assert_null(w);
     rc = tamis_file_fields(path, 0, ignore_field, &n_fields, &diag);
@@ -280,7 +280,7 @@ TEST(counts_that_lie_change_no_answer)
         assert_true(info.expected_error >= 0 && info.expected_error <= 1);
         struct tamis_writer *w = open_writer(path);
         add_hashes(w, keys, 100);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         all_there(path, keys, N_KEYS);
     }
 }

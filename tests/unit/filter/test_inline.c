@@ -54,7 +54,7 @@ static void check_few(const struct tamis_inline *v, uint64_t tag, enum tamis_rea
 
 static enum tamis_reason reason(const struct tamis_inline *v, uint64_t tag, uint64_t h)
 {
-    struct tamis_key key = tamis_key_of_hash(tag, h);
+    struct tamis_key key = {.tag = tag, .hash = h};
     enum tamis_reason why = TAMIS_BEHIND;
     enum tamis_answer answer = tamis_inline_probe(v, &key, &why);
     IS(answer == TAMIS_ABSENT, why == TAMIS_NO_REASON);
@@ -185,7 +185,7 @@ TEST(a_bad_page_is_never_quick)
 {
     build(0.01, 0);
     FILTER f = open_filter(path);
-    flip(path, stage_at(f, 0).offset + PAGE_BYTES + 1);
+    flip(path, filter_info(f).stages[0].offset + PAGE_BYTES + 1);
     INLINE v = value_of(f);
     size_t n_damaged = 0;
     for (size_t i = 0; i < KEYS; i++) {
@@ -205,7 +205,7 @@ TEST(a_scrub_turns_values_off)
     struct tamis_inline copy = v;
     assert_true(tamis_inline_is_quick(&copy, domain.tag));
     uint64_t at = v.geometry.n_blocks / 2 * BLOCK_BYTES;
-    struct tamis_stage_info s = stage_at(f, 0);
+    struct tamis_stage_info s = filter_info(f).stages[0];
     uint8_t zeros[BLOCK_BYTES] = {0};
     file_poke(path, s.offset + at, zeros, sizeof zeros);
     damage_of(f);
@@ -238,7 +238,7 @@ TEST(growing_filters_are_asked_by_the_call)
         size_t n = one_stage ? KEYS : 5000;
         struct tamis_writer *w = fresh(one_stage ? KEYS : 1000);
         FILTER f = open_filter(path);
-        uint64_t tag = tamis_filter_domain(f).tag;
+        uint64_t tag = filter_domain(f).tag;
         INLINE before = value_of(f);
         for (size_t i = 0; i < n; i++) {
             add_hashes(w, &keys[i], 1);
@@ -259,7 +259,7 @@ TEST(foreign_keys_and_bad_arguments)
 {
     struct tamis_inline v, same;
     enum tamis_reason why;
-    struct tamis_key key = tamis_key_of_hash(domain.tag, keys[0]);
+    struct tamis_key key = {.tag = domain.tag, .hash = keys[0]};
     FILTER f = checked();
     v = value_of(f);
     IS(reason(&v, domain.tag + 1, others[0]), TAMIS_MISMATCH);

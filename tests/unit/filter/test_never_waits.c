@@ -226,7 +226,7 @@ TEST_WITH_STALLS(test_a_thread_that_is_always_overtaken)
 /* A header that was read before the last commits takes nothing back. */
 TEST_WITH_STALLS(test_an_older_header_comes_late)
 {
-    struct tamis_key key = tamis_key_of_hash(reader->tag, absent_key(reader));
+    struct tamis_key key = {.tag = reader->tag, .hash = absent_key(reader)};
     enum tamis_reason why;
     OK(tamis_writer_commit(writer, 5, NULL));
     pthread_t thread = start_held(AFTER_PREAD);

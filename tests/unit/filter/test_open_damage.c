@@ -13,7 +13,7 @@ static void end_session(struct tamis_writer *w, bool clean)
 {
     if (!clean)
         file_copy(path, path_of("dead"));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     if (!clean)
         OK(rename(path_of("dead"), path));
 }
@@ -85,7 +85,7 @@ static void seal_and_check(uint64_t n_damaged_least, size_t n)
     OK(tamis_writer_seal(w, 100, &n_damaged, NULL));
     assert_true(n_damaged >= n_damaged_least);
     expect_present(NULL, n);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     expect_present(NULL, n);
     FILTER f = open_filter(path);
     verified(f); /* pages of ones */
@@ -198,7 +198,7 @@ TEST_WITH_FAULTS(test_damage_over_and_over)
 {
     unlink(path);
     struct tamis_writer *w = create_writer(path, 0.01, 2, 2000);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_pages_of(0), 1);
     fail_from_now(CALL_FALLOCATE, ENOSPC); /* all of it stays in that page */
     for (int round = 0; round < 30; round++) {
@@ -232,7 +232,7 @@ TEST_WITH_FAULTS(test_damaged_floors)
         expect_present(NULL, N_KEYS);
         OK(tamis_writer_commit(w, 2, NULL));
         expect_present(NULL, N_KEYS);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         /* The sector guarded all pages: their losses meanwhile are unknown. */
         seal_and_check(n_pages_of(0), N_KEYS);
     }
@@ -254,7 +254,7 @@ TEST_WITH_FAULTS(test_new_floors_vouch_for_nothing_unseen)
         expect_present(NULL, N_OLD + 1);
         OK(tamis_writer_commit(w, 2, NULL));
         expect_present(NULL, N_OLD + 1);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         expect_present(NULL, N_OLD + 1);
         seal_and_check(n_pages_of(0), N_OLD + 1);
     }
@@ -267,7 +267,7 @@ TEST_WITH_FAULTS(test_writer_skips_no_key_of_a_damaged_page)
     unlink(path);
     WRITER w = create_writer(path, 1e-4, 4, 2000);
     add_hashes(w, keys, 3000);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(commit_of(path).n_stages, 2);
     size_t n;
     FREED uint8_t *whole = file_read(path, &n);

@@ -91,7 +91,7 @@ TEST_WITH_PAIR(answers_are_the_same)
 TEST_WITH_PAIR(a_foreign_key_is_a_mismatch)
 {
     enum tamis_reason why;
-    struct tamis_key key = tamis_key_of_hash(reader->tag + 1, make_quick(reader));
+    struct tamis_key key = {.tag = reader->tag + 1, .hash = make_quick(reader)};
     IS(tamis_filter_probe(reader, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_MISMATCH);
     assert_true(quick(reader));
@@ -124,7 +124,7 @@ TEST_WITH_PAIR(a_watermark_that_is_missing)
     commit(7);
     FILTER f = OPEN_AS(path, .min_watermark = 7);
     uint64_t absent = make_quick(f);
-    struct tamis_key key = tamis_key_of_hash(f->tag, absent);
+    struct tamis_key key = {.tag = f->tag, .hash = absent};
     enum tamis_reason why;
     IS(filter_probe_from(f, 8, 0, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_BEHIND);
@@ -231,7 +231,7 @@ TEST_WITH_PAIR(a_look_that_is_old)
 TEST_WITH_PAIR(foreign_keys_count)
 {
     make_quick(reader);
-    struct tamis_key key = tamis_key_of_hash(reader->tag + 1, keys[0]);
+    struct tamis_key key = {.tag = reader->tag + 1, .hash = keys[0]};
     uint64_t word[1];
     for (int batch = 0; batch < 2; batch++) {
         quick_left = QUICK_PROBES;
@@ -256,7 +256,7 @@ TEST_WITH_PAIR(foreign_keys_count)
 TEST_WITH_PAIR(calls_with_all_looks_do_not)
 {
     commit(7);
-    struct tamis_key key = tamis_key_of_hash(reader->tag, make_quick(reader));
+    struct tamis_key key = {.tag = reader->tag, .hash = make_quick(reader)};
     uint64_t words[2];
     enum tamis_reason why;
     quick_left = QUICK_PROBES;

@@ -62,7 +62,7 @@ TEST_WITH_PATH(test_another_filter_in_its_place)
     IS(count_absent(f, keys, N), 0);
     overwrite(path_of("old")); /* ours again; and it answers when that is news */
     IS(count_absent(f, keys, N), 0);
-    OK(tamis_writer_close(open_writer(path)));
+    OK(tamis_writer_close(open_writer(path), NULL));
     IS(why_of(f, absent), TAMIS_NO_REASON);
     IS(count_absent(f, keys, N), 0);
 }
@@ -143,10 +143,10 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
     fail_never();
     IS(commit_of(path).watermark, MARK);
     IS(why_of(f, absent), TAMIS_NO_REASON); /* it saw that */
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
     file_poke(path, PAGE_BYTES, before + PAGE_BYTES, SLOT_BYTES); /* the page is gone */
     w = open_writer(path);
-    IS(tamis_writer_watermark(w), MARK - 4);
+    IS(w->watermark, MARK - 4);
     IS(why_of(f, absent), TAMIS_UNREADABLE);
     add_hashes(w, keys + 200, 100); /* replayed */
     OK(tamis_writer_commit(w, MARK - 1, NULL));
@@ -154,7 +154,7 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
     OK(tamis_writer_commit(w, MARK, NULL));
     IS(why_of(f, absent), TAMIS_NO_REASON);
     IS(count_absent(f, keys, 300), 0);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* The number of a table is no proof that it is the same: one that never became durable
@@ -236,7 +236,7 @@ static void follows_a_slot_seen_half(void (*look)(void))
     uint64_t absent = absent_key(reader);
     OK(tamis_writer_commit(w, 2, NULL));
     IS(why_of(reader, absent), TAMIS_NO_REASON);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(count_absent(reader, keys, N), 0);
     tamis_filter_close(reader);
 }
@@ -332,7 +332,7 @@ TEST_WITH_PATH(test_the_catalog_is_told_again)
     IS(told.state, STATE_SEALED);
     IS(commit_of(path).state, STATE_SEALED);
     IS(n_closed, 1);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_closed, 2);
     IS(n_told, 8);
 }

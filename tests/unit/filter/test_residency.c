@@ -55,7 +55,7 @@ static uint64_t left_of(uint64_t budget_bytes, struct tamis_filter *f, int err)
 static struct tamis_residency residency(struct tamis_filter *f)
 {
     struct tamis_residency r;
-    OK(tamis_filter_residency(f, &r));
+    OK(tamis_filter_residency(f, &r, NULL));
     assert_true(r.n_resident <= r.n_pages);
     return r;
 }
@@ -94,6 +94,12 @@ TEST(counts_what_probes_use)
     assert_true(cold.n_resident <= 8 || cold.n_resident == cold.n_pages);
 }
 
+static int warm(struct tamis_filter *f, tamis_progress_fn *fn, void *ctx)
+{
+    struct warming w = {fn, ctx, 0, filter_used_bytes(f, UINT64_MAX)};
+    return filter_warm_first(f, UINT64_MAX, &w);
+}
+
 TEST(counts_one_inside_a_file)
 {
     size_t n;
@@ -102,10 +108,11 @@ TEST(counts_one_inside_a_file)
     FILTER f;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     IS(pwrite(fd, bytes, n, 3 * 4096), (ssize_t)n);
-    OK(tamis_filter_open_fd(fd, 3 * 4096, n, NULL, &f, NULL));
+    OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = 3 * 4096, .n_bytes = n), &f,
+                         NULL));
     close(fd);
     free(bytes);
-    OK(tamis_filter_warm(f, NULL, NULL));
+    OK(warm(f, NULL, NULL));
     struct tamis_residency r = residency(f);
     /* Larger pages of the machine's may begin before it, and be shared. */
     assert_true(r.n_pages == n / 4096 || (page > 4096 && r.n_pages >= 1));
@@ -145,21 +152,21 @@ TEST(warms_in_large_reads)
     FILTER f = open_filter(path);
     struct tamis_residency cold = residency(f);
     getrusage(RUSAGE_SELF, &before);
-    OK(tamis_filter_warm(f, hear, &h));
+    OK(warm(f, hear, &h));
     getrusage(RUSAGE_SELF, &after);
-    struct tamis_residency warm = residency(f);
+    struct tamis_residency now = residency(f);
     printf("%llu pages warm, %llu before; %ld faults that read\n",
-           (unsigned long long)warm.n_resident, (unsigned long long)cold.n_resident,
+           (unsigned long long)now.n_resident, (unsigned long long)cold.n_resident,
            after.ru_majflt - before.ru_majflt);
-    IS(warm.n_resident, warm.n_pages);
-    assert_true(h.n >= 1 && h.done == h.total && h.total == warm.n_pages * page);
+    IS(now.n_resident, now.n_pages);
+    assert_true(h.n >= 1 && h.done == h.total && h.total == now.n_pages * page);
     /* Under advice for random access it would be one a page. */
-    assert_true(after.ru_majflt - before.ru_majflt < (long)warm.n_pages / 8);
+    assert_true(after.ru_majflt - before.ru_majflt < (long)now.n_pages / 8);
     if (cold.n_resident < cold.n_pages)
         assert_true(pages_in_hole(path) < 64);
     /* All of it is mapped: no probe faults. */
     getrusage(RUSAGE_SELF, &before);
-    touch_all(atomic_load(&f->view)->stages[0].bits, warm.n_pages - 8);
+    touch_all(atomic_load(&f->view)->stages[0].bits, now.n_pages - 8);
     getrusage(RUSAGE_SELF, &after);
     assert_true(after.ru_minflt - before.ru_minflt < 8);
     IS(after.ru_majflt, before.ru_majflt);
@@ -170,7 +177,7 @@ TEST(warming_may_be_stopped)
 {
     struct heard h = {.stop_at = 1};
     FILTER f = open_filter(build_large());
-    IS(tamis_filter_warm(f, hear, &h), ECANCELED);
+    IS(warm(f, hear, &h), ECANCELED);
     IS(h.n, 1);
     assert_true(h.done < h.total); /* the header, and then the stage */
 }
@@ -188,7 +195,7 @@ static int warm_by(int (*advise)(void *, size_t, int), struct tamis_filter *f,
                    int (*progress)(void *, uint64_t, uint64_t), void *ctx)
 {
     io_calls.madvise = advise;
-    int rc = tamis_filter_warm(f, progress, ctx);
+    int rc = warm(f, progress, ctx);
     io_calls.madvise = madvise;
     return rc;
 }
@@ -217,7 +224,7 @@ TEST(a_page_that_is_gone_is_told)
     FILTER f = open_filter(path);
     IS(count_absent(f, keys, 1), 0);
     cut(path, HUGE_PAGE_BYTES + 65536);
-    IS(tamis_filter_warm(f, hear, &h), EIO); /* and no SIGBUS */
+    IS(warm(f, hear, &h), EIO); /* and no SIGBUS */
     assert_true(h.done < h.total);
     left_of(64 << 20, f, EIO);
     left_of(0, f, 0);
@@ -237,10 +244,9 @@ TEST(nothing_is_refused)
 {
     struct tamis_residency r = {1, 1};
     FILTER f = open_filter(build("small", 1000, 0.01));
-    IS(tamis_filter_residency(NULL, &r), TAMIS_ERR_RANGE);
+    IS(tamis_filter_residency(NULL, &r, NULL), TAMIS_ERR_RANGE);
     assert_true(r.n_pages == 0 && r.n_resident == 0);
-    IS(tamis_filter_residency(f, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_filter_warm(NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_residency(f, NULL, NULL), TAMIS_ERR_RANGE);
 }
 
 TEST(locks_within_the_budget)
@@ -291,7 +297,7 @@ static int lock_and_warm(void *ctx)
     if (after.ru_majflt - before.ru_majflt >= (long)(whole / page / 8))
         return 2;
     struct tamis_residency r;
-    if (tamis_filter_residency(f, &r) != 0 || r.n_resident != r.n_pages)
+    if (tamis_filter_residency(f, &r, NULL) != 0 || r.n_resident != r.n_pages)
         return 3;
     return count_absent(f, keys, N_ASKED) == 0 ? 0 : 4;
 }
@@ -334,7 +340,7 @@ TEST(means_what_is_mapped_now)
     left_of(64 << 20, f, 0);
     uint64_t whole = round_up(commit_of(path).committed_bytes);
     IS(locked_now(), whole); /* once */
-    OK(tamis_filter_warm(f, NULL, NULL));
+    OK(warm(f, NULL, NULL));
     r = residency(f);
     IS(r.n_resident, r.n_pages);
     IS(count_absent(f, keys, 20000), 0);

@@ -17,11 +17,11 @@ static const char *golden_path(const char *name, const char *suffix)
 static struct tamis_filter *open_golden(const char *name, uint64_t offset,
                                         enum tamis_check check)
 {
-    struct tamis_filter_options o = {.size = sizeof o, .check = check};
     struct tamis_filter *f;
     struct tamis_diag diag;
     FD fd = open_to_read(golden_path(name, ""));
-    if (tamis_filter_open_fd(fd, offset, 0, &o, &f, &diag) != 0)
+    if (tamis_filter_open(NULL, INSIDE(.check = check, .fd = fd, .offset = offset), &f,
+                          &diag) != 0)
         fail_msg("%s: %s", name, diag.what);
     return f;
 }
@@ -61,7 +61,7 @@ enum { N_GOLDENS = N_OF(goldens) };
 static void check_answers(const struct golden *g, enum tamis_check check)
 {
     FILTER f = open_golden(g->name, g->offset, check);
-    struct tamis_domain domain = tamis_filter_domain(f);
+    struct tamis_domain domain = filter_domain(f);
     size_t n = 0, n_damaged = 0;
     struct answers list = {.in = fopen(golden_path(g->name, ".answers"), "r")};
     assert_non_null(list.in);
@@ -145,7 +145,7 @@ TEST(test_writers_go_on)
     for (size_t i = 0; i < N_OF(names); i++) {
         file_copy(golden_path(names[i], ""), path_of("copy.tamis"));
         struct tamis_writer *w = open_writer(path_of("copy.tamis"));
-        assert_true(tamis_writer_watermark(w) > 0);
+        assert_true(w->watermark > 0);
         OK(tamis_writer_add_key(w, "another", 7));
         commit_and_close(w, UINT64_MAX);
         unlink(path_of("copy.tamis"));

@@ -15,7 +15,7 @@ TEST_IN_DIR(test_nobody_writes_there)
     const struct tamis_derivation fold = {.operation = TAMIS_FOLD, .factor = 1};
     struct tamis_writer *w;
     struct tamis_diag diag;
-    tamis_writer_close(create_writer(path_of("there"), 0.01, 2, 1000));
+    tamis_writer_close(create_writer(path_of("there"), 0.01, 2, 1000), NULL);
     build_as(path_of("sealed"), NULL, 0, NULL);
     FILTER sealed = open_filter(path_of("sealed"));
     size_t n_files = count_files(test_dir);
@@ -25,9 +25,9 @@ TEST_IN_DIR(test_nobody_writes_there)
         assert_null(w);
         writer_refused(path_of("there"), TAMIS_ERR_NETWORK);
         BUILDER b = builder_made(NULL);
-        OK(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, &(uint64_t){42},
-                                    1));
-        IS(tamis_builder_finish_file(b, path_of("new"), &diag), TAMIS_ERR_NETWORK);
+        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, &(uint64_t){42}, 1));
+        IS(tamis_builder_finish(b, path_of("new"), NULL, NULL, &diag),
+           TAMIS_ERR_NETWORK);
         IS(diag.code, TAMIS_ERR_NETWORK);
         IS(tamis_filter_derive(&sealed, 1, &fold, path_of("new"), NULL, NULL, &diag),
            TAMIS_ERR_NETWORK);
@@ -35,7 +35,7 @@ TEST_IN_DIR(test_nobody_writes_there)
         IS(count_files(test_dir), n_files); /* nothing is left behind */
     }
     told_type = 0xEF53; /* ext4 */
-    tamis_writer_close(open_writer(path_of("there")));
+    tamis_writer_close(open_writer(path_of("there")), NULL);
     told_type = 0;
 }
 
@@ -79,7 +79,7 @@ TEST_IN_DIR(test_on_an_overlay_it_is_opened_for_writing)
 {
     uint64_t key = 42;
     int fresh;
-    tamis_writer_close(create_writer(path_of("over"), 0.01, 2, 1000));
+    tamis_writer_close(create_writer(path_of("over"), 0.01, 2, 1000), NULL);
     FD fd = open_to_read(path_of("over"));
     told_type = 0xEF53;
     OK(io_open_shared(fd, &fresh));
@@ -125,7 +125,7 @@ static int in_an_overlay(void)
     if (tamis_writer_commit(w, 1, NULL) != 0 || count_absent(f, &key, 1) != 0)
         return 2;
     tamis_filter_close(f);
-    if (tamis_writer_close(w) != 0 ||
+    if (tamis_writer_close(w, NULL) != 0 ||
         mount("none", path_of("merged"), NULL, MS_REMOUNT | MS_RDONLY, NULL) != 0)
         return 3;
     int err = tamis_filter_open(merged, NULL, &f, NULL);
@@ -135,7 +135,7 @@ static int in_an_overlay(void)
 TEST_IN_DIR(test_a_reader_sees_its_writer_on_an_overlay)
 {
     OK(mkdir(path_of("lower"), 0700));
-    tamis_writer_close(create_writer(path_of("lower/f"), 0.01, 2, 1000));
+    tamis_writer_close(create_writer(path_of("lower/f"), 0.01, 2, 1000), NULL);
     in_own_mounts(in_an_overlay);
 }
 

@@ -41,7 +41,7 @@ static void compare(struct tamis_filter *batch, struct tamis_filter *single,
 {
     static uint64_t absent[ROOM];
     size_t n_words = (n + 63) / 64, n_absent = 0;
-    uint64_t tag = tamis_filter_domain(batch).tag;
+    uint64_t tag = filter_domain(batch).tag;
     memset(absent, 0xff, sizeof absent);
     size_t got = tamis_filter_probe_batch(batch, tag, keys + from, n, absent, NULL);
     for (size_t i = 0; i < n_words * 64; i++) {
@@ -118,24 +118,19 @@ TEST(test_what_refuses_one_refuses_all)
         int what;
         size_t n;
         enum tamis_reason why;
-        bool by_key;
     } rows[] = {
-        {FOREIGN, 130, TAMIS_MISMATCH, false},
-        {NO_FILTER, 64, TAMIS_UNREADABLE, false},
-        {NO_FILTER | NO_ROOM, 70, TAMIS_UNREADABLE, false},
-        {NO_HASHES | NO_ROOM, 0, TAMIS_NO_REASON, false},
-        {NO_HASHES, 70, TAMIS_MISMATCH, false},
-        {NO_ROOM, 70, TAMIS_MISMATCH, false},
-        {NO_HASHES, 70, TAMIS_MISMATCH, true},
-        {NO_ROOM, 1, TAMIS_MISMATCH, true},
-        {NO_FILTER | NO_ROOM, 1, TAMIS_UNREADABLE, true},
-        {BEHIND, 1, TAMIS_BEHIND, true},
+        {FOREIGN, 130, TAMIS_MISMATCH},
+        {NO_FILTER, 64, TAMIS_UNREADABLE},
+        {NO_FILTER | NO_ROOM, 70, TAMIS_UNREADABLE},
+        {NO_HASHES | NO_ROOM, 0, TAMIS_NO_REASON},
+        {NO_HASHES, 70, TAMIS_MISMATCH},
+        {NO_ROOM, 70, TAMIS_MISMATCH},
+        {BEHIND, 1, TAMIS_BEHIND},
     };
     built(path_of("filter"), 0.01);
     FILTER good = open_filter(path_of("filter")),
            behind = OPEN_AS(path_of("filter"), .min_watermark = 1);
-    uint64_t tag = tamis_filter_domain(good).tag;
-    const struct tamis_key key = tamis_key_of_hash(tag, keys[N_KEYS + 1]);
+    uint64_t tag = filter_domain(good).tag;
     for (size_t i = 0; i < N_OF(rows); i++) {
         int what = rows[i].what;
         uint64_t absent[4];
@@ -145,13 +140,9 @@ TEST(test_what_refuses_one_refuses_all)
                                                   : good;
         uint64_t *out = what & NO_ROOM ? NULL : absent;
         memset(absent, 0xff, sizeof absent);
-        size_t got =
-            rows[i].by_key
-                ? tamis_filter_probe_keys(f, what & NO_HASHES ? NULL : &key, rows[i].n,
-                                          out, &why)
-                : tamis_filter_probe_batch(f, tag + (what & FOREIGN),
-                                           what & NO_HASHES ? NULL : keys + N_KEYS,
-                                           rows[i].n, out, &why);
+        size_t got = tamis_filter_probe_batch(f, tag + (what & FOREIGN),
+                                              what & NO_HASHES ? NULL : keys + N_KEYS,
+                                              rows[i].n, out, &why);
         if (got || why != rows[i].why)
             fail_msg("row %zu: %zu are absent, %s", i, got, tamis_reason_name(why));
         for (size_t w = 0; w < 4; w++)
@@ -159,57 +150,27 @@ TEST(test_what_refuses_one_refuses_all)
     }
 }
 
-TEST(test_keys_are_hashed_and_asked)
+TEST(test_keys_are_hashed_in_a_row)
 {
-    enum { N = 3000, IN = 1000 };
-    static char text[N][40];
-    static struct tamis_key k[N];
-    uint64_t absent[N / 64 + 1];
-    enum tamis_reason why;
-    struct tamis_builder *b = builder_made(NULL);
-    struct tamis_domain d = tamis_builder_domain(b);
-    for (size_t i = 0; i < N; i++) {
-        size_t n = (size_t)snprintf(text[i], sizeof text[i], "%zu%s", i,
-                                    i % 3 ? "" : "a longer key than those");
-        k[i] = (struct tamis_key){.bytes = text[i], .n_bytes = i ? n : 0};
-        if (i < IN)
-            OK(tamis_builder_add_key(b, text[i], k[i].n_bytes));
-    }
-    OK(tamis_builder_finish_file(b, path_of("texts"), NULL));
-    tamis_builder_free(b);
-    tamis_keys_hash(&d, k, N);
-    for (size_t i = 0; i < N; i++) {
-        struct tamis_key one = tamis_key_of(&d, text[i], k[i].n_bytes);
-        assert_true(one.hash == k[i].hash && one.tag == k[i].tag);
-        assert_true(k[i].n_bytes == one.n_bytes);
-    }
-
-    FILTER f = open_filter(path_of("texts"));
-    size_t n = tamis_filter_probe_keys(f, k, N, absent, &why);
-    IS(why, TAMIS_NO_REASON);
-    assert_in_range(n, (N - IN) * 9 / 10, N - IN);
+    enum { N = 3000 };
+    static char text[N * 40];
+    static uint64_t ends[N + 1], hashes[N];
+    struct tamis_domain d;
+    OK(tamis_domain_init(&d, 1, random_u64()));
     for (size_t i = 0; i < N; i++)
-        IS(absent[i / 64] >> (i % 64) & 1,
-           tamis_filter_probe(f, &k[i], NULL) == TAMIS_ABSENT);
-    /* One of another domain says nothing, and keeps nobody else from it. */
-    size_t last = N - 1;
-    while (!(absent[last / 64] >> (last % 64) & 1))
-        last--;
-    k[last].tag++;
-    IS(tamis_filter_probe_keys(f, k, N, absent, &why), n - 1);
-    IS(why, TAMIS_MISMATCH);
-    assert_false(absent[last / 64] >> (last % 64) & 1);
-    /* An uninitialised domain hashes nothing; a key without bytes stays as it is. */
-    struct tamis_key odd[3] = {
-        {.bytes = "x", .n_bytes = 1}, tamis_key_of_hash(7, 8), {0}};
-    tamis_keys_hash(&d, odd, 3);
-    assert_true(odd[0].tag == d.tag && odd[1].hash == 8 && odd[1].tag == 7);
-    assert_true(!odd[2].bytes && !odd[2].tag);
-    tamis_keys_hash(&(struct tamis_domain){0}, odd, 1);
-    assert_true(!odd[0].tag && !odd[0].hash);
-    IS(tamis_filter_probe_keys(f, k, 0, NULL, &why), 0);
-    IS(tamis_filter_probe_keys(NULL, k, N, absent, &why), 0);
-    IS(why, TAMIS_UNREADABLE);
+        ends[i + 1] = ends[i] + (i % 7 ? random_below(40) : 0);
+    for (size_t i = 0; i < ends[N]; i++)
+        text[i] = (char)random_u64();
+    OK(tamis_domain_hash(&d, text, ends, N, hashes));
+    for (size_t i = 0; i < N; i++)
+        IS(hashes[i], tamis_key_of(&d, text + ends[i], ends[i + 1] - ends[i]).hash);
+    OK(tamis_domain_hash(&d, NULL, ends, 0, NULL));
+    IS(tamis_domain_hash(&(struct tamis_domain){0}, text, ends, N, hashes),
+       TAMIS_ERR_RANGE);
+    IS(hashes[0] | hashes[N - 1], 0);
+    ends[N] = ends[N - 1] - 1;
+    IS(tamis_domain_hash(&d, text, ends, N, hashes), TAMIS_ERR_RANGE);
+    IS(hashes[0] | hashes[N - 1], 0);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

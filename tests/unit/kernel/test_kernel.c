@@ -149,7 +149,7 @@ static void check_probe(const struct kernel *k, const struct planes *p,
         for (size_t j = 0; j < n; j++) {
             enum tamis_reason why = TAMIS_UNREADABLE;
             bool in = geometry_probe(p->bits[i], &p->geometry[i], keys[j]);
-            struct tamis_key key = tamis_key_of_hash(1, keys[j]);
+            struct tamis_key key = {.tag = 1, .hash = keys[j]};
             IS(k->probe(&p->plane[i], keys[j]), in);
             IS(k->answer(&p->plane[i], &key, NULL), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(k->answer(&p->plane[i], &key, &why), in ? TAMIS_MAYBE : TAMIS_ABSENT);
@@ -172,7 +172,7 @@ static void check_one_row(const struct kernel *k, const struct planes *p, size_t
 {
     struct plane_row row;
     struct plane_head head = {.row = &row};
-    struct tamis_key key = tamis_key_of_hash(1, h);
+    struct tamis_key key = {.tag = 1, .hash = h};
     enum tamis_reason why = TAMIS_UNREADABLE;
     plane_row_begin(&row, p->plane + first, n);
     uint64_t hits = k->probe_row(&row, h);
@@ -296,7 +296,7 @@ static const char *chosen_with(const char *name)
             setenv("TAMIS_KERNEL", name, 1);
         else
             unsetenv("TAMIS_KERNEL");
-        const char *is = tamis_kernel_name();
+        const char *is = kernel_get()->name;
         _exit(write(pipe_fd[1], is, strlen(is) + 1) < 0);
     }
     close(pipe_fd[1]);

@@ -37,7 +37,7 @@ static enum tamis_answer otherwise(const struct plane *plane,
 static bool answers_at_once(const struct ribbon_kernel *k, const struct ribbon_plane *p,
                             uint64_t h, bool is_absent)
 {
-    struct tamis_key key = tamis_key_of_hash(0, h);
+    struct tamis_key key = {.tag = 0, .hash = h};
     _Atomic uint32_t n_lost = 0;
     struct plane_head head = {.own = {p, &n_lost, otherwise}};
     enum tamis_reason why = TAMIS_DAMAGED;

@@ -29,8 +29,8 @@ static void check_answers(struct tamis_filter *f, size_t n, uint32_t hash_bits)
     }
     for (size_t some = 1; some <= BATCH; some += 1 + some / 3) {
         size_t n_absent = 0;
-        size_t told = tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, asked,
-                                               some, absent, NULL);
+        size_t told = tamis_filter_probe_batch(f, filter_domain(f).tag, asked, some,
+                                               absent, NULL);
         for (size_t i = 0; i < some; i++) {
             bool is = absent[i / 64] >> i % 64 & 1;
             IS(is, !has_value(values, n, list_cut(asked[i], hash_bits)));
@@ -84,7 +84,8 @@ TEST(a_list_in_another_file)
     IS(pwrite(fd, mine, sizeof mine, 0), sizeof mine);
     IS(pwrite(fd, list, n_bytes, sizeof mine), n_bytes);
     free(list);
-    OK(tamis_filter_open_fd(fd, sizeof mine, n_bytes, NULL, &f, NULL));
+    OK(tamis_filter_open(
+        NULL, INSIDE(.fd = fd, .offset = sizeof mine, .n_bytes = n_bytes), &f, NULL));
     check_answers(f, n, 64);
 }
 
@@ -160,8 +161,8 @@ TEST(entries_that_lie_are_damage)
     size_t n = make_values(EVEN, values, 5000, 64);
     write_list("lie", values, n, 64);
     struct tamis_filter *f = open_filter(path_of("lie"));
-    struct tamis_stage_info pages = stage_at(f, LIST_PAGES);
-    struct tamis_stage_info table = stage_at(f, LIST_INDEX);
+    struct tamis_stage_info pages = filter_info(f).stages[LIST_PAGES];
+    struct tamis_stage_info table = filter_info(f).stages[LIST_INDEX];
     tamis_filter_close(f);
     size_t n_bytes;
     FREED uint8_t *bytes = file_read(path_of("lie"), &n_bytes);
@@ -254,9 +255,8 @@ TEST(all_values_come_in_order)
                                    bits[b]);
             write_list("list", values, n, bits[b]);
             struct tamis_filter *f = open_filter(path_of("list"));
-            struct tamis_list_facts facts;
-            OK(tamis_list_facts(f, &facts));
-            assert_true(facts.n_hashes == n && facts.hash_bits == bits[b]);
+            struct tamis_filter_info info = filter_info(f);
+            assert_true(info.n_hashes == n && info.hash_bits == bits[b]);
             struct tamis_list_cursor *c = cursor_on(f);
             tamis_filter_close(f); /* the cursor keeps what it needs */
             IS(read_all(c, i == 2 ? 1 : 0), n);
@@ -274,8 +274,8 @@ TEST(a_bad_page_is_never_skipped)
     size_t n = make_values(EVEN, values, 5000, 64), n_bytes, some;
     write_list("bad", values, n, 64);
     struct tamis_filter *f = open_filter(path_of("bad"));
-    struct tamis_stage_info pages = stage_at(f, LIST_PAGES);
-    struct tamis_stage_info table = stage_at(f, LIST_INDEX);
+    struct tamis_stage_info pages = filter_info(f).stages[LIST_PAGES];
+    struct tamis_stage_info table = filter_info(f).stages[LIST_INDEX];
     tamis_filter_close(f);
     FREED uint8_t *bytes = file_read(path_of("bad"), &n_bytes);
     uint64_t n_pages = pages.bits_bytes / PAGE_BYTES;
@@ -398,13 +398,11 @@ TEST(the_page_of_no_value_is_zero)
 
 TEST(other_filters_have_no_values)
 {
-    struct tamis_list_facts facts = {1, 1};
     struct tamis_list_cursor *c;
     struct tamis_diag diag;
     BUILD(path_of("bloom"), NULL, 0, .error = 0.01);
     FILTER f = open_filter(path_of("bloom"));
-    IS(tamis_list_facts(f, &facts), TAMIS_ERR_UNFIT);
-    IS(facts.n_hashes, 0);
+    IS(filter_info(f).hash_bits, 0);
     IS(tamis_list_cursor_create(f, &c, &diag), TAMIS_ERR_UNFIT);
     assert_null(c);
 }

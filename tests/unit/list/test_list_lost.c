@@ -11,8 +11,8 @@ static struct tamis_stage_info pages, table;
 static struct tamis_filter *open_list(enum tamis_check mode)
 {
     struct tamis_filter *f = OPEN_AS(path_of("list"), .check = mode);
-    pages = stage_at(f, LIST_PAGES);
-    table = stage_at(f, LIST_INDEX);
+    pages = filter_info(f).stages[LIST_PAGES];
+    table = filter_info(f).stages[LIST_INDEX];
     return f;
 }
 
@@ -33,8 +33,7 @@ static size_t ask_values(struct tamis_filter *f)
         IS(ask(f, asked[i], &why), TAMIS_MAYBE);
         n_damaged += why == TAMIS_DAMAGED;
     }
-    IS(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, asked, ASKED, absent,
-                                NULL),
+    IS(tamis_filter_probe_batch(f, filter_domain(f).tag, asked, ASKED, absent, NULL),
        0);
     return n_damaged;
 }
@@ -144,9 +143,7 @@ static void expect_not_believed(uint64_t other)
     memcpy(page, kept, sizeof kept);
     IS(why_of(f, other), TAMIS_DAMAGED);
     uint64_t absent = 7;
-    IS(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &other, 1, &absent,
-                                NULL),
-       0);
+    IS(tamis_filter_probe_batch(f, filter_domain(f).tag, &other, 1, &absent, NULL), 0);
     assert_true(absent == 0);
     memset(page, 0xff, PAGE_BYTES);
 }

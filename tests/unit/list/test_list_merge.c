@@ -14,7 +14,7 @@ static void make_list_of(const char *name, const struct tamis_domain *d, uint64_
     BUILDER b = lister(d, bits);
     unlink(path_of(name));
     OK(tamis_builder_add_hashes(b, d->tag, hashes, n));
-    if (tamis_builder_finish_list(b, path_of(name), &diag) != 0)
+    if (tamis_builder_finish(b, path_of(name), INTO(.list = 1), NULL, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
 }
 
@@ -192,8 +192,8 @@ TEST_WITH(repeatable, faults_off, test_same_filter)
     struct tamis_filter *list = open_filter(path_of("whole"));
     for (size_t i = 0; i < N_OF(errors); i++) {
         struct tamis_builder *b = new_builder(errors[i], i ? 1 << 20 : 0);
-        OK(tamis_builder_add_list(b, list, NULL));
-        IS(tamis_builder_n_keys(b), 300000);
+        OK(builder_add_list(b, list, NULL));
+        IS(builder_n_keys(b), 300000);
         finish(b, path_of("listed"));
         finish(builder_of(errors[i], 300000), path_of("hashed"));
         assert_same_file(path_of("listed"), path_of("hashed"));
@@ -209,10 +209,10 @@ TEST_WITH_FAULTS(test_not_from_these)
     make_list_of("other", &other, 64, keys, 1000);
     struct tamis_builder *b = new_builder(0.01, 0);
     TWO_LISTS("63", "other");
-    IS(tamis_builder_add_list(b, lists[0], &diag), TAMIS_ERR_UNFIT);
+    IS(builder_add_list(b, lists[0], &diag), TAMIS_ERR_UNFIT);
     assert_non_null(strstr(diag.what, "63 bits"));
-    IS(tamis_builder_add_list(b, lists[1], &diag), TAMIS_ERR_MISMATCH);
-    IS(tamis_builder_n_keys(b), 0);
+    IS(builder_add_list(b, lists[1], &diag), TAMIS_ERR_MISMATCH);
+    IS(builder_n_keys(b), 0);
     finish(b, path_of("none")); /* as if nothing had been asked */
 }
 
@@ -223,8 +223,8 @@ TEST_WITH_FAULTS(test_not_from_a_bad_list)
     flip(path_of("rotten"), 40 * PAGE_BYTES + 9);
     BUILDER b = new_builder(0.01, 0);
     FILTER f = open_filter(path_of("rotten"));
-    IS(tamis_builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
-    IS(tamis_builder_finish_file(b, path_of("r"), NULL), EIO);
+    IS(builder_add_list(b, f, NULL), TAMIS_ERR_DAMAGED);
+    IS(tamis_builder_finish(b, path_of("r"), NULL, NULL, NULL), EIO);
     assert_int_not_equal(access(path_of("r"), F_OK), 0);
 }
 
@@ -236,8 +236,8 @@ TEST_WITH_FAULTS(test_not_from_a_bad_first_page)
     flip(path_of("rotten"), PAGE_BYTES + 77);
     struct tamis_builder *b = new_builder(0.01, 0);
     TWO_LISTS("rotten", "sound");
-    IS(tamis_builder_add_list(b, lists[0], NULL), TAMIS_ERR_DAMAGED);
-    OK(tamis_builder_add_list(b, lists[1], NULL));
+    IS(builder_add_list(b, lists[0], NULL), TAMIS_ERR_DAMAGED);
+    OK(builder_add_list(b, lists[1], NULL));
     finish(b, path_of("r"));
     all_there(path_of("r"), keys, 50000);
 }

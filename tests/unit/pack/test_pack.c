@@ -67,7 +67,7 @@ static void check_key(struct tamis_filter *f, uint64_t h)
 static void check_pack(struct tamis_filter *f)
 {
     size_t n_bytes;
-    struct tamis_stage_info stage = stage_at(f, PACK_ROWS);
+    struct tamis_stage_info stage = filter_info(f).stages[PACK_ROWS];
     FREED uint8_t *bytes = file_read(path_of("pack"), &n_bytes);
     reference = bytes + stage.offset;
     for (size_t i = 0; i < n_sources; i++)
@@ -369,8 +369,8 @@ TEST(columns_are_found)
             add_source((struct geometry){1 + k % 2, 1, 6}, 20, 0.01);
         lengthen_names(cases[i].n_more);
         struct tamis_filter *f = pack_sources("pack", i % 2 ? &strict : NULL);
-        struct tamis_stage_info table = stage_at(f, PACK_COLUMNS),
-                                bands = stage_at(f, PACK_BANDS);
+        struct tamis_stage_info table = filter_info(f).stages[PACK_COLUMNS],
+                                bands = filter_info(f).stages[PACK_BANDS];
         verified(f);
         IS(levels_of(&table, "pack"), cases[i].levels);
         IS(entries_are_found(f), 0);
@@ -442,8 +442,8 @@ TEST(a_pack_is_a_filter_of_all)
     random_hashes(hashes, 600);
     for (size_t i = 0; i < 40; i++)
         hashes[600 + i] = some[i % n_sources].n_keys ? some[i % n_sources].keys[0] : i;
-    size_t n_absent = tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, hashes,
-                                               640, absent, NULL);
+    size_t n_absent =
+        tamis_filter_probe_batch(f, filter_domain(f).tag, hashes, 640, absent, NULL);
     size_t n = 0;
     for (size_t k = 0; k < 640; k++) {
         enum tamis_reason why;
@@ -493,7 +493,7 @@ static size_t keys_stay(struct tamis_filter *f)
 static void damage_rows(void)
 {
     struct tamis_filter *f = pack_sources("pack", NULL);
-    struct tamis_stage_info rows = stage_at(f, 0);
+    struct tamis_stage_info rows = filter_info(f).stages[0];
     tamis_filter_close(f);
     size_t n_damaged = 0;
     for (uint64_t page = 0; page < rows.bits_bytes / PAGE_BYTES; page += 3) {
@@ -531,7 +531,7 @@ TEST(without_its_bands_all_is_damaged)
     struct tamis_filter *f = pack_sources("pack", NULL);
     uint32_t n;
     uint64_t absent[1], h = random_u64();
-    struct tamis_stage_info s = stage_at(f, PACK_BANDS);
+    struct tamis_stage_info s = filter_info(f).stages[PACK_BANDS];
     tamis_filter_close(f);
     /* Any other number of words would do as well, if nobody looked at the digest. */
     uint8_t words = plan.bands[0].geometry.words == 5 ? 4 : 5;
@@ -540,7 +540,7 @@ TEST(without_its_bands_all_is_damaged)
     assert_null(pack_bands(f, &n));
     IS(n, 0);
     IS(why_of(f, h), TAMIS_DAMAGED);
-    IS(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &h, 1, absent, NULL), 0);
+    IS(tamis_filter_probe_batch(f, filter_domain(f).tag, &h, 1, absent, NULL), 0);
     IS(pack_each_column(f, stop_at_third, &n), TAMIS_ERR_DAMAGED);
     forget_pack(f);
 }
@@ -550,7 +550,7 @@ TEST(a_damaged_table_of_columns_is_told)
     uint32_t n = 0;
     add_mixed(10);
     struct tamis_filter *f = pack_sources("pack", NULL);
-    struct tamis_stage_info s = stage_at(f, PACK_COLUMNS);
+    struct tamis_stage_info s = filter_info(f).stages[PACK_COLUMNS];
     tamis_filter_close(f);
     file_poke(path_of("pack"), s.offset + 3, "x", 1);
     f = open_filter(path_of("pack"));
@@ -566,7 +566,7 @@ TEST(a_damaged_table_of_columns_is_told)
     }
     filter_prefetch(f, 1); /* changes nothing */
     struct tamis_explanation x;
-    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, random_u64());
+    struct tamis_key key = {.tag = filter_domain(f).tag, .hash = random_u64()};
     IS(tamis_filter_explain(f, &key, &x), tamis_filter_probe(f, &key, NULL));
     IS(x.n_stages, 0);
     forget_pack(f);
@@ -595,7 +595,7 @@ static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
        VERDICT_OK);
     if (tamis_filter_open(path, NULL, &f, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
-    struct tamis_domain d = tamis_filter_domain(f);
+    struct tamis_domain d = filter_domain(f);
     snprintf(path, sizeof path, "%s%s.answers", GOLDEN, name);
     struct answers list = {.in = fopen(path, "r")};
     assert_non_null(list.in);

@@ -30,7 +30,7 @@ static struct commit open_stage(const char *path)
 {
     struct tamis_writer *w = create_writer(path, 0.01, 2, 2 * N_KEYS);
     add_hashes(w, keys, N_KEYS);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct commit c = commit_of(path);
     IS(c.n_stages, 1);
     return c;
@@ -89,7 +89,7 @@ TEST_WITH_GUARD(test_cut_to_nothing)
     IS(count_absent(sealed, keys, N_KEYS), 0);
     IS(count_absent(sealed, others, N_OTHERS), 0);
     IS(tamis_filter_verify(sealed, &report, NULL), EIO);
-    IS(tamis_filter_info(sealed, &info), EIO);
+    IS(tamis_filter_info(sealed, &info, NULL), EIO);
 }
 
 TEST_WITH_GUARD(test_every_mode)

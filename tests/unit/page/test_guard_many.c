@@ -202,7 +202,7 @@ static int child_maps_where_the_writer_was(void *ctx)
     if (lost_page(&old, old.address) || atomic_load(&w->lost))
         return 3;
     lost_forget(&m);
-    return tamis_writer_close(w) == 0 ? 0 : 4;
+    return tamis_writer_close(w, NULL) == 0 ? 0 : 4;
 }
 
 TEST_WITH_GUARD(test_child_has_no_part_in_a_writer)

@@ -12,7 +12,7 @@ SET_UP(test_dir_create, random_hashes(keys, N_KEYS))
 
 static int add(struct tamis_writer *w, const uint64_t *hashes, size_t n)
 {
-    return tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, n);
+    return tamis_writer_add_hashes(w, w->domain.tag, hashes, n);
 }
 
 /* A writer with 1000 keys committed as of watermark 1. */
@@ -42,8 +42,8 @@ static void check_poisoned(struct tamis_writer *w, const char *path)
     IS(tamis_writer_commit(w, 99, &diag), TAMIS_ERR_POISONED);
     IS(tamis_writer_seal(w, 99, NULL, NULL), TAMIS_ERR_POISONED);
     IS(tamis_writer_commit(w, 99, NULL), TAMIS_ERR_POISONED);
-    IS(tamis_writer_watermark(w), 1);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(w->watermark, 1);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     check_record(path);
 }
 
@@ -52,7 +52,7 @@ static void check_poisoned(struct tamis_writer *w, const char *path)
 static void check_reopens(const char *path)
 {
     struct tamis_writer *w = open_writer(path);
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     add_hashes(w, keys, N_KEYS);
     commit_and_close(w, 2);
     all_there(path, keys, N_KEYS);
@@ -110,7 +110,7 @@ TEST_WITH_GUARD(test_lost_then)
         const char *path = path_of("live"), *copy = path_of("as-it-was");
         struct tamis_diag diag = {.code = TAMIS_ERR_POISONED};
         unlink(path);
-        OK(tamis_writer_close(writer_at_1(path)));
+        OK(tamis_writer_close(writer_at_1(path), NULL));
         struct tamis_writer *w = open_writer(path);
         OK(tamis_writer_commit(w, 1, NULL));
         add_hashes(w, keys + 1000, rows[i].n_more);
@@ -122,7 +122,7 @@ TEST_WITH_GUARD(test_lost_then)
         int err = rows[i].act == ADD      ? add(w, keys + 2000, 1000)
                   : rows[i].act == COMMIT ? tamis_writer_commit(w, 2, NULL)
                   : rows[i].act == SEAL   ? tamis_writer_seal(w, 2, NULL, &diag)
-                                          : tamis_writer_close(w);
+                                          : tamis_writer_close(w, NULL);
         if (err != TAMIS_ERR_POISONED || diag.code != TAMIS_ERR_POISONED)
             fail_msg("%s: %d, and %d", rows[i].name, err, diag.code);
         if (rows[i].act != CLOSE) {
@@ -149,7 +149,7 @@ TEST_WITH_GUARD(test_cut_second_lane)
 {
     const char *path = path_of("cut-lane");
     struct tamis_writer *w = writer_at_1(path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     w = open_writer(path);
     const struct stage *s = &w->stages[0]->stage;
     assert_true(s->geometry.lanes > 1);
@@ -230,13 +230,13 @@ TEST_WITH_GUARD(test_lost_during_slot_sync)
     struct tamis_writer *w = writer_at_1(path);
     add_hashes(w, keys + 1000, 1000);
     IS(commit_losing_at(w, 2, false), TAMIS_ERR_POISONED);
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     IS(add(w, keys, 1), TAMIS_ERR_POISONED);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     IS(commit_of_cut(path).clean, 0);
     w = open_writer(path);
-    IS(tamis_writer_watermark(w), 2);
-    OK(tamis_writer_close(w));
+    IS(w->watermark, 2);
+    OK(tamis_writer_close(w, NULL));
     all_there(path, keys, 2000);
 }
 
@@ -273,14 +273,14 @@ TEST_WITH_GUARD(test_recovery_meets_a_lost_page)
     struct tamis_writer *w = writer_at_1(path), *again;
     struct tamis_diag diag;
     file_copy(path, path_of("unclean"));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct commit before = commit_of_cut(path_of("unclean"));
     IS(before.clean, 0);
     file_copy(path_of("unclean"), path_of("unclean-cut"));
     cut_while_mapping = path_of("unclean-cut");
     calls_before = io_calls;
     io_calls.mmap = cutting_mmap;
-    int err = tamis_writer_open(path_of("unclean-cut"), &again, &diag);
+    int err = tamis_writer_open(path_of("unclean-cut"), NULL, &again, &diag);
     io_calls = calls_before;
     IS(err, EIO);
     IS(diag.code, EIO);

@@ -32,7 +32,7 @@ TEST(seal_checks_afresh)
     lose_sector(path); /* every page was good when this session touched it */
     OK(tamis_writer_seal(w, 2, &n_damaged, NULL));
     IS(n_damaged, 1);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     all_there(path, hashes, N);
 }
 
@@ -97,14 +97,14 @@ TEST(a_session_mends_slot_b_before_it_writes_a)
     add_hashes(w, hashes, N);
     OK(tamis_writer_commit(w, 200, NULL));
     file_copy(path, path_of("first-cut"));
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
     /* Slot B, written lazily, was torn by the first cut. */
     file_copy(path_of("first-cut"), path);
     file_poke(path, 2 * PAGE_BYTES + 100, &garbage, 1);
-    tamis_writer_close(open_torn(path_of("second-cut"), true));
+    tamis_writer_close(open_torn(path_of("second-cut"), true), NULL);
     w = open_writer(path_of("second-cut"));
-    IS(tamis_writer_watermark(w), 200);
-    tamis_writer_close(w);
+    IS(w->watermark, 200);
+    tamis_writer_close(w, NULL);
     all_there(path_of("second-cut"), hashes, N);
 }
 
@@ -118,10 +118,10 @@ TEST(mending_does_not_make_an_end_clean)
     add_hashes(w, hashes, N);
     OK(tamis_writer_commit(w, 5, NULL));
     FREED uint8_t *before = file_read(path, &n);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     file_poke(path, 2 * PAGE_BYTES, before + 2 * PAGE_BYTES, SLOT_BYTES);
     assert_true(commit_of(path).clean); /* slot A says so, slot B is older */
-    tamis_writer_close(open_torn(path_of("killed"), false));
+    tamis_writer_close(open_torn(path_of("killed"), false), NULL);
     assert_false(commit_of(path_of("killed")).clean);
     all_there(path_of("killed"), hashes, N);
 }
@@ -163,13 +163,13 @@ static void a_phantom_table_is_forgotten(bool seal)
     armed = !seal;
     add_hashes(w, hashes, seal ? 500 : 1);
     for (size_t i = 0; i < N && !seal && !wrote_a; i++)
-        tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, &hashes[i], 1);
+        tamis_writer_add_hashes(w, w->domain.tag, &hashes[i], 1);
     armed = true;
     if (seal)
         IS(tamis_writer_seal(w, 1, NULL, NULL), EIO);
     assert_true(wrote_a);
     ask(f, 1, NULL); /* the reader notices the new table */
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     io_calls = saved;
     armed = false;
     file_poke(path, PAGE_BYTES, old_slot_a, SLOT_BYTES);
@@ -209,7 +209,7 @@ TEST(a_full_check_that_could_not_be_made_has_failed)
 {
     const char *path = path_of("full");
     struct tamis_filter_options o = {.size = sizeof o, .check = TAMIS_CHECK_FULL};
-    tamis_writer_close(new_writer(path, 100));
+    tamis_writer_close(new_writer(path, 100), NULL);
     io_calls.pread = failing_pread;
     reader_refused(path, &o, EIO);
     io_calls.pread = pread;

@@ -177,14 +177,14 @@ static int estimate(const char *path)
 {
     struct tamis_estimate e;
     FILTER f = open_filter(path);
-    return tamis_filter_estimate(f, &e, NULL);
+    return tamis_filter_estimate(f, 0, 0, &e, NULL);
 }
 
 static int recover(const char *path)
 {
     struct tamis_writer *w;
-    int rc = tamis_writer_open(path, &w, NULL);
-    return rc ? rc : tamis_writer_close(w);
+    int rc = tamis_writer_open(path, NULL, &w, NULL);
+    return rc ? rc : tamis_writer_close(w, NULL);
 }
 
 /* All pages of all stages, and what they are checked by. */
@@ -210,7 +210,7 @@ TEST_OF_BOTH(each_page_is_asked_for_once)
                  {"grown", open_fully},  {"grown", estimate}, {"unclean", recover}};
     struct tamis_writer *w = open_writer(grown);
     file_copy(grown, path_of("unclean"));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     for (size_t i = 0; i < N_OF(cases); i++) {
         uint64_t n = checked_bytes(path_of(cases[i].path));
         ahead.n_bytes = 0;

@@ -117,7 +117,7 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
             uint64_t h = random_u64();
             add_hashes(w, &h, 1);
         }
-        OK(tamis_writer_info(w, &info));
+        OK(tamis_writer_info(w, &info, NULL));
         if (info.over_target)
             continue;
         random_hashes(probes, n_probes);
@@ -136,7 +136,7 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
         assert_true(info.expected_error <= c->growth.error * 1.001);
     }
     tamis_filter_close(f);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     unlink(path);
 }
 
@@ -191,8 +191,8 @@ TEST(test_ribbons)
         unsigned n = by_form(cases[i].brief, cases[i].full);
         struct tamis_filter *f = ribbon_of(cases[i].n_keys, cases[i].error);
         struct tamis_filter_info info = filter_info(f);
-        OK(tamis_filter_measure(f, n, 2013, &met));
-        OK(tamis_plan_ribbon(cases[i].n_keys, cases[i].error, &plan));
+        filter_measure(f, n, 2013, &met);
+        OK(plan_of_ribbon(cases[i].n_keys, cases[i].error, &plan));
         tamis_filter_close(f);
         double told = info.expected_error, sigma = sqrt(told * (1 - told) / n);
         printf("ribbon of %zu keys at %g: told %g, met %g (%.1f sigma), planned %g\n",
@@ -209,18 +209,18 @@ TEST(test_plans_meet_their_error)
     for (double error = 0.5; error >= 1e-8; error *= 0.4) {
         for (uint64_t n = 0; n <= 10000000; n = n * 7 + 1) {
             struct tamis_plan p;
-            OK(tamis_plan_filter(n, error, &p));
+            OK(tamis_plan_filter(n, error, NULL, &p));
             assert_true(p.error <= error * (1 + 1e-9));
             IS(p.bits_bytes, p.n_blocks * p.lanes * BLOCK_BYTES);
             assert_true(p.error == tamis_plan_error(p.lanes, p.words, p.n_blocks, n));
         }
     }
     struct tamis_plan p;
-    IS(tamis_plan_filter(100, 0.51, &p), TAMIS_ERR_RANGE);
-    IS(tamis_plan_filter(100, 9e-9, &p), TAMIS_ERR_RANGE);
-    IS(tamis_plan_filter(100, NAN, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_filter(100, 0.51, NULL, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_filter(100, 9e-9, NULL, &p), TAMIS_ERR_RANGE);
+    IS(tamis_plan_filter(100, NAN, NULL, &p), TAMIS_ERR_RANGE);
     IS(p.lanes, 0);
-    IS(tamis_plan_filter(UINT64_C(1) << 50, 0.01, &p), TAMIS_ERR_TOO_LARGE);
+    IS(tamis_plan_filter(UINT64_C(1) << 50, 0.01, NULL, &p), TAMIS_ERR_TOO_LARGE);
 }
 
 /* The table of section 4 of the design, and how far from the ideal it may be. */
@@ -236,7 +236,7 @@ TEST(test_planned_space)
                  {1e-6, 30.1, 3}};
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct tamis_plan p;
-        OK(tamis_plan_filter(10000000, cases[i].error, &p));
+        OK(tamis_plan_filter(10000000, cases[i].error, NULL, &p));
         assert_true(p.bits_per_key <= cases[i].most);
         IS(p.lanes, cases[i].lanes);
     }
@@ -245,14 +245,14 @@ TEST(test_planned_space)
 TEST(test_plans_within_a_size)
 {
     struct tamis_plan p, q;
-    OK(tamis_plan_within(1 << 20, 500000, 0, &p));
+    OK(plan_in_bytes(1 << 20, 500000, 0, &p));
     assert_true(p.bits_bytes <= 1 << 20 && p.n_keys == 500000);
     assert_true(p.error > 0.0001 && p.error < 0.001); /* 16.8 bits a key */
-    OK(tamis_plan_within(1 << 20, 0, 0.01, &q));
+    OK(plan_in_bytes(1 << 20, 0, 0.01, &q));
     assert_true(q.error <= 0.01 && q.bits_bytes <= 1 << 20);
     assert_true(q.n_keys > 830000 && q.n_keys < 880000);
-    IS(tamis_plan_within(4095, 10, 0.01, &p), TAMIS_ERR_RANGE);
-    IS(tamis_plan_within(1 << 20, 0, 0.6, &p), TAMIS_ERR_RANGE);
+    IS(plan_in_bytes(4095, 10, 0.01, &p), TAMIS_ERR_RANGE);
+    IS(plan_in_bytes(1 << 20, 0, 0.6, &p), TAMIS_ERR_RANGE);
     assert_true(tamis_plan_error(0, 1, 1, 1) == 1); /* no such geometry */
     assert_true(tamis_plan_error(1, 9, 1, 1) == 1);
 }

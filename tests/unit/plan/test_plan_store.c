@@ -53,8 +53,8 @@ TEST(both_kinds)
     assert_true(of_both.best.ideal_reads < of_bloom.best.ideal_reads);
     for (size_t i = 0; i < N; i++) {
         struct tamis_plan p, q;
-        OK(tamis_plan_filter(s[i].n_keys, both[i].error, &p));
-        OK(tamis_plan_ribbon(s[i].n_keys, both[i].error, &q));
+        OK(tamis_plan_filter(s[i].n_keys, both[i].error, NULL, &p));
+        OK(plan_of_ribbon(s[i].n_keys, both[i].error, &q));
         bool is_ribbon = q.file_bytes < p.file_bytes;
         assert_memory_equal(&both[i].plan, is_ribbon ? &q : &p, sizeof p);
         IS(both[i].plan.lanes == 0, is_ribbon);
@@ -125,7 +125,7 @@ static void least_reads(const struct tamis_plan_segment *s, const double *weight
         /* Nearly all filters there are: other errors have other lanes and words. */
         for (double error = 0.5; error >= 1e-8;
              error = fmax(plan.error * (1 - 1e-9), error * 0.97)) {
-            OK(tamis_plan_filter(s[i].n_keys, error, &plan));
+            OK(tamis_plan_filter(s[i].n_keys, error, NULL, &plan));
             for (size_t pages = (size_t)(plan.file_bytes / PAGE_BYTES);
                  pages <= MOST_PAGES && plan.error < with[pages]; pages++)
                 with[pages] = plan.error;
@@ -147,7 +147,7 @@ static void check_shares(const struct tamis_plan_segment *s, const double *weigh
     for (size_t i = 0; i < n; i++) {
         struct tamis_plan plan = {0};
         if (shares[i].error < 1) {
-            OK(tamis_plan_filter(s[i].n_keys, shares[i].error, &plan));
+            OK(tamis_plan_filter(s[i].n_keys, shares[i].error, NULL, &plan));
             assert_true(plan.error <= shares[i].error);
             n_filters++;
         }
@@ -283,7 +283,7 @@ TEST(memory_beyond_need_is_left_over)
 {
     struct tamis_plan_segment s[3] = {{10, 0}, {1000000, 1}, {0, 2}};
     struct tamis_plan plan;
-    OK(tamis_plan_filter(1000000, 1e-8, &plan));
+    OK(tamis_plan_filter(1000000, 1e-8, NULL, &plan));
     IS(plan_bytes(s, 3, UINT64_MAX, shares, &summary), 0);
     assert_true(shares[1].error == 1e-8);
     IS(summary.best.file_bytes, plan.file_bytes + 2 * 8192);
@@ -328,7 +328,7 @@ TEST(many_sizes_are_each_their_own)
         for (size_t i = 0; i < N; i++) {
             struct tamis_plan plan = {0};
             if (many[i].error < 1)
-                OK(tamis_plan_filter(s[i].n_keys, many[i].error, &plan));
+                OK(tamis_plan_filter(s[i].n_keys, many[i].error, NULL, &plan));
             assert_memory_equal(&plan, &many[i].plan, sizeof plan);
             bytes += plan.file_bytes;
             if (pairs && i % 2 && many[i].error < 1) {

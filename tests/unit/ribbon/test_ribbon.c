@@ -120,13 +120,13 @@ TEST(what_it_refuses)
     o.size = offsetof(struct tamis_builder_options, kind);
     OK(tamis_builder_create(&o, &b, NULL));
     const char *path = path_of("older");
-    OK(tamis_builder_finish_file(b, path, NULL));
+    OK(tamis_builder_finish(b, path, NULL, NULL, NULL));
     tamis_builder_free(b);
     IS(commit_of(path).stages[0].layout, LAYOUT_SPLIT_BLOCKS);
     struct tamis_plan plan;
-    IS(tamis_plan_ribbon(1, 0.6, &plan), TAMIS_ERR_RANGE);
-    IS(tamis_plan_ribbon(1, 1e-9, &plan), TAMIS_ERR_RANGE);
-    IS(tamis_plan_ribbon(UINT64_MAX, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
+    IS(plan_of_ribbon(1, 0.6, &plan), TAMIS_ERR_RANGE);
+    IS(plan_of_ribbon(1, 1e-9, &plan), TAMIS_ERR_RANGE);
+    IS(plan_of_ribbon(UINT64_MAX, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
 }
 
 /* A plan of many filters is kept by all of them together, and by each within a page. */
@@ -139,7 +139,7 @@ TEST(sizes_are_not_above_the_plan)
             struct tamis_builder_options o = options(errors[i]);
             struct tamis_plan plan;
             struct commit c = commit_of(built("below", &o, n));
-            OK(tamis_plan_ribbon(n, errors[i], &plan));
+            OK(plan_of_ribbon(n, errors[i], &plan));
             assert_true(c.committed_bytes <= plan.file_bytes + PAGE_BYTES);
             planned += plan.file_bytes;
             built_bytes += c.committed_bytes;

@@ -78,7 +78,7 @@ TEST_WITH(interruptions_on, faults_off, commits_between_the_reads)
         assert_null(before_bits);
         IS(backed_up.n_damaged + backed_up.n_left, 0);
         check_watermark("b");
-        OK(tamis_writer_close(writing));
+        OK(tamis_writer_close(writing, NULL));
         remove_both(s);
     }
 }
@@ -184,7 +184,7 @@ static void put_number(struct tamis_edit *e, const char *name)
 {
     BUILDER b = builder_in(e, name, NULL);
     OK(tamis_builder_add_key(b, name, strlen(name)));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 /* Replaces a few segments over and over, so that files come and go. */

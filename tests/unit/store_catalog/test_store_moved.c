@@ -8,8 +8,8 @@
 static void snapshot_must_say(struct tamis_snapshot *s, size_t at, uint64_t tag,
                               enum tamis_reason want)
 {
-    struct tamis_key k[2] = {tamis_key_of_hash(tag, keys[BEFORE]),
-                             tamis_key_of_hash(tag, keys[BEFORE + 1])};
+    struct tamis_key k[2] = {(struct tamis_key){.tag = tag, .hash = keys[BEFORE]},
+                             (struct tamis_key){.tag = tag, .hash = keys[BEFORE + 1]}};
     size_t n = tamis_snapshot_n_segments(s);
     struct tamis_target targets[16];
     uint8_t why[2 * 16];
@@ -26,7 +26,7 @@ TEST(a_filter_among_others_is_looked_at)
 {
     const char *path = make();
     struct tamis_filter *filters[6], *f = open_filter(path);
-    struct tamis_domain d = tamis_filter_domain(f);
+    struct tamis_domain d = filter_domain(f);
     struct tamis_snapshot *s;
     for (int i = 0; i < 6; i++) {
         char name[16];
@@ -57,7 +57,7 @@ static size_t grow_in(struct tamis_store *s)
         put_segment(s, key_text((uint64_t)i), 100, 100);
     struct tamis_writer *w = writer_of(s, "g");
     add_hashes(w, keys, BEFORE);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     snapshot = snapshot_of(s);
     tag = tamis_store_domain(s).tag;
     struct tamis_target t = found_in(snapshot, "g");
@@ -101,7 +101,7 @@ TEST(all_segments_share_a_clock)
     for (int i = 0; i < 8; i++)
         put_growing(s, key_text((uint64_t)i));
     snapshot = snapshot_of(s);
-    struct tamis_key k = tamis_key_of_hash(tamis_store_domain(s).tag, keys[0]);
+    struct tamis_key k = {.tag = tamis_store_domain(s).tag, .hash = keys[0]};
     for (int i = 0; i < 2; i++) {
         n_looks = n_clocks = 0;
         IS(tamis_snapshot_probe_all(snapshot, &k, NULL, NULL), TAMIS_ABSENT);

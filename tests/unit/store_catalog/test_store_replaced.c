@@ -491,7 +491,7 @@ TEST_WITH_OTHER(bounds_are_not_raised_in_another_catalog)
     replace_catalog();
     must_say(tamis_writer_commit(w, 1, &diag), &diag, "while");
     must_say(tamis_writer_seal(w, 1, NULL, &diag), &diag, "while");
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
     IS(tamis_store_writer(a, "g", 1, NULL, &w, NULL), TAMIS_ERR_REPLACED);
 }
 

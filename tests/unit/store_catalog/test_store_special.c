@@ -63,7 +63,7 @@ TEST(test_by_path)
         watch_it(path);
         IS(tamis_filter_open(path, NULL, &f, NULL), EINVAL);
         IS(tamis_filter_open(path_of("link"), NULL, &f, NULL), EINVAL);
-        IS(tamis_writer_open(path, &w, NULL), EINVAL);
+        IS(tamis_writer_open(path, NULL, &w, NULL), EINVAL);
         assert_int_not_equal(attach_code(s, "a", path, NULL, NULL), 0);
         watched_in_vain();
     }
@@ -75,7 +75,7 @@ TEST(test_by_descriptor)
     struct tamis_filter *f;
     int ends[2];
     OK(pipe(ends));
-    IS(tamis_filter_open_fd(ends[0], 0, 0, NULL, &f, NULL), EINVAL);
+    IS(tamis_filter_open(NULL, INSIDE(.fd = ends[0]), &f, NULL), EINVAL);
     close(ends[0]);
     close(ends[1]);
 }

@@ -78,7 +78,7 @@ static void check_row(const struct unknown *row)
     w = writer_of(s, "g");
     add_keys(w, 0, 100);
     OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     if (strchr("ic", row->record[0])) {
         char file[900];
         snprintf(file, sizeof file, "%s", file_of(s, "s", "g"));
@@ -99,7 +99,7 @@ static void check_row(const struct unknown *row)
         if (!rc) {
             add_keys(w, 100, 2000); /* it grows, so the catalog's record follows */
             OK(tamis_writer_commit(w, 2, NULL));
-            OK(tamis_writer_close(w));
+            OK(tamis_writer_close(w, NULL));
             IS(compat_now(s, row), 0);
         }
         IS(reason_of(s, "g", 7), row->read ? TAMIS_HIT : TAMIS_UNREADABLE);

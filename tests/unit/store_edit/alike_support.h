@@ -99,7 +99,7 @@ static void follow(struct side *s, struct tamis_snapshot *snap, size_t i, size_t
         g = (struct geometry){place.n_blocks, place.lanes, place.words};
     } else {
         OK(tamis_snapshot_filter(snap, index, &f, NULL));
-        OK(tamis_filter_stage(f, 0, &stage));
+        stage = filter_info(f).stages[0];
         g = (struct geometry){stage.n_blocks, stage.lanes, stage.words};
     }
     if (s->version[i] != w.now.version[i])

@@ -12,11 +12,11 @@ TEST_IN_DIR(names_are_put_once)
     OK(tamis_packer_take(p, b, NULL));
     take(p, b, TAMIS_ERR_EXISTS);
     b = builder_of(s, e, 2, 10, 0.01, 0);
-    OK(tamis_builder_rename(b, name_of(3), strlen(name_of(3)), NULL, 0));
+    OK(builder_rename(b, NAMED(name_of(3)), NULL));
     take(p, b, TAMIS_ERR_EXISTS);
     b = builder_of(s, e, 2, 10, 0.01, 0);
     OK(tamis_packer_take(p, b, NULL));
-    OK(tamis_edit_put(e, b, NULL)); /* meanwhile */
+    OK(tamis_edit_put(e, b, NULL, NULL)); /* meanwhile */
     tamis_builder_free(b);
     struct tamis_pack_report report = {.n_packed = 9};
     IS(tamis_edit_put_packed(other, p, &report, NULL), TAMIS_ERR_RANGE);

@@ -61,7 +61,7 @@ static void build(struct tamis_edit *e, const struct change *c, struct tamis_pac
     if (p)
         OK(tamis_packer_take(p, b, NULL));
     else
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 static void apply(struct side *s, const struct change *changes, size_t n_changes)
@@ -114,10 +114,10 @@ static void write_side(struct side *s, size_t i, size_t first, size_t n_keys, bo
     struct tamis_writer *writer = writer_of(s->store, name);
     for (size_t id = first; id < first + n_keys; id++)
         OK(tamis_writer_add_key(writer, w.keys[id].bytes, w.keys[id].n_bytes));
-    OK(tamis_writer_commit(writer, tamis_writer_watermark(writer) + 1, NULL));
+    OK(tamis_writer_commit(writer, writer->watermark + 1, NULL));
     if (seal)
-        OK(tamis_writer_seal(writer, tamis_writer_watermark(writer), NULL, NULL));
-    OK(tamis_writer_close(writer));
+        OK(tamis_writer_seal(writer, writer->watermark, NULL, NULL));
+    OK(tamis_writer_close(writer, NULL));
     s->version[i] = w.now.version[i];
     s->unsure[i] = true;
 }

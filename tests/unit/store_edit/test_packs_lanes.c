@@ -38,8 +38,9 @@ static void check_lanes(unsigned n, double error)
     struct tamis_store *s = store_from_keys(n, padded, KEYS, 1000, error);
     uint64_t tag = tamis_store_domain(s).tag;
     for (unsigned i = 0; i < PROBES; i++)
-        keys[i] = tamis_key_of_hash(
-            tag, i % 2 ? random_u64() : key_in(s, i % n * 1000 + i % KEYS).hash);
+        keys[i] = (struct tamis_key){
+            .tag = tag,
+            .hash = i % 2 ? random_u64() : key_in(s, i % n * 1000 + i % KEYS).hash};
     struct tamis_snapshot *snap = snapshot_of(s);
     OK(tamis_snapshot_pack(snap, 0, NULL, &place));
     assert_true(place.lanes > 1 && place.n_columns == n && place.n_bands_of_pack == 1);

@@ -179,8 +179,8 @@ static void child_is_refused(const struct inherited *in)
     tamis_edit_abort(in->other);
     FORKED(tamis_writer_add_key(in->writer, "x", 1));
     FORKED(tamis_writer_commit(in->writer, 1, NULL));
-    FORKED(tamis_writer_info(in->writer, &f));
-    tamis_writer_close(in->writer);
+    FORKED(tamis_writer_info(in->writer, &f, NULL));
+    tamis_writer_close(in->writer, NULL);
 }
 
 static enum tamis_answer ask_first(struct tamis_snapshot *snap, uint64_t i)
@@ -234,9 +234,10 @@ TEST_IN_DIR(a_forked_child_touches_nothing)
     wait_until(&shared->ready, 1);
     IS(n_filter_files("s"), 4);
     OK(tamis_writer_commit(in.writer, 1, NULL));
-    OK(tamis_writer_close(in.writer)); /* the lock is free, though the child lives */
+    OK(tamis_writer_close(in.writer,
+                          NULL)); /* the lock is free, though the child lives */
     OK(tamis_store_writer(in.store, "g", 1, NULL, &in.writer, NULL));
-    OK(tamis_writer_close(in.writer));
+    OK(tamis_writer_close(in.writer, NULL));
     OK(tamis_edit_commit(in.edit, NULL));
     tamis_edit_abort(in.other);
     shared->go = 1;

@@ -28,7 +28,7 @@ static void add_random(struct tamis_builder *b, uint64_t n)
         size_t some = n < SOME ? n : SOME;
         for (size_t i = 0; i < some; i++)
             hashes[i] = random_u64();
-        OK(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, hashes, some));
+        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, hashes, some));
         n -= some;
     }
 }
@@ -45,7 +45,7 @@ static struct tamis_builder *builder_with(struct tamis_edit *e, size_t i, uint64
 static void put(struct tamis_edit *e, size_t i, uint64_t n)
 {
     BUILDER b = builder_with(e, i, n, 0);
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 /* All segments of a store: what they take, and their expected errors. */
@@ -56,7 +56,7 @@ struct sums {
 
 static double expected_error(struct tamis_snapshot *now, size_t i)
 {
-    struct tamis_stage_info stage = stage_at(filter_at(now, i), 0);
+    struct tamis_stage_info stage = filter_info(filter_at(now, i)).stages[0];
     return tamis_plan_error(stage.lanes, stage.words, stage.n_blocks, stage.keys);
 }
 
@@ -69,7 +69,7 @@ static struct sums sums_of(struct tamis_store *s)
         struct tamis_plan plan;
         double error = expected_error(now, i);
         struct tamis_segment_info info = segment_at(now, i);
-        OK(tamis_plan_filter(info.keys, TARGET, &plan));
+        OK(tamis_plan_filter(info.keys, TARGET, NULL, &plan));
         assert_true(fabs(info.error - fmax(error, TARGET)) < 1e-15);
         sums.keys += info.keys;
         sums.bytes += info.file_bytes;
@@ -236,7 +236,7 @@ static void *put_every_other(void *arg)
 {
     struct putting *p = arg;
     for (size_t i = SIX + p->first; i > 1; i -= 2) /* the last ones first */
-        OK(tamis_edit_put(p->edit, p->builders[i - 2], NULL));
+        OK(tamis_edit_put(p->edit, p->builders[i - 2], NULL, NULL));
     return NULL;
 }
 
@@ -279,15 +279,15 @@ TEST(failed_puts_leave_no_share)
     for (size_t i = 0; i < SIX; i++) {
         BUILDER b = builder_with(e, i, keys_at(i), 0);
         io_calls.fdatasync = io_calls.fsync = failing_fdatasync;
-        IS(tamis_edit_put(e, b, NULL), EIO);
+        IS(tamis_edit_put(e, b, NULL, NULL), EIO);
         io_calls = real;
         OK(tamis_edit_size(e, b, NULL));
         if (i) {
-            OK(tamis_builder_rename(b, name_of(0), strlen(name_of(0)), NULL, 0));
-            IS(tamis_edit_put(e, b, NULL), TAMIS_ERR_EXISTS);
-            OK(tamis_builder_rename(b, name_of(i), strlen(name_of(i)), NULL, 0));
+            OK(builder_rename(b, NAMED(name_of(0)), NULL));
+            IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_EXISTS);
+            OK(builder_rename(b, NAMED(name_of(i)), NULL));
         }
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
     }
     sizes_of(e, s, ours, SIX);
     assert_memory_equal(ours, plain, sizeof plain);
@@ -310,11 +310,11 @@ TEST(later_keys_and_later_edits)
     e = edit_new(s);
     IS(tamis_edit_size(e, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_size(NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     for (size_t i = 0; i < SIX; i++) {
         OK(tamis_edit_size(e, b[i], NULL));
         add_random(b[i], keys_at(i) - keys_at(i) / 2);
-        OK(tamis_edit_put(e, b[i], NULL));
+        OK(tamis_edit_put(e, b[i], NULL, NULL));
         tamis_builder_free(b[i]);
     }
     sizes_of(e, s, ours, SIX);
@@ -329,8 +329,8 @@ TEST(a_balance_below_zero_is_made_up_for)
     struct tamis_builder *first = builder_with(e, 0, 100000, 0);
     OK(tamis_edit_size(e, first, NULL));
     put(e, 1, 100000); /* relies on it */
-    OK(tamis_builder_rename(first, name_of(1), strlen(name_of(1)), NULL, 0));
-    IS(tamis_edit_put(e, first, NULL), TAMIS_ERR_EXISTS);
+    OK(builder_rename(first, NAMED(name_of(1)), NULL));
+    IS(tamis_edit_put(e, first, NULL, NULL), TAMIS_ERR_EXISTS);
     tamis_builder_free(first);
     put(e, 2, 100000);
     OK(tamis_edit_commit(e, NULL));
@@ -346,7 +346,7 @@ static uint64_t bytes_alone(uint64_t n_keys)
     struct tamis_builder_options opt = {.size = sizeof opt, .error = TARGET};
     BUILDER b = builder_made(&opt);
     add_random(b, n_keys);
-    OK(tamis_builder_finish_file(b, path_of("alone"), NULL));
+    OK(tamis_builder_finish(b, path_of("alone"), NULL, NULL, NULL));
     struct tamis_filter *f = open_filter(path_of("alone"));
     struct tamis_filter_info info = filter_info(f);
     tamis_filter_close(f);
@@ -362,7 +362,7 @@ static void check_alone(struct tamis_store *s, double error, uint64_t n_keys)
     for (size_t i = 0; i < 4; i++) {
         BUILDER b = builder_with(e, i, n_keys, error);
         OK(tamis_edit_size(e, b, NULL));
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
     }
     sizes_of(e, s, bytes, 4);
     for (size_t i = 0; i < 4; i++)

@@ -99,11 +99,11 @@ TEST_IN_DIR(edit_refuses_what_memory_changed)
     BUILDER b = builder_in(e, "a", &opt);
     OK(tamis_builder_add_key(b, "key", 3));
     b->hashes[0] ^= 1;
-    IS(tamis_edit_put(e, b, &diag), TAMIS_ERR_DAMAGED);
+    IS(tamis_edit_put(e, b, NULL, &diag), TAMIS_ERR_DAMAGED);
     assert_non_null(strstr(diag.what, "memory"));
     IS(n_filter_files("s"), 0);
     b->hashes[0] ^= 1;
-    OK(tamis_edit_put(e, b, &diag));
+    OK(tamis_edit_put(e, b, NULL, &diag));
     OK(tamis_edit_commit(e, NULL));
     IS(n_filter_files("s"), 1);
 }
@@ -126,8 +126,8 @@ TEST_IN_DIR(edit_refuses_bad_arguments)
     IS(tamis_edit_drop(e, NULL, 0, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_drop_bound(e, "a", 1, NULL, 5, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_drop_bound(e, "a", 1, name, 65, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_put(e, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_put(NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(NULL, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_commit(NULL, NULL), TAMIS_ERR_RANGE);
     struct tamis_growth bad = {.factor = 100};
     IS(tamis_edit_put_growing(e, "a", 1, &bad, NULL, NULL), TAMIS_ERR_RANGE);
@@ -144,17 +144,17 @@ TEST_IN_DIR(edit_refuses_a_foreign_builder)
     STORE s = store_new("s");
     struct tamis_edit *e = edit_new(s);
     struct tamis_builder *b = builder_made(&opt);
-    IS(tamis_edit_put(e, b, NULL), TAMIS_ERR_MISMATCH);
+    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
     tamis_builder_free(b);
     struct tamis_domain d = tamis_store_domain(s);
     opt.domain = &d;
     opt.identity.store_uuid = other;
     OK(tamis_builder_create(&opt, &b, NULL));
-    IS(tamis_edit_put(e, b, NULL), TAMIS_ERR_MISMATCH);
+    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
     tamis_builder_free(b);
     opt.identity.store_uuid = NULL;
     OK(tamis_builder_create(&opt, &b, NULL));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
     tamis_builder_free(b);
     IS(n_filter_files("s"), 1);
     OK(tamis_edit_commit(e, NULL));
@@ -182,8 +182,8 @@ static void *put_many(void *arg)
         snprintf(name, sizeof name, "own-%d-%d", p->number, i);
         struct tamis_builder *b = builder_in(p->edit, name, NULL);
         uint64_t hash = (uint64_t)(p->number * 1000 + i);
-        OK(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, &hash, 1));
-        OK(tamis_edit_put(p->edit, b, NULL));
+        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, &hash, 1));
+        OK(tamis_edit_put(p->edit, b, NULL, NULL));
         tamis_builder_free(b);
         snprintf(name, sizeof name, "shared-%d", i);
         int rc = tamis_edit_put_bare(p->edit, name, strlen(name), NULL, NULL);

@@ -17,7 +17,7 @@ static void ask_in_every_way(struct tamis_snapshot *snap, const struct tamis_key
     for (size_t i = 0; i < n; i++)
         targets[i] = tamis_snapshot_target(snap, n - 1 - i);
     for (size_t i = 0; i < n_asked; i++)
-        keys[i] = tamis_key_of_hash(tag, random_u64());
+        keys[i] = (struct tamis_key){.tag = tag, .hash = random_u64()};
     keys[0] = keys[n_asked - 1] = keys[1] = *key;
     keys[1].tag++;
     ask_every_way(snap, NULL, n, keys, n_asked, want);
@@ -81,10 +81,10 @@ TEST_IN_DIR(what_cannot_be_packed_is_left)
     struct tamis_writer *w = writer_of(s, "stages");
     add_keys(w, 1, 2000);
     OK(tamis_writer_seal(w, 0, NULL, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     OK(tamis_store_writer(s, "growing", 7, NULL, &w, NULL));
     add_keys(w, 1, 300);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     for (size_t i = 0; i < N_OF(others); i++)
         hurt(s, others[i].name, others[i].kind);
     struct tamis_pack_report report = pack_all(s);

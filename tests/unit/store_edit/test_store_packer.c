@@ -193,8 +193,8 @@ TEST_IN_DIR(one_of_many_hashes)
     assert_true(place.lanes > 1);
     size_t n_absent = 0;
     for (size_t i = 0; i < N; i++) {
-        struct tamis_key in = tamis_key_of_hash(tag, hashes[i]),
-                         out = tamis_key_of_hash(tag, random_u64());
+        struct tamis_key in = {.tag = tag, .hash = hashes[i]},
+                         out = (struct tamis_key){.tag = tag, .hash = random_u64()};
         IS(tamis_snapshot_probe_all(snap, &in, NULL, NULL), TAMIS_MAYBE);
         n_absent += tamis_snapshot_probe_all(snap, &out, NULL, NULL) == TAMIS_ABSENT;
     }

@@ -24,8 +24,8 @@ TEST(test_named_late)
     STORE s = store_new("late");
     BUILDER b = builder_for(s, "temporary");
     struct tamis_target t;
-    OK(tamis_builder_rename(b, "000012.sst", 10, "session/12", 10));
-    EDIT(s, tamis_edit_put(edit, b, NULL));
+    const struct tamis_identity as = {"000012.sst", 10, "session/12", 10, NULL};
+    EDIT(s, tamis_edit_put(edit, b, &as, NULL));
     SNAPSHOT now = snapshot_of(s);
     IS(tamis_snapshot_n_segments(now), 1);
     OK(tamis_snapshot_find(now, "000012.sst", 10, "session/12", 10, 0, &t));
@@ -46,17 +46,14 @@ TEST(test_names_that_are_none)
     BUILDER b = builder_for(s, "kept");
     struct tamis_target t;
     char binding[65] = {0};
-    IS(tamis_builder_rename(b, "", 0, NULL, 0), TAMIS_ERR_RANGE);
-    IS(tamis_builder_rename(b, "a\0b", 3, NULL, 0), TAMIS_ERR_RANGE);
-    IS(tamis_builder_rename(b, "new", 3, binding, 65), TAMIS_ERR_RANGE);
+    const struct tamis_identity bad[] = {
+        {.name = ""}, {"a\0b", 3, NULL, 0, NULL}, {"new", 3, binding, 65, NULL}};
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_put(e, b, NULL));
+    for (size_t i = 0; i < N_OF(bad); i++)
+        IS(tamis_edit_put(e, b, &bad[i], NULL), TAMIS_ERR_RANGE);
+    OK(tamis_edit_put(e, b, NULL, NULL));
     /* The same keys once more, without a binding. */
-    OK(tamis_builder_rename(b, "new", 3, NULL, 65));
-    OK(tamis_edit_put(e, b, NULL));
-    /* No name is no segment. */
-    OK(tamis_builder_rename(b, NULL, 7, binding, 64));
-    IS(tamis_edit_put(e, b, NULL), TAMIS_ERR_RANGE);
+    OK(tamis_edit_put(e, b, NAMED("new"), NULL));
     OK(tamis_edit_commit(e, NULL));
     SNAPSHOT now = snapshot_of(s);
     IS(tamis_snapshot_n_segments(now), 2);

@@ -14,7 +14,7 @@ TEST_OF_SCENES(unconfirmed_packs_prove_nothing)
     uint64_t tag = tamis_store_domain(shop.store).tag;
     SNAPSHOT snap = snapshot_of(shop.store);
     for (size_t k = 0; k < KEYS; k++)
-        keys[k] = tamis_key_of_hash(tag, random_u64());
+        keys[k] = (struct tamis_key){.tag = tag, .hash = random_u64()};
     ask_every_way(snap, NULL, SEGMENTS, keys, KEYS, why);
     for (size_t i = 0; i < KEYS * SEGMENTS; i++)
         assert_true(why[i] > TAMIS_HIT);

@@ -80,7 +80,7 @@ TEST_OF_SCENES(users_bytes_make_no_store_newer)
     meta_encode(&m, first); /* whole, and with a good checksum */
     OK(tamis_builder_add_key(b, first, sizeof first));
     OK(tamis_builder_add_key(b, looks, sizeof looks - 1));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
     steps(BAD_ROOTS);
     copy_tree("s", "without");

@@ -15,12 +15,12 @@ static void check_own_filter(struct tamis_snapshot *snap, size_t i)
     assert_true(info.file_bytes > 0);
     /* Its blocks may be repeated to a page: they count once. */
     struct tamis_estimate estimate;
-    OK(tamis_filter_estimate(own, &estimate, NULL));
+    OK(tamis_filter_estimate(own, 0, 0, &estimate, NULL));
     double off = estimate.keys.value - (double)of.keys;
     assert_true(off * off <= (5 + (double)of.keys / 5) * (5 + (double)of.keys / 5));
     for (unsigned k = 0; k < 500; k++) {
-        struct tamis_key key =
-            tamis_key_of_hash(tamis_snapshot_domain(snap).tag, random_u64());
+        struct tamis_key key = {.tag = tamis_snapshot_domain(snap).tag,
+                                .hash = random_u64()};
         enum tamis_reason why, whole;
         tamis_snapshot_probe(snap, &t, &key, &why);
         tamis_filter_probe(own, &key, &whole);

@@ -61,7 +61,7 @@ TEST_IN_DIR(names_the_block_that_decided)
         OK(tamis_writer_add_key(w, key.bytes, key.n_bytes));
     }
     OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     snprintf(path, sizeof path, "%s", file_of(s, "s", "g"));
     assert_true(commit_of(path).n_stages >= STAGES);
     for (size_t m = 0; m < N_OF(modes); m++)
@@ -135,7 +135,7 @@ TEST_IN_DIR(names_the_first_page_of_several)
         struct tamis_key other = tamis_key_of(&d, &i, sizeof i);
         OK(tamis_builder_add_key(b, other.bytes, other.n_bytes));
     }
-    OK(tamis_builder_finish_file(b, path_of("f"), NULL));
+    OK(tamis_builder_finish(b, path_of("f"), NULL, NULL, NULL));
     const struct stage_desc s = commit_of(path_of("f")).stages[0];
     assert_true(s.geometry.lanes > 1);
     for (uint64_t at = s.offset; at < s.offset + s.length; at += PAGE_BYTES)

@@ -61,7 +61,7 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
     }
     for (uint64_t n = w->kind[i] == LARGE ? 20000 : 0; n > 0; n--)
         OK(tamis_builder_add_hashes(b, w->domain.tag, &(uint64_t){random_u64()}, 1));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
 }
 
 static void put(struct world *w, struct tamis_edit *e, size_t i)

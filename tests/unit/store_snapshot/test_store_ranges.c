@@ -38,11 +38,10 @@ TEST_OF_SCENES(ranges_and_their_filters)
         for (size_t i = 0; i < N_OF(keys); i++)
             IS(probe_bytes(snap, "a", keys[i].key, keys[i].n),
                keys[i].outside ? ABSENT_HERE : TAMIS_DAMAGED);
-        struct tamis_key by_hash =
-            tamis_key_of_hash(tamis_snapshot_domain(snap).tag, 1);
+        struct tamis_key by_hash = {.tag = tamis_snapshot_domain(snap).tag, .hash = 1};
         struct tamis_target t = tamis_snapshot_target(snap, 0);
         IS(tamis_snapshot_probe(snap, &t, &by_hash, NULL), TAMIS_MAYBE);
-        struct tamis_key foreign = tamis_key_of_hash(1, 1);
+        struct tamis_key foreign = {.tag = 1, .hash = 1};
         foreign.bytes = "zzz", foreign.n_bytes = 3;
         IS(tamis_snapshot_probe(snap, &t, &foreign, NULL), TAMIS_MAYBE);
     }
@@ -72,7 +71,7 @@ TEST_IN_DIR(long_keys_and_ranges)
         OK(tamis_edit_builder(e, i ? "first" : "last", i ? 5 : 4, 0, NULL, &b, NULL));
         OK(tamis_builder_add_key(b, key, sizeof key));
         OK(tamis_builder_add_key(b, i ? "z" : "a", 1));
-        OK(tamis_edit_put(e, b, NULL));
+        OK(tamis_edit_put(e, b, NULL, NULL));
         tamis_builder_free(b);
     }
     OK(tamis_edit_commit(e, NULL));
@@ -108,7 +107,7 @@ TEST_IN_DIR(required_watermarks)
     }
     OK(tamis_writer_commit(w, 8, NULL)); /* the same target catches up */
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_ABSENT);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* A key range may not answer for a segment that is behind. */

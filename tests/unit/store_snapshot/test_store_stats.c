@@ -42,7 +42,7 @@ static void put_one(struct tamis_store *s, struct tamis_edit *e, size_t i)
     if (kind_of(i) == DAMAGED) /* one of its pages is: others answer */
         for (unsigned k = 0; k < 20000; k++)
             OK(tamis_builder_add_hashes(b, d.tag, &(uint64_t){random_u64()}, 1));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
     tamis_builder_free(b);
 }
 
@@ -222,7 +222,7 @@ static void ask_batch(struct world *w)
     uint64_t hashes[KEYS], absent[KEYS / 64 + 1];
     for (size_t k = 0; k < KEYS; k++) {
         hashes[k] = w->keys[k].hash;
-        keys[k] = tamis_key_of_hash(d.tag, hashes[k]);
+        keys[k] = (struct tamis_key){.tag = d.tag, .hash = hashes[k]};
     }
     for (size_t i = 0; i < w->n_list; i++) {
         tamis_snapshot_probe_batch(w->snapshot, &w->list[i], d.tag, hashes, KEYS,

@@ -117,7 +117,7 @@ TEST_IN_DIR_WITH_FAULTS(sums_outlive_snapshots)
     struct tamis_writer *w = writer_of(s, "g");
     add_keys(w, 1000, 500);
     OK(tamis_writer_commit(w, 1, NULL));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(reason_of_hash(s, "g", 5), ABSENT_HERE);
     IS(segment_stats(s, "g").counts.n_absent, 2);
     /* Another filter of the same name begins at 0, and the store remembers. */
@@ -246,8 +246,8 @@ static struct tamis_segment_stats measured(struct tamis_store *s, uint64_t n,
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_segment_stats stats;
     for (uint64_t i = 0, done = 0; done < n; i++) {
-        struct tamis_key key =
-            tamis_key_of_hash(snap->domain.tag, UINT64_C(0x9E3779B97F4A7C15) * i);
+        struct tamis_key key = {.tag = snap->domain.tag,
+                                .hash = UINT64_C(0x9E3779B97F4A7C15) * i};
         done += tamis_snapshot_probe(snap, &t, &key, NULL) == TAMIS_ABSENT;
     }
     for (uint64_t i = 0; i < k; i++)
@@ -264,7 +264,7 @@ TEST_IN_DIR_WITH_FAULTS(measured_against_target)
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_builder(e, "a", 1, 0.01, NULL, &b, NULL));
     OK(tamis_builder_add_key(b, "key", 3));
-    OK(tamis_edit_put(e, b, NULL));
+    OK(tamis_edit_put(e, b, NULL, NULL));
     tamis_builder_free(b);
     OK(tamis_edit_commit(e, NULL));
     struct tamis_segment_stats m = measured(s, 0, 0);

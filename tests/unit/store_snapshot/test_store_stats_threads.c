@@ -54,8 +54,8 @@ static void *probing(void *ctx)
     struct tamis_domain d = tamis_snapshot_domain(c->snapshot);
     const char *text[] = {"key00000105", "key00000005", "nothing"};
     for (size_t i = 0; i < 3; i++)
-        keys[i] =
-            tamis_key_of_hash(d.tag, tamis_key_of(&d, text[i], strlen(text[i])).hash);
+        keys[i] = (struct tamis_key){
+            .tag = d.tag, .hash = tamis_key_of(&d, text[i], strlen(text[i])).hash};
     pthread_barrier_wait(&c->all_there);
     for (size_t i = 0; i < ROUNDS; i++) {
         tamis_snapshot_probe(c->snapshot, &t, &keys[i % 3], NULL);

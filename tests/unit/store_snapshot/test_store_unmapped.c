@@ -49,7 +49,7 @@ static void *compare(void *ctx)
         tamis_filter_probe_batch(mapped[i], tag, hashes, KEYS, want, NULL);
         n += why != TAMIS_NO_REASON || memcmp(read, want, sizeof want) != 0;
         for (size_t k = 0; k < KEYS; k += 40) {
-            struct tamis_key key = tamis_key_of_hash(tag, hashes[k]);
+            struct tamis_key key = {.tag = tag, .hash = hashes[k]};
             tamis_snapshot_probe(shared, &t, &key, &why);
             n += why != why_of(mapped[i], hashes[k]);
         }

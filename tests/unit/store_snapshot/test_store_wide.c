@@ -18,7 +18,8 @@ static void put_many(struct tamis_store *s, unsigned n_files)
         struct tamis_key key = key_in(s, i);
         OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), 0.01, &so, &b, NULL));
         add_to(b, BY_HASH, &key);
-        OK(i < n_files ? tamis_edit_put(e, b, NULL) : tamis_packer_take(p, b, NULL));
+        OK(i < n_files ? tamis_edit_put(e, b, NULL, NULL)
+                       : tamis_packer_take(p, b, NULL));
     }
     if (n_files < WIDE)
         OK(tamis_edit_put_packed(e, p, NULL, NULL));

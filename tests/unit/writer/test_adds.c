@@ -127,7 +127,7 @@ TEST_WITH_FAULTS(test_when_the_fill_is_looked_at)
         bool due = stage_keys_now(s) % INTERVAL == 0 && stage_bits_now(s) >= FULL;
         IS(w->n_stages, due ? 2 : 1);
     }
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     w = fresh(100000);
     s = w->stages[0];
     s->check_interval = INTERVAL;
@@ -162,7 +162,7 @@ TEST_WITH_FAULTS(test_growth_that_failed)
     FILTER f = open_filter(path);
     IS(count_absent(f, keys, 4000), 0);
     OK(tamis_writer_commit(w, 1, NULL)); /* tries, and fails */
-    IS(tamis_writer_watermark(w), 1);
+    IS(w->watermark, 1);
     IS(faults[CALL_FALLOCATE].n, 2);
     IS(w->n_stages, 1);
     IS(before.st_size, stat_of(path).st_size);
@@ -180,7 +180,7 @@ TEST_WITH_FAULTS(test_growth_that_failed)
 TEST_WITH_FAULTS(test_refused_adds_leave_no_trace)
 {
     WRITER w = fresh(1000);
-    uint64_t tag = tamis_writer_domain(w).tag;
+    uint64_t tag = w->domain.tag;
     IS(tamis_writer_add_hashes(w, tag ^ 1, keys, 1), TAMIS_ERR_MISMATCH);
     IS(tamis_writer_add_hashes(w, 0, keys, 1), TAMIS_ERR_MISMATCH);
     IS(stage_bits_now(w->stages[0]), 0);
@@ -204,5 +204,89 @@ TEST_WITH_FAULTS(test_refused_adds_leave_no_trace)
 }
 
 SET_UP(one_file_create, random_hashes(keys, N))
+
+/* ---- added if new ---- */
+
+enum { N_NEW = 20000, N_NEW_THREADS = 4 };
+static struct tamis_writer *shared_writer;
+static uint64_t new_hashes[N_NEW];
+static _Atomic unsigned told_new[N_NEW];
+
+static size_t add_all_new(struct tamis_writer *w, size_t at_once)
+{
+    uint64_t is_new[N_NEW / 64 + 1];
+    size_t n_new = 0;
+    for (size_t done = 0; done < N_NEW; done += at_once) {
+        size_t n = N_NEW - done < at_once ? N_NEW - done : at_once;
+        if (tamis_writer_add_new(w, w->domain.tag, new_hashes + done, n, is_new) != 0)
+            abort();
+        for (size_t i = 0; i < n; i++) {
+            bool is = is_new[i / 64] >> (i % 64) & 1;
+            atomic_fetch_add(&told_new[done + i], is);
+            n_new += is;
+        }
+    }
+    return n_new;
+}
+
+static void *adds_new(void *ctx)
+{
+    return (void *)add_all_new(shared_writer, *(size_t *)ctx);
+}
+
+/* Nobody has the first key. Of the others few are false positives. */
+static void expect_told(size_t n_new)
+{
+    assert_in_range(n_new, N_NEW / 2, N_NEW);
+    IS(told_new[0], 1);
+    for (size_t i = 0; i < N_NEW; i++)
+        assert_true(atomic_exchange(&told_new[i], 0) <= 1);
+}
+
+TEST(each_key_is_new_once)
+{
+    random_hashes(new_hashes, N_NEW);
+    for (int way = 0; way < 3; way++) {
+        size_t at_once[] = {1, 1000, N_NEW, 77}, n_new = 0;
+        const char *at = path_of(way == 0 ? "new" : way == 1 ? "own" : "shared");
+        WRITER w = create_writer(at, 0.01, 2, 3000); /* it grows */
+        shared_writer = w;
+        if (way == 1)
+            writer_own(w);
+        pthread_t threads[N_NEW_THREADS];
+        void *some = NULL;
+        for (size_t i = 0; i < N_NEW_THREADS; i++)
+            if (way < 2)
+                n_new += add_all_new(w, at_once[i]);
+            else
+                OK(pthread_create(&threads[i], NULL, adds_new, &at_once[i]));
+        for (size_t i = 0; i < N_NEW_THREADS && way == 2; i++) {
+            OK(pthread_join(threads[i], &some));
+            n_new += (size_t)some;
+        }
+        expect_told(n_new);
+        OK(tamis_writer_commit(w, 1, NULL));
+        all_there(at, new_hashes, N_NEW);
+    }
+}
+
+TEST(a_key_behind_damage_is_not_new)
+{
+    uint64_t twice[2] = {7, 7}, is_new = 0;
+    WRITER w = create_writer(path_of("hurt"), 0.01, 2, 3000);
+    OK(tamis_writer_add_new(w, w->domain.tag, twice, 2, &is_new));
+    IS(is_new, 1);
+    random_hashes(new_hashes, N_NEW);
+    add_hashes(w, new_hashes, 4000);
+    assert_true(w->n_stages > 1);
+    for (uint64_t page = 0; page < w->stages[0]->stage.n_pages; page++)
+        stage_mark_bad(&w->stages[0]->stage, page);
+    twice[1] = 8;
+    OK(tamis_writer_add_new(w, w->domain.tag, twice, 2, &is_new));
+    IS(is_new, 0);
+    IS(tamis_writer_add_new(w, w->domain.tag + 1, twice, 2, &is_new),
+       TAMIS_ERR_MISMATCH);
+    IS(tamis_writer_add_new(w, w->domain.tag, twice, 2, NULL), TAMIS_ERR_RANGE);
+}
 
 RUN_TESTS(set_up, test_dir_remove)

@@ -5,12 +5,12 @@
 
 static void take(void)
 {
-    OK(tamis_writer_one_thread(writer));
+    writer_own(writer);
 }
 
 /* ---- who may add ---- */
 
-enum { N_CALLS_TRIED = 6 };
+enum { N_CALLS_TRIED = 5 };
 
 /* Every call that changes something, and one that looks. */
 static void *try_all(void *arg)
@@ -18,41 +18,34 @@ static void *try_all(void *arg)
     int *rc = arg;
     uint64_t tag = writer->domain.tag;
     struct tamis_filter_info info;
-    rc[0] = tamis_writer_one_thread(writer);
-    rc[1] = tamis_writer_add_key(writer, "x", 1);
-    rc[2] = tamis_writer_add_hashes(writer, tag, keys, 10);
-    rc[3] = tamis_writer_add_hashes(writer, tag, keys, 0);
-    rc[4] = tamis_writer_commit(writer, 9, NULL);
-    rc[5] = tamis_writer_seal(writer, 9, NULL, NULL);
-    rc[N_CALLS_TRIED] = tamis_writer_info(writer, &info);
+    rc[0] = tamis_writer_add_key(writer, "x", 1);
+    rc[1] = tamis_writer_add_hashes(writer, tag, keys, 10);
+    rc[2] = tamis_writer_add_hashes(writer, tag, keys, 0);
+    rc[3] = tamis_writer_commit(writer, 9, NULL);
+    rc[4] = tamis_writer_seal(writer, 9, NULL, NULL);
+    rc[N_CALLS_TRIED] = tamis_writer_info(writer, &info, NULL);
     return NULL;
 }
 
+/* Opened so, and created so. */
 TEST_WITH_PAIR(other_threads_are_refused)
 {
-    int rc[N_CALLS_TRIED + 1];
-    take();
-    take(); /* it has it */
-    struct tamis_filter_info before = writer_info(writer);
-    run_in_thread(try_all, rc);
-    for (size_t i = 0; i < N_CALLS_TRIED; i++)
-        IS(rc[i], TAMIS_ERR_THREAD);
-    IS(rc[N_CALLS_TRIED], 0);
-    struct tamis_filter_info after = writer_info(writer);
-    assert_memory_equal(&before, &after, sizeof before);
-    IS(tamis_writer_watermark(writer), 0);
-}
-
-TEST_WITH_PAIR(not_while_another_adds)
-{
-    for (size_t i = 0; i < N_STRIPES + N_SHARED; i += N_STRIPES) {
-        atomic_fetch_add(&writer->in_flight[i].n, 1);
-        IS(tamis_writer_one_thread(writer), TAMIS_ERR_BUSY);
-        atomic_fetch_add(&writer->in_flight[i].n, i < N_STRIPES ? 1 : UINT32_MAX);
+    const struct tamis_writer_options opt = {.size = sizeof opt, .one_thread = 1};
+    for (int created = 0; created < 2; created++) {
+        int rc[N_CALLS_TRIED + 1];
+        OK(tamis_writer_close(writer, NULL));
+        OK(created ? tamis_writer_create(path_of("own"), &opt, &writer, NULL)
+                   : tamis_writer_open(path, &opt, &writer, NULL));
+        struct tamis_filter_info before = writer_info(writer);
+        run_in_thread(try_all, rc);
+        for (size_t i = 0; i < N_CALLS_TRIED; i++)
+            IS(rc[i], TAMIS_ERR_THREAD);
+        IS(rc[N_CALLS_TRIED], 0);
+        struct tamis_filter_info after = writer_info(writer);
+        assert_memory_equal(&before, &after, sizeof before);
+        IS(writer->watermark, 0);
+        add_hashes(writer, keys, 1);
     }
-    add_hashes(writer, keys + FIRST, 1); /* it is still everybody's */
-    assert_null(atomic_load(&writer->owner));
-    take();
 }
 
 /* ---- the quick way of one key ends with whatever speaks against it ---- */
@@ -137,7 +130,7 @@ static void add_to_a_bad_page(struct tamis_writer *w, uint64_t key)
 TEST_WITH_PAIR(not_with_a_bad_page)
 {
     WRITER w = create_writer(path_of("pages"), 0.01, 2, 50000);
-    OK(tamis_writer_one_thread(w));
+    writer_own(w);
     add_hashes(w, keys, N); /* to every page: they are good */
     assert_int_not_equal(atomic_load(&w->plain), 0);
     OK(tamis_writer_commit(w, 1, NULL)); /* it may have found one */
@@ -190,12 +183,12 @@ TEST_WITH_PAIR(as_many_threads_do)
             unlink(at);
             w[alone] = create_writer(at, 0.001, 2, 500); /* stages of several lanes */
             if (alone)
-                OK(tamis_writer_one_thread(w[alone]));
+                writer_own(w[alone]);
             for (size_t i = 0; i < N; i += at_once[k])
                 add_hashes(w[alone], keys + i, N - i < at_once[k] ? N - i : at_once[k]);
             add_hashes(w[alone], keys, N); /* all of them are there */
             bits[alone] = all_bits(w[alone], &n_bits[alone]);
-            OK(tamis_writer_info(w[alone], &info[alone]));
+            OK(tamis_writer_info(w[alone], &info[alone], NULL));
         }
         assert_true(info[0].n_stages > 2);
         IS(info[0].n_stages, info[1].n_stages);
@@ -204,7 +197,7 @@ TEST_WITH_PAIR(as_many_threads_do)
         assert_memory_equal(bits[0], bits[1], n_bits[0]);
         for (int alone = 0; alone < 2; alone++) {
             free(bits[alone]);
-            OK(tamis_writer_close(w[alone]));
+            OK(tamis_writer_close(w[alone], NULL));
         }
     }
 }

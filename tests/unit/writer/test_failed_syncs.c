@@ -13,7 +13,7 @@ struct attempt {
 /* Commits, growth and a seal, until something fails. */
 static int work(struct attempt *a)
 {
-    uint64_t tag = tamis_writer_domain(a->w).tag;
+    uint64_t tag = a->w->domain.tag;
     for (size_t i = 0; i < 12; i++) {
         int err = tamis_writer_add_hashes(a->w, tag, keys + i * 250, 250);
         if (!err)
@@ -28,14 +28,14 @@ static int work(struct attempt *a)
 
 static void expect_poisoned(struct tamis_writer *w)
 {
-    uint64_t tag = tamis_writer_domain(w).tag;
+    uint64_t tag = w->domain.tag;
     IS(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
     IS(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_POISONED);
     for (int i = 0; i < 2; i++) { /* the disk lies now; nobody may believe it */
         IS(tamis_writer_commit(w, 1000, NULL), TAMIS_ERR_POISONED);
         IS(tamis_writer_seal(w, 1000, NULL, NULL), TAMIS_ERR_POISONED);
     }
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 static void expect_survival(const char *path, const struct attempt *a)
@@ -63,10 +63,10 @@ static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
     *poisoned = err != 0;
     if (err) {
         assert_true(failed);
-        assert_true(tamis_writer_watermark(a.w) <= a.watermark + 1);
+        assert_true(a.w->watermark <= a.watermark + 1);
         expect_poisoned(a.w);
     } else {
-        OK(tamis_writer_close(a.w));
+        OK(tamis_writer_close(a.w, NULL));
     }
     expect_survival(path, &a);
     unlink(path);
@@ -93,15 +93,15 @@ TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing)
     for (unsigned long nth = 1; nth <= 3; nth++) {
         struct tamis_diag diag;
         fail_once(CALL_FDATASYNC, nth, EIO);
-        IS(tamis_writer_open(path, &w, &diag), EIO);
+        IS(tamis_writer_open(path, NULL, &w, &diag), EIO);
         assert_null(w);
         IS(diag.os_errno, EIO);
         fail_never();
         w = open_writer(path); /* the lock is free */
-        IS(tamis_writer_watermark(w), 7);
+        IS(w->watermark, 7);
         add_hashes(w, keys + 400 * nth, 400);
         fail_once(CALL_FDATASYNC, nth, EIO);
-        IS(tamis_writer_close(w), EIO); /* the one that it met */
+        IS(tamis_writer_close(w, NULL), EIO); /* the one that it met */
         fail_never();
     }
     expect_recovery(path, 400, 7);
@@ -130,7 +130,7 @@ TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
     add_hashes(w, keys, 1000);
     OK(tamis_writer_commit(w, 7, NULL));
     file_copy(path, copy);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct commit c = commit_of(path);
     assert_true(c.stages[0].length / PAGE_BYTES > 2 * PAGES_PER_FLOOR_SECTOR);
     for (uint64_t sector = 0; sector < 3; sector++)
@@ -138,7 +138,7 @@ TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
             unreadable.at = c.stages[0].floors_offset + sector * SECTOR_BYTES;
             unreadable.n = 0;
             io_calls.pread = pread_but_there;
-            IS(tamis_writer_open(killed ? copy : path, &w, &diag), EIO);
+            IS(tamis_writer_open(killed ? copy : path, NULL, &w, &diag), EIO);
             io_calls.pread = calls_before.pread;
             assert_null(w);
             assert_non_null(strstr(diag.what, "reading floors"));
@@ -158,7 +158,7 @@ static void seal_that_fails(const char *path, uint64_t first_capacity)
     fail_once(CALL_FDATASYNC, 2, EIO);
     IS(tamis_writer_seal(w, 7, NULL, NULL), EIO);
     fail_never();
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 static void poke_slot(uint8_t *file, uint8_t slot, size_t at, uint8_t value)

@@ -61,7 +61,7 @@ static int add_more(void)
 {
     int err = 0;
     for (size_t i = 0; i < N && !err && seen != SEEN_SYNC; i++)
-        err = tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, &more[i], 1);
+        err = tamis_writer_add_hashes(w, w->domain.tag, &more[i], 1);
     return err;
 }
 
@@ -92,7 +92,7 @@ TEST(test_floors_that_cannot_be_written_or_synced)
         give_calls_back();
         IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
         IS(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
-        IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+        IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
         all_there(path, keys, N);
         fail_write = false;
     }
@@ -112,7 +112,7 @@ TEST(test_a_commit_and_a_seal_hear_of_it)
         IS(seen, SEEN_SYNC);
         give_calls_back();
         assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
-        IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+        IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
         IS(commit_of(path).watermark, 1);
         IS(commit_of(path).state, STATE_OPEN);
     }
@@ -129,7 +129,7 @@ TEST(test_a_failed_sync_fails_for_all)
     IS(writer_sync(w), EIO);
     IS(tamis_writer_commit(w, 2, NULL), EIO);
     give_calls_back();
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 static int set_up(void **state)

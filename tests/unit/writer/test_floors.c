@@ -40,7 +40,8 @@ TEST_WITH_FAULTS(test_a_commit_counts_every_sector)
 {
     for (int alone = 0; alone < 2; alone++) {
         WRITER w = fresh(CAPACITY);
-        OK(alone ? tamis_writer_one_thread(w) : 0);
+        if (alone)
+            writer_own(w);
         assert_true(commit_of(path).stages[0].length > 100 * PAGE_BYTES);
         for (uint64_t i = 0; i < 60; i++) {
             add_hashes(w, keys + 50 * i, 50); /* a few pages each time */
@@ -81,7 +82,7 @@ TEST_WITH_FAULTS(test_of_every_stage)
         IS(n_floors_below(), 0);
     }
     assert_true(commit_of(path).n_stages > 3);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     w = open_writer(path); /* it goes on from the counts that it took over */
     for (uint32_t k = 0; k < w->n_stages; k++) {
         const struct writer_stage *s = w->stages[k];
@@ -89,7 +90,7 @@ TEST_WITH_FAULTS(test_of_every_stage)
             IS(s->floors[i], sector_count(s->stage.bits + i * SECTOR_BYTES));
     }
     add_hashes(w, more, 100);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_floors_below(), 0);
 }
 
@@ -100,7 +101,7 @@ TEST_WITH_FAULTS(test_of_what_a_dead_writer_left)
     WRITER w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     file_copy(path, path_of("dead"));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     OK(rename(path_of("dead"), path));
     assert_true(n_floors_below() > 100);
     w = open_writer(path);
@@ -126,7 +127,7 @@ TEST_WITH_FAULTS(test_marks_are_given_back)
     IS(tamis_writer_commit(w, 1, NULL), EIO);
     for (uint64_t i = 0; i < n; i++)
         assert_true(s->dirty[i] == marks[i]);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 static void fail_a_commit(uint64_t first_capacity, const uint64_t *hashes, size_t n)
@@ -138,7 +139,7 @@ static void fail_a_commit(uint64_t first_capacity, const uint64_t *hashes, size_
     fail_once(CALL_PWRITE, 1, EIO);
     IS(tamis_writer_commit(w, 1, NULL), EIO);
     IS(n_floors_below(), before);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 /* After floors that could not be written no others are: neither those that lie further
@@ -204,14 +205,14 @@ TEST_WITH_FAULTS(test_writes_are_under_a_lock)
     expect_free(watched);
     struct tamis_writer *w = watched;
     watched = NULL;
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     io_calls.pwrite = real_pwrite;
 
     watched = fresh(500);
     n_slots = 0;
     w = watched;
     io_calls.pwrite = watching_pwrite;
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     watched = NULL;
     IS(n_slots, 2);
     io_calls.pwrite = real_pwrite;
@@ -241,7 +242,7 @@ TEST_WITH_FAULTS(test_a_page_lost_in_session_is_not_believed)
     IS(w->stages[0]->floors[0], FLOOR_DAMAGED);
     IS(w->stages[0]->floors[SECTORS_PER_PAGE - 1], FLOOR_DAMAGED);
     assert_true(w->stages[0]->floors[SECTORS_PER_PAGE] != FLOOR_DAMAGED);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     all_there(path, keys, N);
 }
 

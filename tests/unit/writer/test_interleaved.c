@@ -126,7 +126,7 @@ TEST(test_a_seal_after_a_loss)
     add_hashes(w, &key, 1);
     atomic_store(&w->lost, true); /* as the guard does, in a thread that reads */
     IS(tamis_writer_seal(w, 1, NULL, NULL), TAMIS_ERR_POISONED);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     FILTER f = open_filter(path_of("lost"));
     assert_false(filter_info(f).sealed);
 }
@@ -161,13 +161,13 @@ TEST_WITH_GUARD(test_a_session_that_loses_pages_as_it_begins)
     OK(tamis_writer_commit(w, 1, NULL));
     add_hashes(w, keys + 100, 100);
     file_copy(live, cut_path); /* what a kill leaves */
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 
     cut_at = commit_of(cut_path).stages[0].offset;
     struct io_calls before = io_calls;
     io_calls.fdatasync = cutting_fdatasync;
     meanwhile = cut_the_file;
-    int rc = tamis_writer_open(cut_path, &w, &diag);
+    int rc = tamis_writer_open(cut_path, NULL, &w, &diag);
     io_calls = before;
     assert_null(meanwhile);
     IS(rc, EIO);

@@ -116,8 +116,7 @@ TEST_WITH_PAIR(test_a_seal_under_an_add)
     struct held adds, seals;
     start(&adds, "add: page looked at", 1, add, &keys[N - 1]);
     start(&seals, "seal: adds are told", 1, seal, NULL);
-    IS(tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, &keys[N - 2],
-                               1),
+    IS(tamis_writer_add_hashes(writer, writer->domain.tag, &keys[N - 2], 1),
        TAMIS_ERR_SEALED);
     let_go(&seals);
     end(&adds);
@@ -144,7 +143,7 @@ TEST_WITH_PAIR(test_a_reader_amid_a_seal)
 /* The header of a commit comes in parts after that of a later one. */
 TEST_WITH_PAIR(test_two_refreshes)
 {
-    struct tamis_key key = tamis_key_of_hash(reader->tag, keys[0]);
+    struct tamis_key key = {.tag = reader->tag, .hash = keys[0]};
     enum tamis_reason why;
     commit(5);
     start(&t, "refresh: header judged", 1, probe_key, &keys[0]);

@@ -42,8 +42,7 @@ static int tear_down(void **state)
 
 static int add(size_t i)
 {
-    return tamis_writer_add_hashes(writer, tamis_writer_domain(writer).tag, &keys[i],
-                                   1);
+    return tamis_writer_add_hashes(writer, writer->domain.tag, &keys[i], 1);
 }
 
 static void jump(void)
@@ -67,18 +66,17 @@ static void reopens(void)
 {
     all_there(path, keys, FIRST / 2);
     writer = open_writer(path);
-    IS(tamis_writer_watermark(writer), 7);
-    OK(tamis_writer_close(writer));
+    IS(writer->watermark, 7);
+    OK(tamis_writer_close(writer, NULL));
 }
 
 static void refuses_and_closes(void)
 {
     struct tamis_filter_info info;
     IS(tamis_writer_commit(writer, 9, NULL), TAMIS_ERR_THREAD);
-    IS(tamis_writer_info(writer, &info), TAMIS_ERR_THREAD);
+    IS(tamis_writer_info(writer, &info, NULL), TAMIS_ERR_THREAD);
     IS(tamis_writer_seal(writer, 9, NULL, NULL), TAMIS_ERR_THREAD);
-    IS(tamis_writer_one_thread(writer), TAMIS_ERR_THREAD);
-    IS(tamis_writer_close(writer), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(writer, NULL), TAMIS_ERR_POISONED);
     reopens();
 }
 
@@ -92,7 +90,7 @@ TEST_WITH_ALARM(test_a_jump_out_of_growth)
 
 TEST_WITH_ALARM(test_a_jump_out_of_growth_of_a_lone_writer)
 {
-    OK(tamis_writer_one_thread(writer));
+    writer_own(writer);
     assert_true(growth_is_left());
     IS(add(0), TAMIS_ERR_THREAD);
     refuses_and_closes();

@@ -67,7 +67,7 @@ static struct tamis_writer *open_longest(uint64_t first_capacity)
 {
     char path[64];
     size_t n;
-    tamis_writer_close(create_writer(path_of("short"), 0.01, 2, first_capacity));
+    tamis_writer_close(create_writer(path_of("short"), 0.01, 2, first_capacity), NULL);
     uint8_t *bytes = file_read(path_of("short"), &n);
     unlink(path_of("short"));
     FD fd = memfd_create("tamis-test", MFD_CLOEXEC);
@@ -117,19 +117,19 @@ TEST_WITH_FAULTS(test_as_many_stages_as_can_be)
     struct tamis_writer *w = create_writer(path, 0.000001, 1.25, 1);
     for (uint32_t i = 0; i < MAX_STAGES; i++) {
         add_hashes(w, keys + i * 10, 10);
-        OK(tamis_writer_info(w, &info));
+        OK(tamis_writer_info(w, &info, NULL));
         w->stages[info.n_stages - 1]->n_full_bits = 0;
         IS(writer_grow(w), 0);
     }
-    OK(tamis_writer_info(w, &info));
+    OK(tamis_writer_info(w, &info, NULL));
     IS(info.n_stages, MAX_STAGES);
     uint64_t n_bytes = info.file_bytes;
     IS(writer_grow(w), 0);
     add_hashes(w, keys + MAX_STAGES * 10, 100);
-    OK(tamis_writer_info(w, &info));
+    OK(tamis_writer_info(w, &info, NULL));
     IS(info.n_stages, MAX_STAGES);
     IS(info.file_bytes, n_bytes);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 
     FILTER f = open_filter(path);
     IS(ask(f, 1, NULL), TAMIS_ABSENT); /* first lanes are checked */
@@ -153,7 +153,7 @@ TEST(test_a_builder_of_any_memory)
     struct tamis_builder_options opt = {
         .size = sizeof opt, .memory_limit = 1, .spool_dir = ""};
     BUILDER b = builder_made(&opt);
-    OK(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, keys, N_KEYS));
+    OK(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, N_KEYS));
 }
 
 /* Half of the keys would be a lie, in the engine's file as in one of ours. */
@@ -165,8 +165,8 @@ TEST(test_a_failed_builder_embeds_nothing)
     file_write(path_of("engine"), "", 0);
     FD fd = open(path_of("engine"), O_RDWR | O_CLOEXEC);
     BUILDER b = builder_made(&opt);
-    IS(tamis_builder_add_hashes(b, tamis_builder_domain(b).tag, keys, N_KEYS), ENOENT);
-    IS(tamis_builder_finish_fd(b, fd, 0, &n_bytes, NULL), ENOENT);
+    IS(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, N_KEYS), ENOENT);
+    IS(tamis_builder_finish(b, NULL, INTO(.fd = fd), &n_bytes, NULL), ENOENT);
     IS(n_bytes, 0);
     struct stat st;
     OK(fstat(fd, &st));
@@ -180,11 +180,32 @@ TEST(test_plans_of_no_such_size)
     const struct tamis_growth wild = {0.9, 2, 0.85, 1000};
     struct tamis_plan plan;
     /* One page has room for one lane; and for 2^60 bytes there are not enough. */
-    OK(tamis_plan_within(PAGE_BYTES, 1000, 0, &plan));
+    OK(plan_in_bytes(PAGE_BYTES, 1000, 0, &plan));
     IS(plan.lanes, 1);
-    IS(tamis_plan_within(UINT64_C(1) << 60, 1000, 0, &plan), TAMIS_ERR_TOO_LARGE);
-    IS(tamis_plan_within(UINT64_C(1) << 60, 0, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
+    IS(plan_in_bytes(UINT64_C(1) << 60, 1000, 0, &plan), TAMIS_ERR_TOO_LARGE);
+    IS(plan_in_bytes(UINT64_C(1) << 60, 0, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
     IS(tamis_plan_stage(&wild, 0, &plan), TAMIS_ERR_RANGE);
+}
+
+TEST(test_a_plan_for_each_option)
+{
+    const struct tamis_plan_options
+        ways[] = {{.size = sizeof ways[0]},
+                  {.size = sizeof ways[0], .kind = TAMIS_RIBBON},
+                  {.size = sizeof ways[0], .blocks = 1},
+                  {.size = sizeof ways[0], .most_bytes = 8192}},
+        pack = {.size = sizeof pack, .kind = TAMIS_PACK},
+        both = {.size = sizeof both, .kind = TAMIS_RIBBON, .blocks = 1};
+    struct tamis_plan plan, same[4];
+    OK(plan_of_bloom(1000, 0.01, &same[0]) || plan_of_ribbon(1000, 0.01, &same[1]) ||
+       plan_of_blocks(1000, 0.01, &same[2]) ||
+       plan_in_bytes(8192, 1000, 0.01, &same[3]));
+    for (size_t i = 0; i < N_OF(ways); i++) {
+        OK(tamis_plan_filter(1000, 0.01, &ways[i], &plan));
+        assert_memory_equal(&plan, &same[i], sizeof plan);
+    }
+    IS(tamis_plan_filter(1000, 0.01, &pack, &plan), TAMIS_ERR_RANGE);
+    IS(tamis_plan_filter(1000, 0.01, &both, &plan), TAMIS_ERR_RANGE);
 }
 
 /* ---- readers ---- */
@@ -200,11 +221,13 @@ TEST(test_readers_of_no_such_thing)
     uint64_t absent = 1;
     enum tamis_reason why = TAMIS_HIT;
     IS(tamis_domain_init(&domain, 99, 7), TAMIS_ERR_RANGE);
-    tamis_writer_close(create_writer(path_of("read"), 0.01, 2, 1000));
+    tamis_writer_close(create_writer(path_of("read"), 0.01, 2, 1000), NULL);
     IS(tamis_filter_open(path_of("read"), &opt.known, &f, NULL), TAMIS_ERR_RANGE);
     assert_null(f);
     FD fd = open_to_read(path_of("read"));
-    IS(tamis_filter_open_fd(fd, 1, PAGE_BYTES, NULL, &f, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = 1, .n_bytes = PAGE_BYTES), &f,
+                         NULL),
+       TAMIS_ERR_RANGE);
     assert_null(f);
     IS(tamis_filter_probe_batch(NULL, 1, keys, 1, &absent, &why), 0);
     IS(absent, 0);

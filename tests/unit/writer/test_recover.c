@@ -12,7 +12,7 @@ TEST(test_which_ends_are_unclean)
     struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
     add_hashes(w, keys, 500);
     FREED uint8_t *unclean = file_read(path, &n);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     FREED uint8_t *clean = file_read(path, &n);
     for (int end = 0; end < 6; end++) {
         size_t a = commit_slot_offset(SLOT_A), b = commit_slot_offset(SLOT_B);
@@ -31,7 +31,7 @@ TEST(test_which_ends_are_unclean)
         w = open_writer(path);
         uint64_t after = commit_of(path).sequence;
         assert_true(end == 0 ? after == before + 1 : after > before + (1 << 20));
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
     }
 }
 
@@ -42,12 +42,12 @@ TEST(test_recount_after_an_unclean_end)
     WRITER w = create_writer(path, 0.01, 2, 20000);
     add_hashes(w, keys, 15000);
     file_copy(path, copy);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     w = open_writer(copy);
     struct tamis_filter_info info = writer_info(w);
     assert_true(info.keys > 14500 && info.keys < 15500);
     add_hashes(w, keys + 15000, 10000);
-    OK(tamis_writer_info(w, &info));
+    OK(tamis_writer_info(w, &info, NULL));
     IS(info.n_stages, 2);
     IS(info.over_target, 0);
 }
@@ -62,7 +62,7 @@ TEST(test_space_of_a_dead_writer)
     add_hashes(w, keys, 900);
     OK(tamis_writer_commit(w, 10, NULL));
     file_copy(path_of("leftovers.live"), path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct stat st = stat_of(path);
     memset(junk, 0xff, sizeof junk);
     file_poke(path, (uint64_t)st.st_size, junk, sizeof junk);
@@ -95,7 +95,7 @@ static size_t make_unclean(const char *path)
     add_hashes(w, keys + 900, 900);
     OK(tamis_writer_commit(w, 20, NULL));
     file_copy(path_of("slots.live"), path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     unlink(path_of("slots.live"));
     IS(commit_of(path).n_stages, 2);
     return 1800;
@@ -150,7 +150,7 @@ TEST_WITH_FAULTS(test_older_slot_takes_over)
     add_hashes(w, keys + 1000, 1000);
     OK(tamis_writer_commit(w, 20, NULL));
     file_copy(path_of("older.live"), path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     uint64_t newest = commit_of(path).sequence;
 
     file_poke(path, commit_slot_offset(SLOT_B), old_b, sizeof old_b);

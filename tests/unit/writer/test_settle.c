@@ -25,7 +25,7 @@ TEST_WITH_FAULTS(test_a_commit_settles_what_was_left)
     c = commit_of(path);
     IS(c.sequence, sequence + 1);
     IS(c.n_settled, STAGES - 1);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(commit_of(path).n_settled, STAGES - 1);
     /* And by its floors. */
     forget_digests();
@@ -45,7 +45,7 @@ TEST_WITH_FAULTS(test_growth_settles_what_was_left_before)
     IS(file[PAGE_BYTES + at], STAGES - 2);
     IS(file[2 * PAGE_BYTES + at], STAGES - 2);
     free(file);
-    OK(tamis_writer_close(w)); /* a commit, too */
+    OK(tamis_writer_close(w, NULL)); /* a commit, too */
     IS(commit_of(path).n_settled, STAGES - 1);
     IS(n_absent(), 0);
 }
@@ -64,7 +64,7 @@ TEST_WITH_FAULTS(test_a_session_settles_at_its_start)
         if (c.stages[i].digests_offset) /* never the same place */
             assert_true(c.stages[i].digests_offset >= before.committed_bytes);
     }
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_damaged(), 0);
     IS(n_absent(), 0);
 }
@@ -187,7 +187,7 @@ TEST_WITH_FAULTS(test_no_space_for_digests)
         OK(io_size(w->guard.fd, &now));
         assert_true((now == n_bytes) == (i < 2));
     }
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_absent(), 0);
 }
 
@@ -201,14 +201,14 @@ TEST_WITH_FAULTS(test_a_crash_before_the_record)
     IS(tamis_writer_commit(w, 1, NULL), EIO);
     OK(io_size(w->guard.fd, &now));
     assert_true(now > n_bytes);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     IS(commit_of(path).n_settled, STAGES - 2);
     IS(n_absent(), 0);
     w = open_writer(path);
     struct commit c = commit_of(path);
     IS(c.n_settled, STAGES - 1);
     assert_true(c.stages[STAGES - 2].digests_offset >= now);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_damaged(), 0);
     IS(n_absent(), 0);
 }

@@ -79,7 +79,7 @@ TEST_WITH_FAULTS(test_damage_is_not_digested)
         FILTER f = open_filter(path);
         IS(count_absent(f, keys, 1000), 0);
         tamis_filter_close(f);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         forget_digests();
         assert_true(n_damaged() > 0);
         f = open_filter(path);
@@ -114,7 +114,7 @@ TEST_WITH_FAULTS(test_recovery_goes_by_digests)
         c.clean = clean;
         put_slots(path, &c);
         struct tamis_writer *w = open_writer(path);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         IS(commit_of(path).n_settled, STAGES - 1);
         IS(n_damaged(), 1);
         IS(n_absent(), 0);
@@ -140,7 +140,7 @@ TEST_WITH_FAULTS(test_a_seal_goes_by_digests)
             w = open_writer(path);
         OK(tamis_writer_seal(w, 2, &n, NULL));
         IS(n, 1);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         struct commit c = commit_of(path);
         assert_true(c.state == STATE_SEALED && c.n_settled == 0);
         IS(n_damaged(), 0);
@@ -162,7 +162,7 @@ TEST_WITH_FAULTS(test_a_seal_believes_no_page_that_failed)
     file_poke(path, at, page, sizeof page);
     OK(tamis_writer_seal(w, 2, &n, NULL));
     IS(n, 1);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(n_absent(), 0);
 }
 
@@ -180,7 +180,7 @@ TEST_WITH_FAULTS(test_a_seal_without_the_digests)
     IS(tamis_writer_seal(w, 2, NULL, NULL), ENODEV);
     io_calls.mmap = mmap;
     IS(commit_of(path).state, STATE_OPEN);
-    tamis_writer_close(w);
+    tamis_writer_close(w, NULL);
     IS(n_absent(), 0);
 }
 

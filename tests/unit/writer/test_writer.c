@@ -24,7 +24,7 @@ TEST(test_adds_are_visible_at_once)
 {
     struct tamis_writer *w = create_writer(path_of("visible"), 1e-4, 2, 10000);
     FILTER f = open_filter(path_of("visible"));
-    struct tamis_domain domain = tamis_writer_domain(w);
+    struct tamis_domain domain = w->domain;
     IS(count_absent(f, keys, 1000), 1000);
     for (size_t i = 0; i < 1000; i++) {
         add_hashes(w, &keys[i], 1);
@@ -41,7 +41,7 @@ TEST(test_adds_are_visible_at_once)
     IS(tamis_filter_probe(f, &key, NULL), TAMIS_ABSENT);
     IS(tamis_writer_add_hashes(w, domain.tag ^ 1, keys, 1), TAMIS_ERR_MISMATCH);
     IS(writer_info(w).keys, 1002);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(count_absent(f, keys, 1000), 0);
 }
 
@@ -51,14 +51,14 @@ TEST(test_commits_and_watermarks)
 {
     WRITER w = create_writer(path_of("commits"), 0.01, 2, 1000);
     struct tamis_diag diag;
-    IS(tamis_writer_watermark(w), 0);
+    IS(w->watermark, 0);
     add_hashes(w, keys, 300);
     OK(tamis_writer_commit(w, 70, NULL));
-    IS(tamis_writer_watermark(w), 70);
+    IS(w->watermark, 70);
     IS(tamis_writer_commit(w, 69, &diag), TAMIS_ERR_RANGE);
     assert_non_null(strstr(diag.what, "69"));
     IS(tamis_writer_seal(w, 69, NULL, &diag), TAMIS_ERR_RANGE);
-    IS(tamis_writer_watermark(w), 70);
+    IS(w->watermark, 70);
     OK(tamis_writer_commit(w, 70, NULL)); /* equal is no fall */
 
     struct tamis_filter *f = open_filter(path_of("commits"));
@@ -67,17 +67,17 @@ TEST(test_commits_and_watermarks)
     IS(info.clean, 0);
     IS(info.keys, 300);
     add_hashes(w, keys + 300, 10);
-    OK(tamis_writer_close(w)); /* makes them durable, but acknowledges nothing */
-    OK(tamis_filter_info(f, &info));
+    OK(tamis_writer_close(w, NULL)); /* makes them durable, but acknowledges nothing */
+    OK(tamis_filter_info(f, &info, NULL));
     IS(info.watermark, 70);
     IS(info.clean, 1);
     IS(info.keys, 310);
     tamis_filter_close(f);
 
     w = open_writer(path_of("commits"));
-    IS(tamis_writer_watermark(w), 70);
+    IS(w->watermark, 70);
     OK(tamis_writer_commit(w, UINT64_MAX, NULL));
-    IS(tamis_writer_watermark(w), UINT64_MAX);
+    IS(w->watermark, UINT64_MAX);
 }
 
 static unsigned long flushes(void)
@@ -99,13 +99,13 @@ TEST_WITH_FAULTS(test_number_of_flushes)
     }
     add_until(w, 500, 2);
     IS(flushes(), 3);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     assert_true(flushes() <= 3);
     w = open_writer(path_of("flushes"));
     assert_true(flushes() <= 3);
     OK(tamis_writer_seal(w, 9, NULL, NULL));
     assert_true(flushes() <= 4); /* data, digests, A, B */
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     IS(flushes(), 0);
 }
 
@@ -140,7 +140,7 @@ TEST_WITH_FAULTS(test_probes_read_no_file)
     n_reads = 0;
     IS(count_absent(f, keys, 3000), 0);
     IS(n_reads, 0);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 TEST(test_stages_follow_the_series)
@@ -158,11 +158,11 @@ TEST(test_stages_follow_the_series)
                                                       cases[i].first}};
         struct tamis_writer *w = writer_made(path_of(name), &opt);
         add_until(w, 0, 4);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         FILTER f = open_filter(path_of(name));
         for (uint32_t k = 0; k < 4; k++) {
             struct tamis_plan plan;
-            struct tamis_stage_info s = stage_at(f, k);
+            struct tamis_stage_info s = filter_info(f).stages[k];
             OK(tamis_plan_stage(&opt.growth, k, &plan));
             IS(s.capacity, plan.n_keys);
             IS(s.n_blocks, plan.n_blocks);
@@ -179,9 +179,9 @@ TEST_WITH_FAULTS(test_growth_after_a_replay)
     WRITER w = create_writer(path, 0.01, 2, 1000);
     fail_from_now(CALL_FALLOCATE, ENOSPC);
     add_hashes(w, keys, 2000);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     fail_never();
-    OK(tamis_writer_open(path, &w, NULL));
+    OK(tamis_writer_open(path, NULL, &w, NULL));
     add_hashes(w, keys, 2000);
     IS(writer_info(w).n_stages, 1);
     OK(tamis_writer_commit(w, 1, NULL));
@@ -202,22 +202,22 @@ TEST(test_seal)
     size_t n = add_until(w, 0, 6);
     OK(tamis_writer_seal(w, 77, &n_damaged, NULL));
     IS(n_damaged, 0);
-    IS(tamis_writer_watermark(w), 77);
-    uint64_t tag = tamis_writer_domain(w).tag;
+    IS(w->watermark, 77);
+    uint64_t tag = w->domain.tag;
     IS(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_SEALED);
     IS(tamis_writer_add_hashes(w, tag, keys, 0), TAMIS_ERR_SEALED);
     IS(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_SEALED);
     IS(tamis_writer_commit(w, 78, NULL), TAMIS_ERR_SEALED);
     IS(tamis_writer_seal(w, 78, NULL, NULL), TAMIS_ERR_SEALED);
     IS(writer_info(w).sealed, 1);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     writer_refused(path, TAMIS_ERR_SEALED);
 
     /* The reader from before follows, and one from now on agrees. */
     for (int round = 0; round < 2; round++) {
         IS(count_absent(f, keys, n), 0);
         assert_true(count_absent(f, keys + n, 50000) > 49900);
-        OK(tamis_filter_info(f, &info));
+        OK(tamis_filter_info(f, &info, NULL));
         assert_true(info.sealed && info.clean && info.growing_kind);
         IS(info.watermark, 77);
         assert_true(info.table_digest != 0);

@@ -41,7 +41,7 @@ TEST(test_growth_is_checked)
         struct tamis_writer_options opt = {.size = sizeof opt, .growth = edges[i]};
         OK(tamis_writer_create(path_of("edge"), &opt, &w, NULL));
         add_hashes(w, keys, 100);
-        OK(tamis_writer_close(w));
+        OK(tamis_writer_close(w, NULL));
         all_there(path_of("edge"), keys, 100);
         unlink(path_of("edge"));
     }
@@ -102,14 +102,14 @@ TEST(test_the_limits_of_options)
                                        .identity.binding = binding,
                                        .identity.binding_bytes = sizeof binding};
     struct tamis_writer *w = writer_made(path_of("limits"), &opt);
-    IS(tamis_writer_domain(w).tag, domain.tag);
-    OK(tamis_writer_close(w));
+    IS(w->domain.tag, domain.tag);
+    OK(tamis_writer_close(w, NULL));
     w = open_writer(path_of("limits"));
     struct tamis_filter_info info = writer_info(w);
     IS(info.binding_bytes, sizeof binding);
     assert_memory_equal(info.binding, binding, sizeof binding);
     IS(info.name_bytes, sizeof name);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     unlink(path_of("limits"));
     opt.domain = &half;
     half = domain, half.tag ^= 1; /* a known hash, not its tag */
@@ -126,21 +126,21 @@ TEST_WITH_FAULTS(test_a_copy_with_holes)
     struct tamis_writer *w = create_writer(path, 0.01, 2, 10000);
     struct tamis_diag diag;
     struct stat st;
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     struct commit c = commit_of(path);
     FD fd = open(path, O_RDWR | O_CLOEXEC);
     OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                  (off_t)c.stages[0].offset, (off_t)c.stages[0].length));
     fail_never(); /* counts anew */
     fail_from_now(CALL_FALLOCATE, ENOSPC);
-    IS(tamis_writer_open(path, &w, &diag), ENOSPC);
+    IS(tamis_writer_open(path, NULL, &w, &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "space"));
     IS(faults[CALL_PWRITE].n, 0);
     IS(commit_of(path).sequence, c.sequence);
     /* A file system that can't be asked is no reason to stop. */
     fail_from_now(CALL_FALLOCATE, EOPNOTSUPP);
     w = open_writer(path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     OK(fstat(fd, &st));
     assert_true((uint64_t)st.st_blocks * 512 < c.stages[0].length);
     fail_never();
@@ -148,14 +148,14 @@ TEST_WITH_FAULTS(test_a_copy_with_holes)
     OK(fstat(fd, &st));
     assert_true((uint64_t)st.st_blocks * 512 >= c.stages[0].length);
     add_hashes(w, keys, 10000);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 }
 
 /* A built filter is a sealed one. */
 TEST(test_built_filters_take_no_writer)
 {
     struct tamis_builder *b = builder_made(NULL);
-    OK(tamis_builder_finish_file(b, path_of("built"), NULL));
+    OK(tamis_builder_finish(b, path_of("built"), NULL, NULL, NULL));
     tamis_builder_free(b);
     writer_refused(path_of("built"), TAMIS_ERR_SEALED);
 }
@@ -170,20 +170,20 @@ TEST(test_second_writer_is_told_who_holds_it)
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     for (int i = 0; i < 2; i++) {
         second = (void *)1;
-        IS(tamis_writer_open(path_of("busy"), &second, &diag), TAMIS_ERR_BUSY);
+        IS(tamis_writer_open(path_of("busy"), NULL, &second, &diag), TAMIS_ERR_BUSY);
         assert_null(second);
         assert_non_null(strstr(diag.what, pid));
         assert_non_null(strstr(diag.file, "busy"));
     }
     add_hashes(w, keys, 100); /* the first goes on */
     commit_and_close(w, 1);
-    OK(tamis_writer_close(open_writer(path_of("busy"))));
+    OK(tamis_writer_close(open_writer(path_of("busy")), NULL));
 }
 
 static int open_in_child(void *ctx)
 {
     struct tamis_writer *w;
-    int err = tamis_writer_open(path_of("other"), &w, NULL);
+    int err = tamis_writer_open(path_of("other"), NULL, &w, NULL);
     return err == (*(int *)ctx) ? 0 : 1;
 }
 
@@ -191,9 +191,9 @@ TEST(test_writers_of_two_processes)
 {
     struct tamis_writer *w = create_writer(path_of("other"), 0.01, 2, 1000);
     in_child(open_in_child, &(int){TAMIS_ERR_BUSY});
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     in_child(open_in_child, &(int){0}); /* and it ends without closing */
-    OK(tamis_writer_close(open_writer(path_of("other"))));
+    OK(tamis_writer_close(open_writer(path_of("other")), NULL));
 }
 
 RUN_TESTS(set_up, test_dir_remove)

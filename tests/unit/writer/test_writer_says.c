@@ -46,7 +46,7 @@ static int reopen(struct tamis_writer **w)
 {
     memset(&diag, 0xff, sizeof diag);
     *w = (void *)1;
-    int err = tamis_writer_open(path, w, &diag);
+    int err = tamis_writer_open(path, NULL, w, &diag);
     assert_true(!err || !*w);
     return err;
 }
@@ -142,9 +142,9 @@ TEST_WITH_FAULTS(test_opening)
     snprintf(words, sizeof words, "process %ld has it open for writing",
              (long)getpid());
     expect_for(reopen(&x), TAMIS_ERR_BUSY, words, path);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     expect_silence(reopen(&w));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 
     real_pread = io_calls.pread;
     io_calls.pread = failing_pread;
@@ -157,7 +157,7 @@ TEST_WITH_FAULTS(test_opening)
     io_calls.mmap = calls_before.mmap;
     expect_for(err, ENOMEM, "cannot map a stage", path);
     expect_silence(reopen(&w));
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 
     file_copy(path, path_of("good"));
     for (int of_identity = 0; of_identity < 2; of_identity++) {
@@ -200,14 +200,13 @@ static void fails_at(enum call call, unsigned long nth, const char *words)
     expect_for(commit(w, 5), EIO, words, path);
     fail_never();
     expect_plainly(commit(w, 5), TAMIS_ERR_POISONED);
-    IS(tamis_writer_watermark(w), 0);
+    IS(w->watermark, 0);
     for (size_t n = 0; n < 2; n++)
-        IS(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, keys, n),
-           TAMIS_ERR_POISONED);
+        IS(tamis_writer_add_hashes(w, w->domain.tag, keys, n), TAMIS_ERR_POISONED);
     uint64_t n_damaged = 77;
     expect_plainly(seal(w, 9, &n_damaged), TAMIS_ERR_POISONED);
     IS(n_damaged, 0);
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
 }
 
 TEST_WITH_FAULTS(test_committing)
@@ -218,12 +217,12 @@ TEST_WITH_FAULTS(test_committing)
     expect_for(commit(w, 4), TAMIS_ERR_RANGE, "watermark 4 is below the committed 5",
                path);
     expect_silence(commit(w, 5));
-    IS(tamis_writer_watermark(w), 5);
+    IS(w->watermark, 5);
     expect_plainly(seal(w, 4, NULL), TAMIS_ERR_RANGE);
     expect_silence(seal(w, 6, NULL));
     expect_plainly(commit(w, 7), TAMIS_ERR_SEALED);
     expect_plainly(seal(w, 7, NULL), TAMIS_ERR_SEALED);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
 
     fails_at(CALL_FDATASYNC, 1, "syncing the keys");
     fails_at(CALL_FDATASYNC, 2, "writing commit slot A");
@@ -239,10 +238,10 @@ TEST_WITH_FAULTS(test_a_late_slot_b)
     add_hashes(w, keys, 100);
     fail_once(CALL_PWRITE, 3, EIO);
     expect_silence(commit(w, 5));
-    IS(tamis_writer_watermark(w), 5);
+    IS(w->watermark, 5);
     fail_never();
     expect(commit(w, 6), TAMIS_ERR_POISONED, "");
-    IS(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
     IS(commit_of(path).watermark, 5);
     assert_false(commit_of(path).clean);
 }
@@ -268,7 +267,7 @@ static void seal_fails_at(enum call call, unsigned long nth, int err, const char
         add_hashes(w, keys + 100, 100);
         expect_silence(commit(w, 6));
     }
-    IS(tamis_writer_close(w), closes_with);
+    IS(tamis_writer_close(w, NULL), closes_with);
     IS(commit_of(path).state, STATE_OPEN);
     IS(commit_of(path).clean, closes_with == 0);
 }
@@ -288,7 +287,7 @@ TEST_WITH_FAULTS(test_sealing_damage)
     WRITER w = fresh(50000);
     uint64_t n_damaged = 77;
     add_hashes(w, keys, 1000);
-    OK(tamis_writer_close(w));
+    OK(tamis_writer_close(w, NULL));
     file_poke(path, commit_of(path).stages[0].offset, zeros, sizeof zeros);
     w = open_writer(path);
     fail_once(CALL_FALLOCATE, 1, ENOSPC);
@@ -310,9 +309,10 @@ static int refused(void *ctx)
                strcmp(diag.file, path) == 0;
     all = all && tamis_writer_seal(w, 9, &n_damaged, &diag) == TAMIS_ERR_FORKED &&
           diag.code == TAMIS_ERR_FORKED && n_damaged == 0;
-    all = all && tamis_writer_info(w, &info) == TAMIS_ERR_FORKED && info.n_stages == 0;
+    all = all && tamis_writer_info(w, &info, NULL) == TAMIS_ERR_FORKED &&
+          info.n_stages == 0;
     all = all && tamis_writer_add_key(w, "key", 3) == TAMIS_ERR_FORKED &&
-          tamis_writer_close(w) == 0;
+          tamis_writer_close(w, NULL) == 0;
     return all ? 0 : 1;
 }
 
