@@ -54,18 +54,16 @@ struct tamis_segment_stats {
 
 /* Starts (on 1) or stops (0) counting in all snapshots of the store, present and
  * future, of this process. Other handles of the store in this process count as well.
- * Counts are kept. ENOMEM: some snapshots may count already. */
+ * Counts are kept. A snapshot from filters counts or not, as it was made. ENOMEM: some
+ * snapshots may count already. */
 int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag);
-/* The same for one snapshot, also one from filters. */
-int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on);
 
-/* Sums all counts since the store was opened, over all its snapshots, released ones
- * included: for an engine's own metrics. */
-int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
-                      struct tamis_diag *diag);
 /* The counts of this snapshot. Its pages are those of its segments' filters, also pages
- * that others asked for. */
-int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out);
+ * that others asked for. of_store: 1: all counts since the snapshot's store was opened,
+ * over all its snapshots, released ones included: for an engine's own metrics.
+ * ERR_FORKED in a child of a fork; ERR_RANGE if it is a snapshot of filters. */
+int tamis_snapshot_stats(struct tamis_snapshot *snapshot, int of_store,
+                         struct tamis_stats *out);
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
                                  struct tamis_segment_stats *out);
 /* Reports that the segment answered MAYBE with reason HIT or DAMAGED, that the caller

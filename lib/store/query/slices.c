@@ -56,7 +56,7 @@ void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
     t->n = n;
     t->asked = first_bits(n);
     t->ready = t->careful = t->filled = t->ranges = 0;
-    t->how = a->q->n > NEAR_PLANES ? TILE_FAR : 0;
+    t->how = a->n_targets > NEAR_PLANES ? TILE_FAR : 0;
     t->planes = t->gathered;
     t->range_first = t->first_ends;
     t->range_last = t->last_ends;
