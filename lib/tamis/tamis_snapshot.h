@@ -70,21 +70,19 @@ struct tamis_target {
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,
                         uint64_t min_watermark, struct tamis_target *target);
-/* Finds n segments, each by the name and the binding of an identity, whose store is
- * ignored. errors, which may be NULL, gets what tamis_snapshot_find() returns for each.
- * All targets are usable. Returns how many were found. It is fastest if the names are
- * in the order of their bytes. */
+/* The same of n segments, by the name and binding of each identity. errors, which may
+ * be NULL, gets the result of each. Returns how many were found. It is fastest if the
+ * names are in the order of their bytes. */
 size_t tamis_snapshot_find_many(const struct tamis_snapshot *snapshot,
                                 const struct tamis_identity *wanted, size_t n,
                                 uint64_t min_watermark, struct tamis_target *targets,
                                 int *errors);
 /* Turns n targets of `from` into targets of `to`, another snapshot of the same store:
- * of the segments that have the same names and bindings there. Each requires the same
- * watermark as before. Returns how many were carried. The others answer MAYBE:
- * UNKNOWN_SEGMENT if `to` does not list the segment; MISMATCH if its binding is
- * another, if the target was not of `from`, or if the list of `to` is not complete, so
- * that names have to be found anew. A target that was refused stays refused. It takes
- * some 20 ns for a segment that has not changed, most others a search by name. */
+ * of the segments with the same names and bindings, at the same watermarks. Returns how
+ * many were carried. The others answer MAYBE: UNKNOWN_SEGMENT if `to` does not list the
+ * segment; MISMATCH if its binding is another, if the target was not of `from`, or if
+ * the list of `to` is not complete, so that names have to be found anew. A target that
+ * was refused stays refused. For an unchanged segment it takes some 20 ns. */
 size_t tamis_snapshot_carry(const struct tamis_snapshot *from,
                             const struct tamis_snapshot *to,
                             struct tamis_target *targets, size_t n);
@@ -234,15 +232,9 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
                                          const struct tamis_target *target,
                                          const struct tamis_key *key,
                                          struct tamis_explanation *out);
-/* One question: which of these segments may have which of these keys?
- *
- *                targets
- *     keys    0 1 2 3 ... 63 | 64 ...
- *       0     1 1 0 1     1  | 1        a row of `absent`: bit j of row i is set
- *       1     1 1 1 1     1  | 1        if key i is ABSENT from target j
- *
- * It is asked in the way that is fastest for so many keys and segments. Fields that are
- * zero ask for nothing. One struct may be used for many questions. */
+/* One question: which of these segments may have which of these keys? It is asked in
+ * the way that is fastest for so many keys and segments. Fields that are zero ask for
+ * nothing. One struct may be used for many questions. */
 struct tamis_query {
     size_t size;
     /* A list of n_targets segments. Or `all` is 1 and there is no list: the targets are
@@ -256,28 +248,27 @@ struct tamis_query {
     const uint64_t *hashes;
     uint64_t tag;
     size_t n_keys;
-    /* Where the answers go; each may be NULL. n is the number of targets:
-     * n_targets, or n_numbers of tamis_snapshot_info(). All are cleared first. */
-    uint64_t *absent;          /* n_keys rows of (n + 63) / 64 words */
+    /* Where the answers go: a row for each key. Each may be NULL. n is n_targets, or
+     * n_numbers of tamis_snapshot_info(). All are cleared first. */
+    uint64_t *absent;          /* rows of (n + 63) / 64 words: bit j of row i is set
+                                * if key i is ABSENT from target j */
     uint64_t *absent_from_all; /* (n_keys + 63) / 64 words: bit i is of key i */
-    uint8_t *reasons;          /* n_keys rows of n bytes, a tamis_reason each */
+    uint8_t *reasons;          /* rows of n bytes, a tamis_reason each */
     /* Of all segments only: those that are not proven to lack key i. n_candidates[i]
      * says how many they are. The first max_candidates of them, or fewer, are the
      * numbers in row i of `candidates`, which needs n_candidates, too. They come in the
      * order of ranks; in that of numbers if nothing can be proven, because the list of
      * segments is not complete or the key is of another domain. None, and not
      * absent_from_all: no segment can be named, but nothing is proven either. */
-    uint32_t *candidates; /* n_keys rows of max_candidates */
-    size_t max_candidates;
-    size_t *n_candidates; /* n_keys */
+    uint32_t *candidates;
+    size_t max_candidates, *n_candidates;
 };
 /* Asks. Returns the number of keys that are ABSENT from all of the targets, of which
  * there is at least one. For all segments this needs a complete list, too (`complete`
- * of tamis_snapshot_info()). Else segments that are not listed may have the key.
- * Whatever cannot be asked is MAYBE, and no error. diag, which may be NULL, gets
- * ERR_RANGE, and the result is 0, if the question is none: no snapshot, keys and hashes
- * or neither, a list and `all`, no list of n_targets, candidates of a list or
- * without n_candidates. Then all answers are MAYBE, too. If the size is wrong, none is
- * written. */
+ * of tamis_snapshot_info()). Whatever cannot be asked is MAYBE, and no error. diag,
+ * which may be NULL, gets ERR_RANGE, and the result is 0, if the question is none: no
+ * snapshot, keys and hashes or neither, a list and `all`, no list of n_targets,
+ * candidates of a list or without n_candidates. Then all answers are MAYBE, too. If the
+ * size is wrong, none is written. */
 size_t tamis_snapshot_query(struct tamis_snapshot *snapshot,
                             const struct tamis_query *query, struct tamis_diag *diag);

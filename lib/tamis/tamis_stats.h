@@ -7,12 +7,12 @@
  * Counting is off until it is switched on. Then each thread counts in memory of its
  * own, 88 bytes for each segment of a snapshot that it probes; threads beyond 63 share
  * one such piece. Counting costs some 40 instructions for a probe of one segment, 17
- * for each target of a list, and makes every other probe at most 5% slower. Counts are
- * exact, begin at 0 in each process, and go into no file. Any thread may read them at
- * any time; a probe in flight may be counted or not yet. A forked child goes on from
- * its parent's counts. Probes of a filter without a snapshot, by tamis_filter_probe(),
- * are not counted. If a probe in a signal handler interrupts another probe, either of
- * them may be missed. */
+ * for each target of a list, and makes every other probe at most 5% slower; but keys of
+ * a growing filter are asked one by one. Counts are exact, begin at 0 in each process,
+ * and go into no file. Any thread may read them at any time; a probe in flight may be
+ * counted or not yet. A forked child goes on from its parent's counts. Probes by
+ * tamis_filter_probe(), without a snapshot, are not counted. If a probe in a signal
+ * handler interrupts another probe, either of them may be missed. */
 
 enum { TAMIS_MAX_REASONS = 16 };
 

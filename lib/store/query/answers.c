@@ -157,17 +157,17 @@ static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t 
 
 void sort_candidates(const struct asking *a)
 {
-    size_t n = a->n_candidates, max = a->q->max_candidates;
+    size_t max = a->q->max_candidates,
+           n = a->n_candidates < max ? a->n_candidates : max;
     uint32_t *found = a->q->candidates;
-    if (!found || n < 2 || max < 2 || a->by_number)
+    if (!found || n < 2 || a->by_number)
         return;
-    if (n <= max && n > WORD) /* if there are more, it is one */
-        make_rank_heap(a->snapshot, found, n);
-    n = n < max ? n : max;
     if (n <= WORD) {
         sort_few(a->snapshot, found, n);
         return;
     }
+    if (a->n_candidates <= max) /* else it is one */
+        make_rank_heap(a->snapshot, found, n);
     while (n-- > 1) {
         uint32_t last = found[n];
         found[n] = found[0];

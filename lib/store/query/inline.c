@@ -25,10 +25,8 @@ static size_t ask_few_inlined(const struct tamis_inline *value, uint64_t tag,
     bool by_range;
     enum tamis_reason its =
         probe_target(value->snapshot, &value->target, 0, &any, &by_range);
-    if (its == TAMIS_HIT || its == TAMIS_DAMAGED)
-        its = TAMIS_NO_REASON;
     if (why)
-        *why = its;
+        *why = its == TAMIS_HIT || its == TAMIS_DAMAGED ? TAMIS_NO_REASON : its;
     return tamis_snapshot_query(value->snapshot, &q, NULL);
 }
 

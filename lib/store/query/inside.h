@@ -128,9 +128,6 @@ static inline bool column_plain(const struct tamis_snapshot *s,
 void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);
 /* Asks n targets, at most 64, from this place on, but for some of them. */
 void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but);
-/* ask_with_care(), with the time. */
-uint64_t ask_alone(struct asking *a, const struct tamis_target *t, size_t at,
-                   uint64_t mask);
 /* The same of loose ones against which nothing speaks, and whose numbers follow each
  * other from `first` on. */
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first);

@@ -9,8 +9,6 @@
  * takes to set up a struct asking. */
 #include "lib/store/query/inside.h"
 #include "lib/error.h"
-#include "lib/kernel/kernel.h"
-#include "lib/page/page.h"
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/origin.h"
 
@@ -346,8 +344,7 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
 {
     struct tamis_query q, some;
     struct tamis_key room[WORD];
-    int rc = options_copy(&q, sizeof q, query);
-    if (rc || !query)
+    if (!query || options_copy(&q, sizeof q, query))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a query has another size"), 0;
     const char *fault = query_fault(s, &q);
     size_t n = !q.all ? q.n_targets : s ? s->n : 0, n_absent = 0;
@@ -376,18 +373,20 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
     return n_absent;
 }
 
-size_t tamis_snapshot_query(struct tamis_snapshot *snapshot,
-                            const struct tamis_query *query, struct tamis_diag *diag)
+size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *q,
+                            struct tamis_diag *diag)
 {
-    struct tamis_snapshot *const s = snapshot;
-    const struct tamis_query *const q = query;
-    diag_clear(diag);
-    /* The way of nearly all: up to 64 keys, and a row of bits for each. */
+    if (RARELY(diag))
+        diag_clear(diag);
+    /* The way of nearly all: up to 64 keys, and a row of bits for each; or one key. */
     if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD || !q->keys ||
-        q->hashes || q->absent_from_all || q->candidates || q->n_candidates ||
-        (q->reasons && q->n_keys > 1) ||
-        (q->all ? q->targets || q->n_targets : !q->targets) || lists_all(s, q))
+        q->hashes || q->absent_from_all || (q->candidates && !q->n_candidates) ||
+        ((q->reasons || q->n_candidates) && q->n_keys > 1) ||
+        (q->all ? q->targets || q->n_targets : !q->targets || q->n_candidates) ||
+        lists_all(s, q))
         return ask_in_parts(s, q, diag);
+    if (q->n_candidates)
+        *q->n_candidates = 0;
     uint64_t absent = ask_keys(s, q, q->all ? s->n : q->n_targets);
     return q->n_keys == 1 ? (size_t)absent : n_bits(absent);
 }

@@ -418,7 +418,7 @@ static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
     uint64_t absent = 0;
     for (; hits; hits &= hits - 1) {
         size_t k = (size_t)__builtin_ctzll(hits);
-        if (ask_alone(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
+        if (ask_with_care(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
             absent |= hits & -hits;
     }
     return absent;

@@ -131,6 +131,8 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
     struct tamis_snapshot *s = a->snapshot;
     struct answerer p;
     uint64_t absent = 0, plain = mask & a->plain;
+    if (!a->now && target_loose(s, t))
+        a->now = origin_clock(s->origin);
     if (plain)
         find_answerer(&p, s, t, s->domain.tag);
     if (plain && p.why == TAMIS_NO_REASON) {

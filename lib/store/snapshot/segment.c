@@ -177,16 +177,15 @@ static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece
 }
 
 /* Several filters of one name, in a snapshot of filters: the binding must tell. */
-static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *name,
-                                 size_t name_bytes, const void *binding,
-                                 size_t binding_bytes)
+static uint32_t find_among_twins(const struct tamis_snapshot *s,
+                                 const struct tamis_identity *wanted)
 {
     uint32_t slot = 0;
-    for (size_t i = 0; binding && i < s->n_loose; i++) {
+    for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
         struct piece its;
-        if (entry_compare_name(s->entries[i], name, name_bytes) != 0 ||
+        if (entry_compare_name(s->entries[i], wanted->name, wanted->name_bytes) != 0 ||
             binding_of(s, i, &its) != 0 ||
-            !same_binding(its.at, its.n, binding, binding_bytes))
+            !same_binding(its.at, its.n, wanted->binding, wanted->binding_bytes))
             continue;
         if (slot)
             return 0;
@@ -209,19 +208,20 @@ static int find_target(const struct tamis_snapshot *snapshot,
                        const struct tamis_identity *wanted, uint64_t min_watermark,
                        size_t *near, struct tamis_target *target)
 {
-    const void *name = wanted->name, *binding = wanted->binding;
-    size_t name_bytes = wanted->name_bytes, binding_bytes = wanted->binding_bytes;
+    const void *binding = wanted->binding;
+    size_t binding_bytes = wanted->binding_bytes;
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
     uint32_t slot;
     enum tamis_reason why = TAMIS_UNKNOWN_SEGMENT;
-    int rc = snapshot ? snapshot_slot(snapshot, name, name_bytes, near, &slot, &why)
+    int rc = snapshot ? snapshot_slot(snapshot, wanted->name, wanted->name_bytes, near,
+                                      &slot, &why)
                       : TAMIS_ERR_NO_SEGMENT;
     target->refusal = why; /* a file that cannot tell may have it */
     if (rc)
         return rc;
     if (slot == NAME_TWICE)
-        slot = find_among_twins(snapshot, name, name_bytes, binding, binding_bytes);
+        slot = find_among_twins(snapshot, wanted);
     if (!slot) {
         target->refusal = TAMIS_MISMATCH;
         return TAMIS_ERR_MISMATCH;
@@ -285,10 +285,9 @@ static void carry_target(const struct tamis_snapshot *from,
     if (loose ? now >= to->n_loose || to->entries[now] != from->entries[old]
               : !shared_same(from, old, to, &now)) {
         tamis_snapshot_segment(from, old, &info);
-        const struct tamis_identity wanted = {
-            info.name, info.name_bytes, info.binding ? info.binding : (const void *)"",
-            info.binding_bytes, NULL};
-        find_target(to, &wanted, t->min_watermark, NULL, t);
+        tamis_snapshot_find(to, info.name, info.name_bytes,
+                            info.binding ? info.binding : (const void *)"",
+                            info.binding_bytes, t->min_watermark, t);
         now = t->slot - 1U;
     }
     if (loose)

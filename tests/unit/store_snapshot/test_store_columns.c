@@ -100,11 +100,6 @@ TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
         double common = i ? 60 : 30;
         assert_true(c.common.low <= common && c.common.high >= common);
     }
-    /* NULL for a needed argument proves nothing. */
-    struct tamis_target t = found_in(snap, "a");
-    uint64_t tag = tamis_store_domain(s).tag, absent = UINT64_MAX;
-    IS(ASK(snap, LIST(&t, 1), HASHES(NULL, 1, tag), .absent_from_all = &absent), 0);
-    IS(absent, 0);
 }
 
 /* A segment is of no use to a pack that is gone, and still says which it was. */
