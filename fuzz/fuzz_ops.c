@@ -64,8 +64,8 @@ static void check_now(void)
         promises = kept;
     MUST(tamis_snapshot_current(player.store, &s, NULL) == 0);
     struct tamis_key key = key_number(1, bytes); /* an empty list proves nothing */
-    MUST(tamis_snapshot_n_segments(s) ||
-         tamis_snapshot_probe_all(s, &key, NULL, NULL) == TAMIS_MAYBE);
+    MUST(tamis_snapshot_info(s).n_segments ||
+         ASK(s, ALL, KEYS(&key, 1)) == TAMIS_MAYBE);
     tamis_snapshot_release(s);
 }
 

@@ -97,21 +97,22 @@ static void ask_keys(struct tamis_snapshot *s, const struct tamis_key *key,
 {
     uint64_t rows[3 * MAX_NUMBERS / 64];
     struct tamis_key keys[3] = {*key, *key, *key};
-    size_t n_words = (tamis_snapshot_n_numbers(s) + 63) / 64;
+    size_t n_words = (tamis_snapshot_info(s).n_numbers + 63) / 64;
     keys[1].hash ^= UINT64_MAX;
-    tamis_snapshot_probe_keys(s, NULL, 0, keys, 3, rows);
+    ASK(s, ALL, KEYS(keys, 3), .absent = rows);
     MUST(memcmp(rows, absent, n_words * sizeof *rows) == 0);
     MUST(memcmp(rows + 2 * n_words, absent, n_words * sizeof *rows) == 0);
 }
 
 static void ask(struct tamis_snapshot *s, const struct tamis_key *key, size_t owner)
 {
-    size_t n = tamis_snapshot_n_numbers(s), n_maybe = 0, n_found;
+    size_t n = tamis_snapshot_info(s).n_numbers, n_maybe = 0, n_found;
     uint8_t reasons[MAX_NUMBERS];
     uint64_t absent[MAX_NUMBERS / 64];
     uint32_t found[MAX_NUMBERS];
     MUST(n <= MAX_NUMBERS);
-    enum tamis_answer all = tamis_snapshot_probe_all(s, key, absent, reasons);
+    enum tamis_answer all =
+        ASK(s, ALL, KEYS(key, 1), .absent = absent, .reasons = reasons);
     MUST(!rot || owner == STRANGER || all == TAMIS_MAYBE);
     for (size_t i = 0; i < n; i++) {
         struct tamis_target t = tamis_snapshot_target(s, i);
@@ -126,7 +127,7 @@ static void ask(struct tamis_snapshot *s, const struct tamis_key *key, size_t ow
         MUST(!rot || i != owner || !is_absent);
         n_maybe += there && !is_absent;
     }
-    MUST(tamis_snapshot_candidates(s, key, found, n, &n_found) == all);
+    MUST(ASK(s, ALL, KEYS(key, 1), FOUND(found, n, &n_found)) == all);
     MUST(n_found == n_maybe);
     for (size_t k = 0; k < n_found; k++) { /* each once */
         MUST(reasons[found[k]] != TAMIS_NO_REASON);
@@ -147,8 +148,8 @@ static void ask_all(struct tamis_store *store, uint64_t *rng)
     const struct base *b = hurt.base;
     struct tamis_snapshot *s;
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
-    MUST(!rot || tamis_snapshot_n_segments(s) == b->n);
-    MUST(!exact || tamis_snapshot_complete(s) == complete);
+    MUST(!rot || tamis_snapshot_info(s).n_segments == b->n);
+    MUST(!exact || tamis_snapshot_info(s).complete == complete);
     for (size_t i = 0; i < b->n; i++) {
         struct promised_keys keys = {key_of_model, &i, b->n_keys};
         size_t number = number_of_segment(s, i);

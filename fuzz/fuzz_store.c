@@ -116,8 +116,8 @@ static void check_good(struct tamis_store *store, bool confirmed)
     struct tamis_target t;
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     MUST(tamis_snapshot_find(s, "good", 4, NULL, 0, 0, &t) == 0);
-    MUST(tamis_snapshot_complete(s) || !confirmed);
-    check_keys("good", s, t.slot - 1, tamis_snapshot_complete(s));
+    MUST(tamis_snapshot_info(s).complete || !confirmed);
+    check_keys("good", s, t.slot - 1, tamis_snapshot_info(s).complete);
     tamis_snapshot_release(s);
 }
 
@@ -197,7 +197,7 @@ static int drop_all_but_good(struct tamis_store *store)
     MUST(tamis_edit_retain(e, &good, 1, NULL) == 0);
     int rc = tamis_edit_commit(e, &diag);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
-    bool all = tamis_snapshot_n_segments(s) == 1;
+    bool all = tamis_snapshot_info(s).n_segments == 1;
     MUST(rc || all || diag.what[0]);
     tamis_snapshot_release(s);
     return rc || all ? rc : TAMIS_ERR_DAMAGED;
@@ -237,8 +237,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     MUST(tamis_store_open(store_path, NULL, &store, NULL) == 0);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     MUST(tamis_store_info(store, &info, NULL) == 0);
-    MUST(info.n_segments == tamis_snapshot_n_segments(s) || !pack_agrees);
-    MUST(tamis_snapshot_complete(s) == complete);
+    MUST(info.n_segments == tamis_snapshot_info(s).n_segments || !pack_agrees);
+    MUST(tamis_snapshot_info(s).complete == complete);
     for (size_t i = 0; tamis_snapshot_next(s, &i); i++)
         check_segment(s, i);
     check_item(s, &items[n_items - 1]); /* nothing was written over the last one */

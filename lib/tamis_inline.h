@@ -128,8 +128,7 @@ void tamis_inline_release(struct tamis_inline *value);
  * or tamis_snapshot_probe(). */
 enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
                                    const struct tamis_key *key, enum tamis_reason *why);
-/* The same of tamis_inline_probe_few(): as tamis_filter_probe_batch() or
- * tamis_snapshot_probe_batch(). */
+/* The same of tamis_inline_probe_few(): as tamis_filter_probe_batch(). */
 size_t tamis_inline_ask_few(const struct tamis_inline *value, uint64_t tag,
                             const uint64_t *hashes, size_t n, uint64_t *absent,
                             enum tamis_reason *why);

@@ -44,9 +44,9 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
                            struct tamis_diag *diag);
 /* Makes a snapshot of filters that the caller opened, without a catalog: segment i is
  * filters[i], and ranks are the order. The filters stay the caller's and must outlive
- * it. */
+ * it. count: 1 counts its probes (tamis_store_count()), 0 does not. */
 int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
-                                struct tamis_snapshot **out);
+                                int count, struct tamis_snapshot **out);
 void tamis_snapshot_release(struct tamis_snapshot *snapshot);
 
 /* A segment as a probe's target, and what the caller requires of it. A zeroed target
@@ -70,13 +70,35 @@ struct tamis_target {
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,
                         uint64_t min_watermark, struct tamis_target *target);
-/* 1: every segment of the engine is listed. 0: perhaps not, for the list is not
- * confirmed (tamis_store_confirm()), or what the catalog says of a pack does not agree
- * (repair it): nothing that the snapshot lists proves "absent everywhere". */
-int tamis_snapshot_complete(const struct tamis_snapshot *snapshot);
-size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
-/* All numbers are below this: the number of bits in a bitmap over all segments. */
-size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot);
+/* The same of n segments, by the name and binding of each identity. errors, which may
+ * be NULL, gets the result of each. Returns how many were found. It is fastest if the
+ * names are in the order of their bytes. */
+size_t tamis_snapshot_find_many(const struct tamis_snapshot *snapshot,
+                                const struct tamis_identity *wanted, size_t n,
+                                uint64_t min_watermark, struct tamis_target *targets,
+                                int *errors);
+/* Turns n targets of `from` into targets of `to`, another snapshot of the same store:
+ * of the segments with the same names and bindings, at the same watermarks. Returns how
+ * many were carried. The others answer MAYBE: UNKNOWN_SEGMENT if `to` does not list the
+ * segment; MISMATCH if its binding is another, if the target was not of `from`, or if
+ * the list of `to` is not complete, so that names have to be found anew. A target that
+ * was refused stays refused. For an unchanged segment it takes some 20 ns. */
+size_t tamis_snapshot_carry(const struct tamis_snapshot *from,
+                            const struct tamis_snapshot *to,
+                            struct tamis_target *targets, size_t n);
+/* What a snapshot has; of NULL all fields are zero. */
+struct tamis_snapshot_info {
+    struct tamis_domain domain;
+    size_t n_segments;
+    size_t n_numbers; /* all numbers are below: so many bits has a bitmap over all */
+    size_t n_packs;
+    /* 1: every segment of the engine is listed. 0: perhaps not, for the list is not
+     * confirmed (tamis_store_confirm()), or what the catalog says of a pack does not
+     * agree (repair it): nothing that the snapshot lists proves "absent everywhere". */
+    int complete;
+    uint64_t reserved[4]; /* 0 */
+};
+struct tamis_snapshot_info tamis_snapshot_info(const struct tamis_snapshot *snapshot);
 /* Moves *index on to the next number of a segment, unless it is one; 0: there is none.
  * To visit all: for (size_t i = 0; tamis_snapshot_next(s, &i); i++). */
 int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index);
@@ -133,13 +155,19 @@ struct tamis_pack_place {
     uint32_t n_columns_of_pack;            /* dead ones among them */
     uint32_t n_bands_of_pack;
 };
-/* The pack that answers for a segment, and the segment's place in it (each may be
- * NULL). The pack belongs to the snapshot: do not close it. As a filter it answers for
- * all of its columns together. ERR_NO_SEGMENT: no pack has a column of the segment. Any
- * other error, an errno or a code, says why the pack, or the .dead file beside it, does
- * not answer. The UUID in *place is that of the pack that should, or zeros. */
+/* The pack that answers for a segment, the segment's place in it, and the pages of the
+ * pack that hold rows of the segment (each may be NULL). The pack belongs to the
+ * snapshot: do not close it. As a filter it answers for all of its columns together.
+ * Pages that failed a check until now are damaged: tamis_filter_verify() of the pack
+ * checks all. Other damaged pages of the pack change no answer about the segment. They
+ * are of other rows, or of the table of columns, which repacking and repair read.
+ * ERR_NO_SEGMENT: no pack has a column of the segment. ERR_MISMATCH: the table of
+ * columns has another segment or filter in its place. Any other error, an errno or a
+ * code, says why the pack, or the .dead file beside it, does not answer. The UUID in
+ * *place is that of the pack that should, or zeros. */
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
-                        struct tamis_filter **pack, struct tamis_pack_place *place);
+                        struct tamis_filter **pack, struct tamis_pack_place *place,
+                        struct tamis_verify *pages);
 /* A pack of a snapshot. */
 struct tamis_pack_info {
     uint8_t uuid[TAMIS_UUID_BYTES];
@@ -150,18 +178,9 @@ struct tamis_pack_info {
     size_t n_listed;           /* segments that are columns */
     size_t n_overridden;       /* segments below `first` whose filter is a column */
 };
-/* Packs are numbered from 0 on. ERR_RANGE: there are no more. */
+/* Packs are numbered from 0 on, below n_packs. ERR_RANGE: there is none. */
 int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
                              struct tamis_pack_info *out);
-/* The pages of a pack that hold rows of a segment, and those of them that failed a
- * check until now: tamis_filter_verify() of the pack checks all. Other damaged pages of
- * the pack change no answer about the segment. They are of other rows, or of the table
- * of columns, which repacking and repair read. ERR_NO_SEGMENT: no pack has a column of
- * it. ERR_MISMATCH: the table of columns has another segment or filter in its place.
- * Any other error is as from tamis_snapshot_pack(). */
-int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
-                              struct tamis_verify *out);
-struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
 
 struct tamis_prepare_options {
     size_t size;
@@ -214,39 +233,43 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
                                          const struct tamis_target *target,
                                          const struct tamis_key *key,
                                          struct tamis_explanation *out);
-/* Asks one segment for many hashes, as tamis_filter_probe_batch(). */
-size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
-                                  const struct tamis_target *target, uint64_t tag,
-                                  const uint64_t *hashes, size_t n, uint64_t *absent,
-                                  enum tamis_reason *why);
-/* Asks a list of segments for one key. absent, which may be NULL, is a bitmap over the
- * list, cleared first. reasons, which may be NULL, gets n bytes, a tamis_reason each.
- * The result is ABSENT if all segments answer ABSENT and there is at least one. */
-enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
-                                            const struct tamis_target *targets,
-                                            size_t n, const struct tamis_key *key,
-                                            uint64_t *absent, uint8_t *reasons);
-/* Asks all segments, likewise: `absent` and `reasons` are by number. Any ABSENT needs a
- * complete catalog. ABSENT from all needs a segment: an empty list proves nothing. */
-enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
-                                           const struct tamis_key *key,
-                                           uint64_t *absent, uint8_t *reasons);
-/* Lists the numbers of the segments that are not proven to lack the key, in the order
- * of ranks; in that of numbers if nothing can be proven, because the list is not
- * complete or the key is of another domain. It writes at most the first `max` of them;
- * their number *n may be larger. The result is ABSENT only if there are none and
- * tamis_snapshot_probe_all() would say so; else MAYBE. MAYBE with *n 0: no segment can
- * be named, but nothing is proven either. Unless tamis_snapshot_complete(), segments
- * that are not listed may have the key, too. */
-enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
-                                            const struct tamis_key *key,
-                                            uint32_t *segments, size_t max, size_t *n);
-/* Asks a list of segments for many keys. targets NULL: all segments by number;
- * n_targets is ignored. absent, which may be NULL, has a row of (n + 63) / 64 words for
- * each key, n being the length of the list, all cleared first. Bit j of row i: key i is
- * ABSENT from target j. The result is the number of keys that are ABSENT from all, as
- * tamis_snapshot_probe_list() and tamis_snapshot_probe_all() would say it. */
-size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
-                                 const struct tamis_target *targets, size_t n_targets,
-                                 const struct tamis_key *keys, size_t n_keys,
-                                 uint64_t *absent);
+/* One question: which of these segments may have which of these keys? It is asked in
+ * the way that is fastest for so many keys and segments. Fields that are zero ask for
+ * nothing. One struct may be used for many questions. */
+struct tamis_query {
+    size_t size;
+    /* A list of n_targets segments. Or `all` is 1 and there is no list: the targets are
+     * all segments, by number. No segment has some numbers: these are MAYBE. */
+    const struct tamis_target *targets;
+    size_t n_targets;
+    int all;
+    /* n_keys keys. Or, without their bytes, n_keys hashes of the domain of this tag,
+     * about which key ranges say nothing. */
+    const struct tamis_key *keys;
+    const uint64_t *hashes;
+    uint64_t tag;
+    size_t n_keys;
+    /* Where the answers go: a row for each key. Each may be NULL. n is n_targets, or
+     * n_numbers of tamis_snapshot_info(). All are cleared first. */
+    uint64_t *absent;          /* rows of (n + 63) / 64 words: bit j of row i is set
+                                * if key i is ABSENT from target j */
+    uint64_t *absent_from_all; /* (n_keys + 63) / 64 words: bit i is of key i */
+    uint8_t *reasons;          /* rows of n bytes, a tamis_reason each */
+    /* Of all segments only: those that are not proven to lack key i. n_candidates[i]
+     * says how many they are. The first max_candidates of them, or fewer, are the
+     * numbers in row i of `candidates`, which needs n_candidates, too. They come in the
+     * order of ranks; in that of numbers if nothing can be proven, because the list of
+     * segments is not complete or the key is of another domain. None, and not
+     * absent_from_all: no segment can be named, but nothing is proven either. */
+    uint32_t *candidates;
+    size_t max_candidates, *n_candidates;
+};
+/* Asks. Returns the number of keys that are ABSENT from all of the targets, of which
+ * there is at least one. For all segments this needs a complete list, too (`complete`
+ * of tamis_snapshot_info()). Whatever cannot be asked is MAYBE, and no error. diag,
+ * which may be NULL, gets ERR_RANGE, and the result is 0, if the question is none: no
+ * snapshot, keys and hashes or neither, a list and `all`, no list of n_targets,
+ * candidates of a list or without n_candidates. Then all answers are MAYBE, too. If the
+ * size is wrong, none is written. */
+size_t tamis_snapshot_query(struct tamis_snapshot *snapshot,
+                            const struct tamis_query *query, struct tamis_diag *diag);

@@ -7,12 +7,12 @@
  * Counting is off until it is switched on. Then each thread counts in memory of its
  * own, 88 bytes for each segment of a snapshot that it probes; threads beyond 63 share
  * one such piece. Counting costs some 40 instructions for a probe of one segment, 17
- * for each target of a list, and makes every other probe at most 5% slower. Counts are
- * exact, begin at 0 in each process, and go into no file. Any thread may read them at
- * any time; a probe in flight may be counted or not yet. A forked child goes on from
- * its parent's counts. Probes of a filter without a snapshot, by tamis_filter_probe(),
- * are not counted. If a probe in a signal handler interrupts another probe, either of
- * them may be missed. */
+ * for each target of a list, and makes every other probe at most 5% slower; but keys of
+ * a growing filter are asked one by one. Counts are exact, begin at 0 in each process,
+ * and go into no file. Any thread may read them at any time; a probe in flight may be
+ * counted or not yet. A forked child goes on from its parent's counts. Probes by
+ * tamis_filter_probe(), without a snapshot, are not counted. If a probe in a signal
+ * handler interrupts another probe, either of them may be missed. */
 
 enum { TAMIS_MAX_REASONS = 16 };
 
@@ -54,18 +54,16 @@ struct tamis_segment_stats {
 
 /* Starts (on 1) or stops (0) counting in all snapshots of the store, present and
  * future, of this process. Other handles of the store in this process count as well.
- * Counts are kept. ENOMEM: some snapshots may count already. */
+ * Counts are kept. A snapshot from filters counts or not, as it was made. ENOMEM: some
+ * snapshots may count already. */
 int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag);
-/* The same for one snapshot, also one from filters. */
-int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on);
 
-/* Sums all counts since the store was opened, over all its snapshots, released ones
- * included: for an engine's own metrics. */
-int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
-                      struct tamis_diag *diag);
 /* The counts of this snapshot. Its pages are those of its segments' filters, also pages
- * that others asked for. */
-int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out);
+ * that others asked for. of_store: 1: all counts since the snapshot's store was opened,
+ * over all its snapshots, released ones included: for an engine's own metrics.
+ * ERR_FORKED in a child of a fork; ERR_RANGE if it is a snapshot of filters. */
+int tamis_snapshot_stats(struct tamis_snapshot *snapshot, int of_store,
+                         struct tamis_stats *out);
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
                                  struct tamis_segment_stats *out);
 /* Reports that the segment answered MAYBE with reason HIT or DAMAGED, that the caller

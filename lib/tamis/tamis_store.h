@@ -69,7 +69,8 @@ struct tamis_store_info {
     uint64_t n_segments, created;
     uint64_t catalog_bytes; /* of the catalog's file */
     /* The catalog's mark. 0: it may lack segments: rebuilt, or by a dropped record.
-     * tamis_snapshot_complete() is also 0 if its records of packs do not agree. */
+     * `complete` of tamis_snapshot_info() is also 0 if its records of packs do not
+     * agree. */
     int complete;
     int read_only;
 };

@@ -13,11 +13,12 @@
     "writer f; replay f [0|0|0|1]; add f [0|" FRESH "]; commit f; [shut|kill] f; "
 
 /* A store with something of everything, for what repairs it and copies it. */
-#define KEYS "[1..6|1..6|800..1190]"
+#define ITS_KEYS "[1..6|1..6|800..1190]"
 #define INVENTORY                                                                      \
-    "init; begin; put a 20000 " KEYS "; put b 21200 " KEYS "; [put c 22400 " KEYS      \
-    ";|] bare n; grow g 3 1.25 .1; end; put t 23600 2; twice t 24800 " KEYS            \
-    "; [put u 26000 2; twice u 27200 " KEYS ";|] add g 0..5; commit g; "
+    "init; begin; put a 20000 " ITS_KEYS "; put b 21200 " ITS_KEYS                     \
+    "; [put c 22400 " ITS_KEYS                                                         \
+    ";|] bare n; grow g 3 1.25 .1; end; put t 23600 2; twice t 24800 " ITS_KEYS        \
+    "; [put u 26000 2; twice u 27200 " ITS_KEYS ";|] add g 0..5; commit g; "
 
 const struct workload workloads[] = {
     {"create", 1, 0, TINY "[add f 0..2;|] shut f; " SESSION},

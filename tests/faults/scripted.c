@@ -200,8 +200,8 @@ static bool waits_for_a_pack(struct tamis_snapshot *s)
         struct keyset set = o->keys;
         struct promised_keys keys = promised_keys_of(&set, o, &look);
         for (uint64_t k = 0; o->standing == THERE && k < keys.n && k < 20; k++)
-            CHECK(!keys.key(&set, k, &key) || IN_LIB(tamis_snapshot_probe_all(
-                                                  s, &key, NULL, NULL)) != TAMIS_ABSENT,
+            CHECK(!keys.key(&set, k, &key) ||
+                      IN_LIB(ASK(s, ALL, KEYS(&key, 1))) != TAMIS_ABSENT,
                   "a key of %s is absent everywhere", o->name);
     }
     return waits;

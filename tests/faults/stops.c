@@ -122,7 +122,7 @@ static void ask_all(const struct run *r, struct tamis_store *s)
     struct tamis_key key = tamis_key_of(&domain, "k", 1);
     CHECK(tamis_snapshot_current(s, &snapshot, &diag) == 0, "a snapshot: %s",
           diag.what);
-    tamis_snapshot_probe_all(snapshot, &key, NULL, NULL);
+    ASK(snapshot, ALL, KEYS(&key, 1));
     tamis_snapshot_release(snapshot);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (tamis_filter_open(in_dir(r, files[i]), NULL, &f, NULL) == 0)

@@ -144,7 +144,7 @@ static void copy_pack(const char *segment, const char *to, bool rotten)
     char path[4600];
     static uint8_t bytes[1 << 22];
     tamis_snapshot_find(snap, segment, strlen(segment), NULL, 0, 0, &t);
-    if (tamis_snapshot_pack(snap, t.slot - 1, NULL, &place) != 0)
+    if (tamis_snapshot_pack(snap, t.slot - 1, NULL, &place, NULL) != 0)
         exit(1);
     int n = snprintf(path, sizeof path, "%s/filters/", at("store"));
     for (size_t i = 0; i < UUID_BYTES; i++)

@@ -58,7 +58,9 @@ int main(int argc, char **argv)
     struct tamis_store *store = NULL;
     struct tamis_snapshot *now = NULL;
     struct tamis_domain domain;
-    struct tamis_key present, absent;
+    struct tamis_key keys[2];
+    struct tamis_query query;
+    uint64_t lacking;
     int right;
 
     memset(&diag, 0, sizeof(diag));
@@ -68,12 +70,17 @@ int main(int argc, char **argv)
         check(tamis_snapshot_current(store, &now, &diag), &diag) != 0)
         return 2;
     domain = tamis_store_domain(store);
-    present = tamis_key_of(&domain, "apple", 5);
-    absent = tamis_key_of(&domain, "pear", 4);
+    keys[0] = tamis_key_of(&domain, "apple", 5);
+    keys[1] = tamis_key_of(&domain, "pear", 4);
+    memset(&query, 0, sizeof(query));
+    query.size = sizeof(query);
+    query.all = 1;
+    query.keys = keys;
+    query.n_keys = 2;
+    query.absent_from_all = &lacking;
     /* Outside the range of the segment's keys, whatever the bits say. */
-    right = tamis_snapshot_probe_all(now, &present, NULL, NULL) == TAMIS_MAYBE &&
-            tamis_snapshot_probe_all(now, &absent, NULL, NULL) == TAMIS_ABSENT &&
-            n_maybe(now, domain.tag, 64, &present) == 1;
+    right = tamis_snapshot_query(now, &query, NULL) == 1 && lacking == 2 &&
+            n_maybe(now, domain.tag, 64, &keys[0]) == 1;
     printf("%s %s\n", tamis_version(), right ? "right" : "wrong");
     tamis_snapshot_release(now);
     tamis_store_close(store);

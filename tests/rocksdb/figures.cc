@@ -55,7 +55,15 @@ void AskTheStore(int to)
         tamis_key k = tamis_key_of(&domain, key.data(), key.size());
         uint32_t segments[64];
         size_t n;
-        tamis_snapshot_candidates(now.get(), &k, segments, 64, &n);
+        tamis_query q = {};
+        q.size = sizeof q;
+        q.all = 1;
+        q.keys = &k;
+        q.n_keys = 1;
+        q.candidates = segments;
+        q.max_candidates = 64;
+        q.n_candidates = &n;
+        tamis_snapshot_query(now.get(), &q, nullptr);
         candidates += n;
     }
     EXPECT(write(to, &candidates, sizeof candidates) == sizeof candidates, "no pipe");

@@ -106,10 +106,9 @@ static void ask_segment(struct tamis_snapshot *now, const struct object *o,
         struct tamis_key key = key_number(o->keys.range[0].from + i, bytes);
         if (n % 2)
             key.bytes = NULL;
-        bool absent =
-            tamis_snapshot_probe(now, &t, &key, NULL) == TAMIS_ABSENT ||
-            tamis_snapshot_probe_list(now, &t, 1, &key, NULL, NULL) == TAMIS_ABSENT ||
-            (listed && tamis_snapshot_probe_all(now, &key, NULL, NULL) == TAMIS_ABSENT);
+        bool absent = tamis_snapshot_probe(now, &t, &key, NULL) == TAMIS_ABSENT ||
+                      ASK(now, LIST(&t, 1), KEYS(&key, 1)) == TAMIS_ABSENT ||
+                      (listed && ASK(now, ALL, KEYS(&key, 1)) == TAMIS_ABSENT);
         if (absent && !may_be_lost)
             lost("segment %s, key %u: %s", o->name, i, what);
         seen |= absent;

@@ -24,10 +24,10 @@ static int ask_file(struct player *p, const struct object *o, struct tamis_filte
     int bad = TRY(p, tamis_filter_verify(f, &report, &p->diag));
     if (!bad && !report.n_pages)
         model_broken("nothing was verified");
-    int none = TRY(p, tamis_snapshot_from_filters(&f, 1, &s));
+    int none = TRY(p, tamis_snapshot_from_filters(&f, 1, 0, &s));
     if (none)
         return none;
-    if (IN_LIB(tamis_snapshot_probe_all(s, &key, NULL, NULL)) == TAMIS_ABSENT)
+    if (IN_LIB(ASK(s, ALL, KEYS(&key, 1))) == TAMIS_ABSENT)
         model_broken("the first key is ABSENT in a snapshot");
     IN_LIB_VOID(tamis_snapshot_release(s));
     return rc | bad;
@@ -179,7 +179,7 @@ int run_prepare(struct player *p, const struct step *s)
         return 1;
     p->diag.code = NO_DIAG;
     int rc = IN_LIB(tamis_snapshot_prepare(now, &opt, &report, &p->diag));
-    size_t n = tamis_snapshot_n_segments(now);
+    size_t n = tamis_snapshot_info(now).n_segments;
     IN_LIB_VOID(tamis_snapshot_release(now));
     bool failed = report.n_failed || report.n_unread;
     struct tamis_diag diag = p->diag;

@@ -37,8 +37,8 @@ void steps_ask(struct player *p, struct tamis_snapshot *s,
             struct tamis_key key;
             keys.key(keys.ctx, n, &key);
             if (IN_LIB(tamis_snapshot_probe(s, &t, &key, NULL)) ||
-                IN_LIB(tamis_snapshot_probe_list(s, &t, 1, &key, NULL, NULL)) ||
-                IN_LIB(tamis_snapshot_probe_all(s, &key, NULL, NULL)))
+                IN_LIB(ASK(s, LIST(&t, 1), KEYS(&key, 1))) ||
+                IN_LIB(ASK(s, ALL, KEYS(&key, 1))))
                 broken_steps("key %llu of segment %s is ABSENT", (unsigned long long)n,
                              o->name);
         }
@@ -93,9 +93,9 @@ static size_t expect_whole_store(struct promises *p, struct tamis_snapshot *s,
     settle_segments(p, s, outcome, look);
     for (size_t i = 0; i < p->n_objects; i++)
         n_there += p->object[i].place == IN_STORE && p->object[i].standing == THERE;
-    if (n_there != tamis_snapshot_n_segments(s))
-        broken_steps("%zu segments are listed, not %zu", tamis_snapshot_n_segments(s),
-                     n_there);
+    if (n_there != tamis_snapshot_info(s).n_segments)
+        broken_steps("%zu segments are listed, not %zu",
+                     tamis_snapshot_info(s).n_segments, n_there);
     return n_files;
 }
 
@@ -143,8 +143,7 @@ static void expect_hurt_segment(const struct promises *p, struct tamis_snapshot 
         broken_steps("segment %s is not listed", o->name);
     bool asked = !listed && (p->lost || !o->forgotten);
     for (uint64_t i = 0; i < keys.n && asked; i += i < 4 ? 1 : 50)
-        if (keys.key(&k, i, &key) &&
-            IN_LIB(tamis_snapshot_probe_all(s, &key, NULL, NULL)) == TAMIS_ABSENT)
+        if (keys.key(&k, i, &key) && IN_LIB(ASK(s, ALL, KEYS(&key, 1))) == TAMIS_ABSENT)
             broken_steps("key %llu of segment %s is ABSENT everywhere",
                          (unsigned long long)i, o->name);
     if (!listed)

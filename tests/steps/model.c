@@ -85,11 +85,11 @@ static void expect_batch(const struct asked *a, uint64_t tag, const uint64_t *ha
                          size_t n, uint64_t first)
 {
     uint64_t absent[BATCH / 64];
-    enum tamis_reason why;
+    enum tamis_reason why = TAMIS_NO_REASON;
     size_t n_absent =
         a->filter ? tamis_filter_probe_batch(a->filter, tag, hashes, n, absent, &why)
-                  : tamis_snapshot_probe_batch(a->snapshot, &a->target, tag, hashes, n,
-                                               absent, &why);
+                  : ASK(a->snapshot, LIST(&a->target, 1), HASHES(hashes, n, tag),
+                        .absent_from_all = absent);
     if (n_absent)
         broken_steps("%s: %zu of the keys %llu to %llu are ABSENT in a batch", a->who,
                      n_absent, (unsigned long long)first,
@@ -272,7 +272,7 @@ void expect_keys_of_segment(const char *who, struct tamis_snapshot *snapshot,
     expect_all(&a, keys);
     for (uint64_t i = 0; i < keys->n; i += i < 4 ? 1 : 50)
         if (keys->key(keys->ctx, i, &key) &&
-            tamis_snapshot_probe_all(snapshot, &key, NULL, NULL) == TAMIS_ABSENT)
+            ASK(snapshot, ALL, KEYS(&key, 1)) == TAMIS_ABSENT)
             broken_steps("%s: key %llu is ABSENT everywhere", who,
                          (unsigned long long)i);
 }
@@ -348,7 +348,7 @@ static void name_files(struct names_of_files *f, struct tamis_snapshot *snapshot
     if (tamis_snapshot_segment(snapshot, index, &info) != 0 || !info.file[0])
         return;
     name_file(f, info.file);
-    if (tamis_snapshot_pack(snapshot, index, NULL, &place) != 0)
+    if (tamis_snapshot_pack(snapshot, index, NULL, &place, NULL) != 0)
         return;
     name_by_uuid(f, place.uuid, ".tamis");
     name_by_uuid(f, place.uuid, ".dead");

@@ -22,6 +22,7 @@
 
 #include "lib/tamis.h"
 #include "tests/steps/harness.h"
+#include "tests/support/asks.h"
 #include "tests/support/internals.h"
 
 /* splitmix64 (Steele, Lea, Flood 2014); the state is the seed. */

@@ -399,10 +399,11 @@ static size_t pick(const struct step *s, struct tamis_snapshot *of, bool packed,
     size_t n = 0, index;
     for (size_t i = 0; i < s->n_names; i++)
         if (find_segment(of, s->name[i], &index) &&
-            (!packed || tamis_snapshot_pack(of, index, NULL, NULL) == 0))
+            (!packed || tamis_snapshot_pack(of, index, NULL, NULL, NULL) == 0))
             picked[n++] = (uint32_t)index;
     for (size_t i = 0; s->n_names == 0 && tamis_snapshot_next(of, &i); i++)
-        if (n < MAX_OBJECTS && (!packed || tamis_snapshot_pack(of, i, NULL, NULL) == 0))
+        if (n < MAX_OBJECTS &&
+            (!packed || tamis_snapshot_pack(of, i, NULL, NULL, NULL) == 0))
             picked[n++] = (uint32_t)i;
     return n;
 }
@@ -618,7 +619,7 @@ static int run_ask(struct player *p, const struct step *s)
     /* The filters of columns, in memory. */
     struct tamis_filter *f;
     for (size_t i = 0; tamis_snapshot_next(now, &i); i++)
-        if (tamis_snapshot_pack(now, i, NULL, NULL) == 0) {
+        if (tamis_snapshot_pack(now, i, NULL, NULL, NULL) == 0) {
             TRY(p, tamis_snapshot_filter(now, i, &f, &p->diag));
             IN_LIB_VOID(tamis_filter_close(f));
         }
@@ -639,7 +640,7 @@ static int run_count(struct player *p, const struct step *s)
         return 1;
     if (IN_LIB(tamis_snapshot_probe(now, &nothing_named, NULL, NULL)) == TAMIS_ABSENT)
         model_broken("ABSENT from nowhere");
-    int rc = TRY(p, tamis_store_stats(p->store, &stats, &p->diag));
+    int rc = TRY(p, tamis_snapshot_stats(now, 1, &stats));
     if (rc == 0 && stats.n_probes != 1)
         broken_steps("%u probes", (unsigned)stats.n_probes);
     release(now);

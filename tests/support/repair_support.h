@@ -177,7 +177,7 @@ static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t 
         IS(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
         if (f)
             IS(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
-        IS(tamis_snapshot_probe_all(snap, &key, NULL, NULL), TAMIS_MAYBE);
+        IS(ASK(snap, ALL, KEYS(&key, 1)), TAMIS_MAYBE);
     }
 }
 
@@ -185,7 +185,7 @@ static UNUSED enum tamis_answer everywhere(struct tamis_store *s, uint64_t i)
 {
     SNAPSHOT snap = snapshot_of(s);
     struct tamis_key key = key_in(s, i);
-    enum tamis_answer a = tamis_snapshot_probe_all(snap, &key, NULL, NULL);
+    enum tamis_answer a = ASK(snap, ALL, KEYS(&key, 1));
     return a;
 }
 

@@ -48,7 +48,7 @@ static UNUSED int count_segments(struct tamis_store *s)
     struct tamis_snapshot *snap;
     if (tamis_snapshot_current(s, &snap, NULL) != 0)
         return -1;
-    int n = (int)tamis_snapshot_n_segments(snap);
+    int n = (int)tamis_snapshot_info(snap).n_segments;
     tamis_snapshot_release(snap);
     return n;
 }

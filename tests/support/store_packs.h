@@ -110,7 +110,7 @@ static UNUSED void pack_in_two(struct tamis_store *s)
     struct tamis_pack_options opt = {.size = sizeof opt};
     struct tamis_pack_report report;
     struct tamis_snapshot *snap = snapshot_of(s);
-    uint32_t half[MAX_SEGMENTS], n = (uint32_t)tamis_snapshot_n_segments(snap) / 2;
+    uint32_t half[MAX_SEGMENTS], n = (uint32_t)tamis_snapshot_info(snap).n_segments / 2;
     for (uint32_t i = 0; i < n; i++)
         half[i] = i;
     struct tamis_edit *e = edit_new(s);

@@ -182,8 +182,8 @@ static int begin(struct bridge_run *r)
         err = tamis_edit_begin(r->store, NULL, &r->edit, &diag);
     if (err != 0)
         return complain_store(err, &diag, r->b->store);
-    r->is_live =
-        memory_or_exit(calloc(tamis_snapshot_n_numbers(r->before) + 1, sizeof(bool)));
+    r->is_live = memory_or_exit(
+        calloc(tamis_snapshot_info(r->before).n_numbers + 1, sizeof(bool)));
     return admit(r);
 }
 

@@ -146,7 +146,7 @@ int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag)
     struct tamis_confirm_options opt = {.size = sizeof(opt), .force = 1};
     struct tamis_snapshot *now;
     int err = tamis_snapshot_current(store, &now, diag);
-    if (err == 0 && !tamis_snapshot_complete(now))
+    if (err == 0 && !tamis_snapshot_info(now).complete)
         err = tamis_store_confirm(store, &opt, diag);
     tamis_snapshot_release(now);
     return err;

@@ -59,7 +59,7 @@ static int run(int argc, char **argv)
         else if (given(&o, OPT_NAMES))
             print_name(&info, given(&o, OPT_NUL));
         else
-            print_line(&info, tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 ||
+            print_line(&info, tamis_snapshot_pack(snapshot, i, NULL, NULL, NULL) == 0 ||
                                   is_in_lost_pack(snapshot, i));
     }
     if (list != NULL && status == EXIT_DONE)

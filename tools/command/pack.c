@@ -167,7 +167,7 @@ static int not_packed(const struct segments_edit *e, size_t i)
 static void note_lost(const struct segments_edit *e, size_t i)
 {
     struct lost *lost = e->made;
-    int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL);
+    int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL);
     if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
         lost->error = err;
 }
@@ -180,7 +180,7 @@ static int pick_packed(struct segments_edit *e)
     e->n = 0;
     for (size_t k = 0; k < n; k++) {
         size_t i = e->segments[k];
-        if (tamis_snapshot_pack(e->snapshot, i, NULL, NULL) == 0)
+        if (tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL) == 0)
             e->segments[e->n++] = i;
         else if (is_in_lost_pack(e->snapshot, i))
             note_lost(e, i);
@@ -195,7 +195,7 @@ static const char *unpack_advice(const struct segments_edit *e)
 {
     struct tamis_verify rows;
     for (size_t i = 0; i < e->n; i++)
-        if (tamis_snapshot_pack_pages(e->snapshot, e->segments[i], &rows) == 0 &&
+        if (tamis_snapshot_pack(e->snapshot, e->segments[i], NULL, NULL, &rows) == 0 &&
             rows.n_damaged > 0)
             return "others can be unpacked by their names; 'tamis pack --repack' saves "
                    "all that are good; build the rest anew from their keys";

@@ -58,12 +58,15 @@ static bool explain_pair(struct probe *p, const struct tamis_key *key, size_t se
 /* Each segment that may have the key; of all segments few do. */
 static bool list_candidates(struct probe *p, const struct tamis_key *key)
 {
-    size_t n;
-    if (p->tells_any)
-        return tamis_snapshot_probe_all(p->snapshot, key, NULL, NULL) != TAMIS_ABSENT;
-    bool may = tamis_snapshot_candidates(p->snapshot, key, p->found,
-                                         tamis_snapshot_n_numbers(p->snapshot),
-                                         &n) != TAMIS_ABSENT;
+    size_t n = 0;
+    struct tamis_query query = {
+        .size = sizeof(query), .all = 1, .keys = key, .n_keys = 1};
+    if (!p->tells_any) {
+        query.candidates = p->found;
+        query.max_candidates = tamis_snapshot_info(p->snapshot).n_numbers;
+        query.n_candidates = &n;
+    }
+    bool may = tamis_snapshot_query(p->snapshot, &query, NULL) == 0;
     for (size_t i = 0; i < n; i++)
         list_pair(p, key, p->found[i]);
     return may;
@@ -133,16 +136,16 @@ static int find_named(struct probe *p)
 static int probe(struct probe *p)
 {
     const struct options *o = p->o;
-    struct tamis_domain domain = tamis_snapshot_domain(p->snapshot);
+    struct tamis_domain domain = tamis_snapshot_info(p->snapshot).domain;
     int named = EXIT_DONE, status;
-    p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
+    p->n = o->segments.n ? o->segments.n : tamis_snapshot_info(p->snapshot).n_segments;
     if (o->segments.n > 0) {
         p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
         p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
         named = find_named(p);
     }
     p->found = memory_or_exit(
-        calloc(tamis_snapshot_n_numbers(p->snapshot) + 1, sizeof(*p->found)));
+        calloc(tamis_snapshot_info(p->snapshot).n_numbers + 1, sizeof(*p->found)));
     p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
     p->answers.json = given(o, OPT_JSON);
     p->answers.explain = given(o, OPT_EXPLAIN);
@@ -203,7 +206,7 @@ static int run(int argc, char **argv)
     p.o = &o;
     store_snapshot(o.args[0], &store, &p.snapshot);
     open_filters(&p, store);
-    p.complete = tamis_snapshot_complete(p.snapshot) || o.segments.n > 0;
+    p.complete = tamis_snapshot_info(p.snapshot).complete || o.segments.n > 0;
     if (!p.complete)
         name_unlisted(p.snapshot, o.args[0]);
     int status = probe(&p);

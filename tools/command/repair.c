@@ -115,8 +115,8 @@ static int confirm(const struct options *o)
     if (given(o, OPT_JSON))
         found.list = json_stream(memory_or_exit(json_object()), "findings");
     tamis_snapshot_current(store, &snapshot, NULL);
-    bool was_complete = tamis_snapshot_complete(snapshot);
-    bool empty = tamis_snapshot_n_segments(snapshot) == 0;
+    bool was_complete = tamis_snapshot_info(snapshot).complete;
+    bool empty = tamis_snapshot_info(snapshot).n_segments == 0;
     tamis_snapshot_release(snapshot);
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)

@@ -14,8 +14,8 @@ static int unopened(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (segment_fate(store, s) != SEGMENT_STAYS) /* again, in the newest snapshot */
         return complain_error(err, diag, path, "run it again");
     if (advice == NULL && (advice = dead_advice(err, diag->what)) == NULL)
-        advice = err == ENOENT ? "build the segment anew from its keys"
-                               : advice_unread(err);
+        advice =
+            err == ENOENT ? "build the segment anew from its keys" : advice_unread(err);
     complain_error(err, diag, path, advice);
     return status_unread(err);
 }
@@ -55,7 +55,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         return EXIT_DONE;
     }
     printf("  file        %s\n", s.file);
-    if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
+    if (tamis_snapshot_pack(snapshot, i, NULL, &place, NULL) == 0)
         printf(
             "  pack        column %u of %u in band %u: rows of %u bytes, %llu blocks\n",
             place.column, place.n_columns, place.band, place.row_bytes,
@@ -95,7 +95,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     if (status != EXIT_DONE)
         return status;
     struct tamis_snapshot *snapshot = *held;
-    info.complete = tamis_snapshot_complete(snapshot);
+    info.complete = tamis_snapshot_info(snapshot).complete;
     add_packs(&totals, snapshot, o->args[0]);
     if (stat_in(o->args[0], "catalog.lmdb", &st))
         totals.catalog_file = (uint64_t)st.st_size;

@@ -74,7 +74,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     }
     if (is_in_lost_pack(snapshot, i)) {
         t->keys += s.keys;
-        err = tamis_snapshot_pack(snapshot, i, NULL, NULL);
+        err = tamis_snapshot_pack(snapshot, i, NULL, NULL, NULL);
         add_unopened(t, store, &s, err == ENOENT, err);
         return;
     }
@@ -155,7 +155,7 @@ void add_packs(struct totals *t, struct tamis_snapshot *snapshot, const char *pa
     }
     t->n_packs = n;
     packs_forget(packs, n);
-    if (tamis_snapshot_stats(snapshot, &stats) == 0 && t->files > stats.max_mapped)
+    if (tamis_snapshot_stats(snapshot, 0, &stats) == 0 && t->files > stats.max_mapped)
         t->unmapped = t->files - stats.max_mapped;
 }
 

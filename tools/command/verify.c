@@ -83,7 +83,7 @@ static int open_both(struct place *p)
         return 0;
     p->column = is_column(p->snapshot, p->index, NULL);
     err = p->column
-              ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL)
+              ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL, NULL)
               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
     if (err == 0 && !p->column && !made_for(&p->info, p->filter)) {
         err = TAMIS_ERR_MISMATCH;
@@ -202,8 +202,14 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
 {
     struct place *p = ctx;
     struct tamis_target target = tamis_snapshot_target(p->snapshot, p->index);
-    return tamis_snapshot_probe_batch(p->snapshot, &target, tag, hashes, n, absent,
-                                      NULL);
+    const struct tamis_query query = {.size = sizeof(query),
+                                      .targets = &target,
+                                      .n_targets = 1,
+                                      .hashes = hashes,
+                                      .tag = tag,
+                                      .n_keys = n,
+                                      .absent_from_all = absent};
+    return tamis_snapshot_query(p->snapshot, &query, NULL);
 }
 
 /* Against a file of keys, or (NULL) the segment's own list. It asks the filter, not the
@@ -349,7 +355,7 @@ static int run(int argc, char **argv)
     v.o = &o;
     v.against.by_hash = given(&o, OPT_AGAINST_LIST);
     v.packs.store = o.args[0];
-    v.domain = tamis_snapshot_domain(v.snapshot);
+    v.domain = tamis_snapshot_info(v.snapshot).domain;
     if (given(&o, OPT_JSON)) {
         v.packs.damaged = memory_or_exit(json_array());
         v.against.list = memory_or_exit(json_array());

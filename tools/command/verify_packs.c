@@ -21,9 +21,9 @@ static const struct tamis_verify *its_rows(struct checked *c,
                                            struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_pack_place place;
-    tamis_snapshot_pack(snapshot, i, NULL, &place);
+    tamis_snapshot_pack(snapshot, i, NULL, &place, NULL);
     if (c->rows.n_pages == 0 || c->band != place.band)
-        tamis_snapshot_pack_pages(snapshot, i, &c->rows);
+        tamis_snapshot_pack(snapshot, i, NULL, NULL, &c->rows);
     c->band = place.band;
     return &c->rows;
 }
@@ -34,7 +34,8 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
     struct tamis_segment_info info;
     struct tamis_filter *pack;
     for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
-        if (tamis_snapshot_pack(snapshot, i, &pack, NULL) == 0 && pack == c->pack) {
+        if (tamis_snapshot_pack(snapshot, i, &pack, NULL, NULL) == 0 &&
+            pack == c->pack) {
             c->n_segments++;
             c->n_nameless +=
                 tamis_snapshot_segment(snapshot, i, &info) == 0 && info.name == NULL;
@@ -121,7 +122,7 @@ static struct checked *check_pack(struct checked_packs *packs,
                                   int *status)
 {
     struct tamis_pack_place place;
-    tamis_snapshot_pack(snapshot, index, NULL, &place);
+    tamis_snapshot_pack(snapshot, index, NULL, &place, NULL);
     for (size_t i = 0; i < packs->n; i++)
         if (packs->at[i].pack == pack &&
             memcmp(packs->at[i].uuid, place.uuid, sizeof(place.uuid)) == 0)

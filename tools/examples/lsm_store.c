@@ -80,7 +80,7 @@ static unsigned find_filters(struct tree *list)
                                               0, &targets[s - list->segments]);
         n_found += !s->lacks_filter;
     }
-    return (unsigned)(list->n + tamis_snapshot_n_segments(now)) - 2 * n_found;
+    return (unsigned)(list->n + tamis_snapshot_info(now).n_segments) - 2 * n_found;
 }
 
 static int put_filter(struct tamis_edit *edit, const struct segment *s, uint64_t at)
@@ -192,9 +192,16 @@ static void compact(void)
 static int get(uint64_t key)
 {
     uint64_t absent[1];
-    struct tamis_domain domain = tamis_snapshot_domain(now);
+    struct tamis_domain domain = tamis_snapshot_info(now).domain;
     struct tamis_key k = tamis_key_of(&domain, &key, sizeof key); /* hashed once */
-    tamis_snapshot_probe_list(now, targets, tree.n, &k, absent, NULL);
+    tamis_snapshot_query(now,
+                         &(struct tamis_query){.size = sizeof(struct tamis_query),
+                                               .targets = targets,
+                                               .n_targets = tree.n,
+                                               .keys = &k,
+                                               .n_keys = 1,
+                                               .absent = absent},
+                         NULL);
     for (uint64_t i = tree.n; i-- > 0;) {
         if (absent[0] >> i & 1)
             continue; /* a proof, and all that saves a read */

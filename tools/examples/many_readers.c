@@ -70,7 +70,7 @@ static void probe(struct tamis_snapshot *now, const struct order *order,
                   struct answer *answer)
 {
     struct tamis_target target;
-    struct tamis_domain domain = tamis_snapshot_domain(now);
+    struct tamis_domain domain = tamis_snapshot_info(now).domain;
     int rc = tamis_snapshot_find(now, order->segment, strlen(order->segment), NULL, 0,
                                  0, &target);
     answer->n_known = rc == 0; /* if not, the target answers MAYBE */

@@ -30,13 +30,13 @@ static bool has_own_file(const struct tamis_segment_info *s)
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place)
 {
-    return tamis_snapshot_pack(snapshot, i, NULL, place) == 0;
+    return tamis_snapshot_pack(snapshot, i, NULL, place, NULL) == 0;
 }
 
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_segment_info s;
-    return tamis_snapshot_pack(snapshot, i, NULL, NULL) != 0 &&
+    return tamis_snapshot_pack(snapshot, i, NULL, NULL, NULL) != 0 &&
            tamis_snapshot_segment(snapshot, i, &s) == 0 && s.file[0] != '\0' &&
            !has_own_file(&s);
 }

@@ -79,11 +79,11 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
     bool *picked;
     int status = EXIT_DONE;
     *list = NULL;
-    *n = n_names > 0 ? 0 : tamis_snapshot_n_segments(snapshot);
+    *n = n_names > 0 ? 0 : tamis_snapshot_info(snapshot).n_segments;
     if (n_names == 0)
         return EXIT_DONE;
-    picked =
-        memory_or_exit(calloc(tamis_snapshot_n_numbers(snapshot) + 1, sizeof(*picked)));
+    picked = memory_or_exit(
+        calloc(tamis_snapshot_info(snapshot).n_numbers + 1, sizeof(*picked)));
     *list = memory_or_exit(malloc(n_names * sizeof(**list)));
     for (size_t i = 0; i < n_names; i++) {
         struct tamis_target target;
@@ -198,7 +198,7 @@ static bool any_moved(struct tamis_store *store, struct tamis_snapshot *snapshot
     for (size_t i = 0; i < n && !moved; i++) {
         struct tamis_segment_info info;
         struct tamis_filter *filter = NULL;
-        int err = tamis_snapshot_pack(snapshot, list[i], NULL, NULL);
+        int err = tamis_snapshot_pack(snapshot, list[i], NULL, NULL, NULL);
         if (err == TAMIS_ERR_NO_SEGMENT) /* it has a file of its own */
             err = tamis_snapshot_filter(snapshot, list[i], &filter, NULL);
         tamis_filter_close(filter);

@@ -2,7 +2,7 @@
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). Each metric stands
  * once, with all its segments below it, so the segments are walked once a metric. What
  * their files say is gathered first. Only the process that probes knows its counts: see
- * tamis_store_stats(). */
+ * tamis_snapshot_stats(). */
 #include <math.h>
 
 #include "output.h"
@@ -385,7 +385,7 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
     status = err ? complain_error(err, &diag, o->args[0], NULL) : gather_all(&l);
     *held = l.snapshot;
     if (status == EXIT_DONE) { /* a part would be taken for all */
-        info.complete = tamis_snapshot_complete(*held);
+        info.complete = tamis_snapshot_info(*held).complete;
         print_totals_of(*held, &info, path);
         print_segments(&l);
         l.damaged += print_packs(store, *held, o, path);

@@ -129,7 +129,7 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
         bool named = false;
         for (size_t at = 0, k;
              !named && next_picked(snapshot, segments, n_segments, &at, &k);)
-            named = tamis_snapshot_pack(snapshot, k, &filter, NULL) == 0 &&
+            named = tamis_snapshot_pack(snapshot, k, &filter, NULL, NULL) == 0 &&
                     filter == packs[i].filter;
         int err = named ? tamis_filter_residency(packs[i].filter, &r, NULL) : 0;
         if (err != 0)

@@ -102,7 +102,7 @@ int RocksShim::BringAndConfirm(const LiveSet &live, const Snapshot &now,
     bool left;
     int err = Bring(live, now, last, &left);
     /* A pack's tombstones may be lost: a list that is complete makes them anew. */
-    if (err == TAMIS_ERR_DAMAGED && tamis_snapshot_complete(now.get()) &&
+    if (err == TAMIS_ERR_DAMAGED && tamis_snapshot_info(now.get()).complete &&
         !tamis_store_confirm(store(), nullptr, nullptr))
         err = Bring(live, now, last = &again, &left);
     if (!err && !left)

@@ -98,7 +98,7 @@ RocksFilters::TableFilter(const rocksdb::Slice &key) const
         q->now = Now(shim_->store(), nullptr);
     if (!q->now)
         return [](const rocksdb::TableProperties &) { return true; };
-    tamis_domain domain = tamis_snapshot_domain(q->now.get());
+    tamis_domain domain = tamis_snapshot_info(q->now.get()).domain;
     q->bytes = key.ToString();
     q->key = tamis_key_of(&domain, q->bytes.data(), q->bytes.size());
     /* By name and binding. A file that was ingested has another number now, so it is

@@ -119,21 +119,22 @@ static void make_rank_heap(const struct tamis_snapshot *s, uint32_t *heap, size_
         }
 }
 
-void add_candidate(struct query *q, size_t number)
+void add_candidate(struct asking *a, size_t number)
 {
-    size_t n = q->n_segments++, max = q->max_segments;
+    size_t n = a->n_candidates++, max = a->q->max_candidates;
+    uint32_t *found = a->q->candidates;
+    if (!found || !max || (n >= max && a->by_number))
+        return;
     if (n < max) {
-        q->segments[n] = (uint32_t)number;
+        found[n] = (uint32_t)number;
         return;
     }
-    if (!max || q->by_number)
-        return;
     if (n == max)
-        make_rank_heap(q->snapshot, q->segments, max);
-    if (!comes_first(q->snapshot, (uint32_t)number, q->segments[0]))
+        make_rank_heap(a->snapshot, found, max);
+    if (!comes_first(a->snapshot, (uint32_t)number, found[0]))
         return;
-    q->segments[0] = (uint32_t)number;
-    sift_by_rank(q->snapshot, q->segments, max);
+    found[0] = (uint32_t)number;
+    sift_by_rank(a->snapshot, found, max);
 }
 
 /* A few: each rank is read once. */
@@ -154,22 +155,24 @@ static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t 
     }
 }
 
-void sort_candidates(struct query *q)
+void sort_candidates(const struct asking *a)
 {
-    size_t n = q->n_segments < q->max_segments ? q->n_segments : q->max_segments;
-    if (n < 2 || q->by_number)
+    size_t max = a->q->max_candidates,
+           n = a->n_candidates < max ? a->n_candidates : max;
+    uint32_t *found = a->q->candidates;
+    if (!found || n < 2 || a->by_number)
         return;
     if (n <= WORD) {
-        sort_few(q->snapshot, q->segments, n);
+        sort_few(a->snapshot, found, n);
         return;
     }
-    if (q->n_segments <= q->max_segments) /* else it is one */
-        make_rank_heap(q->snapshot, q->segments, n);
+    if (a->n_candidates <= max) /* else it is one */
+        make_rank_heap(a->snapshot, found, n);
     while (n-- > 1) {
-        uint32_t last = q->segments[n];
-        q->segments[n] = q->segments[0];
-        q->segments[0] = last;
-        sift_by_rank(q->snapshot, q->segments, n);
+        uint32_t last = found[n];
+        found[n] = found[0];
+        found[0] = last;
+        sift_by_rank(a->snapshot, found, n);
     }
 }
 
@@ -196,8 +199,8 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
                     TAMIS_NO_REASON);
         give_reason(a->q->reasons + t->at, by_bits & ~absent, TAMIS_HIT);
     }
-    for (uint64_t m = a->q->candidates ? maybe : 0; m; m &= m - 1)
-        add_candidate(a->q, slice_number(t, (size_t)__builtin_ctzll(m)));
+    for (uint64_t m = a->q->n_candidates ? maybe : 0; m; m &= m - 1)
+        add_candidate(a, slice_number(t, (size_t)__builtin_ctzll(m)));
     if (!a->sheet)
         return;
     if (by_range)

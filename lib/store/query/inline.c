@@ -9,12 +9,25 @@ static enum tamis_answer ask_inlined(const struct tamis_inline *value,
     return tamis_snapshot_probe(value->snapshot, &value->target, key, why);
 }
 
+/* *why: the target's, whatever the key is, or TAMIS_NO_REASON. */
 static size_t ask_few_inlined(const struct tamis_inline *value, uint64_t tag,
                               const uint64_t *hashes, size_t n, uint64_t *absent,
                               enum tamis_reason *why)
 {
-    return tamis_snapshot_probe_batch(value->snapshot, &value->target, tag, hashes, n,
-                                      absent, why);
+    const struct tamis_query q = {.size = sizeof q,
+                                  .targets = &value->target,
+                                  .n_targets = 1,
+                                  .hashes = hashes,
+                                  .tag = tag,
+                                  .n_keys = n,
+                                  .absent_from_all = absent};
+    struct tamis_key any = (struct tamis_key){.tag = tag, .hash = 0};
+    bool by_range;
+    enum tamis_reason its =
+        probe_target(value->snapshot, &value->target, 0, &any, &by_range);
+    if (why)
+        *why = its == TAMIS_HIT || its == TAMIS_DAMAGED ? TAMIS_NO_REASON : its;
+    return tamis_snapshot_query(value->snapshot, &q, NULL);
 }
 
 static void release_inlined(struct tamis_inline *value)

@@ -3,9 +3,9 @@
 #ifndef TAMIS_STORE_QUERY_INSIDE_H
 #define TAMIS_STORE_QUERY_INSIDE_H
 
-#include "lib/store/query/query.h"
 #include "lib/filter/pack.h"
 #include "lib/kernel/kernel.h"
+#include "lib/store/snapshot/snapshot.h"
 
 enum {
     WORD = 64,                 /* keys at a time, and targets of a slice: a bit each */
@@ -13,16 +13,19 @@ enum {
 };
 
 struct asking {
-    struct query *q;
+    const struct tamis_query *q; /* of so many keys; no targets: all */
     struct tamis_snapshot *snapshot;
+    size_t n_targets;    /* or numbers */
     struct sheet *sheet; /* NULL: nothing is counted */
     uint64_t now;        /* origin_clock() for these keys; 0: not asked yet */
     size_t n_words;      /* of a row of answers */
     bool bare;           /* nobody looks at hits of columns */
     bool damaged;        /* pages of columns that failed have taken part */
     bool each_hit;       /* somebody is told of each segment that may have the key */
+    bool by_number;      /* candidates come in the order of numbers */
+    size_t n_candidates;
     /* The keys at hand, a bit each in masks. */
-    const struct tamis_key *keys; /* NULL: the caller has none */
+    const struct tamis_key *keys;
     size_t n;
     uint64_t *rows; /* of these keys; NULL: none */
     uint64_t all;
@@ -31,11 +34,6 @@ struct asking {
     uint64_t some;   /* those that a segment may have */
     const uint64_t *hash, *prefix;
 };
-
-static inline const struct tamis_key *asked_key(const struct asking *a, size_t i)
-{
-    return a->keys ? &a->keys[i] : NULL;
-}
 
 static inline uint64_t first_bits(size_t n)
 {
@@ -86,6 +84,9 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
  * row of answers. Tells reasons, and counts. */
 uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
                        uint64_t mask);
+/* Hashes, of one target that has a filter of its own. False: nothing was asked. */
+bool ask_in_one_batch(struct tamis_snapshot *s, const struct tamis_query *q,
+                      size_t *n_absent);
 /* Brings what a probe of a target reads first. */
 void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
                      uint64_t h);
@@ -127,9 +128,6 @@ static inline bool column_plain(const struct tamis_snapshot *s,
 void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);
 /* Asks n targets, at most 64, from this place on, but for some of them. */
 void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but);
-/* ask_with_care(), with the time. */
-uint64_t ask_alone(struct asking *a, const struct tamis_target *t, size_t at,
-                   uint64_t mask);
 /* The same of loose ones against which nothing speaks, and whose numbers follow each
  * other from `first` on. */
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
@@ -161,9 +159,9 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
 void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
                      uint64_t absent, uint64_t late, uint64_t sure);
 /* One more segment that may have the key. */
-void add_candidate(struct query *q, size_t number);
+void add_candidate(struct asking *a, size_t number);
 /* In the order of their ranks. */
-void sort_candidates(struct query *q);
+void sort_candidates(const struct asking *a);
 
 /* Sets bits of a row from a place on. Bits before the row are not set. */
 static inline void put_bits(uint64_t *row, ptrdiff_t at, uint64_t bits)

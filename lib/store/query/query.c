@@ -1,4 +1,4 @@
-/* A query: which way it goes, and the public probes of many segments.
+/* Queries: which way each goes, and the public call.
  *
  *     one stripe is all there is, one key ask_row(): one row is all answers
  *     a few segments that are ready       ask_some_cells(): the bits alone
@@ -8,8 +8,7 @@
  * The first two are short ways of the others, for questions that take less time than it
  * takes to set up a struct asking. */
 #include "lib/store/query/inside.h"
-#include "lib/kernel/kernel.h"
-#include "lib/page/page.h"
+#include "lib/error.h"
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/origin.h"
 
@@ -23,16 +22,16 @@ enum {
 /* ---- a few segments: what an engine's get or MultiGet asks ---- */
 
 /* The planes of these segments, if all are ready; NULL: one is not. */
-static inline const struct plane *few_planes(const struct query *q, uint64_t epoch,
-                                             struct plane *room)
+static inline const struct plane *few_planes(const struct tamis_snapshot *s,
+                                             const struct tamis_query *q, size_t n,
+                                             uint64_t epoch, struct plane *room)
 {
-    const struct planes *const p = &q->snapshot->planes;
+    const struct planes *const p = &s->planes;
     if (!q->targets)
-        return planes_are_ready(p, 0, epoch) == first_bits(q->n) ? p->plane : NULL;
-    for (size_t i = 0; i < q->n; i++) {
+        return planes_are_ready(p, 0, epoch) == first_bits(n) ? p->plane : NULL;
+    for (size_t i = 0; i < n; i++) {
         size_t at = q->targets[i].slot - 1U;
-        if (!target_plain(q->snapshot, &q->targets[i]) ||
-            !plane_is_ready(q->snapshot, at, epoch))
+        if (!target_plain(s, &q->targets[i]) || !plane_is_ready(s, at, epoch))
             return NULL;
         room[i] = p->plane[at];
     }
@@ -40,27 +39,30 @@ static inline const struct plane *few_planes(const struct query *q, uint64_t epo
 }
 
 /* Takes out those that a range excludes: hits are few, so nothing else is compared. */
-static __attribute__((noinline)) uint64_t
-hits_in_range(const struct query *q, const struct tamis_key *key, uint64_t hits)
+static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snapshot *s,
+                                                        const struct tamis_query *q,
+                                                        const struct tamis_key *key,
+                                                        uint64_t hits)
 {
     for (uint64_t m = hits; m; m &= m - 1) {
         size_t i = (size_t)__builtin_ctzll(m);
         size_t number = q->targets ? q->targets[i].slot - 1U : i;
-        if (outside_by_bytes(q->snapshot, number, key))
+        if (outside_by_bytes(s, number, key))
             hits &= ~(m & -m);
     }
     return hits;
 }
 
-/* False: nothing was asked. */
-static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
+/* Which of at most 64 keys are absent from all of n targets? False: nothing was asked.
+ */
+static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
+                                  size_t n, uint64_t *absent)
 {
-    struct tamis_snapshot *s = q->snapshot;
     struct plane room[FEW];
     const struct plane *planes;
     uint64_t hash[WORD], hits[WORD], foreign = 0;
-    uint64_t epoch = stage_epoch(), all = first_bits(q->n);
-    if (q->n > FEW || !q->keys || q->reasons || q->candidates ||
+    uint64_t epoch = stage_epoch(), all = first_bits(n);
+    if (n > FEW || q->reasons || q->n_candidates ||
         (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
     /* For a caller that jumps out of the probe: MAYBE. */
@@ -70,20 +72,20 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
         hash[i] = q->keys[i].hash;
         foreign |= q->keys[i].tag ^ s->domain.tag;
     }
-    if (foreign || !(planes = few_planes(q, epoch, room)) ||
+    if (foreign || !(planes = few_planes(s, q, n, epoch, room)) ||
         !snapshot_is_quick(s, q->n_keys))
         return false;
-    s->planes.kernel->probe_tile(planes, q->n, 0, hash, q->n_keys, NULL, hits);
+    s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, NULL, hits);
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0))
         return false;
-    *n_absent = 0;
+    *absent = 0;
     for (size_t i = 0; i < q->n_keys; i++) {
         if (hits[i] && q->keys[i].bytes && s->planes.any_range)
-            hits[i] = hits_in_range(q, &q->keys[i], hits[i]);
+            hits[i] = hits_in_range(s, q, &q->keys[i], hits[i]);
         if (q->absent)
             q->absent[i] = all & ~hits[i];
-        *n_absent += !hits[i];
+        *absent |= (uint64_t)!hits[i] << i;
     }
     return true;
 }
@@ -94,14 +96,14 @@ static inline bool ask_some_cells(const struct query *q, size_t *n_absent)
  * The rows are on their way while it is made sure that nothing else is to be asked: how
  * much a processor has in flight at a time decides how long a key takes. False: nothing
  * was asked, or a range may exclude what the row lets through. */
-static inline bool ask_row(const struct query *q, size_t *n_absent)
+static inline bool ask_row(struct tamis_snapshot *s, const struct tamis_query *q,
+                           uint64_t *absent)
 {
-    struct tamis_snapshot *s = q->snapshot;
     const struct tamis_key *key = q->keys;
     const struct stripe *t = s->shared.stripes;
     const uint8_t *rows[MAX_WORDS];
     uint64_t hits[ROW_MAX_WORDS], any = 0;
-    if (q->targets || q->n_keys != 1 || !key || !s->shared.whole || t->rows.lanes != 1)
+    if (q->targets || q->n_keys != 1 || !s->shared.whole || t->rows.lanes != 1)
         return false;
     pack_fetch_lane(&t->rows, 0, key->hash, rows);
     uint64_t epoch = stage_epoch();
@@ -116,9 +118,9 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
         any |= hits[i];
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0) ||
-        (any && (key->bytes || q->candidates)))
+        (any && (key->bytes || q->n_candidates)))
         return false;
-    *n_absent = !any;
+    *absent = !any;
     for (size_t i = 0; q->absent && i < n_words; i++)
         q->absent[i] = t->living[i] ^ hits[i];
     return true;
@@ -126,18 +128,21 @@ static inline bool ask_row(const struct query *q, size_t *n_absent)
 
 /* ---- up to 64 keys at a time ---- */
 
-static void asking_begin(struct asking *a, struct query *q, uint64_t *hash,
+static void asking_begin(struct asking *a, struct tamis_snapshot *s,
+                         const struct tamis_query *q, size_t n, uint64_t *hash,
                          uint64_t *prefix)
 {
-    struct tamis_snapshot *s = q->snapshot;
     snapshot_is_quick(s, q->n_keys); /* looks at the store, if that is due */
     enum tamis_reason lost = origin_known(s->origin);
     *a = (struct asking){
         .q = q,
         .snapshot = s,
         .sheet = counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL,
-        .n_words = bit_words(q->n),
-        .each_hit = q->reasons || q->candidates,
+        .n_targets = n,
+        .n_words = bit_words(n),
+        .each_hit = q->reasons || q->n_candidates,
+        .by_number =
+            !s->shared.n_listed || !s->complete || q->keys->tag != s->domain.tag,
         .keys = q->keys,
         .n = q->n_keys,
         .rows = q->absent,
@@ -145,7 +150,7 @@ static void asking_begin(struct asking *a, struct query *q, uint64_t *hash,
         .hash = hash,
         .prefix = prefix,
     };
-    for (size_t i = 0; q->keys && i < q->n_keys; i++) {
+    for (size_t i = 0; i < q->n_keys; i++) {
         const struct tamis_key *key = &q->keys[i];
         bool plain = key->tag == s->domain.tag && lost == TAMIS_NO_REASON;
         bool ranged = plain && key->bytes && s->planes.any_range;
@@ -188,7 +193,7 @@ static size_t run_length(const struct asking *a, size_t at)
 {
     const struct tamis_target *t = &a->q->targets[at];
     const struct tamis_snapshot *s = a->snapshot;
-    size_t max = a->q->n - at, n;
+    size_t max = a->n_targets - at, n;
     if (!target_here(s, t) || t->min_watermark)
         return 0;
     if (max > s->n - (t->slot - 1))
@@ -203,7 +208,7 @@ static size_t run_length(const struct asking *a, size_t at)
 static inline size_t run_from(const struct asking *a, size_t at)
 {
     const struct tamis_target *t = &a->q->targets[at];
-    return at + A_RUN <= a->q->n && a->plain == a->all &&
+    return at + A_RUN <= a->n_targets && a->plain == a->all &&
                    t[A_RUN - 1].slot == t->slot + A_RUN - 1
                ? run_length(a, at)
                : 0;
@@ -223,8 +228,8 @@ static void ask_scattered(struct asking *a, size_t at, size_t n)
 static void ask_list(struct asking *a)
 {
     size_t run = run_from(a, 0);
-    for (size_t at = 0, n, left; at < a->q->n; at += n) {
-        left = a->q->n - at;
+    for (size_t at = 0, n, left; at < a->n_targets; at += n) {
+        left = a->n_targets - at;
         if ((n = run)) {
             ask_numbers(a, at, a->q->targets[at].slot - 1, n);
             run = run_from(a, at + n);
@@ -237,154 +242,151 @@ static void ask_list(struct asking *a)
     }
 }
 
-static size_t ask_in_general(struct query *q)
+static uint64_t ask_in_general(struct tamis_snapshot *s, const struct tamis_query *q,
+                               size_t n)
 {
     struct asking a;
     uint64_t hash[WORD], prefix[WORD];
-    asking_begin(&a, q, hash, prefix);
+    asking_begin(&a, s, q, n, hash, prefix);
     if (q->targets)
         ask_list(&a);
     else
         ask_all(&a);
-    if (q->candidates)
-        sort_candidates(q);
-    return n_bits(a.all & ~a.some);
+    if (q->n_candidates) {
+        sort_candidates(&a);
+        *q->n_candidates = a.n_candidates;
+    }
+    return a.all & ~a.some;
 }
 
-/* `why`: nobody can be asked, for this reason. */
-static __attribute__((noinline)) size_t ask_cleared(struct query *q,
-                                                    enum tamis_reason why)
+/* For a caller that jumps out of the probe, too. */
+static void clear_answers(const struct tamis_query *q, size_t n, enum tamis_reason why)
 {
-    struct tamis_snapshot *s = q->snapshot;
     if (q->absent)
-        memset(q->absent, 0, q->n_keys * bit_words(q->n) * sizeof *q->absent);
+        memset(q->absent, 0, q->n_keys * bit_words(n) * sizeof *q->absent);
+    if (q->absent_from_all)
+        memset(q->absent_from_all, 0, bit_words(q->n_keys) * sizeof *q->absent);
     if (q->reasons)
-        memset(q->reasons, (int)why, q->n);
-    if (!s || !q->n || !q->n_keys)
-        return 0;
-    size_t n_absent = ask_in_general(q);
+        memset(q->reasons, (int)why, q->n_keys * n);
+    if (q->n_candidates)
+        memset(q->n_candidates, 0, q->n_keys * sizeof *q->n_candidates);
+}
+
+static __attribute__((noinline)) uint64_t
+ask_cleared(struct tamis_snapshot *s, const struct tamis_query *q, size_t n)
+{
+    clear_answers(q, n, TAMIS_UNREADABLE);
+    uint64_t absent = n ? ask_in_general(s, q, n) : 0;
     /* An incomplete catalog proves nothing of the segments that it lacks. */
-    return q->targets || (s->complete && s->n_segments) ? n_absent : 0;
+    return q->targets || (s->complete && s->n_segments) ? absent : 0;
 }
 
 /* A list of all segments, in order: it says nothing that the snapshot does not. */
-static inline bool lists_all(const struct query *q)
+static inline bool lists_all(const struct tamis_snapshot *s,
+                             const struct tamis_query *q)
 {
-    const struct tamis_snapshot *s = q->snapshot;
     const struct tamis_target *t = q->targets;
-    return t && q->n && q->n == s->n && s->n_segments == s->n && s->complete &&
-           t->slot == 1 && t[q->n - 1].slot == q->n && target_here(s, t) &&
-           !t->min_watermark && s->planes.kernel->run_of_targets(t, q->n) == q->n;
+    size_t n = q->n_targets;
+    return t && n > FEW && n == s->n && s->n_segments == n && s->complete &&
+           t->slot == 1 && t[n - 1].slot == n && target_here(s, t) &&
+           !t->min_watermark && s->planes.kernel->run_of_targets(t, n) == n;
 }
 
-/* At most 64 keys. */
-static inline size_t ask_keys(struct query *q)
+/* Which of at most 64 keys are absent from all? If somebody asks for reasons or
+ * candidates: of one key. */
+static inline uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
+                                size_t n)
 {
-    size_t n_absent;
-    return q->n_keys && q->n && (ask_row(q, &n_absent) || ask_some_cells(q, &n_absent))
-               ? n_absent
-               : ask_cleared(q, TAMIS_UNREADABLE);
+    uint64_t absent;
+    return n && (ask_row(s, q, &absent) || ask_some_cells(s, q, n, &absent))
+               ? absent
+               : ask_cleared(s, q, n);
 }
 
-/* More of them: all rows are cleared first, for a caller that jumps out of the probe.
- */
-static __attribute__((noinline)) size_t ask_many_keys(const struct query *q)
+/* ---- the public call ---- */
+
+/* In what it is no question; NULL: it is one. */
+static const char *query_fault(const struct tamis_snapshot *s,
+                               const struct tamis_query *q)
 {
-    struct query some = *q;
-    size_t n_absent = 0, n_words = bit_words(q->n);
+    if (!s)
+        return "no snapshot";
+    if (q->n_keys && !q->keys == !q->hashes)
+        return "keys or hashes: one of them";
+    if (q->all ? q->targets || q->n_targets : q->n_targets && !q->targets)
+        return "a list of targets, or all: one of them";
+    if (q->n_candidates ? !q->all : q->candidates != NULL)
+        return "candidates are those of all segments, with their number";
+    return NULL;
+}
+
+/* The next keys, from `at` on, and where their answers go. */
+static void next_keys(struct tamis_query *some, const struct tamis_query *q, size_t at,
+                      size_t n, struct tamis_key *room)
+{
+    some->keys = q->keys ? q->keys + at : room;
+    for (size_t i = 0; !q->keys && i < some->n_keys; i++)
+        room[i] = (struct tamis_key){.tag = q->tag, .hash = q->hashes[at + i]};
     if (q->absent)
-        memset(q->absent, 0, q->n_keys * n_words * sizeof *q->absent);
-    for (size_t left = q->n_keys; left; left -= some.n_keys) {
-        some.n_keys = left < WORD ? left : WORD;
-        n_absent += ask_keys(&some);
-        some.keys += some.n_keys;
-        if (some.absent)
-            some.absent += some.n_keys * n_words;
+        some->absent = q->absent + at * bit_words(n);
+    if (q->reasons)
+        some->reasons = q->reasons + at * n;
+    if (q->candidates)
+        some->candidates = q->candidates + at * q->max_candidates;
+    if (q->n_candidates)
+        some->n_candidates = q->n_candidates + at;
+}
+
+/* Any question: up to 64 keys at a time, or one. */
+static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
+                                                     const struct tamis_query *query,
+                                                     struct tamis_diag *diag)
+{
+    struct tamis_query q, some;
+    struct tamis_key room[WORD];
+    if (!query || options_copy(&q, sizeof q, query))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a query has another size"), 0;
+    const char *fault = query_fault(s, &q);
+    size_t n = !q.all ? q.n_targets : s ? s->n : 0, n_absent = 0;
+    size_t step = q.reasons || q.n_candidates ? 1 : WORD;
+    clear_answers(&q, n,
+                  !s                     ? TAMIS_UNKNOWN_SEGMENT
+                  : !q.keys && !q.hashes ? TAMIS_MISMATCH
+                                         : TAMIS_UNREADABLE);
+    if (fault)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "%s", fault), 0;
+    if (lists_all(s, &q))
+        q.targets = NULL;
+    if (q.hashes && n == 1 && q.targets && q.absent_from_all && !q.absent &&
+        !q.reasons && ask_in_one_batch(s, &q, &n_absent))
+        return n_absent;
+    some = q;
+    some.absent_from_all = NULL;
+    for (size_t at = 0; at < q.n_keys; at += some.n_keys) {
+        some.n_keys = q.n_keys - at < step ? q.n_keys - at : step;
+        next_keys(&some, &q, at, n, room);
+        uint64_t absent = ask_keys(s, &some, n);
+        if (q.absent_from_all)
+            put_bits(q.absent_from_all, (ptrdiff_t)at, absent);
+        n_absent += n_bits(absent);
     }
     return n_absent;
 }
 
-size_t query_ask(struct query *q)
+size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *q,
+                            struct tamis_diag *diag)
 {
-    if (!q->snapshot)
-        return ask_cleared(q, q->keys ? TAMIS_UNKNOWN_SEGMENT : TAMIS_MISMATCH);
-    if (lists_all(q))
-        q->targets = NULL;
-    return q->n_keys <= WORD ? ask_keys(q) : ask_many_keys(q);
-}
-
-/* ---- the ways in ---- */
-
-/* By assignments: a compiler clears a whole struct by an instruction that takes longer
- * than a segment. targets NULL: all. */
-static inline void question(struct query *q, struct tamis_snapshot *s,
-                            const struct tamis_target *targets, size_t n,
-                            const struct tamis_key *keys, size_t n_keys,
-                            uint64_t *absent, uint8_t *reasons)
-{
-    q->snapshot = s;
-    q->targets = targets;
-    q->n = targets ? n : s ? s->n : 0;
-    q->keys = keys;
-    q->n_keys = n_keys;
-    q->absent = absent;
-    q->reasons = reasons;
-    q->candidates = q->by_number = false;
-    q->segments = NULL;
-    q->max_segments = q->n_segments = 0;
-}
-
-enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
-                                            const struct tamis_target *targets,
-                                            size_t n, const struct tamis_key *key,
-                                            uint64_t *absent, uint8_t *reasons)
-{
-    struct query q;
-    question(&q, snapshot, targets, n, key, 1, absent, reasons);
-    q.n = n;
-    if (targets)
-        return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
-    q.snapshot = NULL; /* nobody is meant */
-    ask_cleared(&q, snapshot ? TAMIS_UNREADABLE
-                    : key    ? TAMIS_UNKNOWN_SEGMENT
-                             : TAMIS_MISMATCH);
-    return TAMIS_MAYBE;
-}
-
-enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
-                                           const struct tamis_key *key,
-                                           uint64_t *absent, uint8_t *reasons)
-{
-    struct query q;
-    question(&q, snapshot, NULL, 0, key, 1, absent, reasons);
-    return query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
-}
-
-enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
-                                            const struct tamis_key *key,
-                                            uint32_t *segments, size_t max, size_t *n)
-{
-    struct tamis_snapshot *s = snapshot;
-    struct query q;
-    question(&q, s, NULL, 0, key, 1, NULL, NULL);
-    q.candidates = true;
-    q.segments = segments;
-    q.max_segments = segments ? max : 0;
-    q.by_number =
-        s && (!s->shared.n_listed || !s->complete || !key || key->tag != s->domain.tag);
-    enum tamis_answer answer = query_ask(&q) ? TAMIS_ABSENT : TAMIS_MAYBE;
-    if (n)
-        *n = q.n_segments;
-    return answer;
-}
-
-size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
-                                 const struct tamis_target *targets, size_t n_targets,
-                                 const struct tamis_key *keys, size_t n_keys,
-                                 uint64_t *absent)
-{
-    struct query q;
-    question(&q, snapshot, targets, n_targets, keys, n_keys, absent, NULL);
-    q.snapshot = keys ? snapshot : NULL;
-    return query_ask(&q);
+    if (RARELY(diag))
+        diag_clear(diag);
+    /* The way of nearly all: up to 64 keys, and a row of bits for each; or one key. */
+    if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD || !q->keys ||
+        q->hashes || q->absent_from_all || (q->candidates && !q->n_candidates) ||
+        ((q->reasons || q->n_candidates) && q->n_keys > 1) ||
+        (q->all ? q->targets || q->n_targets : !q->targets || q->n_candidates) ||
+        lists_all(s, q))
+        return ask_in_parts(s, q, diag);
+    if (q->n_candidates)
+        *q->n_candidates = 0;
+    uint64_t absent = ask_keys(s, q, q->all ? s->n : q->n_targets);
+    return q->n_keys == 1 ? (size_t)absent : n_bits(absent);
 }

@@ -7,9 +7,6 @@
  * All keys at hand are asked of a slice as a tile. While one key is asked of 64 planes,
  * the lines of the next 64 are fetched. */
 #include "lib/store/query/inside.h"
-#include "lib/kernel/kernel.h"
-#include "lib/page/page.h"
-#include "lib/store/catalog/origin.h"
 
 #include <string.h>
 
@@ -56,7 +53,7 @@ void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
     t->n = n;
     t->asked = first_bits(n);
     t->ready = t->careful = t->filled = t->ranges = 0;
-    t->how = a->q->n > NEAR_PLANES ? TILE_FAR : 0;
+    t->how = a->n_targets > NEAR_PLANES ? TILE_FAR : 0;
     t->planes = t->gathered;
     t->range_first = t->first_ends;
     t->range_last = t->last_ends;
@@ -139,14 +136,6 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
     }
 }
 
-uint64_t ask_alone(struct asking *a, const struct tamis_target *t, size_t at,
-                   uint64_t mask)
-{
-    if (!a->now && target_loose(a->snapshot, t))
-        a->now = origin_clock(a->snapshot->origin);
-    return ask_with_care(a, t, at, mask);
-}
-
 /* Those that need care, and keys of another domain, which no segment of a store has;
  * but filters of the caller's may. */
 static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x)
@@ -166,7 +155,7 @@ static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x
         for (uint64_t k = mask & a->ranged; k; k &= k - 1)
             if (x->by_range[__builtin_ctzll(k)] >> j & 1)
                 mask &= ~(k & -k);
-        for (uint64_t k = ask_alone(a, &target, t->at + j, mask); k; k &= k - 1)
+        for (uint64_t k = ask_with_care(a, &target, t->at + j, mask); k; k &= k - 1)
             x->absent[__builtin_ctzll(k)] |= m & -m;
     }
 }

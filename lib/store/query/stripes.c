@@ -140,7 +140,7 @@ static enum tamis_reason reason_of_hit(const struct stripe *t, uint32_t column,
 static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
                              uint32_t k, uint64_t *hits, bool damaged)
 {
-    struct query *q = a->q;
+    const struct tamis_query *q = a->q;
     uint64_t sure = 0;
     for (uint64_t m = *hits; m; m &= m - 1) {
         uint32_t bit = (uint32_t)__builtin_ctzll(m);
@@ -157,8 +157,8 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
             count_one(a->snapshot, &target, why, by_range);
         if (why == TAMIS_NO_REASON)
             *hits &= ~(m & -m);
-        else if (q->candidates)
-            add_candidate(q, number);
+        else if (q->n_candidates)
+            add_candidate(a, number);
         if (q->reasons)
             q->reasons[w->at + (ptrdiff_t)k * WORD + bit] = (uint8_t)why;
     }
@@ -230,13 +230,13 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
     struct tamis_target target = tamis_snapshot_target(a->snapshot, number);
     bool by_range = false;
     if (*why == TAMIS_NO_REASON)
-        *why = probe_target(a->snapshot, &target, 0, asked_key(a, i), &by_range);
+        *why = probe_target(a->snapshot, &target, 0, &a->keys[i], &by_range);
     if (a->q->reasons)
         a->q->reasons[number] = (uint8_t)*why;
     if (a->sheet)
         count_one(a->snapshot, &target, *why, false);
-    if (a->q->candidates)
-        add_candidate(a->q, number);
+    if (a->q->n_candidates)
+        add_candidate(a, number);
 }
 
 /* Key i of columns that have no answer, or of all of them: then nothing is asked but
@@ -384,7 +384,7 @@ struct page {
 /* Asks keys from one on, as many as there is room for. Returns how many. */
 static size_t ask_page(const struct asking *a, struct page *p, size_t from)
 {
-    struct query all = *a->q;
+    struct tamis_query all = *a->q;
     struct asking b = *a;
     all.reasons = NULL;
     b.q = &all;
@@ -418,7 +418,7 @@ static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
     uint64_t absent = 0;
     for (; hits; hits &= hits - 1) {
         size_t k = (size_t)__builtin_ctzll(hits);
-        if (ask_alone(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
+        if (ask_with_care(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
             absent |= hits & -hits;
     }
     return absent;

@@ -103,49 +103,17 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
 
 /* ---- many keys ---- */
 
-/* A batch does not say which maybes only damage says: where there is any, each is asked
- * for its reason once more. */
-static void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
-                       const struct answerer *p, const uint64_t *hashes,
-                       uint64_t absent, uint64_t maybe)
-{
-    struct tamis_filter *f = p->filter ? p->filter : seat_filter(&p->seat);
-    bool damaged =
-        atomic_load_explicit(&filter_page_counts(f)->n_damaged, memory_order_relaxed);
-    count_alike(s, t, TAMIS_NO_REASON, (size_t)__builtin_popcountll(absent));
-    for (uint64_t m = damaged ? maybe : 0; m; m &= m - 1) {
-        struct tamis_key key = {.tag = filter_domain(f).tag,
-                                .hash = hashes[__builtin_ctzll(m)]};
-        bool by_range = false;
-        enum tamis_reason why = ask_answerer(s, t, p, 0, &key, &by_range);
-        count_alike(s, t, why == TAMIS_DAMAGED ? why : TAMIS_HIT, 1);
-    }
-    if (!damaged)
-        count_alike(s, t, TAMIS_HIT, (size_t)__builtin_popcountll(maybe));
-}
-
-/* Keys of the snapshot's domain, on a filter: in one batch. */
-static uint64_t ask_batch(struct asking *a, const struct tamis_target *t,
+/* Keys of the snapshot's domain, on a filter: in one batch, which says no reasons. */
+static uint64_t ask_batch(const struct asking *a, const struct tamis_target *t,
                           const struct answerer *p, uint64_t mask)
 {
-    struct tamis_snapshot *s = a->snapshot;
     uint64_t by_range = 0, absent = 0;
-    enum tamis_reason why;
     for (uint64_t m = mask & a->ranged; m; m &= m - 1)
         if (outside_range(p->entry, &a->keys[__builtin_ctzll(m)]))
             by_range |= m & -m;
-    mask &= ~by_range;
-    filter_probe_batch_from(p->filter, t->min_watermark, a->now, s->domain.tag, a->hash,
-                            a->n, &absent, &why);
-    absent &= mask;
-    if (!a->sheet)
-        return by_range | absent;
-    count_excluded(s, by_range);
-    if (why == TAMIS_NO_REASON)
-        count_word(s, t, p, a->hash, absent, mask & ~absent);
-    else
-        count_alike(s, t, why, (size_t)__builtin_popcountll(mask));
-    return by_range | absent;
+    filter_probe_batch_from(p->filter, t->min_watermark, a->now,
+                            a->snapshot->domain.tag, a->hash, a->n, &absent, NULL);
+    return by_range | (absent & mask);
 }
 
 static void prefetch_answerer(const struct answerer *p, uint64_t h)
@@ -153,7 +121,8 @@ static void prefetch_answerer(const struct answerer *p, uint64_t h)
     if (p->filter)
         filter_prefetch(p->filter, h);
     else
-        seat_prefetch(&p->seat, h);
+        pack_prefetch_column(seat_filter(&p->seat), p->seat.band, seat_column(&p->seat),
+                             h);
 }
 
 uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
@@ -162,10 +131,12 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
     struct tamis_snapshot *s = a->snapshot;
     struct answerer p;
     uint64_t absent = 0, plain = mask & a->plain;
+    if (!a->now && target_loose(s, t))
+        a->now = origin_clock(s->origin);
     if (plain)
         find_answerer(&p, s, t, s->domain.tag);
     if (plain && p.why == TAMIS_NO_REASON) {
-        if (__builtin_popcountll(plain) > ONE_BY_ONE && p.filter) {
+        if (__builtin_popcountll(plain) > ONE_BY_ONE && p.filter && !a->sheet) {
             absent = ask_batch(a, t, &p, plain);
             mask &= ~plain;
         }
@@ -173,7 +144,7 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
             prefetch_answerer(&p, a->hash[__builtin_ctzll(m)]);
     }
     for (uint64_t m = mask; m; m &= m - 1) {
-        const struct tamis_key *key = asked_key(a, (size_t)__builtin_ctzll(m));
+        const struct tamis_key *key = &a->keys[__builtin_ctzll(m)];
         bool by_range = false;
         enum tamis_reason why =
             !(m & -m & plain)          ? probe_target(s, t, a->now, key, &by_range)
@@ -203,6 +174,20 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
         p.seat = segment_seat(s, t->slot - 1);
     if (p.filter || p.seat.band)
         prefetch_answerer(&p, h);
+}
+
+bool ask_in_one_batch(struct tamis_snapshot *s, const struct tamis_query *q,
+                      size_t *n_absent)
+{
+    struct answerer p;
+    uint64_t now = look_at_store(s);
+    find_answerer(&p, s, q->targets, q->tag);
+    if (!p.filter || counters_on(&s->counts))
+        return false;
+    *n_absent =
+        filter_probe_batch_from(p.filter, q->targets->min_watermark, now, q->tag,
+                                q->hashes, q->n_keys, q->absent_from_all, NULL);
+    return true;
 }
 
 /* ---- the ways in ---- */
@@ -330,43 +315,4 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
         RARELY(!target || !key))
         return probe_after_look(snapshot, target, key, why);
     return probe_quickly(snapshot, target, key, why, clock);
-}
-
-size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
-                                  const struct tamis_target *target, uint64_t tag,
-                                  const uint64_t *hashes, size_t n, uint64_t *absent,
-                                  enum tamis_reason *why)
-{
-    struct tamis_snapshot *s = snapshot;
-    struct answerer p;
-    uint64_t now = s ? look_at_store(s) : 0;
-    size_t n_absent = 0, n_words = bit_words(n);
-    if (absent)
-        memset(absent, 0, n_words * sizeof *absent);
-    find_answerer(&p, s, target, tag);
-    if (p.why == TAMIS_NO_REASON && n && (!hashes || !absent))
-        p.why = TAMIS_MISMATCH;
-    if (p.why == TAMIS_NO_REASON && p.filter)
-        filter_probe_batch_from(p.filter, target->min_watermark, now, tag, hashes, n,
-                                absent, &p.why);
-    else if (p.why == TAMIS_NO_REASON)
-        p.why = seat_check(s, target->slot - 1, &p.seat, target->min_watermark);
-    if (why)
-        *why = p.why;
-    for (size_t i = 0; i < n_words && p.why == TAMIS_NO_REASON; i++) {
-        size_t some = n - i * WORD < WORD ? n - i * WORD : WORD;
-        if (!p.filter) {
-            for (size_t k = 0; k < some; k++)
-                seat_prefetch(&p.seat, hashes[i * WORD + k]);
-            for (size_t k = 0; k < some; k++)
-                absent[i] |= (uint64_t)!seat_probe(&p.seat, hashes[i * WORD + k]) << k;
-        }
-        n_absent += (size_t)__builtin_popcountll(absent[i]);
-        if (counters_on(&s->counts))
-            count_word(s, target, &p, hashes + i * WORD, absent[i],
-                       first_bits(some) & ~absent[i]);
-    }
-    if (s && counters_on(&s->counts) && p.why != TAMIS_NO_REASON)
-        count_alike(s, target, p.why, n);
-    return n_absent;
 }

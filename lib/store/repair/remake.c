@@ -27,7 +27,7 @@ static bool is_gone(int rc)
 static int count_lacking(struct remake *m, struct tamis_filter *list,
                          struct tamis_filter *filter, uint64_t *n_hashes, uint64_t *n)
 {
-    struct tamis_domain domain = tamis_snapshot_domain(m->repair->snapshot);
+    struct tamis_domain domain = tamis_snapshot_info(m->repair->snapshot).domain;
     struct tamis_list_cursor *cursor;
     enum tamis_reason why;
     size_t got = 0;

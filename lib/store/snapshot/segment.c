@@ -10,29 +10,22 @@
 
 /* ---- describing ---- */
 
-int tamis_snapshot_complete(const struct tamis_snapshot *snapshot)
+struct tamis_snapshot_info tamis_snapshot_info(const struct tamis_snapshot *snapshot)
 {
-    return snapshot && snapshot->complete;
-}
-
-size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot)
-{
-    return snapshot ? snapshot->n_segments : 0;
-}
-
-size_t tamis_snapshot_n_numbers(const struct tamis_snapshot *snapshot)
-{
-    return snapshot ? snapshot->n : 0;
+    struct tamis_snapshot_info info = {.complete = 0};
+    if (snapshot) {
+        info.domain = snapshot->domain;
+        info.n_segments = snapshot->n_segments;
+        info.n_numbers = snapshot->n;
+        info.n_packs = snapshot->shared.n;
+        info.complete = snapshot->complete;
+    }
+    return info;
 }
 
 int tamis_snapshot_next(const struct tamis_snapshot *snapshot, size_t *index)
 {
     return snapshot && (*index < snapshot->n_loose || shared_next(snapshot, index));
-}
-
-struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
-{
-    return snapshot ? snapshot->domain : (struct tamis_domain){0};
 }
 
 static void file_of(const uint8_t *uuid, struct tamis_segment_info *info)
@@ -91,7 +84,7 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
         file_of(seat.view->uuid, info);
         seat_info(&seat, info);
     }
-    info->file_bytes = seat.band ? seat_bytes(&seat) : 0;
+    info->file_bytes = seat.band ? band_bytes(seat.band) / seat.band->n_columns : 0;
     return 0;
 }
 
@@ -135,23 +128,35 @@ static size_t first_from(const struct tamis_snapshot *s, const void *name,
     return from;
 }
 
+static bool is_named(const struct tamis_snapshot *s, size_t at, const void *name,
+                     size_t name_bytes)
+{
+    return at < s->n_loose && entry_compare_name(s->named[at], name, name_bytes) == 0;
+}
+
 /* Among the loose segments. */
 static uint32_t loose_slot(const struct tamis_snapshot *s, const void *name,
-                           size_t name_bytes)
+                           size_t name_bytes, size_t *near)
 {
     if (!s->named)
         return names_get(&s->by_name, name, name_bytes);
-    size_t at = name && name_bytes ? first_from(s, name, name_bytes) : s->n_loose;
-    if (at == s->n_loose || entry_compare_name(s->named[at], name, name_bytes) != 0)
+    if (!name || !name_bytes)
         return 0;
+    size_t at = near ? *near : 0;
+    if (!near || !is_named(s, at, name, name_bytes))
+        at = first_from(s, name, name_bytes);
+    if (!is_named(s, at, name, name_bytes))
+        return 0;
+    if (near)
+        *near = at + 1;
     return s->slots ? s->slots[at] : (uint32_t)at + 1;
 }
 
 int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-                  uint32_t *slot, enum tamis_reason *why)
+                  size_t *near, uint32_t *slot, enum tamis_reason *why)
 {
     *why = TAMIS_UNKNOWN_SEGMENT;
-    *slot = loose_slot(s, name, name_bytes);
+    *slot = loose_slot(s, name, name_bytes, near);
     if (*slot)
         return 0;
     return name ? shared_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
@@ -178,16 +183,15 @@ static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece
 }
 
 /* Several filters of one name, in a snapshot of filters: the binding must tell. */
-static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *name,
-                                 size_t name_bytes, const void *binding,
-                                 size_t binding_bytes)
+static uint32_t find_among_twins(const struct tamis_snapshot *s,
+                                 const struct tamis_identity *wanted)
 {
     uint32_t slot = 0;
-    for (size_t i = 0; binding && i < s->n_loose; i++) {
+    for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
         struct piece its;
-        if (entry_compare_name(s->entries[i], name, name_bytes) != 0 ||
+        if (entry_compare_name(s->entries[i], wanted->name, wanted->name_bytes) != 0 ||
             binding_of(s, i, &its) != 0 ||
-            !same_binding(its.at, its.n, binding, binding_bytes))
+            !same_binding(its.at, its.n, wanted->binding, wanted->binding_bytes))
             continue;
         if (slot)
             return 0;
@@ -206,23 +210,24 @@ static bool is_unproven(const struct tamis_snapshot *s, const struct entry *e,
     return !s->complete && !binding_bytes && !(e && e->state == RECORD_NO_FILTER);
 }
 
-int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
-                        size_t name_bytes, const void *binding, size_t binding_bytes,
-                        uint64_t min_watermark, struct tamis_target *target)
+static int find_target(const struct tamis_snapshot *snapshot,
+                       const struct tamis_identity *wanted, uint64_t min_watermark,
+                       size_t *near, struct tamis_target *target)
 {
-    if (!target)
-        return TAMIS_ERR_RANGE;
+    const void *binding = wanted->binding;
+    size_t binding_bytes = wanted->binding_bytes;
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
     uint32_t slot;
     enum tamis_reason why = TAMIS_UNKNOWN_SEGMENT;
-    int rc = snapshot ? snapshot_slot(snapshot, name, name_bytes, &slot, &why)
+    int rc = snapshot ? snapshot_slot(snapshot, wanted->name, wanted->name_bytes, near,
+                                      &slot, &why)
                       : TAMIS_ERR_NO_SEGMENT;
     target->refusal = why; /* a file that cannot tell may have it */
     if (rc)
         return rc;
     if (slot == NAME_TWICE)
-        slot = find_among_twins(snapshot, name, name_bytes, binding, binding_bytes);
+        slot = find_among_twins(snapshot, wanted);
     if (!slot) {
         target->refusal = TAMIS_MISMATCH;
         return TAMIS_ERR_MISMATCH;
@@ -248,6 +253,70 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
     if (!rc && is_unproven(snapshot, e, binding ? binding_bytes : 0))
         target->refusal = TAMIS_MISMATCH;
     return rc;
+}
+
+int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
+                        size_t name_bytes, const void *binding, size_t binding_bytes,
+                        uint64_t min_watermark, struct tamis_target *target)
+{
+    const struct tamis_identity wanted = {name, name_bytes, binding, binding_bytes,
+                                          NULL};
+    return target ? find_target(snapshot, &wanted, min_watermark, NULL, target)
+                  : TAMIS_ERR_RANGE;
+}
+
+size_t tamis_snapshot_find_many(const struct tamis_snapshot *snapshot,
+                                const struct tamis_identity *wanted, size_t n,
+                                uint64_t min_watermark, struct tamis_target *targets,
+                                int *errors)
+{
+    size_t near = 0, n_found = 0;
+    for (size_t i = 0; i < n; i++) {
+        int rc = find_target(snapshot, &wanted[i], min_watermark, &near, &targets[i]);
+        if (errors)
+            errors[i] = rc;
+        n_found += !rc;
+    }
+    return n_found;
+}
+
+/* *shift: how far from its old number the last one is. Most of the next are as far. */
+static void carry_target(const struct tamis_snapshot *from,
+                         const struct tamis_snapshot *to, struct tamis_target *t,
+                         size_t *shift)
+{
+    size_t old = t->slot - 1U, now = old + *shift;
+    struct tamis_segment_info info;
+    bool loose = is_loose(from, old);
+    if (loose ? now >= to->n_loose || to->entries[now] != from->entries[old]
+              : !shared_same(from, old, to, &now)) {
+        tamis_snapshot_segment(from, old, &info);
+        tamis_snapshot_find(to, info.name, info.name_bytes,
+                            info.binding ? info.binding : (const void *)"",
+                            info.binding_bytes, t->min_watermark, t);
+        now = t->slot - 1U;
+    }
+    if (loose)
+        *shift = now - old;
+    t->slot = (uint32_t)now + 1;
+    t->snapshot = to->serial;
+}
+
+size_t tamis_snapshot_carry(const struct tamis_snapshot *from,
+                            const struct tamis_snapshot *to,
+                            struct tamis_target *targets, size_t n)
+{
+    size_t shift = 0, n_carried = 0;
+    bool alike = from && to && from->ledger == to->ledger && to->complete;
+    for (size_t i = 0; i < n; i++) {
+        struct tamis_target *t = &targets[i];
+        if (alike && target_here(from, t))
+            carry_target(from, to, t, &shift);
+        else if (!t->refusal)
+            t->refusal = TAMIS_MISMATCH;
+        n_carried += !t->refusal;
+    }
+    return n_carried;
 }
 
 struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,

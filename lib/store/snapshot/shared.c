@@ -562,7 +562,8 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
         *by_range = true;
         return TAMIS_NO_REASON;
     }
-    why = seat_probe(seat, key->hash);
+    why =
+        pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), key->hash);
     if (why == TAMIS_NO_REASON || !listed || !key->bytes)
         return why;
     enum tamis_reason hit = column_hit(seat->view, seat->column, key, by_range);
@@ -625,6 +626,20 @@ bool shared_next(const struct tamis_snapshot *s, size_t *index)
         }
     }
     return false;
+}
+
+bool shared_same(const struct tamis_snapshot *from, size_t index,
+                 const struct tamis_snapshot *to, size_t *number)
+{
+    const struct pack_view *v = view_of_number(from, index);
+    const struct pack_view *w =
+        v ? view_of_record(&to->shared, v->uuid, v->digest) : NULL;
+    uint32_t column = v ? (uint32_t)(index - v->base) : 0;
+    if (!w || column >= w->n_columns || !columns_have(v->listed, column) ||
+        !columns_have(w->listed, column))
+        return false;
+    *number = w->base + column;
+    return true;
 }
 
 /* In one pack: its index says which column, and the list whether that counts. */
@@ -705,12 +720,15 @@ const struct sheet *seat_sums(const struct seat *seat, size_t *row)
 /* ---- public calls about packs ---- */
 
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
-                        struct tamis_filter **out, struct tamis_pack_place *place)
+                        struct tamis_filter **out, struct tamis_pack_place *place,
+                        struct tamis_verify *pages)
 {
     if (out)
         *out = NULL;
     if (place)
         memset(place, 0, sizeof *place);
+    if (pages)
+        memset(pages, 0, sizeof *pages);
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
     struct seat seat = segment_seat(snapshot, index);
@@ -725,6 +743,8 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
         return seat_lost(snapshot, &seat, NULL);
     if (out)
         *out = seat_filter(&seat);
+    if (pages)
+        pack_band_pages(seat_filter(&seat), seat.band, pages);
     if (place) {
         place->n_blocks = seat.band->geometry.n_blocks;
         place->lanes = seat.band->geometry.lanes;
@@ -755,21 +775,6 @@ int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
     out->n_listed = v->n_listed;
     out->n_overridden = v->n_named;
     return 0;
-}
-
-int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
-                              struct tamis_verify *out)
-{
-    struct tamis_filter *f;
-    memset(out, 0, sizeof *out);
-    int rc = tamis_snapshot_pack(snapshot, index, &f, NULL);
-    if (rc)
-        return rc;
-    struct seat seat = segment_seat(snapshot, index);
-    rc = seat.band ? 0 : seat_lost(snapshot, &seat, NULL);
-    if (!rc)
-        pack_band_pages(f, seat.band, out);
-    return rc;
 }
 
 /* ---- columns as filters in memory ---- */

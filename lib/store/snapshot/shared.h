@@ -151,21 +151,6 @@ static inline struct pack_place seat_place(const struct seat *seat)
     memcpy(place.uuid, seat->view->uuid, UUID_BYTES);
     return place;
 }
-/* By its rows alone. */
-static inline enum tamis_reason seat_probe(const struct seat *seat, uint64_t h)
-{
-    return pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), h);
-}
-/* Brings what a probe reads first. */
-static inline void seat_prefetch(const struct seat *seat, uint64_t h)
-{
-    pack_prefetch_column(seat_filter(seat), seat->band, seat_column(seat), h);
-}
-/* About so many bytes of that file. */
-static inline uint64_t seat_bytes(const struct seat *seat)
-{
-    return band_bytes(seat->band) / seat->band->n_columns;
-}
 /* Sums of counts, which snapshots share: room for them. */
 int shared_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
 /* Adds to them what a sheet of the snapshot has. */
@@ -177,6 +162,9 @@ const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* The next number that a segment has, from *index on. */
 bool shared_next(const struct tamis_snapshot *s, size_t *index);
+/* Where `to` has the column of this number: the same one, of the same file. */
+bool shared_same(const struct tamis_snapshot *from, size_t index,
+                 const struct tamis_snapshot *to, size_t *number);
 /* *slot is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
  * error, and *why: a pack cannot tell. In a list that is not complete it may have the
  * name even if another one has it, for repair may have listed an older column. */

@@ -329,7 +329,7 @@ static int index_names(struct tamis_snapshot *s)
 }
 
 int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
-                                struct tamis_snapshot **out)
+                                int count, struct tamis_snapshot **out)
 {
     if (!out)
         return TAMIS_ERR_RANGE;
@@ -353,8 +353,8 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
         rc = index_names(s);
     if (!rc)
         rc = planes_make(s);
-    if (!rc)
-        rc = stats_join(s);
+    if (!rc && count)
+        rc = stats_begin(s);
     if (rc)
         tamis_snapshot_release(s);
     else

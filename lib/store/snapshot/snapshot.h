@@ -97,10 +97,11 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
 /* segment.c: tamis_snapshot_filter(); `open` says whether a loose filter is kept. */
 int segment_filter(struct tamis_snapshot *snapshot, size_t index, entry_filter_fn *open,
                    struct tamis_filter **out, struct tamis_diag *diag);
-/* *slot is the number + 1 of the segment of this name, or NAME_TWICE.
- * ERR_NO_SEGMENT: there is none. Other errors: a file that cannot tell may have it. */
+/* *slot is the number + 1 of the segment of this name, or NAME_TWICE. *near (may be
+ * NULL): where the next name may be. ERR_NO_SEGMENT: there is none. Other errors: a
+ * file that cannot tell may have it. */
 int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-                  uint32_t *slot, enum tamis_reason *why);
+                  size_t *near, uint32_t *slot, enum tamis_reason *why);
 
 /* Has the segment a record? Else a shared file has it, or nothing is there. */
 static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
@@ -116,6 +117,7 @@ bool segment_list(const struct tamis_snapshot *s, size_t index,
 /* Join once the snapshot is complete; leave once its last holder has released it. */
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
+int stats_begin(struct tamis_snapshot *s); /* counts from now on; ENOMEM */
 
 /* ==== for queries ==== */
 

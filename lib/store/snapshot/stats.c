@@ -101,7 +101,7 @@ static void add_pages_of(struct tamis_stats *out, struct entry *e)
 
 /* With an account for each segment: there must be no lack of memory when a snapshot
  * goes. */
-static int begin(struct tamis_snapshot *s)
+int stats_begin(struct tamis_snapshot *s)
 {
     for (size_t i = 0; s->ledger && i < s->n_loose; i++)
         if (!entry_account(s->entries[i]))
@@ -115,7 +115,7 @@ int stats_join(struct tamis_snapshot *s)
     struct ledger *l = s->ledger;
     if (!ledger_lock(l))
         return 0;
-    int rc = l->on ? begin(s) : 0;
+    int rc = l->on ? stats_begin(s) : 0;
     if (!rc) {
         s->next_live = l->live;
         s->to_live = &l->live;
@@ -170,16 +170,6 @@ void stats_leave(struct tamis_snapshot *s)
 
 /* ---- the public calls ---- */
 
-int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on)
-{
-    if (!snapshot)
-        return TAMIS_ERR_RANGE;
-    if (on)
-        return begin(snapshot);
-    atomic_store(&snapshot->counts.on, false);
-    return 0;
-}
-
 int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag)
 {
     int rc = store_usable(store, false, diag);
@@ -189,42 +179,36 @@ int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag
     ledger_lock(l);
     l->on = on;
     for (struct tamis_snapshot *s = l->live; s && !rc; s = s->next_live)
-        rc = tamis_snapshot_count(s, on);
+        if (on)
+            rc = stats_begin(s);
+        else
+            atomic_store(&s->counts.on, false);
     ledger_unlock(l);
     return rc ? diag_errno(diag, rc, store->catalog->path, "counting probes") : 0;
 }
 
-int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
-                      struct tamis_diag *diag)
+int tamis_snapshot_stats(struct tamis_snapshot *snapshot, int of_store,
+                         struct tamis_stats *out)
 {
-    int rc = store_usable(store, false, diag);
-    if (!rc && !out)
-        rc = diag_fail(diag, TAMIS_ERR_RANGE, store->catalog->path, "no stats");
+    struct tamis_snapshot *s = snapshot;
+    struct ledger *l = s && of_store ? s->ledger : NULL;
     if (out)
         *out = (struct tamis_stats){0};
-    if (rc)
-        return rc;
-    struct ledger *l = store->catalog->ledger;
-    ledger_lock(l);
-    *out = l->gone;
-    for (struct tamis_snapshot *s = l->live; s; s = s->next_live)
+    if (!out || !s || (of_store && !l))
+        return TAMIS_ERR_RANGE;
+    if (l && !ledger_lock(l))
+        return TAMIS_ERR_FORKED;
+    if (l) {
+        *out = l->gone;
+        for (struct tamis_snapshot *live = l->live; live; live = live->next_live)
+            add_snapshot(out, live);
+        ledger_unlock(l);
+        add_pages(out, &l->pages);
+    } else {
         add_snapshot(out, s);
-    ledger_unlock(l);
-    add_pages(out, &l->pages);
-    complete(out);
-    return 0;
-}
-
-int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out)
-{
-    if (!out)
-        return TAMIS_ERR_RANGE;
-    *out = (struct tamis_stats){0};
-    if (!snapshot)
-        return TAMIS_ERR_RANGE;
-    add_snapshot(out, snapshot);
-    for (size_t i = 0; i < snapshot->n_loose; i++)
-        add_pages_of(out, snapshot->entries[i]);
+        for (size_t i = 0; i < s->n_loose; i++)
+            add_pages_of(out, s->entries[i]);
+    }
     complete(out);
     return 0;
 }
@@ -235,7 +219,7 @@ static size_t find_account(const struct tamis_snapshot *s,
 {
     uint32_t slot;
     enum tamis_reason why;
-    if (snapshot_slot(s, info->name, info->name_bytes, &slot, &why) != 0)
+    if (snapshot_slot(s, info->name, info->name_bytes, NULL, &slot, &why) != 0)
         return s->n;
     return kept_sum(s, slot - 1, NULL) == sum ? slot - 1 : s->n;
 }

@@ -312,19 +312,18 @@ void guest(const char *path, uint64_t n)
     static const char file[] = "/proc/self/smaps_rollup", of[] = "Anonymous";
     struct tamis_segment_info info;
     struct site s = {.n = n};
-    uint32_t segments[64];
     uint64_t hash;
-    size_t n_maybe;
     double kib = number_in(file, of);
     snprintf(s.path, sizeof s.path, "%s", path);
     open_store(&s);
     look_anew(&s);
     for (uint64_t i = 0; i < 10000; i++) {
         hashes_fill(i % 2 ? mixed(i) % n * MOST_KEYS : ABSENT_KEYS + i, 1, &hash);
-        struct tamis_key key = {.tag = bench.domain.tag, .hash = hash};
-        if (tamis_snapshot_candidates(s.snapshot, &key, segments, 64, &n_maybe) ==
-                TAMIS_ABSENT &&
-            i % 2)
+        struct tamis_key key =
+            (struct tamis_key){.tag = bench.domain.tag, .hash = hash};
+        const struct tamis_query q = {
+            .size = sizeof q, .all = 1, .keys = &key, .n_keys = 1};
+        if (tamis_snapshot_query(s.snapshot, &q, NULL) && i % 2)
             give_up("a present key is ABSENT");
     }
     for (size_t i = 0; tamis_snapshot_next(s.snapshot, &i); i++)
@@ -574,7 +573,7 @@ void room_law_edits(void)
     store_pack(s.store, TAMIS_REPACK_ALL);
     double lives = space_of(&s);
     look_anew(&s);
-    if (tamis_snapshot_n_segments(s.snapshot) != s.n)
+    if (tamis_snapshot_info(s.snapshot).n_segments != s.n)
         wrong("law_edits: segments are lost");
     figure_set("law_edits", 0, &all, &half, 1);
     figure_set("law_edits_user", 0, &user, &limit, 1);

@@ -53,10 +53,13 @@ static size_t count_bits(const uint64_t *words, size_t n)
 static size_t ask_all(void *segments, const struct piece *p)
 {
     const struct segments *s = segments;
+    struct tamis_key key;
+    const struct tamis_query q = {
+        .size = sizeof q, .all = 1, .keys = &key, .n_keys = 1, .absent = s->absent};
     size_t n_absent = 0;
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_key key = {.tag = bench.domain.tag, .hash = p->hashes[i]};
-        sink += tamis_snapshot_probe_all(s->snapshot, &key, s->absent, NULL);
+        key = (struct tamis_key){.tag = bench.domain.tag, .hash = p->hashes[i]};
+        sink += tamis_snapshot_query(s->snapshot, &q, NULL);
         n_absent += count_bits(s->absent, (s->n + 63) / 64);
     }
     return n_absent;
@@ -66,13 +69,15 @@ static size_t ask_all_many(void *segments, const struct piece *p)
 {
     const struct segments *s = segments;
     struct tamis_key keys[A_CALL];
+    struct tamis_query q = {
+        .size = sizeof q, .all = 1, .keys = keys, .absent = s->absent};
     size_t n_absent = 0;
     for (size_t at = 0; at < p->n; at += A_CALL) {
-        size_t n = p->n - at < A_CALL ? p->n - at : A_CALL;
+        size_t n = q.n_keys = p->n - at < A_CALL ? p->n - at : A_CALL;
         for (size_t i = 0; i < n; i++)
             keys[i] =
                 (struct tamis_key){.tag = bench.domain.tag, .hash = p->hashes[at + i]};
-        sink += tamis_snapshot_probe_keys(s->snapshot, NULL, 0, keys, n, s->absent);
+        sink += tamis_snapshot_query(s->snapshot, &q, NULL);
         n_absent += count_bits(s->absent, n * ((s->n + 63) / 64));
     }
     return n_absent;
@@ -233,7 +238,7 @@ static void columns_begin(struct segments *s, struct tamis_store *store,
     char name[700];
     *s = (struct segments){.snapshot = snapshot_of(store), .n = bench.sizes.columns};
     s->absent = allocate(A_CALL * ((s->n + 63) / 64) * sizeof *s->absent);
-    must(tamis_snapshot_pack(s->snapshot, 0, &file, &s->place), NULL, "place");
+    must(tamis_snapshot_pack(s->snapshot, 0, &file, &s->place, NULL), NULL, "place");
     must(tamis_filter_verify(file, &(struct tamis_verify){0}, NULL), NULL, "verify");
     must(tamis_snapshot_segment(s->snapshot, 0, &info), NULL, "segment");
     if (s->place.n_bands_of_pack != 1)

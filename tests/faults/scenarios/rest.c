@@ -146,7 +146,7 @@ static void ask_growing(struct run *r)
     GROWN(tamis_filter_least_fold(f, &error, NULL));
     GROWN(tamis_filter_verify(f, &pages, NULL)),
         GROWN(tamis_filter_residency(f, &in, NULL));
-    GROWN(tamis_snapshot_from_filters(&f, 1, &alone));
+    GROWN(tamis_snapshot_from_filters(&f, 1, 0, &alone));
     tamis_snapshot_release(alone);
 }
 
@@ -186,7 +186,7 @@ static void open_snapshot(struct run *r)
 {
     play_text(&the_player, "open");
     OK(tamis_snapshot_current(the_player.store, &snapshot, &r->diag));
-    take_keys(tamis_snapshot_domain(snapshot));
+    take_keys(tamis_snapshot_info(snapshot).domain);
     for (size_t i = 0; i < N_SEGMENTS; i++)
         t[i] = tamis_snapshot_target(snapshot, i);
 }
@@ -249,20 +249,19 @@ static void store_body(struct run *r)
     struct tamis_stats stats;
     uint32_t named[N_SEGMENTS];
     size_t n;
-    FIRST(tamis_snapshot_candidates(snapshot, keys, named, N_SEGMENTS, &n));
-    FIRST(tamis_snapshot_probe_keys(snapshot, t, N_SEGMENTS, keys, 8, absent));
-    FIRST(tamis_snapshot_probe_all(snapshot, keys, NULL, NULL));
+    FIRST(ASK(snapshot, ALL, KEYS(keys, 1), FOUND(named, N_SEGMENTS, &n)));
+    FIRST(ASK(snapshot, LIST(t, N_SEGMENTS), KEYS(keys, 8), .absent = absent));
+    FIRST(ASK(snapshot, ALL, KEYS(keys, 1)));
     FIRST(tamis_snapshot_prepare(snapshot, &warm, NULL, NULL));
     FIRST(tamis_snapshot_find(snapshot, "g", 1, NULL, 0, 1, t));
     FIRST(tamis_snapshot_pack_info(snapshot, 0, &pack));
     FIRST_OF_EACH(tamis_snapshot_probe(snapshot, &t[i], keys, NULL));
-    FIRST_OF_EACH(tamis_snapshot_probe_list(snapshot, &t[i], 1, keys, NULL, NULL));
-    FIRST_OF_EACH(tamis_snapshot_probe_batch(snapshot, &t[i], keys[0].tag, hashes,
-                                             N_KEYS, absent, NULL));
+    FIRST_OF_EACH(ASK(snapshot, LIST(&t[i], 1), KEYS(keys, 1)));
+    FIRST_OF_EACH(ASK(snapshot, LIST(&t[i], 1), HASHES(hashes, N_KEYS, keys[0].tag),
+                      .absent_from_all = absent));
     FIRST_OF_EACH(tamis_snapshot_explain(snapshot, &t[i], keys, &explained));
-    FIRST_OF_EACH(tamis_snapshot_pack_pages(snapshot, i, &pages));
     FIRST_OF_EACH(tamis_snapshot_list(snapshot, i, &f, NULL));
-    FIRST_OF_EACH(tamis_snapshot_pack(snapshot, i, &f, NULL));
+    FIRST_OF_EACH(tamis_snapshot_pack(snapshot, i, &f, NULL, &pages));
     FIRST_OF_EACH(tamis_snapshot_segment(snapshot, i, &info));
     FIRST_OF_EACH(tamis_snapshot_inline(snapshot, &t[i], TAMIS_INLINE_VERSION, &value));
     open_snapshot(r);
@@ -271,13 +270,14 @@ static void store_body(struct run *r)
     tamis_inline_release(&value);
     CHECK(tamis_store_domain(the_player.store).tag == keys[0].tag, "no store");
     OK(tamis_store_confirm(the_player.store, NULL, &r->diag));
-    OK(tamis_snapshot_count(snapshot, 1));
-    CHECK(tamis_snapshot_complete(snapshot) &&
-              tamis_snapshot_n_numbers(snapshot) >= tamis_snapshot_n_segments(snapshot),
+    OK(tamis_store_count(the_player.store, 1, &r->diag));
+    CHECK(tamis_snapshot_info(snapshot).complete &&
+              tamis_snapshot_info(snapshot).n_numbers >=
+                  tamis_snapshot_info(snapshot).n_segments,
           "not whole");
     tamis_snapshot_report_false_positive(snapshot, t);
     tamis_snapshot_segment_stats(snapshot, 0, &one);
-    OK(tamis_snapshot_stats(snapshot, &stats));
+    OK(tamis_snapshot_stats(snapshot, 0, &stats));
     close_snapshot();
 }
 

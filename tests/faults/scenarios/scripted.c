@@ -16,7 +16,7 @@
     "init; begin; put a 0 20; bare b; grow g; end; add g 10; commit g; shut g; "
 #define READY       STORE "close; now; "
 #define READY_LISTS "init; begin; list c 100 2000; list d 1500 2000; end; close; now; "
-#define ASK         "open; info; count; ask; prepare; ask; close"
+#define ASKS        "open; info; count; ask; prepare; ask; close"
 /* A sealed filter of this store that no record names, a file and a catalog that were
  * never finished. */
 #define ORPHANS STORE "put o 100 5; stray o; litter 3; "
@@ -51,17 +51,17 @@ const struct scenario scripted_scenarios[] = {
              "build old 1 800 1e-8; build all 1 1500 1e-8; now; unite u old "
              "all; common c old; shrink s all; compare old"),
     /* Stores that are opened, asked, and followed while others commit. */
-    SCENARIO("store-open", READY ASK),
+    SCENARIO("store-open", READY ASKS),
     /* Filters that cannot be mapped are read. */
     SCENARIO("store-unmapped", "init; put a 0 4; close; now; open; prepare; ask; close",
              .first = "mmap:2:ENOMEM:ever", .gets_around = true),
     /* LMDB's file may end before the last page that it ever counted; then its trees are
      * walked. */
-    SCENARIO("store-short", STORE "catalog short; now; " ASK),
+    SCENARIO("store-short", STORE "catalog short; now; " ASKS),
     SCENARIO("store-follow",
              READY "open; hold; others; put n 50 8; add g 80; commit g; "
                    "shut g; ours; hold"),
-    SCENARIO("killed", READY ASK, .prepare = killed_prepare, .check = killed_check),
+    SCENARIO("killed", READY ASKS, .prepare = killed_prepare, .check = killed_check),
     /* Builders. */
     SCENARIO("build", BUILD "1"),
     SCENARIO("build-old", BUILD "1", .old_system = true),

@@ -16,7 +16,7 @@ MUST(why)
                                       ? shop.held
                                       : snapshot_of(opened());
     const char *name = name_at(s, 1);
-    struct tamis_domain d = tamis_snapshot_domain(snap);
+    struct tamis_domain d = tamis_snapshot_info(snap).domain;
     struct tamis_target t;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
     for (int i = 2; i < s->n; i += 2) {
@@ -67,7 +67,7 @@ MUST(all)
 MUST(was_all)
 {
     struct tamis_key key = key_in(opened(), number_at(s, 1));
-    IS(tamis_snapshot_probe_all(shop.held, &key, NULL, NULL), name_at(s, 2)[0] == 'A');
+    IS(ASK(shop.held, ALL, KEYS(&key, 1)), name_at(s, 2)[0] == 'A');
 }
 
 /* every N REASON, for segments of store_of(): some keys of each. */
@@ -293,7 +293,7 @@ MUST(same)
 MUST(segments)
 {
     SNAPSHOT snap = snapshot_of(opened());
-    IS(tamis_snapshot_n_segments(snap), number_at(s, 1));
+    IS(tamis_snapshot_info(snap).n_segments, number_at(s, 1));
 }
 
 /* listed NAME..., unlisted NAME..., packed NAME..., loose NAME... */
@@ -364,7 +364,7 @@ MUST(as_noted)
 MUST(complete)
 {
     SNAPSHOT snap = snapshot_of(opened());
-    IS(tamis_snapshot_complete(snap), number_at(s, 1));
+    IS(tamis_snapshot_info(snap).complete, number_at(s, 1));
 }
 
 HARM(mark)

@@ -25,37 +25,19 @@ static UNUSED uint64_t *fenced(size_t n_words)
     return memset(fence - n_words * 8, 0xff, n_words * 8);
 }
 
-/* The answers of all ways but the careful one to one question. */
-struct asked_one {
-    uint64_t absent[WAYS_WORDS];
-    uint8_t reasons[WAYS_SEGMENTS + 1];
-    uint32_t found[WAYS_SEGMENTS + 1];
-    size_t n_found, max;
-    enum tamis_answer answer, by_candidates;
-};
+/* The list; or without one all segments. */
+#define MEANT .all = !targets, LIST(targets, targets ? n : 0)
 
-static UNUSED void ask_one_way(struct tamis_snapshot *s,
+/* One key, without reasons. Returns whether it is absent from all. */
+static UNUSED bool ask_one_way(struct tamis_snapshot *s,
                                const struct tamis_target *targets, size_t n,
-                               const struct tamis_key *key, struct asked_one *a)
+                               const struct tamis_key *key, uint64_t *absent)
 {
-    size_t n_words = (n + 63) / 64;
-    uint64_t *bits = fenced(n_words);
-    memset(a, 0xff, sizeof *a);
-    a->reasons[n] = 0xa5;
-    a->max = random_below(n + 2);
-    a->answer = targets
-                    ? tamis_snapshot_probe_list(s, targets, n, key, bits, a->reasons)
-                    : tamis_snapshot_probe_all(s, key, bits, a->reasons);
-    memcpy(a->absent, bits, n_words * 8);
-    memset(bits, 0xff, n_words * 8);
-    IS(targets ? tamis_snapshot_probe_list(s, targets, n, key, bits, NULL)
-               : tamis_snapshot_probe_all(s, key, bits, NULL),
-       a->answer);
-    assert_memory_equal(bits, a->absent, n_words * 8);
-    if (targets)
-        return;
-    a->by_candidates = tamis_snapshot_candidates(s, key, a->found, a->max, &a->n_found);
-    IS(tamis_snapshot_probe_all(s, key, NULL, NULL), a->answer);
+    uint64_t *bits = fenced((n + 63) / 64);
+    size_t answer = ASK(s, MEANT, KEYS(key, 1), .absent = bits);
+    memcpy(absent, bits, (n + 63) / 64 * 8);
+    IS(ASK(s, MEANT, KEYS(key, 1)), answer);
+    return answer;
 }
 
 static UNUSED void check_row(const uint64_t *row, const uint8_t *want, size_t n)
@@ -75,8 +57,9 @@ static UNUSED uint32_t rank_at(struct tamis_snapshot *s, size_t i)
 
 /* All that may have the key, in the order of ranks. If nothing is proven, any order
  * would say as little: that of numbers. */
-static UNUSED void check_found(struct tamis_snapshot *s, const struct asked_one *a,
-                               const struct tamis_key *key, const uint8_t *want)
+static UNUSED void check_found(struct tamis_snapshot *s, const uint32_t *found,
+                               size_t max, size_t n_found, const struct tamis_key *key,
+                               const uint8_t *want)
 {
     bool ranked = s->complete && key->tag == s->domain.tag;
     uint64_t ranks[WAYS_SEGMENTS]; /* of those that are not told yet */
@@ -85,30 +68,18 @@ static UNUSED void check_found(struct tamis_snapshot *s, const struct asked_one 
     for (size_t i = 0; tamis_snapshot_next(s, &i); i++)
         if (want[i] != ABSENT_HERE && ++n_want)
             ranks[i] = ranked ? rank_at(s, i) : i;
-    IS(a->n_found, n_want);
-    size_t n = n_want < a->max ? n_want : a->max;
-    IS(a->found[n], UINT32_MAX);
-    for (size_t k = 0; k < n; k++) {
+    IS(n_found, n_want);
+    for (size_t k = 0; k < max; k++) {
+        if (k >= n_want) {
+            IS(found[k], UINT32_MAX);
+            continue;
+        }
         size_t first = 0;
         for (size_t i = 1; i < s->n; i++)
             first = ranks[i] < ranks[first] ? i : first;
-        IS(a->found[k], first);
+        IS(found[k], first);
         ranks[first] = UINT64_MAX;
     }
-}
-
-static UNUSED void check_asked(struct tamis_snapshot *s, const struct asked_one *a,
-                               const struct tamis_key *key, const uint8_t *want,
-                               size_t n, bool listed, bool all)
-{
-    IS(a->answer, all);
-    check_row(a->absent, want, n);
-    assert_memory_equal(a->reasons, want, n);
-    IS(a->reasons[n], 0xa5);
-    if (listed)
-        return;
-    IS(a->by_candidates, all);
-    check_found(s, a, key, want);
 }
 
 /* By an inline value, for a key without bytes: it heeds no range. */
@@ -143,7 +114,7 @@ static UNUSED uint8_t ask_carefully(struct tamis_snapshot *s,
     IS(x.reason, why);
     if (t->refusal)
         return (uint8_t)why;
-    tamis_snapshot_probe_batch(s, t, key->tag, &key->hash, 1, &absent, NULL);
+    ASK(s, LIST(t, 1), HASHES(&key->hash, 1, key->tag), .absent_from_all = &absent);
     assert_true(!absent || answer == TAMIS_ABSENT);
     if (!key->bytes)
         IS(absent, answer);
@@ -166,7 +137,7 @@ static UNUSED void ask_by_runs(struct tamis_snapshot *s, size_t n,
         list[i] = tamis_snapshot_target(s, at[i]);
     }
     uint64_t *rows = fenced(n_asked * n_words);
-    size_t got = tamis_snapshot_probe_keys(s, list, n_list, keys, n_asked, rows);
+    size_t got = ASK(s, LIST(list, n_list), KEYS(keys, n_asked), .absent = rows);
     for (size_t k = 0; k < n_asked; k++) {
         for (size_t i = 0; i < n_list; i++)
             listed[i] = want[k * n + at[i]];
@@ -174,7 +145,7 @@ static UNUSED void ask_by_runs(struct tamis_snapshot *s, size_t n,
         got -= all_zero(listed, n_list); /* absent from all: TAMIS_NO_REASON */
     }
     IS(got, 0);
-    tamis_snapshot_probe_list(s, list, n_list, &keys[n_asked - 1], NULL, reasons);
+    ASK(s, LIST(list, n_list), KEYS(&keys[n_asked - 1], 1), .reasons = reasons);
     assert_memory_equal(reasons, listed, n_list);
 }
 
@@ -185,17 +156,30 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
                                  const struct tamis_key *keys, size_t n_asked,
                                  uint8_t *want)
 {
-    static uint8_t own[WAYS_KEYS * WAYS_SEGMENTS];
-    static struct asked_one some[4];
+    static uint8_t own[WAYS_KEYS * WAYS_SEGMENTS],
+        reasons[WAYS_KEYS * WAYS_SEGMENTS + 1];
+    static uint64_t alone[4][WAYS_WORDS], again[WAYS_KEYS * WAYS_WORDS];
+    static uint32_t found[4 * WAYS_SEGMENTS + 1];
+    uint64_t lacking[WAYS_KEYS / 64 + 1];
+    bool answers[4];
     size_t n_words = (n + 63) / 64, n_all = 0, n_some = n_asked < 4 ? n_asked : 4;
+    size_t max = random_below(n + 2), n_found[4];
+    max = max < n ? max : n;
     want = want ? want : own;
     assert_true(n <= WAYS_SEGMENTS && n_asked <= WAYS_KEYS);
+    memset(found, 0xff, sizeof found);
     for (size_t k = 0; k < n_some; k++)
-        ask_one_way(s, targets, n, &keys[k], &some[k]);
+        answers[k] = ask_one_way(s, targets, n, &keys[k], alone[k]);
     uint64_t *rows = fenced(n_asked * n_words);
-    size_t got = tamis_snapshot_probe_keys(s, targets, targets ? n : random_below(9),
-                                           keys, n_asked, rows);
-    IS(tamis_snapshot_probe_keys(s, targets, n, keys, n_asked, NULL), got);
+    size_t got = ASK(s, MEANT, KEYS(keys, n_asked), .absent = rows);
+    reasons[n_asked * n] = 0xa5;
+    IS(ASK(s, MEANT, KEYS(keys, n_asked), .absent = again, .absent_from_all = lacking,
+           .reasons = reasons),
+       got);
+    assert_memory_equal(again, rows, n_asked * n_words * 8);
+    IS(reasons[n_asked * n], 0xa5);
+    if (!targets)
+        ASK(s, ALL, KEYS(keys, n_some), FOUND(found, max, n_found));
     for (size_t k = 0; k < n_asked; k++) {
         uint8_t *w = want + k * n;
         bool all = n > 0 && (targets || s->complete);
@@ -208,11 +192,18 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
             all &= hole || w[i] == ABSENT_HERE;
         }
         n_all += all;
+        IS(lacking[k / 64] >> k % 64 & 1, all);
         check_row(rows + k * n_words, w, n);
-        if (k < n_some)
-            check_asked(s, &some[k], &keys[k], w, n, targets != NULL, all);
+        assert_memory_equal(reasons + k * n, w, n);
+        if (k >= n_some)
+            continue;
+        IS(answers[k], all);
+        check_row(alone[k], w, n);
+        if (!targets)
+            check_found(s, found + k * max, max, n_found[k], &keys[k], w);
     }
     IS(got, n_all);
+    IS(found[targets ? 0 : n_some * max], UINT32_MAX);
     if (!targets && n)
         ask_by_runs(s, n, keys, n_asked, want);
 }

@@ -3,6 +3,7 @@
 #define TAMIS_TESTS_UNIT_STORES_H
 
 #include "closed.h"
+#include "tests/support/asks.h"
 
 static UNUSED void store_ends(struct tamis_store **s)
 {

@@ -261,7 +261,7 @@ TEST_IN_DIR(readers_get_on_beside_commits_without_pause)
                 continue; /* a commit was met too often: once more */
             OK(rc);
             struct tamis_segment_info info;
-            IS(tamis_snapshot_n_segments(snapshot), 1);
+            IS(tamis_snapshot_info(snapshot).n_segments, 1);
             OK(tamis_snapshot_segment(snapshot, 0, &info));
             unsigned number = (unsigned)strtoul((const char *)info.name, NULL, 10);
             tamis_snapshot_release(snapshot);

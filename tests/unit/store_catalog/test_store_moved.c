@@ -10,7 +10,7 @@ static void snapshot_must_say(struct tamis_snapshot *s, size_t at, uint64_t tag,
 {
     struct tamis_key k[2] = {(struct tamis_key){.tag = tag, .hash = keys[BEFORE]},
                              (struct tamis_key){.tag = tag, .hash = keys[BEFORE + 1]}};
-    size_t n = tamis_snapshot_n_segments(s);
+    size_t n = tamis_snapshot_info(s).n_segments;
     struct tamis_target targets[16];
     uint8_t why[2 * 16];
     for (size_t i = 0; i < n; i++)
@@ -34,7 +34,7 @@ TEST(a_filter_among_others_is_looked_at)
         build_file(path_of(name), &d, NULL, NULL, NULL);
         filters[i] = i == 3 ? f : open_filter(path_of(name));
     }
-    OK(tamis_snapshot_from_filters(filters, 6, &s));
+    OK(tamis_snapshot_from_filters(filters, 6, 0, &s));
     snapshot_must_say(s, 3, d.tag, TAMIS_NO_REASON);
     replace(path);
     pass(1000);
@@ -104,7 +104,7 @@ TEST(all_segments_share_a_clock)
     struct tamis_key k = {.tag = tamis_store_domain(s).tag, .hash = keys[0]};
     for (int i = 0; i < 2; i++) {
         n_looks = n_clocks = 0;
-        IS(tamis_snapshot_probe_all(snapshot, &k, NULL, NULL), TAMIS_ABSENT);
+        IS(ASK(snapshot, ALL, KEYS(&k, 1)), TAMIS_ABSENT);
         if (i > 0) /* the first one finds that the filters may be quick */
             assert_true(n_clocks > 0 && n_clocks <= 2); /* a thread's own tick */
     }

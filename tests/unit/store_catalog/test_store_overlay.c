@@ -32,12 +32,12 @@ static int on_an_overlay(void)
     if (reader == 0) {
         struct tamis_store *r = store_open("merged");
         struct tamis_snapshot *first = snapshot_of(r);
-        bool one = tamis_snapshot_n_segments(first) == 1;
+        bool one = tamis_snapshot_info(first).n_segments == 1;
         tamis_snapshot_release(first);
         if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
             _exit(9);
         struct tamis_snapshot *second = snapshot_of(r);
-        bool two = tamis_snapshot_n_segments(second) == 2;
+        bool two = tamis_snapshot_info(second).n_segments == 2;
         tamis_snapshot_release(second);
         tamis_store_close(r);
         _exit(!one ? 3 : !two ? 4 : 0);

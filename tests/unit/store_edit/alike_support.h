@@ -94,7 +94,7 @@ static void follow(struct side *s, struct tamis_snapshot *snap, size_t i, size_t
     struct tamis_stage_info stage;
     struct tamis_filter *f;
     struct geometry g;
-    bool packed = tamis_snapshot_pack(snap, index, NULL, &place) == 0;
+    bool packed = tamis_snapshot_pack(snap, index, NULL, &place, NULL) == 0;
     if (packed) {
         g = (struct geometry){place.n_blocks, place.lanes, place.words};
     } else {
@@ -162,14 +162,14 @@ struct asking {
 static struct asking ask_begin(const struct side *s, const struct model *m)
 {
     struct asking a = {.side = s, .model = m, .snap = snapshot_of(s->store)};
-    assert_true(tamis_snapshot_n_numbers(a.snap) <= N_NUMBERS);
+    assert_true(tamis_snapshot_info(a.snap).n_numbers <= N_NUMBERS);
     for (size_t i = 0; i < N_NAMES; i++)
         if (slot_of(a.snap, i)) {
             a.number[a.n] = slot_of(a.snap, i) - 1;
             a.at[a.n++] = i;
         }
     if (!w.hurt && m == &w.now) /* else names are not to be read, perhaps */
-        IS(tamis_snapshot_n_segments(a.snap), a.n);
+        IS(tamis_snapshot_info(a.snap).n_segments, a.n);
     return a;
 }
 
@@ -185,7 +185,8 @@ static void ask_one_segment(const struct asking *a, size_t segment)
             hashes[k] = w.keys[id].hash;
             ids[k++] = id;
         }
-    tamis_snapshot_probe_batch(a->snap, &t, w.domain.tag, hashes, k, absent, NULL);
+    ASK(a->snap, LIST(&t, 1), HASHES(hashes, k, w.domain.tag),
+        .absent_from_all = absent);
     for (size_t j = 0; j < k; j++)
         judge(a->side, a->model, i, ids[j], absent[j / 64] >> j % 64 & 1, true);
     for (size_t j = 0; j < k; j += 1 + k / 8) {
@@ -202,14 +203,14 @@ static void ask_one_segment(const struct asking *a, size_t segment)
 static void ask_one_key(const struct asking *a, size_t id)
 {
     uint8_t reasons[N_NUMBERS];
-    size_t n_numbers = tamis_snapshot_n_numbers(a->snap);
+    size_t n_numbers = tamis_snapshot_info(a->snap).n_numbers;
     struct tamis_key key = w.keys[id];
     bool by_hash = id % 2;
     key.bytes = by_hash ? NULL : key.bytes;
     if (n_numbers <= WAYS_SEGMENTS)
         ask_every_way(a->snap, NULL, n_numbers, &key, 1, reasons);
     else
-        tamis_snapshot_probe_all(a->snap, &key, NULL, reasons);
+        ASK(a->snap, ALL, KEYS(&key, 1), .reasons = reasons);
     for (size_t k = 0; k < a->n; k++)
         judge(a->side, a->model, a->at[k], id, reasons[a->number[k]] == TAMIS_NO_REASON,
               by_hash);
@@ -223,7 +224,7 @@ static void ask_many_keys(const struct asking *a)
     struct tamis_key keys[AT_ONCE];
     struct tamis_target targets[LISTED];
     size_t ids[AT_ONCE], listed[LISTED];
-    size_t n_words = (tamis_snapshot_n_numbers(a->snap) + 63) / 64;
+    size_t n_words = (tamis_snapshot_info(a->snap).n_numbers + 63) / 64;
     for (size_t k = 0; k < LISTED; k++) {
         listed[k] = random_below(a->n);
         targets[k] = tamis_snapshot_target(a->snap, a->number[listed[k]]);
@@ -233,7 +234,7 @@ static void ask_many_keys(const struct asking *a)
         keys[k] = w.keys[ids[k]];
         keys[k].bytes = NULL;
     }
-    tamis_snapshot_probe_keys(a->snap, NULL, 0, keys, AT_ONCE, absent);
+    ASK(a->snap, ALL, KEYS(keys, AT_ONCE), .absent = absent);
     for (size_t k = 0; k < AT_ONCE; k++)
         for (size_t j = 0; j < a->n; j++) {
             size_t at = a->number[j];

@@ -143,7 +143,7 @@ static size_t pick(struct tamis_snapshot *snap, bool packed, uint32_t picked[N_N
 {
     size_t k = 0, of = 1 + random_below(4);
     for (size_t i = 0; tamis_snapshot_next(snap, &i); i++)
-        if ((!packed || tamis_snapshot_pack(snap, i, NULL, NULL) == 0) &&
+        if ((!packed || tamis_snapshot_pack(snap, i, NULL, NULL, NULL) == 0) &&
             random_below(4) < of)
             picked[k++] = (uint32_t)i;
     return k;

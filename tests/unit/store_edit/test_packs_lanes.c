@@ -42,7 +42,7 @@ static void check_lanes(unsigned n, double error)
             .tag = tag,
             .hash = i % 2 ? random_u64() : key_in(s, i % n * 1000 + i % KEYS).hash};
     struct tamis_snapshot *snap = snapshot_of(s);
-    OK(tamis_snapshot_pack(snap, 0, NULL, &place));
+    OK(tamis_snapshot_pack(snap, 0, NULL, &place, NULL));
     assert_true(place.lanes > 1 && place.n_columns == n && place.n_bands_of_pack == 1);
     assert_true(snap->shared.whole);
     for (int again = 0; again < 2; again++)
@@ -56,10 +56,10 @@ static void check_lanes(unsigned n, double error)
     size_t n_words = (n + 63) / 64;
     s = store_open("s");
     snap = snapshot_of(s);
-    IS(tamis_snapshot_probe_keys(snap, NULL, 0, keys, PROBES, rows), 0);
+    IS(ASK(snap, ALL, KEYS(keys, PROBES), .absent = rows), 0);
     assert_true(all_zero((const uint8_t *)rows, PROBES * n_words * sizeof *rows));
     for (size_t i = 0; i < PROBES; i++) {
-        IS(tamis_snapshot_probe_all(snap, &keys[i], rows, NULL), TAMIS_MAYBE);
+        IS(ASK(snap, ALL, KEYS(&keys[i], 1), .absent = rows), TAMIS_MAYBE);
         assert_true(all_zero((const uint8_t *)rows, n_words * sizeof *rows));
     }
     tamis_snapshot_release(snap);

@@ -142,7 +142,7 @@ TEST_IN_DIR(a_catalog_that_others_grew)
     OK(mdb_env_set_mapsize(s->catalog->env, 1 << 17));
     IS(wait_for(run("adder", "5000")), 0);
     struct tamis_snapshot *snap = snapshot_of(s);
-    IS(tamis_snapshot_n_segments(snap), 5000);
+    IS(tamis_snapshot_info(snap).n_segments, 5000);
     tamis_snapshot_release(snap);
     put_segment(s, "one more", 0, 3);
     IS(reason_of(s, "segment-4999", 0), TAMIS_NO_FILTER);
@@ -185,7 +185,7 @@ static void child_is_refused(const struct inherited *in)
 
 static enum tamis_answer ask_first(struct tamis_snapshot *snap, uint64_t i)
 {
-    struct tamis_domain d = tamis_snapshot_domain(snap);
+    struct tamis_domain d = tamis_snapshot_info(snap).domain;
     struct tamis_key key = tamis_key_of(&d, key_text(i), strlen(key_text(i)));
     struct tamis_target t;
     MUST(tamis_snapshot_find(snap, "a", 1, NULL, 0, 0, &t));
@@ -305,7 +305,7 @@ static int be_traced(const char *mode, const char *arg)
             MUST(tamis_snapshot_current(s, &snap, NULL));
         }
     } else {
-        MUST(tamis_snapshot_probe_all(snap, &key, NULL, NULL) != TAMIS_ABSENT);
+        MUST(ASK(snap, ALL, KEYS(&key, 1)) != TAMIS_ABSENT);
     }
     getppid();
     return 0;

@@ -64,7 +64,7 @@ static struct sums sums_of(struct tamis_store *s)
 {
     SNAPSHOT now = snapshot_of(s);
     struct sums sums = {0};
-    size_t n = tamis_snapshot_n_segments(now);
+    size_t n = tamis_snapshot_info(now).n_segments;
     for (size_t i = 0; i < n; i++) {
         struct tamis_plan plan;
         double error = expected_error(now, i);
@@ -201,7 +201,7 @@ static void sizes_of(struct tamis_edit *e, struct tamis_store *s, uint64_t *byte
 {
     OK(tamis_edit_commit(e, NULL));
     struct tamis_snapshot *now = snapshot_of(s);
-    IS(tamis_snapshot_n_segments(now), n);
+    IS(tamis_snapshot_info(now).n_segments, n);
     for (size_t i = 0; i < n; i++) {
         struct tamis_segment_info info = segment_at(now, i);
         bytes[i] = info.file_bytes;

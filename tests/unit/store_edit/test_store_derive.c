@@ -86,7 +86,7 @@ TEST_OF_SCENES(refusals)
     refused(shop.held, both, 0, TAMIS_ERR_RANGE);
     refused(NULL, both, 2, TAMIS_ERR_RANGE);
     refused(shop.held, NULL, 2, TAMIS_ERR_RANGE);
-    OK(tamis_snapshot_from_filters(NULL, 0, &other));
+    OK(tamis_snapshot_from_filters(NULL, 0, 0, &other));
     refused(other, both, 2, TAMIS_ERR_MISMATCH);
     tamis_snapshot_release(other);
     steps("fails EXISTS derive a a b how=union; fails UNFIT derive x a how=fold "

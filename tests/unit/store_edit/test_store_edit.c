@@ -211,7 +211,7 @@ TEST_IN_DIR(threads_put_into_one_edit)
     OK(tamis_edit_commit(e, NULL));
     IS(n_exists, 60);
     struct tamis_snapshot *snap = snapshot_of(s);
-    IS(tamis_snapshot_n_segments(snap), 100);
+    IS(tamis_snapshot_info(snap).n_segments, 100);
     tamis_snapshot_release(snap);
     IS(n_filter_files("s"), 80);
 }

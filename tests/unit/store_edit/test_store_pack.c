@@ -11,9 +11,9 @@ static void ask_in_every_way(struct tamis_snapshot *snap, const struct tamis_key
     static uint8_t want[N * MAX_SEGMENTS];
     struct tamis_target targets[MAX_SEGMENTS];
     struct tamis_key keys[N];
-    size_t n = tamis_snapshot_n_numbers(snap);
+    size_t n = tamis_snapshot_info(snap).n_numbers;
     size_t n_asked = random_below(by_form(8, 1)) ? 5 : N;
-    uint64_t tag = tamis_snapshot_domain(snap).tag;
+    uint64_t tag = tamis_snapshot_info(snap).domain.tag;
     for (size_t i = 0; i < n; i++)
         targets[i] = tamis_snapshot_target(snap, n - 1 - i);
     for (size_t i = 0; i < n_asked; i++)

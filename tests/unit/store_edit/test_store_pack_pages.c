@@ -23,13 +23,13 @@ TEST_IN_DIR(damaged_pages_have_their_segments)
         tamis_store_close(s);
         s = store_open("s");
         SNAPSHOT snap = snapshot_of(s);
-        OK(tamis_snapshot_pack(snap, 0, &pack, NULL));
+        OK(tamis_snapshot_pack(snap, 0, &pack, NULL, NULL));
         tamis_filter_verify(pack, &all, NULL);
         uint32_t n_bands;
         const struct band *bands = pack_bands(pack, &n_bands);
         for (size_t i = 0; i < N; i++) {
-            OK(tamis_snapshot_pack(snap, i, NULL, &place));
-            OK(tamis_snapshot_pack_pages(snap, i, &own));
+            OK(tamis_snapshot_pack(snap, i, NULL, &place, NULL));
+            OK(tamis_snapshot_pack(snap, i, NULL, NULL, &own));
             const struct band *b = &bands[place.band];
             uint64_t begin = first + b->rows_offset;
             uint64_t end = begin + (uint64_t)b->geometry.lanes * b->geometry.n_blocks *
@@ -42,8 +42,8 @@ TEST_IN_DIR(damaged_pages_have_their_segments)
         assert_true(!all.n_damaged || n_affected > 0);
     }
     SNAPSHOT snap = snapshot_of(s);
-    IS(tamis_snapshot_pack_pages(snap, N, &own), TAMIS_ERR_RANGE);
-    IS(tamis_snapshot_pack_pages(NULL, 0, &own), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_pack(snap, N, NULL, NULL, &own), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_pack(NULL, 0, NULL, NULL, &own), TAMIS_ERR_RANGE);
 }
 
 RUN_TESTS(NULL, NULL)

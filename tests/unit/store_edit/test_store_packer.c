@@ -47,7 +47,7 @@ static int check_column(void *ctx, const struct column *col)
     struct piece name = column_name(col);
     unsigned i = (unsigned)atoi((const char *)name.at + 1);
     OK(tamis_snapshot_find(c->snap, name.at, name.n, NULL, 0, 0, &t));
-    OK(tamis_snapshot_pack(c->snap, t.slot - 1, NULL, &place));
+    OK(tamis_snapshot_pack(c->snap, t.slot - 1, NULL, &place, NULL));
     struct tamis_segment_info info = segment_at(c->snap, t.slot - 1);
     assert_true(place.band == col->band &&
                 le64_get(col->disk.own_blocks) == place.n_blocks);
@@ -74,7 +74,7 @@ static void check_columns(struct tamis_store *s, unsigned n)
 {
     struct column_check c = {.s = s, .snap = snapshot_of(s)};
     struct tamis_filter *pack;
-    OK(tamis_snapshot_pack(c.snap, index_of(c.snap, 0), &pack, NULL));
+    OK(tamis_snapshot_pack(c.snap, index_of(c.snap, 0), &pack, NULL, NULL));
     OK(pack_each_column(pack, check_column, &c));
     IS(c.n, n);
     tamis_snapshot_release(c.snap);
@@ -189,14 +189,14 @@ TEST_IN_DIR(one_of_many_hashes)
     IS(report.n_packed, 1);
     SNAPSHOT snap = snapshot_of(s);
     struct tamis_pack_place place;
-    OK(tamis_snapshot_pack(snap, 0, NULL, &place));
+    OK(tamis_snapshot_pack(snap, 0, NULL, &place, NULL));
     assert_true(place.lanes > 1);
     size_t n_absent = 0;
     for (size_t i = 0; i < N; i++) {
-        struct tamis_key in = {.tag = tag, .hash = hashes[i]},
+        struct tamis_key in = (struct tamis_key){.tag = tag, .hash = hashes[i]},
                          out = (struct tamis_key){.tag = tag, .hash = random_u64()};
-        IS(tamis_snapshot_probe_all(snap, &in, NULL, NULL), TAMIS_MAYBE);
-        n_absent += tamis_snapshot_probe_all(snap, &out, NULL, NULL) == TAMIS_ABSENT;
+        IS(ASK(snap, ALL, KEYS(&in, 1)), TAMIS_MAYBE);
+        n_absent += ASK(snap, ALL, KEYS(&out, 1)) == TAMIS_ABSENT;
     }
     assert_true(n_absent > N - N / 1000);
 }

@@ -27,7 +27,7 @@ TEST(test_named_late)
     const struct tamis_identity as = {"000012.sst", 10, "session/12", 10, NULL};
     EDIT(s, tamis_edit_put(edit, b, &as, NULL));
     SNAPSHOT now = snapshot_of(s);
-    IS(tamis_snapshot_n_segments(now), 1);
+    IS(tamis_snapshot_info(now).n_segments, 1);
     OK(tamis_snapshot_find(now, "000012.sst", 10, "session/12", 10, 0, &t));
     IS(tamis_snapshot_find(now, "000012.sst", 10, "early", 5, 0, &t),
        TAMIS_ERR_MISMATCH);
@@ -56,7 +56,7 @@ TEST(test_names_that_are_none)
     OK(tamis_edit_put(e, b, NAMED("new"), NULL));
     OK(tamis_edit_commit(e, NULL));
     SNAPSHOT now = snapshot_of(s);
-    IS(tamis_snapshot_n_segments(now), 2);
+    IS(tamis_snapshot_info(now).n_segments, 2);
     OK(tamis_snapshot_find(now, "kept", 4, "early", 5, 0, &t));
     IS(tamis_snapshot_find(now, "new", 3, "early", 5, 0, &t), TAMIS_ERR_MISMATCH);
 }

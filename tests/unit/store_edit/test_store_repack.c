@@ -159,7 +159,7 @@ static size_t n_columns(struct tamis_store *s)
     for (size_t i = 0; tamis_snapshot_next(snap, &i); i++) {
         size_t at = 0;
         assert_true(n_seen < 64);
-        OK(tamis_snapshot_pack(snap, i, NULL, &places[n_seen]));
+        OK(tamis_snapshot_pack(snap, i, NULL, &places[n_seen], NULL));
         while (memcmp(places[at].uuid, places[n_seen].uuid, TAMIS_UUID_BYTES) != 0)
             at++;
         if (at == n_seen)

@@ -75,7 +75,7 @@ TEST_OF_SCENES(no_record_names_a_pack_that_went)
         scene("a rotten page of a pack");
         steps("many 120 30; pack; zero pack %d; lose catalog; repair", page);
         SNAPSHOT now = snapshot_of(opened());
-        size_t n = tamis_snapshot_n_segments(now);
+        size_t n = tamis_snapshot_info(now).n_segments;
         for (unsigned i = 0; i < n; i++)
             assert_int_not_equal(reason_of(shop.store, name_of(i), i * 1000),
                                  TAMIS_FILE_LOST);

@@ -122,7 +122,7 @@ static void *open_meanwhile(void *ctx)
     if (tamis_store_open(path_of("s"), NULL, &s, &diag) != 0)
         fail_msg("%s", diag.what);
     SNAPSHOT snap = snapshot_of(s);
-    IS(tamis_snapshot_n_segments(snap), 3);
+    IS(tamis_snapshot_info(snap).n_segments, 3);
     return NULL;
 }
 

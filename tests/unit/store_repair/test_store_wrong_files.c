@@ -45,7 +45,7 @@ TEST_OF_SCENES(exchanged_columns_are_told)
         put_record("c", filters ? &b : &c, 0);
         SNAPSHOT snap = snapshot_of(opened());
         for (size_t i = 0; i < 4; i++)
-            IS(tamis_snapshot_pack_pages(snap, i, &rows),
+            IS(tamis_snapshot_pack(snap, i, NULL, NULL, &rows),
                i == 0 || i == 3 ? TAMIS_ERR_NO_SEGMENT
                : filters        ? TAMIS_ERR_MISMATCH
                                 : TAMIS_ERR_DAMAGED);

@@ -16,7 +16,8 @@ static UNUSED struct tamis_store *small_store(void)
 static UNUSED struct tamis_stats stats_of(struct tamis_store *s)
 {
     struct tamis_stats stats;
-    OK(tamis_store_stats(s, &stats, NULL));
+    SNAPSHOT snap = snapshot_of(s);
+    OK(tamis_snapshot_stats(snap, 1, &stats));
     return stats;
 }
 

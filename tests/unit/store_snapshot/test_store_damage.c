@@ -37,7 +37,7 @@ TEST_OF_SCENES(unreadable_records_stay_listed)
               "fails DAMAGED find a binding=b; fails DAMAGED writer a");
     SNAPSHOT snap = snapshot_of(opened());
     struct tamis_key key = key_in(shop.store, 999);
-    IS(tamis_snapshot_probe_all(snap, &key, &absent, NULL), TAMIS_MAYBE);
+    IS(ASK(snap, ALL, KEYS(&key, 1), .absent = &absent), TAMIS_MAYBE);
     IS(absent, 1);
     struct tamis_segment_info info = segment_at(snap, 1);
     assert_true(info.name[0] == 'a' && info.state == 0 && info.binding == NULL);

@@ -34,7 +34,7 @@ static void check_order(struct tamis_snapshot *snap)
                                           "n000000", "n00001x", "n02999a", "z"};
     struct tamis_segment_info info, last = {0};
     struct tamis_target t;
-    IS(tamis_snapshot_n_segments(snap), MANY);
+    IS(tamis_snapshot_info(snap).n_segments, MANY);
     for (size_t i = 0; i < MANY; i++, last = info) {
         OK(tamis_snapshot_segment(snap, i, &info));
         IS(info.name_bytes, 6);

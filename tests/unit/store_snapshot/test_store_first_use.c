@@ -98,7 +98,7 @@ static void ask_all(int sig)
 {
     uint64_t bits[1];
     in_handler = answers_are_right();
-    tamis_snapshot_probe_all(snapshot, &absent, bits, NULL);
+    ASK(snapshot, ALL, KEYS(&absent, 1), .absent = bits);
 }
 
 static int takes_that_much_stack(void *ctx)

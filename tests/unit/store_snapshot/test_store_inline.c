@@ -107,7 +107,7 @@ TEST_IN_DIR(a_closed_filter_is_unreadable)
     build_file(path_of("f"), &d, "f", NULL, NULL);
     struct tamis_filter *f = open_filter(path_of("f"));
     struct tamis_snapshot *snap;
-    OK(tamis_snapshot_from_filters(&f, 1, &snap));
+    OK(tamis_snapshot_from_filters(&f, 1, 0, &snap));
     struct tamis_target t = tamis_snapshot_target(snap, 0);
     struct tamis_inline v = value_of(snap, &t);
     for (unsigned i = 0; i < 100; i++)

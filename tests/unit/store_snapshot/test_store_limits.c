@@ -46,7 +46,7 @@ static void ask_all(struct tamis_snapshot *snap, struct tamis_store *s, uint64_t
     static uint8_t reasons[MANY];
     struct tamis_key key = key_in(s, i);
     key.bytes = NULL; /* so that every file is opened */
-    IS(tamis_snapshot_probe_all(snap, &key, NULL, reasons),
+    IS(ASK(snap, ALL, KEYS(&key, 1), .reasons = reasons),
        i < (uint64_t)MANY * 3 ? TAMIS_MAYBE : TAMIS_ABSENT);
     *n_maybe = 0;
     for (size_t k = 0; k < MANY; k++) {

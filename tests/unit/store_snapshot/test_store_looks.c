@@ -28,7 +28,7 @@ static enum tamis_reason reason_now(void)
 static void all_must_say(enum tamis_reason want)
 {
     enum { MOST = 40 };
-    size_t n = tamis_snapshot_n_numbers(asked);
+    size_t n = tamis_snapshot_info(asked).n_numbers;
     struct tamis_target targets[MOST];
     struct tamis_key keys[2] = {absent_key, absent_key};
     uint8_t why[2 * MOST];
@@ -59,7 +59,7 @@ static struct tamis_store *store_to_ask(size_t n_segments, bool packed)
     do {
         absent_key = key_in(s, k++);
         absent_key.bytes = NULL; /* so that no range says it */
-    } while (tamis_snapshot_probe_all(asked, &absent_key, NULL, NULL) == TAMIS_MAYBE);
+    } while (ASK(asked, ALL, KEYS(&absent_key, 1)) == TAMIS_MAYBE);
     all_must_say(TAMIS_NO_REASON); /* and looks */
     return s;
 }
@@ -111,9 +111,8 @@ TEST_WITH_OTHER(readers_notice_though_the_clock_is_read_for_others)
         pass(1000);
         quick_tick();              /* as a probe of another store does */
         quick_left = QUICK_PROBES; /* and its next ones come fast */
-        IS(packed
-               ? tamis_snapshot_probe_all(asked, &absent_key, bits, NULL)
-               : tamis_snapshot_probe_list(asked, targets, 2, &absent_key, bits, NULL),
+        IS(packed ? ASK(asked, ALL, KEYS(&absent_key, 1), .absent = bits)
+                  : ASK(asked, LIST(targets, 2), KEYS(&absent_key, 1), .absent = bits),
            TAMIS_MAYBE);
         IS(bits[0], 0);
     }
@@ -283,7 +282,7 @@ TEST_WITH_OTHER(a_jump_out_leaves_maybe)
     pass(500);
     in_the_look = jump_out;
     if (sigsetjmp(out, 0) == 0)
-        tamis_snapshot_probe_keys(asked, targets, 2, keys, 2, rows);
+        ASK(asked, LIST(targets, 2), KEYS(keys, 2), .absent = rows);
     assert_null(in_the_look);
     assert_true(rows[0] == 0 && rows[1] == 0);
 }

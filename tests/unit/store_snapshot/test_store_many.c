@@ -144,7 +144,7 @@ static struct tamis_target random_target(const struct world *w,
                                          struct tamis_snapshot *s,
                                          struct tamis_snapshot *other)
 {
-    size_t n = tamis_snapshot_n_numbers(s);
+    size_t n = tamis_snapshot_info(s).n_numbers;
     struct tamis_target t = {0};
     switch (n ? random_below(12) : random_below(4)) {
     case 0:
@@ -177,7 +177,7 @@ static void check_some(struct world *w, struct tamis_snapshot *s,
 {
     struct tamis_key keys[N_KEYS];
     struct tamis_target list[MAX_TARGETS];
-    size_t n = tamis_snapshot_n_numbers(s);
+    size_t n = tamis_snapshot_info(s).n_numbers;
     random_questions(w, keys, n_keys, odd);
     for (size_t i = 0; i < n_list; i++)
         list[i] = odd && random_below(odd) == 0
@@ -206,7 +206,7 @@ static void check_nothing_lost(struct world *w, struct tamis_snapshot *s)
         for (uint64_t k = w->first[i]; t.slot && k < w->first[i] + w->n_keys[i];
              k += 13) {
             struct tamis_key key = key_of(w, k);
-            tamis_snapshot_probe_all(s, &key, absent, NULL);
+            ASK(s, ALL, KEYS(&key, 1), .absent = absent);
             assert_false(absent[(t.slot - 1) / 64] >> ((t.slot - 1) % 64) & 1);
         }
     }
@@ -225,7 +225,7 @@ static void check_world(struct world *w)
 {
     struct tamis_snapshot *s = snapshot_of(w->store), *cold;
     /* Empty, it is a snapshot all the same. */
-    OK(tamis_snapshot_from_filters(NULL, 0, &cold));
+    OK(tamis_snapshot_from_filters(NULL, 0, 0, &cold));
     check_questions(w, s, cold);
     check_nothing_lost(w, s);
     check_questions(w, s, cold);
@@ -327,8 +327,8 @@ TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
         char name[] = {(char)('0' + random_below(3)), 0};
         OK(tamis_filter_open(path_of(i ? name : "0"), &opt, &f[i], NULL));
     }
-    OK(tamis_snapshot_from_filters(f, N, &s));
-    OK(tamis_snapshot_from_filters(f, 1, &other));
+    OK(tamis_snapshot_from_filters(f, N, 0, &s));
+    OK(tamis_snapshot_from_filters(f, 1, 0, &other));
     for (int round = 0; round < 20; round++) {
         w.domain = d[random_below(2)];
         check_questions(&w, s, other);

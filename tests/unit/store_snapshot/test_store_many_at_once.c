@@ -27,18 +27,18 @@ static void ask_everything(struct tamis_snapshot *s, const struct tamis_key keys
     for (size_t i = 0; i < 3; i++)
         OK(tamis_snapshot_find(s, names[i], 4, NULL, 0, 0, &t[i]));
     t[3] = tamis_snapshot_target(s, N_STEADY / 2);
-    IS(tamis_snapshot_probe_list(s, t, 4, &keys[0], absent, NULL), 0);
+    IS(ASK(s, LIST(t, 4), KEYS(&keys[0], 1), .absent = absent), 0);
     IS(absent[0] & 7, 0);
-    IS(tamis_snapshot_probe_list(s, t, 1, &keys[1], NULL, NULL), 1);
-    IS(tamis_snapshot_probe_keys(s, t, 4, keys, 2, absent) & 2, 0);
+    IS(ASK(s, LIST(t, 1), KEYS(&keys[1], 1)), 1);
+    IS(ASK(s, LIST(t, 4), KEYS(keys, 2), .absent = absent) & 2, 0);
     IS(absent[0] & 7, 0);
-    tamis_snapshot_probe_all(s, &keys[0], all, NULL);
-    tamis_snapshot_probe_keys(s, NULL, 0, keys, 2, absent);
+    ASK(s, ALL, KEYS(&keys[0], 1), .absent = all);
+    ASK(s, ALL, KEYS(keys, 2), .absent = absent);
     for (size_t i = 0; i < 3; i++) {
         size_t at = t[i].slot - 1;
         IS((all[at / 64] | absent[at / 64]) >> (at % 64) & 1, 0);
     }
-    OK(tamis_snapshot_candidates(s, &keys[0], segments, 3, &n));
+    OK(ASK(s, ALL, KEYS(&keys[0], 1), FOUND(segments, 3, &n)));
     assert_true(n >= 3);
 }
 
@@ -49,7 +49,7 @@ static void prepare_and_verify(struct tamis_snapshot *s)
         .size = sizeof opt, .warm = 1, .lock_bytes = 1 << 16};
     struct tamis_prepare_report r;
     OK(tamis_snapshot_prepare(s, &opt, &r, NULL));
-    IS(r.n_open + r.n_failed + r.n_skipped, tamis_snapshot_n_segments(s));
+    IS(r.n_open + r.n_failed + r.n_skipped, tamis_snapshot_info(s).n_segments);
     assert_true(r.locked_bytes <= opt.lock_bytes && r.n_unread == 0);
     verify_all(s);
 }

@@ -129,7 +129,7 @@ TEST_IN_DIR(a_filter_that_is_there_twice)
     FILTER one = open_filter(path_of("one"));
     FILTER two = open_filter(path_of("two"));
     struct tamis_filter *f[] = {one, one, two, one};
-    OK(tamis_snapshot_from_filters(f, 4, &snap));
+    OK(tamis_snapshot_from_filters(f, 4, 0, &snap));
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     IS(r.n_open, 4);
     IS(r.open_bytes, 2 * mapped());

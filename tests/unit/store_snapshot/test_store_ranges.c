@@ -4,7 +4,7 @@
 static enum tamis_reason probe_bytes(struct tamis_snapshot *snap, const char *name,
                                      const void *key, size_t n)
 {
-    struct tamis_domain d = tamis_snapshot_domain(snap);
+    struct tamis_domain d = tamis_snapshot_info(snap).domain;
     struct tamis_key k = tamis_key_of(&d, key, n);
     struct tamis_target t;
     enum tamis_reason why;
@@ -38,7 +38,8 @@ TEST_OF_SCENES(ranges_and_their_filters)
         for (size_t i = 0; i < N_OF(keys); i++)
             IS(probe_bytes(snap, "a", keys[i].key, keys[i].n),
                keys[i].outside ? ABSENT_HERE : TAMIS_DAMAGED);
-        struct tamis_key by_hash = {.tag = tamis_snapshot_domain(snap).tag, .hash = 1};
+        struct tamis_key by_hash =
+            (struct tamis_key){.tag = tamis_snapshot_info(snap).domain.tag, .hash = 1};
         struct tamis_target t = tamis_snapshot_target(snap, 0);
         IS(tamis_snapshot_probe(snap, &t, &by_hash, NULL), TAMIS_MAYBE);
         struct tamis_key foreign = {.tag = 1, .hash = 1};
@@ -102,8 +103,10 @@ TEST_IN_DIR(required_watermarks)
         IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
         IS(why, TAMIS_BEHIND);
         uint64_t absent = 99;
-        IS(tamis_snapshot_probe_batch(snap, &t, d.tag, &key.hash, 1, &absent, &why), 0);
-        assert_true(absent == 0 && why == TAMIS_BEHIND);
+        IS(ASK(snap, LIST(&t, 1), HASHES(&key.hash, 1, d.tag),
+               .absent_from_all = &absent),
+           0);
+        IS(absent, 0);
     }
     OK(tamis_writer_commit(w, 8, NULL)); /* the same target catches up */
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_ABSENT);

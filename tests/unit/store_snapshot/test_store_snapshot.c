@@ -27,8 +27,8 @@ TEST_IN_DIR(unchanged_snapshots_are_one)
     assert_ptr_equal(f, filter_at(three, 0)); /* opened filters are shared */
     for (int i = 0; i < 5; i++) /* and closed with the last snapshot, not before */
         tamis_filter_close(f);
-    IS(tamis_snapshot_n_segments(one), 1);
-    IS(tamis_snapshot_n_segments(three), 2);
+    IS(tamis_snapshot_info(one).n_segments, 1);
+    IS(tamis_snapshot_info(three).n_segments, 2);
     drop_segment(s, "a");
     struct tamis_target t = tamis_snapshot_target(one, 0);
     struct tamis_key key = key_in(s, 3);
@@ -61,14 +61,15 @@ TEST_IN_DIR(nothing_is_maybe)
     struct tamis_key no_key = {0};
     enum tamis_reason why;
     uint32_t segment = 99;
-    uint64_t absent = 99;
+    uint64_t absent, lacking, hash[1] = {0};
     uint8_t reason = 99;
+    struct tamis_diag diag;
     size_t n = 99;
     STORE s = store_new("s");
     struct tamis_key key = key_in(s, 500);
     {
         SNAPSHOT empty = snapshot_of(s);
-        IS(tamis_snapshot_probe_all(empty, &key, NULL, NULL), TAMIS_MAYBE);
+        IS(ASK(empty, ALL, KEYS(&key, 1)), TAMIS_MAYBE);
     }
     put_segment(s, "a", 0, 10);
     SNAPSHOT snap = snapshot_of(s);
@@ -84,66 +85,98 @@ TEST_IN_DIR(nothing_is_maybe)
     t = (struct tamis_target){.slot = 1, .refusal = 12345};
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
     t = tamis_snapshot_target(snap, 0);
-    IS(tamis_snapshot_probe_all(NULL, &key, NULL, NULL), TAMIS_MAYBE);
-    IS(tamis_snapshot_candidates(NULL, &key, &segment, 1, &n), TAMIS_MAYBE);
+    IS(ASK(NULL, ALL, KEYS(&key, 1), FOUND(&segment, 1, &n)), TAMIS_MAYBE);
     IS(n, 0);
-    IS(tamis_snapshot_candidates(snap, NULL, &segment, 1, &n), TAMIS_MAYBE);
-    assert_true(n == 1 && segment == 0);
-    IS(tamis_snapshot_candidates(snap, &key, NULL, 5, NULL), TAMIS_ABSENT);
+    IS(ASK(snap, ALL, KEYS(&key, 1), FOUND(NULL, 5, &n)), TAMIS_ABSENT);
     const struct {
         struct tamis_snapshot *snap;
-        const struct tamis_target *t;
-        const struct tamis_key *key;
+        struct tamis_query q;
         enum tamis_reason why;
-    } rows[] = {{NULL, &t, &key, TAMIS_UNKNOWN_SEGMENT},
-                {snap, &t, NULL, TAMIS_MISMATCH},
-                {snap, NULL, &key, TAMIS_UNREADABLE}};
+    } rows[] = {
+        {NULL, {LIST(&t, 1), KEYS(&key, 1)}, TAMIS_UNKNOWN_SEGMENT},
+        {snap, {LIST(&t, 1), KEYS(NULL, 1)}, TAMIS_MISMATCH},
+        {snap, {LIST(&t, 1), KEYS(&key, 1), .hashes = hash}, TAMIS_UNREADABLE},
+        {snap, {LIST(NULL, 1), KEYS(&key, 1)}, TAMIS_UNREADABLE},
+        {snap, {ALL, LIST(&t, 1), KEYS(&key, 1)}, TAMIS_UNREADABLE},
+        {snap, {LIST(&t, 1), KEYS(&key, 1), FOUND(NULL, 0, &n)}, TAMIS_UNREADABLE},
+        {snap, {ALL, KEYS(&key, 1), FOUND(&segment, 1, NULL)}, TAMIS_UNREADABLE}};
     for (size_t i = 0; i < N_OF(rows); i++) {
-        absent = 99;
-        IS(tamis_snapshot_probe_list(rows[i].snap, rows[i].t, 1, rows[i].key, &absent,
-                                     &reason),
-           TAMIS_MAYBE);
-        assert_true(absent == 0 && reason == rows[i].why);
-        absent = 99;
-        if (rows[i].t)
-            IS(tamis_snapshot_probe_keys(rows[i].snap, &t, 1, rows[i].key, 1, &absent),
-               0);
-        assert_true(absent == (rows[i].t ? 0 : 99));
+        struct tamis_query q = rows[i].q;
+        q.size = sizeof q;
+        q.absent = &absent;
+        q.absent_from_all = &lacking;
+        q.reasons = &reason;
+        absent = lacking = 99;
+        IS(tamis_snapshot_query(rows[i].snap, &q, &diag), 0);
+        IS(diag.code, TAMIS_ERR_RANGE);
+        assert_true(absent == 0 && lacking == 0 && reason == rows[i].why);
     }
-    IS(tamis_snapshot_probe_list(snap, NULL, 3, &key, NULL, NULL), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe_keys(snap, &t, 0, &key, 1, &absent), 0);
-    IS(tamis_snapshot_probe_keys(snap, &t, 1, &key, 0, NULL), 0);
-    IS(tamis_snapshot_probe_keys(snap, &t, 1, &key, 1, &absent), 1);
+    struct tamis_query q = {LIST(&t, 1), KEYS(&key, 1), .absent = &absent};
+    IS(tamis_snapshot_query(snap, &q, &diag), 0); /* it has no size */
+    IS(diag.code, TAMIS_ERR_RANGE);
+    q.size = offsetof(struct tamis_query, candidates); /* an older program's */
+    IS(tamis_snapshot_query(snap, &q, &diag), 1);
+    IS(diag.code, 0);
     IS(absent, 1);
+    IS(ASK(snap, LIST(&t, 0), KEYS(&key, 1), .absent = &absent), 0);
+    IS(ASK(snap, LIST(&t, 1), KEYS(&key, 0)), 0);
     tamis_snapshot_release(NULL);
 }
 
-/* After an edit its slot is another segment's. */
-TEST_IN_DIR(a_target_is_its_snapshots_alone)
+/* By its name and binding a target is found in the next snapshot, too. */
+TEST_OF_SCENES(targets_are_carried)
 {
-    enum tamis_reason why[2];
-    uint64_t absent;
-    uint8_t reason;
-    STORE s = store_new("s");
-    put_segment(s, "b", 0, 10);
-    SNAPSHOT old = snapshot_of(s);
-    struct tamis_target t[2] = {tamis_snapshot_target(old, 0)};
-    OK(tamis_snapshot_find(old, "b", 1, NULL, 0, 0, &t[1]));
-    put_segment(s, "a", 100, 10); /* before "b" */
-    SNAPSHOT now = snapshot_of(s);
-    struct tamis_key key = key_in(s, 5);
-    for (int i = 0; i < 2; i++) {
-        IS(tamis_snapshot_probe(now, &t[i], &key, why), TAMIS_MAYBE);
-        IS(tamis_snapshot_probe_batch(now, &t[i], key.tag, &key.hash, 1, &absent,
-                                      why + 1),
-           0);
-        IS(why[0], TAMIS_MISMATCH);
-        IS(why[1], TAMIS_MISMATCH);
-        IS(tamis_snapshot_probe_list(now, &t[i], 1, &key, &absent, &reason),
-           TAMIS_MAYBE);
-        IS(reason, TAMIS_MISMATCH);
-        IS(tamis_snapshot_probe(old, &t[i], &key, why), TAMIS_MAYBE);
-        IS(why[0], TAMIS_HIT);
+    static const struct {
+        const char *name;
+        enum tamis_reason why;
+    } rows[] = {{"b", TAMIS_HIT},
+                {"c", TAMIS_UNKNOWN_SEGMENT},
+                {"d", TAMIS_MISMATCH},
+                {"e", TAMIS_HIT},
+                {"f", TAMIS_BEHIND}};
+    enum { ALL_OF = N_OF(rows) + 1 };
+    struct tamis_identity wanted[N_OF(rows)] = {{"a", 1, NULL, 0, NULL}};
+    for (int packed = 0; packed < 2; packed++) {
+        struct tamis_target t[ALL_OF] = {{0}};
+        int errors[N_OF(rows)];
+        scene(packed ? "packed" : "loose");
+        steps("put b 0 10 binding=B; put c 0 10; put d 0 10 binding=D;"
+              "put e 0 10 binding=E; put f 0 10");
+        if (packed)
+            steps("pack");
+        SNAPSHOT old = snapshot_of(shop.store);
+        for (size_t i = 0; i < N_OF(rows); i++)
+            t[i] = found_in(old, rows[i].name);
+        t[4].min_watermark = 9;
+        steps("put a 0 10; drop c; replace d 0 10 binding=F; replace e 0 10 binding=E");
+        SNAPSHOT now = snapshot_of(shop.store);
+        struct tamis_key key = key_in(shop.store, 5), none = key_in(shop.store, 500);
+        uint8_t reasons[ALL_OF]; /* until then its slot is another segment's */
+        IS(ASK(now, LIST(t, ALL_OF), KEYS(&none, 1), .reasons = reasons), 0);
+        for (size_t i = 0; i < N_OF(rows); i++) {
+            uint64_t absent = 7;
+            IS(reasons[i], TAMIS_MISMATCH);
+            IS(tamis_snapshot_probe(now, &t[i], &none, NULL), TAMIS_MAYBE);
+            ASK(now, LIST(&t[i], 1), HASHES(&none.hash, 1, none.tag),
+                .absent_from_all = &absent);
+            IS(absent, 0);
+        }
+        IS(tamis_snapshot_carry(old, now, t, ALL_OF), 3);
+        for (size_t i = 0; i < ALL_OF; i++) {
+            enum tamis_reason why;
+            tamis_snapshot_probe(now, &t[i], &key, &why);
+            IS(why, i < N_OF(rows) ? rows[i].why : TAMIS_MISMATCH);
+        }
+        for (size_t i = 1; i < N_OF(rows); i++)
+            wanted[i] = (struct tamis_identity){rows[i].name, 1, "F", 1, NULL};
+        IS(tamis_snapshot_find_many(now, wanted, N_OF(rows), 0, t, errors), 2);
+        IS(errors[0] | errors[2], 0);
+        IS(errors[1], TAMIS_ERR_NO_SEGMENT);
+        IS(errors[3] | errors[4], TAMIS_ERR_MISMATCH);
+        t[0] = found_in(old, "b");
+        now->complete = false;
+        IS(tamis_snapshot_carry(old, now, t, 1), 0);
+        IS(t[0].refusal, TAMIS_MISMATCH);
     }
 }
 
@@ -158,16 +191,17 @@ TEST_OF_SCENES(incomplete_catalog_proves_nothing_by_name)
         "why a 99 MISMATCH; find b binding=; why b 99 MISMATCH; bound a id 99 ABSENT");
     SNAPSHOT snap = snapshot_of(shop.store);
     struct tamis_key key = key_in(shop.store, 99);
-    IS(tamis_snapshot_probe_all(snap, &key, &absent, why), TAMIS_MAYBE);
+    IS(ASK(snap, ALL, KEYS(&key, 1), .absent = &absent, .reasons = why), TAMIS_MAYBE);
     IS(absent, 0);
     assert_true(why[0] == TAMIS_MISMATCH && why[2] == TAMIS_NO_FILTER);
     struct tamis_target t[2] = {tamis_snapshot_target(snap, 0), found_in(snap, "a")};
-    IS(tamis_snapshot_probe_list(snap, t, 1, &key, &absent, why), TAMIS_MAYBE);
+    IS(ASK(snap, LIST(t, 1), KEYS(&key, 1), .absent = &absent, .reasons = why),
+       TAMIS_MAYBE);
     IS(why[0], TAMIS_MISMATCH);
     OK(tamis_snapshot_find(snap, "b", 1, "", 0, 0, &t[0]));
     for (int i = 0; i < 2; i++)
-        IS(tamis_snapshot_probe_batch(snap, &t[i], key.tag, &key.hash, 1, &absent,
-                                      NULL),
+        IS(ASK(snap, LIST(&t[i], 1), HASHES(&key.hash, 1, key.tag),
+               .absent_from_all = &absent),
            0);
 }
 
@@ -183,11 +217,11 @@ TEST_IN_DIR(snapshots_of_filters)
     build_file(path_of("2"), &d, NULL, NULL, NULL);
     for (int i = 0; i < 3; i++)
         OK(tamis_filter_open(path_of((char[]){(char)('0' + i), 0}), NULL, &f[i], NULL));
-    OK(tamis_snapshot_from_filters(f, 3, &snap));
+    OK(tamis_snapshot_from_filters(f, 3, 0, &snap));
     struct tamis_key in = tamis_key_of(&d, "key00000005", 11);
     struct tamis_key out = tamis_key_of(&d, "no", 2);
-    IS(tamis_snapshot_probe_all(snap, &in, NULL, NULL), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe_all(snap, &out, NULL, NULL), TAMIS_ABSENT);
+    IS(ASK(snap, ALL, KEYS(&in, 1)), TAMIS_MAYBE);
+    IS(ASK(snap, ALL, KEYS(&out, 1)), TAMIS_ABSENT);
     IS(tamis_snapshot_find(snap, "x", 1, NULL, 0, 0, &t),
        TAMIS_ERR_MISMATCH); /* which x? */
     IS(tamis_snapshot_probe(snap, &t, &out, NULL), TAMIS_MAYBE);
@@ -201,11 +235,11 @@ TEST_IN_DIR(snapshots_of_filters)
     IS(info.keys, 100);
     tamis_snapshot_release(snap);
     f[1] = (tamis_filter_close(f[1]), NULL);
-    IS(tamis_snapshot_from_filters(f, 3, &snap), TAMIS_ERR_RANGE);
+    IS(tamis_snapshot_from_filters(f, 3, 0, &snap), TAMIS_ERR_RANGE);
     tamis_filter_close(f[0]);
     tamis_filter_close(f[2]);
-    OK(tamis_snapshot_from_filters(NULL, 0, &snap));
-    IS(tamis_snapshot_probe_all(snap, &out, NULL, NULL), TAMIS_MAYBE);
+    OK(tamis_snapshot_from_filters(NULL, 0, 0, &snap));
+    IS(ASK(snap, ALL, KEYS(&out, 1)), TAMIS_MAYBE);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -147,11 +147,11 @@ static void expect(struct expected *x, struct tamis_snapshot *s,
                    const struct tamis_target *t, size_t n, const struct tamis_key *keys,
                    size_t n_of_keys)
 {
-    OK(tamis_snapshot_count(s, 0));
+    atomic_store(&s->counts.on, false);
     for (size_t k = 0; k < n_of_keys; k++)
         for (size_t i = 0; i < n; i++)
             expect_one(x, s, &t[i], &keys[k]);
-    OK(tamis_snapshot_count(s, 1));
+    OK(stats_begin(s));
 }
 
 /* All columns of a pack are asked before the ranges are looked at: fewer answers are by
@@ -182,7 +182,7 @@ static void check(const struct expected *x, struct tamis_snapshot *s, const char
 {
     struct tamis_stats got;
     print_message("%s\n", how);
-    OK(tamis_snapshot_stats(s, &got));
+    OK(tamis_snapshot_stats(s, 0, &got));
     check_stats(&got, &x->all, false);
     for (size_t i = 0; tamis_snapshot_next(s, &i); i++) {
         struct tamis_segment_stats one;
@@ -217,7 +217,7 @@ static void ask_single(struct world *w)
 
 static void ask_batch(struct world *w)
 {
-    struct tamis_domain d = tamis_snapshot_domain(w->snapshot);
+    struct tamis_domain d = tamis_snapshot_info(w->snapshot).domain;
     struct tamis_key keys[KEYS];
     uint64_t hashes[KEYS], absent[KEYS / 64 + 1];
     for (size_t k = 0; k < KEYS; k++) {
@@ -225,10 +225,10 @@ static void ask_batch(struct world *w)
         keys[k] = (struct tamis_key){.tag = d.tag, .hash = hashes[k]};
     }
     for (size_t i = 0; i < w->n_list; i++) {
-        tamis_snapshot_probe_batch(w->snapshot, &w->list[i], d.tag, hashes, KEYS,
-                                   absent, NULL);
-        tamis_snapshot_probe_batch(w->snapshot, &w->list[i], d.tag + 1, hashes, 3,
-                                   absent, NULL);
+        ASK(w->snapshot, LIST(&w->list[i], 1), HASHES(hashes, KEYS, d.tag),
+            .absent_from_all = absent);
+        ASK(w->snapshot, LIST(&w->list[i], 1), HASHES(hashes, 3, d.tag + 1),
+            .absent_from_all = absent);
     }
     expect(&w->x, w->snapshot, w->list, w->n_list, keys, KEYS);
     for (size_t k = 0; k < 3; k++)
@@ -242,9 +242,9 @@ static void ask_list(struct world *w)
     uint64_t absent[2 * SEGMENTS / 64 + 1];
     uint8_t reasons[2 * SEGMENTS];
     for (size_t k = 0; k < KEYS; k++) {
-        tamis_snapshot_probe_list(w->snapshot, w->list, w->n_list, &w->keys[k], absent,
-                                  reasons);
-        tamis_snapshot_probe_list(w->snapshot, w->list, 3, &w->keys[k], NULL, NULL);
+        ASK(w->snapshot, LIST(w->list, w->n_list), KEYS(&w->keys[k], 1),
+            .absent = absent, .reasons = reasons);
+        ASK(w->snapshot, LIST(w->list, 3), KEYS(&w->keys[k], 1));
     }
     expect(&w->x, w->snapshot, w->list, w->n_list, w->keys, KEYS);
     expect(&w->x, w->snapshot, w->list, 3, w->keys, KEYS);
@@ -256,8 +256,8 @@ static void ask_all(struct world *w)
     uint32_t segments[SEGMENTS];
     size_t n;
     for (size_t k = 0; k < KEYS; k++) {
-        tamis_snapshot_probe_all(w->snapshot, &w->keys[k], NULL, NULL);
-        tamis_snapshot_candidates(w->snapshot, &w->keys[k], segments, SEGMENTS, &n);
+        ASK(w->snapshot, ALL, KEYS(&w->keys[k], 1));
+        ASK(w->snapshot, ALL, KEYS(&w->keys[k], 1), FOUND(segments, SEGMENTS, &n));
     }
     for (size_t i = 0; i < 2; i++)
         expect(&w->x, w->snapshot, w->all, n_segments, w->keys, KEYS);
@@ -266,10 +266,10 @@ static void ask_all(struct world *w)
 
 static void ask_many_keys(struct world *w)
 {
-    tamis_snapshot_probe_keys(w->snapshot, NULL, 0, w->keys, KEYS, NULL);
-    tamis_snapshot_probe_keys(w->snapshot, w->list, w->n_list, w->keys, KEYS, NULL);
+    ASK(w->snapshot, ALL, KEYS(w->keys, KEYS));
+    ASK(w->snapshot, LIST(w->list, w->n_list), KEYS(w->keys, KEYS));
     for (size_t n = 1; n < 34; n += 8) {
-        tamis_snapshot_probe_keys(w->snapshot, w->list, w->n_list, w->keys, n, NULL);
+        ASK(w->snapshot, LIST(w->list, w->n_list), KEYS(w->keys, n));
         expect(&w->x, w->snapshot, w->list, w->n_list, w->keys, n);
     }
     expect(&w->x, w->snapshot, w->all, n_segments, w->keys, KEYS);
@@ -314,11 +314,9 @@ static void each_way(bool damaged)
             assert_true(w.x.all.n_maybe[r] > 0);
         assert_true(w.x.all.n_excluded > 0 && w.x.all.n_excluded < w.x.all.n_absent);
         struct tamis_stats total;
-        OK(tamis_store_stats(w.store, &total, NULL));
+        OK(tamis_snapshot_stats(w.snapshot, 1, &total));
         check_stats(&total, &w.x.all, false);
         tamis_snapshot_release(w.snapshot);
-        OK(tamis_store_stats(w.store, &total, NULL));
-        check_stats(&total, &w.x.all, false);
         tamis_store_close(w.store);
         remove_tree("s");
     }

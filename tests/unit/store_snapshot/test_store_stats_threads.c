@@ -51,7 +51,7 @@ static void *probing(void *ctx)
     struct crowd *c = ctx;
     struct tamis_target t = tamis_snapshot_target(c->snapshot, 1);
     struct tamis_key keys[3];
-    struct tamis_domain d = tamis_snapshot_domain(c->snapshot);
+    struct tamis_domain d = tamis_snapshot_info(c->snapshot).domain;
     const char *text[] = {"key00000105", "key00000005", "nothing"};
     for (size_t i = 0; i < 3; i++)
         keys[i] = (struct tamis_key){
@@ -59,8 +59,8 @@ static void *probing(void *ctx)
     pthread_barrier_wait(&c->all_there);
     for (size_t i = 0; i < ROUNDS; i++) {
         tamis_snapshot_probe(c->snapshot, &t, &keys[i % 3], NULL);
-        tamis_snapshot_probe_all(c->snapshot, &keys[i % 3], NULL, NULL);
-        tamis_snapshot_probe_keys(c->snapshot, NULL, 0, keys, 3, NULL);
+        ASK(c->snapshot, ALL, KEYS(&keys[i % 3], 1));
+        ASK(c->snapshot, ALL, KEYS(keys, 3));
         OK(tamis_snapshot_report_false_positive(c->snapshot, &t));
     }
     pthread_barrier_wait(&c->all_there); /* none has ended before all were there */
@@ -193,10 +193,10 @@ static int in_the_child(void *ctx)
     struct tamis_segment_stats one;
     alarm(60); /* should it wait for a lock of the parent's */
     one_probe(c);
-    if (tamis_store_stats(c->store, &stats, NULL) != TAMIS_ERR_FORKED ||
+    if (tamis_snapshot_stats(c->snapshot, 1, &stats) != TAMIS_ERR_FORKED ||
         tamis_store_count(c->store, 0, NULL) != TAMIS_ERR_FORKED)
         return 1;
-    if (tamis_snapshot_stats(c->snapshot, &stats) != 0 || stats.n_probes != 2)
+    if (tamis_snapshot_stats(c->snapshot, 0, &stats) != 0 || stats.n_probes != 2)
         return 2;
     if (tamis_snapshot_segment_stats(c->snapshot, 0, &one) != 0 ||
         one.counts.n_probes != 2)

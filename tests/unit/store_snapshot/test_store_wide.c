@@ -49,17 +49,17 @@ static void check_key_of(struct tamis_store *s, struct tamis_snapshot *snap, uns
     static uint8_t reasons[MOST];
     struct tamis_key key = key_in(s, i), keys[3] = {key, key, key};
     uint32_t found[5000], rank = 0;
-    size_t n = tamis_snapshot_n_numbers(snap), n_words = (n + 63) / 64;
+    size_t n = tamis_snapshot_info(snap).n_numbers, n_words = (n + 63) / 64;
     size_t n_found, n_hits = 0;
     uint64_t *rows = fenced(3 * n_words), *last = rows + 2 * n_words;
     assert_true(n <= MOST);
-    tamis_snapshot_probe_all(snap, &key, last, reasons);
+    ASK(snap, ALL, KEYS(&key, 1), .absent = last, .reasons = reasons);
     memcpy(absent, last, n_words * 8);
     key.bytes = NULL; /* a row may be all that is asked */
-    tamis_snapshot_probe_all(snap, &key, last, NULL);
+    ASK(snap, ALL, KEYS(&key, 1), .absent = last);
     assert_memory_equal(absent, last, n_words * 8);
-    tamis_snapshot_candidates(snap, &key, found, 5000, &n_found);
-    tamis_snapshot_probe_keys(snap, NULL, 0, keys, 3, rows);
+    ASK(snap, ALL, KEYS(&key, 1), FOUND(found, 5000, &n_found));
+    ASK(snap, ALL, KEYS(keys, 3), .absent = rows);
     IS(reasons[index_of(snap, i)], TAMIS_HIT);
     for (size_t at = 0; tamis_snapshot_next(snap, &at); at++) {
         n_hits += reasons[at] != ABSENT_HERE;
@@ -102,9 +102,9 @@ TEST_IN_DIR(a_row_is_longer_than_its_answers)
     assert_true(snap->shared.whole);
     IS(pack_row_words(snap->shared.stripes->band), N / 64 + 8);
     struct tamis_filter *pack;
-    OK(tamis_snapshot_pack(snap, 0, &pack, NULL));
+    OK(tamis_snapshot_pack(snap, 0, &pack, NULL, NULL));
     for (int round = 0; round < 3; round++) { /* with pages to be checked; quickly */
-        OK(tamis_snapshot_count(snap, round == 2));
+        OK(tamis_store_count(s, round == 2, NULL));
         if (round == 1)
             verified(pack);
         for (unsigned i = 0; i < N; i += 3001)
@@ -112,7 +112,7 @@ TEST_IN_DIR(a_row_is_longer_than_its_answers)
     }
     /* Where all are columns no row was written: these are 88 bytes each. */
     struct tamis_stats stats;
-    OK(tamis_snapshot_stats(snap, &stats));
+    OK(tamis_snapshot_stats(snap, 0, &stats));
     assert_true(stats.n_maybe[TAMIS_HIT] >= 9 * 6);
     assert_true(all_zero((const uint8_t *)counters_mine(&snap->counts)->rows,
                          (N + 1) * sizeof(struct count_row)));
