@@ -26,7 +26,7 @@ def text(first, n_bytes):
 
 def pages(stage):
     good, n = number(stage['n_good']), number(stage['n_pages'])
-    if number(stage['all_good']):
+    if number(stage['state']) == number(stage['good']):
         good = n
     return '%d of %d pages known to be good' % (good, n)
 
@@ -67,11 +67,11 @@ def segment_words(snapshot, i):
 def snapshot_words(snapshot):
     yield 'snapshot %d of transaction %d: %d segments, %d packs, its list is %s' % (
         int(snapshot['serial']), int(snapshot['number']), int(snapshot['n_segments']),
-        int(snapshot['packs']['n']), 'complete' if snapshot['complete'] else 'not confirmed')
+        int(snapshot['shared']['n']), 'complete' if snapshot['complete'] else 'not confirmed')
     for i in range(int(snapshot['n_loose'])):
         yield '  ' + next(segment_words(snapshot, i))
-    for i in range(int(snapshot['packs']['n'])):
-        view = snapshot['packs']['views'][i]
+    for i in range(int(snapshot['shared']['n'])):
+        view = snapshot['shared']['views'][i]
         yield '  segments from %d on: %d of the %d columns of a pack%s' % (
             int(view['base']), int(view['n_listed']), int(view['n_columns']),
             ', which cannot be used: error %d' % int(view['failure']) if view['failure'] else '')

@@ -8,7 +8,8 @@
 
 #include "screen.h"
 
-static enum { AUTO, NEVER, ALWAYS } colours;
+enum { AUTO, NEVER, ALWAYS };
+static int colours; /* AUTO */
 
 bool colour_choose(const char *when)
 {
