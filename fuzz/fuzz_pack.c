@@ -111,9 +111,8 @@ static void ask(struct tamis_snapshot *s, const struct tamis_key *key, size_t ow
     uint64_t absent[MAX_NUMBERS / 64];
     uint32_t found[MAX_NUMBERS];
     MUST(n <= MAX_NUMBERS);
-    enum tamis_answer all =
-        ASK(s, ALL, KEYS(key, 1), .absent = absent, .reasons = reasons);
-    MUST(!rot || owner == STRANGER || all == TAMIS_MAYBE);
+    size_t all = ASK(s, ALL, KEYS(key, 1), .absent = absent, .reasons = reasons);
+    MUST(!rot || owner == STRANGER || !all);
     for (size_t i = 0; i < n; i++) {
         struct tamis_target t = tamis_snapshot_target(s, i);
         enum tamis_reason why;
