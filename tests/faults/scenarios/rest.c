@@ -247,13 +247,17 @@ static void store_body(struct run *r)
     struct tamis_pack_info pack;
     struct tamis_segment_stats one;
     struct tamis_stats stats;
+    const struct tamis_identity g = {.name = "g", .name_bytes = 1};
     uint32_t named[N_SEGMENTS];
     size_t n;
+    int error;
     FIRST(ASK(snapshot, ALL, KEYS(keys, 1), FOUND(named, N_SEGMENTS, &n)));
     FIRST(ASK(snapshot, LIST(t, N_SEGMENTS), KEYS(keys, 8), .absent = absent));
     FIRST(ASK(snapshot, ALL, KEYS(keys, 1)));
     FIRST(tamis_snapshot_prepare(snapshot, &warm, NULL, NULL));
     FIRST(tamis_snapshot_find(snapshot, "g", 1, NULL, 0, 1, t));
+    FIRST(tamis_snapshot_find_many(snapshot, &g, 1, 1, t, &error));
+    FIRST(tamis_snapshot_carry(snapshot, snapshot, t, N_SEGMENTS));
     FIRST(tamis_snapshot_pack_info(snapshot, 0, &pack));
     FIRST_OF_EACH(tamis_snapshot_probe(snapshot, &t[i], keys, NULL));
     FIRST_OF_EACH(ASK(snapshot, LIST(&t[i], 1), KEYS(keys, 1)));
