@@ -37,7 +37,7 @@ ok "the table has no other rows" [ "$(grep -c '^| [a-z]' "$dir/bench.md")" -eq $
 for id in $(echo "$ids" | grep -E '^law_(.*_steps|memory|edits_written|edits_space|syncs)$'); do
     ok "$id keeps what is asked" sh -c '! grep -q "^| $0 .*missed" "$1"' "$id" "$dir/bench.md"
 done
-for words in 'processor: ' 'kernel ' 'files on ' 'load before: ' 'load after: '; do
+for words in 'processor: ' 'compiler ' 'files on ' 'load before: ' 'load after: '; do
     ok "the machine: $words" grep -q "^- .*$words" "$dir/bench.md"
 done
 ok "no file is left behind" [ "$(find "$dir" -type f | sort | tr '\n' ' ')" = "$dir/bench.md $dir/log " ]

@@ -194,14 +194,9 @@ static int get(uint64_t key)
     uint64_t absent[1];
     struct tamis_domain domain = tamis_snapshot_info(now).domain;
     struct tamis_key k = tamis_key_of(&domain, &key, sizeof key); /* hashed once */
-    tamis_snapshot_query(now,
-                         &(struct tamis_query){.size = sizeof(struct tamis_query),
-                                               .targets = targets,
-                                               .n_targets = tree.n,
-                                               .keys = &k,
-                                               .n_keys = 1,
-                                               .absent = absent},
-                         NULL);
+    struct tamis_query q = {.size = sizeof q, .keys = &k, .n_keys = 1};
+    q.targets = targets, q.n_targets = tree.n, q.absent = absent;
+    tamis_snapshot_query(now, &q, NULL);
     for (uint64_t i = tree.n; i-- > 0;) {
         if (absent[0] >> i & 1)
             continue; /* a proof, and all that saves a read */
