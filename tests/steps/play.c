@@ -135,12 +135,12 @@ static void leave_edit(struct player *p)
     p->edit_failed = false;
 }
 
-/* A segment that it drops has a writer. */
+/* A segment that it drops has a writer, which has not sealed it. */
 static bool must_be_busy(const struct player *p)
 {
     for (size_t i = 0; i < p->p->n_objects; i++) {
         const struct object *o = &p->p->object[i];
-        if (p->writer[i] && o->edit == p->edit_number &&
+        if (p->writer[i] && !is_sealed(o) && o->edit == p->edit_number &&
             (o->standing == GOING || o->standing == CHANGING))
             return true;
     }
