@@ -6,13 +6,13 @@
 
 #define SEGMENT "[a|b|c|d|e|f] "
 #define GROWING "[g|h|i] "
-#define KEYS    "0..99999 1..200; "
+#define SOME    "0..99999 1..200; "
 #define GROWTH  "1..30 [1.25|2] [.3|.05|1e-6]; "
-#define PUT     "[put " SEGMENT KEYS "|replace " SEGMENT KEYS "|bare " SEGMENT ";] "
+#define PUT     "[put " SEGMENT SOME "|replace " SEGMENT SOME "|bare " SEGMENT ";] "
 #define DROP                                                                           \
     "[|drop " SEGMENT "; |drop " GROWING "; |retain a c e g h; |retain b d f i; ]"
 /* Attaching is refused while a segment has the file. */
-#define ATTACH(file) "build " file " " KEYS "attach " SEGMENT file "; "
+#define ATTACH(file) "build " file " " SOME "attach " SEGMENT file "; "
 #define EDIT                                                                           \
     "begin; " DROP "1..3*(" PUT ") [grow " GROWING GROWTH "|] end; "                   \
     "[" ATTACH("u") "|" ATTACH("v") "|" ATTACH("w") "||||] "
