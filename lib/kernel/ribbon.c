@@ -46,6 +46,8 @@ const struct ribbon_kernel *kernel_ribbon(const struct kernel *k)
 #elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (k == &kernel_neon)
         return &ribbon_neon;
+#else
+    (void)k;
 #endif
     return &ribbon_scalar;
 }
