@@ -305,7 +305,7 @@ static inline uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_que
 
 /* ---- the public call ---- */
 
-/* In what it is no question; NULL: it is one. */
+/* The fault of a question; NULL: it has none. */
 static const char *query_fault(const struct tamis_snapshot *s,
                                const struct tamis_query *q)
 {

@@ -51,7 +51,7 @@ static void window_of_some(struct window *w, const struct stripe *t, uint32_t co
     w->last = UINT64_MAX >> (WORD - 1 - (column + n - 1) % WORD);
 }
 
-/* Those columns of word i of a set that are meant. */
+/* The bits of word i of a set whose columns are meant. */
 static inline uint64_t meant(const struct window *w, uint32_t i, uint64_t bits)
 {
     bits &= i == w->begin ? w->first : UINT64_MAX;
@@ -223,7 +223,7 @@ static void ask_windows(struct asking *a, const struct window *w, size_t n)
 
 /* ---- all columns ---- */
 
-/* *why: that of all of them, once it is known. */
+/* *why: the reason of all columns, once it is known. */
 static void tell_of_mute(struct asking *a, size_t i, size_t number,
                          enum tamis_reason *why)
 {
@@ -239,8 +239,8 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
         add_candidate(a, number);
 }
 
-/* Key i of columns that have no answer, or of all of them: then nothing is asked but
- * why nothing can be proven, once. */
+/* Tells that columns without an answer may have key i; `all`: that all columns may.
+ * Then only the reason why nothing can be proven is asked, once. */
 static void tell_mute(struct asking *a, size_t i, bool all)
 {
     const struct shared_files *p = &a->snapshot->shared;
@@ -284,7 +284,7 @@ static size_t stripes_before(const struct shared_files *p, size_t number)
     return from;
 }
 
-/* Those of n columns from a number on that stripe i has, if there are any. */
+/* Which of n numbers from `first` on does stripe i have? False: none. */
 static bool window_at(struct window *w, const struct shared_files *p, size_t i,
                       size_t at, size_t first, size_t n)
 {
@@ -467,7 +467,7 @@ static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
     return n_columns;
 }
 
-/* About as many lines has each row of theirs. */
+/* The lines that each row of these columns has, roughly. */
 static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_t end)
 {
     return (end - begin) / LINE_COLUMNS + stripes_before(p, end - 1) -

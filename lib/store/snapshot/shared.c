@@ -93,7 +93,7 @@ static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_vie
     return 0;
 }
 
-/* What the records of its entries name. */
+/* Counts the columns that the entries' records name. */
 static int count_named(struct tamis_snapshot *s, struct listings *l,
                        struct tamis_diag *diag)
 {
@@ -172,7 +172,7 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
 
 /* ---- files ---- */
 
-/* It failed, and its files are good again? Leaves it as it is. */
+/* Did it fail to open, and would it open now? Leaves it as it is. */
 static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
                             const struct pack_view *v)
 {
@@ -275,7 +275,7 @@ static int view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
     return v->dead ? rc : 0;
 }
 
-/* Those bands that have a living column. */
+/* Adds the bands that have a living column. */
 static void add_stripes(struct shared_files *p, const struct pack_view *v)
 {
     const uint64_t *living = v->bits->living;
@@ -378,7 +378,7 @@ bool seat_taken(const struct tamis_snapshot *s, size_t index)
     return v && columns_have(v->listed, (uint32_t)(index - v->base));
 }
 
-/* A missing or refused pack, and its tombstones likewise, is lost. */
+/* A pack is lost if it is missing or refused, or its tombstones are. */
 static enum tamis_reason view_reason(const struct pack_view *v)
 {
     if (v->n_columns && v->dead)
@@ -388,7 +388,7 @@ static enum tamis_reason view_reason(const struct pack_view *v)
     return v->failure > 0 ? reason_of_error(v->failure) : TAMIS_FILE_LOST;
 }
 
-/* So is a column that is alive and has a tombstone. */
+/* A column that is listed and has a tombstone is lost, too. */
 static struct seat seat_of(const struct pack_view *v, uint32_t column)
 {
     struct seat seat = {.view = v, .column = column, .why = view_reason(v)};
@@ -400,8 +400,8 @@ static struct seat seat_of(const struct pack_view *v, uint32_t column)
     return seat;
 }
 
-/* Does the entry of a column agree with the record that names it? What was so stays so:
- * the record is the same, and a pack never changes. */
+/* Does the entry of a column agree with the record that names it? If it once did, it
+ * always does: the record is the same, and a pack never changes. */
 static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
 {
     struct column col;
@@ -537,7 +537,7 @@ enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
     return TAMIS_NO_REASON;
 }
 
-/* That of a record is compared before its seat is looked for. */
+/* A record's watermark is compared before its seat is looked for. */
 enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
                              const struct seat *seat, uint64_t min_watermark)
 {

@@ -24,8 +24,8 @@ static inline size_t bit_words(size_t n_bits)
     return n_bits / 64 + (n_bits % 64 != 0);
 }
 
-/* What the catalog and the tombstones say of the columns of a pack. Snapshots share it
- * while both say the same. */
+/* Which columns of a pack are listed, and which have tombstones. Snapshots share it
+ * while neither changes. */
 struct pack_bits {
     atomic_size_t refs;
     uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
@@ -89,8 +89,8 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
 int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
-/* Would one open now that did not? Looks when it is time to, under the catalog's
- * cache_lock. While none would, the snapshot stays, and so do its targets. */
+/* Would a pack open now that did not open before? Looks when it is time to, under the
+ * catalog's cache_lock. While none would, the snapshot stays, and so do its targets. */
 bool shared_would_open(struct tamis_snapshot *s, struct catalog *c);
 void shared_free(struct shared_files *p);
 
@@ -117,11 +117,11 @@ static inline uint32_t seat_column(const struct seat *seat)
 {
     return seat->column - seat->band->first_column;
 }
-/* Of a number, or of an entry whose record names a column. */
+/* The seat of a number, or of an entry whose record names a column. */
 struct seat segment_seat(const struct tamis_snapshot *s, size_t index);
 /* Has the number a column? */
 bool seat_taken(const struct tamis_snapshot *s, size_t index);
-/* What its entry says, if the seat is good. */
+/* Decodes the entry of the column in the pack's table, if the seat is good. */
 int seat_describe(const struct seat *seat, struct column *out);
 /* For a caller who writes from it (SPEC.md §16.4): what a segment's record or its
  * entry says, and the own blocks and the set id of one that is in a pack. An entry is
@@ -155,7 +155,7 @@ static inline struct pack_place seat_place(const struct seat *seat)
 int shared_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
 /* Adds to them what a sheet of the snapshot has. */
 void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
-/* Those of its file, and which of their rows is its own; NULL: none. */
+/* The sums of its file, and the row of its column in them; NULL: none. */
 const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* ---- names and facts ---- */
@@ -170,13 +170,13 @@ bool shared_same(const struct tamis_snapshot *from, size_t index,
  * name even if another one has it, for repair may have listed an older column. */
 int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                 uint32_t *slot, enum tamis_reason *why);
-/* What the file says of it; nothing, if that cannot be read. */
+/* Fills in what the pack has of the column; nothing, if that cannot be read. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
 uint32_t segment_rank(const struct tamis_snapshot *s, size_t index);
 
-/* For callers that want a filter of its own: to verify, to compare, to derive another
- * one. Probes ask the pack. */
+/* Copies a column into a filter of its own, for callers that verify, compare or derive.
+ * Probes ask the pack. */
 int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                 struct tamis_diag *diag);
 
