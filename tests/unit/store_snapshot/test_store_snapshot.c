@@ -88,6 +88,8 @@ TEST_IN_DIR(nothing_is_maybe)
     IS(ASK(NULL, ALL, KEYS(&key, 1), FOUND(&segment, 1, &n)), TAMIS_MAYBE);
     IS(n, 0);
     IS(ASK(snap, ALL, KEYS(&key, 1), FOUND(NULL, 5, &n)), TAMIS_ABSENT);
+    IS(ASK(snap, ALL, LIST(&t, 0), KEYS(&key, 1), .reasons = &reason), 0);
+    IS(reason, 99); /* a list of none has no room for it */
     const struct {
         struct tamis_snapshot *snap;
         struct tamis_query q;
