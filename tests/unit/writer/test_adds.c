@@ -276,6 +276,8 @@ TEST(a_key_behind_damage_is_not_new)
     WRITER w = create_writer(path_of("hurt"), 0.01, 2, 3000);
     OK(tamis_writer_add_new(w, w->domain.tag, twice, 2, &is_new));
     IS(is_new, 1);
+    IS(tamis_writer_add_new(w, w->domain.tag, NULL, 2, &is_new), TAMIS_ERR_RANGE);
+    IS(is_new, 0);
     random_hashes(new_hashes, N_NEW);
     add_hashes(w, new_hashes, 4000);
     assert_true(w->n_stages > 1);
