@@ -260,19 +260,18 @@ static int view_bury(const struct tamis_snapshot *s, struct pack_view *v)
     return rc;
 }
 
-/* ENOMEM alone is a failure of the snapshot, too. */
-static int view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
-                     struct pack_view *v)
+static void view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
+                      struct pack_view *v)
 {
     if (v->failure)
-        return 0;
-    int rc = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
-    if (!rc)
-        rc = view_bury(s, v);
-    v->failure = rc;
-    if (rc) /* it may come back */
-        s->shared.again = look_clock() + LOOK_VALID / 2;
-    return v->dead ? rc : 0;
+        return;
+    v->failure = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+    if (!v->failure)
+        v->failure = view_bury(s, v);
+    if (!v->failure)
+        return;
+    v->dead = NULL;
+    s->shared.again = look_clock() + LOOK_VALID / 2; /* it may come back */
 }
 
 /* Adds the bands that have a living column. */
@@ -301,24 +300,21 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
 {
     struct shared_files *p = &s->shared;
     size_t n_bands = 0;
-    int rc = 0;
-    for (size_t i = 0; i < p->n && !rc; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         struct pack_view *v = &p->views[i];
-        rc = view_open(s, c, fresh, v);
+        view_open(s, c, fresh, v);
+        p->n_mute += view_mute(v);
         n_bands += v->dead ? v->pack->n_bands : 0;
     }
-    if (!rc && !(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
-        rc = ENOMEM;
-    for (size_t i = 0; i < p->n && !rc; i++) {
-        const struct pack_view *v = &p->views[i];
-        p->n_mute += view_mute(v);
-        if (v->dead)
-            add_stripes(p, v);
-    }
+    if (!(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
+        return ENOMEM;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->views[i].dead)
+            add_stripes(p, &p->views[i]);
     const struct stripe *one = p->stripes;
     p->whole = p->n_stripes == 1 && !p->n_mute && !s->n_loose && one->first == 0 &&
                one->n_words >= bit_words(s->n);
-    return rc;
+    return 0;
 }
 
 void shared_free(struct shared_files *p)
