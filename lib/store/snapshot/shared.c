@@ -205,21 +205,16 @@ static uint64_t living_word(const struct pack_view *v, size_t i)
     return any ? columns_word(v->listed, i) & ~dead_word(v, i) : 0;
 }
 
-/* Bits [first, first + n) of a view's listed columns without a tombstone. Behind all
- * but the last word of the band the view has another one. */
+/* Bits [first, first + n) of a view's listed columns without a tombstone. */
 static void cut_living(const struct pack_view *v, uint32_t first, uint32_t n,
                        uint64_t *living)
 {
-    size_t from = first / 64, end = bit_words(n) - 1;
+    size_t n_words = bit_words(n);
     uint32_t shift = first % 64;
-    uint64_t word = living_word(v, from), next;
-    for (size_t i = 0; i < end; i++, word = next) {
-        next = columns_word(v->listed, from + i + 1) & ~dead_word(v, from + i + 1);
-        living[i] = word >> shift | next << 1 << (63 - shift);
-    }
-    next = living_word(v, from + end + 1);
-    living[end] =
-        (word >> shift | next << 1 << (63 - shift)) & UINT64_MAX >> (63 - (n - 1) % 64);
+    for (size_t i = 0, at = first / 64; i < n_words; i++, at++)
+        living[i] =
+            living_word(v, at) >> shift | (living_word(v, at + 1) << 1 << (63 - shift));
+    living[n_words - 1] &= UINT64_MAX >> (63 - (n - 1) % 64);
 }
 
 static int make_living(const struct pack_view *v, struct pack_bits *bits)
