@@ -355,18 +355,21 @@ static size_t shared_up_to(const struct shared_files *p, size_t index)
     return from;
 }
 
+/* The pack whose listed column has the number. */
 static const struct pack_view *view_of_number(const struct tamis_snapshot *s,
                                               size_t index)
 {
     size_t n = shared_up_to(&s->shared, index);
     const struct pack_view *v = n ? &s->shared.views[n - 1] : NULL;
-    return v && index - v->base < v->n_columns ? v : NULL;
+    return v && index - v->base < v->n_columns &&
+                   columns_have(v->listed, (uint32_t)(index - v->base))
+               ? v
+               : NULL;
 }
 
 bool seat_taken(const struct tamis_snapshot *s, size_t index)
 {
-    const struct pack_view *v = view_of_number(s, index);
-    return v && columns_have(v->listed, (uint32_t)(index - v->base));
+    return view_of_number(s, index) != NULL;
 }
 
 /* A pack is lost if it is missing or refused, or its tombstones are. */
@@ -429,9 +432,8 @@ struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
     if (index < s->n_loose)
         return seat_of_entry(s, s->entries[index]);
     const struct pack_view *v = view_of_number(s, index);
-    if (v && columns_have(v->listed, (uint32_t)(index - v->base)))
-        return seat_of(v, (uint32_t)(index - v->base));
-    return (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
+    return v ? seat_of(v, (uint32_t)(index - v->base))
+             : (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
 }
 
 int seat_describe(const struct seat *seat, struct column *out)
@@ -626,8 +628,7 @@ bool shared_same(const struct tamis_snapshot *from, size_t index,
     const struct pack_view *w =
         v ? view_of_record(&to->shared, v->uuid, v->digest) : NULL;
     uint32_t column = v ? (uint32_t)(index - v->base) : 0;
-    if (!w || column >= w->n_columns || !columns_have(v->listed, column) ||
-        !columns_have(w->listed, column))
+    if (!w || column >= w->n_columns || !columns_have(w->listed, column))
         return false;
     *number = w->base + column;
     return true;
