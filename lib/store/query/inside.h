@@ -7,10 +7,7 @@
 #include "lib/kernel/kernel.h"
 #include "lib/store/snapshot/snapshot.h"
 
-enum {
-    WORD = 64,                 /* keys at a time, and targets of a slice: a bit each */
-    LINE_COLUMNS = BLOCK_BITS, /* whose bits of a row are a line */
-};
+enum { WORD = 64 }; /* keys at a time, and targets of a slice: a bit each */
 
 struct asking {
     const struct tamis_query *q; /* of so many keys; no targets: all */
