@@ -128,10 +128,7 @@ static enum tamis_reason reason_of_hit(const struct stripe *t, uint32_t column,
     enum tamis_reason why =
         damaged ? pack_probe_column(t->view->pack->filter, t->band, column, key->hash)
                 : TAMIS_HIT;
-    if (why == TAMIS_NO_REASON || !key->bytes)
-        return why;
-    enum tamis_reason hit = column_hit(t->view, of_pack, key, by_range);
-    return hit == TAMIS_HIT ? why : hit;
+    return column_hit(t->view, of_pack, why, key, by_range);
 }
 
 /* Looks at the hits of key i in word k of a window: takes out those that are absent

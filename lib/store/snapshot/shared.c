@@ -518,14 +518,17 @@ int segment_record(const struct tamis_snapshot *s, size_t index, struct record *
 }
 
 enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
-                             const struct tamis_key *key, bool *by_range)
+                             enum tamis_reason why, const struct tamis_key *key,
+                             bool *by_range)
 {
     struct column col;
+    if (why == TAMIS_NO_REASON || !key->bytes)
+        return why;
     if (pack_describe(v->pack->filter, column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (!col.disk.has_range ||
         !outside_keys(key, column_first(&col), column_last(&col)))
-        return TAMIS_HIT;
+        return why;
     *by_range = true;
     return TAMIS_NO_REASON;
 }
@@ -557,10 +560,7 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
     }
     why =
         pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), key->hash);
-    if (why == TAMIS_NO_REASON || !listed || !key->bytes)
-        return why;
-    enum tamis_reason hit = column_hit(seat->view, seat->column, key, by_range);
-    return hit == TAMIS_HIT ? why : hit; /* a row may be damaged */
+    return listed ? column_hit(seat->view, seat->column, why, key, by_range) : why;
 }
 
 uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)

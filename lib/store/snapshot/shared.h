@@ -142,9 +142,10 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
 /* Is its watermark below? TAMIS_NO_REASON: it is not. */
 enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
                              const struct seat *seat, uint64_t min_watermark);
-/* The same of a hit of a column's rows. */
+/* The answer of a column whose rows said `why`: a hit may lie outside its range. */
 enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
-                             const struct tamis_key *key, bool *by_range);
+                             enum tamis_reason why, const struct tamis_key *key,
+                             bool *by_range);
 static inline struct pack_place seat_place(const struct seat *seat)
 {
     struct pack_place place = {.digest = seat->view->digest, .column = seat->column};
