@@ -146,28 +146,33 @@ static inline uint64_t stage_number(const struct stage *s, enum all_good what)
     return ~s->tag ^ what;
 }
 
+static inline uint64_t stage_state(struct stage *s)
+{
+    return atomic_load_explicit(&s->state, memory_order_acquire);
+}
+
 /* Is this the tag of its keys, are all pages good, and is nothing left to check? */
 static inline bool stage_is_plain(struct stage *s, uint64_t tag)
 {
-    return atomic_load_explicit(&s->state, memory_order_acquire) == tag;
+    return stage_state(s) == tag;
 }
 
 /* Is nothing left to check? An open stage may change that. */
 static inline bool stage_all_good(struct stage *s)
 {
-    return stage_is_plain(s, s->good);
+    return stage_state(s) == s->good;
 }
 
 static inline bool stage_none_bad(struct stage *s)
 {
-    return !stage_is_plain(s, stage_number(s, NEVER));
+    return stage_state(s) != stage_number(s, NEVER);
 }
 
 /* Are all pages of the first lane good, where nearly all probes of absent keys end? One
  * in fifty goes on to other lanes, which check their pages. */
 static inline bool stage_first_good(struct stage *s)
 {
-    uint64_t now = atomic_load_explicit(&s->state, memory_order_acquire);
+    uint64_t now = stage_state(s);
     return now == s->good || now == stage_number(s, FIRST_LANE);
 }
 

@@ -103,10 +103,10 @@ struct tile {
     uint64_t absent[WORD], by_range[WORD], by_bits[WORD];
 };
 
-/* How many planes are ready one after the other, from this one on? */
-static size_t n_side_by_side(uint64_t ready, size_t from)
+/* How many planes lie side by side, from this one on? */
+static size_t n_side_by_side(uint64_t filled, size_t from)
 {
-    uint64_t holes = ~(ready >> from);
+    uint64_t holes = ~(filled >> from);
     return holes ? (size_t)__builtin_ctzll(holes) : WORD;
 }
 
