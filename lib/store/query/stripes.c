@@ -243,7 +243,7 @@ static void tell_mute(struct asking *a, size_t i, bool all)
     const struct shared_files *p = &a->snapshot->shared;
     enum tamis_reason why = TAMIS_NO_REASON;
     for (size_t k = 0; k < p->n; k++) {
-        const struct pack_view *v = &p->views[k];
+        const struct shared_view *v = &p->views[k];
         for (uint32_t at = 0; at < v->n_columns; at += WORD) {
             uint64_t mute = columns_word(v->listed, at / WORD);
             if (!all && v->dead)

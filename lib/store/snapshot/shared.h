@@ -26,7 +26,7 @@ static inline size_t bit_words(size_t n_bits)
 
 /* Which columns of a pack are listed, and which have tombstones. Snapshots share it
  * while neither changes. */
-struct pack_bits {
+struct shared_bits {
     atomic_size_t refs;
     uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
     uint8_t *listed, *dead;
@@ -34,27 +34,27 @@ struct pack_bits {
     size_t n_mute;    /* columns that are listed, and dead */
 };
 /* A pack as a snapshot sees it. */
-struct pack_view {
+struct shared_view {
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
     uint32_t n_columns;         /* 0: its list does not agree, and nobody knows */
     uint32_t n_listed, n_named; /* n_named: by the records that are there */
     struct open_pack *pack;     /* NULL: it can't be read */
-    struct pack_bits *bits;
+    struct shared_bits *bits;
     const uint8_t *listed; /* a bit for each column */
     const uint8_t *dead;   /* its tombstones' file; NULL: no column counts */
     int failure;           /* why not; an errno or a code */
     size_t base;           /* the number of column 0 */
 };
 /* Listed columns of a view that have no answer. */
-static inline size_t view_mute(const struct pack_view *v)
+static inline size_t view_mute(const struct shared_view *v)
 {
     return v->dead ? v->bits->n_mute : v->n_listed;
 }
 /* A band as a snapshot sees it: all that a probe of its columns needs. */
 struct stripe {
     struct band_rows rows;
-    const struct pack_view *view;
+    const struct shared_view *view;
     const uint64_t *living; /* a bit for each column: listed, and without a tombstone */
     const struct band *band;
     uint32_t n_words; /* of its columns: a row may be longer */
@@ -62,7 +62,7 @@ struct stripe {
 };
 
 struct shared_files {
-    struct pack_view *views;
+    struct shared_view *views;
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
     size_t n_stripes;
@@ -103,9 +103,9 @@ int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked
 
 /* A column of a view that can be used, or why not: `why` is its reason. */
 struct seat {
-    const struct pack_view *view; /* NULL: there is none */
-    const struct band *band;      /* NULL: it cannot be asked */
-    uint32_t column;              /* of the pack */
+    const struct shared_view *view; /* NULL: there is none */
+    const struct band *band;        /* NULL: it cannot be asked */
+    uint32_t column;                /* of the pack */
     enum tamis_reason why;
 };
 /* The file that has it, mapped, and which column of its band it is. */
@@ -143,7 +143,7 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
 enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
                              const struct seat *seat, uint64_t min_watermark);
 /* The answer of a column whose rows said `why`: a hit may lie outside its range. */
-enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
+enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
                              enum tamis_reason why, const struct tamis_key *key,
                              bool *by_range);
 static inline struct pack_place seat_place(const struct seat *seat)
@@ -182,7 +182,7 @@ int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filte
                 struct tamis_diag *diag);
 
 /* Word i of the tombstones. Behind the last ones there may be anything. */
-static inline uint64_t dead_word(const struct pack_view *v, size_t i)
+static inline uint64_t dead_word(const struct shared_view *v, size_t i)
 {
     return columns_word(v->dead + DEAD_HEAD_BYTES, i);
 }
