@@ -126,6 +126,9 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES]);
 struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
                             const struct identity *id, struct commit *c);
 
+/* Places a stage at `at`, and its digests behind it. Returns their end. */
+uint64_t stage_place(struct stage_desc *s, uint64_t at);
+
 /* Does the record have no feature that may be ignored? Only then must bytes be zero
  * that this code takes for unused. */
 static inline bool commit_unused_is_ours(const struct commit *c)

@@ -36,6 +36,7 @@ enum {
     PLACE_BYTES = 4,     /* of the directory, behind the bands */
     BAND_MAX_COLUMNS = 32768,
     ROW_MAX_BYTES = BAND_MAX_COLUMNS / 8,
+    LINE_COLUMNS = BLOCK_BITS, /* whose bits of a row are a line */
     PACK_MAX_BANDS = 4096,
 };
 

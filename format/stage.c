@@ -1,6 +1,7 @@
 /* Stage descriptors: encode, and decode with every check of SPEC.md §8.3 in its order,
  * and of §17.3, §18.2 and §19.3 for the bytes that belong to the kind. */
 #include "area.h"
+#include "integrity.h"
 #include "list.h"
 #include "pack.h"
 #include "ribbon.h"
@@ -288,4 +289,12 @@ struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
         fields_load(area, n, (const uint8_t *)d + AREA_OFFSET, s);
     }
     return check_stage(d, i, slot, id->kind, c);
+}
+
+uint64_t stage_place(struct stage_desc *s, uint64_t at)
+{
+    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+    s->offset = at;
+    s->digests_offset = digests ? at + s->length : 0;
+    return at + s->length + digests;
 }

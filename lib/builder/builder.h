@@ -19,7 +19,7 @@ struct built {
 };
 /* The size of the filter that is made next, if an edit chooses it. */
 struct builder_size {
-    uint64_t n_keys; /* that it is for: with others it does not hold */
+    uint64_t n_keys; /* the size is valid for this number only */
     struct geometry geometry;
     double error;  /* expected */
     uint64_t edit; /* whose balance has its share; 0: it is not chosen */
@@ -28,7 +28,7 @@ struct builder_size {
 void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
-/* What it was made for, and the range of its keys so far. */
+/* The segment that a builder makes, and the range of the keys added so far. */
 struct builder_facts {
     const void *name;
     size_t name_bytes;
@@ -38,7 +38,7 @@ struct builder_facts {
     const struct key_range *range;
 };
 struct builder_facts builder_facts(const struct tamis_builder *b);
-/* Added so far; one that repeats the key before it is not counted. */
+/* Keys added so far. A key that repeats the one before it is not counted. */
 uint64_t builder_n_keys(const struct tamis_builder *b);
 struct tamis_domain builder_domain(const struct tamis_builder *b);
 /* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs

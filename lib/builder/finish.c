@@ -54,11 +54,7 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     s->capacity = s->keys = b->n_keys;
     out->identity.target_error = s->target_error;
     geometry_stage_bytes(&s->geometry, &s->length); /* as planned: it fits */
-    s->offset = PAGE_BYTES;
-    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-    s->digests_offset = digests ? s->offset + s->length : 0;
-    c->committed_bytes = s->offset + s->length + digests;
-    out->file_bytes = c->committed_bytes;
+    out->file_bytes = c->committed_bytes = stage_place(s, PAGE_BYTES);
     return 0;
 }
 

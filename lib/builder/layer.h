@@ -55,8 +55,8 @@ uint64_t layer_memory(unsigned n_threads);
 int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *s,
                const struct hash_list *from, const struct hash_sum *sum,
                unsigned n_threads, double *error);
-/* Writes bits from *written on to `ready` to the file at `at`, in large pieces. The rest
- * of a piece waits, unless these are all. */
+/* Writes bits from *written on to `ready` to the file at `at`, in large pieces. The
+ * rest of a piece waits, unless these are all. */
 int pieces_write(int fd, uint64_t at, const uint8_t *bits, uint64_t *written,
                  uint64_t ready, bool is_all);
 /* Memory for level 1 of the digests of `length` bytes. digests_write() writes all. */

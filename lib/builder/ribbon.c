@@ -61,13 +61,10 @@ static struct stage_desc *stage_begin(struct maker *m, uint64_t length, uint64_t
 {
     struct commit *c = &m->built->commit;
     struct stage_desc *s = &c->stages[c->n_stages++];
-    uint64_t digests = digests_bytes(length / PAGE_BYTES);
     memset(s, 0, sizeof *s);
-    s->offset = m->end;
     s->length = length;
     s->capacity = s->keys = keys;
-    s->digests_offset = digests ? s->offset + length : 0;
-    m->end += length + digests;
+    m->end = stage_place(s, m->end);
     return s;
 }
 

@@ -35,12 +35,9 @@ static bool lay_out(struct derived *d)
         if (!geometry_stage_bytes(&s->geometry, &s->length))
             return false;
         uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-        s->offset = at;
-        if (s->offset > INT64_MAX - s->length ||
-            s->offset + s->length > INT64_MAX - digests)
+        if (at > INT64_MAX - s->length || at + s->length > INT64_MAX - digests)
             return false;
-        s->digests_offset = digests ? s->offset + s->length : 0;
-        at = s->offset + s->length + digests;
+        at = stage_place(s, at);
     }
     c->committed_bytes = at;
     return true;

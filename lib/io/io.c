@@ -145,7 +145,7 @@ int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int
     return EEXIST;
 }
 
-/* The owner last: who gives a file away may not be allowed to change it any more. */
+/* The owner last: after that the process may not be allowed to change the file. */
 void io_adopt(int dir, const char *store, int fd)
 {
     struct stat of, is;

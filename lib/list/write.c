@@ -216,7 +216,6 @@ static void lay_out(struct list_writer *w)
     w->identity.target_error = error_of(w->n_hashes, w->hash_bits);
     c->keys = w->n_keys ? w->n_keys : w->n_hashes;
     pages->layout = LAYOUT_HASHES;
-    pages->offset = PAGE_BYTES;
     pages->length = w->n_pages * PAGE_BYTES;
     pages->capacity = pages->keys = w->n_hashes;
     pages->target_error = w->identity.target_error;
@@ -229,13 +228,8 @@ static void lay_out(struct list_writer *w)
     index->target_error = 1;
     align_up_u64(index->used_bytes, PAGE_BYTES, &index->length);
     uint64_t at = PAGE_BYTES;
-    for (size_t i = 0; i < LIST_STAGES; i++) {
-        struct stage_desc *s = &c->stages[i];
-        uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-        s->offset = at;
-        s->digests_offset = digests ? at + s->length : 0;
-        at += s->length + digests;
-    }
+    for (size_t i = 0; i < LIST_STAGES; i++)
+        at = stage_place(&c->stages[i], at);
     c->committed_bytes = at;
 }
 

@@ -22,7 +22,7 @@
 
 /* A band of rows of one line counts as this share of the bytes of all blocks, and each
  * further line half as much: it is next to the first. */
-enum { BAND_SHARE = 128, LINE_COLUMNS = 512 };
+enum { BAND_SHARE = 128 };
 
 /* Files have a size already. If few files of a chain are alike, much is padding or
  * repeated, so a band counts a quarter. 600 files of 50 to 50,000 keys take 0.3 bits a

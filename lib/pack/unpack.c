@@ -203,11 +203,8 @@ static void describe(const struct gathering *g, const struct column *col,
     s->geometry = g->geometry;
     s->capacity = s->keys = c->keys;
     s->target_error = id->target_error;
-    s->offset = PAGE_BYTES;
     geometry_stage_bytes(&s->geometry, &s->length); /* less than its rows */
-    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-    s->digests_offset = digests ? s->offset + s->length : 0;
-    c->committed_bytes = s->offset + s->length + digests;
+    c->committed_bytes = stage_place(s, PAGE_BYTES);
 }
 
 static int unpack_into(struct tamis_filter *pack, const struct band *band,

@@ -85,15 +85,6 @@ static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
 
 /* ---- the header ---- */
 
-/* The place of a stage behind the one before. */
-static uint64_t place_stage(struct stage_desc *s, uint64_t at)
-{
-    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-    s->offset = at;
-    s->digests_offset = digests ? at + s->length : 0;
-    return at + s->length + digests;
-}
-
 static void lay_out(const struct pack_job *job, const struct identity *id,
                     struct commit *c)
 {
@@ -118,7 +109,7 @@ static void lay_out(const struct pack_job *job, const struct identity *id,
     columns->length = columns->used_bytes;
     uint64_t at = PAGE_BYTES;
     for (size_t i = 0; i < PACK_STAGES; i++)
-        at = place_stage(&c->stages[i], at);
+        at = stage_place(&c->stages[i], at);
     c->committed_bytes = at;
 }
 

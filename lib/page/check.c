@@ -182,7 +182,7 @@ static bool check_floors(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES
 
 /* ---- memory ---- */
 
-/* Sets a bit of a page: what was known of it before. */
+/* Sets a bit of a page. Returns the bits that it had before. */
 static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
 {
     uint32_t at = (uint32_t)(page % PAGES_PER_WORD * 2);
@@ -201,7 +201,7 @@ static void count_page(const struct stage *s, bool first, bool damaged)
 
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
-    /* The page last: who finds it bad already finds nothing that says otherwise. */
+    /* The page last: a thread that finds it bad must find nothing that says good. */
     uint64_t was = atomic_exchange(&s->state, stage_number(s, NEVER));
     if (was == s->good || was == stage_number(s, NEVER))
         /* For each bad page: another may be on its way to here. */

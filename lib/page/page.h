@@ -94,9 +94,9 @@ struct stage {
     uint64_t n_pages;
     bool by_digests; /* sealed or settled; else by floors */
     enum tamis_check mode;
-    /* What is known of all pages: a stage_number(), or `good` once they are good. That
-     * is the tag of the filter's keys where the bits alone decide then: one load for
-     * the shortest probe. */
+    /* The state of all pages together: a stage_number(), or `good` once all are good.
+     * If the bits alone decide then, `good` is the tag of the filter's keys, so that
+     * the shortest probe needs one load. */
     _Atomic uint64_t state;
     uint64_t tag, good;
     uint8_t uuid[UUID_BYTES];
@@ -123,8 +123,8 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
 bool stage_check_page(struct stage *s, uint64_t page);
 /* The same on a copy: `copy` has the page if it is good. */
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
-/* Reads n bytes from the file, if the mapping keeps that. To map a page takes the
- * kernel longer, and brings the pages around it. */
+/* Reads n bytes from the file, if the mapping keeps it. Mapping a page takes the
+ * kernel longer, and brings in the pages around it. */
 bool stage_read(const struct stage *s, uint64_t at, size_t n, uint8_t *to);
 /* Checks a page that was read so. */
 bool stage_check_read(struct stage *s, uint64_t page, uint8_t read[PAGE_BYTES]);
@@ -139,35 +139,40 @@ void stage_mark_bad(struct stage *s, uint64_t page);
  * follow, which MADV_RANDOM keeps the kernel from doing. Errors are ignored. */
 void stage_read_ahead(const struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
-/* What `state` is while all_good says this. A key's tag equals it as rarely as tags of
- * two domains are equal. */
+/* The value of `state` that stands for `what`. A key's tag equals it as rarely as the
+ * tags of two domains are equal. */
 static inline uint64_t stage_number(const struct stage *s, enum all_good what)
 {
     return ~s->tag ^ what;
 }
 
+static inline uint64_t stage_state(struct stage *s)
+{
+    return atomic_load_explicit(&s->state, memory_order_acquire);
+}
+
 /* Is this the tag of its keys, are all pages good, and is nothing left to check? */
 static inline bool stage_is_plain(struct stage *s, uint64_t tag)
 {
-    return atomic_load_explicit(&s->state, memory_order_acquire) == tag;
+    return stage_state(s) == tag;
 }
 
 /* Is nothing left to check? An open stage may change that. */
 static inline bool stage_all_good(struct stage *s)
 {
-    return stage_is_plain(s, s->good);
+    return stage_state(s) == s->good;
 }
 
 static inline bool stage_none_bad(struct stage *s)
 {
-    return !stage_is_plain(s, stage_number(s, NEVER));
+    return stage_state(s) != stage_number(s, NEVER);
 }
 
 /* Are all pages of the first lane good, where nearly all probes of absent keys end? One
  * in fifty goes on to other lanes, which check their pages. */
 static inline bool stage_first_good(struct stage *s)
 {
-    uint64_t now = atomic_load_explicit(&s->state, memory_order_acquire);
+    uint64_t now = stage_state(s);
     return now == s->good || now == stage_number(s, FIRST_LANE);
 }
 

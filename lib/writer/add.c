@@ -132,10 +132,10 @@ static int add_in_turn(struct tamis_writer *w, uint64_t h, bool *is_new, bool *f
 int tamis_writer_add_new(struct tamis_writer *w, uint64_t tag, const uint64_t *hashes,
                          size_t n, uint64_t *is_new)
 {
+    if (n && is_new)
+        memset(is_new, 0, ((n - 1) / 64 + 1) * sizeof *is_new);
     if (n && (!hashes || !is_new))
         return TAMIS_ERR_RANGE;
-    if (n)
-        memset(is_new, 0, ((n - 1) / 64 + 1) * sizeof *is_new);
     int err = tag == w->domain.tag ? 0 : TAMIS_ERR_MISMATCH;
     for (size_t i = 0; i < n && !err; i++) {
         bool first = false, full = false;

@@ -5,7 +5,7 @@
 
 /* ---- files ---- */
 
-/* error: what kept it from being copied, and says nothing of its bytes; else 0. */
+/* error: the errno that kept it from being copied, which says nothing of its bytes. */
 static void tell(const struct backup *b, const struct backup_item *it, int error,
                  const char *what)
 {

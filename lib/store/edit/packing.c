@@ -545,7 +545,7 @@ static unsigned tier_of(uint64_t keys)
 static void weigh(const struct tamis_snapshot *s, struct weighed *w)
 {
     for (size_t i = 0; i < s->shared.n; i++) {
-        const struct pack_view *v = &s->shared.views[i];
+        const struct shared_view *v = &s->shared.views[i];
         struct tamis_filter_info info;
         if (!v->dead || tamis_filter_info(v->pack->filter, &info, NULL) != 0)
             continue;

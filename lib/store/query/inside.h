@@ -7,10 +7,7 @@
 #include "lib/kernel/kernel.h"
 #include "lib/store/snapshot/snapshot.h"
 
-enum {
-    WORD = 64,                 /* keys at a time, and targets of a slice: a bit each */
-    LINE_COLUMNS = BLOCK_BITS, /* whose bits of a row are a line */
-};
+enum { WORD = 64 }; /* keys at a time, and targets of a slice: a bit each */
 
 struct asking {
     const struct tamis_query *q; /* of so many keys; no targets: all */
@@ -107,7 +104,7 @@ struct slice {
     unsigned how;    /* TILE_NEXT, TILE_FAR */
     const struct plane *planes;
     const void *range_first, *range_last; /* prefixes of the ends of ranges */
-    /* Of targets whose numbers do not follow each other: gathered. */
+    /* Copies, for targets whose numbers do not follow each other. */
     struct plane gathered[WORD];
     uint64_t first_ends[WORD], last_ends[WORD];
 };
@@ -134,12 +131,12 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: segments that share files ==== */
 
-/* n numbers from `first` on, from a place on. Those that no row answers for stay as
- * they are. */
+/* Asks n numbers from `first` on. Their answers begin at place `at`. Answers that no
+ * row gives stay as they are. */
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
-/* The columns among n targets, at most 64. Returns which of them were asked. */
+/* Asks the columns among n targets, at most 64. Returns which of them were asked. */
 uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n);
-/* Of all segments: what is to be said of such columns. */
+/* If all segments are asked: reports the columns that no row answers for as MAYBE. */
 void tell_of_mute_columns(struct asking *a);
 /* How many of these numbers, one after the other, are loose, or answered for by rows?
  */
@@ -150,8 +147,8 @@ bool look_up_columns(struct asking *a, size_t at, size_t n);
 
 /* ==== answers.c: answers are delivered and counted ==== */
 
-/* Key i, whose answers about a slice are whole: those that are absent, and which of
- * these answers ranges or bits gave. */
+/* Delivers the answers about a slice for key i: the absent ones, and the ones that
+ * ranges or bits gave. */
 void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
              uint64_t by_range, uint64_t by_bits);
 /* The same of up to 64 columns, bit 0 of which has this place and number. Hits were

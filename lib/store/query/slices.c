@@ -98,15 +98,15 @@ static bool still_ready(struct slice *t)
     return false;
 }
 
-/* Of each key at hand. */
+/* For each key at hand, a bit for each target. */
 struct tile {
     uint64_t absent[WORD], by_range[WORD], by_bits[WORD];
 };
 
-/* How many planes are ready one after the other, from this one on? */
-static size_t n_side_by_side(uint64_t ready, size_t from)
+/* How many planes lie side by side, from this one on? */
+static size_t n_side_by_side(uint64_t filled, size_t from)
 {
-    uint64_t holes = ~(ready >> from);
+    uint64_t holes = ~(filled >> from);
     return holes ? (size_t)__builtin_ctzll(holes) : WORD;
 }
 
@@ -136,8 +136,8 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
     }
 }
 
-/* Those that need care, and keys of another domain, which no segment of a store has;
- * but filters of the caller's may. */
+/* Asks the targets that need care, and all targets about keys of another domain: a
+ * filter of the caller's may have those. */
 static void ask_the_rest(struct asking *a, const struct slice *t, struct tile *x)
 {
     uint64_t others = a->all & ~a->plain, out = t->asked;

@@ -51,7 +51,7 @@ static void window_of_some(struct window *w, const struct stripe *t, uint32_t co
     w->last = UINT64_MAX >> (WORD - 1 - (column + n - 1) % WORD);
 }
 
-/* Those columns of word i of a set that are meant. */
+/* The bits of word i of a set whose columns are meant. */
 static inline uint64_t meant(const struct window *w, uint32_t i, uint64_t bits)
 {
     bits &= i == w->begin ? w->first : UINT64_MAX;
@@ -128,10 +128,7 @@ static enum tamis_reason reason_of_hit(const struct stripe *t, uint32_t column,
     enum tamis_reason why =
         damaged ? pack_probe_column(t->view->pack->filter, t->band, column, key->hash)
                 : TAMIS_HIT;
-    if (why == TAMIS_NO_REASON || !key->bytes)
-        return why;
-    enum tamis_reason hit = column_hit(t->view, of_pack, key, by_range);
-    return hit == TAMIS_HIT ? why : hit;
+    return column_hit(t->view, of_pack, why, key, by_range);
 }
 
 /* Looks at the hits of key i in word k of a window: takes out those that are absent
@@ -223,7 +220,7 @@ static void ask_windows(struct asking *a, const struct window *w, size_t n)
 
 /* ---- all columns ---- */
 
-/* *why: that of all of them, once it is known. */
+/* *why: the reason of all columns, once it is known. */
 static void tell_of_mute(struct asking *a, size_t i, size_t number,
                          enum tamis_reason *why)
 {
@@ -239,14 +236,14 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
         add_candidate(a, number);
 }
 
-/* Key i of columns that have no answer, or of all of them: then nothing is asked but
- * why nothing can be proven, once. */
+/* Tells that columns without an answer may have key i; `all`: that all columns may.
+ * Then only the reason why nothing can be proven is asked, once. */
 static void tell_mute(struct asking *a, size_t i, bool all)
 {
     const struct shared_files *p = &a->snapshot->shared;
     enum tamis_reason why = TAMIS_NO_REASON;
     for (size_t k = 0; k < p->n; k++) {
-        const struct pack_view *v = &p->views[k];
+        const struct shared_view *v = &p->views[k];
         for (uint32_t at = 0; at < v->n_columns; at += WORD) {
             uint64_t mute = columns_word(v->listed, at / WORD);
             if (!all && v->dead)
@@ -284,7 +281,7 @@ static size_t stripes_before(const struct shared_files *p, size_t number)
     return from;
 }
 
-/* Those of n columns from a number on that stripe i has, if there are any. */
+/* Which of n numbers from `first` on does stripe i have? False: none. */
 static bool window_at(struct window *w, const struct shared_files *p, size_t i,
                       size_t at, size_t first, size_t n)
 {
@@ -467,7 +464,7 @@ static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
     return n_columns;
 }
 
-/* About as many lines has each row of theirs. */
+/* The lines that each row of these columns has, roughly. */
 static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_t end)
 {
     return (end - begin) / LINE_COLUMNS + stripes_before(p, end - 1) -

@@ -44,7 +44,7 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
     return TAMIS_NO_REASON;
 }
 
-/* What answers for a target: a filter of its own, or a seat. Neither: why not. */
+/* The filter or the seat that answers for a target. If neither does: `why` not. */
 struct answerer {
     enum tamis_reason why;
     const struct entry *entry;
@@ -69,7 +69,7 @@ static inline void find_answerer(struct answerer *p, struct tamis_snapshot *s,
     p->why = p->seat.why;
 }
 
-/* If it is there. */
+/* The answerer has a filter or a seat. */
 static inline enum tamis_reason ask_answerer(struct tamis_snapshot *s,
                                              const struct tamis_target *t,
                                              const struct answerer *p, uint64_t now,
@@ -277,8 +277,8 @@ probe_loose(struct tamis_snapshot *s, const struct tamis_target *t,
                                           &s->planes.plane[index], clock);
 }
 
-/* The way of nearly all probes, at the price of a filter's. What speaks against it is
- * added up: a processor takes one branch faster than five. */
+/* Nearly all probes take this way, which costs no more than a probe of a filter. Its
+ * conditions are merged into one: a processor takes one branch faster than five. */
 __attribute__((always_inline)) static inline enum tamis_answer
 probe_quickly(struct tamis_snapshot *s, const struct tamis_target *t,
               const struct tamis_key *key, enum tamis_reason *why, uint64_t clock)

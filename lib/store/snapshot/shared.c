@@ -12,20 +12,20 @@
 /* ---- the list, inside its transaction ---- */
 
 /* Packs are in the order of their UUIDs, as in the catalog. */
-static struct pack_view *view_of_record(const struct shared_files *p,
-                                        const uint8_t *uuid, uint64_t digest)
+static struct shared_view *view_of_record(const struct shared_files *p,
+                                          const uint8_t *uuid, uint64_t digest)
 {
-    struct pack_view *v =
+    struct shared_view *v =
         p->n ? bsearch(uuid, p->views, p->n, sizeof *v, compare_pack_uuids) : NULL;
     return v && v->digest == digest ? v : NULL;
 }
 
 /* ---- bits that snapshots share ---- */
 
-static struct pack_bits *bits_new(uint8_t *listed, uint64_t chunks_sum,
-                                  const uint64_t sums[MAX_CHUNKS])
+static struct shared_bits *bits_new(uint8_t *listed, uint64_t chunks_sum,
+                                    const uint64_t sums[MAX_CHUNKS])
 {
-    struct pack_bits *b = calloc(1, sizeof *b);
+    struct shared_bits *b = calloc(1, sizeof *b);
     if (b) {
         atomic_init(&b->refs, 1);
         b->listed = listed;
@@ -35,7 +35,7 @@ static struct pack_bits *bits_new(uint8_t *listed, uint64_t chunks_sum,
     return b;
 }
 
-static void bits_release(struct pack_bits *b)
+static void bits_release(struct shared_bits *b)
 {
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -45,10 +45,10 @@ static void bits_release(struct pack_bits *b)
     free(b);
 }
 
-static struct pack_bits *bits_copy(const struct pack_bits *from, size_t n)
+static struct shared_bits *bits_copy(const struct shared_bits *from, size_t n)
 {
     uint8_t *own = malloc(n);
-    struct pack_bits *b = own ? bits_new(own, from->chunks_sum, from->sums) : NULL;
+    struct shared_bits *b = own ? bits_new(own, from->chunks_sum, from->sums) : NULL;
     if (b)
         memcpy(own, from->listed, n);
     else
@@ -58,10 +58,10 @@ static struct pack_bits *bits_copy(const struct pack_bits *from, size_t n)
 
 /* Bits that a snapshot has of a pack whose record, and the checksums of all of whose
  * chunks, are the same now: these bits are what the catalog says. */
-static struct pack_bits *bits_still(const struct shared_files *before,
-                                    const struct listed *p)
+static struct shared_bits *bits_still(const struct shared_files *before,
+                                      const struct listed *p)
 {
-    const struct pack_view *v =
+    const struct shared_view *v =
         p->failure ? NULL : view_of_record(before, p->uuid, p->now.table_digest);
     return v && v->dead && v->n_columns == p->now.n_columns &&
                    v->n_listed == p->now.n_listed &&
@@ -72,17 +72,17 @@ static struct pack_bits *bits_still(const struct shared_files *before,
 }
 
 /* Takes the bits over, if they are not shared; NULL: nobody could read them. */
-static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_view *v)
+static int view_take(struct tamis_snapshot *s, struct listed *p, struct shared_view *v)
 {
-    struct pack_bits *bits = v->bits;
+    struct shared_bits *bits = v->bits;
     if (!bits && !(bits = bits_new(p->bits, p->now.chunks_sum, p->sums)))
         return ENOMEM;
-    *v = (struct pack_view){.digest = p->now.table_digest,
-                            .n_columns = p->now.n_columns,
-                            .n_listed = p->now.n_listed,
-                            .n_named = p->n_named,
-                            .bits = bits,
-                            .listed = bits->listed};
+    *v = (struct shared_view){.digest = p->now.table_digest,
+                              .n_columns = p->now.n_columns,
+                              .n_listed = p->now.n_listed,
+                              .n_named = p->n_named,
+                              .bits = bits,
+                              .listed = bits->listed};
     memcpy(v->uuid, p->uuid, UUID_BYTES);
     p->bits = NULL;
     if (!p->agrees) { /* nobody knows which of its columns are segments */
@@ -93,7 +93,7 @@ static int take_view(struct tamis_snapshot *s, struct listed *p, struct pack_vie
     return 0;
 }
 
-/* What the records of its entries name. */
+/* Counts the columns that the entries' records name. */
 static int count_named(struct tamis_snapshot *s, struct listings *l,
                        struct tamis_diag *diag)
 {
@@ -121,7 +121,7 @@ static int number_columns(struct tamis_snapshot *s)
 {
     size_t at = s->n_loose;
     for (size_t i = 0; i < s->shared.n; i++) {
-        struct pack_view *v = &s->shared.views[i];
+        struct shared_view *v = &s->shared.views[i];
         v->base = v->n_columns ? bit_words(at) * 64 : at;
         if (!v->n_columns)
             continue;
@@ -133,8 +133,8 @@ static int number_columns(struct tamis_snapshot *s)
 }
 
 /* Its packs, with what `before` (may be NULL) has of them that is the same still. */
-static int take_views(struct tamis_snapshot *s, const struct shared_files *before,
-                      struct listings *l, struct tamis_diag *diag)
+static int shared_take(struct tamis_snapshot *s, const struct shared_files *before,
+                       struct listings *l, struct tamis_diag *diag)
 {
     struct shared_files *p = &s->shared;
     int rc = 0, err = 0;
@@ -142,7 +142,7 @@ static int take_views(struct tamis_snapshot *s, const struct shared_files *befor
     if (!p->views)
         return ENOMEM;
     for (size_t i = 0; before && i < l->n; i++) {
-        struct pack_bits *bits = p->views[i].bits = bits_still(before, &l->all[i]);
+        struct shared_bits *bits = p->views[i].bits = bits_still(before, &l->all[i]);
         if (bits) {
             atomic_fetch_add_explicit(&bits->refs, 1, memory_order_relaxed);
             l->all[i].bits = bits->listed; /* lent */
@@ -150,7 +150,7 @@ static int take_views(struct tamis_snapshot *s, const struct shared_files *befor
     }
     rc = count_named(s, l, diag);
     for (; p->n < l->n; p->n++)
-        err |= take_view(s, &l->all[p->n], &p->views[p->n]);
+        err |= view_take(s, &l->all[p->n], &p->views[p->n]);
     return rc ? rc : err;
 }
 
@@ -162,7 +162,7 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
     if (rc)
         return rc;
     open_packs_forget(t->catalog, &l);
-    rc = take_views(s, previous ? &previous->shared : NULL, &l, diag);
+    rc = shared_take(s, previous ? &previous->shared : NULL, &l, diag);
     listings_free(&l);
     if (!rc)
         rc = number_columns(s);
@@ -172,9 +172,9 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
 
 /* ---- files ---- */
 
-/* It failed, and its files are good again? Leaves it as it is. */
+/* Did it fail to open, and would it open now? Leaves it as it is. */
 static bool view_would_open(const struct tamis_snapshot *s, struct catalog *c,
-                            const struct pack_view *v)
+                            const struct shared_view *v)
 {
     struct open_pack *pack;
     uint8_t *dead = NULL;
@@ -199,30 +199,25 @@ bool shared_would_open(struct tamis_snapshot *s, struct catalog *c)
     return false;
 }
 
-static uint64_t living_word(const struct pack_view *v, size_t i)
+static uint64_t living_word(const struct shared_view *v, size_t i)
 {
     bool any = i < bit_words(v->n_columns);
     return any ? columns_word(v->listed, i) & ~dead_word(v, i) : 0;
 }
 
-/* Bits [first, first + n) of a view's listed columns without a tombstone. Behind all
- * but the last word of the band the view has another one. */
-static void cut_living(const struct pack_view *v, uint32_t first, uint32_t n,
+/* Bits [first, first + n) of a view's listed columns without a tombstone. */
+static void cut_living(const struct shared_view *v, uint32_t first, uint32_t n,
                        uint64_t *living)
 {
-    size_t from = first / 64, end = bit_words(n) - 1;
+    size_t n_words = bit_words(n);
     uint32_t shift = first % 64;
-    uint64_t word = living_word(v, from), next;
-    for (size_t i = 0; i < end; i++, word = next) {
-        next = columns_word(v->listed, from + i + 1) & ~dead_word(v, from + i + 1);
-        living[i] = word >> shift | next << 1 << (63 - shift);
-    }
-    next = living_word(v, from + end + 1);
-    living[end] =
-        (word >> shift | next << 1 << (63 - shift)) & UINT64_MAX >> (63 - (n - 1) % 64);
+    for (size_t i = 0, at = first / 64; i < n_words; i++, at++)
+        living[i] =
+            living_word(v, at) >> shift | (living_word(v, at + 1) << 1 << (63 - shift));
+    living[n_words - 1] &= UINT64_MAX >> (63 - (n - 1) % 64);
 }
 
-static int make_living(const struct pack_view *v, struct pack_bits *bits)
+static int make_living(const struct shared_view *v, struct shared_bits *bits)
 {
     uint32_t n_words = 0;
     for (uint32_t b = 0; b < v->pack->n_bands; b++)
@@ -241,10 +236,10 @@ static int make_living(const struct pack_view *v, struct pack_bits *bits)
 
 /* Reads the tombstones: without good ones no column counts. As long as they are those
  * of the snapshot before, byte for byte, all that was made of them is good. */
-static int view_bury(const struct tamis_snapshot *s, struct pack_view *v)
+static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
 {
     uint32_t n = v->n_columns;
-    struct pack_bits *bits = v->bits;
+    struct shared_bits *bits = v->bits;
     if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
         if (!(bits = bits_copy(bits, columns_bytes(n) + 8)))
             return ENOMEM;
@@ -260,23 +255,22 @@ static int view_bury(const struct tamis_snapshot *s, struct pack_view *v)
     return rc;
 }
 
-/* ENOMEM alone is a failure of the snapshot, too. */
-static int view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
-                     struct pack_view *v)
+static void view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
+                      struct shared_view *v)
 {
     if (v->failure)
-        return 0;
-    int rc = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
-    if (!rc)
-        rc = view_bury(s, v);
-    v->failure = rc;
-    if (rc) /* it may come back */
-        s->shared.again = look_clock() + LOOK_VALID / 2;
-    return v->dead ? rc : 0;
+        return;
+    v->failure = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+    if (!v->failure)
+        v->failure = view_bury(s, v);
+    if (!v->failure)
+        return;
+    v->dead = NULL;
+    s->shared.again = look_clock() + LOOK_VALID / 2; /* it may come back */
 }
 
-/* Those bands that have a living column. */
-static void add_stripes(struct shared_files *p, const struct pack_view *v)
+/* Adds the bands that have a living column. */
+static void add_stripes(struct shared_files *p, const struct shared_view *v)
 {
     const uint64_t *living = v->bits->living;
     for (uint32_t b = 0, i; b < v->pack->n_bands; b++) {
@@ -301,24 +295,21 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
 {
     struct shared_files *p = &s->shared;
     size_t n_bands = 0;
-    int rc = 0;
-    for (size_t i = 0; i < p->n && !rc; i++) {
-        struct pack_view *v = &p->views[i];
-        rc = view_open(s, c, fresh, v);
+    for (size_t i = 0; i < p->n; i++) {
+        struct shared_view *v = &p->views[i];
+        view_open(s, c, fresh, v);
+        p->n_mute += view_mute(v);
         n_bands += v->dead ? v->pack->n_bands : 0;
     }
-    if (!rc && !(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
-        rc = ENOMEM;
-    for (size_t i = 0; i < p->n && !rc; i++) {
-        const struct pack_view *v = &p->views[i];
-        p->n_mute += view_mute(v);
-        if (v->dead)
-            add_stripes(p, v);
-    }
+    if (!(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
+        return ENOMEM;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->views[i].dead)
+            add_stripes(p, &p->views[i]);
     const struct stripe *one = p->stripes;
     p->whole = p->n_stripes == 1 && !p->n_mute && !s->n_loose && one->first == 0 &&
                one->n_words >= bit_words(s->n);
-    return rc;
+    return 0;
 }
 
 void shared_free(struct shared_files *p)
@@ -335,7 +326,7 @@ void shared_free(struct shared_files *p)
 int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
                  uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
 {
-    const struct pack_view *v = &s->shared.views[i];
+    const struct shared_view *v = &s->shared.views[i];
     struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
     *n_lost = asked ? 0 : view_mute(v);
     *n = asked ? 0 : v->n_listed - *n_lost;
@@ -364,22 +355,25 @@ static size_t shared_up_to(const struct shared_files *p, size_t index)
     return from;
 }
 
-static const struct pack_view *view_of_number(const struct tamis_snapshot *s,
-                                              size_t index)
+/* The pack whose listed column has the number. */
+static const struct shared_view *view_of_number(const struct tamis_snapshot *s,
+                                                size_t index)
 {
     size_t n = shared_up_to(&s->shared, index);
-    const struct pack_view *v = n ? &s->shared.views[n - 1] : NULL;
-    return v && index - v->base < v->n_columns ? v : NULL;
+    const struct shared_view *v = n ? &s->shared.views[n - 1] : NULL;
+    return v && index - v->base < v->n_columns &&
+                   columns_have(v->listed, (uint32_t)(index - v->base))
+               ? v
+               : NULL;
 }
 
 bool seat_taken(const struct tamis_snapshot *s, size_t index)
 {
-    const struct pack_view *v = view_of_number(s, index);
-    return v && columns_have(v->listed, (uint32_t)(index - v->base));
+    return view_of_number(s, index) != NULL;
 }
 
-/* A missing or refused pack, and its tombstones likewise, is lost. */
-static enum tamis_reason view_reason(const struct pack_view *v)
+/* A pack is lost if it is missing or refused, or its tombstones are. */
+static enum tamis_reason view_reason(const struct shared_view *v)
 {
     if (v->n_columns && v->dead)
         return TAMIS_NO_REASON;
@@ -388,8 +382,8 @@ static enum tamis_reason view_reason(const struct pack_view *v)
     return v->failure > 0 ? reason_of_error(v->failure) : TAMIS_FILE_LOST;
 }
 
-/* So is a column that is alive and has a tombstone. */
-static struct seat seat_of(const struct pack_view *v, uint32_t column)
+/* A column that is listed and has a tombstone is lost, too. */
+static struct seat seat_of(const struct shared_view *v, uint32_t column)
 {
     struct seat seat = {.view = v, .column = column, .why = view_reason(v)};
     if (seat.why == TAMIS_NO_REASON && columns_have(v->dead + DEAD_HEAD_BYTES, column))
@@ -400,8 +394,8 @@ static struct seat seat_of(const struct pack_view *v, uint32_t column)
     return seat;
 }
 
-/* Does the entry of a column agree with the record that names it? What was so stays so:
- * the record is the same, and a pack never changes. */
+/* Does the entry of a column agree with the record that names it? If it once did, it
+ * always does: the record is the same, and a pack never changes. */
 static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
 {
     struct column col;
@@ -422,7 +416,7 @@ static struct seat seat_of_entry(const struct tamis_snapshot *s, struct entry *e
     if (!e->elsewhere)
         return seat;
     struct pack_place at = entry_place(e);
-    const struct pack_view *v = view_of_record(&s->shared, at.uuid, at.digest);
+    const struct shared_view *v = view_of_record(&s->shared, at.uuid, at.digest);
     if (!v || (v->n_columns && at.column >= v->n_columns))
         return seat;
     seat = seat_of(v, at.column);
@@ -437,10 +431,9 @@ struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
 {
     if (index < s->n_loose)
         return seat_of_entry(s, s->entries[index]);
-    const struct pack_view *v = view_of_number(s, index);
-    if (v && columns_have(v->listed, (uint32_t)(index - v->base)))
-        return seat_of(v, (uint32_t)(index - v->base));
-    return (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
+    const struct shared_view *v = view_of_number(s, index);
+    return v ? seat_of(v, (uint32_t)(index - v->base))
+             : (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
 }
 
 int seat_describe(const struct seat *seat, struct column *out)
@@ -454,7 +447,7 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
               struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    const struct pack_view *v = seat->view;
+    const struct shared_view *v = seat->view;
     if (!v)
         return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, s->dir->path,
                          "no pack has a column of the segment");
@@ -524,20 +517,23 @@ int segment_record(const struct tamis_snapshot *s, size_t index, struct record *
     return rc;
 }
 
-enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
-                             const struct tamis_key *key, bool *by_range)
+enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
+                             enum tamis_reason why, const struct tamis_key *key,
+                             bool *by_range)
 {
     struct column col;
+    if (why == TAMIS_NO_REASON || !key->bytes)
+        return why;
     if (pack_describe(v->pack->filter, column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (!col.disk.has_range ||
         !outside_keys(key, column_first(&col), column_last(&col)))
-        return TAMIS_HIT;
+        return why;
     *by_range = true;
     return TAMIS_NO_REASON;
 }
 
-/* That of a record is compared before its seat is looked for. */
+/* A record's watermark is compared before its seat is looked for. */
 enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
                              const struct seat *seat, uint64_t min_watermark)
 {
@@ -564,10 +560,7 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
     }
     why =
         pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), key->hash);
-    if (why == TAMIS_NO_REASON || !listed || !key->bytes)
-        return why;
-    enum tamis_reason hit = column_hit(seat->view, seat->column, key, by_range);
-    return hit == TAMIS_HIT ? why : hit; /* a row may be damaged */
+    return listed ? column_hit(seat->view, seat->column, why, key, by_range) : why;
 }
 
 uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
@@ -615,7 +608,7 @@ bool shared_next(const struct tamis_snapshot *s, size_t *index)
     const struct shared_files *p = &s->shared;
     size_t n = shared_up_to(p, *index);
     for (size_t k = n ? n - 1 : 0; k < p->n; k++) {
-        const struct pack_view *v = &p->views[k];
+        const struct shared_view *v = &p->views[k];
         size_t at = *index > v->base ? *index - v->base : 0;
         for (; at < v->n_columns; at = (at / 64 + 1) * 64) {
             uint64_t left = columns_word(v->listed, at / 64) >> at % 64;
@@ -631,19 +624,18 @@ bool shared_next(const struct tamis_snapshot *s, size_t *index)
 bool shared_same(const struct tamis_snapshot *from, size_t index,
                  const struct tamis_snapshot *to, size_t *number)
 {
-    const struct pack_view *v = view_of_number(from, index);
-    const struct pack_view *w =
+    const struct shared_view *v = view_of_number(from, index);
+    const struct shared_view *w =
         v ? view_of_record(&to->shared, v->uuid, v->digest) : NULL;
     uint32_t column = v ? (uint32_t)(index - v->base) : 0;
-    if (!w || column >= w->n_columns || !columns_have(v->listed, column) ||
-        !columns_have(w->listed, column))
+    if (!w || column >= w->n_columns || !columns_have(w->listed, column))
         return false;
     *number = w->base + column;
     return true;
 }
 
 /* In one pack: its index says which column, and the list whether that counts. */
-static int slot_in(const struct pack_view *v, const void *name, size_t name_bytes,
+static int slot_in(const struct shared_view *v, const void *name, size_t name_bytes,
                    uint32_t *slot, enum tamis_reason *why)
 {
     struct column col;
@@ -704,7 +696,7 @@ int shared_begin_sums(struct tamis_snapshot *s)
 void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
 {
     for (size_t i = 0; i < s->shared.n; i++) {
-        const struct pack_view *v = &s->shared.views[i];
+        const struct shared_view *v = &s->shared.views[i];
         struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
         if (to)
             sheet_fold(to, counted, v->base, v->n_columns);
@@ -765,7 +757,7 @@ int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
     memset(out, 0, sizeof *out);
     if (!snapshot || number >= snapshot->shared.n)
         return TAMIS_ERR_RANGE;
-    const struct pack_view *v = &snapshot->shared.views[number];
+    const struct shared_view *v = &snapshot->shared.views[number];
     memcpy(out->uuid, v->uuid, UUID_BYTES);
     out->pack = v->dead ? v->pack->filter : NULL;
     out->error = v->failure;

@@ -24,9 +24,9 @@ static inline size_t bit_words(size_t n_bits)
     return n_bits / 64 + (n_bits % 64 != 0);
 }
 
-/* What the catalog and the tombstones say of the columns of a pack. Snapshots share it
- * while both say the same. */
-struct pack_bits {
+/* Which columns of a pack are listed, and which have tombstones. Snapshots share it
+ * while neither changes. */
+struct shared_bits {
     atomic_size_t refs;
     uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
     uint8_t *listed, *dead;
@@ -34,27 +34,27 @@ struct pack_bits {
     size_t n_mute;    /* columns that are listed, and dead */
 };
 /* A pack as a snapshot sees it. */
-struct pack_view {
+struct shared_view {
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
     uint32_t n_columns;         /* 0: its list does not agree, and nobody knows */
     uint32_t n_listed, n_named; /* n_named: by the records that are there */
     struct open_pack *pack;     /* NULL: it can't be read */
-    struct pack_bits *bits;
+    struct shared_bits *bits;
     const uint8_t *listed; /* a bit for each column */
     const uint8_t *dead;   /* its tombstones' file; NULL: no column counts */
     int failure;           /* why not; an errno or a code */
     size_t base;           /* the number of column 0 */
 };
 /* Listed columns of a view that have no answer. */
-static inline size_t view_mute(const struct pack_view *v)
+static inline size_t view_mute(const struct shared_view *v)
 {
     return v->dead ? v->bits->n_mute : v->n_listed;
 }
 /* A band as a snapshot sees it: all that a probe of its columns needs. */
 struct stripe {
     struct band_rows rows;
-    const struct pack_view *view;
+    const struct shared_view *view;
     const uint64_t *living; /* a bit for each column: listed, and without a tombstone */
     const struct band *band;
     uint32_t n_words; /* of its columns: a row may be longer */
@@ -62,7 +62,7 @@ struct stripe {
 };
 
 struct shared_files {
-    struct pack_view *views;
+    struct shared_view *views;
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
     size_t n_stripes;
@@ -89,8 +89,8 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
 int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
-/* Would one open now that did not? Looks when it is time to, under the catalog's
- * cache_lock. While none would, the snapshot stays, and so do its targets. */
+/* Would a pack open now that did not open before? Looks when it is time to, under the
+ * catalog's cache_lock. While none would, the snapshot stays, and so do its targets. */
 bool shared_would_open(struct tamis_snapshot *s, struct catalog *c);
 void shared_free(struct shared_files *p);
 
@@ -103,9 +103,9 @@ int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked
 
 /* A column of a view that can be used, or why not: `why` is its reason. */
 struct seat {
-    const struct pack_view *view; /* NULL: there is none */
-    const struct band *band;      /* NULL: it cannot be asked */
-    uint32_t column;              /* of the pack */
+    const struct shared_view *view; /* NULL: there is none */
+    const struct band *band;        /* NULL: it cannot be asked */
+    uint32_t column;                /* of the pack */
     enum tamis_reason why;
 };
 /* The file that has it, mapped, and which column of its band it is. */
@@ -117,11 +117,11 @@ static inline uint32_t seat_column(const struct seat *seat)
 {
     return seat->column - seat->band->first_column;
 }
-/* Of a number, or of an entry whose record names a column. */
+/* The seat of a number, or of an entry whose record names a column. */
 struct seat segment_seat(const struct tamis_snapshot *s, size_t index);
 /* Has the number a column? */
 bool seat_taken(const struct tamis_snapshot *s, size_t index);
-/* What its entry says, if the seat is good. */
+/* Decodes the entry of the column in the pack's table, if the seat is good. */
 int seat_describe(const struct seat *seat, struct column *out);
 /* For a caller who writes from it (SPEC.md §16.4): what a segment's record or its
  * entry says, and the own blocks and the set id of one that is in a pack. An entry is
@@ -142,9 +142,10 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
 /* Is its watermark below? TAMIS_NO_REASON: it is not. */
 enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
                              const struct seat *seat, uint64_t min_watermark);
-/* The same of a hit of a column's rows. */
-enum tamis_reason column_hit(const struct pack_view *v, uint32_t column,
-                             const struct tamis_key *key, bool *by_range);
+/* The answer of a column whose rows said `why`: a hit may lie outside its range. */
+enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
+                             enum tamis_reason why, const struct tamis_key *key,
+                             bool *by_range);
 static inline struct pack_place seat_place(const struct seat *seat)
 {
     struct pack_place place = {.digest = seat->view->digest, .column = seat->column};
@@ -155,7 +156,7 @@ static inline struct pack_place seat_place(const struct seat *seat)
 int shared_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
 /* Adds to them what a sheet of the snapshot has. */
 void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
-/* Those of its file, and which of their rows is its own; NULL: none. */
+/* The sums of its file, and the row of its column in them; NULL: none. */
 const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* ---- names and facts ---- */
@@ -170,18 +171,18 @@ bool shared_same(const struct tamis_snapshot *from, size_t index,
  * name even if another one has it, for repair may have listed an older column. */
 int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
                 uint32_t *slot, enum tamis_reason *why);
-/* What the file says of it; nothing, if that cannot be read. */
+/* Fills in what the pack has of the column; nothing, if that cannot be read. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
 uint32_t segment_rank(const struct tamis_snapshot *s, size_t index);
 
-/* For callers that want a filter of its own: to verify, to compare, to derive another
- * one. Probes ask the pack. */
+/* Copies a column into a filter of its own, for callers that verify, compare or derive.
+ * Probes ask the pack. */
 int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                 struct tamis_diag *diag);
 
 /* Word i of the tombstones. Behind the last ones there may be anything. */
-static inline uint64_t dead_word(const struct pack_view *v, size_t i)
+static inline uint64_t dead_word(const struct shared_view *v, size_t i)
 {
     return columns_word(v->dead + DEAD_HEAD_BYTES, i);
 }

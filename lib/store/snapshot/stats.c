@@ -69,7 +69,7 @@ static void add_segment(struct segment_sum *sum, struct tamis_snapshot *s, size_
             add_row(sum, sheet_at(s, i), index + 1);
 }
 
-/* So far n_absent are those by bits. */
+/* So far n_absent counts the answers that bits gave. */
 static void complete(struct tamis_stats *out)
 {
     out->max_mapped = entry_max_mapped();

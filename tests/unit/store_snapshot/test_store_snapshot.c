@@ -57,8 +57,6 @@ TEST_OF_SCENES(find_compares_bindings)
 
 TEST_IN_DIR(nothing_is_maybe)
 {
-    struct tamis_target none = {0};
-    struct tamis_key no_key = {0};
     enum tamis_reason why;
     uint32_t segment = 99;
     uint64_t absent, lacking, hash[1] = {0};
@@ -74,10 +72,10 @@ TEST_IN_DIR(nothing_is_maybe)
     put_segment(s, "a", 0, 10);
     SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t = tamis_snapshot_target(snap, 0);
-    IS(tamis_snapshot_probe(NULL, &none, &key, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(NULL, &t, &key, &why), TAMIS_MAYBE);
     IS(tamis_snapshot_probe(snap, NULL, &key, &why), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe(snap, &none, NULL, &why), TAMIS_MAYBE);
-    IS(tamis_snapshot_probe(snap, &t, &no_key, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(snap, &t, NULL, &why), TAMIS_MAYBE);
+    IS(tamis_snapshot_probe(snap, &t, &(struct tamis_key){0}, &why), TAMIS_MAYBE);
     IS(why, TAMIS_MISMATCH);
     t.slot = 2;
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
@@ -88,6 +86,8 @@ TEST_IN_DIR(nothing_is_maybe)
     IS(ASK(NULL, ALL, KEYS(&key, 1), FOUND(&segment, 1, &n)), TAMIS_MAYBE);
     IS(n, 0);
     IS(ASK(snap, ALL, KEYS(&key, 1), FOUND(NULL, 5, &n)), TAMIS_ABSENT);
+    IS(ASK(snap, ALL, LIST(&t, 0), KEYS(&key, 1), .reasons = &reason), 0);
+    IS(reason, 99); /* a list of none has no room for it */
     const struct {
         struct tamis_snapshot *snap;
         struct tamis_query q;

@@ -13,15 +13,11 @@ static void expect_nobody_in_flight(const struct tamis_writer *w)
         IS(w->in_flight[i].n % 2, 0); /* odd: taken */
 }
 
-struct one_add {
-    struct tamis_writer *w;
-    uint64_t hash;
-};
+static struct tamis_writer *shared_writer;
 
-static void *add_one(void *ctx)
+static void *add_one(void *hash)
 {
-    struct one_add *a = ctx;
-    add_hashes(a->w, &a->hash, 1);
+    add_hashes(shared_writer, hash, 1);
     return NULL;
 }
 
@@ -30,10 +26,9 @@ TEST_WITH_FAULTS(test_threads_take_stripes_in_turn)
 {
     WRITER w = fresh(100000);
     struct writer_stage *s = w->stages[0];
-    for (size_t i = 0; i < N_THREADS; i++) {
-        struct one_add a = {w, keys[i]};
-        run_in_thread(add_one, &a);
-    }
+    shared_writer = w;
+    for (size_t i = 0; i < N_THREADS; i++)
+        run_in_thread(add_one, &keys[i]);
     uint64_t n_keys = 0, n_bits = 0;
     for (size_t i = 0; i < N_STRIPES; i++) {
         IS(s->stripes[i].keys, N_THREADS / N_STRIPES);
@@ -208,7 +203,6 @@ SET_UP(one_file_create, random_hashes(keys, N))
 /* ---- added if new ---- */
 
 enum { N_NEW = 20000, N_NEW_THREADS = 4 };
-static struct tamis_writer *shared_writer;
 static uint64_t new_hashes[N_NEW];
 static _Atomic unsigned told_new[N_NEW];
 
@@ -276,6 +270,8 @@ TEST(a_key_behind_damage_is_not_new)
     WRITER w = create_writer(path_of("hurt"), 0.01, 2, 3000);
     OK(tamis_writer_add_new(w, w->domain.tag, twice, 2, &is_new));
     IS(is_new, 1);
+    IS(tamis_writer_add_new(w, w->domain.tag, NULL, 2, &is_new), TAMIS_ERR_RANGE);
+    IS(is_new, 0);
     random_hashes(new_hashes, N_NEW);
     add_hashes(w, new_hashes, 4000);
     assert_true(w->n_stages > 1);
