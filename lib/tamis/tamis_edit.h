@@ -34,9 +34,10 @@ struct tamis_edit_options {
 /* Begins an edit, which ends with a commit or an abort. Until then repair waits, and
  * tamis_store_orphans() returns ERR_BUSY. It waits while one of these runs, or while
  * another process removes the files that dead edits left. The first edit of a process
- * in a store may do that itself. ERR_BUSY: the wait is over. ERR_READ_ONLY,
- * ERR_REPLACED, ERR_FORKED; ERR_NETWORK: the store lies on a network file system;
- * ERR_RANGE; ENOMEM. */
+ * in a store may do that itself. The diag then says, with code 0 if the begin succeeds,
+ * how many filters, lists and packs of no segment it removed. No abort brings them
+ * back. ERR_BUSY: the wait is over. ERR_READ_ONLY, ERR_REPLACED, ERR_FORKED;
+ * ERR_NETWORK: the store lies on a network file system; ERR_RANGE; ENOMEM. */
 int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options *opt,
                      struct tamis_edit **out, struct tamis_diag *diag);
 /* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
@@ -290,8 +291,7 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
  * columns that the edit drops go after the transaction. If that fails, the result is
  * still 0. The diag then names the first that stays, with code 0. An edit that begins
  * while no other is under way removes them. Until then an older catalog that is put
- * back finds them, as it does after a process that died in this call. The diag of a
- * success also says, with code 0, how many files of no segment were removed so.
+ * back finds them, as it does after a process that died in this call.
  * ERR_BUSY: the wait for another commit is over, or a writer has a segment open that is
  * to go. Then the edit stays, with its files: commit it again, or abort it.
  * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.

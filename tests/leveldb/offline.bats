@@ -321,7 +321,7 @@ seen() {
     done
     [ -n "$(ls store/filters)" ]
     [ -z "$(tamis ls store --names)" ]
-    ok "$OFFLINE" store db
+    exits 0 "$OFFLINE" store db
     [ "$(ls store/filters | wc -l)" -eq "$(tamis ls store --names | wc -l)" ]
     check_store
 }

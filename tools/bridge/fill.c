@@ -182,6 +182,8 @@ static int begin(struct bridge_run *r)
         err = tamis_edit_begin(r->store, NULL, &r->edit, &diag);
     if (err != 0)
         return complain_store(err, &diag, r->b->store);
+    if (diag.what[0] != '\0')
+        say_line("%s: %s", PATH(diag.file), diag.what);
     r->is_live = memory_or_exit(
         calloc(tamis_snapshot_info(r->before).n_numbers + 1, sizeof(bool)));
     return admit(r);

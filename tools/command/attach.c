@@ -19,7 +19,7 @@ static int edit(struct tamis_store *store, const struct options *o)
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
     struct tamis_edit *e;
-    int err = tamis_edit_begin(store, NULL, &e, &diag), status;
+    int err = edit_begin(store, &e, &diag), status;
     if (err != 0)
         return complain_error(err, &diag, o->args[0], advice(err));
     segment_options(o, &opt);

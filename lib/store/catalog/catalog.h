@@ -43,7 +43,6 @@ struct catalog {
     struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
     void (*release_cached)(struct tamis_snapshot *s); /* set with it */
     atomic_bool swept;
-    atomic_size_t n_swept; /* filters removed by it; no commit told of them */
     /* STORE, with a shared flock while the store is open. Replacing its catalog takes
      * an exclusive one. */
     struct io_guarded_fd turn;

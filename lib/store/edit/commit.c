@@ -364,13 +364,6 @@ static void remove_rest(struct apply *a)
     bool done = placed_settle(a->edit, &a->list, a->diag);
     if (!(unlink_dropped(a) && done) || a->n_refused) /* it may keep a file */
         atomic_store(&a->edit->catalog->swept, false);
-    size_t n = atomic_exchange(&a->edit->catalog->n_swept, 0);
-    if (n && a->diag && !a->diag->what[0])
-        diag_fail(
-            a->diag, 0, a->edit->catalog->filters->path,
-            "files of no segment removed: %zu; after an older catalog is put back, "
-            "repair first",
-            n);
 }
 
 static int sync_files(const struct tamis_edit *e, struct tamis_diag *diag)

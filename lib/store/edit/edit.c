@@ -14,13 +14,22 @@ static int enter_dir(struct tamis_edit *e, struct tamis_diag *diag)
     struct catalog *c = e->catalog;
     struct io_wait wait = e->wait;
     int fd = e->dir.fd;
+    size_t n_gone = 0;
     if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
         atomic_store(&c->swept, true); /* before: what fails meanwhile is swept again */
-        if (!sweep_orphans(c, fd))
+        if (!sweep_orphans(c, fd, &n_gone))
             atomic_store(&c->swept, false);
     }
-    return dir_wait(fd, LOCK_SH, &wait, c->filters->path,
-                    "repairing the store or looking for unused files", diag);
+    int rc = dir_wait(fd, LOCK_SH, &wait, c->filters->path,
+                      "repairing the store or looking for unused files", diag);
+    if (n_gone && diag) {
+        struct tamis_diag before = *diag;
+        diag_fail(diag, rc, c->filters->path,
+                  "%s%sfilters, lists and packs of no segment removed: %zu; after an "
+                  "older catalog is put back, repair first",
+                  before.what, rc ? "; " : "", n_gone);
+    }
+    return rc;
 }
 
 static int open_dir(struct tamis_edit *e, bool locked, struct tamis_diag *diag)

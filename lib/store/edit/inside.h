@@ -8,9 +8,10 @@
 
 /* ==== sweep.c: files that nothing names ==== */
 
-/* Removes them; the caller holds the exclusive lock of `dir`. False: a file could not
- * be removed, or a tombstone not be set. */
-bool sweep_orphans(struct catalog *c, int dir);
+/* Removes them; the caller holds the exclusive lock of `dir`. *n_gone: so many filters,
+ * lists and packs went. False: a file could not be removed, or a tombstone not be
+ * set. */
+bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone);
 
 /* ==== edit.c, put.c, commit.c ==== */
 

@@ -10,7 +10,7 @@ struct sweep {
     struct listings list;
     bool any_gone; /* of the orphans */
     bool alien;    /* one of them is not ours */
-    size_t n_gone; /* of filters; temporary files do not count */
+    size_t n_gone; /* filters, lists, packs; no temporary files or tombstones */
     bool done;     /* nothing failed */
 };
 
@@ -110,11 +110,11 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return rc;
 }
 
-bool sweep_orphans(struct catalog *c, int dir)
+bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone)
 {
     struct sweep s = {.catalog = c, .dir = dir};
     struct io_wait not_at_all = {.timeout_ms = -1}; /* it is not urgent */
     int rc = catalog_write(c, &not_at_all, sweep_in, &s, NULL, NULL);
-    atomic_fetch_add(&c->n_swept, s.n_gone);
+    *n_gone = s.n_gone;
     return rc == 0 && (s.done || s.alien);
 }

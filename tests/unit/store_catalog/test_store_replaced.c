@@ -461,7 +461,7 @@ TEST_WITH_OTHER(a_stale_process_sweeps_nothing)
     IS(n_filter_files("s"), 5);
     must_refuse_edits(a);
     FD dir = open(path_of("s/filters"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    sweep_orphans(a->catalog, dir);
+    sweep_orphans(a->catalog, dir, &(size_t){0});
     IS(n_filter_files("s"), 5);
 }
 

@@ -58,7 +58,9 @@ TEST_WITH(test_dir_create, calls_back, files_that_would_not_go)
     assert_true(shop.diag.code == 0 && shop.diag.os_errno == EIO);
     steps("put c 1 10");
     failing = NULL;
-    steps("files 3; drop c; files 1; told files of no segment removed: 1");
+    steps("files 3; begin; told of no segment removed: 1; files 2; drop c; commit;"
+          "files 1");
+    IS(shop.diag.what[0], 0);
     scene_ends();
 }
 
