@@ -215,7 +215,7 @@ struct tamis_prepare_report {
  * The report has two things that are no error: a limit of locked memory that is too
  * low, and a filter that cannot be opened or read, as its file may be lost, or dropped
  * since. diag describes the first such filter, even if the result is 0. *report, which
- * may be NULL, is always complete. ECANCELED: fn stopped it. ENOMEM, ERR_RANGE. / */
+ * may be NULL, is always complete. ECANCELED: fn stopped it. ENOMEM, ERR_RANGE. */
 int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
                            const struct tamis_prepare_options *opt,
                            struct tamis_prepare_report *report,

@@ -86,7 +86,7 @@ int tamis_writer_add_new(struct tamis_writer *writer, uint64_t tag,
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* Fills in the state as of now, uncommitted keys included; but the watermark is that of
- * the last durable commit: replay from there. ERR_FORKED, ERR_THREAD. / */
+ * the last durable commit: replay from there. ERR_FORKED, ERR_THREAD. */
 int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info,
                       struct tamis_diag *diag);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
