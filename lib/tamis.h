@@ -6,14 +6,14 @@
  *
  * BEGIN WITH THESE. An engine that has a store, then one that has its own files alone:
  *
- *   tamis_store_open()         a filter for each segment of the engine
- *   tamis_edit_begin()         a change of the list of segments, all or nothing
+ *   tamis_store_open()         a store that tamis_store_create() made once
+ *   tamis_edit_begin()         begins a change of the list of segments, all or nothing
  *   tamis_edit_builder()       begins the filter of a new segment
- *   tamis_builder_add_key()    a key of it
- *   tamis_edit_put()           writes the filter
- *   tamis_edit_commit()        lists its segment
+ *   tamis_builder_add_key()    adds a key of that segment
+ *   tamis_edit_put()           writes the filter; tamis_edit_drop() drops a segment
+ *   tamis_edit_commit()        makes all of it durable, and the list
  *   tamis_snapshot_current()   the list as of now
- *   tamis_snapshot_find()      a segment by its name
+ *   tamis_snapshot_find()      finds a segment by its name
  *   tamis_key_of()             hashes a key
  *   tamis_snapshot_probe()     may the segment have the key?
  *   tamis_snapshot_release()   gives the list back
@@ -23,6 +23,16 @@
  *   tamis_filter_open()        opens it
  *   tamis_filter_probe()       may it have the key? With tamis_key_of()
  *
+ * WORDS. Engines use some of these for other things:
+ *
+ *   snapshot   the list of segments as of one moment, not a state of the keys
+ *   target     a segment to ask, with the watermark that the caller requires of it
+ *   stage      a part of fixed size; a growing filter appends one when the last is full
+ *   lane       one of 1 to 4 rows of blocks in a stage; a key has a block in each lane
+ *   block      64 bytes of bits, a cache line, not a block of an SSTable
+ *   column     the bits of one segment in a pack of many, not a column family
+ *   watermark  the engine's log position: all keys up to it are in the filter
+ *
  * CONVENTIONS. Functions that can fail return 0, a positive errno, or a negative
  * TAMIS_ERR_* (below: ERR_*); tamis_strerror() has a text for each. On failure outputs
  * are NULL or zero, unless the function says otherwise. A `struct tamis_diag *`, which
@@ -31,7 +41,8 @@
  * its own size (`.size = sizeof(struct ...)`); NULL options and zero fields are
  * defaults. A name has 1..255 bytes and no NUL; a key has any number of bytes.
  * Arguments are used during the call only. A pointer from an object lives as long as
- * the object. free, close and release accept NULL.
+ * the object. Only free, close, abort and release accept NULL, and arguments that may
+ * be NULL by their text.
  *
  * CONCURRENCY. Calls that may run at once on one object, and in a forked child:
  *
@@ -56,8 +67,7 @@
  * stalled, of lower priority, or gone. When a growing filter changes, each thread reads
  * the header for itself; a probe that cannot map the new stages at once answers
  * MAYBE/UNREADABLE. A probe may take 80 KiB of stack, more than SIGSTKSZ.
- * tamis_snapshot_current() is no probe: it may wait for a thread that loads the same
- * snapshot.
+ * tamis_snapshot_current() may wait for a thread that loads the same snapshot.
  *
  * SIGNALS. A signal handler may probe any filter, also the one that the interrupted
  * thread is probing; errno is preserved. Two probes call malloc(): the first one of a
@@ -168,16 +178,16 @@ typedef int tamis_waiting_fn(void *ctx, uint64_t waited_ms,
 /* ---- the guard against SIGBUS -------------------------------------------------- */
 
 /* Installs a handler of SIGBUS for present and future mappings of filters. For a reader
- * an unavailable page is all ones, thus MAYBE, while that mapping lasts;
+ * an unavailable page is all ones, so MAYBE, while that mapping lasts;
  * tamis_filter_verify() counts it as damaged, and opening anew tries the page again. A
  * writer ends: adds, also those in flight, commits and seals get ERR_POISONED. The file
  * stays unclean with the watermark of the last commit; reopen and replay. Opening for
  * writing fails with EIO if a page is unavailable.
  *
- * Changed contents are not covered: a file that somebody writes to, or truncates in the
- * middle of a page, whose rest is then zeros. See TAMIS_CHECK_STRICT. If a mapping
- * loses many pages, larger and larger parts of it become ones, intact pages included,
- * because the kernel limits the number of mappings.
+ * Changed contents are not covered: somebody writes to a file, or truncates it within a
+ * page, the rest of which is then zeros. See TAMIS_CHECK_STRICT. If a mapping loses
+ * many pages, larger and larger parts of it become ones, intact pages included, because
+ * the kernel limits the number of mappings.
  *
  * Any other SIGBUS (LMDB's mapping, the host's, a sent signal) goes to the previous
  * handler with its siginfo, context and mask, or to the default action. A later handler
@@ -190,7 +200,7 @@ typedef int tamis_waiting_fn(void *ctx, uint64_t waited_ms,
  * An install above a later handler puts the guard on top again, whether that handler
  * passes signals on or not; after eight of these it returns EAGAIN. Replaced pages stay
  * replaced. Any thread may call both functions at any time. Forked children inherit the
- * guard and the replaced pages. On an error, an errno, nothing is installed. */
+ * guard and the replaced pages. After an error, an errno, nothing is installed. */
 int tamis_guard_install(struct tamis_diag *diag);
 void tamis_guard_remove(void);
 
@@ -206,8 +216,8 @@ struct tamis_domain {
 
 /* Sets a domain. ERR_RANGE unless hash_id is 1. */
 int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed);
-/* Sets a domain with a random seed from the kernel, so that nobody can choose keys that
- * all pass. It cannot fail. */
+/* Sets a domain with a random seed, so that nobody can choose keys that all pass. Never
+ * fails. */
 int tamis_domain_random(struct tamis_domain *domain);
 
 /* A key with its hash, or a hash alone (`.hash = h, .tag = domain.tag`): its bytes are
@@ -220,19 +230,20 @@ struct tamis_key {
     uint64_t tag;
 };
 
-/* Hashes a key, which may be empty. Of a domain that is not set it makes a zeroed key
- * with these bytes. */
+/* Hashes a key, which may be empty. `domain` must not be NULL; if it is not set, hash
+ * and tag are 0. Any thread. */
 struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *bytes,
                               size_t n_bytes);
 /* Hashes n keys that lie one behind the other: key i is the bytes of `data` from
- * offsets[i] to offsets[i + 1]. So there are n + 1 offsets, and they never fall
- * (ERR_RANGE; also of a domain that is not set). On failure all n hashes are 0. */
+ * offsets[i] to offsets[i + 1]. So there are n + 1 offsets. ERR_RANGE: an offset is
+ * below the one before, or the domain is not set; then all hashes are 0. NULL is not
+ * allowed. Any thread. */
 int tamis_domain_hash(const struct tamis_domain *domain, const void *data,
                       const uint64_t *offsets, size_t n, uint64_t *hashes);
 
 /* ---- the identity of a filter ------------------------------------------------- */
 
-/* A filter's file says whose it is. NULL: nothing. As an expectation NULL fits any. */
+/* A filter's file says whose it is. NULL: it does not say; as an expectation: any. */
 struct tamis_identity {
     const void *name; /* of the segment */
     size_t name_bytes;

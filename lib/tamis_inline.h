@@ -14,16 +14,15 @@
  * checked and is good. While pages are still to be checked, each probe falls back to
  * the call, which checks them; once all are, the same value is quick. For any other
  * filter (growing, of several stages, a pack) and for a target that is refused, every
- * probe falls back, and answers as the call. So a value may be had of anything, and is
- * never wrong.
+ * probe falls back, and answers as the call. So any filter may have a value.
  *
  * WHAT IT DOES NOT NOTICE. A quick probe looks at one word: is all still good? A bad
  * page that a scrub or another probe finds turns it off, for all values of the filter
- * at once. A page that the guard has replaced is all ones, so its keys are MAYBE. What
- * a snapshot looks for twice a second, a store or catalog that was replaced, reaches
- * probes that are calls, and not these: an engine that lets its store be replaced gets
- * values anew with each snapshot. Key ranges are not looked at (a key outside of one
- * may be MAYBE), and statistics count only what falls back.
+ * at once. A page that the guard has replaced is all ones, so its keys are MAYBE. Twice
+ * a second a snapshot looks whether its store was replaced. Probes that are calls
+ * notice this, and these do not: an engine that lets its store be replaced gets values
+ * anew with each snapshot. Key ranges are not looked at (a key outside of one may be
+ * MAYBE), and statistics count only what falls back.
  *
  * LIFETIME. A value holds its filter, and its snapshot. It may be copied; release one
  * of the copies, once, when no thread probes any of them. tamis_filter_close() while a
@@ -33,9 +32,9 @@
  * CONCURRENCY. Probes: all threads at once, in signal handlers (a probe that falls back
  * as the call), and in forked children. None waits. Only `why` may be NULL.
  *
- * COMPILERS. gcc and clang, C11 or C++11.
- * ABI. The layout of version TAMIS_INLINE_VERSION is fixed; a library that does not
- * know the caller's version refuses it (TAMIS_ERR_VERSION). */
+ * COMPILERS. gcc and clang, C11 or C++11. ABI. The layout of version
+ * TAMIS_INLINE_VERSION is fixed; a library that does not know the caller's version
+ * refuses it (TAMIS_ERR_VERSION). */
 #ifndef TAMIS_INLINE_H
 #define TAMIS_INLINE_H
 
@@ -86,8 +85,8 @@ struct tamis_inline_calls; /* the library's own */
 /* 128 bytes; a probe reads the first 56. Fields may be read and not written. */
 struct tamis_inline {
     /* The keys' tag is there while the bits alone decide, else a number that is no
-     * key's. `one`: of a filter of one lane; `many`: of several. The other is NULL, or
-     * both. */
+     * key's. `one` for a filter of one lane, `many` for several lanes. The other is
+     * NULL, or both. */
     const uint64_t *one, *many;
     const unsigned char *bits;
     struct tamis_inline_geometry geometry;
@@ -113,8 +112,8 @@ struct tamis_inline_blocks {
  * ERR_VERSION: pass TAMIS_INLINE_VERSION; then nothing is written. */
 int tamis_filter_inline(struct tamis_filter *filter, uint32_t version,
                         struct tamis_inline *out);
-/* The same for a snapshot's target; opens its filter, if it is not open yet. Required
- * are the target's watermark and binding. */
+/* The same for a snapshot's target; opens its filter, if it is not open yet. The
+ * target's watermark and binding are required, as in a probe. */
 int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
                           const struct tamis_target *target, uint32_t version,
                           struct tamis_inline *out);
@@ -128,7 +127,7 @@ void tamis_inline_release(struct tamis_inline *value);
  * or tamis_snapshot_probe(). */
 enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
                                    const struct tamis_key *key, enum tamis_reason *why);
-/* The same of tamis_inline_probe_few(): as tamis_filter_probe_batch(). */
+/* The same for tamis_inline_probe_few(): answers as tamis_filter_probe_batch(). */
 size_t tamis_inline_ask_few(const struct tamis_inline *value, uint64_t tag,
                             const uint64_t *hashes, size_t n, uint64_t *absent,
                             enum tamis_reason *why);
@@ -238,7 +237,7 @@ TAMIS_INLINE int tamis_inline_one_misses(const struct tamis_inline_geometry *g,
     return tamis_inline_lacks(g, tamis_inline_block(bits, g->n_blocks, h), h);
 }
 
-/* By those of all lanes, until one misses. */
+/* Is it absent by the blocks of any lane? Looks until one misses. */
 TAMIS_APART int tamis_inline_misses(const struct tamis_inline_geometry *g,
                                     const unsigned char *bits, uint64_t h)
 {
@@ -266,7 +265,7 @@ static inline int tamis_inline_is_quick(const struct tamis_inline *value, uint64
     return tamis_inline_has(value->one, tag) || tamis_inline_has(value->many, tag);
 }
 
-/* The call. It gets the parts of the key, so that a caller's loop may have these in
+/* The call. It gets the parts of the key, so that a loop may have these in
  * registers. */
 TAMIS_APART enum tamis_answer tamis_inline_fall_back(const struct tamis_inline *value,
                                                      const void *bytes, size_t n_bytes,

@@ -153,7 +153,7 @@ asks store stone ''
 printf '#include <tamis.h>\nint main() { return tamis_version() == 0 || TAMIS_FIELD_TEXT == 0; }\n' >"$dir/cc.cc"
 ${CXX:-g++} -Wall -Wextra -Werror ${SANITIZE:-} -Ilib -o "$dir/cc" "$dir/cc.cc" "$b/libtamis.a" -llmdb -lxxhash -lm -pthread
 "$dir/cc"
-for word in 'make demo' 'make check' 'make check-all' 'make help'; do
+for word in 'make demo' 'make install' 'make check' 'make check-all' 'make help' 'pkg-config --cflags --libs tamis'; do
     grep -q "$word" README.md || die "README.md lacks $word"
 done
 echo "check-docs: the README's session and program are right, and what READMEs name is there"

@@ -24,8 +24,7 @@ int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_byt
                      const struct tamis_key *keys, size_t n);
 /* Answers ABSENT only if a bit of the key is clear, the length is right, and the key
  * has the same domain. Otherwise it answers MAYBE: UNREADABLE for another length or no
- * geometry, MISMATCH for another domain, else HIT. why may be NULL. Any number of
- * threads may probe. */
+ * geometry, MISMATCH for another domain, else HIT. why may be NULL. Any thread. */
 enum tamis_answer tamis_blocks_probe(const struct tamis_blocks *blocks,
                                      const void *bits, size_t n_bytes,
                                      const struct tamis_key *key,

@@ -6,16 +6,15 @@
  *
  * All sources must be sealed (else ERR_UNFIT), of one domain, at the watermark that
  * they were opened for, and unchanged since they were opened (else ERR_MISMATCH: a file
- * was overwritten). They are not changed and may be probed meanwhile. Any thread may
- * call the functions.
+ * was overwritten). They may be probed meanwhile. Any thread may call the functions.
  *
  * The result is a new sealed filter in a file of its own, durable under its name on
  * return (ERR_EXISTS; ERR_NETWORK). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish() leaves. Every source page is checked, in whatever mode
- * the filter was opened. A page that fails counts as all ones, which can cost reads,
- * never a key. The target error of the result (growth.error of its info) is the largest
- * of the sources', or the one that a fold is to have; its own error may be above the
- * target. Memory: a few pages and a piece of a mebibyte. */
+ * tamis_builder_finish() leaves. Every source page is checked, in whatever mode the
+ * filter was opened. A page that fails counts as all ones, which can cost reads, never
+ * a key. The target error of the result (growth.error of its info) is the largest of
+ * the sources', or `error` of a shrink; its own error may be above the target. Memory:
+ * a MiB. */
 
 enum tamis_operation {
     TAMIS_UNION,        /* the keys of all sources */
@@ -36,11 +35,11 @@ struct tamis_derive_options {
 };
 struct tamis_derive_report {
     uint64_t n_stages, file_bytes;
-    uint64_t keys;      /* as far as known; of combined filters, as the bits tell */
+    uint64_t keys;      /* as far as known; for combined filters an estimate */
     uint64_t n_damaged; /* source pages that counted as ones */
-    /* Expected, as the bits tell. Bits of damaged pages, and bits that filters have in
-     * common, are not spread as keys would spread them. In that case the error is
-     * computed from the fill of blocks, as in tamis_filter_estimate(). */
+    /* Expected. Bits of damaged pages, and bits that filters have in common, are not
+     * spread as keys would spread them: then the error is computed from the fill of
+     * blocks, as in tamis_filter_estimate(). */
     double error;
 };
 
@@ -78,9 +77,8 @@ int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int
 /* ---- estimates from the bits, without the keys -------------------------
  *
  * Estimates read and check every page. They do not count a page that fails, nor a block
- * of nothing but ones, as a damaged page of a source becomes; for the error both are
- * all ones. They take hashes to be ideal. An estimate is no proof, and may not lead to
- * one. */
+ * of nothing but ones, which a damaged page of a source becomes. For the error both are
+ * all ones. They assume ideal hashes. An estimate is never a proof. */
 
 /* An estimate and its bounds: the truth lies between them 19 times of 20. */
 struct tamis_interval {
@@ -95,13 +93,13 @@ struct tamis_estimate {
      * block has, not from the fill that it should have. */
     double error;
     uint64_t n_damaged; /* pages that fail, or have such a block */
-    /* The error as measured: the share of n_probes random keys that is not ABSENT. The
-     * bounds are Wilson's. Without probes: 1, 0, 1. */
+    /* The error as measured: the share of n_probes random keys that are not ABSENT,
+     * with Wilson's bounds. Without probes: 1, 0, 1. */
     struct tamis_interval measured;
 };
 /* Estimates a filter, which may still grow, and measures its error by n_probes keys,
- * made from `seed`; 0: no measurement. ERR_UNFIT: a ribbon, a pack or a list.
- * ERR_RANGE. Any thread. */
+ * made from `seed`; 0: no measurement. ERR_UNFIT: a ribbon, pack or list. ERR_RANGE.
+ * Any thread. */
 int tamis_filter_estimate(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
                           struct tamis_estimate *out, struct tamis_diag *diag);
 
@@ -113,14 +111,13 @@ struct tamis_comparison {
     uint64_t n_damaged;
     /* May every key of the one be in the other; and every key of the other in the one?
      * ABSENT: a bit is missing there, and so is the key that set it. A filter of one
-     * key asks for that key. Damaged pages prove nothing, nor do pages of ones that
-     * were sealed or copied in their place. Nor does the answer for an intersection,
-     * which has bits of no key. */
+     * key asks for that key. Damaged pages prove nothing, and neither do pages of ones
+     * that were sealed or copied in their place. Nor does an intersection: it has bits
+     * of no key. */
     enum tamis_answer in[2];
 };
 /* Estimates the distinct keys of two filters and those that they share, and asks
  * whether one has all keys of the other. The filters must fit as for an intersection.
- * Folding to a smaller size makes it less sure, and the bounds wider. ERR_UNFIT,
- * ERR_MISMATCH. */
+ * Folding to a smaller size makes the bounds wider. ERR_UNFIT, ERR_MISMATCH. */
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag);

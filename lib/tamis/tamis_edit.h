@@ -5,9 +5,10 @@
 /* ---- edit: change the list of segments, all or nothing -------------------
  *
  * Files are written as segments are put; names take effect together, at commit. An edit
- * sees its own changes in order: drop then put of one name replaces it. Threads: puts
- * at once, each its own builder; other calls one at a time. Processes commit in turns.
- * Fork: ERR_FORKED. */
+ * sees its own changes in order: drop then put of one name replaces it. A put of a name
+ * that is listed is ERR_EXISTS, at once or at the commit. Threads: puts at once, each
+ * with its own builder; else one at a time. Processes commit in turns. Fork:
+ * ERR_FORKED. */
 
 struct tamis_edit;
 struct tamis_snapshot;
@@ -17,7 +18,7 @@ struct tamis_segment_options {
     const void *binding; /* identifies the engine's own file */
     size_t binding_bytes;
     uint32_t rank;      /* the engine's order: newest, or top level, first */
-    uint64_t watermark; /* of a built filter; a growing one gets it by commits */
+    uint64_t watermark; /* for a built filter; a growing one gets it by commits */
     /* For a filter to be built: as in tamis_builder_options. */
     uint64_t memory_limit;
     uint32_t n_threads;
@@ -28,50 +29,50 @@ struct tamis_segment_options {
 
 struct tamis_edit_options {
     size_t size;
-    int64_t timeout_ms; /* of the begin, and of the commit */
+    int64_t timeout_ms; /* for the begin, and for the commit */
 };
 
 /* Begins an edit, which ends with a commit or an abort. Until then repair waits, and
  * tamis_store_orphans() returns ERR_BUSY. It waits while one of these runs, or while
- * another process removes the files that dead edits left. The first edit of a process
- * in a store may do that itself. The diag then says, with code 0 if the begin succeeds,
- * how many filters, lists and packs of no segment it removed. No abort brings them
- * back. ERR_BUSY: the wait is over. ERR_READ_ONLY, ERR_REPLACED, ERR_FORKED;
- * ERR_NETWORK: the store lies on a network file system; ERR_RANGE; ENOMEM. */
+ * another process removes files that dead edits left. The first edit of a process in a
+ * store removes them if no other edit is under way: all filters that the catalog does
+ * not name, unless one is another store's. The diag then says how many filters, lists
+ * and packs went, with code 0 if the begin succeeds; no abort brings them back.
+ * ERR_BUSY: the wait is over. ERR_READ_ONLY, ERR_REPLACED, ERR_FORKED; ERR_NETWORK: the
+ * store lies on a network file system; ERR_RANGE; ENOMEM. */
 int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options *opt,
                      struct tamis_edit **out, struct tamis_diag *diag);
 /* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
  * computes the key range from keys that are added by key.
  *
  * error 0: the store's default, which filters of one edit meet on average. There are
- * few sizes, so most filters are better than their target. Some of the others get the
- * next smaller size, and an expected error of up to 1.5 times the target, which their
- * records then state. The mean of the expected errors is never above the target:
- * neither that over the segments, nor the one with their keys as weights. Filters of
- * the same keys may then differ in blocks. An error that is given, even the default, is
- * met by that filter alone; and so is the default with more than
- * TAMIS_EDIT_BALANCED_KEYS keys. */
+ * few sizes, so most filters are better than their target. Some others get the next
+ * smaller size, and an expected error of up to 1.5 times the target, which their
+ * records then state. The mean of the expected errors over the segments is never above
+ * the target, and neither is the mean with their keys as weights. Filters of the same
+ * keys may then differ in blocks. A filter meets an error that is given by itself, even
+ * the default, and so does one with more than TAMIS_EDIT_BALANCED_KEYS keys. */
 enum { TAMIS_EDIT_BALANCED_KEYS = 1048576 };
 int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
                        double error, const struct tamis_segment_options *opt,
                        struct tamis_builder **out, struct tamis_diag *diag);
-/* Chooses the size of the builder's filter now, for the keys that it has. Else
- * tamis_edit_put() does. Sizes depend on those chosen before, so puts in several
+/* Chooses the size of the builder's filter now, for the keys that it has; without this
+ * call tamis_edit_put() does. Sizes depend on those chosen before, so puts in several
  * threads make other files with each run. They make the same files if one thread, or
  * threads in a fixed order, choose the sizes first. If keys are added afterwards, the
- * put chooses anew. A put that fails takes the size back: if others have relied on it,
- * the next filters make up for that. A builder that is not put leaves its share in the
+ * put chooses anew. A put that fails takes the size back: if other sizes relied on it,
+ * the next filters make up for that. A builder that is not put still counts in the
  * mean. Threads: as tamis_edit_put(). It writes nothing. ERR_RANGE: no builder. */
 int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
                     struct tamis_diag *diag);
-/* Finishes the builder, writes its file, and that of its list, and registers its
- * segment: with the name and binding of `as`, or if that is NULL, of the builder. Many
+/* Finishes the builder, writes its file and the file of its list, and registers its
+ * segment, with the name and binding of `as`, or if that is NULL, of the builder. Many
  * engines know them only after the last key. A store_uuid in `as` is ignored. The list
  * has the life of the segment: it is dropped with it, and stays when the filter is
  * packed or unpacked. The caller still frees the builder. */
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
                    const struct tamis_identity *as, struct tamis_diag *diag);
-/* Registers a segment without a filter: it is always a candidate. */
+/* Registers a segment without a filter: probes of it answer MAYBE/NO_FILTER. */
 int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_bytes,
                         const struct tamis_segment_options *opt,
                         struct tamis_diag *diag);
@@ -81,8 +82,8 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
                            const struct tamis_segment_options *opt,
                            struct tamis_diag *diag);
 /* Copies a sealed filter file into the store, and checks every page on the way. Its
- * domain must be the store's. If the file has a name, a store or a binding, they must
- * be `name`, this store, and the binding of opt, if that has one.
+ * domain must be the store's. If the file names a segment, a store or a binding, these
+ * must be `name`, this store, and the binding of opt, if that has one.
  *
  *   ERR_RANGE     it is still growing
  *   ERR_UNFIT     a list or a pack
@@ -94,27 +95,26 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_diag *diag);
 /* ---- packs: the filters of many segments, side by side in one file ----
  *
- * One key is asked of all segments of a pack in a few cache lines. Snapshots use packs
- * by themselves. */
+ * A key is asked of all its segments in a few cache lines. Queries use packs by
+ * themselves. */
 enum tamis_repack {
     TAMIS_REPACK_NONE, /* segments that are in a pack stay there */
     TAMIS_REPACK_ALL,  /* they are taken, too */
     /* The library chooses: segments that are in no pack; packs with at most half of
-     * their columns living; and, if there are three or more of them, the packs of the
-     * new pack's size class or below. `segments` must be NULL. */
+     * their columns living; and three or more packs of the new pack's size class or
+     * below. `segments` must be NULL. */
     TAMIS_REPACK_AUTO
 };
 struct tamis_pack_options {
     size_t size;
     enum tamis_repack repack;
-    /* Writes nothing: the report says what would be. Damage is looked for as it is when
-     * the pack is written, so this reads each filter and each pack that is taken. */
+    /* Not 0: writes nothing, and reports what would be. It looks for damage as when the
+     * pack is written, so it reads each filter and each pack that is taken. */
     int dry_run;
     /* The calling thread and up to n_threads - 1 others read the filters and turn them,
      * at most 8 in all (0: 1). The caller's thread alone writes. The pack is the same
      * for any number. More than 16384 files are packed by one thread. The other threads
-     * block all signals but SIGBUS: its handler, if the program has one, must not jump
-     * out of them. */
+     * block all signals but SIGBUS: a handler of that must not jump out of them. */
     uint64_t n_threads;
 };
 /* Why a segment is left as it was. */
@@ -126,16 +126,16 @@ enum tamis_left {
     TAMIS_LEFT_STAGES,     /* of several stages */
     TAMIS_LEFT_UNREADABLE, /* damaged or unreadable, or its pack is lost */
     TAMIS_LEFT_REPLACED,   /* since the snapshot, or dropped */
-    /* In a row with few others, or none, the filter would take much more than the bytes
-     * of its own file: more than twice, or among 256 and more by a 256th of all. */
+    /* In rows with few others the filter would take much more than its own file: twice
+     * as much, or if 256 or more filters are packed, a 256th of all their bytes. */
     TAMIS_LEFT_LARGER,
     TAMIS_LEFT_NEWER, /* a pack would lose a feature of a newer version */
     TAMIS_LEFT_RIBBON,
     TAMIS_LEFT_REASONS /* the number of reasons */
 };
 struct tamis_pack_report {
-    /* Segments in the pack. One that another process replaces or drops before the
-     * commit stays as that process has it. */
+    /* Segments in the pack. If another process replaces or drops one meanwhile, that
+     * stands. */
     uint64_t n_packed;
     uint64_t n_bands, rows_bytes, file_bytes;
     uint8_t uuid[16];    /* of the pack; zeros if there is none */
@@ -149,19 +149,19 @@ struct tamis_pack_report {
     enum tamis_left why_left;
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
- * what may be packed: filters that are sealed, of one stage, and good in every page.
- * A filter that would grow stays in its file: TAMIS_LEFT_LARGER. A segment that is
- * listed twice is packed once. With nothing to pack it returns 0, and report->n_packed
- * is 0. The filters are folded where that keeps their error. The pack takes effect at
- * commit, for segments whose filter is still the same then; others stay as they are.
- * Columns that other packs had of these segments are dead from then on, and a pack
- * without a living column is removed, as are the segments' own files: until then the
- * disk holds both. Snapshots that were taken before go on, if they have the files open;
- * else they answer MAYBE/FILE_LOST for those segments. Memory: 6 MiB a thread beside
- * the mappings, and 90 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
- * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
- * would not fit; nothing was written. Another errno: a filter cannot be read, which
- * says nothing about it. report may be NULL. */
+ * what may be packed: filters that are sealed, of one stage, and good in every page. A
+ * filter that would grow stays in its file: TAMIS_LEFT_LARGER. A segment that is listed
+ * twice is packed once. With nothing to pack it returns 0, and report->n_packed is 0.
+ * The filters are folded where that keeps their error. The pack takes effect at commit,
+ * for segments whose filter is still the same then; others stay as they are. Columns
+ * that other packs had of these segments are dead from then on, and a pack without a
+ * living column is removed, as are the segments' own files: until then the disk holds
+ * both. Snapshots that were taken before go on, if they have the files open; else they
+ * answer MAYBE/FILE_LOST for those segments. Memory: 6 MiB a thread beside the
+ * mappings, and 90 bytes a segment. ERR_RANGE: more than 1048576 segments, or more than
+ * 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack would not
+ * fit; nothing was written. Another errno: a filter cannot be read, which says nothing
+ * about it. report may be NULL. */
 int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     const uint32_t *segments, size_t n,
                     const struct tamis_pack_options *opt,
@@ -178,26 +178,25 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
 struct tamis_packer;
 struct tamis_packer_options {
     size_t size;
-    /* For 8 bytes a key and lane, and some 150 a segment; default $TMPDIR, else /tmp.
-     * The file has no name. */
+    /* For a file without a name: 8 bytes a key and lane, and some 150 a segment.
+     * Default $TMPDIR, else /tmp. */
     const char *spool_dir;
 };
-/* Free the packer before the edit is committed or aborted. */
+/* Begins a pack. Free the packer before the edit is committed or aborted. */
 int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options *opt,
                       struct tamis_packer **out, struct tamis_diag *diag);
 /* Takes the keys of a builder of this store, and what else it says of the segment. The
- * caller still frees the builder. One whose hashes were spooled is too large for a
- * column: tamis_edit_put() makes its file. `check` of the builder says nothing here.
- * Memory: 16 bytes a key of the largest segment, and 64 bytes a segment. ERR_EXISTS:
- * the name is taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has
- * list_bits, or makes a ribbon. ERR_RANGE: the packer's pack is written, by
- * tamis_edit_put_packed(). After a failure the packer is as before. */
+ * caller still frees the builder. A builder with spooled hashes is too large for a
+ * column: the put makes its file. `check` of the builder has no effect here. Memory: 16
+ * bytes a key of the largest segment, and 64 bytes a segment. ERR_EXISTS: the name is
+ * taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has list_bits, or
+ * makes a ribbon. ERR_RANGE: the packer's pack is written, by tamis_edit_put_packed().
+ * After a failure the packer is as before. */
 int tamis_packer_take(struct tamis_packer *packer, struct tamis_builder *builder,
                       struct tamis_diag *diag);
 /* Writes the pack of all segments that were taken, and registers them. They exist from
- * the commit on. With none it returns 0, and report->n_packed is 0. Then the packer is
- * done: another take, or put, is refused with ERR_RANGE. ERR_RANGE, ENOSPC: as
- * tamis_edit_pack(). report may be NULL. */
+ * the commit on. Without any it returns 0, and n_packed is 0. Another take or put is
+ * ERR_RANGE then. ERR_RANGE, ENOSPC: as tamis_edit_pack(). report may be NULL. */
 int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *packer,
                           struct tamis_pack_report *report, struct tamis_diag *diag);
 void tamis_packer_free(struct tamis_packer *packer);
@@ -231,11 +230,10 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
  * keys: with this error (0: the store's default). Name, binding, rank, watermark and
  * key range stay, and so does the list. memory_limit, n_threads, check and kind of opt
  * count. kind 0: a ribbon stays a ribbon. If another edit replaces, packs or unpacks
- * the segment meanwhile, the commit fails with ERR_MISMATCH.
- * ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one.
- * ERR_DAMAGED: a page of the list fails its check. ERR_VERSION: the segment has a
- * feature of a newer version, which a new filter would lack. After a failure abort the
- * edit. */
+ * the segment meanwhile, the commit fails with ERR_MISMATCH. ERR_NO_SEGMENT: it has no
+ * list. ERR_UNFIT: the list is cut. ERR_DAMAGED: a page of the list fails its check.
+ * ERR_VERSION: the segment has a feature of a newer version, which a new filter would
+ * lack. After a failure abort the edit. */
 int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                          size_t index, double error,
                          const struct tamis_segment_options *opt,
@@ -253,15 +251,14 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
  * ERR_BUSY if a writer has the segment open; the diag names the process. Each growing
  * filter that is dropped takes a descriptor until the commit is done. An unreadable
  * record may have been another segment's: if it is dropped, the list is incomplete from
- * the commit on, see tamis_store_confirm(). One of a newer version may be the one that
- * a pack counted: then it is likewise. All this holds for the three functions below,
- * too. ERR_NO_SEGMENT. */
+ * the commit on, see tamis_store_confirm(). So it may be if a record of a newer version
+ * is dropped. All this holds for the three functions below, too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Drops the segment only if its filter has this UUID (16 bytes, from a snapshot's
  * info); otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. Use it to replace a
- * filter by one derived from it: if another process has replaced the filter meanwhile,
- * its keys would be lost. */
+ * filter by one derived from it: else keys of a filter that replaced it meanwhile would
+ * be lost. */
 int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
                            const uint8_t *uuid, struct tamis_diag *diag);
 /* Drops the segment only if it has this binding (0..64 bytes; 0: it has none);
@@ -272,14 +269,14 @@ int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name
                           const void *binding, size_t binding_bytes,
                           struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names and was not put
- * by this edit. Unknown names are ignored. A segment whose pack is lost, or cannot say
- * its name, stays, for it may be among them, unless it has a record of its own. One
- * whose pack is not on the list any more, has an unreadable record there, or has no
- * good tombstones, stays in any case. So do all unreadable records of segments while
- * there is a pack with an unreadable record, or one without good tombstones that some
- * segment's record names. Then the commit returns 0, and its diag names the first such
- * pack, or the catalog, with code 0. If a pack or its tombstones cannot be opened now
- * (EMFILE, EIO), the commit fails. */
+ * by this edit. Unknown names are ignored. A segment without a record of its own stays
+ * if its pack is lost or cannot say its name, for it may be among them. Any segment
+ * stays if its pack is not on the list any more, has an unreadable record there, or has
+ * no good tombstones. So do all unreadable records of segments while there is a pack
+ * with an unreadable record, or one without good tombstones that some segment's record
+ * names. Then the commit returns 0, and its diag names the first such pack, or the
+ * catalog, with code 0. If a pack or its tombstones cannot be opened now (EMFILE, EIO),
+ * the commit fails. */
 struct tamis_name {
     const void *bytes;
     size_t n_bytes;
@@ -289,19 +286,19 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
 /* Applies all changes in one transaction, durable on return, and frees the edit. On
  * failure nothing has changed, and the files that the edit wrote are gone. Files and
  * columns that the edit drops go after the transaction. If that fails, the result is
- * still 0. The diag then names the first that stays, with code 0. An edit that begins
- * while no other is under way removes them. Until then an older catalog that is put
- * back finds them, as it does after a process that died in this call.
- * ERR_BUSY: the wait for another commit is over, or a writer has a segment open that is
- * to go. Then the edit stays, with its files: commit it again, or abort it.
- * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.
- * ERR_DAMAGED: the tombstones of a pack are lost, of which segments were to go, or the
- * catalog does not agree on these segments: confirm the list, or repair the store
- * first. Or a pack that was just made cannot be read.
+ * still 0. The diag then names the first that stays, with code 0, and a later edit
+ * removes them as it begins. Until then an older catalog that is put back finds them,
+ * as it does after a process that died in this call. ERR_BUSY: the wait for another
+ * commit is over, or a writer has a segment open, not sealed, that is to go. Then the
+ * edit stays, with its files: commit it again, or abort it. ERR_VERSION: a newer
+ * version has marked the store meanwhile as not to be written. ERR_DAMAGED: segments
+ * were to go of a pack that has lost its tombstones, or on which the catalog does not
+ * agree: confirm the list, or repair the store first. Or a new pack cannot be read.
  *
  * The outcome is unknown only if the disk fails or is full while the catalog's last
  * page is written, or before if no reader's slot is free (ERR_CATALOG, EIO, ENOSPC). It
  * is unknown, too, after ERR_REPLACED and after an errno from looking at the catalog's
  * name: the store may have been replaced meanwhile. Open the store again and look. */
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
+/* Removes the files that the edit wrote, and frees it. Nothing has changed. */
 void tamis_edit_abort(struct tamis_edit *edit);

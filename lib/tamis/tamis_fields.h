@@ -5,8 +5,9 @@
 /* ---- header fields: a file's header, field by field ---- */
 
 /* Calls fn for every header field of the filter at `offset` of a file, readable or not,
- * in file order. `text` is the value for people; `kind` is the type of the value. The
- * result is the one that opening would have. */
+ * in file order. `text` is the value for people, `kind` its type. The field and its
+ * strings are valid during the call of fn. The result is that of opening the filter.
+ * Any thread. */
 enum tamis_field_kind { TAMIS_FIELD_NUMBER, TAMIS_FIELD_REAL, TAMIS_FIELD_TEXT };
 struct tamis_field {
     const char *record; /* "identity", "commit A", "stage A.0", ... */

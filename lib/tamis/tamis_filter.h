@@ -37,17 +37,17 @@ struct tamis_filter_options {
 };
 
 /* Opens and maps a filter, O(1) in its size. CHECK_FULL reads it all, and fails with
- * ERR_DAMAGED at the first bad page. A filter that is growing when it is opened keeps a
- * descriptor until it is closed, even after a seal, and so may a pack; others keep
- * none. A growing filter is refused on a network file system (ERR_NETWORK), and on an
- * overlay, as in a container, if it may not be opened for writing there: a reader would
- * not see its writer's adds.
+ * ERR_DAMAGED at the first bad page. Errors of the header are ERR_NOT_TAMIS,
+ * ERR_VERSION, ERR_DAMAGED and ERR_MISMATCH, others an errno. A filter that is growing
+ * when it is opened keeps a descriptor until it is closed, even after a seal, and so
+ * may a pack; others keep none. A growing filter is refused on a network file system
+ * (ERR_NETWORK), and on an overlay, as in a container, if it may not be opened for
+ * writing there, as a reader would not see its writer's adds.
  *
  * REPLACED FILES. While a filter grows, its path must go on naming its file: if a copy
  * takes the name, a later writer adds to the copy, unseen here. So if no thread has
  * looked at the name for half a second, a probe looks, by two system calls; links on
- * the path are followed. The first probe that sees a seal looks once more, then none
- * does.
+ * the path are followed. The first probe that sees a seal is the last to look.
  *
  *   the name leads to                  probes
  *   the file, or nothing               go on
@@ -65,7 +65,7 @@ struct tamis_filter_options {
  * copy replaces its file, keys that are added to the copy are ABSENT here. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
-/* Closes it; or gives it back, if tamis_snapshot_filter() has lent it. */
+/* Closes the filter, or gives it back to the snapshot that lent it. */
 void tamis_filter_close(struct tamis_filter *filter);
 
 /* Asks for one key. *why, which may be NULL, gets the reason. A probe sees every add
@@ -90,8 +90,8 @@ enum { TAMIS_MAX_STAGES = 30 };
 /* One stage's answer about a key. Offsets are in bytes, from the start of the file. */
 struct tamis_stage_answer {
     enum tamis_reason reason; /* NO_REASON: the stage proves that it lacks the key */
-    /* NO_REASON: the lane of which a block lacks a bit of the key. DAMAGED: the first
-     * lane whose page failed its check. HIT: 0. */
+    /* NO_REASON: the lane with a block that lacks a bit of the key. DAMAGED: the first
+     * lane with a page that failed its check. HIT: 0. */
     uint32_t lane;
     uint64_t offset; /* NO_REASON: of that block, 64 bytes; DAMAGED: of that page */
 };
@@ -99,7 +99,7 @@ struct tamis_explanation {
     enum tamis_answer answer;
     enum tamis_reason reason;
     enum tamis_decider by;
-    /* BY_FILTER: how many there are, or 0 if no stage decides by itself: in ribbons,
+    /* BY_FILTER: the number of stages, or 0 if none decides by itself: in ribbons,
      * lists and packs, and for a segment that a pack answers for. Else 0. */
     uint32_t n_stages;
     struct tamis_stage_answer stages[TAMIS_MAX_STAGES]; /* the oldest first */
@@ -107,9 +107,8 @@ struct tamis_explanation {
 };
 /* Asks as tamis_filter_probe(), then looks at every stage again, and says which stage,
  * lane and block decided; for people. Returns out->answer, which is ABSENT only if both
- * say so: a key that a writer adds in between is MAYBE. *out is always complete. It
- * is slower than a probe, writes nothing and cannot fail. Any thread, while others
- * probe. */
+ * say so: a key that a writer adds in between is MAYBE. *out is always complete. It is
+ * slower than a probe, and cannot fail. Any thread, while others probe. */
 enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
                                        const struct tamis_key *key,
                                        struct tamis_explanation *out);
@@ -145,7 +144,7 @@ struct tamis_filter_info {
 };
 
 /* Fills in the state as of the last commit that the filter has noticed. It reads the
- * header: an errno or ERR_DAMAGED if that fails. Any thread. */
+ * header: an errno or ERR_DAMAGED if that fails. */
 int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info,
                       struct tamis_diag *diag);
 

@@ -13,11 +13,11 @@ struct tamis_residency {
     uint64_t n_resident; /* pages in memory, read by any process */
 };
 /* Counts the pages that probes use: the header, the bits of all stages and their
- * digests, but not the holes between; for a growing filter those mapped now, not those
- * of a later stage. It counts by mincore(2), and reads nothing. Linux 5.2 and later
- * report every page as resident if the process neither owns the file nor may write it.
- * The answer may be out of date when it arrives. The header is resident because the
- * filter is open. An errno, ERR_RANGE. Any thread, while others probe. */
+ * digests, but not the holes between. For a growing filter it counts pages that are
+ * mapped now. It counts by mincore(2), and reads nothing. Linux 5.2 and later report
+ * every page as resident if the process neither owns the file nor may write it. The
+ * answer may be out of date when it arrives. The header is resident because the filter
+ * is open. An errno, ERR_RANGE. Any thread, while others probe. */
 int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out,
                            struct tamis_diag *diag);
 

@@ -24,10 +24,10 @@ struct tamis_merge_report {
 };
 /* Merges n lists into a new one at `path`, durable under its name on return
  * (ERR_EXISTS; ERR_NETWORK). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish() leaves. All must be lists of one width (else ERR_UNFIT)
- * and one domain (else ERR_MISMATCH): the diag has the path of the first that is not.
- * ECANCELED if the progress function stopped it. Memory: 50 KiB a list, and 3 MiB. opt
- * and report may be NULL. */
+ * tamis_builder_finish() leaves. All must be lists with the same hash_bits (else
+ * ERR_UNFIT) and domain (else ERR_MISMATCH): the diag has the path of the first that
+ * differs. ECANCELED if the progress function stopped it. Memory: 50 KiB a list, and 3
+ * MiB. opt and report may be NULL. */
 int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *path,
                      const struct tamis_merge_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);

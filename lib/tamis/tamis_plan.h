@@ -4,8 +4,8 @@
 
 /* ---- planning -----------------------------------------------------------------
  *
- * Sizes of filters from keys and errors. The functions read no file, hold nothing, and
- * any thread may call them. */
+ * Sizes of filters from keys and errors. The functions read no file and hold nothing.
+ * Any thread. */
 
 struct tamis_plan {
     uint32_t lanes, words;
@@ -20,29 +20,29 @@ struct tamis_plan {
 struct tamis_plan_options {
     size_t size;
     uint64_t kind; /* TAMIS_BLOOM (or 0), TAMIS_RIBBON */
-    /* Not 0: the best Bloom filter of at most so many bytes of bits. Given n_keys, it
-     * finds the error, and ignores the one given; given n_keys 0, how many keys the
-     * filter holds at `error`. */
+    /* Not 0: the best Bloom filter with at most so many bytes of bits. With n_keys it
+     * finds the error, and ignores the one given. With n_keys 0 it finds how many keys
+     * the filter holds at `error`. */
     uint64_t most_bytes;
     /* Not 0: blocks in the caller's memory (tamis_blocks.h), without whole pages;
-     * file_bytes is 0. The smallest for n_keys, and of equally large ones the one with
-     * the least error, which may be far below the one asked for: at 1% a block of 64
-     * bytes is enough for up to 53 keys. It takes some 10 microseconds, so engines that
-     * make many blocks keep the result. */
+     * file_bytes is 0. It plans the smallest for n_keys, and among equally large ones
+     * the one with the least error, which may be far below the one asked for: at 1% a
+     * block of 64 bytes is enough for up to 53 keys. Planning takes some 10 us. */
     int blocks;
 };
 /* Plans the filter that is built for n_keys at `error` (1e-8 .. 0.5). opt NULL: a Bloom
- * filter. One of at most 65536 keys gets one of few sizes, 4, 5 or 6 times a power of
- * two of blocks a lane, and one shape for an error: so packs of many are small.
+ * filter. Up to 65536 keys get one of few sizes, 4, 5 or 6 times a power of two of
+ * blocks a lane, and one shape for an error, so that packs of many are small.
  *
- * For a ribbon lanes, words and n_blocks stay 0. How large the file gets depends on the
- * hashes, too: mostly it is within two pages or 0.5% of this size. One in 200 is a page
- * larger; of 60,000 to 90,000 keys, one in 20.
+ * For a ribbon lanes, words and n_blocks stay 0. The size of the file depends on the
+ * hashes, too: mostly it is within two pages or 0.5% of the plan. One file in 200 is a
+ * page larger; with 60,000 to 90,000 keys, one in 20.
  *
- * ERR_RANGE, ERR_TOO_LARGE; *plan is then zero. */
+ * ERR_RANGE, also for two of most_bytes, blocks and TAMIS_RIBBON; ERR_TOO_LARGE. *plan
+ * is zero then. */
 int tamis_plan_filter(uint64_t n_keys, double error,
                       const struct tamis_plan_options *opt, struct tamis_plan *plan);
-/* Returns the expected error of a stage with n_keys in it. */
+/* Returns the expected error of a stage with n_keys in it; 1 for no valid geometry. */
 double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
                         uint64_t n_keys);
 
@@ -54,7 +54,7 @@ struct tamis_growth {
     uint64_t first_capacity; /* n0, 1 .. 2^32; default 50000 */
 };
 
-/* Plans stage 0 .. 29 of such a filter, full. */
+/* Plans stage 0 .. 29 of such a filter, full. ERR_RANGE, ERR_TOO_LARGE. */
 int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
                      struct tamis_plan *plan);
 
@@ -93,9 +93,8 @@ struct tamis_plan_summary {
  * If `reads` is not 0, it alone is the limit: finds the least memory that wastes no
  * more reads than this. ERR_RANGE also if filters of 1e-8 waste more.
  *
- * kind: Bloom filters alone (TAMIS_BLOOM), ribbons alone (TAMIS_RIBBON), or for each
- * segment the kind that takes fewer bytes (0); only small segments get Bloom filters
- * then. A ribbon has plan.lanes 0.
+ * kind: TAMIS_BLOOM or TAMIS_RIBBON for all filters, or 0: for each segment the kind
+ * that takes fewer bytes, Bloom for small segments alone. A ribbon has plan.lanes 0.
  *
  * shares has room for n. summary, which may be NULL, compares the result with one error
  * for all in as much memory. A hundred thousand different sizes take some seconds.
@@ -115,8 +114,8 @@ struct tamis_plan_packed {
     uint32_t n_lines;     /* cache lines that a key touches there */
     uint64_t files_bytes; /* of the files that it is made from; 0: from the keys */
 };
-/* from_files 1: of files (tamis_edit_pack()); 0: from the keys (tamis_edit_packer()).
- * Each segment has up to 2^48 keys. ERR_RANGE: n is 0 or more than 1048576, an error
- * beyond 1e-8 .. 0.5, or too many sizes. ERR_TOO_LARGE, ENOMEM. */
+/* from_files 1: made from files (tamis_edit_pack()); 0: from keys
+ * (tamis_edit_packer()). Each segment has up to 2^48 keys. ERR_RANGE: n not in 1 ..
+ * 1048576, `error` not in 1e-8 .. 0.5, or too many sizes. ERR_TOO_LARGE, ENOMEM. */
 int tamis_plan_pack(const uint64_t *n_keys, size_t n, double error, int from_files,
                     struct tamis_plan_packed *plan);

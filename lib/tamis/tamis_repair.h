@@ -4,17 +4,17 @@
 
 /* ---- repair and backup ----------------------------------------------------------
  *
- * Findings go to a function of the caller's; repair, confirm and orphans call it at the
- * end, when every lock is released. An I/O error decides nothing. Threads: all at once.
- * Repair and orphans have the store for themselves, among all processes: a second
+ * Findings go to a function of the caller's. Repair, confirm and orphans call it at the
+ * end, when every lock is released. An I/O error is no proof of damage. Threads: all at
+ * once. Repair and orphans have the store for themselves, among all processes: a second
  * repair waits, a second call of orphans gets ERR_BUSY. */
 
 enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
     TAMIS_REPAIR_FINISHED,    /* the work that a dead writer left is finished */
     TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files; or a
-                                 filter from its segment's list; confirmed: a pack's
-                                 tombstones from the list, or the list without it */
+                                 filter from its segment's list; by confirm: the
+                                 tombstones of a pack, or the list without the pack */
     TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, has no filter then */
     TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
 };
@@ -23,8 +23,7 @@ const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept
 /* Says what mends something that was noted. */
 enum tamis_repair_mend {
     TAMIS_MEND_BUILDING = 0, /* the segment, from its keys */
-    /* A directory, a link or the like that has a name of tamis. It is no damage. You
-     * remove it by hand. */
+    /* A directory, a link or the like with a name of tamis, to be removed by hand. */
     TAMIS_MEND_REMOVING
 };
 
@@ -40,7 +39,7 @@ struct tamis_repair_finding {
     /* The errno or TAMIS_ERR_* that kept the filter from being judged or finished; it
      * says nothing about the filter's bytes. 0: no error was in the way. */
     int error;
-    enum tamis_repair_mend mend; /* of what repair has noted */
+    enum tamis_repair_mend mend; /* for NOTED */
 };
 typedef void tamis_repair_fn(void *ctx, const struct tamis_repair_finding *finding);
 
@@ -52,15 +51,14 @@ struct tamis_repair_options {
     /* 16 bytes: the UUID of the store, for a lost catalog whose filters disagree. NULL:
      * the catalog or the filters say it. */
     const uint8_t *store_uuid;
-    /* The repair asks this with the same ctx between files, in the calling thread; it
-     * may be NULL. If it returns non-zero, the repair fails with EINTR, and leaves no
-     * unfinished file. It may be asked while repair holds the store's files: it must
-     * not call tamis for this store, nor jump out. One file of any size may lie
-     * between two calls. Filters made anew from lists are edits of their own, and it is
-     * asked between them. Once the rest of the repair has begun to change the catalog,
-     * it is not asked any more. */
+    /* Is called with the same ctx between files, in the calling thread; may be NULL. If
+     * it returns non-zero, the repair fails with EINTR, and leaves no unfinished file.
+     * It may be called while repair has locks: it must not call tamis for this store,
+     * nor jump out. Reading one file of any size may lie between two calls. It is also
+     * called between the edits that make filters anew from lists, and no more once the
+     * rest of the repair has begun to change the catalog. */
     int (*stop)(void *ctx);
-    int64_t timeout_ms;        /* for edits under way: a thread's own never ends */
+    int64_t timeout_ms; /* for edits under way; an edit of this thread never ends */
     tamis_waiting_fn *waiting; /* with the same ctx; may be NULL */
 };
 
@@ -68,7 +66,7 @@ struct tamis_repair_report {
     uint64_t n_segments; /* listed in the end */
     uint64_t n_finished, n_rebuilt, n_quarantined, n_swept;
     uint64_t n_damaged; /* noted: damage that repair can't mend */
-    uint64_t n_unread;  /* noted: an error kept it from being judged, or finished */
+    uint64_t n_unread;  /* noted: an error kept repair from judging or finishing it */
     int rebuilt;        /* 1: the whole catalog is new */
     int complete;       /* 0: confirm, if it is */
 };
@@ -85,15 +83,15 @@ struct tamis_repair_report {
  *
  * If the catalog is lost, repair makes a new one from the filters, marked incomplete.
  * Segments of filters that were set aside before are listed in it without a filter. A
- * list stays with its segment if it is of the same keys as the filter, by their set ids
- * (SPEC.md section 5.3); the next repair makes anew what it can give.
- * Until tamis_store_confirm() a segment answers ABSENT only if it is asked for by its
- * binding (SPEC.md section 15).
+ * list stays with its segment if it has the same keys as the filter, by their set ids
+ * (SPEC.md section 5.3); the next repair makes filters anew from such lists. Until
+ * tamis_store_confirm() a segment answers ABSENT only if it is asked for by its binding
+ * (SPEC.md section 15).
  *
- * Otherwise a second repair finds nothing to do, but notes again what is no regular
- * file; an interrupted one may be run again. Files are judged by reading them, not
- * through a mapping, and finished under their lock: a writer that opens one at that
- * moment gets ERR_BUSY.
+ * Otherwise a second repair finds nothing to do, but notes again names that are no
+ * regular files. An interrupted repair may be run again. Files are judged by reading
+ * them, not through a mapping, and finished under their lock: a writer that opens one
+ * at that moment gets ERR_BUSY.
  *
  *   ERR_BUSY      the wait for an edit is over; without a catalog: a process has the
  *                 store open
@@ -126,17 +124,17 @@ struct tamis_confirm_options {
  * that is asked for without a binding. Before the call, compare every segment and
  * binding with the engine's own list. A missing segment means lost keys. So does a
  * segment with the filter of an edit that was never committed: drop it, or put it anew.
- * If the list is confirmed already, the result is 0, and opt->found is still called
- * for filters in the way. In both cases missing or damaged .dead files of packs are
- * made anew; snapshots see these half a second later. Any number of threads may call
- * it.
+ * If the list is confirmed already, the result is 0, and opt->found is still called for
+ * filters in the way. In both cases missing or damaged .dead files of packs are made
+ * anew, but not those of a newer version (ERR_VERSION); snapshots see these half a
+ * second later.
  *
- * With `force` packs that are lost go off the list, and so do those on which the
- * catalog does not agree, if they have lost their tombstones: then repair again. Nobody
- * can tell which segments they had, so that the list is not confirmed by this call: the
- * result is 0, diag->code is 0, and diag->what says so (else it is empty). Segments
- * with a record of their own stay listed, without a filter, but with their lists, of
- * which repair makes it anew. Register the others again, and confirm once more.
+ * With `force` lost packs go off the list. So do packs on which the catalog does not
+ * agree, if they have lost their tombstones: then repair again. The segments of such a
+ * pack are unknown, so this call does not confirm the list: the result is 0, diag->code
+ * is 0, and diag->what says so (else it is empty). Segments with a record of their own
+ * stay listed without a filter, and repair makes it anew if they have a list. Register
+ * the others again, and confirm once more.
  *
  * ERR_MISMATCH, and no segment has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be
@@ -144,10 +142,9 @@ struct tamis_confirm_options {
  * segment is gone. Set `force` only if you compared with the engine's own list. With it
  * a file of quarantine/ that cannot be read is no failure; an error in listing the
  * directory still is. ERR_MISMATCH, too, if a record or a pack's list is damaged:
- * repair first. If repair leaves that list alone because of another pack, `force` is
- * the way out, if the other is lost. ERR_VERSION: a newer version wrote a pack, or a
- * record that was to change, and must confirm.
- * ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
+ * repair first. If repair leaves that list alone because of another pack, which is
+ * lost, use `force`. ERR_VERSION: a newer version wrote a pack, or a record that was to
+ * change, and must confirm. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
 int tamis_store_confirm(struct tamis_store *store,
                         const struct tamis_confirm_options *opt,
                         struct tamis_diag *diag);
@@ -156,9 +153,8 @@ int tamis_store_confirm(struct tamis_store *store,
  * calls fn, without counting, for a name that is not tamis's, and for a directory or
  * link in the place of a temporary file or of tombstones. If a record is unreadable, it
  * counts unfinished files only: the record may name any other. It opens no filter:
- * tamis_filter_verify() does that. Edits that begin meanwhile wait for it. ERR_BUSY
- * while an edit is under way, whose files have no names yet, or a repair, or another
- * call of this. */
+ * tamis_filter_verify() does that. Edits that begin meanwhile wait for it. ERR_BUSY: an
+ * edit is under way, whose files have no record yet, a repair, or another call. */
 int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
                         uint64_t *n_orphans, struct tamis_diag *diag);
 
@@ -172,21 +168,21 @@ struct tamis_backup_options {
 struct tamis_backup_report {
     uint64_t n_segments, n_files, n_bytes;
     uint64_t n_damaged; /* copied as they are: their bad pages fail there too */
-    uint64_t n_left;    /* files that are lost or unreadable, packs too: not there. A
-                           pack without good tombstones is, but not these. */
+    uint64_t n_left;    /* files left out, packs too: lost or unreadable. A pack without
+                           good tombstones is copied, and they are left out. */
 };
 
 /* Copies the store, as of one moment during the call, into the new directory `path`,
  * which appears whole or not at all (ERR_EXISTS if it is there), durable on return. The
  * copy is the same store, with the same UUID, and has every edit and commit that
- * returned before the call. Do not go on with both: filters of one mean nothing to the
- * log of the other.
+ * returned before the call. Do not write to both: the filters of one do not fit the log
+ * of the other.
  *
  * Edits and commits go on meanwhile, but for the moment in which backup reads the list
  * and opens what is not copied yet. Then edits wait with their commit, and writers of
  * the store when they are opened, add a stage, seal or close; commits of such a writer
- * wait for that. A store that is open for reading only makes no edit wait: ERR_BUSY if
- * its list does not stay the same long enough.
+ * wait for that. A backup of a store that is open for reading only makes no edit wait:
+ * ERR_BUSY if the list does not stay the same long enough.
  *
  * Every growing filter, and the few that were sealed meanwhile, take a descriptor until
  * they are copied (EMFILE). A process that is killed, or cannot remove its files,

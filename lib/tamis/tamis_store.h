@@ -39,8 +39,7 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
 struct tamis_open_options {
     size_t size;
-    int64_t
-        timeout_ms; /* for a process that creates the store or rebuilds its catalog */
+    int64_t timeout_ms; /* for a process that creates or repairs the store */
     /* For each call that waits on this handle, its writers and edits; may be NULL. */
     tamis_waiting_fn *waiting;
     void *ctx;
@@ -49,17 +48,19 @@ struct tamis_open_options {
 /* Opens a store; never creates one. A process may open a store as often as it likes.
  *
  * If the catalog cannot be written, the store opens for reading. A reader takes a slot
- * in catalog.lmdb-lock. If it gets none (it may not write that file, all slots are
- * taken, a process of the same pid in another container has the store open, or the file
- * is damaged, which heals when the last process that has the store open ends), each
- * call that reads the catalog copies it, and gets ERR_BUSY if edits are committed all
- * the time. On overlayfs a reader might never see the list change, so opening for
- * reading is refused there (EACCES, EROFS): use a volume. ERR_REPLACED: a process has
- * the store open with another lock file, or this process has a handle of the store that
- * was there before; close it there first. ERR_BUSY: another copy of the library in this
- * process has the store open. ERR_RANGE. */
+ * in catalog.lmdb-lock. It gets none if it may not write that file, if all slots are
+ * taken, if a process of the same pid in another container has the store open, or if
+ * the file is damaged, which heals when the last process that has the store open ends.
+ * Then each call that reads the catalog copies it, and gets ERR_BUSY if edits are
+ * committed all the time. On overlayfs a reader might never see the list change, so
+ * opening for reading is refused there (EACCES, EROFS): use a volume. ERR_REPLACED: a
+ * process has the store open with another lock file, or this process has a handle of
+ * the store that was there before; close it there first. ERR_BUSY: another copy of the
+ * library in this process has the store open, or the wait is over. ERR_NO_STORE,
+ * ERR_NOT_TAMIS, ERR_VERSION, ERR_DAMAGED, ERR_CATALOG, ERR_RANGE. */
 int tamis_store_open(const char *path, const struct tamis_open_options *opt,
                      struct tamis_store **out, struct tamis_diag *diag);
+/* Closes it; end its edits and writers before. Snapshots go on. */
 void tamis_store_close(struct tamis_store *store);
 
 struct tamis_store_info {
@@ -68,14 +69,15 @@ struct tamis_store_info {
     struct tamis_growth growth; /* defaults for new filters */
     uint64_t n_segments, created;
     uint64_t catalog_bytes; /* of the catalog's file */
-    /* The catalog's mark. 0: it may lack segments: rebuilt, or by a dropped record.
-     * `complete` of tamis_snapshot_info() is also 0 if its records of packs do not
-     * agree. */
+    /* 0: the list is not confirmed (tamis_store_confirm()). `complete` of
+     * tamis_snapshot_info() is also 0 if records of packs do not agree. */
     int complete;
     int read_only;
 };
+/* Describes the store as of now. ERR_FORKED, ERR_REPLACED, ERR_CATALOG, ERR_BUSY. */
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
+/* Returns the domain of all filters; it never changes. Also in a forked child. */
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
 struct tamis_segment_writer_options {
@@ -85,16 +87,16 @@ struct tamis_segment_writer_options {
 };
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(). The
- * catalog follows its growth and its seal. If the catalog cannot, opening fails; a seal
- * returns the error, and stands; after a growth each commit tries again. Failures at
- * close are ignored: the catalog then keeps older lower bounds, and may not detect an
- * older copy that is put back. Keep the store open until the writer is closed. Once the
- * store was replaced, commits get ERR_REPLACED: their keys are in a file that nobody
- * finds. Replay them from the watermark of the store's own file. ERR_SEALED,
- * ERR_NO_SEGMENT. ERR_BUSY: another writer has it open, which is never waited for; or
- * the wait is over. ERR_MISMATCH: the file is an older copy, or another
- * filter's. ERR_VERSION: the segment or its file has a feature that this version must
- * not write. */
+ * catalog follows its growth and its seal. If the catalog cannot be written, opening
+ * fails; a seal stands, and returns the error; after a growth each commit tries again.
+ * Failures at close are ignored: the catalog then keeps older lower bounds, and may not
+ * detect an older copy that is put back. Keep the store open until the writer is
+ * closed. Once the store was replaced, commits get ERR_REPLACED: their keys are in a
+ * file that the store at that path does not have. Replay them from the watermark of the
+ * file that it has. ERR_SEALED, ERR_NO_SEGMENT. ERR_BUSY: another writer has it open,
+ * which is never waited for; or the wait is over. ERR_MISMATCH: the file is an older
+ * copy, or another filter's. ERR_VERSION: the segment or its file has a feature that
+ * this version must not write. */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        const struct tamis_segment_writer_options *opt,
                        struct tamis_writer **out, struct tamis_diag *diag);

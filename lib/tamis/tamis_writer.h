@@ -11,23 +11,23 @@ struct tamis_writer;
 
 struct tamis_writer_options {
     size_t size;
-    /* Of a new filter; opening ignores them. */
+    /* For a new filter; opening ignores these three. */
     struct tamis_growth growth;        /* zero fields: defaults */
     const struct tamis_domain *domain; /* default: a random one */
     struct tamis_identity identity;
     /* Not 0: the writer is the calling thread's, until it is closed: adds then take no
-     * locked instructions, which is most of their time. Adds, commits and seals of
+     * locked instructions, which are most of their cost. Adds, commits and seals of
      * other threads are refused (ERR_THREAD), and so are those of a signal handler in
-     * the middle of an add. Info is any thread's; close is, too, once the owner is
-     * through. A thread that begins after the owner has ended may be taken for it. If a
-     * signal handler leaves an add by a jump, the writer refuses all that follows:
-     * close it, by the same thread. */
+     * the middle of an add. Any thread may ask for info, and may close the writer once
+     * the owner's calls have returned. A thread that begins after the owner has ended
+     * may be taken for it. If a signal handler leaves an add by a jump, the writer
+     * refuses all later calls: close it, by the same thread. */
     int one_thread;
 };
 
-/* Creates a growing filter and opens it. It is durable under its name on return. `path`
- * must not exist (ERR_EXISTS). On failure nothing of it stays; a kill leaves what
- * tamis_builder_finish() leaves. */
+/* Creates a growing filter and opens it for writing. It is durable under its name on
+ * return. `path` must not exist (ERR_EXISTS; ERR_NETWORK, ERR_RANGE). On failure
+ * nothing of it stays; a kill leaves what tamis_builder_finish() leaves. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens a growing filter, and recovers it if its last writer did not close it.
@@ -44,7 +44,7 @@ int tamis_writer_open(const char *path, const struct tamis_writer_options *opt,
  *
  * `hashes` is not checked: NULL is for n = 0 only. ERR_MISMATCH: the tag is not that of
  * the writer's domain, and nothing was added. After any other error some of several
- * keys may be in; to repeat the whole add changes nothing for those.
+ * keys may be in; you may repeat the whole add.
  *
  * A signal handler may add while its thread adds, commits or seals. If a handler leaves
  * an add, a commit or a seal by a jump, a seal may wait for ever, and stages that
@@ -57,15 +57,16 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
 /* Adds n hashes, and says which are new: it clears the (n + 63) / 64 words of the
  * bitmap, then sets bit i % 64 of is_new[i / 64] if no add of hash i had begun when
  * this one was made. That is a proof, as ABSENT is. A hash without a bit may be new,
- * too: it is a false positive, damage is in the way, or the filter grew meanwhile. Of
- * all calls of this function, in any thread, at most one is told that a hash is new,
- * and of the repeats in a call at most one; calls of the other adds do not count. After
- * a crash hashes that were not committed are new again. Some 50 ns a key slower than an
- * add.
+ * too: it is a false positive, damage is in the way, or the filter grew meanwhile. At
+ * most one call of this function, in any thread, is told that a hash is new, and for at
+ * most one of its repeats in that call. Calls of the other adds do not count. After a
+ * crash hashes that were not committed are new again. Takes some 50 ns a key more than
+ * an add.
  *
- * Errors are those of adds; ERR_RANGE: NULL. No bit is set then from the hash on that
- * failed. A signal handler that interrupts such a call of its own thread gets
- * ERR_THREAD. If it leaves the call by a jump, later ones may wait for ever. */
+ * Errors are those of adds; ERR_RANGE: an argument is NULL. After an error no bit is
+ * set for the hash that failed and those after it. A signal handler that interrupts
+ * such a call of its own thread gets ERR_THREAD. If it leaves the call by a jump, later
+ * calls may hang. */
 int tamis_writer_add_new(struct tamis_writer *writer, uint64_t tag,
                          const uint64_t *hashes, size_t n, uint64_t *is_new);
 /* Makes every add that returned before this call durable, and with them the caller's
@@ -85,8 +86,7 @@ int tamis_writer_add_new(struct tamis_writer *writer, uint64_t tag,
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* Fills in the state as of now, uncommitted keys included; but the watermark is that of
- * the last durable commit: replay from there. Any thread. 0, ERR_FORKED or ERR_THREAD.
- */
+ * the last durable commit: replay from there. ERR_FORKED, ERR_THREAD. */
 int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info,
                       struct tamis_diag *diag);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
@@ -95,7 +95,7 @@ int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *inf
  * repeat those that were refused meanwhile. *n_damaged, which may be NULL, is the
  * number of pages that had failed their check; they are sealed as all ones. For a
  * segment of a store, ERR_CATALOG and the like mean that the filter is sealed but the
- * catalog does not know yet. Open the segment for writing once more to tell it. */
+ * catalog does not say so yet. Opening the segment for writing once more tells it. */
 int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
                       uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and frees the writer. Keys since the last commit become

@@ -243,8 +243,7 @@ static bool run_thread(void *(*fn)(void *))
 static const char whole[] =
     "store_open store_close store_repair store_orphans writer_close writer_commit "
     "writer_seal edit_commit edit_abort filter_probe filter_probe_batch "
-    "snapshot_probe snapshot_probe_all snapshot_probe_batch "
-    "snapshot_probe_keys snapshot_probe_list snapshot_candidates inline_ask_few";
+    "snapshot_probe snapshot_query inline_ask_few";
 
 /* A call that was cut short has no lock of its own left. */
 static void expect_no_locks(void)

@@ -25,7 +25,7 @@ void await_adders(uint64_t n, uint64_t patience)
 
 static void returned(struct player *p, int rc, int expected, const char *call)
 {
-    if (strstr(call, "edit_commit") || strstr(call, "finish_fd"))
+    if (strstr(call, "edit_commit") || strstr(call, "builder_finish(b, NULL"))
         atomic_store(&shared->is_settling, true);
     if (rc != expected)
         broken_steps("%s: %s: %s", call, tamis_strerror(rc),

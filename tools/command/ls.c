@@ -75,13 +75,15 @@ const struct command cmd_ls = {
     .arguments = "STORE [SEGMENT...] [--names [-0]] [--json]",
     .summary = "list segments",
     .about =
-        "Prints one line for each segment, by rank and name: state (sealed, packed, "
-        "growing, or bare: without a filter), rank, keys added (one that build "
+        "Prints one line for each segment: first those with a record of their own, by "
+        "rank and name, then the columns of each pack. A line has state (sealed, "
+        "packed, growing, or bare: without a filter), rank, keys added (one that build "
         "reads twice counts twice, unless side by side), bytes of the file or of its "
-        "share of a pack (0: the pack is lost), target error, "
-        "watermark, time of registration, name. For a growing filter these are the "
-        "catalog's last figures; 'tamis stat' reads the file.\n",
-    .options = {OPTION(NAMES, NULL),
+        "share of a pack (0: the pack is lost), target error, watermark, time of "
+        "registration, name. For a growing filter these are the catalog's last "
+        "figures; 'tamis stat' reads the file.\n",
+    .options = {OPTION(NAMES,
+                       "print only names; a damaged record or pack may hide one"),
                 OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),
                 OPTION(JSON, NULL)},
     .examples = "tamis ls store\n"

@@ -282,9 +282,9 @@ const struct command cmd_repair = {
                     FORCE,
                     "in spite of quarantine; lost packs go, with all their segments"),
                 OPTION(JSON, NULL)},
-    .notes =
-        "Exits 3 for damage, mended or not, or if a directory or link is named like a "
-        "filter; 4 for a failed read.\n",
+    .notes = "Exits 3 for damage, mended or not, a directory or link named like a "
+             "filter, or a list not confirmed; 4 for a failed read; 6 if the store is "
+             "busy.\n",
     .examples = "tamis repair store --dry-run\n",
     .run = run,
 };

@@ -380,7 +380,7 @@ const struct command cmd_verify = {
         "ignored. A damaged page of a pack costs the segments that have rows in "
         "it; a line says how many. Another names a pack on which the catalog does not "
         "agree: its segments are not listed. Files of no segment are listed as orphan, "
-        "which is no damage: the next edit removes them, 'tamis repair' sets them "
+        "which is no damage: an edit may remove them, 'tamis repair' sets them "
         "aside: repair first where catalog.lmdb was replaced.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),

@@ -131,7 +131,7 @@ void options_free(void);
 /* The derivation that this command makes. Exits unless a fold has --by or --fpr, and
  * not both. */
 struct tamis_derivation derivation_of(const struct options *o);
-/* What --segment and --bind say of the file to be made. Exits at two segments. */
+/* The identity that --segment and --bind give a file. Exits at two segments. */
 struct tamis_identity identity_of(const struct options *o);
 
 /* ==== ask.c: the keys that a probe asks for ====================================== */

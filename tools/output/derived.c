@@ -1,5 +1,5 @@
-/* What is made from filters, or from lists: code that `tamis union`, `tamis file
- * union`, the merges and their kin share. */
+/* Reports of filters that are made from filters or lists: shared by `tamis union`,
+ * `tamis file union`, the merges and their kin. */
 #include "output.h"
 
 int derive_error(int err, const struct tamis_diag *diag, const char *file)

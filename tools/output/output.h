@@ -55,7 +55,7 @@ struct against {
 /* Probes many hashes as tamis_filter_probe_batch(). */
 typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                         uint64_t *absent);
-/* That of a filter; NULL has every key. */
+/* Probes a filter so; NULL has every key. */
 size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n,
                     uint64_t *absent);
 /* A list without keys checks nothing: it is refused unless --empty is given. */

@@ -42,7 +42,7 @@ struct store_plan {
     bool is_tight; /* no room for filters that stay a little larger than planned */
     double reads_now;
 };
-/* Of --sizes, or of the STORE, which it opens. Reports failures, returns the status. */
+/* Reads --sizes, or the STORE, which it opens. Reports failures, returns the status. */
 int plan_read(const struct options *o, struct tamis_store **store,
               struct tamis_snapshot **snapshot, struct store_plan *p);
 void plan_free(struct store_plan *p);

@@ -94,9 +94,11 @@ const char advice_pack[] =
 const char *dead_advice(int error, const char *what)
 {
     bool its = strstr(what, ".dead file") || strstr(what, "its tombstones are");
-    return its && status_unread(error) == EXIT_DAMAGE
+    if (!its || status_unread(error) != EXIT_DAMAGE)
+        return NULL;
+    return error == TAMIS_ERR_VERSION
                ? "'tamis repair STORE --confirm' makes another, once it is moved away"
-               : NULL;
+               : "'tamis repair STORE --confirm' makes another";
 }
 
 const char *pack_advice(int error, const char *what)

@@ -12,7 +12,7 @@ static const char *name_at(unsigned i)
     return name;
 }
 
-/* Of `many` segments each step-th gets its record again, with another rank. */
+/* Puts each step-th of MANY segments; `again`: drops it before. salt: other ranks. */
 static void put_bare(struct tamis_store *s, unsigned step, bool again, uint64_t salt)
 {
     struct tamis_edit *e = edit_new(s);

@@ -1,7 +1,7 @@
-/* Many segments at once against the careful probe of each: what probe_list, probe_all,
- * candidates and probe_keys say over random stores is what tamis_snapshot_probe() says,
- * before anything was opened, while pages are still to be checked, when all are good,
- * and after one of them rots. And few keys on few segments, in every number of both. */
+/* Queries of many segments against the careful probe of each: over random stores every
+ * shape of query says what tamis_snapshot_probe() says, before anything was opened,
+ * while pages are still to be checked, when all are good, and after one of them rots.
+ * And few keys on few segments, in every number of both. */
 #include "tests/unit/store_snapshot/many_support.h"
 #include "tests/support/shop/ways.h"
 

@@ -228,7 +228,7 @@ static void *adds_new(void *ctx)
     return (void *)add_all_new(shared_writer, *(size_t *)ctx);
 }
 
-/* Nobody has the first key. Of the others few are false positives. */
+/* The first key is new: the filter is empty. Few of the others are false positives. */
 static void expect_told(size_t n_new)
 {
     assert_in_range(n_new, N_NEW / 2, N_NEW);
