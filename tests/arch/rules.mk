@@ -4,7 +4,7 @@
 # C, and would take minutes under an emulator.
 ARCHES := s390x aarch64
 ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec spec_rules \
-    golden slots builder builder_keys writer writer_open expectations recover failed_syncs losses open_damage)
+    golden slots builder builder_order writer writer_open expectations recover failed_syncs losses open_damage)
 ARCH_LIB := $(FORMAT_SRC) $(FILTER_SRC)
 
 # xxhash from its header alone, which is the same for every machine; cmocka stands in.
