@@ -165,30 +165,28 @@ static const uint8_t *page_of_row(const struct band_rows *b, uint64_t row,
     return h->good[i] ? h->bytes[i] : NULL;
 }
 
-/* One row, page by page: a row of more than a line may reach into the next. */
+/* One row, page by page. A long row is parted between two of its lines. */
 static void and_checked(const struct band_rows *b, uint64_t row, struct held *h,
                         uint64_t *left, bool *damaged)
 {
-    uint8_t its[ROW_MAX_BYTES];
-    const uint8_t *bits = its;
-    memset(its, 0xff, b->n_bytes); /* ones exclude nothing */
     for (uint64_t at = row, end = row + b->n_bytes, n; at < end; at += n) {
-        uint64_t in_page = at % PAGE_BYTES;
-        const uint8_t *page = page_of_row(b, row, at / PAGE_BYTES, h);
+        uint64_t in_page = at % PAGE_BYTES, *to = left + (at - row) / sizeof *left;
+        const uint8_t *bits = page_of_row(b, row, at / PAGE_BYTES, h);
         n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
-        *damaged |= !page;
-        if (page)
-            memcpy(its + (at - row), page + in_page, n);
+        *damaged |= !bits;
+        if (!bits)
+            continue; /* ones exclude nothing */
+        bits += in_page;
+        b->kernel->and_rows(&bits, 1, (uint32_t)n, to, to);
     }
-    b->kernel->and_rows(&bits, 1, b->n_bytes, left, left);
 }
 
 static bool any_left(const struct band_rows *b, const uint64_t *columns)
 {
-    uint64_t any = 0;
     for (uint32_t i = 0; i < (b->n_bytes + 7) / 8; i++)
-        any |= columns[i];
-    return any;
+        if (columns[i])
+            return true;
+    return false;
 }
 
 /* Stops when no column is left: a look is quicker than to read the other rows. */
