@@ -26,6 +26,7 @@ enum {
     WORD = 8,       /* bytes that pack_ask_slowly() has room for */
     FEW_PAGES = 32, /* of rows: they are mapped */
     HELD_PAGES = 5, /* a block of four pages may reach into a fifth */
+    FEW_ASKED = 16, /* questions about one column that map no pages */
 };
 
 /* ---- the mapping ---- */
@@ -274,14 +275,15 @@ static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
 }
 
 /* Its bit in one row: 0 or 1; -1 if the page failed its check. */
-static int column_bit(struct stage *s, uint64_t at, uint32_t bit)
+static int column_bit(struct stage *s, uint64_t at, uint32_t bit, bool copies)
 {
     uint8_t copy[PAGE_BYTES];
-    bool strict = s->mode == TAMIS_CHECK_STRICT;
     uint64_t page = at / PAGE_BYTES;
-    if (!(strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page)))
-        return -1;
-    return (strict ? copy[at % PAGE_BYTES] : s->bits[at]) >> bit & 1;
+    if (!copies)
+        return stage_page_good(s, page) ? s->bits[at] >> bit & 1 : -1;
+    bool read = stage_read(s, page * PAGE_BYTES, PAGE_BYTES, copy);
+    read = read ? stage_check_read(s, page, copy) : stage_copy_page(s, page, copy);
+    return read ? copy[at % PAGE_BYTES] >> bit & 1 : -1;
 }
 
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
@@ -290,9 +292,11 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
     struct view *v = view_of(f);
     struct stage *s = &v->stages[PACK_ROWS];
     enum tamis_reason reason = TAMIS_HIT;
-    uint64_t rows[MAX_WORDS];
-    uint64_t first = h;
-    bool good = stage_all_good(s);
+    uint64_t rows[MAX_WORDS], first = h;
+    bool good = stage_all_good(s), strict = s->mode == TAMIS_CHECK_STRICT;
+    bool few = !good && v->map.file && atomic_load(&v->n_asked) < FEW_ASKED;
+    if (few) /* to map a page takes longer than to read it ten times */
+        atomic_fetch_add(&v->n_asked, 1);
     for (uint32_t lane = 0; lane < b->geometry.lanes; lane++) {
         uint32_t n = rows_of_lane(b, lane, h, rows), bits = UINT32_MAX;
         for (uint32_t i = 0; good && i < n; i++) /* no branch for each */
@@ -305,7 +309,7 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
         for (uint32_t i = 0; !good && i < n; i++)
             __builtin_prefetch(s->bits + rows[i] + column / 8);
         for (uint32_t i = 0; !good && i < n; i++) {
-            int bit = column_bit(s, rows[i] + column / 8, column % 8);
+            int bit = column_bit(s, rows[i] + column / 8, column % 8, strict || few);
             if (bit == 0)
                 return TAMIS_NO_REASON;
             if (bit < 0)
