@@ -26,6 +26,7 @@ enum {
     WORD = 8,       /* bytes that pack_ask_slowly() has room for */
     FEW_PAGES = 32, /* of rows: they are mapped */
     HELD_PAGES = 5, /* a block of four pages may reach into a fifth */
+    FEW_ASKED = 16, /* questions about one column that map no pages */
 };
 
 /* ---- the mapping ---- */
@@ -165,30 +166,28 @@ static const uint8_t *page_of_row(const struct band_rows *b, uint64_t row,
     return h->good[i] ? h->bytes[i] : NULL;
 }
 
-/* One row, page by page: a row of more than a line may reach into the next. */
+/* One row, page by page. A long row is parted between two of its lines. */
 static void and_checked(const struct band_rows *b, uint64_t row, struct held *h,
                         uint64_t *left, bool *damaged)
 {
-    uint8_t its[ROW_MAX_BYTES];
-    const uint8_t *bits = its;
-    memset(its, 0xff, b->n_bytes); /* ones exclude nothing */
     for (uint64_t at = row, end = row + b->n_bytes, n; at < end; at += n) {
-        uint64_t in_page = at % PAGE_BYTES;
-        const uint8_t *page = page_of_row(b, row, at / PAGE_BYTES, h);
+        uint64_t in_page = at % PAGE_BYTES, *to = left + (at - row) / sizeof *left;
+        const uint8_t *bits = page_of_row(b, row, at / PAGE_BYTES, h);
         n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
-        *damaged |= !page;
-        if (page)
-            memcpy(its + (at - row), page + in_page, n);
+        *damaged |= !bits;
+        if (!bits)
+            continue; /* ones exclude nothing */
+        bits += in_page;
+        b->kernel->and_rows(&bits, 1, (uint32_t)n, to, to);
     }
-    b->kernel->and_rows(&bits, 1, b->n_bytes, left, left);
 }
 
 static bool any_left(const struct band_rows *b, const uint64_t *columns)
 {
-    uint64_t any = 0;
     for (uint32_t i = 0; i < (b->n_bytes + 7) / 8; i++)
-        any |= columns[i];
-    return any;
+        if (columns[i])
+            return true;
+    return false;
 }
 
 /* Stops when no column is left: a look is quicker than to read the other rows. */
@@ -276,14 +275,15 @@ static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
 }
 
 /* Its bit in one row: 0 or 1; -1 if the page failed its check. */
-static int column_bit(struct stage *s, uint64_t at, uint32_t bit)
+static int column_bit(struct stage *s, uint64_t at, uint32_t bit, bool copies)
 {
     uint8_t copy[PAGE_BYTES];
-    bool strict = s->mode == TAMIS_CHECK_STRICT;
     uint64_t page = at / PAGE_BYTES;
-    if (!(strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page)))
-        return -1;
-    return (strict ? copy[at % PAGE_BYTES] : s->bits[at]) >> bit & 1;
+    if (!copies)
+        return stage_page_good(s, page) ? s->bits[at] >> bit & 1 : -1;
+    bool read = stage_read(s, page * PAGE_BYTES, PAGE_BYTES, copy);
+    read = read ? stage_check_read(s, page, copy) : stage_copy_page(s, page, copy);
+    return read ? copy[at % PAGE_BYTES] >> bit & 1 : -1;
 }
 
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
@@ -292,9 +292,11 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
     struct view *v = view_of(f);
     struct stage *s = &v->stages[PACK_ROWS];
     enum tamis_reason reason = TAMIS_HIT;
-    uint64_t rows[MAX_WORDS];
-    uint64_t first = h;
-    bool good = stage_all_good(s);
+    uint64_t rows[MAX_WORDS], first = h;
+    bool good = stage_all_good(s), strict = s->mode == TAMIS_CHECK_STRICT;
+    bool few = !good && v->map.file && atomic_load(&v->n_asked) < FEW_ASKED;
+    if (few) /* to map a page takes longer than to read it ten times */
+        atomic_fetch_add(&v->n_asked, 1);
     for (uint32_t lane = 0; lane < b->geometry.lanes; lane++) {
         uint32_t n = rows_of_lane(b, lane, h, rows), bits = UINT32_MAX;
         for (uint32_t i = 0; good && i < n; i++) /* no branch for each */
@@ -307,7 +309,7 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
         for (uint32_t i = 0; !good && i < n; i++)
             __builtin_prefetch(s->bits + rows[i] + column / 8);
         for (uint32_t i = 0; !good && i < n; i++) {
-            int bit = column_bit(s, rows[i] + column / 8, column % 8);
+            int bit = column_bit(s, rows[i] + column / 8, column % 8, strict || few);
             if (bit == 0)
                 return TAMIS_NO_REASON;
             if (bit < 0)

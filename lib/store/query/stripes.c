@@ -189,7 +189,8 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
     for (uint32_t k = w->begin; k < w->end; k++)
         any |= hits[k];
     a->damaged |= damaged;
-    if (a->sheet || a->each_hit || (any && !a->bare && (damaged || a->keys[i].bytes))) {
+    if (a->sheet || a->q->reasons || (any && a->each_hit) ||
+        (any && !a->bare && (damaged || a->keys[i].bytes))) {
         take_and_look(a, i, w, hits, damaged);
         return;
     }
@@ -244,7 +245,7 @@ static void tell_mute(struct asking *a, size_t i, bool all)
     enum tamis_reason why = TAMIS_NO_REASON;
     for (size_t k = 0; k < p->n; k++) {
         const struct shared_view *v = &p->views[k];
-        for (uint32_t at = 0; at < v->n_columns; at += WORD) {
+        for (uint32_t at = 0; (all || view_mute(v)) && at < v->n_columns; at += WORD) {
             uint64_t mute = columns_word(v->listed, at / WORD);
             if (!all && v->dead)
                 mute &= dead_word(v, at / WORD);
