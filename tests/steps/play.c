@@ -1,5 +1,5 @@
 /* Plays steps: edits as a whole, everything else one by one. */
-#include "tests/steps/steps.h"
+#include "tests/steps/words.h"
 
 _Thread_local int in_lib;
 bool in_new_catalog;
