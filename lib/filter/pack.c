@@ -704,6 +704,13 @@ static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
     return rc;
 }
 
+int pack_judge_names(struct tamis_filter *f)
+{
+    struct tamis_verify report = {0};
+    int rc = judge_table(f, &report);
+    return rc && lost_any(&view_of(f)->map) ? EIO : rc;
+}
+
 /* ---- are the rows as the table says? ---- */
 
 struct own_blocks {

@@ -112,7 +112,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
 
 struct tamis_confirm_options {
     size_t size;
-    int force; /* 1: ignore files in quarantine/, and drop lost packs */
+    int force; /* 1: ignore files in quarantine/, and drop lost or damaged packs */
     /* Is called for each filter in quarantine/ that is in the way, and each pack that
      * is lost (both noted) or was mended (rebuilt); may be NULL. */
     tamis_repair_fn *found;
@@ -131,12 +131,13 @@ struct tamis_confirm_options {
  * made anew; snapshots see these half a second later. Any number of threads may call
  * it.
  *
- * With `force` packs that are lost go off the list, and so do those on which the
- * catalog does not agree, if they have lost their tombstones: then repair again. Nobody
- * can tell which segments they had, so that the list is not confirmed by this call: the
- * result is 0, diag->code is 0, and diag->what says so (else it is empty). Segments
- * with a record of their own stay listed, without a filter, but with their lists, of
- * which repair makes it anew. Register the others again, and confirm once more.
+ * With `force` packs that are lost, or have damaged names, go off the list, and so do
+ * those on which the catalog does not agree, if they have lost their tombstones: then
+ * repair again. Nobody can tell which segments they had, so that the list is not
+ * confirmed by this call: the result is 0, diag->code is 0, and diag->what says so
+ * (else it is empty). Segments with a record of their own stay listed, without a
+ * filter, but with their lists, of which repair makes it anew. Register the others
+ * again, and confirm once more.
  *
  * ERR_MISMATCH, and no segment has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be

@@ -92,7 +92,7 @@ static int say_of_packs(const char *path, const struct confirming *c)
         return complain(EXIT_DAMAGE,
                         "%s: the list has %s: put the files back, or take their "
                         "segments off the list by --force, and build them anew",
-                        path, COUNTED(c->n_lost, "lost pack"));
+                        path, COUNTED(c->n_lost, "lost or damaged pack"));
     return c->n_mended == 0
                ? EXIT_DONE
                : complain(EXIT_DAMAGE, "%s: damage was found, and dealt with", path);
@@ -280,7 +280,8 @@ const struct command cmd_repair = {
                        "compare 'tamis ls' with the engine's list, bindings too"),
                 OPTION(
                     FORCE,
-                    "in spite of quarantine; lost packs go, with all their segments"),
+                    "in spite of quarantine; packs that are lost, or have lost names, go, with "
+                    "all their segments"),
                 OPTION(JSON, NULL)},
     .notes =
         "Exits 3 for damage, mended or not, or if a directory or link is named like a "

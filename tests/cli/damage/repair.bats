@@ -240,7 +240,7 @@ tree() {
     gives "the list is complete already: nothing to confirm" tamis repair store --confirm
     rm "store/$f"
     fails 3 ": 1 filter and 1 pack left as noted" tamis repair store
-    fails 3 "^tamis: store: the list has 1 lost pack: put the files back" tamis repair store --confirm
+    fails 3 "^tamis: store: the list has 1 lost or damaged pack: put the files back" tamis repair store --confirm
     [[ $output != *complete* ]] || explain "no more"
 }
 

@@ -43,9 +43,9 @@ mended() {
         fails 3 "$goes" tamis verify store
         [[ ${#lines[@]} -eq 1 && $output == *filters/*.tamis:* ]] || explain "one line"
         [ $byte -gt 9 ] || fails 3 "this pack is of a newer tamis: filters/.*$goes" tamis repair store --confirm
-        mv store/filters/*.tamis away
+        [ $byte -gt 9 ] || mv store/filters/*.tamis away
         fails 3 "not confirmed: 1 lost pack is listed no more" tamis repair store --confirm --force
-        ok tamis build store --each a b
+        exits 0 tamis build store --each a b
         ok tamis repair store --confirm
         ok tamis verify store
         rm -r store
