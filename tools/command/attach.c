@@ -2,16 +2,16 @@
 #include "../talk/endings.h"
 #include "command.h"
 
-static const char *advice(int err)
+static int not_attached(int err, const struct tamis_diag *diag, const struct options *o)
 {
-    switch (err) {
-    case TAMIS_ERR_MISMATCH:
-        return ""; /* the library says what would do */
-    case TAMIS_ERR_EXISTS:
-        return "--replaces replaces a segment";
-    default:
-        return NULL;
-    }
+    const char *advice = err == TAMIS_ERR_NOT_TAMIS || strstr(diag->what, "another seed")
+                             ? "'tamis file build FILE --store STORE' makes one"
+                         : err == TAMIS_ERR_MISMATCH ? "" /* the library says it */
+                                                     : NULL;
+    return err == TAMIS_ERR_EXISTS && strstr(diag->what, "exists already") != NULL
+               ? exists_already(o->args[0],
+                                (struct tamis_name){o->args[1], strlen(o->args[1])})
+               : complain_error(err, diag, o->args[0], advice);
 }
 
 static int edit(struct tamis_store *store, const struct options *o)
@@ -21,7 +21,7 @@ static int edit(struct tamis_store *store, const struct options *o)
     struct tamis_edit *e;
     int err = tamis_edit_begin(store, NULL, &e, &diag), status;
     if (err != 0)
-        return complain_error(err, &diag, o->args[0], advice(err));
+        return not_attached(err, &diag, o);
     segment_options(o, &opt);
     status = drop_replaced(e, store, o);
     if (status == EXIT_DONE) {
@@ -37,7 +37,7 @@ static int edit(struct tamis_store *store, const struct options *o)
         tamis_edit_abort(e);
     }
     if (err != 0 && status == EXIT_DONE)
-        status = complain_error(err, &diag, o->args[0], advice(err));
+        status = not_attached(err, &diag, o);
     return status;
 }
 

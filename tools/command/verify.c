@@ -138,11 +138,7 @@ static int report_unopened(struct verify *v, const struct place *p, const char *
     bool named = p->info.name != NULL;
     char what[400];
     if (advice == NULL)
-        advice = named ? dead_advice(err, why) : pack_advice(err, why);
-    if (advice == NULL)
-        advice = bad && err != TAMIS_ERR_MISMATCH
-                     ? "build the segment anew from its keys"
-                     : advice_unread(err);
+        advice = advice_unread(err, why);
     snprintf(what, sizeof(what), "%s%s%s", named ? "" : p->info.file, named ? "" : ": ",
              why);
     /* One line for all whose names are in a pack that cannot be used. */
