@@ -19,8 +19,9 @@ static int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx,
 int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **edit,
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed)
 {
+    const struct tamis_edit_options opt = {.size = sizeof(opt), .dry_run = dry};
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(store, NULL, edit, &diag), status;
+    int err = tamis_edit_begin(store, &opt, edit, &diag), status;
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
     status = edit_work(*edit, work, ctx, dry);
