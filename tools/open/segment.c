@@ -33,8 +33,7 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
                                  &target) == err &&
              target.slot == 0) {
         complain(0, "%s: segment '%s': the pack that may have it: %s: %s", path, text,
-                 tamis_strerror(err),
-                 advice_unread(err, "this pack"));
+                 tamis_strerror(err), advice_unread(err, "this pack"));
         status = status_unread(err);
     } else
         complain(0, "%s: the record of segment '%s': %s: 'tamis repair' mends it", path,

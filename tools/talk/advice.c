@@ -42,7 +42,9 @@ static const struct {
     {TAMIS_ERR_BUSY, "try again when it is done"},
     {TAMIS_ERR_SEALED, "put new keys into another segment"},
     {TAMIS_ERR_NETWORK, "use a local file system"},
-    {TAMIS_ERR_READ_ONLY, "use a place that you may write to"},
+    {TAMIS_ERR_READ_ONLY,
+     "run it as a user who may write to its catalog.lmdb, where no file system is "
+     "read-only"},
     {EROFS, "use a place that you may write to"},
     {EACCES, "run it as a user with permission"},
     {EPERM, "run it as a user with permission"},
