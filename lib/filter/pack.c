@@ -599,15 +599,13 @@ static int find_either(struct view *v, struct piece name, uint32_t column, bool 
 int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
               struct column *out)
 {
-    struct piece piece = {name, name_bytes};
-    return find_either(view_of(f), piece, 0, anew, out);
+    return find_either(view_of(f), (struct piece){name, name_bytes}, 0, anew, out);
 }
 
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
                   struct column *out)
 {
-    struct piece none = {NULL, 0};
-    return find_either(view_of(f), none, column, anew, out);
+    return find_either(view_of(f), (struct piece){NULL, 0}, column, anew, out);
 }
 
 /* ---- all of them ---- */
@@ -644,9 +642,8 @@ static int read_entries(struct view *v, uint32_t *page, pack_column_fn *fn, void
 
 int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx)
 {
-    uint32_t page;
-    return view_of(f)->bands ? read_entries(view_of(f), &page, fn, ctx)
-                             : TAMIS_ERR_DAMAGED;
+    struct view *v = view_of(f);
+    return v->bands ? read_entries(v, &(uint32_t){0}, fn, ctx) : TAMIS_ERR_DAMAGED;
 }
 
 /* ---- is the table right? ---- */
@@ -656,14 +653,13 @@ int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx)
 static int judge_entry(void *ctx, const struct column *col)
 {
     struct view *v = ctx;
-    struct piece none = {NULL, 0};
     struct column by_name, by_number;
-    if (find_either(v, column_name(col), 0, false, &by_name) != 0 ||
-        find_either(v, none, le32_get(col->disk.column), false, &by_number) != 0)
-        return TAMIS_ERR_DAMAGED;
-    return by_name.place == col->place && by_number.place == col->place
-               ? 0
-               : TAMIS_ERR_DAMAGED;
+    uint32_t number = le32_get(col->disk.column);
+    bool good =
+        find_either(v, column_name(col), 0, false, &by_name) == 0 &&
+        find_either(v, (struct piece){NULL, 0}, number, false, &by_number) == 0 &&
+        by_name.place == col->place && by_number.place == col->place;
+    return good ? 0 : TAMIS_ERR_DAMAGED;
 }
 
 /* The levels so far: their last one, where it begins, and the next page to be named. */
@@ -704,6 +700,12 @@ static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
     if (rc)
         verify_blame(f, PACK_COLUMNS, page, report);
     return rc;
+}
+
+int pack_judge_names(struct tamis_filter *f)
+{
+    int rc = judge_table(f, &(struct tamis_verify){0});
+    return rc && lost_any(&view_of(f)->map) ? EIO : rc;
 }
 
 /* ---- are the rows as the table says? ---- */
@@ -787,8 +789,6 @@ static int pack_judge(struct tamis_filter *f, const struct commit *c,
 const struct filter_kind kind_pack = {
     .number = KIND_PACK,
     .name = "pack",
-    .algebra = 0,
-    .planes = false,
     .keeps_file = true,
     .memory = memory,
     .map = map,

@@ -161,5 +161,7 @@ int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
  * which is returned. ERR_DAMAGED: a page or an entry fails its check. */
 typedef int pack_column_fn(void *ctx, const struct column *col);
 int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx);
+/* Is each column found by its name and by its number? ERR_DAMAGED, EIO. */
+int pack_judge_names(struct tamis_filter *f);
 
 #endif

@@ -30,6 +30,9 @@ struct tamis_segment_options {
 struct tamis_edit_options {
     size_t size;
     int64_t timeout_ms; /* for the begin, and for the commit */
+    /* 1: for dry runs of tamis_edit_pack() alone. It removes no file, the store may be
+     * read-only, and a commit is ERR_READ_ONLY. */
+    int dry_run;
 };
 
 /* Begins an edit, which ends with a commit or an abort. Until then repair waits, and

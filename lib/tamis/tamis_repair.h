@@ -110,7 +110,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
 
 struct tamis_confirm_options {
     size_t size;
-    int force; /* 1: ignore files in quarantine/, and drop lost packs */
+    int force; /* 1: ignore files in quarantine/, and drop lost or damaged packs */
     /* Is called for each filter in quarantine/ that is in the way, and each pack that
      * is lost (both noted) or was mended (rebuilt); may be NULL. */
     tamis_repair_fn *found;
@@ -129,12 +129,12 @@ struct tamis_confirm_options {
  * anew, but not those of a newer version (ERR_VERSION); snapshots see these half a
  * second later.
  *
- * With `force` lost packs go off the list. So do packs on which the catalog does not
- * agree, if they have lost their tombstones: then repair again. The segments of such a
- * pack are unknown, so this call does not confirm the list: the result is 0, diag->code
- * is 0, and diag->what says so (else it is empty). Segments with a record of their own
- * stay listed without a filter, and repair makes it anew if they have a list. Register
- * the others again, and confirm once more.
+ * With `force` packs that are lost, or have damaged names, go off the list. So do packs
+ * on which the catalog does not agree, if they have lost their tombstones: then repair
+ * again. The segments of such a pack are unknown, so this call does not confirm the
+ * list: the result is 0, diag->code is 0, and diag->what says so (else it is empty).
+ * Segments with a record of their own stay listed without a filter, and repair makes it
+ * anew if they have a list. Register the others again, and confirm once more.
  *
  * ERR_MISMATCH, and no segment has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be

@@ -7,7 +7,7 @@ static int drop(struct tamis_store *store, const struct options *o)
     struct tamis_diag diag = {0};
     struct tamis_edit *e = NULL;
     const char *name = "";
-    int err = edit_begin(store, &e, &diag);
+    int err = edit_begin(store, false, &e, &diag);
     for (size_t i = 1; i < o->n_args && err == 0; i++) {
         name = o->args[i];
         err = tamis_edit_drop(e, name, strlen(name), &diag);

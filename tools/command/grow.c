@@ -24,7 +24,7 @@ static int create(struct grow *g, struct tamis_diag *diag)
     const struct options *o = g->o;
     struct tamis_segment_options opt;
     struct tamis_edit *e;
-    int err = edit_begin(g->store, &e, diag);
+    int err = edit_begin(g->store, false, &e, diag);
     if (err != 0)
         return err;
     segment_options(o, &opt);

@@ -17,16 +17,17 @@ static void print_line(const struct tamis_segment_info *s, bool packed)
     putchar('\n');
 }
 
-/* Only the names; with -0 as they are, for programs and shells. */
-static void print_name(const struct tamis_segment_info *s, bool as_they_are)
+/* Only the name, if it is known; with -0 as it is, for programs and shells. */
+static bool print_name(const struct tamis_segment_info *s, bool as_they_are)
 {
     if (s->name == NULL)
-        return;
+        return false;
     if (as_they_are)
         fwrite(s->name, 1, s->name_bytes, stdout);
     else
         print_escaped(stdout, s->name, s->name_bytes);
     putchar(as_they_are ? '\0' : '\n');
+    return true;
 }
 
 static int run(int argc, char **argv)
@@ -35,7 +36,7 @@ static int run(int argc, char **argv)
     struct tamis_store *store;
     struct options o;
     json_t *list = NULL;
-    size_t *picked, n;
+    size_t *picked, n, n_nameless = 0;
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
         usage_error("-0 is for --names");
@@ -57,13 +58,18 @@ static int run(int argc, char **argv)
         else if (list != NULL)
             json_put(list, NULL, segment_json(snapshot, i, &info));
         else if (given(&o, OPT_NAMES))
-            print_name(&info, given(&o, OPT_NUL));
+            n_nameless += !print_name(&info, given(&o, OPT_NUL));
         else
             print_line(&info, tamis_snapshot_pack(snapshot, i, NULL, NULL, NULL) == 0 ||
                                   is_in_lost_pack(snapshot, i));
     }
     if (list != NULL && status == EXIT_DONE)
         json_end(NULL);
+    if (n_nameless > 0 && status == EXIT_DONE && output_works())
+        status = complain(EXIT_DAMAGE,
+                          "%s: %s left out, without a readable name: 'tamis verify' "
+                          "says what works",
+                          o.args[0], COUNTED(n_nameless, "segment"));
     free(picked);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);

@@ -24,9 +24,8 @@ static int merge_error(int err, const struct tamis_diag *diag, const char *store
         advice = "";
     else if (err == TAMIS_ERR_UNFIT)
         advice = "build the segment anew with --list";
-    else if (err == ENOENT || err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_NOT_TAMIS ||
-             err == TAMIS_ERR_MISMATCH || is_wrong_type(err))
-        advice = "build the segment anew from its keys";
+    else if (status_unread(err) == EXIT_DAMAGE)
+        advice = advice_unread(err, diag->what);
     complain_error(err, diag, store, advice);
     return status_unread(err);
 }

@@ -137,7 +137,7 @@ const struct command cmd_pack = {
         "catalog takes some pages more.\n",
     .options = {OPTION(AUTO, NULL),
                 OPTION(REPACK, NULL),
-                OPTION(DRY_RUN, "say what it would do; needs a store to write to"),
+                OPTION(DRY_RUN, "say what it would do, and change nothing"),
                 OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},

@@ -92,7 +92,7 @@ static int say_of_packs(const char *path, const struct confirming *c)
         return complain(EXIT_DAMAGE,
                         "%s: the list has %s: put the files back, or take their "
                         "segments off the list by --force, and build them anew",
-                        path, COUNTED(c->n_lost, "lost pack"));
+                        path, COUNTED(c->n_lost, "lost or damaged pack"));
     return c->n_mended == 0
                ? EXIT_DONE
                : complain(EXIT_DAMAGE, "%s: damage was found, and dealt with", path);
@@ -123,7 +123,8 @@ static int confirm(const struct options *o)
         work_is_done();
     if (found.list != NULL)
         json_end(json_of("confirmed", json_boolean(err == 0 && diag.what[0] == 0)));
-    else if (diag.what[0] == 0 && was_complete && err == 0 && found.n_lost == 0)
+    else if (diag.what[0] == 0 && was_complete && err == 0 && found.n_lost == 0 &&
+             (found.n_aside == 0 || opt.force))
         printf("the list is complete already%s%s\n", empty ? ", and empty" : "",
                found.n_mended > 0 ? "" : ": nothing to confirm");
     if (found.n_aside > 0 && !opt.force &&
@@ -147,7 +148,7 @@ static int complain_left(const struct repair *r, uint64_t n)
     if (r->n_packs > 0)
         snprintf(packs, sizeof(packs), " and %s", COUNTED(r->n_packs, "pack"));
     return complain(EXIT_DAMAGE, "%s: %s%s left as noted, damaged or missing: %s",
-                    r->store, COUNTED(n - r->n_packs, "filter"), packs,
+                    r->store, COUNTED(n - r->n_packs, "file"), packs,
                     r->n_packs > 0 ? "'tamis verify' says what works for each"
                                    : "build these segments anew from the keys");
 }
@@ -274,14 +275,14 @@ const struct command cmd_repair = {
         "  rebuilt       the catalog, a record, tombstones, or a filter from its list\n"
         "  quarantined   a damaged filter, list or pack, or one of no segment\n"
         "  swept         a file that was never finished, or is no filter\n",
-    .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
-                OPTION(CONFIRM,
-                       "the list has every segment of the engine, with its own filter: "
-                       "compare 'tamis ls' with the engine's list, bindings too"),
-                OPTION(
-                    FORCE,
-                    "in spite of quarantine; lost packs go, with all their segments"),
-                OPTION(JSON, NULL)},
+    .options =
+        {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
+         OPTION(CONFIRM,
+                "the list has every segment of the engine, with its own filter: "
+                "compare 'tamis ls' with the engine's list, bindings too"),
+         OPTION(FORCE,
+                "in spite of quarantine; packs go that are lost or have lost names"),
+         OPTION(JSON, NULL)},
     .notes = "Exits 3 for damage, mended or not, a directory or link named like a "
              "filter, or a list not confirmed; 4 for a failed read; 6 if the store is "
              "busy.\n",

@@ -13,9 +13,8 @@ static int unopened(struct tamis_store *store, struct tamis_snapshot *snapshot,
     const char *advice = err == ENOENT ? advice_from_list(snapshot, i) : NULL;
     if (segment_fate(store, s) != SEGMENT_STAYS) /* again, in the newest snapshot */
         return complain_error(err, diag, path, "run it again");
-    if (advice == NULL && (advice = dead_advice(err, diag->what)) == NULL)
-        advice =
-            err == ENOENT ? "build the segment anew from its keys" : advice_unread(err);
+    if (advice == NULL)
+        advice = advice_unread(err, diag->what);
     complain_error(err, diag, path, advice);
     return status_unread(err);
 }

@@ -138,11 +138,7 @@ static int report_unopened(struct verify *v, const struct place *p, const char *
     bool named = p->info.name != NULL;
     char what[400];
     if (advice == NULL)
-        advice = named ? dead_advice(err, why) : pack_advice(err, why);
-    if (advice == NULL)
-        advice = bad && err != TAMIS_ERR_MISMATCH
-                     ? "build the segment anew from its keys"
-                     : advice_unread(err);
+        advice = advice_unread(err, why);
     snprintf(what, sizeof(what), "%s%s%s", named ? "" : p->info.file, named ? "" : ": ",
              why);
     /* One line for all whose names are in a pack that cannot be used. */
@@ -314,12 +310,15 @@ static void verify(struct verify *v)
 static void finish(struct verify *v)
 {
     const struct options *o = v->o;
+    bool complete = tamis_snapshot_info(v->snapshot).complete;
     json_t *rest = NULL;
     if (o->n_args == 1 && output_works())
         note(v, verify_unlisted(&v->packs, v->store, v->snapshot));
+    if (o->n_args == 1 && v->list == NULL && !complete)
+        puts("-\tunconfirmed\tsegments may be missing: see 'tamis help repair'");
     if (v->list != NULL) {
-        json_stream(json_of("damaged_segments", json_count(v->damaged), "packs",
-                            v->packs.damaged),
+        json_stream(json_of("damaged_segments", json_count(v->damaged), "complete",
+                            json_boolean(complete), "packs", v->packs.damaged),
                     "orphans");
         rest = memory_or_exit(json_object());
     }
@@ -379,7 +378,8 @@ const struct command cmd_verify = {
         "meanwhile are checked anew, and dropped ones "
         "ignored. A damaged page of a pack costs the segments that have rows in "
         "it; a line says how many. Another names a pack on which the catalog does not "
-        "agree: its segments are not listed. Files of no segment are listed as orphan, "
+        "agree: its segments are not listed. Another says if the list is unconfirmed. "
+        "Files of no segment are listed as orphan, "
         "which is no damage: an edit may remove them, 'tamis repair' sets them "
         "aside: repair first where catalog.lmdb was replaced.\n",
     .options = {OPTION(AGAINST, NULL),

@@ -2,10 +2,11 @@
 #include "../talk/endings.h"
 #include "open.h"
 
-int edit_begin(struct tamis_store *store, struct tamis_edit **edit,
+int edit_begin(struct tamis_store *store, bool dry, struct tamis_edit **edit,
                struct tamis_diag *diag)
 {
-    int err = tamis_edit_begin(store, NULL, edit, diag);
+    const struct tamis_edit_options opt = {.size = sizeof(opt), .dry_run = dry};
+    int err = tamis_edit_begin(store, &opt, edit, diag);
     if (err == 0 && diag->what[0] != '\0')
         say_line("%s: %s", PATH(diag->file), diag->what);
     return err;
@@ -29,7 +30,7 @@ int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed)
 {
     struct tamis_diag diag = {0};
-    int err = edit_begin(store, edit, &diag), status;
+    int err = edit_begin(store, dry, edit, &diag), status;
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
     status = edit_work(*edit, work, ctx, dry);

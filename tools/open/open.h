@@ -68,7 +68,7 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
 /* ==== edit.c: edits ============================================================== */
 
 /* Begins it, and says at once how many filters that removed. diag: not NULL. */
-int edit_begin(struct tamis_store *store, struct tamis_edit **edit,
+int edit_begin(struct tamis_store *store, bool dry, struct tamis_edit **edit,
                struct tamis_diag *diag);
 /* Begins an edit, does the `work`, and commits it. If the work fails or is `dry`, the
  * edit is aborted. A terminating signal makes it fail, so that it leaves no file.

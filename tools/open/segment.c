@@ -33,9 +33,7 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
                                  &target) == err &&
              target.slot == 0) {
         complain(0, "%s: segment '%s': the pack that may have it: %s: %s", path, text,
-                 tamis_strerror(err),
-                 status_unread(err) == EXIT_DAMAGE ? pack_advice(err, "this pack")
-                                                   : usual_advice(err));
+                 tamis_strerror(err), advice_unread(err, "this pack"));
         status = status_unread(err);
     } else
         complain(0, "%s: the record of segment '%s': %s: 'tamis repair' mends it", path,
@@ -61,10 +59,8 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice)
 {
     char offset[48] = "";
-    if (advice == NULL && (advice = dead_advice(err, diag->what)) == NULL)
-        advice = err == ENOENT               ? "build it anew from its keys"
-                 : err == TAMIS_ERR_MISMATCH ? advice_unread(err)
-                                             : usual_advice(err);
+    if (advice == NULL)
+        advice = advice_unread(err, diag->what);
     if (diag->has_offset)
         snprintf(offset, sizeof(offset), " (offset %llu)", LLU(diag->offset));
     return complain(status_unread(err), "%s: segment '%s': %s%s%s%s", path,

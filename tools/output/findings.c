@@ -40,8 +40,7 @@ void note_unread(struct unread *u, const struct tamis_repair_finding *f)
 
 int complain_unread(const struct unread *u, const char *store)
 {
-    const char *of_pack = pack_advice(u->error, u->what);
-    const char *advice = of_pack != NULL ? of_pack : advice_unread(u->error);
+    const char *advice = advice_unread(u->error, u->what);
     char more[48] = "";
     if (u->n == 0)
         return EXIT_DONE;

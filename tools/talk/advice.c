@@ -42,7 +42,9 @@ static const struct {
     {TAMIS_ERR_BUSY, "try again when it is done"},
     {TAMIS_ERR_SEALED, "put new keys into another segment"},
     {TAMIS_ERR_NETWORK, "use a local file system"},
-    {TAMIS_ERR_READ_ONLY, "use a place that you may write to"},
+    {TAMIS_ERR_READ_ONLY,
+     "run it as a user who may write to its catalog.lmdb, where no file system is "
+     "read-only"},
     {EROFS, "use a place that you may write to"},
     {EACCES, "run it as a user with permission"},
     {EPERM, "run it as a user with permission"},
@@ -77,15 +79,6 @@ const char *usual_advice(int error)
     return NULL;
 }
 
-const char *advice_unread(int error)
-{
-    if (is_wrong_type(error))
-        return "put the file itself in its place, or build the segment anew";
-    if (error == TAMIS_ERR_MISMATCH) /* files were exchanged */
-        return "put its own file in its place, or build the segment anew from its keys";
-    return usual_advice(error);
-}
-
 const char advice_pack[] =
     "put the pack's files back, or use the tamis that wrote them, or move them away: "
     "then 'tamis repair STORE --confirm --force' takes its segments off the list, "
@@ -108,6 +101,18 @@ const char *pack_advice(int error, const char *what)
                                                       : dead_advice(error, what);
 }
 
+const char *advice_unread(int error, const char *what)
+{
+    const char *of_pack = pack_advice(error, what);
+    if (of_pack != NULL)
+        return of_pack;
+    if (error == TAMIS_ERR_MISMATCH || is_wrong_type(error))
+        return "put its own file in its place, or build the segment anew from its keys";
+    return error == ENOENT || error == TAMIS_ERR_NOT_TAMIS || error == TAMIS_ERR_DAMAGED
+               ? "build the segment anew from its keys"
+               : usual_advice(error);
+}
+
 const char *advice_list(int error)
 {
     switch (error) {
@@ -119,7 +124,7 @@ const char *advice_list(int error)
     case TAMIS_ERR_MISMATCH:
         return "no answer rests on it; 'tamis repair' sets the list aside";
     default:
-        return advice_unread(error);
+        return advice_unread(error, "");
     }
 }
 
@@ -172,7 +177,10 @@ const char *store_advice(int error, const char *path)
         return NULL;
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return NULL;
+        return errno == ENOTDIR && error == TAMIS_ERR_NOT_TAMIS
+                   ? "name a store's directory; 'tamis file probe' and its like take "
+                     "one file"
+                   : NULL;
     /* Repair does not touch another kind of file. */
     if (is_strange(dir, "filters", S_IFDIR))
         advice = "move away what is in its place, then put the directory filters/ "

@@ -49,10 +49,11 @@ int status_unread(int error);
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
-const char *advice_unread(int error);
-/* A pack's tombstones, or the pack, that cannot be used, as the library says. */
+/* A file that a store names cannot be used, as the library says; a pack's tombstones;
+ * these, or the pack. */
+const char *advice_unread(int error, const char *what);
 const char *dead_advice(int error, const char *what);
-const char *pack_advice(int error, const char *what); /* either */
+const char *pack_advice(int error, const char *what);
 extern const char advice_pack[];
 const char *advice_list(int error); /* a segment's list that cannot be used */
 /* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is

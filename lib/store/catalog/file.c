@@ -169,7 +169,7 @@ static bool metas_agree(const struct metas *m)
 static int makes_no_sense(struct tamis_diag *diag, const char *path)
 {
     return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                     "a page of its trees makes no sense");
+                     "a page of the trees in catalog.lmdb makes no sense");
 }
 
 /* One look. ERR_DAMAGED without words: a writer may have been at it meanwhile. */

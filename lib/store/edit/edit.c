@@ -15,7 +15,8 @@ static int enter_dir(struct tamis_edit *e, struct tamis_diag *diag)
     struct io_wait wait = e->wait;
     int fd = e->dir.fd;
     size_t n_gone = 0;
-    if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (!e->dry_run && !atomic_load(&c->swept) &&
+        dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
         atomic_store(&c->swept, true); /* before: what fails meanwhile is swept again */
         if (!sweep_orphans(c, fd, &n_gone))
             atomic_store(&c->swept, false);
@@ -53,12 +54,12 @@ int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options 
     struct tamis_edit_options o;
     if (out)
         *out = NULL;
-    int rc = store_usable(store, true, diag);
+    int bad = options_copy(&o, sizeof o, opt);
+    int rc = store_usable(store, bad || !o.dry_run, diag);
     if (rc)
         return rc;
-    rc = options_copy(&o, sizeof o, opt);
-    if (rc)
-        return diag_fail(diag, rc, store->catalog->path, "size of the option struct");
+    if (bad)
+        return diag_fail(diag, bad, store->catalog->path, "size of the option struct");
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the edit");
     struct tamis_edit *e = calloc(1, sizeof *e);
@@ -66,6 +67,7 @@ int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options 
         return diag_errno(diag, ENOMEM, store->catalog->path, "beginning an edit");
     e->catalog = store->catalog;
     e->wait = store_wait(store, o.timeout_ms);
+    e->dry_run = o.dry_run != 0;
     e->fork_epoch = io_fork_epoch();
     balance_begin(&e->balance);
     int before = io_hold_cancel(); /* a sweep holds filters/ exclusively */

@@ -43,6 +43,7 @@ struct balance {
 struct tamis_edit {
     struct catalog *catalog;
     unsigned fork_epoch;
+    bool dry_run;
     struct io_wait wait;
     struct io_guarded_fd dir; /* its own open of filters/, with a shared flock */
     pthread_mutex_t mutex;    /* over all below */

@@ -125,29 +125,38 @@ static bool meta_of_file(struct repair *r, const struct repair_file *f, struct m
     return true;
 }
 
+/* It names the store in its first 32 bytes. */
+struct uuid_text {
+    char hex[FILTER_NAME_BYTES];
+};
+
+static struct uuid_text uuid_text(const uint8_t uuid[UUID_BYTES])
+{
+    struct uuid_text text;
+    filter_file_name(uuid, text.hex);
+    return text;
+}
+
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag)
 {
-    char ours[FILTER_NAME_BYTES], theirs[FILTER_NAME_BYTES]; /* UUIDs in hex first */
     if (!r->opt.store_uuid ||
         memcmp(r->meta.store_uuid, r->opt.store_uuid, UUID_BYTES) == 0)
         return 0;
-    filter_file_name(r->meta.store_uuid, ours);
-    filter_file_name(r->opt.store_uuid, theirs);
     return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
-                     "the catalog is of store %.32s, and not of %.32s", ours, theirs);
+                     "the catalog is of store %.32s, and not of %.32s",
+                     uuid_text(r->meta.store_uuid).hex,
+                     uuid_text(r->opt.store_uuid).hex);
 }
 
 /* Every filter that names a store names another one than the caller. */
 static int none_is_of(struct repair *r, const struct meta *other, bool several,
                       struct tamis_diag *diag)
 {
-    char ours[FILTER_NAME_BYTES], theirs[FILTER_NAME_BYTES];
-    filter_file_name(r->opt.store_uuid, ours);
-    filter_file_name(other->store_uuid, theirs);
     return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
                      "the catalog is lost, and no filter is of store %.32s: these are "
                      "of %.32s%s",
-                     ours, theirs, several ? " and others" : "");
+                     uuid_text(r->opt.store_uuid).hex, uuid_text(other->store_uuid).hex,
+                     several ? " and others" : "");
 }
 
 /* All filters that name a store must name the same one, or the caller must say which:
@@ -169,7 +178,9 @@ static int ask_filters(struct repair *r, struct tamis_diag *diag)
         if (any && !same_store(&m, &r->meta))
             return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
                              "the catalog is lost, and the filters are of several "
-                             "stores: say which is this one's UUID");
+                             "stores, say %.32s and %.32s",
+                             uuid_text(r->meta.store_uuid).hex,
+                             uuid_text(m.store_uuid).hex);
         if (!any || m.created < r->meta.created)
             r->meta = m;
         any = true;
@@ -186,8 +197,8 @@ static int ask_filters(struct repair *r, struct tamis_diag *diag)
 static int check_found(struct repair *r, struct tamis_diag *diag)
 {
     size_t n = 0, n_same = 0;
+    struct meta m = {0};
     for (size_t i = 0; i < r->n_files; i++) {
-        struct meta m;
         if (!meta_of_file(r, &r->files[i], &m))
             continue;
         n++;
@@ -197,7 +208,8 @@ static int check_found(struct repair *r, struct tamis_diag *diag)
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
                      "the catalog is damaged, and of another store than the filters: "
-                     "say which is this one's UUID");
+                     "these are of %.32s",
+                     uuid_text(m.store_uuid).hex);
 }
 
 int repair_find_meta(struct repair *r, struct tamis_diag *diag)

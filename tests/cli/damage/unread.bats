@@ -128,11 +128,11 @@ dead_writer() {
     mv "$file" moved.tamis
     for make in "ln -s $PWD/moved.tamis" mkfifo mkdir; do
         $make "$file"
-        fails 3 "put the file itself in its place" timeout 60 tamis verify store
+        fails 3 "put its own file in its place" timeout 60 tamis verify store
         prints $'^one\tunreadable\t'
         ! [[ $stderr =~ "Invalid argument" ]] || explain "$make"
         tells $'a\tone\tUNREADABLE' timeout 60 tamis probe store a
-        fails 3 "left alone: not a regular file: put the file itself" timeout 60 tamis repair store
+        fails 3 "left alone: not a regular file: put its own file" timeout 60 tamis repair store
         ! [[ $stderr =~ damage ]] || explain "no word of damage: $make"
         rm -d "$file"
     done

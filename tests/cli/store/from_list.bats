@@ -217,7 +217,7 @@ load ../common
     mv "$file" kept
     wrong() {
         for command in "merge store new a" "build store a --from-list"; do
-            fails "$1" "^tamis: $file: the list of segment 'a': .*$2.*: build the segment anew from its keys$" \
+            fails "$1" "^tamis: $file: the list of segment 'a': .*$2.*[,:] (or )?build the segment anew from its keys$" \
                 tamis $command
         done
         rm -rf "$file"

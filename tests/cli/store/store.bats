@@ -173,15 +173,16 @@ keeps() {
 @test "attach: another domain, name, a broken file, an existing segment" {
     make_store
     make_file
-    fails 3 "^tamis: f.tamis: built with another seed: .*domain" tamis attach store three f.tamis
+    fails 3 "^tamis: f.tamis: built with another seed: .*domain: 'tamis file build FILE --store" tamis attach store three f.tamis
     rm f.tamis
     make_file --store store
     fails 3 "f.tamis: built for another segment" tamis attach store other f.tamis
-    fails 2 "exists already: --replaces" tamis attach store one f.tamis
+    fails 2 "'one' exists already: --replaces 'one' replaces it$" tamis attach store one f.tamis
     cp f.tamis g.tamis
     flip g.tamis 5000
     fails 3 "g.tamis: .*offset 4096" tamis attach store s g.tamis
     fails 4 "none: " tamis attach store s none
+    fails 3 "f.tamis: .* not a store: .* 'tamis file probe' and its like take one file$" tamis probe f.tamis e
     mkdir d
     fails 3 "d: a directory, not a filter" tamis attach store s d
     echo text >text

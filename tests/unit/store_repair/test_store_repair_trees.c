@@ -92,7 +92,7 @@ TEST_OF_SCENES(trees_that_make_no_sense)
         steps("fails DAMAGED open; repair; is anew=1 whole=0; says %s;"
               "there g quarantine/catalog.lmdb; has g 300 100; has a 0 100; settled",
               how < N_HARMS ? "rebuilt  catalog.lmdb; is segments=4"
-                            : "a page of its trees makes no sense");
+                            : "a page of the trees in catalog.lmdb makes no sense");
     }
 }
 
