@@ -255,7 +255,8 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
  * process. Each growing filter that is dropped takes a descriptor until the commit is
  * done. An unreadable record may have been another segment's: if it is dropped, the
  * list is incomplete from the commit on, see tamis_store_confirm(). So it may be if a
- * record of a newer version is dropped. All this holds for the three functions below, too. ERR_NO_SEGMENT. */
+ * record of a newer version is dropped. All this holds for the three functions below,
+ * too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Drops the segment only if its filter has this UUID (16 bytes, from a snapshot's
