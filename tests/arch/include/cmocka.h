@@ -54,6 +54,7 @@ static inline void shim_equal(uintmax_t a, uintmax_t b, int same, const char *fi
     shim_equal((uintmax_t)(a), (uintmax_t)(b), 1, __FILE__, __LINE__)
 #define assert_int_not_equal(a, b)                                                     \
     shim_equal((uintmax_t)(a), (uintmax_t)(b), 0, __FILE__, __LINE__)
+#define assert_ptr_equal(a, b)     assert_int_equal((uintptr_t)(a), (uintptr_t)(b))
 #define assert_ptr_not_equal(a, b) assert_int_not_equal((uintptr_t)(a), (uintptr_t)(b))
 #define assert_in_range(v, low, high)                                                  \
     assert_true((uintmax_t)(v) >= (uintmax_t)(low) &&                                  \
