@@ -91,14 +91,16 @@ static size_t note_ends(const struct walk *w, const uint8_t *page, bool branch)
 static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
 {
     size_t n = walk_count(page), at = walk_get16(page + 14), n_met = 0;
-    size_t n_noted = note_ends(w, page, branch);
-    while (n_noted == n && at < w->page_bytes && w->ends[at / 2]) {
-        at = w->ends[at / 2];
+    bool noted = note_ends(w, page, branch) == n;
+    for (uint32_t end; noted && at < w->page_bytes && (end = w->ends[at / 2]);
+         at = end) {
+        w->ends[at / 2] = 0; /* the next page begins with zeros */
         n_met++;
     }
-    for (size_t i = 0; i < n_noted; i++) /* the next page begins with zeros */
-        w->ends[node_at(page, i) / 2] = 0;
-    return at == w->page_bytes && n_met == n;
+    if (at == w->page_bytes && n_met == n)
+        return true;
+    memset(w->ends, 0, w->page_bytes / 2 * sizeof *w->ends);
+    return false;
 }
 
 static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number,
@@ -214,7 +216,8 @@ struct tree {
     bool any;
     struct catalog_tree counted;
     size_t key_bytes;
-    uint8_t key[MAX_KEY_BYTES];
+    const uint8_t *key; /* in its page, until that is through; then in room */
+    uint8_t room[MAX_KEY_BYTES];
 };
 
 static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
@@ -235,7 +238,7 @@ static bool next_key(struct tree *t, const struct node *n, bool separator)
     int order = t->any ? compare_keys(t, n->key, n->key_bytes) : -1;
     if (order > 0 || (order == 0 && !t->separator))
         return false;
-    memcpy(t->key, n->key, n->key_bytes);
+    t->key = n->key;
     t->key_bytes = n->key_bytes;
     t->separator = separator;
     t->counted.n_entries += !separator;
@@ -276,6 +279,7 @@ static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
         if (!leaf_node(w, t, &node))
             return false;
     }
+    t->key = memcpy(t->room, t->key, t->key_bytes);
     return true;
 }
 
