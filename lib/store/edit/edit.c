@@ -183,6 +183,7 @@ struct expected {
     bool present;
     const struct edit_op *op;
     uint32_t first, n; /* of its names; none: the name is given */
+    bool looked;       /* the catalog was asked; the commit asks again */
 };
 
 /* Looks the name up after the operations so far: 0, or ERR_NO_SEGMENT. */
@@ -203,7 +204,8 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
         if (e->ops[i]->kind == EDIT_RETAIN &&
             !names_get(&e->ops[i]->keep, name, name_bytes))
             return TAMIS_ERR_NO_SEGMENT;
-    return listings_lookup(&x->list, name, name_bytes, &f, diag);
+    return x->looked ? TAMIS_ERR_NO_SEGMENT
+                     : listings_lookup(&x->list, name, name_bytes, &f, diag);
 }
 
 static int expect_locked(struct expected *x, struct tamis_diag *diag)
@@ -285,7 +287,12 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     uint32_t n = op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    for (; x.first < n && !rc; x.first += x.n) {
+    if (op->kind == EDIT_PUT) { /* edit_put_begin() found no such segment */
+        x.name = (struct piece){op->bytes, op->name_bytes};
+        x.looked = true;
+        rc = expect_locked(&x, diag);
+    }
+    for (; !x.looked && x.first < n && !rc; x.first += x.n) {
         x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
         rc = catalog_read(e->catalog, expect_in, &x, diag);
     }
