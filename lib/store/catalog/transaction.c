@@ -115,20 +115,31 @@ static int read_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx,
     return read_copy(t, fn, ctx, diag);
 }
 
-static int write_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx, bool *unsure,
+/* fn runs once, and again if the map had to become larger. */
+struct run {
+    struct catalog *catalog;
+    catalog_fn *fn;
+    void *ctx;
+    struct io_wait *wait; /* NULL: it only reads */
+    bool *unsure;
+    uint64_t blind; /* a transaction of this number uses no page; 0: all do */
+};
+
+static int write_in_txn(struct catalog_txn *t, const struct run *r,
                         struct tamis_diag *diag)
 {
     struct catalog *c = t->catalog;
     int rc = t->failure = catalog_begin_write(c, &t->txn, diag);
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
-    rc = look_first(t, diag);
+    if (mdb_txn_id(t->txn) != r->blind)
+        rc = look_first(t, diag);
     if (!rc)
-        rc = fn(t, ctx, diag);
+        rc = r->fn(t, r->ctx, diag);
     if (!rc)
         rc = catalog_still_next(c, t->txn, diag);
     if (!rc)
-        return commit(t, unsure, diag);
+        return commit(t, r->unsure, diag);
     mdb_txn_abort(t->txn);
     return rc;
 }
@@ -188,15 +199,6 @@ static int fail_unmapped(const struct catalog *c, struct tamis_diag *diag)
                      "the catalog could not be mapped anew: open the store again");
 }
 
-/* fn runs once, and again if the map had to become larger. */
-struct run {
-    struct catalog *catalog;
-    catalog_fn *fn;
-    void *ctx;
-    struct io_wait *wait; /* NULL: it only reads */
-    bool *unsure;
-};
-
 static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
 {
     struct catalog *c = r->catalog;
@@ -212,7 +214,7 @@ static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
         if (c->unmapped && r->wait)
             gate_leave(c, LOCK_SLOT);
         rc = c->unmapped ? fail_unmapped(c, diag)
-             : r->wait   ? write_in_txn(&t, r->fn, r->ctx, r->unsure, diag)
+             : r->wait   ? write_in_txn(&t, r, diag)
                          : read_in_txn(&t, r->fn, r->ctx, diag);
         pthread_rwlock_unlock(&c->map_lock);
 
@@ -292,4 +294,13 @@ int catalog_write(struct catalog *c, const struct io_wait *limit, catalog_fn *fn
     if (unsure)
         *unsure = false;
     return run(&r, diag);
+}
+
+int catalog_write_beside(struct catalog *c, const struct io_wait *limit, uint64_t last,
+                         catalog_fn *fn, void *ctx)
+{
+    struct io_wait wait = *limit;
+    struct run r = {.catalog = c, .fn = fn, .ctx = ctx, .wait = &wait};
+    r.blind = last ? last + 1 : 0;
+    return run(&r, NULL);
 }
