@@ -36,6 +36,15 @@ struct walk {
 static inline int walk_compare(const void *a, size_t a_bytes, const void *b,
                                size_t b_bytes)
 {
+    struct le64 x, y;
+    if (a_bytes >= sizeof x && b_bytes >= sizeof x) { /* mostly they tell */
+        memcpy(&x, a, sizeof x);
+        memcpy(&y, b, sizeof y);
+        uint64_t first = __builtin_bswap64(le64_get(x));
+        uint64_t second = __builtin_bswap64(le64_get(y));
+        if (first != second)
+            return first < second ? -1 : 1;
+    }
     int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
     return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
 }
