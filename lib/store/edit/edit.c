@@ -193,6 +193,7 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     const void *name = x->name.at;
     size_t name_bytes = x->name.n;
     struct found f;
+    bool alone = !x->n && !x->present;
     uint32_t touched = names_get(&e->touched, name, name_bytes);
     bool puts;
     if (touched)
@@ -204,8 +205,22 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
         if (e->ops[i]->kind == EDIT_RETAIN &&
             !names_get(&e->ops[i]->keep, name, name_bytes))
             return TAMIS_ERR_NO_SEGMENT;
-    return x->looked ? TAMIS_ERR_NO_SEGMENT
-                     : listings_lookup(&x->list, name, name_bytes, &f, diag);
+    if (x->looked)
+        return TAMIS_ERR_NO_SEGMENT;
+    rc = listings_lookup(&x->list, name, name_bytes, &f, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT && alone) {
+        e->absent_at = x->list.number;
+        e->absent_bytes = name_bytes;
+        memcpy(e->absent, name, name_bytes);
+    }
+    return rc;
+}
+
+/* Was the last name that was looked up this one? */
+static bool was_absent(const struct tamis_edit *e, const void *name, size_t name_bytes)
+{
+    return e->absent_at && e->absent_bytes == name_bytes &&
+           memcmp(e->absent, name, name_bytes) == 0;
 }
 
 static int expect_locked(struct expected *x, struct tamis_diag *diag)
@@ -246,7 +261,10 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 {
     struct expected x = {.edit = e, .name = {name, name_bytes}};
     pthread_mutex_lock(&e->mutex);
-    int rc = catalog_read(e->catalog, expect_in, &x, diag);
+    x.looked =
+        was_absent(e, name, name_bytes) && catalog_is_at(e->catalog, e->absent_at);
+    int rc = x.looked ? expect_locked(&x, diag)
+                      : catalog_read(e->catalog, expect_in, &x, diag);
     pthread_mutex_unlock(&e->mutex);
     return rc;
 }
@@ -290,6 +308,7 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     if (op->kind == EDIT_PUT) { /* edit_put_begin() found no such segment */
         x.name = (struct piece){op->bytes, op->name_bytes};
         x.looked = true;
+        op->absent_at = was_absent(e, x.name.at, x.name.n) ? e->absent_at : 0;
         rc = expect_locked(&x, diag);
     }
     for (; !x.looked && x.first < n && !rc; x.first += x.n) {

@@ -194,7 +194,8 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     if (rc == TAMIS_ERR_VERSION)
         input_left(p, l->index, TAMIS_LEFT_NEWER);
     else if (l->n_stages != 1) /* the first of a ribbon has no lanes */
-        input_left(p, l->index, l->stage.geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
+        input_left(p, l->index,
+                   l->stage.geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
     else if (rc)
         input_lost(p, l->index);
     if (rc || l->n_stages != 1)
