@@ -220,7 +220,7 @@ struct tree {
     uint8_t room[MAX_KEY_BYTES];
 };
 
-static inline int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
+static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
 {
     if (t->kind == TREE_FREE) { /* numbers */
         uint64_t a = walk_get64(t->key), b = walk_get64(key);
@@ -230,7 +230,8 @@ static inline int compare_keys(const struct tree *t, const uint8_t *key, size_t 
 }
 
 /* A branch's key lies above all that comes before it, and not above what follows. */
-static inline bool next_key(struct tree *t, const struct node *n, bool separator)
+static inline __attribute__((always_inline)) bool
+next_key(struct tree *t, const struct node *n, bool separator)
 {
     if (n->key_bytes == 0 || n->key_bytes > MAX_KEY_BYTES ||
         (t->kind == TREE_FREE && n->key_bytes != sizeof(uint64_t)))
