@@ -7,17 +7,8 @@
 #include "bytes.h"
 #include <xxhash.h>
 
-enum { CHECKSUM_SHORT = 240 }; /* XXH3 has no use for wide instructions up to here */
-
-/* In integrity.c: XXH3_64bits_withSeed(), by the widest instructions of this machine. */
-uint64_t checksum_long(const void *bytes, size_t n_bytes, uint64_t seed);
-
-static inline uint64_t checksum_of(const void *record, size_t n_bytes, uint64_t seed)
-{
-    n_bytes -= sizeof(struct le64);
-    return n_bytes > CHECKSUM_SHORT ? checksum_long(record, n_bytes, seed)
-                                    : XXH3_64bits_withSeed(record, n_bytes, seed);
-}
+/* In integrity.c. By the widest instructions of this machine. */
+uint64_t checksum_of(const void *record, size_t n_bytes, uint64_t seed);
 
 static inline void checksum_set(void *record, size_t n_bytes, uint64_t seed)
 {

@@ -104,18 +104,19 @@ uint64_t digests_bytes(uint64_t n_pages)
     return t.n_bytes;
 }
 
-uint64_t checksum_long(const void *bytes, size_t n_bytes, uint64_t seed)
+uint64_t checksum_of(const void *record, size_t n_bytes, uint64_t seed)
 {
+    n_bytes -= sizeof(struct le64);
 #ifdef HAVE_DISPATCH
     if (XXH3_64bits_withSeed_dispatch)
-        return XXH3_64bits_withSeed_dispatch(bytes, n_bytes, seed);
+        return XXH3_64bits_withSeed_dispatch(record, n_bytes, seed);
 #endif
-    return XXH3_64bits_withSeed(bytes, n_bytes, seed);
+    return XXH3_64bits_withSeed(record, n_bytes, seed);
 }
 
 uint64_t page_digest(const uint8_t page[PAGE_BYTES])
 {
-    return checksum_long(page, PAGE_BYTES, 0);
+    return checksum_of(page, PAGE_BYTES + sizeof(struct le64), 0);
 }
 
 uint64_t digest_tree_finish(const struct digest_tree *t, uint8_t *digests)

@@ -5,13 +5,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-static size_t map_bytes(const struct catalog *c)
-{
-    MDB_envinfo info;
-    mdb_env_info(c->env, &info);
-    return info.me_mapsize;
-}
-
 /* A failed commit is undone, unless it failed while the meta page was written: then
  * LMDB lets no further transaction begin, and nobody knows what the disk holds. */
 static bool commit_unsure(struct catalog *c)
@@ -174,11 +167,12 @@ static int grow_map(struct catalog *c, unsigned n_moves)
     int rc = 0;
     pthread_rwlock_wrlock(&c->map_lock);
     if (!c->unmapped && c->n_moves == n_moves) {
-        size_t now = map_bytes(c);
+        MDB_envinfo now;
+        mdb_env_info(c->env, &now);
         catalog_clear_slots(c);
-        rc = now > SIZE_MAX / 4 ? ENOMEM : try_map(c, now * 2);
+        rc = now.me_mapsize > SIZE_MAX / 4 ? ENOMEM : try_map(c, now.me_mapsize * 2);
         if (!rc)
-            rc = set_map(c, now * 2);
+            rc = set_map(c, now.me_mapsize * 2);
     }
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
@@ -191,12 +185,6 @@ static int adopt_map(struct catalog *c)
     int rc = c->unmapped ? 0 : set_map(c, 0);
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
-}
-
-static int fail_unmapped(const struct catalog *c, struct tamis_diag *diag)
-{
-    return diag_fail(diag, TAMIS_ERR_CATALOG, c->path,
-                     "the catalog could not be mapped anew: open the store again");
 }
 
 static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
@@ -213,9 +201,12 @@ static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
         unsigned n_moves = c->n_moves;
         if (c->unmapped && r->wait)
             gate_leave(c, LOCK_SLOT);
-        rc = c->unmapped ? fail_unmapped(c, diag)
-             : r->wait   ? write_in_txn(&t, r, diag)
-                         : read_in_txn(&t, r->fn, r->ctx, diag);
+        rc = c->unmapped
+                 ? diag_fail(
+                       diag, TAMIS_ERR_CATALOG, c->path,
+                       "the catalog could not be mapped anew: open the store again")
+             : r->wait ? write_in_txn(&t, r, diag)
+                       : read_in_txn(&t, r->fn, r->ctx, diag);
         pthread_rwlock_unlock(&c->map_lock);
 
         if (t.failure != MDB_MAP_FULL && t.failure != MDB_MAP_RESIZED)
@@ -285,22 +276,14 @@ int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag
     return run(&r, diag);
 }
 
-int catalog_write(struct catalog *c, const struct io_wait *limit, catalog_fn *fn,
-                  void *ctx, bool *unsure, struct tamis_diag *diag)
+int catalog_write(struct catalog *c, const struct io_wait *limit, uint64_t last,
+                  catalog_fn *fn, void *ctx, bool *unsure, struct tamis_diag *diag)
 {
     struct io_wait wait = limit ? *limit : (struct io_wait){.timeout_ms = 0};
     struct run r = {
         .catalog = c, .fn = fn, .ctx = ctx, .wait = &wait, .unsure = unsure};
+    r.blind = last ? last + 1 : 0;
     if (unsure)
         *unsure = false;
     return run(&r, diag);
-}
-
-int catalog_write_beside(struct catalog *c, const struct io_wait *limit, uint64_t last,
-                         catalog_fn *fn, void *ctx)
-{
-    struct io_wait wait = *limit;
-    struct run r = {.catalog = c, .fn = fn, .ctx = ctx, .wait = &wait};
-    r.blind = last ? last + 1 : 0;
-    return run(&r, NULL);
 }

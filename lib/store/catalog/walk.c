@@ -103,21 +103,13 @@ static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
     return false;
 }
 
-static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number,
-                      bool branch)
-{
-    uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
-    if (walk_get64(page) != number ||
-        walk_get16(page + 10) != (branch ? PAGE_BRANCH : PAGE_LEAF) ||
-        lower < PAGE_HEAD + 2 || lower & 1 || lower > upper || upper & 1 ||
-        upper >= w->page_bytes)
-        return false;
-    return nodes_tile(w, page, branch);
-}
-
 static bool walk_good(struct walk *w, const uint8_t *page, uint64_t number, bool branch)
 {
-    return walk_mark(w, number, 1, w->n_pages) && page_good(w, page, number, branch);
+    uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
+    return walk_mark(w, number, 1, w->n_pages) && walk_get64(page) == number &&
+           walk_get16(page + 10) == (branch ? PAGE_BRANCH : PAGE_LEAF) &&
+           lower >= PAGE_HEAD + 2 && !(lower & 1) && lower <= upper && !(upper & 1) &&
+           upper < w->page_bytes && nodes_tile(w, page, branch);
 }
 
 /* A page of a tree, its nodes checked; NULL if it is none. The caller frees it. */

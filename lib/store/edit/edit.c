@@ -193,7 +193,6 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     const void *name = x->name.at;
     size_t name_bytes = x->name.n;
     struct found f;
-    bool alone = !x->n && !x->present;
     uint32_t touched = names_get(&e->touched, name, name_bytes);
     bool puts;
     if (touched)
@@ -208,19 +207,19 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     if (x->looked)
         return TAMIS_ERR_NO_SEGMENT;
     rc = listings_lookup(&x->list, name, name_bytes, &f, diag);
-    if (rc == TAMIS_ERR_NO_SEGMENT && alone) {
+    if (rc == TAMIS_ERR_NO_SEGMENT && !x->n) {
         e->absent_at = x->list.number;
-        e->absent_bytes = name_bytes;
         memcpy(e->absent, name, name_bytes);
+        e->absent[name_bytes] = 0;
     }
     return rc;
 }
 
-/* Was the last name that was looked up this one? */
-static bool was_absent(const struct tamis_edit *e, const void *name, size_t name_bytes)
+/* When the name was absent, if it was looked up last; else 0. A name has no NUL. */
+static uint64_t absent_at(const struct tamis_edit *e, struct piece name)
 {
-    return e->absent_at && e->absent_bytes == name_bytes &&
-           memcmp(e->absent, name, name_bytes) == 0;
+    bool same = memcmp(e->absent, name.at, name.n) == 0 && !e->absent[name.n];
+    return same ? e->absent_at : 0;
 }
 
 static int expect_locked(struct expected *x, struct tamis_diag *diag)
@@ -261,8 +260,7 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 {
     struct expected x = {.edit = e, .name = {name, name_bytes}};
     pthread_mutex_lock(&e->mutex);
-    x.looked =
-        was_absent(e, name, name_bytes) && catalog_is_at(e->catalog, e->absent_at);
+    x.looked = catalog_is_at(e->catalog, absent_at(e, x.name)); /* it is not at 0 */
     int rc = x.looked ? expect_locked(&x, diag)
                       : catalog_read(e->catalog, expect_in, &x, diag);
     pthread_mutex_unlock(&e->mutex);
@@ -308,7 +306,7 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     if (op->kind == EDIT_PUT) { /* edit_put_begin() found no such segment */
         x.name = (struct piece){op->bytes, op->name_bytes};
         x.looked = true;
-        op->absent_at = was_absent(e, x.name.at, x.name.n) ? e->absent_at : 0;
+        op->absent_at = absent_at(e, x.name);
         rc = expect_locked(&x, diag);
     }
     for (; !x.looked && x.first < n && !rc; x.first += x.n) {

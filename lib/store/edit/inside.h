@@ -54,8 +54,7 @@ struct tamis_edit {
                              that is only put with others, by one file */
     struct balance balance;
     uint64_t absent_at; /* the transaction that had no segment `absent`; 0: none */
-    size_t absent_bytes;
-    uint8_t absent[NAME_MAX_BYTES];
+    uint8_t absent[NAME_MAX_BYTES + 1];
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */

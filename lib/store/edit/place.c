@@ -134,8 +134,8 @@ bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *
                         "segments whose records name columns of no pack stay: repair "
                         "the store");
     open_packs_forget(e->catalog, l);
-    if (!any ||
-        (catalog_write_beside(e->catalog, &e->wait, last, bury, &b) == 0 && b.done))
+    if (!any || (catalog_write(e->catalog, &e->wait, last, bury, &b, NULL, NULL) == 0 &&
+                 b.done))
         return true;
     edit_note_stays(diag, 0, e->catalog->filters->path,
                     "the tombstones of dropped segments cannot be written");
