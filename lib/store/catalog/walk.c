@@ -212,15 +212,6 @@ struct tree {
     uint8_t room[MAX_KEY_BYTES];
 };
 
-static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
-{
-    if (t->kind == TREE_FREE) { /* numbers */
-        uint64_t a = walk_get64(t->key), b = walk_get64(key);
-        return a < b ? -1 : a > b;
-    }
-    return walk_compare(t->key, t->key_bytes, key, n);
-}
-
 /* A branch's key lies above all that comes before it, and not above what follows. */
 static inline __attribute__((always_inline)) bool
 next_key(struct tree *t, const struct node *n, bool separator)
@@ -228,7 +219,13 @@ next_key(struct tree *t, const struct node *n, bool separator)
     if (n->key_bytes == 0 || n->key_bytes > MAX_KEY_BYTES ||
         (t->kind == TREE_FREE && n->key_bytes != sizeof(uint64_t)))
         return false;
-    int order = t->any ? compare_keys(t, n->key, n->key_bytes) : -1;
+    int order = -1;
+    if (t->any && t->kind == TREE_FREE) {
+        uint64_t a = walk_get64(t->key), b = walk_get64(n->key); /* numbers */
+        order = a < b ? -1 : a > b;
+    } else if (t->any) {
+        order = walk_compare(t->key, t->key_bytes, n->key, n->key_bytes);
+    }
     if (order > 0 || (order == 0 && !t->separator))
         return false;
     t->key = n->key;
@@ -266,12 +263,11 @@ static bool leaf_node(struct walk *w, struct tree *t, const struct node *n)
 static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
 {
     size_t n = walk_count(page);
+    bool plain = t->kind == TREE_NAMED && !w->visitor; /* in a commit, mostly */
     t->counted.n_leaf++;
     for (size_t i = 0; i < n; i++) {
         struct node node = walk_node(page, i, false);
-        /* Most are, and the work of a commit. */
-        bool plain = !node.flags && t->kind == TREE_NAMED && !w->visitor;
-        if (plain ? !next_key(t, &node, false) : !leaf_node(w, t, &node))
+        if (plain && !node.flags ? !next_key(t, &node, false) : !leaf_node(w, t, &node))
             return false;
     }
     t->key = memcpy(t->room, t->key, t->key_bytes);
