@@ -10,7 +10,7 @@
 #if __has_include(<xxh_x86dispatch.h>)
 #define XXH_DISPATCH_DISABLE_REPLACE /* keys are too short to gain by it */
 #include <xxh_x86dispatch.h>
-#pragma weak XXH3_64bits_dispatch
+#pragma weak XXH3_64bits_withSeed_dispatch
 #define HAVE_DISPATCH 1
 #endif
 #endif
@@ -104,13 +104,19 @@ uint64_t digests_bytes(uint64_t n_pages)
     return t.n_bytes;
 }
 
+uint64_t checksum_of(const void *record, size_t n_bytes, uint64_t seed)
+{
+    n_bytes -= sizeof(struct le64);
+#ifdef HAVE_DISPATCH
+    if (XXH3_64bits_withSeed_dispatch)
+        return XXH3_64bits_withSeed_dispatch(record, n_bytes, seed);
+#endif
+    return XXH3_64bits_withSeed(record, n_bytes, seed);
+}
+
 uint64_t page_digest(const uint8_t page[PAGE_BYTES])
 {
-#ifdef HAVE_DISPATCH
-    if (XXH3_64bits_dispatch)
-        return XXH3_64bits_dispatch(page, PAGE_BYTES);
-#endif
-    return XXH3_64bits(page, PAGE_BYTES);
+    return checksum_of(page, PAGE_BYTES + sizeof(struct le64), 0);
 }
 
 uint64_t digest_tree_finish(const struct digest_tree *t, uint8_t *digests)

@@ -112,9 +112,9 @@ bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
  * remember of it may be older than its damage. False: one fails. */
 bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
                         uint64_t n, uint8_t *out);
-/* ERR_VERSION: it has a feature that this version must not write, and a copy would lose
- * it. Else 0, or why its header cannot be read. */
-int filter_check_features(struct tamis_filter *f, struct tamis_diag *diag);
+/* As tamis_filter_verify(). Sets *h to its header: zeros if that cannot be read. */
+int filter_verify(struct tamis_filter *f, struct header *h, struct tamis_verify *report,
+                  struct tamis_diag *diag);
 /* Prefetches the lines that a probe reads first. */
 void filter_prefetch(struct tamis_filter *f, uint64_t h);
 /* For hashing. */

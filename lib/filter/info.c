@@ -22,6 +22,7 @@ int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *d
 {
     struct view *v = filter_view(f);
     struct question r = {.fd = f->fd};
+    memset(h, 0, sizeof *h);
     if (v->live_sequence || f->unmapped) {
         int err = question_begin(f, &r);
         if (err)
@@ -31,7 +32,6 @@ int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *d
         return err;
     }
     uint8_t raw[HEADER_MAX_BYTES];
-    memset(h, 0, sizeof *h);
     h->available = v->map.n_bytes - (size_t)(v->map.base - (uint8_t *)v->map.address);
     size_t n = h->available < sizeof raw ? (size_t)h->available : sizeof raw;
     memcpy(raw, v->map.base, n);
@@ -92,13 +92,6 @@ enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
                                        struct tamis_explanation *out)
 {
     return filter_explain_from(filter, 0, key, out);
-}
-
-int filter_check_features(struct tamis_filter *f, struct tamis_diag *diag)
-{
-    struct header h;
-    int err = filter_header(f, &h, diag);
-    return err ? err : header_check_features(&h, f->path, diag);
 }
 
 /* ---- the fields of a header ---- */

@@ -41,25 +41,24 @@ static void verify_stage(struct tamis_filter *f, const struct stage_desc *d,
     }
 }
 
-int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
-                        struct tamis_diag *diag)
+int filter_verify(struct tamis_filter *f, struct header *h, struct tamis_verify *report,
+                  struct tamis_diag *diag)
 {
-    struct header h;
     struct question r;
     memset(report, 0, sizeof *report);
     diag_clear(diag);
-    int err = filter_header(f, &h, diag);
+    int err = filter_header(f, h, diag);
     if (!err && (err = question_begin(f, &r)) != 0)
         diag_errno(diag, err, f->path, "verifying");
     if (err)
         return err;
-    if (h.identity.header_pages == 3)
-        report->n_stale_slots = (uint32_t)(h.health.frame[0].code != VERDICT_OK) +
-                                (uint32_t)(h.health.frame[1].code != VERDICT_OK);
+    if (h->identity.header_pages == 3)
+        report->n_stale_slots = (uint32_t)(h->health.frame[0].code != VERDICT_OK) +
+                                (uint32_t)(h->health.frame[1].code != VERDICT_OK);
     struct view *v = filter_view(f);
     for (uint32_t i = 0; i < v->n_stages; i++)
-        verify_stage(f, &h.commit.stages[i], &v->stages[i], i, report);
-    err = f->kind->judge ? f->kind->judge(f, &h.commit, report) : 0;
+        verify_stage(f, &h->commit.stages[i], &v->stages[i], i, report);
+    err = f->kind->judge ? f->kind->judge(f, &h->commit, report) : 0;
     if (err == TAMIS_ERR_DAMAGED && !report->n_damaged) { /* it was good at first */
         report->n_damaged = 1;
         report->first_damaged = filter_page_offset(f, &v->stages[0], 0);
@@ -78,8 +77,15 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
     diag_at(diag, report->n_damaged
                       ? report->first_damaged
                       : f->offset + commit_slot_offset(
-                                        h.health.frame[0].code ? SLOT_A : SLOT_B));
+                                        h->health.frame[0].code ? SLOT_A : SLOT_B));
     return TAMIS_ERR_DAMAGED;
+}
+
+int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
+                        struct tamis_diag *diag)
+{
+    struct header h;
+    return filter_verify(f, &h, report, diag);
 }
 
 bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,

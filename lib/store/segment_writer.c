@@ -83,7 +83,7 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 static int raise_bounds(struct progress *p, struct tamis_diag *diag)
 {
     const struct watch *w = p->watch;
-    return catalog_write(w->catalog, &w->wait, raise_in, p, NULL, diag);
+    return catalog_write(w->catalog, &w->wait, 0, raise_in, p, NULL, diag);
 }
 
 static struct progress progress_of(const struct watch *w, const struct commit *c)

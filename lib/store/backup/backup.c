@@ -239,7 +239,7 @@ static int take_list(struct backup *b, struct tamis_diag *diag)
     struct moment m = {.backup = b};
     if (b->catalog->read_only)
         return take_list_reading(b, &m, diag);
-    return catalog_write(b->catalog, &b->wait, moment_in, &m, NULL, diag);
+    return catalog_write(b->catalog, &b->wait, 0, moment_in, &m, NULL, diag);
 }
 
 /* Removes early copies of filters that were dropped since. */

@@ -67,9 +67,10 @@ typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
 /* ERR_BUSY: the wait is over, which `limit` (NULL: none) limits. ERR_VERSION if the
  * store has a feature that this version must not write. *unsure (may be NULL): the
- * commit failed, and the outcome is unknown. */
-int catalog_write(struct catalog *c, const struct io_wait *limit, catalog_fn *fn,
-                  void *ctx, bool *unsure, struct tamis_diag *diag);
+ * commit failed, and the outcome is unknown. last: 0; or fn uses no page, and none is
+ * checked right after the transaction `last`, which this process committed. */
+int catalog_write(struct catalog *c, const struct io_wait *limit, uint64_t last,
+                  catalog_fn *fn, void *ctx, bool *unsure, struct tamis_diag *diag);
 /* Is this the last transaction committed by any process? */
 bool catalog_is_at(struct catalog *c, uint64_t number);
 /* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */

@@ -86,7 +86,7 @@ static int load_listing(void *ctx, const void *key, size_t key_bytes,
 
 int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag)
 {
-    *l = (struct listings){.txn = t};
+    *l = (struct listings){.txn = t, .number = catalog_txn_number(t)};
     int rc = catalog_each_in(t, CATALOG_PACKS, load_listing, l, diag);
     if (rc)
         listings_free(l);

@@ -232,7 +232,7 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
         return diag_errno(diag, ENOMEM, store_path, "creating the catalog");
     int rc = catalog_env_create(c, file, m, diag);
     if (!rc && fill)
-        rc = catalog_write(c, NULL, fill, ctx, NULL, diag);
+        rc = catalog_write(c, NULL, 0, fill, ctx, NULL, diag);
     catalog_free(c);
     if (!rc) {
         rc = replace ? io_replace(dir, temp, "catalog.lmdb")

@@ -5,13 +5,6 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
-static size_t map_bytes(const struct catalog *c)
-{
-    MDB_envinfo info;
-    mdb_env_info(c->env, &info);
-    return info.me_mapsize;
-}
-
 /* A failed commit is undone, unless it failed while the meta page was written: then
  * LMDB lets no further transaction begin, and nobody knows what the disk holds. */
 static bool commit_unsure(struct catalog *c)
@@ -115,20 +108,31 @@ static int read_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx,
     return read_copy(t, fn, ctx, diag);
 }
 
-static int write_in_txn(struct catalog_txn *t, catalog_fn *fn, void *ctx, bool *unsure,
+/* fn runs once, and again if the map had to become larger. */
+struct run {
+    struct catalog *catalog;
+    catalog_fn *fn;
+    void *ctx;
+    struct io_wait *wait; /* NULL: it only reads */
+    bool *unsure;
+    uint64_t blind; /* a transaction of this number uses no page; 0: all do */
+};
+
+static int write_in_txn(struct catalog_txn *t, const struct run *r,
                         struct tamis_diag *diag)
 {
     struct catalog *c = t->catalog;
     int rc = t->failure = catalog_begin_write(c, &t->txn, diag);
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
-    rc = look_first(t, diag);
+    if (mdb_txn_id(t->txn) != r->blind)
+        rc = look_first(t, diag);
     if (!rc)
-        rc = fn(t, ctx, diag);
+        rc = r->fn(t, r->ctx, diag);
     if (!rc)
         rc = catalog_still_next(c, t->txn, diag);
     if (!rc)
-        return commit(t, unsure, diag);
+        return commit(t, r->unsure, diag);
     mdb_txn_abort(t->txn);
     return rc;
 }
@@ -163,11 +167,12 @@ static int grow_map(struct catalog *c, unsigned n_moves)
     int rc = 0;
     pthread_rwlock_wrlock(&c->map_lock);
     if (!c->unmapped && c->n_moves == n_moves) {
-        size_t now = map_bytes(c);
+        MDB_envinfo now;
+        mdb_env_info(c->env, &now);
         catalog_clear_slots(c);
-        rc = now > SIZE_MAX / 4 ? ENOMEM : try_map(c, now * 2);
+        rc = now.me_mapsize > SIZE_MAX / 4 ? ENOMEM : try_map(c, now.me_mapsize * 2);
         if (!rc)
-            rc = set_map(c, now * 2);
+            rc = set_map(c, now.me_mapsize * 2);
     }
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
@@ -181,21 +186,6 @@ static int adopt_map(struct catalog *c)
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
 }
-
-static int fail_unmapped(const struct catalog *c, struct tamis_diag *diag)
-{
-    return diag_fail(diag, TAMIS_ERR_CATALOG, c->path,
-                     "the catalog could not be mapped anew: open the store again");
-}
-
-/* fn runs once, and again if the map had to become larger. */
-struct run {
-    struct catalog *catalog;
-    catalog_fn *fn;
-    void *ctx;
-    struct io_wait *wait; /* NULL: it only reads */
-    bool *unsure;
-};
 
 static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
 {
@@ -211,9 +201,12 @@ static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
         unsigned n_moves = c->n_moves;
         if (c->unmapped && r->wait)
             gate_leave(c, LOCK_SLOT);
-        rc = c->unmapped ? fail_unmapped(c, diag)
-             : r->wait   ? write_in_txn(&t, r->fn, r->ctx, r->unsure, diag)
-                         : read_in_txn(&t, r->fn, r->ctx, diag);
+        rc = c->unmapped
+                 ? diag_fail(
+                       diag, TAMIS_ERR_CATALOG, c->path,
+                       "the catalog could not be mapped anew: open the store again")
+             : r->wait ? write_in_txn(&t, r, diag)
+                       : read_in_txn(&t, r->fn, r->ctx, diag);
         pthread_rwlock_unlock(&c->map_lock);
 
         if (t.failure != MDB_MAP_FULL && t.failure != MDB_MAP_RESIZED)
@@ -283,12 +276,13 @@ int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag
     return run(&r, diag);
 }
 
-int catalog_write(struct catalog *c, const struct io_wait *limit, catalog_fn *fn,
-                  void *ctx, bool *unsure, struct tamis_diag *diag)
+int catalog_write(struct catalog *c, const struct io_wait *limit, uint64_t last,
+                  catalog_fn *fn, void *ctx, bool *unsure, struct tamis_diag *diag)
 {
     struct io_wait wait = limit ? *limit : (struct io_wait){.timeout_ms = 0};
     struct run r = {
         .catalog = c, .fn = fn, .ctx = ctx, .wait = &wait, .unsure = unsure};
+    r.blind = last ? last + 1 : 0;
     if (unsure)
         *unsure = false;
     return run(&r, diag);

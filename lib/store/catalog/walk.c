@@ -91,31 +91,25 @@ static size_t note_ends(const struct walk *w, const uint8_t *page, bool branch)
 static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
 {
     size_t n = walk_count(page), at = walk_get16(page + 14), n_met = 0;
-    size_t n_noted = note_ends(w, page, branch);
-    while (n_noted == n && at < w->page_bytes && w->ends[at / 2]) {
-        at = w->ends[at / 2];
+    bool noted = note_ends(w, page, branch) == n;
+    for (uint32_t end; noted && at < w->page_bytes && (end = w->ends[at / 2]);
+         at = end) {
+        w->ends[at / 2] = 0; /* the next page begins with zeros */
         n_met++;
     }
-    for (size_t i = 0; i < n_noted; i++) /* the next page begins with zeros */
-        w->ends[node_at(page, i) / 2] = 0;
-    return at == w->page_bytes && n_met == n;
-}
-
-static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number,
-                      bool branch)
-{
-    uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
-    if (walk_get64(page) != number ||
-        walk_get16(page + 10) != (branch ? PAGE_BRANCH : PAGE_LEAF) ||
-        lower < PAGE_HEAD + 2 || lower & 1 || lower > upper || upper & 1 ||
-        upper >= w->page_bytes)
-        return false;
-    return nodes_tile(w, page, branch);
+    if (at == w->page_bytes && n_met == n)
+        return true;
+    memset(w->ends, 0, w->page_bytes / 2 * sizeof *w->ends);
+    return false;
 }
 
 static bool walk_good(struct walk *w, const uint8_t *page, uint64_t number, bool branch)
 {
-    return walk_mark(w, number, 1, w->n_pages) && page_good(w, page, number, branch);
+    uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
+    return walk_mark(w, number, 1, w->n_pages) && walk_get64(page) == number &&
+           walk_get16(page + 10) == (branch ? PAGE_BRANCH : PAGE_LEAF) &&
+           lower >= PAGE_HEAD + 2 && !(lower & 1) && lower <= upper && !(upper & 1) &&
+           upper < w->page_bytes && nodes_tile(w, page, branch);
 }
 
 /* A page of a tree, its nodes checked; NULL if it is none. The caller frees it. */
@@ -214,28 +208,27 @@ struct tree {
     bool any;
     struct catalog_tree counted;
     size_t key_bytes;
-    uint8_t key[MAX_KEY_BYTES];
+    const uint8_t *key; /* in its page, until that is through; then in room */
+    uint8_t room[MAX_KEY_BYTES];
 };
 
-static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
-{
-    if (t->kind == TREE_FREE) { /* numbers */
-        uint64_t a = walk_get64(t->key), b = walk_get64(key);
-        return a < b ? -1 : a > b;
-    }
-    return walk_compare(t->key, t->key_bytes, key, n);
-}
-
 /* A branch's key lies above all that comes before it, and not above what follows. */
-static bool next_key(struct tree *t, const struct node *n, bool separator)
+static inline __attribute__((always_inline)) bool
+next_key(struct tree *t, const struct node *n, bool separator)
 {
     if (n->key_bytes == 0 || n->key_bytes > MAX_KEY_BYTES ||
         (t->kind == TREE_FREE && n->key_bytes != sizeof(uint64_t)))
         return false;
-    int order = t->any ? compare_keys(t, n->key, n->key_bytes) : -1;
+    int order = -1;
+    if (t->any && t->kind == TREE_FREE) {
+        uint64_t a = walk_get64(t->key), b = walk_get64(n->key); /* numbers */
+        order = a < b ? -1 : a > b;
+    } else if (t->any) {
+        order = walk_compare(t->key, t->key_bytes, n->key, n->key_bytes);
+    }
     if (order > 0 || (order == 0 && !t->separator))
         return false;
-    memcpy(t->key, n->key, n->key_bytes);
+    t->key = n->key;
     t->key_bytes = n->key_bytes;
     t->separator = separator;
     t->counted.n_entries += !separator;
@@ -270,12 +263,14 @@ static bool leaf_node(struct walk *w, struct tree *t, const struct node *n)
 static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
 {
     size_t n = walk_count(page);
+    bool plain = t->kind == TREE_NAMED && !w->visitor; /* in a commit, mostly */
     t->counted.n_leaf++;
     for (size_t i = 0; i < n; i++) {
         struct node node = walk_node(page, i, false);
-        if (!leaf_node(w, t, &node))
+        if (plain && !node.flags ? !next_key(t, &node, false) : !leaf_node(w, t, &node))
             return false;
     }
+    t->key = memcpy(t->room, t->key, t->key_bytes);
     return true;
 }
 

@@ -32,14 +32,6 @@ struct walk {
     const struct catalog_visitor *visitor; /* may be NULL */
 };
 
-/* LMDB's order of names. */
-static inline int walk_compare(const void *a, size_t a_bytes, const void *b,
-                               size_t b_bytes)
-{
-    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
-    return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
-}
-
 /* LMDB's numbers have the machine's byte order, and may be unaligned. */
 static inline uint16_t walk_get16(const uint8_t *p)
 {
@@ -60,6 +52,19 @@ static inline uint64_t walk_get64(const uint8_t *p)
     uint64_t v;
     memcpy(&v, p, sizeof v);
     return v;
+}
+
+/* LMDB's order of names. */
+static inline int walk_compare(const void *a, size_t a_bytes, const void *b,
+                               size_t b_bytes)
+{
+    if (a_bytes >= sizeof(uint64_t) && b_bytes >= sizeof(uint64_t)) {
+        uint64_t x = be64toh(walk_get64(a)), y = be64toh(walk_get64(b));
+        if (x != y) /* mostly */
+            return x < y ? -1 : 1;
+    }
+    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
 }
 
 /* One node of a page. */

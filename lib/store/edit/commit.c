@@ -142,7 +142,9 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
 {
     const struct edit_op *op = a->op;
     struct piece name = {op->bytes, op->name_bytes};
-    int rc = apply_expect_none(&a->list, &a->own, name, diag);
+    /* Since the look-up nobody has committed, and this edit put no pack. */
+    bool known = op->absent_at && op->absent_at + 1 == a->list.number && !a->placed;
+    int rc = known ? 0 : apply_expect_none(&a->list, &a->own, name, diag);
     if (!rc)
         rc = catalog_replace(t, name.at, name.n, op->bytes + op->name_bytes,
                              op->value_bytes, diag);
@@ -389,7 +391,7 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     int before = io_hold_cancel(); /* the edit ends here, and so do its locks */
     rc = sync_files(edit, diag);
     if (!rc && edit->n_ops)
-        rc = catalog_write(edit->catalog, &edit->wait, apply, &a, &unsure, diag);
+        rc = catalog_write(edit->catalog, &edit->wait, 0, apply, &a, &unsure, diag);
     if (!rc)
         remove_rest(&a);
     else if (!unsure && rc != TAMIS_ERR_BUSY)

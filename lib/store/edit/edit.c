@@ -194,6 +194,7 @@ struct expected {
     bool present;
     const struct edit_op *op;
     uint32_t first, n; /* of its names; none: the name is given */
+    bool looked;       /* the catalog was asked; the commit asks again */
 };
 
 /* Looks the name up after the operations so far: 0, or ERR_NO_SEGMENT. */
@@ -214,7 +215,22 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
         if (e->ops[i]->kind == EDIT_RETAIN &&
             !names_get(&e->ops[i]->keep, name, name_bytes))
             return TAMIS_ERR_NO_SEGMENT;
-    return listings_lookup(&x->list, name, name_bytes, &f, diag);
+    if (x->looked)
+        return TAMIS_ERR_NO_SEGMENT;
+    rc = listings_lookup(&x->list, name, name_bytes, &f, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT && !x->n) {
+        e->absent_at = x->list.number;
+        memcpy(e->absent, name, name_bytes);
+        e->absent[name_bytes] = 0;
+    }
+    return rc;
+}
+
+/* When the name was absent, if it was looked up last; else 0. A name has no NUL. */
+static uint64_t absent_at(const struct tamis_edit *e, struct piece name)
+{
+    bool same = memcmp(e->absent, name.at, name.n) == 0 && !e->absent[name.n];
+    return same ? e->absent_at : 0;
 }
 
 static int expect_locked(struct expected *x, struct tamis_diag *diag)
@@ -255,7 +271,9 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 {
     struct expected x = {.edit = e, .name = {name, name_bytes}};
     pthread_mutex_lock(&e->mutex);
-    int rc = catalog_read(e->catalog, expect_in, &x, diag);
+    x.looked = catalog_is_at(e->catalog, absent_at(e, x.name)); /* it is not at 0 */
+    int rc = x.looked ? expect_locked(&x, diag)
+                      : catalog_read(e->catalog, expect_in, &x, diag);
     pthread_mutex_unlock(&e->mutex);
     return rc;
 }
@@ -296,7 +314,13 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     uint32_t n = op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    for (; x.first < n && !rc; x.first += x.n) {
+    if (op->kind == EDIT_PUT) { /* edit_put_begin() found no such segment */
+        x.name = (struct piece){op->bytes, op->name_bytes};
+        x.looked = true;
+        op->absent_at = absent_at(e, x.name);
+        rc = expect_locked(&x, diag);
+    }
+    for (; !x.looked && x.first < n && !rc; x.first += x.n) {
         x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
         rc = catalog_read(e->catalog, expect_in, &x, diag);
     }

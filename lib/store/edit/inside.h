@@ -30,6 +30,7 @@ struct edit_op {
     struct names keep;        /* retain */
     struct edit_pack *placed; /* EDIT_PACK: see packing.h */
     struct edit_op *before;   /* another one whose names its file has */
+    uint64_t absent_at;       /* put: of struct tamis_edit, if that was its name */
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: names */
 };
@@ -54,6 +55,8 @@ struct tamis_edit {
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest; none
                              that is only put with others, by one file */
     struct balance balance;
+    uint64_t absent_at; /* the transaction that had no segment `absent`; 0: none */
+    uint8_t absent[NAME_MAX_BYTES + 1];
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */

@@ -95,19 +95,19 @@ static bool input_is_file(const struct packing *p, size_t i)
 
 /* ---- which segments ---- */
 
-/* Opens the filter, checks every page, and sets its geometry. Negative: it cannot be
- * packed; *diag says why. */
+/* Opens the filter, checks every page, and sets its header and geometry. Negative: it
+ * cannot be packed; *diag says why. */
 static int open_file(const struct packing *p, size_t segment, struct tamis_filter **f,
-                     struct geometry *g, struct tamis_diag *diag)
+                     struct header *h, struct geometry *g, struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;
     struct tamis_verify pages;
     int rc = entry_open(s->entries[segment], s->dir, &s->domain, f, diag);
     if (rc)
         return *f = NULL, rc;
-    rc = filter_check_features(*f, diag);
-    if (!rc)
-        rc = tamis_filter_verify(*f, &pages, diag);
+    rc = filter_verify(*f, h, &pages, diag);
+    if (header_check_features(h, NULL, NULL) != 0)
+        return TAMIS_ERR_VERSION; /* a copy would lose the feature */
     if (!rc && !filter_geometry(*f, s->domain.tag, 0, g))
         rc = TAMIS_ERR_UNFIT;
     return rc;
@@ -120,30 +120,22 @@ struct look {
     struct seat seat;
     struct tamis_filter *filter;
     struct geometry geometry;
-    struct tamis_stage_info stage;
+    struct stage_desc stage;
     uint32_t n_stages;
     uint64_t file_bytes;
     int rc;
     struct tamis_diag diag;
 };
 
-static int note_stages(struct look *l)
-{
-    struct tamis_filter_info info;
-    int rc = tamis_filter_info(l->filter, &info, NULL);
-    l->n_stages = rc ? 0 : info.n_stages;
-    l->file_bytes = rc ? 0 : info.file_bytes;
-    l->stage = info.stages[0];
-    return rc;
-}
-
 static void look_at_file(const struct packing *p, struct look *l)
 {
+    struct header h;
     l->n_stages = 1;
-    l->rc = open_file(p, l->index, &l->filter, &l->geometry, &l->diag);
+    l->rc = open_file(p, l->index, &l->filter, &h, &l->geometry, &l->diag);
     if (l->filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
-        int failed = note_stages(l);
-        l->rc = failed ? failed : l->rc;
+        l->n_stages = h.commit.n_stages;
+        l->file_bytes = h.commit.committed_bytes;
+        l->stage = h.commit.stages[0];
     }
     if (l->rc || l->n_stages != 1)
         input_close(&l->filter);
@@ -202,7 +194,8 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     if (rc == TAMIS_ERR_VERSION)
         input_left(p, l->index, TAMIS_LEFT_NEWER);
     else if (l->n_stages != 1) /* the first of a ribbon has no lanes */
-        input_left(p, l->index, l->stage.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
+        input_left(p, l->index,
+                   l->stage.geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
     else if (rc)
         input_lost(p, l->index);
     if (rc || l->n_stages != 1)
@@ -409,6 +402,7 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
 {
     struct packing *p = ctx;
     const struct pack_source *s = &p->sources[source];
+    struct header h;
     struct geometry g;
     if (!input_is_file(p, source)) {
         struct seat seat = segment_seat(p->snapshot, p->segments[source]);
@@ -422,7 +416,7 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
         if (p->band != band)
             close_band(p);
         p->band = band;
-        if (open_file(p, p->segments[source], file, &g, NULL) != 0)
+        if (open_file(p, p->segments[source], file, &h, &g, NULL) != 0)
             return false;
     }
     return filter_copy_blocks(*file, lane, first, n, out);

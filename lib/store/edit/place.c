@@ -121,8 +121,11 @@ bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *
 {
     struct burial b = {e->dir.fd, l, false};
     bool any = false;
+    uint64_t last = l->number;
     for (size_t i = 0; i < l->n; i++) {
-        any |= l->all[i].changed && (l->all[i].freed || listed_is_gone(&l->all[i]));
+        bool gone = l->all[i].changed && listed_is_gone(&l->all[i]);
+        any |= gone || (l->all[i].changed && l->all[i].freed);
+        last = gone ? 0 : last; /* records will be read */
         if (l->all[i].unread)
             note_unread(e, &l->all[i], diag);
     }
@@ -131,8 +134,8 @@ bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *
                         "segments whose records name columns of no pack stay: repair "
                         "the store");
     open_packs_forget(e->catalog, l);
-    if (!any ||
-        (catalog_write(e->catalog, &e->wait, bury, &b, NULL, NULL) == 0 && b.done))
+    if (!any || (catalog_write(e->catalog, &e->wait, last, bury, &b, NULL, NULL) == 0 &&
+                 b.done))
         return true;
     edit_note_stays(diag, 0, e->catalog->filters->path,
                     "the tombstones of dropped segments cannot be written");

@@ -114,7 +114,7 @@ bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone)
 {
     struct sweep s = {.catalog = c, .dir = dir};
     struct io_wait not_at_all = {.timeout_ms = -1}; /* it is not urgent */
-    int rc = catalog_write(c, &not_at_all, sweep_in, &s, NULL, NULL);
+    int rc = catalog_write(c, &not_at_all, 0, sweep_in, &s, NULL, NULL);
     *n_gone = s.n_gone;
     return rc == 0 && (s.done || s.alien);
 }

@@ -116,7 +116,8 @@ static int change_catalog(struct repair *r, struct tamis_diag *diag)
     for (size_t i = 0; i < r->n_segments; i++)
         any |= r->segments[i].changed;
     struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
-    return any ? catalog_write(r->store->catalog, &wait, change_in, r, NULL, diag) : 0;
+    return any ? catalog_write(r->store->catalog, &wait, 0, change_in, r, NULL, diag)
+               : 0;
 }
 
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

@@ -344,7 +344,7 @@ int tamis_store_confirm(struct tamis_store *store,
     if (rc)
         return diag_fail(diag, rc, store->catalog->path, "size of the option struct");
     struct io_wait wait = store_wait(store, c.opt.timeout_ms);
-    rc = catalog_write(store->catalog, &wait, confirm_in, &c, NULL, diag);
+    rc = catalog_write(store->catalog, &wait, 0, confirm_in, &c, NULL, diag);
     listings_free(&c.list);
     names_clear(&c.by_uuid);
     free(c.aside);

@@ -46,7 +46,7 @@ static int hold_edits(struct repair *r, struct tamis_diag *diag)
     r->store->locked = true;
     return c->read_only
                ? catalog_read(c, catalog_read_meta, &r->meta, diag)
-               : catalog_write(c, &wait, catalog_read_meta, &r->meta, NULL, diag);
+               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, diag);
 }
 
 static int open_live(struct repair *r, struct tamis_diag *diag)

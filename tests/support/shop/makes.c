@@ -630,7 +630,7 @@ static void put_value(const char *name, const uint8_t *value, size_t n)
     struct value v = {name, value, n};
     struct tamis_store *s = opened();
     know_files();
-    OK(catalog_write(s->catalog, NULL, replace_value, &v, NULL, NULL));
+    OK(catalog_write(s->catalog, NULL, 0, replace_value, &v, NULL, NULL));
     if (shop.edits[0])
         return;
     tamis_store_close(s);
@@ -774,7 +774,7 @@ MUST(mark_meta)
     size_t at = word == 'c'   ? offsetof(struct meta_disk, compat)
                 : word == 'r' ? offsetof(struct meta_disk, ro_compat)
                               : offsetof(struct meta_disk, incompat);
-    OK(catalog_write(opened()->catalog, NULL, mark_in, &at, NULL, NULL));
+    OK(catalog_write(opened()->catalog, NULL, 0, mark_in, &at, NULL, NULL));
 }
 
 HARM(rot_meta)

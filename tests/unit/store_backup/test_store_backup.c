@@ -134,7 +134,7 @@ TEST_OF_SCENES(records_that_are_not_known_are_copied_as_they_are)
     for (int lost = 0; lost < 2; lost++) {
         scene("records that are not known");
         steps(AGW_BARE "mark_meta compat");
-        OK(catalog_write(shop.store->catalog, NULL, make_strange, NULL, NULL, NULL));
+        OK(catalog_write(shop.store->catalog, NULL, 0, make_strange, NULL, NULL, NULL));
         steps("%s; backup b; is left=%d; use b; open",
               lost ? "live lose a" : "hold; release", lost);
         OK(catalog_read(shop.store->catalog, look_strange, NULL, NULL));

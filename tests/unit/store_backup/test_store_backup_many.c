@@ -218,7 +218,7 @@ static int other_digest(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
 
 static void change_digest(void)
 {
-    OK(catalog_write(changing->catalog, NULL, other_digest, NULL, NULL, NULL));
+    OK(catalog_write(changing->catalog, NULL, 0, other_digest, NULL, NULL, NULL));
 }
 
 /* The file of this UUID was copied, and is not the one that the record means now. */

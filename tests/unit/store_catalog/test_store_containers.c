@@ -113,7 +113,7 @@ static int commits(struct one *one)
     struct tamis_store *s;
     if (tamis_store_open(path_of("s"), NULL, &s, NULL))
         return 6;
-    int rc = catalog_write(s->catalog, NULL, hold, one, NULL, NULL);
+    int rc = catalog_write(s->catalog, NULL, 0, hold, one, NULL, NULL);
     tamis_store_close(s);
     return rc ? 7 : 0;
 }
@@ -135,7 +135,7 @@ static int waits(struct one *one)
     if (tamis_store_open(path_of("s"), &open, &s, NULL))
         return 6;
     const struct io_wait wait = store_wait(s, 0);
-    return catalog_write(s->catalog, &wait, hold, one, NULL, NULL);
+    return catalog_write(s->catalog, &wait, 0, hold, one, NULL, NULL);
 }
 
 TEST_IN_DIR(a_waiter_that_is_killed_gives_nothing_away)
@@ -151,7 +151,7 @@ TEST_IN_DIR(a_waiter_that_is_killed_gives_nothing_away)
     IS(write(second.told[1], "k", 1), 1);
     IS(WEXITSTATUS(ended(&second)), 5);
     STORE s = store_open("s");
-    IS(catalog_write(s->catalog, &not_at_all, hold, &first, NULL, &diag),
+    IS(catalog_write(s->catalog, &not_at_all, 0, hold, &first, NULL, &diag),
        TAMIS_ERR_BUSY);
     assert_string_equal(diag.what, "a process of another pid namespace is changing "
                                    "the catalog");

@@ -50,7 +50,7 @@ static int put_row(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 static void put_back(struct kept *row)
 {
-    OK(catalog_write(opened()->catalog, NULL, put_row, row, NULL, NULL));
+    OK(catalog_write(opened()->catalog, NULL, 0, put_row, row, NULL, NULL));
 }
 
 TEST_OF_SCENES(parts_of_an_older_list)

@@ -412,7 +412,7 @@ TEST_WITH_OTHER(replaced_before_the_commit)
     uint64_t newest, then;
     OK(catalog_file_newest(fd, 0, &newest));
     OK(fstat(fd, &before));
-    must_say(catalog_write(a->catalog, NULL, replace_and_say, NULL, &unsure, &diag),
+    must_say(catalog_write(a->catalog, NULL, 0, replace_and_say, NULL, &unsure, &diag),
              &diag, "while");
     assert_false(unsure);
     OK(catalog_file_newest(fd, 0, &then));

@@ -75,11 +75,11 @@ TEST_OF_SCENES(the_catalog_catches_up_with_a_dead_writer)
     steps("growing g; note g; writer g; add 0 350; end");
     struct tamis_store *s = shop.store;
     struct rewrite r = {"g", &noted};
-    OK(catalog_write(s->catalog, NULL, rewrite_record, &r, NULL, NULL));
+    OK(catalog_write(s->catalog, NULL, 0, rewrite_record, &r, NULL, NULL));
     steps("why g 5 HIT; writer g");
     assert_true(record_in(s, "g").min_stages > noted.min_stages);
     steps("seal 3; end");
-    OK(catalog_write(s->catalog, NULL, rewrite_record, &r, NULL, NULL));
+    OK(catalog_write(s->catalog, NULL, 0, rewrite_record, &r, NULL, NULL));
     steps("record g state=2; why g 5 HIT 5000 ABSENT; fails SEALED writer g;"
           "record g state=3");
 }
