@@ -5,10 +5,11 @@
 ARCHES := s390x aarch64
 ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec spec_rules \
     golden slots builder builder_order writer writer_open expectations recover failed_syncs losses open_damage)
+ARCH_GOLDENS := make_golden make_ribbons make_lists
 ARCH_LIB := $(FORMAT_SRC) $(FILTER_SRC)
 
 # xxhash from its header alone, which is the same for every machine; cmocka stands in.
-ARCH_INC := -Itests/arch/include -I. -Ilib -I$B/arch/include -DXXH_INLINE_ALL -DGOLDEN_WITHOUT_STORE
+ARCH_INC := -Itests/arch/include -I. -Ilib -I$B/arch/include -DXXH_INLINE_ALL -DGOLDEN_WITHOUT_STORE=
 $B/arch/include/xxhash.h: | deps-build
 	@mkdir -p $(@D)
 	@ln -sf /usr/include/xxhash.h $@
@@ -25,7 +26,7 @@ $B/arch/$(1)/%.bin: $B/arch/$(1)/%.o $$(ARCH_LIB:%.c=$B/arch/$(1)/%.o)
 	$$(call say,LD,$$@)
 	$$(Q)$(1)-linux-gnu-gcc -static -pthread -o $$@ $$^ -lm
 
-$B/arch/$(1)/tests/golden/make_golden.bin: $B/arch/$(1)/tests/golden/handmade.o $B/arch/$(1)/tests/golden/image.o
+$(ARCH_GOLDENS:%=$B/arch/$(1)/tests/golden/%.bin): $B/arch/$(1)/tests/golden/handmade.o $B/arch/$(1)/tests/golden/image.o
 
 $B/arch/$(1)/tests/exchange.bin: $B/arch/$(1)/tests/arch/exchange.o $$(ARCH_LIB:%.c=$B/arch/$(1)/%.o)
 	$$(call say,LD,$$@)
@@ -34,7 +35,7 @@ $B/arch/$(1)/tests/exchange.bin: $B/arch/$(1)/tests/arch/exchange.o $$(ARCH_LIB:
 $B/arch/$(1)/%: $B/arch/$(1)/%.bin
 	@printf '#!/bin/sh\nexec qemu-$(1) %s "$$$$@"\n' '$$(abspath $$<)' > $$@ && chmod +x $$@
 
-ARCH_PROGRAMS += $$(ARCH_TESTS:%=$B/arch/$(1)/tests/%) $B/arch/$(1)/tests/golden/make_golden $B/arch/$(1)/tests/exchange
+ARCH_PROGRAMS += $$(addprefix $B/arch/$(1)/tests/,$$(ARCH_TESTS) $$(addprefix golden/,$$(ARCH_GOLDENS)) exchange)
 endef
 # As unit_test in the Makefile: a folder for each room, the programs side by side.
 define arch_test
