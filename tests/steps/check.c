@@ -349,10 +349,16 @@ void steps_expect_swept(struct player *p)
 
 uint64_t steps_file_hash(const char *path)
 {
+    char opened[32]; /* another process may remove its name now */
     size_t n;
-    uint8_t *bytes = file_bytes(path, &n);
-    uint64_t hash = bytes ? XXH3_64bits(bytes, n) | 1 : 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    snprintf(opened, sizeof opened, "/proc/self/fd/%d", fd);
+    uint8_t *bytes = file_bytes(opened, &n);
+    uint64_t hash = XXH3_64bits(bytes, n) | 1;
     free(bytes);
+    close(fd);
     return hash;
 }
 

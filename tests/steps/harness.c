@@ -17,9 +17,6 @@ uint8_t *file_bytes(const char *path, size_t *n)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    *n = 0;
-    if (fd < 0 && errno == ENOENT)
-        return NULL;
     must(fd >= 0 && fstat(fd, &st) == 0, path);
     uint8_t *bytes = malloc((size_t)st.st_size + 1);
     must(bytes && pread(fd, bytes, (size_t)st.st_size, 0) == st.st_size, path);

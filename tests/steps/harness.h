@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Allocated, with a byte to spare; NULL if it is not there. */
+/* Allocated, with a byte to spare. */
 uint8_t *file_bytes(const char *path, size_t *n);
 void file_put(const char *path, const void *bytes, size_t n);
 void file_poke(const char *path, uint64_t at, const void *bytes, size_t n);
