@@ -268,7 +268,8 @@ struct tamis_query {
  * tamis_snapshot_info()). Whatever cannot be asked is MAYBE, and no error. Some
  * questions make no sense: no snapshot, keys and hashes or neither, a list and `all`,
  * no list of n_targets, candidates with a list or without n_candidates. Then the result
- * is 0, all answers are MAYBE, and diag, which may be NULL, has ERR_RANGE. If the size
- * is wrong, no answer is written. */
+ * is 0, all answers are MAYBE, and diag, which may be NULL, has ERR_RANGE. But with
+ * `all` and a list that is not empty, only as many answers are written as the shorter
+ * of them has; and none if the size is wrong. */
 size_t tamis_snapshot_query(struct tamis_snapshot *snapshot,
                             const struct tamis_query *query, struct tamis_diag *diag);
