@@ -31,7 +31,7 @@ struct tamis_edit_options {
     size_t size;
     int64_t timeout_ms; /* for the begin, and for the commit */
     /* 1: for dry runs of tamis_edit_pack() alone. It removes no file, the store may be
-     * read-only, and a commit is ERR_READ_ONLY. */
+     * read-only, and other calls with the edit, but abort, are ERR_READ_ONLY. */
     int dry_run;
 };
 
@@ -254,8 +254,8 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
  * ERR_BUSY if a writer has the segment open, and has not sealed it; the diag names the
  * process. Each growing filter that is dropped takes a descriptor until the commit is
  * done. An unreadable record may have been another segment's: if it is dropped, the
- * list is incomplete from the commit on, see tamis_store_confirm(). So it may be if a
- * record of a newer version is dropped. All this holds for the three functions below,
+ * list is incomplete from the commit on, see tamis_store_confirm(). A dropped record of
+ * a newer version may do the same. All this holds for the three functions below,
  * too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);

@@ -380,8 +380,6 @@ static int sync_files(const struct tamis_edit *e, struct tamis_diag *diag)
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
 {
     int rc = edit_usable(edit, diag);
-    if (!rc && edit->dry_run)
-        rc = diag_fail(diag, TAMIS_ERR_READ_ONLY, edit->catalog->path, "a dry run");
     if (rc) {
         tamis_edit_abort(edit);
         return rc;

@@ -145,7 +145,7 @@ void tamis_edit_abort(struct tamis_edit *edit)
     io_let_cancel(before);
 }
 
-int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
+int edit_alive(struct tamis_edit *e, struct tamis_diag *diag)
 {
     diag_clear(diag);
     if (!e)
@@ -154,6 +154,15 @@ int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
         return diag_fail(diag, TAMIS_ERR_FORKED, e->catalog->path,
                          "the edit was begun before fork()");
     return 0;
+}
+
+int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
+{
+    int rc = edit_alive(e, diag);
+    if (!rc && e->dry_run)
+        rc = diag_fail(diag, TAMIS_ERR_READ_ONLY, e->catalog->path,
+                       "the edit is for a dry run");
+    return rc;
 }
 
 /* ---- the list of operations ---- */
@@ -271,7 +280,7 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 {
     struct expected x = {.edit = e, .name = {name, name_bytes}};
     pthread_mutex_lock(&e->mutex);
-    x.looked = catalog_is_at(e->catalog, absent_at(e, x.name)); /* it is not at 0 */
+    x.looked = catalog_is_at(e->catalog, absent_at(e, x.name)); /* never at 0 */
     int rc = x.looked ? expect_locked(&x, diag)
                       : catalog_read(e->catalog, expect_in, &x, diag);
     pthread_mutex_unlock(&e->mutex);

@@ -58,7 +58,9 @@ struct tamis_edit {
     uint64_t absent_at; /* the transaction that had no segment `absent`; 0: none */
     uint8_t absent[NAME_MAX_BYTES + 1];
 };
+/* ERR_READ_ONLY if it is for dry runs alone, which edit_alive() allows. */
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
+int edit_alive(struct tamis_edit *e, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */
 int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag);

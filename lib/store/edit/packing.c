@@ -96,7 +96,7 @@ static bool input_is_file(const struct packing *p, size_t i)
 /* ---- which segments ---- */
 
 /* Opens the filter, checks every page, and sets its header and geometry. Negative: it
- * cannot be packed; *diag says why. */
+ * cannot be packed; *diag says why, but for ERR_VERSION. */
 static int open_file(const struct packing *p, size_t segment, struct tamis_filter **f,
                      struct header *h, struct geometry *g, struct tamis_diag *diag)
 {
@@ -708,10 +708,11 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     struct packing p = {
         .edit = edit, .snapshot = snapshot, .report = report ? report : &unasked};
     *p.report = (struct tamis_pack_report){0};
-    int rc = edit_usable(edit, diag);
+    int bad = options_copy(&p.opt, sizeof p.opt, opt);
+    int rc = p.opt.dry_run ? edit_alive(edit, diag) : edit_usable(edit, diag);
     if (rc)
         return rc;
-    rc = check_call(&p, segments, n, options_copy(&p.opt, sizeof p.opt, opt), diag);
+    rc = check_call(&p, segments, n, bad, diag);
     if (rc)
         return rc;
     n = segments ? n : snapshot->n;

@@ -68,6 +68,7 @@ tree() {
     cp store/catalog.lmdb old
     ok tamis build store three /dev/null --empty
     cp old store/catalog.lmdb
+    exits 0 tamis pack store --dry-run
     exits 5 tamis drop store typo
     [[ $stderr == *"store/filters: filters, lists and packs of no segment removed: 1; "*"repair first"*"no segment 'typo'"* ]] ||
         explain "both lines"

@@ -216,4 +216,16 @@ TEST_IN_DIR(threads_put_into_one_edit)
     IS(n_filter_files("s"), 80);
 }
 
+TEST_IN_DIR(an_edit_for_a_dry_run_writes_nothing)
+{
+    struct tamis_edit_options opt = {.size = sizeof opt, .dry_run = 1};
+    struct tamis_edit *e;
+    STORE s = store_new("s");
+    SNAPSHOT snap = snapshot_of(s);
+    OK(tamis_edit_begin(s, &opt, &e, NULL));
+    IS(tamis_edit_put_bare(e, "a", 1, NULL, NULL), TAMIS_ERR_READ_ONLY);
+    IS(tamis_edit_pack(e, snap, NULL, 0, NULL, NULL, NULL), TAMIS_ERR_READ_ONLY);
+    IS(tamis_edit_commit(e, NULL), TAMIS_ERR_READ_ONLY);
+}
+
 RUN_TESTS(NULL, NULL)
