@@ -110,9 +110,10 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
 
 struct tamis_confirm_options {
     size_t size;
-    int force; /* 1: ignore files in quarantine/, and drop lost or damaged packs */
+    int force; /* 1: ignore files in quarantine/, and drop lost packs, and those of
+                * which a page of names is damaged: their files are removed */
     /* Is called for each filter in quarantine/ that is in the way, and each pack that
-     * is lost (both noted) or was mended (rebuilt); may be NULL. */
+     * is lost (both noted), goes or was mended (rebuilt); may be NULL. */
     tamis_repair_fn *found;
     void *ctx;
     int64_t timeout_ms; /* for edits that are being committed */
@@ -169,7 +170,7 @@ struct tamis_backup_report {
     uint64_t n_segments, n_files, n_bytes;
     uint64_t n_damaged; /* copied as they are: their bad pages fail there too */
     uint64_t n_left;    /* files left out, packs too: lost or unreadable. A pack without
-                           good tombstones is copied, and they are left out. */
+                           good tombstones is copied without them. */
 };
 
 /* Copies the store, as of one moment during the call, into the new directory `path`,

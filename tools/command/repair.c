@@ -281,7 +281,7 @@ const struct command cmd_repair = {
                 "the list has every segment of the engine, with its own filter: "
                 "compare 'tamis ls' with the engine's list, bindings too"),
          OPTION(FORCE,
-                "in spite of quarantine; packs go that are lost or have lost names"),
+                "in spite of quarantine; packs go that are lost or have damaged names"),
          OPTION(JSON, NULL)},
     .notes = "Exits 3 for damage, mended or not, a directory or link named like a "
              "filter, or a list not confirmed; 4 for a failed read; 6 if the store is "

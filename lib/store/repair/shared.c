@@ -695,9 +695,9 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
     if (!rc)
         rc = open_pack_get(c, p->uuid, digest, n, true, &open);
     bool lost = rc != 0;
-    int names = rc ? 0 : pack_judge_names(open->filter);
+    int names = rc || !u->force || !p->agrees ? 0 : pack_judge_names(open->filter);
     open_pack_release(open);
-    if (names > 0 || (names && u->force)) { /* then only force gets on */
+    if (names) { /* no name can be put any more, for the pack may have it */
         rc = names;
         lost = true;
     }
@@ -714,9 +714,6 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
                          lost ? "this pack" : "this .dead file", file);
     if (!rc && !p->agrees)
         u->waits = p;
-    else if (!rc && names)
-        repair_note(u->repair, 0, true, NULL, file,
-                    "its names are damaged: nobody can tell which segments it has");
     if (!rc)
         return 0;
     lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
