@@ -43,7 +43,7 @@ static const struct {
     {TAMIS_ERR_SEALED, "put new keys into another segment"},
     {TAMIS_ERR_NETWORK, "use a local file system"},
     {TAMIS_ERR_READ_ONLY,
-     "run it as a user who may write to its catalog.lmdb, where no file system is "
+     "run it as a user who may write to its catalog.lmdb, on a file system that is not "
      "read-only"},
     {EROFS, "use a place that you may write to"},
     {EACCES, "run it as a user with permission"},

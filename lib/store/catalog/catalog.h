@@ -67,8 +67,9 @@ typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
 /* ERR_BUSY: the wait is over, which `limit` (NULL: none) limits. ERR_VERSION if the
  * store has a feature that this version must not write. *unsure (may be NULL): the
- * commit failed, and the outcome is unknown. last: 0; or fn uses no page, and none is
- * checked right after the transaction `last`, which this process committed. */
+ * commit failed, and the outcome is unknown. last: 0; or this process committed the
+ * transaction `last`, and fn uses no page: if it is still the newest, no page is
+ * checked. */
 int catalog_write(struct catalog *c, const struct io_wait *limit, uint64_t last,
                   catalog_fn *fn, void *ctx, bool *unsure, struct tamis_diag *diag);
 /* Is this the last transaction committed by any process? */
