@@ -217,7 +217,7 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
  * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
  * unless they are dropped. The same edit may drop them; it drops a source before the
  * put if the result takes its name. A fold or shrink keeps the list of hashes of its
- * source if it takes the name, after tamis_edit_drop_filter() of the source. Then the
+ * source if it takes the name, after a drop of the source by its UUID. Then the
  * commit fails with ERR_MISMATCH, too, if the source was packed or unpacked meanwhile.
  * If the key ranges of all sources are known, the result has one. The caller sets the
  * watermark (0: none). report may be NULL. */
@@ -248,28 +248,25 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      double error, const struct tamis_segment_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);
-/* Unregisters a segment; its file is removed after the commit. The commit returns
- * ERR_BUSY if a writer has the segment open; the diag names the process. Each growing
- * filter that is dropped takes a descriptor until the commit is done. An unreadable
- * record may have been another segment's: if it is dropped, the list is incomplete from
- * the commit on, see tamis_store_confirm(). One of a newer version may be the one that
- * a pack counted: then it is likewise. All this holds for the three functions below,
- * too. ERR_NO_SEGMENT. */
+/* A condition of a drop: otherwise the commit returns ERR_MISMATCH. Another process may
+ * have replaced the segment meanwhile. With the UUID of a snapshot's info, a filter
+ * that was read to derive another from it is dropped with no key lost. With a binding,
+ * only the segments of one engine's files are dropped, even those without a filter. */
+struct tamis_drop_if {
+    const uint8_t *uuid; /* its filter has this UUID, of 16 bytes; NULL: any, or none */
+    int is_bound;        /* it has this binding, of 0..64 bytes; 0 bytes: it has none */
+    const void *binding;
+    size_t binding_bytes;
+};
+/* Unregisters a segment; its file is removed after the commit. only_if NULL: whatever
+ * it is. The commit returns ERR_BUSY if a writer has the segment open; the diag names
+ * the process. Each growing filter that is dropped takes a descriptor until the commit
+ * is done. An unreadable record may have been another segment's: if it is dropped, the
+ * list is incomplete from the commit on, see tamis_store_confirm(). One of a newer
+ * version may be the one that a pack counted: then it is likewise. All this holds for
+ * tamis_edit_retain(), too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_diag *diag);
-/* Drops the segment only if its filter has this UUID (16 bytes, from a snapshot's
- * info); otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. Use it to replace a
- * filter by one derived from it: if another process has replaced the filter meanwhile,
- * its keys would be lost. */
-int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                           const uint8_t *uuid, struct tamis_diag *diag);
-/* Drops the segment only if it has this binding (0..64 bytes; 0: it has none);
- * otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. The segment may be without
- * a filter. Use it to drop segments of one engine's files only: another process may
- * have put another file's segment under the name meanwhile. The binding is copied. */
-int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                          const void *binding, size_t binding_bytes,
-                          struct tamis_diag *diag);
+                    const struct tamis_drop_if *only_if, struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names and was not put
  * by this edit. Unknown names are ignored. A segment whose pack is lost, or cannot say
  * its name, stays, for it may be among them, unless it has a record of its own. One

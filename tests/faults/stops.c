@@ -145,7 +145,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
     size_t n = (size_t)snprintf(name, sizeof name, "of process %d", (int)getpid());
     int rc = tamis_edit_begin(s, &opt, &e, &diag);
     if (!rc && drop)
-        rc = tamis_edit_drop(e, name, n, &diag);
+        rc = tamis_edit_drop(e, name, n, NULL, &diag);
     else if (!rc && !(rc = tamis_edit_builder(e, name, n, 0, NULL, &b, &diag)))
         rc = tamis_edit_put(e, b, NULL, &diag);
     tamis_builder_free(b);

@@ -352,7 +352,7 @@ static int run_drop(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
     int want = is_listed(o) ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = TRY_FOR(p, want, tamis_edit_drop(p->edit, NAME_OF(o), &p->diag));
+    int rc = TRY_FOR(p, want, tamis_edit_drop(p->edit, NAME_OF(o), NULL, &p->diag));
     if (rc == 0)
         note_drop(p, o);
     return rc != want;
@@ -482,8 +482,9 @@ static int derive_one(struct player *p, const struct step *s,
     for (size_t i = 0; i < n && word[0] == 'j' && !rc; i++) {
         struct object *source = promised_object(p->p, s->name[i + 1]);
         IN_LIB(tamis_snapshot_segment(now, index[i], &info));
-        rc = TRY(p, tamis_edit_drop_filter(p->edit, info.name, info.name_bytes,
-                                           info.uuid, &p->diag));
+        struct tamis_drop_if same = {.uuid = info.uuid};
+        rc = TRY(p,
+                 tamis_edit_drop(p->edit, info.name, info.name_bytes, &same, &p->diag));
         if (!rc)
             note_drop(p, source);
     }

@@ -113,7 +113,7 @@ static UNUSED void add_keys(struct tamis_writer *w, uint64_t first, uint64_t n)
 
 static UNUSED void drop_segment(struct tamis_store *s, const char *name)
 {
-    EDIT(s, tamis_edit_drop(edit, name, strlen(name), NULL));
+    EDIT(s, tamis_edit_drop(edit, name, strlen(name), NULL, NULL));
 }
 
 static UNUSED struct tamis_snapshot *snapshot_of(struct tamis_store *s)

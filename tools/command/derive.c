@@ -27,10 +27,9 @@ static int drop_sources(const struct segments_edit *e)
     struct tamis_diag diag = {0};
     for (size_t i = 0; i < e->o->replaces.n; i++) {
         const char *name = e->o->replaces.at[i];
-        int err =
-            is_source(e, name, &info)
-                ? tamis_edit_drop_filter(e->edit, name, strlen(name), info.uuid, &diag)
-                : tamis_edit_drop(e->edit, name, strlen(name), &diag);
+        struct tamis_drop_if same = {.uuid =
+                                         is_source(e, name, &info) ? info.uuid : NULL};
+        int err = tamis_edit_drop(e->edit, name, strlen(name), &same, &diag);
         if (err != 0)
             return not_dropped(err, e->store, e->o->args[0], name, &diag);
     }

@@ -116,7 +116,7 @@ static void store_has(struct tree *list)
         names[i] = (struct tamis_name){s->name, strlen(s->name)};
         if (!s->lacks_filter)
             continue;
-        rc = tamis_edit_drop(edit, s->name, strlen(s->name), NULL);
+        rc = tamis_edit_drop(edit, s->name, strlen(s->name), NULL, NULL);
         if (!rc || rc == TAMIS_ERR_NO_SEGMENT)
             rc = put_filter(edit, s, i);
     }

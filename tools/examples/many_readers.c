@@ -171,7 +171,7 @@ static void put(struct tamis_store *store, const char *name, uint64_t n,
         rc = tamis_edit_put(edit, builder, NULL, &diag);
     tamis_builder_free(builder);
     if (!rc && dropped)
-        rc = tamis_edit_drop(edit, dropped, strlen(dropped), &diag);
+        rc = tamis_edit_drop(edit, dropped, strlen(dropped), NULL, &diag);
     if (rc)
         tamis_edit_abort(edit);
     else

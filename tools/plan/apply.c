@@ -87,9 +87,9 @@ static int shrink(void *change)
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_segment(snapshot, s->index, &info);
+    struct tamis_drop_if same = {.uuid = info.uuid};
     if (err == 0)
-        err = tamis_edit_drop_filter(c->edit, info.name, info.name_bytes, info.uuid,
-                                     &diag);
+        err = tamis_edit_drop(c->edit, info.name, info.name_bytes, &same, &diag);
     if (err == 0) {
         opt.binding = info.binding;
         opt.binding_bytes = info.binding_bytes;

@@ -161,10 +161,12 @@ static bool is_meant(struct apply *a)
         return false;
     if (found_record(f, op->bytes, op->name_bytes, r) != 0)
         return false;
-    if (op->bound)
-        return r->binding_bytes == op->value_bytes &&
-               memcmp(r->binding, op->bytes + op->name_bytes, op->value_bytes) == 0;
-    return r->state != RECORD_NO_FILTER && memcmp(r->uuid, op->uuid, UUID_BYTES) == 0;
+    if (op->bound &&
+        (r->binding_bytes != op->value_bytes ||
+         memcmp(r->binding, op->bytes + op->name_bytes, op->value_bytes) != 0))
+        return false;
+    return !op->only ||
+           (r->state != RECORD_NO_FILTER && memcmp(r->uuid, op->uuid, UUID_BYTES) == 0);
 }
 
 static int check_meant(struct apply *a, struct tamis_diag *diag)
@@ -176,7 +178,9 @@ static int check_meant(struct apply *a, struct tamis_diag *diag)
     return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                      "segment '%s' has another %s than was meant: it was replaced",
                      name_text(text, op->bytes, op->name_bytes),
-                     op->bound ? "binding" : "filter");
+                     !op->only    ? "binding"
+                     : !op->bound ? "filter"
+                                  : "filter or binding");
 }
 
 static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)

@@ -290,8 +290,9 @@ static int from_list(struct tamis_edit *edit, struct tamis_snapshot *s, size_t i
     struct tamis_segment_options opt = options_of(r, theirs);
     struct edit_list there = {
         .digest = r->list_digest, .how = PUT_KEEPS_LIST, .range = r};
+    struct tamis_drop_if same = {.uuid = r->uuid};
     memcpy(there.uuid, r->list_uuid, UUID_BYTES);
-    int rc = tamis_edit_drop_filter(edit, name, name_bytes, r->uuid, diag);
+    int rc = tamis_edit_drop(edit, name, name_bytes, &same, diag);
     if (rc)
         return rc;
     edit_drops_as(edit, s, index);

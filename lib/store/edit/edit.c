@@ -302,51 +302,29 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-/* Drops the segment: with any filter (uuid NULL) and any binding (NULL). */
-static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                     const uint8_t *uuid, const struct piece *binding,
-                     struct tamis_diag *diag)
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    const struct tamis_drop_if *only_if, struct tamis_diag *diag)
 {
+    struct tamis_drop_if any = {.uuid = NULL};
+    const struct tamis_drop_if *only = only_if ? only_if : &any;
+    size_t n = only->is_bound ? only->binding_bytes : 0;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
     const char *store = edit->catalog->path;
-    struct piece value = binding ? *binding : (struct piece){NULL, 0};
     if (!segment_name_valid(name, name_bytes))
         return diag_fail(diag, TAMIS_ERR_RANGE, store,
                          "a segment's name is 1 to 255 bytes without NUL");
-    if (value.n > TAMIS_BINDING_MAX || (value.n && !value.at))
+    if (n > TAMIS_BINDING_MAX || (n && !only->binding))
         return diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
-    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, value.at, value.n);
+    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, only->binding, n);
     if (!op)
         return diag_errno(diag, ENOMEM, store, "noting the drop");
-    op->bound = binding != NULL;
-    op->only = uuid != NULL;
-    if (uuid)
-        memcpy(op->uuid, uuid, UUID_BYTES);
+    op->bound = only->is_bound;
+    op->only = only->uuid != NULL;
+    if (op->only)
+        memcpy(op->uuid, only->uuid, UUID_BYTES);
     return edit_append(edit, op, diag);
-}
-
-int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_diag *diag)
-{
-    return edit_drop(edit, name, name_bytes, NULL, NULL, diag);
-}
-
-int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                           const uint8_t *uuid, struct tamis_diag *diag)
-{
-    if (uuid)
-        return edit_drop(edit, name, name_bytes, uuid, NULL, diag);
-    return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
-}
-
-int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                          const void *binding, size_t binding_bytes,
-                          struct tamis_diag *diag)
-{
-    struct piece bound = {binding, binding_bytes};
-    return edit_drop(edit, name, name_bytes, NULL, &bound, diag);
 }
 
 static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)

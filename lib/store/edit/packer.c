@@ -407,7 +407,8 @@ static int unpack_segment(struct unpacking *u, size_t index)
     if (rc)
         return rc;
     struct piece name = column_name(&t.column);
-    rc = tamis_edit_drop_filter(u->edit, name.at, name.n, t.column.disk.uuid, u->diag);
+    struct tamis_drop_if same = {.uuid = t.column.disk.uuid};
+    rc = tamis_edit_drop(u->edit, name.at, name.n, &same, u->diag);
     if (rc) {
         filter_file_unlink(u->edit->dir.fd, t.record.uuid);
         return rc;

@@ -79,14 +79,14 @@ CHANGE(drop)
 {
     int rc = 0;
     for (int i = 1; i < s->n && !rc; i++)
-        rc = tamis_edit_drop(e, s->word[i], strlen(s->word[i]), &shop.diag);
+        rc = tamis_edit_drop(e, s->word[i], strlen(s->word[i]), NULL, &shop.diag);
     return rc;
 }
 
 /* replace NAME FIRST N: dropped, and put again, at once. */
 CHANGE(replace)
 {
-    int rc = tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), &shop.diag);
+    int rc = tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), NULL, &shop.diag);
     return rc ? rc : verb_put(e, s);
 }
 
@@ -188,19 +188,15 @@ CHANGE(derive)
     return rc;
 }
 
-/* drop_filter NAME [uuid=none]: if it has the filter that was noted */
-CHANGE(drop_filter)
-{
-    return tamis_edit_drop_filter(e, name_at(s, 1), strlen(s->word[1]),
-                                  option_of(s, "uuid") ? NULL : noted.uuid, &shop.diag);
-}
-
-/* drop_bound NAME binding= */
-CHANGE(drop_bound)
+/* drop_if NAME [binding=]: if it has the filter that was noted, or the binding */
+CHANGE(drop_if)
 {
     const char *binding = option_of(s, "binding");
-    return tamis_edit_drop_bound(e, name_at(s, 1), strlen(s->word[1]), binding,
-                                 strlen(binding), &shop.diag);
+    struct tamis_drop_if same = {.uuid = binding ? NULL : noted.uuid,
+                                 .is_bound = binding != NULL,
+                                 .binding = binding,
+                                 .binding_bytes = binding ? strlen(binding) : 0};
+    return tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), &same, &shop.diag);
 }
 
 /* Segments s0 .. of store_of(). */

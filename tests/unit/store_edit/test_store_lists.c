@@ -64,7 +64,7 @@ TEST_OF_SCENES(lists_of_packed_segments)
     struct tamis_snapshot *snap = snapshot_of(shop.store);
     const struct tamis_derivation fold = {.operation = TAMIS_FOLD, .factor = 1};
     r = record_in(shop.store, "p00");
-    OK(tamis_edit_drop_filter(e, "p00", 3, r.uuid, NULL));
+    OK(tamis_edit_drop(e, "p00", 3, &(struct tamis_drop_if){r.uuid, 0, NULL, 0}, NULL));
     OK(tamis_edit_derive(e, "p00", 3, snap, &(size_t){0}, 1, &fold, NULL, NULL, NULL));
     tamis_snapshot_release(snap);
     steps("pack");

@@ -67,7 +67,7 @@ static int die_editing(void *ctx)
     struct tamis_segment_options opt = {
         .size = sizeof opt, .binding = "new", .binding_bytes = 3};
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "x", 1, NULL));
+    OK(tamis_edit_drop(e, "x", 1, NULL, NULL));
     OK(put_keys(e, "x", 9000, 100, &opt));
     _exit(0);
 }
