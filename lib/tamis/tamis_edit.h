@@ -5,7 +5,8 @@
 /* ---- edit: change the list of segments, all or nothing -------------------
  *
  * Files are written as segments are put; names take effect together, at commit. An edit
- * sees its own changes in order: drop then put of one name replaces it. Threads: puts
+ * sees its own changes in order. A put of a name that a segment has is ERR_EXISTS,
+ * unless the segment is dropped before, or `replace` says to drop it. Threads: puts
  * at once, each its own builder; other calls one at a time. Processes commit in turns.
  * Fork: ERR_FORKED. */
 
@@ -24,6 +25,7 @@ struct tamis_segment_options {
     uint64_t check;
     uint64_t list_bits; /* the segment gets a list, too, in a file of its own */
     uint64_t kind;      /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON */
+    int replace;        /* drops the segment that has the name, if there is one */
 };
 
 struct tamis_edit_options {
@@ -189,8 +191,8 @@ int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options
  * column: tamis_edit_put() makes its file. `check` of the builder says nothing here.
  * Memory: 16 bytes a key of the largest segment, and 64 bytes a segment. ERR_EXISTS:
  * the name is taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has
- * list_bits, or makes a ribbon. ERR_RANGE: the packer's pack is written, by
- * tamis_edit_put_packed(). After a failure the packer is as before. */
+ * list_bits or `replace`, or makes a ribbon. ERR_RANGE: the packer's pack is written,
+ * by tamis_edit_put_packed(). After a failure the packer is as before. */
 int tamis_packer_take(struct tamis_packer *packer, struct tamis_builder *builder,
                       struct tamis_diag *diag);
 /* Writes the pack of all segments that were taken, and registers them. They exist from
@@ -212,13 +214,13 @@ void tamis_packer_free(struct tamis_packer *packer);
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
- * as tamis_filter_derive(), and registers it under a new name. `segments` has their
+ * as tamis_filter_derive(), and registers it under a name. `segments` has their
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be
  * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
- * unless they are dropped. The same edit may drop them; it drops a source before the
- * put if the result takes its name. A fold or shrink keeps the list of hashes of its
- * source if it takes the name, after a drop of the source by its UUID. Then the
- * commit fails with ERR_MISMATCH, too, if the source was packed or unpacked meanwhile.
+ * unless they are dropped. The same edit may drop them. A source whose name the result
+ * takes, by `replace`, must still have the filter that was read: else the commit fails
+ * with ERR_MISMATCH. Then a fold or shrink keeps the source's list of hashes, and the
+ * commit fails so, too, if the source was packed or unpacked meanwhile.
  * If the key ranges of all sources are known, the result has one. The caller sets the
  * watermark (0: none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -240,7 +242,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
                          const struct tamis_segment_options *opt,
                          struct tamis_diag *diag);
 /* Makes a list and a filter from the lists of n segments of a snapshot of this store,
- * without keys, and registers them under a new name, as tamis_edit_derive(). Use it for
+ * without keys, and registers them under a name, as tamis_edit_derive(). Use it for
  * the output of a compaction that drops no key; if it dropped some, the filter has keys
  * that the segment lacks, which costs reads. error 0: the store's default. report may
  * be NULL. Errors as of tamis_list_merge() and tamis_edit_from_list(). */

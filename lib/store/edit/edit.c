@@ -77,8 +77,8 @@ static void edit_op_free(struct edit_op *op)
     if (!op)
         return;
     names_clear(&op->keep);
-    if (op->as)
-        entry_release(op->as);
+    if (op->how.as)
+        entry_release(op->how.as);
     placed_free(op->placed);
     free(op);
 }
@@ -275,14 +275,15 @@ static void append_locked(struct tamis_edit *e, struct edit_op *op)
     }
     e->ops[e->n_ops++] = op;
     e->n_retains += op->kind == EDIT_RETAIN;
-    e->n_attached += op->attached;
+    e->n_attached += op->how.attached;
 }
 
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
     enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
-    struct expected x = {.edit = e, .op = op, .present = op->kind == EDIT_DROP};
-    uint32_t n = op_n_names(op);
+    struct expected x = {
+        .edit = e, .op = op, .present = op->kind == EDIT_DROP || op->how.only};
+    uint32_t n = op->how.replaces && !op->how.only ? 0 : op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
     for (; x.first < n && !rc; x.first += x.n) {
@@ -321,9 +322,9 @@ int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes
     if (!op)
         return diag_errno(diag, ENOMEM, store, "noting the drop");
     op->bound = only->is_bound;
-    op->only = only->uuid != NULL;
-    if (op->only)
-        memcpy(op->uuid, only->uuid, UUID_BYTES);
+    op->how.only = only->uuid != NULL;
+    if (op->how.only)
+        memcpy(op->how.old, only->uuid, UUID_BYTES);
     return edit_append(edit, op, diag);
 }
 

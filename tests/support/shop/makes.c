@@ -14,7 +14,8 @@ static struct tamis_segment_options options_of(const struct step *s)
         .rank = (uint32_t)number_option(s, "rank"),
         .watermark = number_option(s, "watermark"),
         .list_bits = number_option(s, "list"),
-        .kind = option_of(s, "kind") ? TAMIS_RIBBON : 0};
+        .kind = option_of(s, "kind") ? TAMIS_RIBBON : 0,
+        .replace = option_of(s, "replace") || strcmp(s->word[0], "replace") == 0};
 }
 
 /* The snapshot that is held, or a new one. */
@@ -83,12 +84,8 @@ CHANGE(drop)
     return rc;
 }
 
-/* replace NAME FIRST N: dropped, and put again, at once. */
-CHANGE(replace)
-{
-    int rc = tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), NULL, &shop.diag);
-    return rc ? rc : verb_put(e, s);
-}
+/* replace NAME FIRST N: as `put ... replace=1`. */
+LIST_VERB(replace, .change = verb_put)
 
 CHANGE(retain)
 {
@@ -168,7 +165,7 @@ CHANGE(derive)
     struct tamis_segment_options opt = options_of(s);
     struct tamis_derivation what = {.factor = number_option(s, "factor")};
     struct tamis_derive_report r = {0};
-    bool plain = !option_of(s, "binding");
+    bool plain = !option_of(s, "binding") && !opt.replace;
     size_t from[SHOP_WORDS], n = 0;
     struct tamis_snapshot *snap = snapshot_now();
     for (size_t i = 0; i < 4; i++)

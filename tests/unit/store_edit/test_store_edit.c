@@ -51,6 +51,14 @@ TEST_OF_SCENES(edits)
          "told segment 'a' has another filter; files 1; hits a 200 100",
          "note a; begin; drop_if a; bare a; commit; why a 250 NO_FILTER;"
          "fails MISMATCH drop_if a"},
+        {"a put may replace",
+         "put a 0 10; put b 0 10 packed=1; put d 0 10; begin 1;"
+         "replace a 50 10; bare b replace=1; growing c replace=1; replace none 0 10;"
+         "derive d d how=fold factor=1 replace=1; in; replace c 0 10",
+         "drop a; in 1; fails EXISTS put a 0 1; commit; hits a 50 10; why a 5 ABSENT;"
+         "why b 55 NO_FILTER; why c 5 ABSENT; hits none 0 10; hits d 0 10",
+         "begin; derive d d how=fold factor=1 replace=1; in; replace d 90 9; in 0;"
+         "fails MISMATCH commit; hits d 90 9; retain; files 0"},
         /* A segment of an engine's file goes only while it is that file's. One that
          * begins with its binding is another one, and so is none. */
         {"a binding that was replaced is not dropped",
