@@ -167,8 +167,10 @@ static void use_all(const struct run *r)
     if (!s && others.stopped)
         return;
     if (!s) {
-        if (tamis_store_create(in_dir(r, "store"), NULL, NULL) != 0)
+        struct tamis_open_options o = {.size = sizeof o, .create = TAMIS_CREATE_NEW};
+        if (tamis_store_open(in_dir(r, "store"), &o, &s, NULL) != 0)
             tamis_store_repair(in_dir(r, "store"), NULL, NULL, NULL);
+        tamis_store_close(s);
         s = open_theirs(r, true);
     }
     ask_all(r, s);

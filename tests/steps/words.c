@@ -41,8 +41,10 @@ static int run_init(struct player *p, const struct step *s)
 {
     char path[2 * STEPS_PATH_BYTES];
     struct tamis_domain domain = steps_domain();
-    struct tamis_store_options opt = {
+    struct tamis_store *made;
+    struct tamis_open_options opt = {
         .size = sizeof opt,
+        .create = TAMIS_CREATE_NEW,
         .growth = {.error = 0.001, .factor = 2, .first_capacity = 40},
         .domain = &domain};
     (void)s;
@@ -51,8 +53,9 @@ static int run_init(struct player *p, const struct step *s)
     if (!want)
         p->p->store = COMING;
     in_new_catalog = true;
-    int rc = TRY_FOR(p, want, tamis_store_create(path, &opt, &p->diag));
+    int rc = TRY_FOR(p, want, tamis_store_open(path, &opt, &made, &p->diag));
     in_new_catalog = false;
+    IN_LIB_VOID(tamis_store_close(made));
     if (rc == 0)
         p->p->store = THERE;
     happened(p);

@@ -192,8 +192,9 @@ int main(int argc, char **argv)
         return reader(argv[2]);
     if (!dir)
         fail("the directory", errno, NULL);
-    int rc = tamis_store_create(dir, NULL, &diag);
-    if (rc || (rc = tamis_store_open(dir, NULL, &store, &diag)))
+    struct tamis_open_options opt = {.size = sizeof opt, .create = TAMIS_CREATE_NEW};
+    int rc = tamis_store_open(dir, &opt, &store, &diag);
+    if (rc)
         fail(dir, rc, &diag);
     put(store, "large", LARGE, NULL);
     for (int i = 0; i < READERS; i++)

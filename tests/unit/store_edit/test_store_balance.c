@@ -7,9 +7,8 @@ static const double TARGET = 0.01, MOST = 1.5 * 0.01;
 
 static struct tamis_store *store_of_target(const char *name)
 {
-    struct tamis_store_options opt = {.size = sizeof opt};
-    opt.growth.error = TARGET;
-    OK(tamis_store_create(path_of(name), &opt, NULL));
+    struct tamis_open_options opt = {.size = sizeof opt, .growth.error = TARGET};
+    OK(create_store(path_of(name), &opt, NULL));
     return store_open(name);
 }
 
@@ -381,8 +380,8 @@ TEST(edits_have_no_say)
 TEST(the_largest_error)
 {
     enum { N = 12 };
-    struct tamis_store_options opt = {.size = sizeof opt, .growth.error = ERROR_MAX};
-    OK(tamis_store_create(path_of("largest"), &opt, NULL));
+    struct tamis_open_options opt = {.size = sizeof opt, .growth.error = ERROR_MAX};
+    OK(create_store(path_of("largest"), &opt, NULL));
     STORE s = store_open("largest");
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < N; i++)
