@@ -142,8 +142,8 @@ enum tamis_error {
 
 /* Returns a static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
 const char *tamis_strerror(int error);
-#define TAMIS_VERSION "0.2.0"
-const char *tamis_version(void); /* of the library that runs: "0.2.0" */
+#define TAMIS_VERSION "0.3.0"
+const char *tamis_version(void); /* of the library that runs: "0.3.0" */
 
 struct tamis_diag {
     int code;        /* the result of the call */
