@@ -56,8 +56,7 @@ TEST_IN_DIR(create_checks_its_options)
     IS(create_store("", NULL, NULL), TAMIS_ERR_RANGE);
 }
 
-/* Several processes create one store at once: one does, the others are told, or open
- * it. */
+/* Several processes create one store at once: one does, the others find it. */
 TEST_IN_DIR(creating_at_once_makes_one_store)
 {
     enum { ROUNDS = 20, CREATORS = 4 };
