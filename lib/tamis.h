@@ -36,7 +36,9 @@
  * CONVENTIONS. Functions that can fail return 0, a positive errno, or a negative
  * TAMIS_ERR_* (below: ERR_*); tamis_strerror() has a text for each. On failure outputs
  * are NULL or zero, unless the function says otherwise. A `struct tamis_diag *`, which
- * may be NULL, has the fault, its file and its offset. Sizes and offsets are in bytes
+ * may be NULL, has the fault, its file and its offset. Adds, hashes, plans and look-ups
+ * in memory have none: they are called often, and each fails only for the reasons that
+ * its text names. Sizes and offsets are in bytes
  * (`_bytes`), counts are `n_`, times are microseconds since 1970. An option struct has
  * its own size (`.size = sizeof(struct ...)`); NULL options and zero fields are
  * defaults. A name has 1..255 bytes and no NUL; a key has any number of bytes.
@@ -150,8 +152,8 @@ enum tamis_error {
 
 /* Returns a static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
 const char *tamis_strerror(int error);
-#define TAMIS_VERSION "0.2.0"
-const char *tamis_version(void); /* of the library that runs: "0.2.0" */
+#define TAMIS_VERSION "0.3.0"
+const char *tamis_version(void); /* of the library that runs: "0.3.0" */
 
 struct tamis_diag {
     int code;        /* the result of the call */

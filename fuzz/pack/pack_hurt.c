@@ -84,12 +84,12 @@ static void note_columns(struct base *b)
 static void make_base(struct base *b, uint32_t n, uint32_t n_keys)
 {
     struct tamis_store *s;
-    struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
+    struct tamis_open_options opt = {
+        .size = sizeof opt, .create = TAMIS_CREATE_NEW, .domain = &domain};
     b->n = n;
     b->n_keys = n_keys;
     b->at = (uint32_t)(b - bases) * 10000;
-    MUST(tamis_store_create(store_path, &opt, NULL) == 0);
-    MUST(tamis_store_open(store_path, NULL, &s, NULL) == 0);
+    MUST(tamis_store_open(store_path, &opt, &s, NULL) == 0);
     put_all(s, b);
     MUST(pack_segments(s, TAMIS_REPACK_NONE) == 0);
     for (size_t i = 0; i < n; i++)

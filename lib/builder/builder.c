@@ -314,12 +314,15 @@ const uint8_t *builder_set_id(struct tamis_builder *b)
 struct builder_facts builder_facts(const struct tamis_builder *b)
 {
     return (struct builder_facts){b->name,      b->who.name_bytes, b->rank,
-                                  b->list_bits, b->error,          &b->range};
+                                  b->list_bits, b->replaces,       b->error,
+                                  &b->range};
 }
 
-void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced)
+void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced,
+                      bool replaces)
 {
     b->rank = rank;
+    b->replaces = replaces;
     b->balanced = balanced && b->kind == KIND_BLOOM;
 }
 

@@ -24,8 +24,10 @@ struct builder_size {
     double error;  /* expected */
     uint64_t edit; /* whose balance has its share; 0: it is not chosen */
 };
-/* The rank of its segment. balanced: edits choose its size (store/edit/balance.c). */
-void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced);
+/* The rank of its segment, and whether it replaces one. balanced: edits choose its size
+ * (store/edit/balance.c). */
+void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced,
+                      bool replaces);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
 /* The segment that a builder makes, and the range of the keys added so far. */
@@ -34,6 +36,7 @@ struct builder_facts {
     size_t name_bytes;
     uint32_t rank;
     unsigned list_bits; /* 0: it makes no list */
+    bool replaces;      /* a segment that has the name */
     double error;
     const struct key_range *range;
 };

@@ -30,6 +30,7 @@ struct tamis_builder {
     uint8_t name[NAME_MAX_BYTES], binding[BINDING_MAX_BYTES], store_uuid[UUID_BYTES];
     uint64_t watermark;
     uint32_t rank;
+    bool replaces;                 /* a segment that has the name, once it is put */
     uint32_t n_threads, n_at_work; /* allowed; used at the last finish */
     char *spool_dir;
     int spool_fd;

@@ -8,25 +8,21 @@
 
 /* ---- what the first record says ---- */
 
-static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
-                   struct io_wait *wait, struct tamis_diag *diag)
+static int meta_of(const struct tamis_open_options *opt, struct meta *m,
+                   struct tamis_diag *diag)
 {
-    struct tamis_store_options opt;
+    struct tamis_growth growth = opt->growth;
     struct tamis_domain domain;
-    int rc = options_copy(&opt, sizeof opt, theirs);
-    if (rc)
-        return diag_fail(diag, rc, NULL, "size of the option struct");
-    *wait = (struct io_wait){opt.timeout_ms, opt.waiting, opt.ctx, 0};
-    rc = growth_complete(&opt.growth);
+    int rc = growth_complete(&growth);
     if (rc)
         return diag_fail(diag, rc, NULL,
                          "growth: error, factor, tightening or first capacity out of "
                          "range");
-    if (opt.domain)
-        rc = tamis_domain_init(&domain, opt.domain->hash_id, opt.domain->seed);
+    if (opt->domain)
+        rc = tamis_domain_init(&domain, opt->domain->hash_id, opt->domain->seed);
     else
         rc = tamis_domain_random(&domain);
-    if (!rc && opt.domain && opt.domain->tag != domain.tag)
+    if (!rc && opt->domain && opt->domain->tag != domain.tag)
         rc = TAMIS_ERR_RANGE;
     if (rc)
         return diag_fail(diag, rc, NULL,
@@ -35,12 +31,12 @@ static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
         .major = FORMAT_MAJOR,
         .minor = FORMAT_MINOR,
         .hash_id = (uint16_t)domain.hash_id,
-        .complete = 1,
+        .complete = opt->create == TAMIS_CREATE_NEW,
         .hash_seed = domain.seed,
-        .target_error = opt.growth.error,
-        .growth_factor = opt.growth.factor,
-        .tightening_ratio = opt.growth.tightening,
-        .first_capacity = opt.growth.first_capacity,
+        .target_error = growth.error,
+        .growth_factor = growth.factor,
+        .tightening_ratio = growth.tightening,
+        .first_capacity = growth.first_capacity,
         .created = io_calls.now(),
     };
     uuid_random(m->store_uuid);
@@ -205,23 +201,10 @@ static int create_at(const char *path, const struct meta *m, struct io_wait *wai
     return rc;
 }
 
-int tamis_store_create(const char *path, const struct tamis_store_options *opt,
-                       struct tamis_diag *diag)
+int store_create(const char *path, const struct tamis_open_options *opt,
+                 struct io_wait *wait, struct tamis_diag *diag)
 {
-    struct io_wait wait = {.timeout_ms = 0};
     struct meta m;
-    diag_clear(diag);
-    if (!path || !*path)
-        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
-    int rc = meta_of(opt, &m, &wait, diag);
-    if (rc)
-        return rc;
-    char *plain = plain_path(path);
-    if (!plain)
-        return diag_errno(diag, ENOMEM, path, "creating the store");
-    int before = io_hold_cancel(); /* or the directory would stay locked */
-    rc = create_at(plain, &m, &wait, diag);
-    io_let_cancel(before);
-    free(plain);
-    return rc;
+    int rc = meta_of(opt, &m, diag);
+    return rc ? rc : create_at(path, &m, wait, diag);
 }

@@ -1,6 +1,24 @@
 /* A store as a whole: open, describe, close. */
 #include "lib/store/catalog/catalog.h"
 
+/* Another process may create the store meanwhile. */
+static int open_or_create(struct tamis_store *s, const char *path,
+                          const struct tamis_open_options *opt, struct tamis_diag *diag)
+{
+    struct io_wait wait = {opt->timeout_ms, opt->waiting, opt->ctx, 0};
+    bool must_create = opt->create == TAMIS_CREATE_NEW;
+    int rc = must_create ? TAMIS_ERR_NO_STORE
+                         : registry_open(path, &wait, &s->catalog, diag);
+    if (rc != TAMIS_ERR_NO_STORE || opt->create == TAMIS_OPEN_ONLY)
+        return rc;
+    rc = store_create(path, opt, &wait, diag);
+    s->is_new = !rc;
+    if (rc && (rc != TAMIS_ERR_EXISTS || must_create))
+        return rc;
+    diag_clear(diag);
+    return registry_open(path, &wait, &s->catalog, diag);
+}
+
 int tamis_store_open(const char *path, const struct tamis_open_options *opt,
                      struct tamis_store **out, struct tamis_diag *diag)
 {
@@ -11,13 +29,13 @@ int tamis_store_open(const char *path, const struct tamis_open_options *opt,
     *out = NULL;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
-    if (options_copy(&o, sizeof o, opt))
-        return diag_fail(diag, TAMIS_ERR_RANGE, path, "size of the option struct");
-    struct io_wait wait = {o.timeout_ms, o.waiting, o.ctx, 0};
+    if (options_copy(&o, sizeof o, opt) || o.create > TAMIS_CREATE_NEW)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path,
+                         "the option struct: its size, or what to create");
     int before = io_hold_cancel(); /* or the lock of the registry would be held */
     char *plain = plain_path(path);
     struct tamis_store *s = calloc(1, sizeof *s);
-    int rc = plain && s ? registry_open(plain, &wait, &s->catalog, diag)
+    int rc = plain && s ? open_or_create(s, plain, &o, diag)
                         : diag_errno(diag, ENOMEM, path, "opening the store");
     free(plain);
     io_let_cancel(before);
@@ -74,6 +92,7 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
     };
     info->created = m->created;
     info->read_only = c->read_only;
+    info->is_new = store->is_new;
     struct store_now now;
     rc = catalog_read(c, read_store_now, &now, diag);
     if (!rc && (rc = io_size(c->fd, &info->catalog_bytes)) != 0)

@@ -5,10 +5,10 @@
 /* ---- edit: change the list of segments, all or nothing -------------------
  *
  * Files are written as segments are put; names take effect together, at commit. An edit
- * sees its own changes in order: drop then put of one name replaces it. A put of a name
- * that is listed is ERR_EXISTS, at once or at the commit. Threads: puts at once, each
- * with its own builder; else one at a time. Processes commit in turns. Fork:
- * ERR_FORKED. */
+ * sees its own changes in order. A put of a name that a segment has is ERR_EXISTS, at
+ * once or at the commit, unless the segment is dropped before or `replace` says to drop
+ * it. Threads: puts at once, each with its own builder; else one at a time. Processes
+ * commit in turns. Fork: ERR_FORKED. */
 
 struct tamis_edit;
 struct tamis_snapshot;
@@ -25,6 +25,7 @@ struct tamis_segment_options {
     uint64_t check;
     uint64_t list_bits; /* the segment gets a list, too, in a file of its own */
     uint64_t kind;      /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON */
+    int replace;        /* drops the segment that has the name, if there is one */
 };
 
 struct tamis_edit_options {
@@ -192,9 +193,9 @@ int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options
  * caller still frees the builder. A builder with spooled hashes is too large for a
  * column: the put makes its file. `check` of the builder has no effect here. Memory: 16
  * bytes a key of the largest segment, and 64 bytes a segment. ERR_EXISTS: the name is
- * taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has list_bits, or
- * makes a ribbon. ERR_RANGE: the packer's pack is written, by tamis_edit_put_packed().
- * After a failure the packer is as before. */
+ * taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has list_bits or
+ * `replace`, or makes a ribbon. ERR_RANGE: the packer's pack is written, by
+ * tamis_edit_put_packed(). After a failure the packer is as before. */
 int tamis_packer_take(struct tamis_packer *packer, struct tamis_builder *builder,
                       struct tamis_diag *diag);
 /* Writes the pack of all segments that were taken, and registers them. They exist from
@@ -215,13 +216,13 @@ void tamis_packer_free(struct tamis_packer *packer);
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
- * as tamis_filter_derive(), and registers it under a new name. `segments` has their
+ * as tamis_filter_derive(), and registers it under a name. `segments` has their
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be
  * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
- * unless they are dropped. The same edit may drop them; it drops a source before the
- * put if the result takes its name. A fold or shrink keeps the list of hashes of its
- * source if it takes the name, after tamis_edit_drop_filter() of the source. Then the
- * commit fails with ERR_MISMATCH, too, if the source was packed or unpacked meanwhile.
+ * unless they are dropped. The same edit may drop them. A source whose name the result
+ * takes, by `replace`, must still have the filter that was read: else the commit fails
+ * with ERR_MISMATCH. Then a fold or shrink keeps the source's list of hashes, and the
+ * commit fails so, too, if the source was packed or unpacked meanwhile.
  * If the key ranges of all sources are known, the result has one. The caller sets the
  * watermark (0: none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -242,7 +243,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
                          const struct tamis_segment_options *opt,
                          struct tamis_diag *diag);
 /* Makes a list and a filter from the lists of n segments of a snapshot of this store,
- * without keys, and registers them under a new name, as tamis_edit_derive(). Use it for
+ * without keys, and registers them under a name, as tamis_edit_derive(). Use it for
  * the output of a compaction that drops no key; if it dropped some, the filter has keys
  * that the segment lacks, which costs reads. error 0: the store's default. report may
  * be NULL. Errors as of tamis_list_merge() and tamis_edit_from_list(). */
@@ -250,28 +251,25 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      double error, const struct tamis_segment_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);
-/* Unregisters a segment; its file is removed after the commit. The commit returns
- * ERR_BUSY if a writer has the segment open, and has not sealed it; the diag names the
- * process. Each growing filter that is dropped takes a descriptor until the commit is
- * done. An unreadable record may have been another segment's: if it is dropped, the
- * list is incomplete from the commit on, see tamis_store_confirm(). A dropped record of
- * a newer version may do the same. All this holds for the three functions below,
- * too. ERR_NO_SEGMENT. */
+/* A condition of a drop: otherwise the commit returns ERR_MISMATCH. Another process may
+ * have replaced the segment meanwhile. With the UUID of a snapshot's info, a filter
+ * that was read to derive another from it is dropped with no key lost. With a binding,
+ * only the segments of one engine's files are dropped, even those without a filter. */
+struct tamis_drop_if {
+    const uint8_t *uuid; /* its filter has this UUID, of 16 bytes; NULL: any, or none */
+    int is_bound;        /* it has this binding, of 0..64 bytes; 0 bytes: it has none */
+    const void *binding; /* copied */
+    size_t binding_bytes;
+};
+/* Unregisters a segment; its file is removed after the commit. only_if NULL: whatever
+ * it is. The commit returns ERR_BUSY if a writer has the segment open, and has not
+ * sealed it; the diag names the process. Each growing filter that is dropped takes a
+ * descriptor until the commit is done. An unreadable record may have been another
+ * segment's: if it is dropped, the list is incomplete from the commit on, see
+ * tamis_store_confirm(). A dropped record of a newer version may do the same. All this
+ * holds for tamis_edit_retain(), too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_diag *diag);
-/* Drops the segment only if its filter has this UUID (16 bytes, from a snapshot's
- * info); otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. Use it to replace a
- * filter by one derived from it: else keys of a filter that replaced it meanwhile would
- * be lost. */
-int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                           const uint8_t *uuid, struct tamis_diag *diag);
-/* Drops the segment only if it has this binding (0..64 bytes; 0: it has none);
- * otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. The segment may be without
- * a filter. Use it to drop segments of one engine's files only: another process may
- * have put another file's segment under the name meanwhile. The binding is copied. */
-int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                          const void *binding, size_t binding_bytes,
-                          struct tamis_diag *diag);
+                    const struct tamis_drop_if *only_if, struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names and was not put
  * by this edit. Unknown names are ignored. A segment without a record of its own stays
  * if its pack is lost or cannot say its name, for it may be among them. Any segment

@@ -18,7 +18,6 @@ enum tamis_repair_action {
     TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, has no filter then */
     TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
 };
-const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
 
 /* Says what mends something that was noted. */
 enum tamis_repair_mend {
@@ -30,6 +29,7 @@ enum tamis_repair_mend {
 /* One thing that was found, and its fate. Valid during the call. */
 struct tamis_repair_finding {
     enum tamis_repair_action action;
+    const char *action_name; /* "swept" */
     /* 1: proofs or a file were lost; 0: no damage: a crash or a person leaves it */
     int damage;
     const uint8_t *name; /* of the segment; NULL: none, or a pack of several */

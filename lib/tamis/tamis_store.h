@@ -22,30 +22,34 @@
 
 struct tamis_store;
 
-struct tamis_store_options {
-    size_t size;
-    struct tamis_growth growth;        /* defaults for new filters */
-    const struct tamis_domain *domain; /* default: a random one */
-    int64_t timeout_ms;        /* for a process that creates or repairs a store there */
-    tamis_waiting_fn *waiting; /* may be NULL */
-    void *ctx;
+enum tamis_create {
+    TAMIS_OPEN_ONLY,
+    /* Only where nothing, or an empty directory, is. The directory may have been lost,
+     * so the list of a new store is incomplete until tamis_store_confirm(). */
+    TAMIS_CREATE_IF_MISSING,
+    /* The caller says that no data exists yet: the empty list is complete. ERR_EXISTS
+     * if a store or anything else is there. */
+    TAMIS_CREATE_NEW
 };
-
-/* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
- * on return. If the directory was there and its parent may not be read, the name of the
- * directory is not synced. ERR_EXISTS if a store or anything else is there. ERR_BUSY if
- * a process has a store open there whose catalog is gone: end it, and repair. */
-int tamis_store_create(const char *path, const struct tamis_store_options *opt,
-                       struct tamis_diag *diag);
 struct tamis_open_options {
     size_t size;
+    enum tamis_create create;
     int64_t timeout_ms; /* for a process that creates or repairs the store */
     /* For each call that waits on this handle, its writers and edits; may be NULL. */
     tamis_waiting_fn *waiting;
     void *ctx;
+    /* For a store that is created: */
+    struct tamis_growth growth;        /* defaults for new filters */
+    const struct tamis_domain *domain; /* default: a random one */
 };
 
-/* Opens a store; never creates one. A process may open a store as often as it likes.
+/* Opens a store. A process may open a store as often as it likes.
+ *
+ * Creating makes the directory `path`, or uses an empty one, and is durable on return.
+ * If several processes create a store at once, one does. If the directory was there and
+ * its parent may not be read, the name of the directory is not synced. A new store
+ * stays if opening it fails. ERR_NO_STORE: none is there, nor may one be created.
+ * ERR_BUSY: a process has a store open there whose catalog is gone: end it, and repair.
  *
  * If the catalog cannot be written, the store opens for reading. A reader takes a slot
  * in catalog.lmdb-lock. It gets none if it may not write that file, if all slots are
@@ -73,6 +77,7 @@ struct tamis_store_info {
      * tamis_snapshot_info() is also 0 if records of packs do not agree. */
     int complete;
     int read_only;
+    int is_new; /* the open of this handle created the store */
 };
 /* Describes the store as of now. ERR_FORKED, ERR_REPLACED, ERR_CATALOG, ERR_BUSY. */
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,

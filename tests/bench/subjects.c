@@ -255,11 +255,10 @@ struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys)
 {
     struct tamis_store *store;
     struct tamis_diag diag = {0};
-    struct tamis_store_options options = {.size = sizeof options,
-                                          .domain = &bench.domain};
+    struct tamis_open_options options = {
+        .size = sizeof options, .create = TAMIS_CREATE_NEW, .domain = &bench.domain};
     tree_remove(path);
-    must(tamis_store_create(path, &options, &diag), &diag, path);
-    must(tamis_store_open(path, NULL, &store, &diag), &diag, path);
+    must(tamis_store_open(path, &options, &store, &diag), &diag, path);
     struct tamis_edit *edit = edit_of(store);
     uint64_t *hashes = allocate(n_keys * sizeof *hashes);
     for (size_t i = 0; i < n; i++) {

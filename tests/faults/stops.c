@@ -145,7 +145,7 @@ static bool edit_once(struct tamis_store *s, bool drop)
     size_t n = (size_t)snprintf(name, sizeof name, "of process %d", (int)getpid());
     int rc = tamis_edit_begin(s, &opt, &e, &diag);
     if (!rc && drop)
-        rc = tamis_edit_drop(e, name, n, &diag);
+        rc = tamis_edit_drop(e, name, n, NULL, &diag);
     else if (!rc && !(rc = tamis_edit_builder(e, name, n, 0, NULL, &b, &diag)))
         rc = tamis_edit_put(e, b, NULL, &diag);
     tamis_builder_free(b);
@@ -167,8 +167,10 @@ static void use_all(const struct run *r)
     if (!s && others.stopped)
         return;
     if (!s) {
-        if (tamis_store_create(in_dir(r, "store"), NULL, NULL) != 0)
+        struct tamis_open_options o = {.size = sizeof o, .create = TAMIS_CREATE_NEW};
+        if (tamis_store_open(in_dir(r, "store"), &o, &s, NULL) != 0)
             tamis_store_repair(in_dir(r, "store"), NULL, NULL, NULL);
+        tamis_store_close(s);
         s = open_theirs(r, true);
     }
     ask_all(r, s);

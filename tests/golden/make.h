@@ -115,9 +115,9 @@ static inline struct tamis_store *new_store(const char *name)
     if (system(command) != 0)
         exit(1);
     tamis_domain_init(&domain, 1, SEED);
-    struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
-    check(tamis_store_create(at(name), &o, &diag), &diag);
-    check(tamis_store_open(at(name), NULL, &s, &diag), &diag);
+    struct tamis_open_options o = {
+        .size = sizeof o, .create = TAMIS_CREATE_NEW, .domain = &domain};
+    check(tamis_store_open(at(name), &o, &s, &diag), &diag);
     return s;
 }
 #endif

@@ -96,7 +96,7 @@ static void drop_one(struct tamis_store *s, const char *name)
     struct tamis_edit *edit;
     struct tamis_diag diag;
     check(tamis_edit_begin(s, NULL, &edit, &diag), &diag);
-    check(tamis_edit_drop(edit, name, strlen(name), &diag), &diag);
+    check(tamis_edit_drop(edit, name, strlen(name), NULL, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
 }
 

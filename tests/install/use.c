@@ -60,12 +60,14 @@ int main(int argc, char **argv)
     struct tamis_domain domain;
     struct tamis_key keys[2];
     struct tamis_query query;
+    struct tamis_open_options create = {sizeof(create), TAMIS_CREATE_NEW, 0,   NULL,
+                                        NULL,           {0, 0, 0, 0},     NULL};
     uint64_t lacking;
     int right;
 
     memset(&diag, 0, sizeof(diag));
-    if (argc != 2 || check(tamis_store_create(argv[1], NULL, &diag), &diag) != 0 ||
-        check(tamis_store_open(argv[1], NULL, &store, &diag), &diag) != 0 ||
+    if (argc != 2 ||
+        check(tamis_store_open(argv[1], &create, &store, &diag), &diag) != 0 ||
         check(fill(store, "apple", &diag), &diag) != 0 ||
         check(tamis_snapshot_current(store, &now, &diag), &diag) != 0)
         return 2;

@@ -64,7 +64,7 @@ void PutByHand(const std::string &name, const std::string &binding = "")
     opt.binding = binding.data();
     opt.binding_bytes = binding.size();
     EXPECT(tamis_edit_begin(store.get(), NULL, &edit, nullptr) == 0, "no edit");
-    tamis_edit_drop(edit, name.data(), name.size(), nullptr);
+    tamis_edit_drop(edit, name.data(), name.size(), nullptr, nullptr);
     EXPECT(tamis_edit_builder(edit, name.data(), name.size(), 0, &opt, &builder,
                               nullptr) == 0 &&
                tamis_builder_add_key(builder, "by hand", 7) == 0 &&

@@ -35,9 +35,13 @@ void ExpectTool(int code, const std::string &words, const std::string &arguments
 
 void MakeStore()
 {
-    tamis_store_options opt = {};
+    tamis_open_options opt = {};
     opt.size = sizeof opt;
-    EXPECT(tamis_store_create(StorePath().c_str(), &opt, nullptr) == 0, "no store");
+    opt.create = TAMIS_CREATE_NEW;
+    tamis_store *made;
+    EXPECT(tamis_store_open(StorePath().c_str(), &opt, &made, nullptr) == 0,
+           "no store");
+    tamis_store_close(made);
 }
 
 void OpenPlain(Engine *engine, const std::string &path)

@@ -306,7 +306,7 @@ static void attach_one(struct tamis_store *store, const struct kind *k,
         lost("%s attached with damaged pages: %s", k->name, what);
     tamis_snapshot_release(now);
     CHECK(tamis_edit_begin(store, NULL, &edit, NULL) == 0);
-    CHECK(tamis_edit_drop(edit, "attached", 8, NULL) == 0);
+    CHECK(tamis_edit_drop(edit, "attached", 8, NULL, NULL) == 0);
     CHECK(tamis_edit_commit(edit, NULL) == 0);
 }
 

@@ -41,8 +41,10 @@ static int run_init(struct player *p, const struct step *s)
 {
     char path[2 * STEPS_PATH_BYTES];
     struct tamis_domain domain = steps_domain();
-    struct tamis_store_options opt = {
+    struct tamis_store *made;
+    struct tamis_open_options opt = {
         .size = sizeof opt,
+        .create = TAMIS_CREATE_NEW,
         .growth = {.error = 0.001, .factor = 2, .first_capacity = 40},
         .domain = &domain};
     (void)s;
@@ -51,8 +53,9 @@ static int run_init(struct player *p, const struct step *s)
     if (!want)
         p->p->store = COMING;
     in_new_catalog = true;
-    int rc = TRY_FOR(p, want, tamis_store_create(path, &opt, &p->diag));
+    int rc = TRY_FOR(p, want, tamis_store_open(path, &opt, &made, &p->diag));
     in_new_catalog = false;
+    IN_LIB_VOID(tamis_store_close(made));
     if (rc == 0)
         p->p->store = THERE;
     happened(p);
@@ -352,7 +355,7 @@ static int run_drop(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
     int want = is_listed(o) ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = TRY_FOR(p, want, tamis_edit_drop(p->edit, NAME_OF(o), &p->diag));
+    int rc = TRY_FOR(p, want, tamis_edit_drop(p->edit, NAME_OF(o), NULL, &p->diag));
     if (rc == 0)
         note_drop(p, o);
     return rc != want;
@@ -482,8 +485,9 @@ static int derive_one(struct player *p, const struct step *s,
     for (size_t i = 0; i < n && word[0] == 'j' && !rc; i++) {
         struct object *source = promised_object(p->p, s->name[i + 1]);
         IN_LIB(tamis_snapshot_segment(now, index[i], &info));
-        rc = TRY(p, tamis_edit_drop_filter(p->edit, info.name, info.name_bytes,
-                                           info.uuid, &p->diag));
+        struct tamis_drop_if same = {.uuid = info.uuid};
+        rc = TRY(p,
+                 tamis_edit_drop(p->edit, info.name, info.name_bytes, &same, &p->diag));
         if (!rc)
             note_drop(p, source);
     }

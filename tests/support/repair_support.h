@@ -30,9 +30,9 @@ static UNUSED void see(void *ctx, const struct tamis_repair_finding *f)
 {
     assert_true(seen.n < 256);
     seen.n_errors = (seen.n ? seen.n_errors : 0) + (f->error != 0);
-    snprintf(seen.text[seen.n++], sizeof seen.text[0], "%s %.*s %s %s",
-             tamis_repair_action_name(f->action), (int)f->name_bytes,
-             f->name ? (const char *)f->name : "", f->file, f->what);
+    snprintf(seen.text[seen.n++], sizeof seen.text[0], "%s %.*s %s %s", f->action_name,
+             (int)f->name_bytes, f->name ? (const char *)f->name : "", f->file,
+             f->what);
 }
 
 static UNUSED bool saw(const char *words)

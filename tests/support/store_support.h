@@ -20,14 +20,26 @@ static UNUSED struct tamis_store *store_open(const char *name)
     return s;
 }
 
+static UNUSED int create_store(const char *path, struct tamis_open_options *opt,
+                               struct tamis_diag *diag)
+{
+    struct tamis_open_options defaults = {.size = sizeof defaults};
+    struct tamis_store *s;
+    opt = opt ? opt : &defaults;
+    opt->create = TAMIS_CREATE_NEW;
+    int rc = tamis_store_open(path, opt, &s, diag);
+    tamis_store_close(s);
+    return rc;
+}
+
 static UNUSED struct tamis_store *store_new(const char *name)
 {
     struct tamis_domain domain;
-    struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
+    struct tamis_open_options opt = {.size = sizeof opt, .domain = &domain};
     opt.growth.first_capacity = 100;
     opt.growth.error = 1e-4;
     OK(tamis_domain_init(&domain, 1, 42));
-    OK(tamis_store_create(path_of(name), &opt, NULL));
+    OK(create_store(path_of(name), &opt, NULL));
     return store_open(name);
 }
 
@@ -113,7 +125,7 @@ static UNUSED void add_keys(struct tamis_writer *w, uint64_t first, uint64_t n)
 
 static UNUSED void drop_segment(struct tamis_store *s, const char *name)
 {
-    EDIT(s, tamis_edit_drop(edit, name, strlen(name), NULL));
+    EDIT(s, tamis_edit_drop(edit, name, strlen(name), NULL, NULL));
 }
 
 static UNUSED struct tamis_snapshot *snapshot_of(struct tamis_store *s)
@@ -234,12 +246,6 @@ static UNUSED void build_file(const char *path, const struct tamis_domain *d,
     for (uint64_t i = 0; i < 100; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
     OK(tamis_builder_finish(b, path, NULL, NULL, NULL));
-}
-
-static UNUSED int fail_fsync(int fd)
-{
-    errno = EIO;
-    return -1;
 }
 
 static UNUSED int attach_code(struct tamis_store *s, const char *name, const char *path,

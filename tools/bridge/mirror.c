@@ -109,10 +109,10 @@ int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     int err = tamis_snapshot_segment(snapshot, index, &info);
     if (err != 0)
         return err;
-    if (info.state == 0)
-        return tamis_edit_drop(edit, info.name, info.name_bytes, diag);
-    return tamis_edit_drop_bound(edit, info.name, info.name_bytes, info.binding,
-                                 info.binding_bytes, diag);
+    struct tamis_drop_if same = {.is_bound = info.state != 0,
+                                 .binding = info.binding,
+                                 .binding_bytes = info.binding_bytes};
+    return tamis_edit_drop(edit, info.name, info.name_bytes, &same, diag);
 }
 
 /* A damaged page would become a page of ones for ever. */

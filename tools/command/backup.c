@@ -61,7 +61,7 @@ static int run(int argc, char **argv)
 {
     struct tamis_backup_report report;
     struct tamis_diag diag = {0};
-    struct tamis_store *store;
+    struct tamis_store *store = NULL;
     struct backup b = {0};
     struct options o;
     parse_options(argc, argv, 2, 2, &o);
@@ -116,7 +116,9 @@ const struct command cmd_backup = {
 
 static int run_init(int argc, char **argv)
 {
-    struct tamis_store_options opt = {.size = sizeof(opt), .waiting = wait_ends};
+    struct tamis_open_options opt = {
+        .size = sizeof(opt), .create = TAMIS_CREATE_NEW, .waiting = wait_ends};
+    struct tamis_store *store;
     struct tamis_diag diag = {0};
     struct tamis_domain domain;
     struct options o;
@@ -128,7 +130,8 @@ static int run_init(int argc, char **argv)
         opt.domain = &domain;
     }
     if (err == 0)
-        err = tamis_store_create(o.args[0], &opt, &diag);
+        err = tamis_store_open(o.args[0], &opt, &store, &diag);
+    tamis_store_close(store);
     return err ? complain_error(err, &diag, o.args[0],
                                 err == TAMIS_ERR_EXISTS ? "name a new directory" : NULL)
                : EXIT_DONE;

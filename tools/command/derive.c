@@ -19,18 +19,21 @@ static bool is_source(const struct segments_edit *e, const char *name,
     return false;
 }
 
-/* Drops a source only if it still has the filter that was read. Another process may
- * have replaced it, and ours lacks the keys of the newer one. */
-static int drop_sources(const struct segments_edit *e)
+/* Drops a source only if it still has the filter that was read, as the library does by
+ * `replace`. Another process may have replaced it, and ours lacks those keys. */
+static int drop_sources(const struct segments_edit *e,
+                        struct tamis_segment_options *opt)
 {
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
     for (size_t i = 0; i < e->o->replaces.n; i++) {
         const char *name = e->o->replaces.at[i];
+        bool is_read = is_source(e, name, &info);
+        struct tamis_drop_if same = {.uuid = is_read ? info.uuid : NULL};
+        bool is_taken = is_read && strcmp(name, e->o->args[1]) == 0;
+        opt->replace |= is_taken;
         int err =
-            is_source(e, name, &info)
-                ? tamis_edit_drop_filter(e->edit, name, strlen(name), info.uuid, &diag)
-                : tamis_edit_drop(e->edit, name, strlen(name), &diag);
+            is_taken ? 0 : tamis_edit_drop(e->edit, name, strlen(name), &same, &diag);
         if (err != 0)
             return not_dropped(err, e->store, e->o->args[0], name, &diag);
     }
@@ -54,11 +57,11 @@ static int put(void *edit)
     const char *name = o->args[1];
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
-    int err, status = drop_sources(e);
-    if (status != EXIT_DONE)
-        return status;
     segment_options(o, &opt);
     opt.watermark = o->watermark;
+    int err, status = drop_sources(e, &opt);
+    if (status != EXIT_DONE)
+        return status;
     err = tamis_edit_derive(e->edit, name, strlen(name), e->snapshot, e->segments, e->n,
                             &d->what, &opt, &d->report, &diag);
     return err ? put_error(e, err, &diag) : EXIT_DONE;

@@ -10,7 +10,7 @@ static int drop(struct tamis_store *store, const struct options *o)
     int err = edit_begin(store, false, &e, &diag);
     for (size_t i = 1; i < o->n_args && err == 0; i++) {
         name = o->args[i];
-        err = tamis_edit_drop(e, name, strlen(name), &diag);
+        err = tamis_edit_drop(e, name, strlen(name), NULL, &diag);
     }
     if (err == 0) {
         endings_hold();

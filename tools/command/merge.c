@@ -8,8 +8,9 @@ static int drop_sources(const struct segments_edit *e)
     struct tamis_diag diag = {0};
     for (size_t i = 0; i < e->n; i++) {
         int err = tamis_snapshot_segment(e->snapshot, e->segments[i], &s);
+        struct tamis_drop_if same = {.uuid = s.uuid};
         if (err == 0)
-            err = tamis_edit_drop_filter(e->edit, s.name, s.name_bytes, s.uuid, &diag);
+            err = tamis_edit_drop(e->edit, s.name, s.name_bytes, &same, &diag);
         if (err != 0)
             return complain_error(err, &diag, e->o->args[0], NULL);
     }

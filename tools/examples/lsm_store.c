@@ -87,6 +87,7 @@ static int put_filter(struct tamis_edit *edit, const struct segment *s, uint64_t
 {
     struct tamis_segment_options opt = {
         .size = sizeof opt, .binding = s->id, .binding_bytes = 16, .list_bits = 64};
+    opt.replace = 1; /* another file's, or one that a crash has left */
     struct tamis_builder *made;
     if (s->is_merged && !s[-1].lacks_filter && !s[-2].lacks_filter) {
         size_t from[] = {targets[at - 2].slot - 1, targets[at - 1].slot - 1};
@@ -114,16 +115,15 @@ static void store_has(struct tree *list)
     for (uint64_t i = 0; i < list->n && !rc; i++) {
         struct segment *s = &list->segments[i];
         names[i] = (struct tamis_name){s->name, strlen(s->name)};
-        if (!s->lacks_filter)
-            continue;
-        rc = tamis_edit_drop(edit, s->name, strlen(s->name), NULL);
-        if (!rc || rc == TAMIS_ERR_NO_SEGMENT)
+        if (s->lacks_filter)
             rc = put_filter(edit, s, i);
     }
     if (!rc)
         rc = tamis_edit_retain(edit, names, list->n, NULL);
     if (rc || (rc = tamis_edit_commit(edit, NULL)) == TAMIS_ERR_BUSY)
         tamis_edit_abort(edit);
+    if (!rc) /* of a new store, and after a repair: it lists what there is */
+        rc = tamis_store_confirm(store, NULL, NULL);
     if (rc)
         fprintf(stderr, "lsm_store: no filters were changed: %s\n", tamis_strerror(rc));
     find_filters(list);
@@ -217,8 +217,9 @@ static void open_tree(void)
         fail("MANIFEST", errno);
     for (uint64_t i = 0; i < tree.n; i++)
         map_segment(&tree.segments[i]);
-    tamis_store_create("filters", NULL, NULL); /* unless there is one */
-    int rc = tamis_store_open("filters", NULL, &store, NULL);
+    struct tamis_open_options opt = {.size = sizeof opt,
+                                     .create = TAMIS_CREATE_IF_MISSING};
+    int rc = tamis_store_open("filters", &opt, &store, NULL);
     if (rc)
         fprintf(stderr, "lsm_store: it goes without filters: %s\n", tamis_strerror(rc));
     printf("at the start the lists differ in %u segments\n", find_filters(&tree));

@@ -171,7 +171,7 @@ static void put(struct tamis_store *store, const char *name, uint64_t n,
         rc = tamis_edit_put(edit, builder, NULL, &diag);
     tamis_builder_free(builder);
     if (!rc && dropped)
-        rc = tamis_edit_drop(edit, dropped, strlen(dropped), &diag);
+        rc = tamis_edit_drop(edit, dropped, strlen(dropped), NULL, &diag);
     if (rc)
         tamis_edit_abort(edit);
     else
@@ -192,8 +192,9 @@ int main(int argc, char **argv)
         return reader(argv[2]);
     if (!dir)
         fail("the directory", errno, NULL);
-    int rc = tamis_store_create(dir, NULL, &diag);
-    if (rc || (rc = tamis_store_open(dir, NULL, &store, &diag)))
+    struct tamis_open_options opt = {.size = sizeof opt, .create = TAMIS_CREATE_NEW};
+    int rc = tamis_store_open(dir, &opt, &store, &diag);
+    if (rc)
         fail(dir, rc, &diag);
     put(store, "large", LARGE, NULL);
     for (int i = 0; i < READERS; i++)

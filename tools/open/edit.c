@@ -82,7 +82,7 @@ int drop_replaced(struct tamis_edit *edit, struct tamis_store *store,
     struct tamis_diag diag = {0};
     for (size_t i = 0; i < o->replaces.n; i++) {
         const char *name = o->replaces.at[i];
-        int err = tamis_edit_drop(edit, name, strlen(name), &diag);
+        int err = tamis_edit_drop(edit, name, strlen(name), NULL, &diag);
         if (err != 0)
             return not_dropped(err, store, o->args[0], name, &diag);
     }

@@ -5,8 +5,7 @@
 void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {
     if (list == NULL) {
-        print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
-                     tamis_repair_action_name(f->action));
+        print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s", f->action_name);
         putchar('\t');
         print_escaped(stdout, f->name, f->name_bytes);
         putchar('\t');
@@ -17,7 +16,7 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
         putchar('\n');
         return;
     }
-    json_t *o = json_of("action", json_string(tamis_repair_action_name(f->action)));
+    json_t *o = json_of("action", json_string(f->action_name));
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));
     if (f->file[0])

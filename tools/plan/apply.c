@@ -83,13 +83,10 @@ static int shrink(void *change)
     const struct planned *s = c->segment;
     struct tamis_snapshot *snapshot = c->apply->snapshot;
     struct tamis_derivation to = {.operation = TAMIS_SHRINK, .error = c->to->error};
-    struct tamis_segment_options opt = {.size = sizeof(opt)};
+    struct tamis_segment_options opt = {.size = sizeof(opt), .replace = 1};
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_segment(snapshot, s->index, &info);
-    if (err == 0)
-        err = tamis_edit_drop_filter(c->edit, info.name, info.name_bytes, info.uuid,
-                                     &diag);
     if (err == 0) {
         opt.binding = info.binding;
         opt.binding_bytes = info.binding_bytes;

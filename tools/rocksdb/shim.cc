@@ -25,15 +25,11 @@ Status RocksShim::OpenStore()
 {
     tamis_store *store = nullptr;
     tamis_diag diag = {};
-    int err = tamis_store_open(options_.store.c_str(), NULL, &store, &diag);
-    if (err == TAMIS_ERR_NO_STORE) {
-        tamis_store_options opt = {};
-        opt.size = sizeof opt;
-        opt.growth.error = options_.error;
-        err = tamis_store_create(options_.store.c_str(), &opt, &diag);
-        if (!err || err == TAMIS_ERR_EXISTS)
-            err = tamis_store_open(options_.store.c_str(), NULL, &store, &diag);
-    }
+    tamis_open_options opt = {};
+    opt.size = sizeof opt;
+    opt.create = TAMIS_CREATE_IF_MISSING;
+    opt.growth.error = options_.error;
+    int err = tamis_store_open(options_.store.c_str(), &opt, &store, &diag);
     store_.reset(store);
     if (!err)
         err = tamis_store_info(store, &info_, &diag);

@@ -20,7 +20,8 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
                  it->state == RECORD_OF_LIST ? "its list: " : "", what);
     if (backup_has_file(it))
         snprintf(path, sizeof path, "filters/%s", file);
-    struct tamis_repair_finding f = {.damage = error == 0,
+    struct tamis_repair_finding f = {.action_name = "noted",
+                                     .damage = error == 0,
                                      .error = error,
                                      .name = shared ? NULL : it->name,
                                      .name_bytes = shared ? 0 : it->name_bytes,

@@ -172,6 +172,10 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };
 
+/* ../create.c: creates a store, durable on return; `path` has no slash at its end. */
+int store_create(const char *path, const struct tamis_open_options *opt,
+                 struct io_wait *wait, struct tamis_diag *diag);
+
 /* ==== registry.c: one catalog per process and file ==== */
 
 int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
@@ -185,6 +189,7 @@ struct tamis_store {
     struct catalog *catalog;
     tamis_waiting_fn *waiting;
     void *ctx;
+    bool is_new;
     bool locked; /* repair's, which has filters/ exclusively: its edits need no lock */
 };
 /* A wait of a call on this handle. */

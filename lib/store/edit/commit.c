@@ -138,35 +138,24 @@ static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
                         : rc;
 }
 
-static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
-{
-    const struct edit_op *op = a->op;
-    struct piece name = {op->bytes, op->name_bytes};
-    /* Since the look-up nobody has committed, and this edit put no pack. */
-    bool known = op->absent_at && op->absent_at + 1 == a->list.number && !a->placed;
-    int rc = known ? 0 : apply_expect_none(&a->list, &a->own, name, diag);
-    if (!rc)
-        rc = catalog_replace(t, name.at, name.n, op->bytes + op->name_bytes,
-                             op->value_bytes, diag);
-    return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
-}
-
 /* Is it where the snapshot had it, with the filter, or the binding, that was meant? */
 static bool is_meant(struct apply *a)
 {
     const struct edit_op *op = a->op;
     const struct found *f = &a->found;
     struct record *r = &a->record;
-    if (!op->only && !op->bound)
+    if (!op->how.only && !op->bound)
         return true;
-    if (op->as && (!f->value || !entry_is(op->as, f->value, f->value_bytes)))
+    if (op->how.as && (!f->value || !entry_is(op->how.as, f->value, f->value_bytes)))
         return false;
     if (found_record(f, op->bytes, op->name_bytes, r) != 0)
         return false;
-    if (op->bound)
-        return r->binding_bytes == op->value_bytes &&
-               memcmp(r->binding, op->bytes + op->name_bytes, op->value_bytes) == 0;
-    return r->state != RECORD_NO_FILTER && memcmp(r->uuid, op->uuid, UUID_BYTES) == 0;
+    if (op->bound &&
+        (r->binding_bytes != op->value_bytes ||
+         memcmp(r->binding, op->bytes + op->name_bytes, op->value_bytes) != 0))
+        return false;
+    return !op->how.only || (r->state != RECORD_NO_FILTER &&
+                             memcmp(r->uuid, op->how.old, UUID_BYTES) == 0);
 }
 
 static int check_meant(struct apply *a, struct tamis_diag *diag)
@@ -178,7 +167,7 @@ static int check_meant(struct apply *a, struct tamis_diag *diag)
     return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                      "segment '%s' has another %s than was meant: it was replaced",
                      name_text(text, op->bytes, op->name_bytes),
-                     op->bound ? "binding" : "filter");
+                     op->bound ? "binding or filter" : "filter");
 }
 
 static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
@@ -187,6 +176,10 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     const struct found *f = &a->found;
     struct piece name = {op->bytes, op->name_bytes};
     int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT && op->how.replaces && !op->how.only) {
+        diag_clear(diag);
+        return 0;
+    }
     if (!rc)
         rc = check_meant(a, diag);
     if (rc)
@@ -198,6 +191,21 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     if (rc || !f->value)
         return no_memory(t, rc, diag);
     return catalog_delete(t, name.at, name.n, diag);
+}
+
+static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+{
+    const struct edit_op *op = a->op;
+    struct piece name = {op->bytes, op->name_bytes};
+    /* Since the look-up nobody has committed, and this edit put no pack. */
+    bool known = op->absent_at && op->absent_at + 1 == a->list.number && !a->placed;
+    int rc = op->how.replaces ? apply_drop(t, a, diag)
+             : known          ? 0
+                              : apply_expect_none(&a->list, &a->own, name, diag);
+    if (!rc)
+        rc = catalog_replace(t, name.at, name.n, op->bytes + op->name_bytes,
+                             op->value_bytes, diag);
+    return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
 }
 
 static bool is_kept(void *ctx, struct piece name)
@@ -270,7 +278,7 @@ static int check_twins(struct catalog_txn *t, const struct tamis_edit *e,
     struct twins tw = {.found = false};
     int rc = 0;
     for (size_t i = 0; i < e->n_ops && !rc; i++)
-        if (e->ops[i]->attached)
+        if (e->ops[i]->how.attached)
             rc = names_set(&tw.attached, e->ops[i]->uuid, UUID_BYTES, 1);
     rc = rc ? no_memory(t, rc, diag) : catalog_each(t, count_twin, &tw, diag);
     names_clear(&tw.attached);
@@ -323,9 +331,10 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         const struct edit_op *op = e->ops[i];
         bool keeps_list = op->listed && !op->has_list;
-        if ((!op->attached && !keeps_list) || !is_listed(t, op))
+        if ((!op->how.attached && !keeps_list) || !is_listed(t, op))
             continue;
-        if (!forget_dropped(a, op->attached ? op->uuid : op->list_uuid) && keeps_list)
+        if (!forget_dropped(a, op->how.attached ? op->uuid : op->list_uuid) &&
+            keeps_list)
             rc = diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                            "the segment has lost its list meanwhile");
     }

@@ -98,45 +98,35 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     return rc ? not_made(e, rc, file, &ours, diag) : 0;
 }
 
-/* Does the edit drop this segment's filter? Then only as the snapshot has it: not if
- * its filter was moved since. */
-static bool edit_drops_as(struct tamis_edit *e, struct tamis_snapshot *s, size_t index)
+/* If the new segment replaces one of its sources, then only as the snapshot has it: the
+ * keys of a newer filter would be lost. Returns its number. */
+static size_t replaced_source(const struct sources *s, const void *name,
+                              size_t name_bytes, struct edit_put *how)
 {
     struct tamis_segment_info info;
-    bool found = false;
-    if (!is_loose(s, index) || tamis_snapshot_segment(s, index, &info) != 0 ||
-        !info.state)
-        return false;
-    pthread_mutex_lock(&e->mutex);
-    for (size_t i = 0; i < e->n_ops && !found; i++) {
-        struct edit_op *op = e->ops[i];
-        found = op->kind == EDIT_DROP && op->only &&
-                op->name_bytes == info.name_bytes &&
-                memcmp(op->bytes, info.name, op->name_bytes) == 0 &&
-                memcmp(op->uuid, info.uuid, UUID_BYTES) == 0;
-        if (found && !op->as)
-            op->as = entry_hold(s->entries[index]);
-    }
-    pthread_mutex_unlock(&e->mutex);
-    return found;
+    for (size_t i = 0; i < s->n && how->replaces; i++)
+        if (tamis_snapshot_segment(s->snapshot, s->segments[i], &info) == 0 &&
+            info.state && info.name_bytes == name_bytes &&
+            memcmp(info.name, name, name_bytes) == 0) {
+            memcpy(how->old, info.uuid, UUID_BYTES);
+            how->only = true;
+            return s->segments[i];
+        }
+    return SIZE_MAX;
 }
 
 /* A fold has the keys of its source, so if it takes the source's place it keeps the
- * list. Under another name it could be one of several that have the list. */
-static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
-                               const struct tamis_derivation *what, const void *name,
-                               size_t name_bytes, struct record *r)
+ * list: not if the filter was moved since. */
+static void keep_list(const struct tamis_snapshot *s, size_t index,
+                      const struct tamis_derivation *what, struct edit_put *how,
+                      struct record *r)
 {
-    size_t index = s->segments[0];
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
-        !is_loose(s->snapshot, index) || /* only a record has a list */
-        entry_compare_name(s->snapshot->entries[index], name, name_bytes) != 0 ||
-        !segment_list(s->snapshot, index, r->list_uuid, &r->list_digest))
-        return PUT_NEW;
-    if (edit_drops_as(e, s->snapshot, index))
-        return PUT_KEEPS_LIST;
-    record_unlist(r);
-    return PUT_NEW;
+        !is_loose(s, index) || /* only a record has a list */
+        !segment_list(s, index, r->list_uuid, &r->list_digest))
+        return;
+    how->keeps_list = true;
+    how->as = s->entries[index];
 }
 
 static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes,
@@ -159,8 +149,11 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
         struct record r = record_of_commit(&made->commit, made->identity.target_error,
                                            made->identity.created, opt->rank);
         edit_range_over(s->snapshot, s->segments, s->n, &r);
-        enum edit_put how = keep_list(e, s, what, name, name_bytes, &r);
-        rc = edit_put_append(e, name, name_bytes, &r, how, diag);
+        struct edit_put how = {.replaces = opt->replace};
+        size_t old = replaced_source(s, name, name_bytes, &how);
+        if (how.only)
+            keep_list(s->snapshot, old, what, &how, &r);
+        rc = edit_put_append(e, name, name_bytes, &r, &how, diag);
     }
     for (size_t i = 0; filters && i < s->n; i++)
         tamis_filter_close(filters[i]);
@@ -250,21 +243,7 @@ static void say_page(const struct tamis_snapshot *s, size_t index,
 
 /* ---- a filter from the segment's own list ---- */
 
-static struct tamis_segment_options
-options_of(const struct record *r, const struct tamis_segment_options *theirs)
-{
-    struct tamis_segment_options opt = {.size = sizeof opt};
-    options_copy(&opt, sizeof opt, theirs);
-    opt.size = sizeof opt;
-    opt.binding = r->binding;
-    opt.binding_bytes = r->binding_bytes;
-    opt.rank = r->rank;
-    opt.watermark = r->watermark;
-    opt.list_bits = 0;
-    return opt;
-}
-
-/* Call it with the list open, and the name free. */
+/* Call it with the list open. */
 static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_filter *list, const struct edit_list *there,
                     double error, const struct tamis_segment_options *opt,
@@ -282,20 +261,24 @@ static int put_from(struct tamis_edit *edit, const void *name, size_t name_bytes
 }
 
 static int from_list(struct tamis_edit *edit, struct tamis_snapshot *s, size_t index,
-                     const struct record *r, const void *name, size_t name_bytes,
-                     struct tamis_filter *list, double error,
-                     const struct tamis_segment_options *theirs,
-                     struct tamis_diag *diag)
+                     const struct record *r, struct tamis_filter *list, double error,
+                     struct tamis_segment_options *opt, struct tamis_diag *diag)
 {
-    struct tamis_segment_options opt = options_of(r, theirs);
+    struct entry *e = s->entries[index];
     struct edit_list there = {
-        .digest = r->list_digest, .how = PUT_KEEPS_LIST, .range = r};
+        .digest = r->list_digest,
+        .how = {.keeps_list = true, .replaces = true, .only = true, .as = e},
+        .range = r};
     memcpy(there.uuid, r->list_uuid, UUID_BYTES);
-    int rc = tamis_edit_drop_filter(edit, name, name_bytes, r->uuid, diag);
-    if (rc)
-        return rc;
-    edit_drops_as(edit, s, index);
-    return put_from(edit, name, name_bytes, list, &there, error, &opt, diag);
+    memcpy(there.how.old, r->uuid, UUID_BYTES);
+    opt->size = sizeof *opt;
+    opt->binding = r->binding;
+    opt->binding_bytes = r->binding_bytes;
+    opt->rank = r->rank;
+    opt->watermark = r->watermark;
+    opt->list_bits = 0;
+    opt->replace = 1;
+    return put_from(edit, e->bytes, e->name_bytes, list, &there, error, opt, diag);
 }
 
 int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
@@ -316,7 +299,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
                          const struct tamis_segment_options *opt,
                          struct tamis_diag *diag)
 {
-    struct tamis_segment_options ours = {.size = sizeof ours};
+    struct tamis_segment_options ours;
     struct tamis_filter *list;
     struct record r;
     int rc = edit_usable(edit, diag);
@@ -330,7 +313,6 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
         rc = open_list(edit, snapshot, index, &list, diag);
     if (rc)
         return rc;
-    ours.size = sizeof ours;
     /* A segment with a list has a record, which was good when the snapshot was made. */
     const struct entry *e = snapshot->entries[index];
     rc = verdict_error(entry_decode(e, &r).code);
@@ -339,8 +321,7 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
     if (!rc && !ours.kind)
         ours.kind = r.kind;
     if (!rc)
-        rc = from_list(edit, snapshot, index, &r, e->bytes, e->name_bytes, list, error,
-                       &ours, diag);
+        rc = from_list(edit, snapshot, index, &r, list, error, &ours, diag);
     say_page(snapshot, index, list, rc, diag);
     tamis_filter_close(list);
     return rc;
@@ -389,7 +370,6 @@ static int merge_to(struct tamis_edit *edit, const void *name, size_t name_bytes
         return not_made(edit, rc, file, &ours, diag);
     memcpy(there->uuid, to.uuid, UUID_BYTES);
     there->digest = written.table_digest;
-    there->how = PUT_NEW;
     rc = open_merged(edit, file, &list, diag);
     if (!rc) {
         rc = put_from(edit, name, name_bytes, list, there, error, opt, diag);
@@ -416,13 +396,15 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
         return rc;
     struct tamis_filter **lists = calloc(n, sizeof(struct tamis_filter *));
     struct record range = {.has_range = 0};
-    struct edit_list there = {.range = &range};
+    struct sources s = {snapshot, segments, n};
+    struct edit_list there = {.range = &range, .how.replaces = ours.replace};
     if (!lists)
         rc = diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
     for (size_t i = 0; i < n && !rc; i++)
         rc = open_list(edit, snapshot, segments[i], &lists[i], diag);
     if (!rc) {
         edit_range_over(snapshot, segments, n, &range);
+        replaced_source(&s, name, name_bytes, &there.how);
         ours.list_bits = 0;
         ours.size = sizeof ours;
         rc = merge_to(edit, name, name_bytes, lists, n, error, &ours, &there, report,

@@ -88,8 +88,8 @@ static void edit_op_free(struct edit_op *op)
     if (!op)
         return;
     names_clear(&op->keep);
-    if (op->as)
-        entry_release(op->as);
+    if (op->how.as)
+        entry_release(op->how.as);
     placed_free(op->placed);
     free(op);
 }
@@ -313,17 +313,18 @@ static void append_locked(struct tamis_edit *e, struct edit_op *op)
     }
     e->ops[e->n_ops++] = op;
     e->n_retains += op->kind == EDIT_RETAIN;
-    e->n_attached += op->attached;
+    e->n_attached += op->how.attached;
 }
 
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
     enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
-    struct expected x = {.edit = e, .op = op, .present = op->kind == EDIT_DROP};
-    uint32_t n = op_n_names(op);
+    struct expected x = {
+        .edit = e, .op = op, .present = op->kind == EDIT_DROP || op->how.only};
+    uint32_t n = op->how.replaces && !op->how.only ? 0 : op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    if (op->kind == EDIT_PUT) { /* edit_put_begin() found no such segment */
+    if (op->kind == EDIT_PUT && !op->how.replaces) { /* edit_put_begin() found none */
         x.name = (struct piece){op->bytes, op->name_bytes};
         x.looked = true;
         op->absent_at = absent_at(e, x.name);
@@ -346,51 +347,29 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-/* Drops the segment: with any filter (uuid NULL) and any binding (NULL). */
-static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                     const uint8_t *uuid, const struct piece *binding,
-                     struct tamis_diag *diag)
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    const struct tamis_drop_if *only_if, struct tamis_diag *diag)
 {
+    struct tamis_drop_if any = {.uuid = NULL};
+    const struct tamis_drop_if *only = only_if ? only_if : &any;
+    size_t n = only->is_bound ? only->binding_bytes : 0;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
     const char *store = edit->catalog->path;
-    struct piece value = binding ? *binding : (struct piece){NULL, 0};
     if (!segment_name_valid(name, name_bytes))
         return diag_fail(diag, TAMIS_ERR_RANGE, store,
                          "a segment's name is 1 to 255 bytes without NUL");
-    if (value.n > TAMIS_BINDING_MAX || (value.n && !value.at))
+    if (n > TAMIS_BINDING_MAX || (n && !only->binding))
         return diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
-    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, value.at, value.n);
+    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, only->binding, n);
     if (!op)
         return diag_errno(diag, ENOMEM, store, "noting the drop");
-    op->bound = binding != NULL;
-    op->only = uuid != NULL;
-    if (uuid)
-        memcpy(op->uuid, uuid, UUID_BYTES);
+    op->bound = only->is_bound;
+    op->how.only = only->uuid != NULL;
+    if (op->how.only)
+        memcpy(op->how.old, only->uuid, UUID_BYTES);
     return edit_append(edit, op, diag);
-}
-
-int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_diag *diag)
-{
-    return edit_drop(edit, name, name_bytes, NULL, NULL, diag);
-}
-
-int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                           const uint8_t *uuid, struct tamis_diag *diag)
-{
-    if (uuid)
-        return edit_drop(edit, name, name_bytes, uuid, NULL, diag);
-    return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
-}
-
-int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                          const void *binding, size_t binding_bytes,
-                          struct tamis_diag *diag)
-{
-    struct piece bound = {binding, binding_bytes};
-    return edit_drop(edit, name, name_bytes, NULL, &bound, diag);
 }
 
 static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)

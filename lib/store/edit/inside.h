@@ -17,15 +17,22 @@ bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
 
+struct edit_put {
+    bool attached;
+    bool keeps_list; /* the list is that of the record that is replaced */
+    bool replaces;   /* put: first drops the segment, if there is one */
+    bool only;       /* drops it only if its filter is `old`, ... */
+    uint8_t old[UUID_BYTES];
+    struct entry *as; /* ... and its record is this one's; may be NULL */
+};
+
 struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
     bool listed;   /* put: the record has a list, with list_uuid */
     bool has_list; /* and this edit wrote it */
-    bool attached;
-    bool only;        /* drop: if the record's filter is this one */
-    bool bound;       /* drop: if the record's binding is `value` */
-    struct entry *as; /* drop: if the record is this one's; may be NULL */
+    bool bound;    /* drop: if the record's binding is `value` */
+    struct edit_put how;
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;        /* retain */
     struct edit_pack *placed; /* EDIT_PACK: see packing.h */
@@ -75,7 +82,7 @@ void edit_free(struct tamis_edit *e);
 
 /* ---- put.c, for derive.c and packer.c as well ---- */
 
-/* Checks that the name is free, and the options, which it copies to *opt. */
+/* Checks the options, which it copies to *opt, and that they may put this name. */
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag);
@@ -84,11 +91,11 @@ void edit_record_range(struct record *r, const struct key_range *range);
  * another store or domain. */
 int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
                      struct identity *id, struct commit *c, struct tamis_diag *diag);
-/* Appends the operation. On failure removes what it wrote: the filter, and the list
- * unless that is another record's, which the same edit drops. */
-enum edit_put { PUT_NEW, PUT_ATTACHED, PUT_KEEPS_LIST };
+/* Appends the operation. On failure removes what it wrote: the filter, and the list if
+ * it is new. */
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
-                    const struct record *r, enum edit_put how, struct tamis_diag *diag);
+                    const struct record *r, const struct edit_put *how,
+                    struct tamis_diag *diag);
 /* Returns rc. Gives a message the file's path: its writer knew the name only. */
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);
@@ -97,7 +104,7 @@ int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
 struct edit_list {
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
-    enum edit_put how;
+    struct edit_put how;
     const struct record *range; /* it has that of its keys */
 };
 /* tamis_edit_put(); list NULL: what the builder's options say. */

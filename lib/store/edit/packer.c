@@ -169,6 +169,9 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
         return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
                          "a column that is made of keys has no list: put the segment, "
                          "then pack it");
+    if (f.replaces)
+        return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
+                         "a packer replaces no segment: drop it first");
     rc = pack_hashes_have(p->hashes, (struct piece){f.name, f.name_bytes}, &have);
     if (rc)
         return diag_errno(diag, rc, c->path, "looking for a name among the hashes");
@@ -407,13 +410,9 @@ static int unpack_segment(struct unpacking *u, size_t index)
     if (rc)
         return rc;
     struct piece name = column_name(&t.column);
-    rc = tamis_edit_drop_filter(u->edit, name.at, name.n, t.column.disk.uuid, u->diag);
-    if (rc) {
-        filter_file_unlink(u->edit->dir.fd, t.record.uuid);
-        return rc;
-    }
-    return edit_put_append(u->edit, name.at, name.n, &t.record, PUT_KEEPS_LIST,
-                           u->diag);
+    struct edit_put how = {.keeps_list = true, .replaces = true, .only = true};
+    memcpy(how.old, t.column.disk.uuid, UUID_BYTES);
+    return edit_put_append(u->edit, name.at, name.n, &t.record, &how, u->diag);
 }
 
 /* A segment that is in a usable pack, but cannot be described, is damaged. */

@@ -40,7 +40,7 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
         rc = check_name(e, name, name_bytes, diag);
     if (!rc)
         rc = check_options(e, opt, theirs, diag);
-    return rc ? rc : edit_expect_none(e, name, name_bytes, diag);
+    return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
 }
 
 /* ---- records ---- */
@@ -58,16 +58,19 @@ void edit_record_range(struct record *r, const struct key_range *range)
 }
 
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
-                    const struct record *r, enum edit_put how, struct tamis_diag *diag)
+                    const struct record *r, const struct edit_put *how,
+                    struct tamis_diag *diag)
 {
     bool has_file = r->state != RECORD_NO_FILTER;
-    bool has_list = record_listed(r) && how != PUT_KEEPS_LIST;
+    bool has_list = record_listed(r) && !how->keeps_list;
     struct edit_op *op = edit_op_new(name, name_bytes, r);
     int rc;
     if (op) {
         op->has_file = has_file;
         op->has_list = has_list;
-        op->attached = how == PUT_ATTACHED;
+        op->how = *how;
+        if (how->as)
+            entry_hold(how->as);
         rc = edit_append(e, op, diag);
     } else {
         rc = diag_errno(diag, ENOMEM, e->catalog->path, "noting the segment");
@@ -120,7 +123,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
     };
     rc = tamis_builder_create(&b, out, diag);
     if (!rc)
-        builder_set_edit(*out, ours.rank, error == 0);
+        builder_set_edit(*out, ours.rank, error == 0, ours.replace);
     return rc;
 }
 
@@ -160,12 +163,12 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
 static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
                      const struct edit_list *list, struct tamis_diag *diag)
 {
-    struct tamis_segment_options none;
     struct builder_facts f = {.name = NULL};
     if (builder)
         f = builder_facts(builder);
+    struct tamis_segment_options ours, o = {.size = sizeof o, .replace = f.replaces};
     struct built built;
-    int rc = edit_put_begin(edit, f.name, f.name_bytes, &none, NULL, diag);
+    int rc = edit_put_begin(edit, f.name, f.name_bytes, &ours, &o, diag);
     if (!rc)
         rc = edit_check_built(edit, builder, &built.identity, &built.commit, diag);
     if (rc)
@@ -197,7 +200,8 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    return edit_put_append(edit, f.name, f.name_bytes, &r, list ? list->how : PUT_NEW,
+    struct edit_put how = {.replaces = f.replaces};
+    return edit_put_append(edit, f.name, f.name_bytes, &r, list ? &list->how : &how,
                            diag);
 }
 
@@ -249,7 +253,8 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
     };
     if (ours.binding_bytes)
         memcpy(r.binding, ours.binding, ours.binding_bytes);
-    return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
+    struct edit_put how = {.replaces = ours.replace};
+    return edit_put_append(edit, name, name_bytes, &r, &how, diag);
 }
 
 /* Fills in the store's defaults. */
@@ -302,7 +307,8 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
         return edit_not_put(edit, rc, file, diag);
     struct record r =
         record_of_commit(&first, w.growth.error, io_calls.now(), ours.rank);
-    return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
+    struct edit_put how = {.replaces = ours.replace};
+    return edit_put_append(edit, name, name_bytes, &r, &how, diag);
 }
 
 /* ---- attached ---- */
@@ -466,5 +472,6 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
         r.binding_bytes = (uint8_t)ours.binding_bytes;
         memcpy(r.binding, ours.binding, ours.binding_bytes);
     }
-    return edit_put_append(edit, name, name_bytes, &r, PUT_ATTACHED, diag);
+    struct edit_put how = {.attached = true, .replaces = ours.replace};
+    return edit_put_append(edit, name, name_bytes, &r, &how, diag);
 }

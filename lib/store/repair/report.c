@@ -15,14 +15,6 @@ struct repair_finding {
     char *name, *file, *what; /* one piece of memory, at name */
 };
 
-const char *tamis_repair_action_name(enum tamis_repair_action action)
-{
-    static const char *const names[] = {"noted", "finished", "rebuilt", "quarantined",
-                                        "swept"};
-    size_t i = (size_t)action;
-    return i < sizeof names / sizeof names[0] ? names[i] : "noted";
-}
-
 /* ---- kept ---- */
 
 static enum repair_step step_of(enum tamis_repair_action action)
@@ -129,8 +121,11 @@ static void count(struct tamis_repair_report *report, const struct repair_findin
 
 static void tell(struct repair *r, const struct repair_finding *f)
 {
+    static const char *const names[] = {"noted", "finished", "rebuilt", "quarantined",
+                                        "swept"};
     struct tamis_repair_finding out = {
         .action = f->action,
+        .action_name = names[f->action],
         .damage = f->damage || f->action == TAMIS_REPAIR_REBUILT,
         .error = f->error,
         .mend = f->mend,

@@ -174,7 +174,7 @@ static void put_next(struct site *s)
 static void drop_next(struct site *s)
 {
     struct tamis_edit *edit = edit_of(s->store);
-    must(tamis_edit_drop(edit, number_name(s->next++), 16, NULL), NULL, "drop");
+    must(tamis_edit_drop(edit, number_name(s->next++), 16, NULL, NULL), NULL, "drop");
     edit_done(edit);
 }
 
@@ -534,7 +534,7 @@ static void edit_once(struct site *s, uint64_t number)
     bool old = number % 3 == 2;
     uint64_t name = old ? mixed(number) % s->n : s->n++;
     if (old)
-        must(tamis_edit_drop(edit, number_name(name), 16, NULL), NULL, "drop");
+        must(tamis_edit_drop(edit, number_name(name), 16, NULL, NULL), NULL, "drop");
     number_put(edit, name, number, number_keys(number));
     edit_done(edit);
 }

@@ -58,8 +58,7 @@ static void numbers_body(struct run *r)
     struct tamis_builder *b; /* of a random domain */
     OK(tamis_builder_create(NULL, &b, NULL));
     tamis_builder_free(b);
-    OK(!tamis_version() || !tamis_strerror(1) || !tamis_reason_name(TAMIS_HIT) ||
-       !tamis_repair_action_name(TAMIS_REPAIR_NOTED));
+    OK(!tamis_version() || !tamis_strerror(1) || !tamis_reason_name(TAMIS_HIT));
     OK(tamis_guard_install(NULL));
     tamis_guard_remove();
 }
@@ -291,9 +290,9 @@ static int edit_lists(struct run *r, struct tamis_edit *e)
     tamis_snapshot_find(snapshot, "m", 1, NULL, 0, 0, &t[1]);
     const size_t both[] = {t[0].slot - 1, t[1].slot - 1};
     return tamis_edit_from_list(e, snapshot, both[0], 0.01, NULL, &r->diag) ||
-           tamis_edit_drop(e, "m", 1, &r->diag) ||
+           tamis_edit_drop(e, "m", 1, NULL, &r->diag) ||
            tamis_edit_merge(e, "u", 1, snapshot, both, 2, 0.01, NULL, NULL, &r->diag) ||
-           tamis_edit_drop_bound(e, "b", 1, NULL, 0, &r->diag);
+           tamis_edit_drop(e, "b", 1, &(struct tamis_drop_if){.is_bound = 1}, &r->diag);
 }
 
 static void edit_body(struct run *r)

@@ -14,7 +14,8 @@ static struct tamis_segment_options options_of(const struct step *s)
         .rank = (uint32_t)number_option(s, "rank"),
         .watermark = number_option(s, "watermark"),
         .list_bits = number_option(s, "list"),
-        .kind = option_of(s, "kind") ? TAMIS_RIBBON : 0};
+        .kind = option_of(s, "kind") ? TAMIS_RIBBON : 0,
+        .replace = option_of(s, "replace") || strcmp(s->word[0], "replace") == 0};
 }
 
 /* The snapshot that is held, or a new one. */
@@ -79,16 +80,12 @@ CHANGE(drop)
 {
     int rc = 0;
     for (int i = 1; i < s->n && !rc; i++)
-        rc = tamis_edit_drop(e, s->word[i], strlen(s->word[i]), &shop.diag);
+        rc = tamis_edit_drop(e, s->word[i], strlen(s->word[i]), NULL, &shop.diag);
     return rc;
 }
 
-/* replace NAME FIRST N: dropped, and put again, at once. */
-CHANGE(replace)
-{
-    int rc = tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), &shop.diag);
-    return rc ? rc : verb_put(e, s);
-}
+/* replace NAME FIRST N: as `put ... replace=1`. */
+LIST_VERB(replace, .change = verb_put)
 
 CHANGE(retain)
 {
@@ -168,7 +165,7 @@ CHANGE(derive)
     struct tamis_segment_options opt = options_of(s);
     struct tamis_derivation what = {.factor = number_option(s, "factor")};
     struct tamis_derive_report r = {0};
-    bool plain = !option_of(s, "binding");
+    bool plain = !option_of(s, "binding") && !opt.replace;
     size_t from[SHOP_WORDS], n = 0;
     struct tamis_snapshot *snap = snapshot_now();
     for (size_t i = 0; i < 4; i++)
@@ -188,19 +185,15 @@ CHANGE(derive)
     return rc;
 }
 
-/* drop_filter NAME [uuid=none]: if it has the filter that was noted */
-CHANGE(drop_filter)
-{
-    return tamis_edit_drop_filter(e, name_at(s, 1), strlen(s->word[1]),
-                                  option_of(s, "uuid") ? NULL : noted.uuid, &shop.diag);
-}
-
-/* drop_bound NAME binding= */
-CHANGE(drop_bound)
+/* drop_if NAME [binding=]: if it has the filter that was noted, or the binding */
+CHANGE(drop_if)
 {
     const char *binding = option_of(s, "binding");
-    return tamis_edit_drop_bound(e, name_at(s, 1), strlen(s->word[1]), binding,
-                                 strlen(binding), &shop.diag);
+    struct tamis_drop_if same = {.uuid = binding ? NULL : noted.uuid,
+                                 .is_bound = binding != NULL,
+                                 .binding = binding,
+                                 .binding_bytes = binding ? strlen(binding) : 0};
+    return tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), &same, &shop.diag);
 }
 
 /* Segments s0 .. of store_of(). */

@@ -196,7 +196,7 @@ static void *edit_always(void *arg)
         snprintf(name, sizeof name, "e%u", i % 4);
         struct tamis_edit *e = edit_new(x->store);
         if (i >= 4)
-            OK(tamis_edit_drop(e, name, strlen(name), NULL));
+            OK(tamis_edit_drop(e, name, strlen(name), NULL, NULL));
         put_number(e, name);
         OK(tamis_edit_commit(e, NULL));
         x->n_edits++;

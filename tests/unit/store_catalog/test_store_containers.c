@@ -235,7 +235,7 @@ static int commits_on(struct one *one)
             snprintf(name[i], sizeof name[i], "%08u", n - i);
         OK(tamis_edit_put_bare(e, name[0], 8, NULL, NULL));
         if (n > 1)
-            OK(tamis_edit_drop(e, name[1], 8, NULL));
+            OK(tamis_edit_drop(e, name[1], 8, NULL, NULL));
         OK(tamis_edit_commit(e, NULL));
         if (n == 1)
             says(one, 'h');

@@ -31,7 +31,7 @@ static int create(const char *name, int (*fsync_is)(int), struct tamis_diag *dia
     struct io_calls saved = io_calls;
     io_calls.fsync = fsync_is;
     n_syncs = 0;
-    int rc = tamis_store_create(path_of(name), NULL, diag);
+    int rc = create_store(path_of(name), NULL, diag);
     io_calls = saved;
     return rc;
 }
@@ -70,9 +70,9 @@ static int create_unseen(void *ctx)
         return 1;
     if (open(path_of("dark"), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
         return 2;
-    if (tamis_store_create(path_of("dark/there"), NULL, NULL) != 0)
+    if (create_store(path_of("dark/there"), NULL, NULL) != 0)
         return 3;
-    return tamis_store_create(path_of("dark/new"), NULL, NULL) == EACCES ? 0 : 4;
+    return create_store(path_of("dark/new"), NULL, NULL) == EACCES ? 0 : 4;
 }
 
 TEST(a_parent_that_cannot_be_read)

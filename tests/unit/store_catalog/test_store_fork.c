@@ -74,7 +74,7 @@ static int lock_of(const char *name)
 
 static int create_one(void *ctx)
 {
-    return tamis_store_create(path_of("first"), NULL, NULL);
+    return create_store(path_of("first"), NULL, NULL);
 }
 
 /* Handlers registered first lock last. If fork.c's handlers came after those of the

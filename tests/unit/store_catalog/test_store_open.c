@@ -3,21 +3,34 @@
 
 #include <sys/file.h>
 
+/* 0: made a store, 1: found one, as it is meant. */
+static int make_or_find(const char *path, enum tamis_create how)
+{
+    struct tamis_open_options opt = {.size = sizeof opt, .create = how};
+    struct tamis_store *s;
+    int rc = tamis_store_open(path, &opt, &s, NULL);
+    if (rc)
+        return rc == TAMIS_ERR_EXISTS && how == TAMIS_CREATE_NEW ? 1 : rc;
+    return !store_info(s).is_new;
+}
+
 TEST_IN_DIR(create_refuses_what_is_there)
 {
     struct tamis_diag diag;
-    OK(tamis_store_create(path_of("s"), NULL, &diag));
-    IS(tamis_store_create(path_of("s"), NULL, &diag), TAMIS_ERR_EXISTS);
+    OK(create_store(path_of("s"), NULL, &diag));
+    IS(create_store(path_of("s"), NULL, &diag), TAMIS_ERR_EXISTS);
     assert_non_null(strstr(diag.what, "a store is here"));
     file_write(path_of("file"), "x", 1);
-    IS(tamis_store_create(path_of("file"), NULL, NULL), TAMIS_ERR_EXISTS);
+    IS(create_store(path_of("file"), NULL, NULL), TAMIS_ERR_EXISTS);
     mkdir(path_of("full"), 0777);
     file_write(path_of("full/x"), "x", 1);
-    IS(tamis_store_create(path_of("full"), NULL, NULL), TAMIS_ERR_EXISTS);
+    IS(create_store(path_of("full"), NULL, NULL), TAMIS_ERR_EXISTS);
+    IS(make_or_find(path_of("full"), TAMIS_CREATE_IF_MISSING), TAMIS_ERR_NO_STORE);
+    IS(make_or_find(path_of("s"), (enum tamis_create)3), TAMIS_ERR_RANGE);
     IS(count_files(path_of("full")), 1);
-    IS(tamis_store_create(path_of("no/where"), NULL, NULL), ENOENT);
+    IS(create_store(path_of("no/where"), NULL, NULL), ENOENT);
     mkdir(path_of("empty"), 0777);
-    OK(tamis_store_create(path_of("empty/"), NULL, NULL));
+    OK(create_store(path_of("empty/"), NULL, NULL));
     tamis_store_close(store_open("empty/"));
 }
 
@@ -29,21 +42,21 @@ TEST_IN_DIR(create_checks_its_options)
         {.tightening = 0.4}, {.tightening = 0.96},
         {.error = -1},       {.first_capacity = (UINT64_C(1) << 32) + 1},
     };
-    struct tamis_store_options opt = {.size = sizeof opt};
+    struct tamis_open_options opt = {.size = sizeof opt};
     for (size_t i = 0; i < N_OF(bad); i++) {
         opt.growth = bad[i];
-        IS(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
+        IS(create_store(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
         assert_false(exists(path_of("s")));
     }
     struct tamis_domain forged = {.hash_id = 1, .seed = 5, .tag = 6};
-    opt = (struct tamis_store_options){.size = sizeof opt, .domain = &forged};
-    IS(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
+    opt = (struct tamis_open_options){.size = sizeof opt, .domain = &forged};
+    IS(create_store(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
     opt.size = 3;
-    IS(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_create("", NULL, NULL), TAMIS_ERR_RANGE);
+    IS(create_store(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
+    IS(create_store("", NULL, NULL), TAMIS_ERR_RANGE);
 }
 
-/* Several processes create one store at once: one does, the others are told. */
+/* Several processes create one store at once: one does, the others find it. */
 TEST_IN_DIR(creating_at_once_makes_one_store)
 {
     enum { ROUNDS = 20, CREATORS = 4 };
@@ -53,10 +66,9 @@ TEST_IN_DIR(creating_at_once_makes_one_store)
         snprintf(name, sizeof name, "s%d", round);
         mkdir(path_of(name), 0777);
         for (int i = 0; i < CREATORS; i++)
-            if (fork() == 0) {
-                int rc = tamis_store_create(path_of(name), NULL, NULL);
-                _exit(rc == 0 ? 0 : rc == TAMIS_ERR_EXISTS ? 1 : 2);
-            }
+            if (fork() == 0)
+                _exit(make_or_find(path_of(name), round % 2 ? TAMIS_CREATE_NEW
+                                                            : TAMIS_CREATE_IF_MISSING));
         for (int i = 0; i < CREATORS; i++) {
             assert_true(wait(&status) > 0 && WIFEXITED(status));
             n_made += WEXITSTATUS(status) == 0;
@@ -64,7 +76,8 @@ TEST_IN_DIR(creating_at_once_makes_one_store)
         }
         IS(n_made, 1);
         IS(n_told, CREATORS - 1);
-        tamis_store_close(store_open(name));
+        STORE s = store_open(name);
+        IS(store_info(s).complete, round % 2); /* the directory may have been lost */
     }
 }
 
@@ -85,7 +98,7 @@ TEST_IN_DIR(who_waits_as_well_is_not_in_the_way)
     assert_true(dir >= 0);
     OK(flock(dir, LOCK_SH));
     OK(pthread_create(&thread, NULL, hold_for_a_moment, &dir));
-    OK(tamis_store_create(path_of("s"), NULL, NULL));
+    OK(create_store(path_of("s"), NULL, NULL));
     OK(pthread_join(thread, NULL));
     close(dir);
     tamis_store_close(store_open("s"));

@@ -110,7 +110,7 @@ static bool check_flipped(const char *filter)
         return false;
     assert_int_not_equal(reason_of(s, "a", 7), ABSENT_HERE);
     if (tamis_edit_begin(s, NULL, &e, NULL) == 0) {
-        if (tamis_edit_drop(e, "b", 1, NULL) != 0)
+        if (tamis_edit_drop(e, "b", 1, NULL, NULL) != 0)
             tamis_edit_abort(e);
         else if (tamis_edit_commit(e, NULL) != 0) /* frees it all the same */
             OK(access(filter, F_OK));

@@ -438,7 +438,7 @@ TEST_WITH_OTHER(replaced_in_the_commit)
     STORE a = store_of_base("s");
     struct tamis_edit *e = edit_with(a, 1);
     struct tamis_diag diag = {0};
-    OK(tamis_edit_drop(e, "base", 4, NULL));
+    OK(tamis_edit_drop(e, "base", 4, NULL, NULL));
     in_the_sync = replace_catalog;
     must_say(tamis_edit_commit(e, &diag), &diag, "while");
     assert_null(in_the_sync);

@@ -74,7 +74,7 @@ static void apply(struct side *s, const struct change *changes, size_t n_changes
         const struct change *c = &changes[k];
         const char *name = label(c->i);
         if (c->drop_first)
-            OK(tamis_edit_drop(e, name, strlen(name), NULL));
+            OK(tamis_edit_drop(e, name, strlen(name), NULL, NULL));
         if (c->kind == PUT)
             build(e, c, p);
         else if (c->kind == PUT_BARE)

@@ -61,7 +61,7 @@ TEST_IN_DIR(map_grows_when_full)
         snprintf(name, sizeof name, "segment-%d", i);
         OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
     }
-    OK(tamis_edit_drop(e, "segment-7", 9, NULL));
+    OK(tamis_edit_drop(e, "segment-7", 9, NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
     struct tamis_store_info info = store_info(s);
     IS(info.n_segments, 4999);

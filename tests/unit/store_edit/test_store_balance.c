@@ -5,11 +5,10 @@
 
 static const double TARGET = 0.01, MOST = 1.5 * 0.01;
 
-static struct tamis_store *store_of_target(const char *name)
+static struct tamis_store *store_of(const char *name, double error)
 {
-    struct tamis_store_options opt = {.size = sizeof opt};
-    opt.growth.error = TARGET;
-    OK(tamis_store_create(path_of(name), &opt, NULL));
+    struct tamis_open_options opt = {.size = sizeof opt, .growth.error = error};
+    OK(create_store(path_of(name), &opt, NULL));
     return store_open(name);
 }
 
@@ -92,7 +91,7 @@ static void check_means(const struct sums *s)
 
 static struct sums sums_of_sizes(const char *name, const uint64_t *n_keys, size_t n)
 {
-    STORE s = store_of_target(name);
+    STORE s = store_of(name, TARGET);
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < n; i++)
         put(e, i, n_keys[i]);
@@ -170,7 +169,7 @@ TEST(large_segments_do_not_pay_for_small_ones)
 TEST(errors_are_as_planned)
 {
     enum { N = 12, KEYS = 20000, PROBES = 400000 };
-    STORE s = store_of_target("measured");
+    STORE s = store_of("measured", TARGET);
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < N; i++)
         put(e, i, KEYS + 500 * i);
@@ -243,7 +242,7 @@ static void *put_every_other(void *arg)
 TEST(sizes_chosen_in_order_stay)
 {
     uint64_t plain[SIX], ours[SIX];
-    STORE s = store_of_target("ordered");
+    STORE s = store_of("ordered", TARGET);
     plain_sizes(s, plain);
     struct tamis_edit *e = edit_new(s);
     struct putting even = {.edit = e}, odd = {.edit = e, .first = 1};
@@ -272,7 +271,7 @@ static int failing_fdatasync(int fd)
 TEST(failed_puts_leave_no_share)
 {
     uint64_t plain[SIX], ours[SIX];
-    STORE s = store_of_target("failed");
+    STORE s = store_of("failed", TARGET);
     struct io_calls real = io_calls;
     plain_sizes(s, plain);
     struct tamis_edit *e = edit_new(s);
@@ -298,7 +297,7 @@ TEST(failed_puts_leave_no_share)
 TEST(later_keys_and_later_edits)
 {
     uint64_t plain[SIX], ours[SIX];
-    STORE s = store_of_target("later");
+    STORE s = store_of("later", TARGET);
     plain_sizes(s, plain);
     struct tamis_edit *e = edit_new(s);
     struct tamis_builder *b[SIX];
@@ -324,7 +323,7 @@ TEST(later_keys_and_later_edits)
 /* A share that was taken back after others relied on it is made up for. */
 TEST(a_balance_below_zero_is_made_up_for)
 {
-    STORE s = store_of_target("below");
+    STORE s = store_of("below", TARGET);
     struct tamis_edit *e = edit_new(s);
     struct tamis_builder *first = builder_with(e, 0, 100000, 0);
     OK(tamis_edit_size(e, first, NULL));
@@ -371,7 +370,7 @@ static void check_alone(struct tamis_store *s, double error, uint64_t n_keys)
 
 TEST(edits_have_no_say)
 {
-    STORE s = store_of_target("own");
+    STORE s = store_of("own", TARGET);
     check_alone(s, TARGET, 100000);
     check_alone(s, TARGET, KEYS);
     check_alone(s, 0, TAMIS_EDIT_BALANCED_KEYS + 1);
@@ -381,9 +380,7 @@ TEST(edits_have_no_say)
 TEST(the_largest_error)
 {
     enum { N = 12 };
-    struct tamis_store_options opt = {.size = sizeof opt, .growth.error = ERROR_MAX};
-    OK(tamis_store_create(path_of("largest"), &opt, NULL));
-    STORE s = store_open("largest");
+    STORE s = store_of("largest", ERROR_MAX);
     struct tamis_edit *e = edit_new(s);
     for (size_t i = 0; i < N; i++)
         put(e, i, 20000 + 300 * i);

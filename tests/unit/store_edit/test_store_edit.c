@@ -45,24 +45,32 @@ TEST_OF_SCENES(edits)
          "why a 5 UNKNOWN_SEGMENT; why c 25 HIT; files 2; drop c; files 0"},
         /* A derived filter takes its source's place only while the source is listed. */
         {"a filter that was replaced is not dropped",
-         "put a 0 100; note a; begin 1; fails RANGE drop_filter a uuid=none;"
-         "fails NO_SEGMENT drop_filter b; drop_filter a; put a 0 100; in",
+         "put a 0 100; note a; begin 1;"
+         "fails NO_SEGMENT drop_if b; drop_if a; put a 0 100; in",
          "replace a 200 100; in 1; fails MISMATCH commit;" /* somebody else is faster */
          "told segment 'a' has another filter; files 1; hits a 200 100",
-         "note a; begin; drop_filter a; bare a; commit; why a 250 NO_FILTER;"
-         "fails MISMATCH drop_filter a"},
+         "note a; begin; drop_if a; bare a; commit; why a 250 NO_FILTER;"
+         "fails MISMATCH drop_if a"},
+        {"a put may replace",
+         "put a 0 10; put b 0 10 packed=1; put d 0 10; begin 1;"
+         "replace a 50 10; bare b replace=1; growing c replace=1; replace none 0 10;"
+         "derive d d how=fold factor=1 replace=1; in; replace c 0 10",
+         "drop a; in 1; fails EXISTS put a 0 1; commit; hits a 50 10; why a 5 ABSENT;"
+         "why b 55 NO_FILTER; why c 5 ABSENT; hits none 0 10; hits d 0 10",
+         "begin; derive d d how=fold factor=1 replace=1; in; replace d 90 9; in 0;"
+         "fails MISMATCH commit; hits d 90 9; retain; files 0"},
         /* A segment of an engine's file goes only while it is that file's. One that
          * begins with its binding is another one, and so is none. */
         {"a binding that was replaced is not dropped",
          "bare a binding=db1/7; put none 0 10; begin 1;"
-         "fails NO_SEGMENT drop_bound b binding=db1/7; drop_bound a binding=db1/7;"
+         "fails NO_SEGMENT drop_if b binding=db1/7; drop_if a binding=db1/7;"
          "put a 0 100; in",
          "begin; drop a; bare a binding=db2/7; commit; in 1; fails MISMATCH commit;"
          "told segment 'a' has another binding; why a 250 NO_FILTER; files 1;"
-         "fails MISMATCH drop_bound a binding=db2/; fails MISMATCH drop_bound a "
+         "fails MISMATCH drop_if a binding=db2/; fails MISMATCH drop_if a "
          "binding=db2/71;"
-         "fails MISMATCH drop_bound a binding=",
-         "begin; drop_bound a binding=db2/7; drop_bound none binding=; commit; files "
+         "fails MISMATCH drop_if a binding=",
+         "begin; drop_if a binding=db2/7; drop_if none binding=; commit; files "
          "0"},
     };
     PLAY_ROWS(rows);
@@ -123,9 +131,11 @@ TEST_IN_DIR(edit_refuses_bad_arguments)
     IS(tamis_edit_put_bare(e, "a", 1, &opt, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_builder(e, "a", 1, 0.7, NULL, &b, NULL), TAMIS_ERR_RANGE);
     assert_null(b);
-    IS(tamis_edit_drop(e, NULL, 0, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_drop_bound(e, "a", 1, NULL, 5, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_drop_bound(e, "a", 1, name, 65, NULL), TAMIS_ERR_RANGE);
+    IS(tamis_edit_drop(e, NULL, 0, NULL, NULL), TAMIS_ERR_RANGE);
+    struct tamis_drop_if bad_if = {.is_bound = 1, .binding_bytes = 5};
+    IS(tamis_edit_drop(e, "a", 1, &bad_if, NULL), TAMIS_ERR_RANGE);
+    bad_if = (struct tamis_drop_if){NULL, 1, name, 65};
+    IS(tamis_edit_drop(e, "a", 1, &bad_if, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_put(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_put(NULL, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     IS(tamis_edit_commit(NULL, NULL), TAMIS_ERR_RANGE);

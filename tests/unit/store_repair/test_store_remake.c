@@ -82,7 +82,7 @@ static void repack(struct tamis_store *s)
 static void replace(struct tamis_store *s)
 {
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "p00", 3, NULL));
+    OK(tamis_edit_drop(e, "p00", 3, NULL, NULL));
     put_listed_in(e, "p00", 0, 300);
     OK(tamis_edit_commit(e, NULL));
 }

@@ -67,7 +67,7 @@ static int die_editing(void *ctx)
     struct tamis_segment_options opt = {
         .size = sizeof opt, .binding = "new", .binding_bytes = 3};
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "x", 1, NULL));
+    OK(tamis_edit_drop(e, "x", 1, NULL, NULL));
     OK(put_keys(e, "x", 9000, 100, &opt));
     _exit(0);
 }
@@ -154,7 +154,7 @@ TEST_OF_SCENES(creating_over_an_open_store_fails_at_once)
 {
     scene("a store that is open");
     steps(AGW);
-    IS(tamis_store_create(path_of("s"), NULL, NULL), TAMIS_ERR_EXISTS);
+    IS(create_store(path_of("s"), NULL, NULL), TAMIS_ERR_EXISTS);
     steps(HAS_AGW);
 }
 
@@ -163,7 +163,7 @@ static void *create_meanwhile(void *ctx)
 {
     struct tamis_diag diag;
     char words[64];
-    int rc = tamis_store_create(path_of("s"), NULL, &diag);
+    int rc = create_store(path_of("s"), NULL, &diag);
     snprintf(words, sizeof words, "process %d has a store open here", (int)getpid());
     *(int *)ctx = strstr(diag.what, words) ? rc : 1;
     return NULL;
@@ -183,7 +183,7 @@ TEST_IN_DIR(nor_is_one_made_beside_it)
         IS(codes[i], TAMIS_ERR_BUSY);
     }
     tamis_store_close(s);
-    OK(tamis_store_create(path_of("s"), NULL, NULL));
+    OK(create_store(path_of("s"), NULL, NULL));
 }
 
 RUN_TESTS(NULL, NULL)

@@ -21,7 +21,7 @@ static void put_bare(struct tamis_store *s, unsigned step, bool again, uint64_t 
                                             .rank = (uint32_t)((i + 1) * salt % 1009)};
         const char *name = name_at(i);
         if (again)
-            OK(tamis_edit_drop(e, name, strlen(name), NULL));
+            OK(tamis_edit_drop(e, name, strlen(name), NULL, NULL));
         OK(tamis_edit_put_bare(e, name, strlen(name), &opt, NULL));
     }
     OK(tamis_edit_commit(e, NULL));
@@ -87,7 +87,7 @@ TEST_IN_DIR(entries_outlive_their_snapshot)
                                                 .rank = (uint32_t)(i * salt % 97)};
             if (i % 50 == 0)
                 continue;
-            OK(tamis_edit_drop(e, name_at(i), 6, NULL));
+            OK(tamis_edit_drop(e, name_at(i), 6, NULL, NULL));
             OK(tamis_edit_put_bare(e, name_at(i), 6, &opt, NULL));
         }
         OK(tamis_edit_commit(e, NULL));

@@ -75,7 +75,7 @@ static void edit_on(struct tamis_store *s, struct tamis_writer *w, uint64_t i)
 {
     const char *key = key_text(100 + i);
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "swap", 4, NULL));
+    OK(tamis_edit_drop(e, "swap", 4, NULL, NULL));
     OK(put_keys(e, "swap", 0, 10, NULL));
     if (i < N_MORE) {
         char name[251];

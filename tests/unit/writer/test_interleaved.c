@@ -22,24 +22,23 @@ static bool watching;
 static uint8_t digests[PAGE_BYTES];
 
 /* The library's digests; the digest of digests is a place to stop at. */
-static XXH64_hash_t digest_of(const void *input, size_t n)
+XXH64_hash_t XXH3_64bits_withSeed(const void *input, size_t n, XXH64_hash_t seed)
 {
-    XXH64_hash_t digest = XXH3_64bits_withSeed(input, n, 0);
-    if (watching && memcmp(input, digests, sizeof digests) == 0)
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_64bits_reset_withSeed(state, seed);
+    XXH3_64bits_update(state, input, n);
+    XXH64_hash_t digest = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    if (watching && n == PAGE_BYTES && memcmp(input, digests, n) == 0)
         watching = false, do_meanwhile();
     return digest;
 }
 
-XXH64_hash_t XXH3_64bits(const void *input, size_t n)
-{
-    return digest_of(input, n);
-}
-
 /* Where xxHash chooses its instructions (format/integrity.c). */
-XXH64_hash_t XXH3_64bits_dispatch(const void *input, size_t n);
-XXH64_hash_t XXH3_64bits_dispatch(const void *input, size_t n)
+XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void *input, size_t n, XXH64_hash_t s);
+XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void *input, size_t n, XXH64_hash_t s)
 {
-    return digest_of(input, n);
+    return XXH3_64bits_withSeed(input, n, s);
 }
 
 static void put_digest(uint8_t byte)
