@@ -375,11 +375,10 @@ const struct command cmd_verify = {
         "Checks every page of the filters, one line for each segment: ok, bare "
         "(no filter), damaged, lost or unreadable. If something is wrong, the line "
         "ends with advice. Damage costs disk reads, never keys. Filters replaced "
-        "meanwhile are checked anew, and dropped ones "
-        "ignored. A damaged page of a pack costs the segments that have rows in "
-        "it; a line says how many. Another names a pack on which the catalog does not "
-        "agree: its segments are not listed. Another says if the list is unconfirmed. "
-        "Files of no segment are listed as orphan, "
+        "meanwhile are checked anew. A damaged page of a pack costs the segments that "
+        "have rows in it; a line says how many. Another names a pack on which the "
+        "catalog does not agree: its segments are not listed. Another says if the list "
+        "is unconfirmed. Files of no segment are listed as orphan, "
         "which is no damage: an edit may remove them, 'tamis repair' sets them "
         "aside: repair first where catalog.lmdb was replaced.\n",
     .options = {OPTION(AGAINST, NULL),
