@@ -219,7 +219,9 @@ struct compared {
     bool exact; /* counted, from lists of whole hashes */
     int broken; /* the list that could not be read, where that fails */
 };
-/* Two such lists are counted. Any other filters are estimated. */
+/* Is it a list of whole hashes? */
+bool is_whole_list(struct tamis_filter *filter, struct tamis_filter_info *info);
+/* Two such lists of one seed are counted. Any other filters are estimated. */
 int compare_filters(struct tamis_filter *const f[2], struct compared *out,
                     struct tamis_diag *diag);
 /* Prints how two filters compare, with bounds. */
