@@ -102,9 +102,10 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* The info of the segment's list; zeros if none opens. Returns an error. */
-int its_list_info(const struct tamis_snapshot *snapshot, size_t index,
-                  struct tamis_filter_info *info);
+/* The info of the segment's list; zeros if none opens. verify: and all pages, if hashes
+ * are whole. Returns an error. */
+int its_list_info(const struct tamis_snapshot *snapshot, size_t index, bool verify,
+                  struct tamis_filter_info *info, struct tamis_diag *diag);
 /* Has the segment a list of whole hashes, of which every page is good? */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
