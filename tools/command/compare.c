@@ -23,8 +23,7 @@ static bool open_lists(struct comparing *c)
         if (err == TAMIS_ERR_NO_SEGMENT)
             exact = false;
         else if (err == 0)
-            exact = exact && tamis_filter_info(c->lists[i], &info, NULL) == 0 &&
-                    info.hash_bits == 64;
+            exact = exact && is_whole_list(c->lists[i], &info);
         else if (c->err == 0) {
             c->err = err;
             c->broken = i;

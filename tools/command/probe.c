@@ -139,11 +139,8 @@ static int probe(struct probe *p)
     struct tamis_domain domain = tamis_snapshot_info(p->snapshot).domain;
     int named = EXIT_DONE, status;
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_info(p->snapshot).n_segments;
-    if (o->segments.n > 0) {
-        p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
-        p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
+    if (o->segments.n > 0)
         named = find_named(p);
-    }
     p->found = memory_or_exit(
         calloc(tamis_snapshot_info(p->snapshot).n_numbers + 1, sizeof(*p->found)));
     p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
@@ -178,20 +175,21 @@ static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
 static void open_filters(struct probe *p, struct tamis_store *store)
 {
     const struct options *o = p->o;
+    struct tamis_prepare_options opt = {.size = sizeof(opt),
+                                        .n_targets = o->segments.n};
     struct tamis_prepare_report report;
-    struct tamis_target *targets =
-        memory_or_exit(calloc(o->segments.n + 1, sizeof(*targets)));
     unsigned tries = 0;
+    if (o->segments.n > 0) {
+        p->targets = memory_or_exit(calloc(o->segments.n, sizeof(*p->targets)));
+        p->names = memory_or_exit(calloc(o->segments.n, sizeof(*p->names)));
+    }
+    opt.targets = p->targets;
     do {
-        struct tamis_prepare_options opt = {.size = sizeof(opt)};
         for (size_t i = 0; i < o->segments.n; i++)
             tamis_snapshot_find(p->snapshot, o->segments.at[i],
-                                strlen(o->segments.at[i]), NULL, 0, 0, &targets[i]);
-        opt.targets = o->segments.n > 0 ? targets : NULL;
-        opt.n_targets = o->segments.n;
+                                strlen(o->segments.at[i]), NULL, 0, 0, &p->targets[i]);
         tamis_snapshot_prepare(p->snapshot, &opt, &report, NULL);
     } while (report.n_failed > 0 && newer_snapshot(store, &p->snapshot, &tries));
-    free(targets);
 }
 
 static int run(int argc, char **argv)

@@ -372,15 +372,15 @@ const struct command cmd_verify = {
     .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
     .summary = "check every page, and every key",
     .about =
-        "Checks every page of the filters, one line for each segment: ok, bare "
-        "(no filter), damaged, lost or unreadable. If something is wrong, the line "
-        "ends with advice. Damage costs disk reads, never keys. Filters replaced "
-        "meanwhile are checked anew. A damaged page of a pack costs the segments that "
-        "have rows in it; a line says how many. Another names a pack on which the "
-        "catalog does not agree: its segments are not listed. Another says if the list "
-        "is unconfirmed. Files of no segment are listed as orphan, "
-        "which is no damage: an edit may remove them, 'tamis repair' sets them "
-        "aside: repair first where catalog.lmdb was replaced.\n",
+        "Checks every page of the filters, a line for each segment: ok, bare (no "
+        "filter), damaged, lost or unreadable. If something is wrong, the line ends "
+        "with advice. Damage costs disk reads, never keys. Filters replaced meanwhile "
+        "are checked anew, dropped ones ignored. A damaged page of a pack costs the "
+        "segments that have rows in it; a line says how many. Others name packs that "
+        "the catalog disagrees on, whose segments are not listed, and a list that is "
+        "unconfirmed. Files of no segment are listed as orphan, which is no damage: an "
+        "edit may remove them, 'tamis repair' sets them aside: repair first if "
+        "catalog.lmdb was replaced.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(AGAINST_LIST, NULL),

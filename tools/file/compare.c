@@ -112,9 +112,7 @@ const struct command cmd_file_contains = {
              "page proves nothing: MAYBE then exits 3, and ABSENT "
              "stays a proof.\n",
     .options = {OPTION(QUIET, "print nothing: exit 0 if it may, 10 if not")},
-    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-                "tamis file contains words.tamis more.tamis\n",
+    .examples = TWO_FILTERS "tamis file contains words.tamis more.tamis\n",
     .run = run,
     .variant = CONTAINS,
 };
@@ -127,9 +125,7 @@ const struct command cmd_file_equal = {
              "bits, else DIFFERENT. Names, bindings and dates may differ. A damaged "
              "page exits 3, because its bits are unknown.\n",
     .options = {OPTION(QUIET, "print nothing: exit 0 if they are equal, 10 if not")},
-    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-                "tamis file equal words.tamis more.tamis\n",
+    .examples = TWO_FILTERS "tamis file equal words.tamis more.tamis\n",
     .run = run,
     .variant = EQUAL,
 };
@@ -146,9 +142,7 @@ const struct command cmd_file_compare = {
              "and are folded as there, which makes the bounds wider. They do not hold "
              "for an intersection, which has bits of no key.\n",
     .options = {OPTION(JSON, NULL)},
-    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-                "tamis file compare words.tamis more.tamis\n",
+    .examples = TWO_FILTERS "tamis file compare words.tamis more.tamis\n",
     .run = run,
     .variant = COMPARE,
 };

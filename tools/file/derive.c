@@ -85,9 +85,7 @@ const struct command cmd_file_union = {
         "Damaged pages count as all ones: no key is lost, and it exits 3.\n",
     .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
                 OPTION(JSON, NULL)},
-    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-                "tamis file union both.tamis words.tamis more.tamis\n",
+    .examples = TWO_FILTERS "tamis file union both.tamis words.tamis more.tamis\n",
     .run = run,
     .variant = TAMIS_UNION,
 };
@@ -104,9 +102,8 @@ const struct command cmd_file_intersect = {
              "all ones: no key is lost, and it exits 3.\n",
     .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
                 OPTION(JSON, NULL)},
-    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-                "tamis file intersect common.tamis words.tamis more.tamis\n",
+    .examples =
+        TWO_FILTERS "tamis file intersect common.tamis words.tamis more.tamis\n",
     .run = run,
     .variant = TAMIS_INTERSECTION,
 };

@@ -1,12 +1,5 @@
 /* tamis for LevelDB: a filter policy that keeps split blocks, checked on every use,
- * inside LevelDB's own tables. README.md has its bytes.
- *
- *     leveldb_filterpolicy_t *policy = tamis_leveldb_policy(0.01, 0);
- *     leveldb_options_set_filter_policy(options, policy);
- *     leveldb_t *db = leveldb_open(options, path, &error);
- *     ...
- *     leveldb_close(db);
- *     leveldb_filterpolicy_destroy(policy);
+ * inside LevelDB's own tables. README.md has its bytes, and an example.
  *
  * It keeps the rule of tamis: a filter that is damaged, truncated or of an unknown
  * version answers "may match". LevelDB's own policy answers from any bytes, and

@@ -127,21 +127,9 @@ static int compare_lists(struct tamis_filter *const lists[2], const uint64_t n[2
     return 0;
 }
 
-/* Has it whole hashes? Then how many. */
-static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
+bool is_whole_list(struct tamis_filter *filter, struct tamis_filter_info *info)
 {
-    struct tamis_filter_info info;
-    if (tamis_filter_info(filter, &info, NULL) != 0 || info.hash_bits != 64)
-        return false;
-    *n = info.n_hashes;
-    return true;
-}
-
-static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
-{
-    struct tamis_filter_info a, b;
-    return tamis_filter_info(one, &a, NULL) == 0 &&
-           tamis_filter_info(other, &b, NULL) == 0 && a.domain.tag == b.domain.tag;
+    return tamis_filter_info(filter, info, NULL) == 0 && info->hash_bits == 64;
 }
 
 /* ---- both ---- */
@@ -149,11 +137,11 @@ static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
 int compare_filters(struct tamis_filter *const f[2], struct compared *out,
                     struct tamis_diag *diag)
 {
-    uint64_t n[2];
+    struct tamis_filter_info a, b;
     out->exact = false;
-    if (is_whole_list(f[0], &n[0]) && is_whole_list(f[1], &n[1]) &&
-        same_domain(f[0], f[1]))
-        return compare_lists(f, n, out, diag);
+    if (is_whole_list(f[0], &a) && is_whole_list(f[1], &b) &&
+        a.domain.tag == b.domain.tag)
+        return compare_lists(f, (const uint64_t[]){a.n_hashes, b.n_hashes}, out, diag);
     return tamis_filter_compare(f[0], f[1], &out->keys, diag);
 }
 

@@ -1,13 +1,11 @@
 /* The reason of an answer, for `probe --explain`: the fourth column, or objects. */
 #include "output.h"
 
-static const char *by_name(enum tamis_decider by)
-{
-    static const char *const names[] = {[TAMIS_BY_NOTHING] = "nothing",
-                                        [TAMIS_BY_RANGE] = "range",
-                                        [TAMIS_BY_FILTER] = "filter"};
-    return names[by];
-}
+/* For programs, and for people. */
+static const char *const by[][2] = {
+    [TAMIS_BY_NOTHING] = {"nothing", "range and filter not checked"},
+    [TAMIS_BY_RANGE] = {"range", "key range"},
+    [TAMIS_BY_FILTER] = {"filter", "filter"}};
 
 static const char *said(enum tamis_reason reason)
 {
@@ -26,7 +24,7 @@ static json_t *pair_json(struct tamis_name segment, const struct tamis_explanati
 {
     json_t *stages = json_array();
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
-                        json_string(said(e->reason)), "by", json_string(by_name(e->by)),
+                        json_string(said(e->reason)), "by", json_string(by[e->by][0]),
                         "stages", stages);
     for (uint32_t i = 0; i < e->n_stages; i++)
         json_put(stages, NULL, stage_json(&e->stages[i]));
@@ -56,16 +54,12 @@ static void print_stages(const struct tamis_explanation *e)
 void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e)
 {
-    static const char *const by[] = {[TAMIS_BY_NOTHING] =
-                                         "range and filter not checked",
-                                     [TAMIS_BY_RANGE] = "key range",
-                                     [TAMIS_BY_FILTER] = "filter"};
     if (a->json) {
         json_put(a->list, NULL, pair_json(segment, e));
         return;
     }
     answer_line(a, key, segment, e->reason);
-    printf("\t%s", by[e->by]);
+    printf("\t%s", by[e->by][1]);
     print_stages(e);
     putchar('\n');
 }

@@ -2,9 +2,8 @@
  * of it? */
 #include "output.h"
 
-/* Looks at the segment's list, if it opens. verify: all pages, if hashes are whole. */
-static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify,
-                struct tamis_filter_info *info, struct tamis_diag *diag)
+int its_list_info(const struct tamis_snapshot *snapshot, size_t index, bool verify,
+                  struct tamis_filter_info *info, struct tamis_diag *diag)
 {
     struct tamis_verify report;
     struct tamis_filter *list;
@@ -18,16 +17,10 @@ static int look(const struct tamis_snapshot *snapshot, size_t index, bool verify
     return err;
 }
 
-int its_list_info(const struct tamis_snapshot *snapshot, size_t index,
-                  struct tamis_filter_info *info)
-{
-    return look(snapshot, index, false, info, NULL);
-}
-
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_filter_info info;
-    if (look(snapshot, index, false, &info, NULL) != 0)
+    if (its_list_info(snapshot, index, false, &info, NULL) != 0)
         return;
     json_put(o, "list",
              json_of("hashes", json_count(info.n_hashes), "hash_bits",
@@ -38,7 +31,7 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_diag diag = {0};
     struct tamis_filter_info info;
-    int err = look(snapshot, index, false, &info, &diag);
+    int err = its_list_info(snapshot, index, false, &info, &diag);
     if (err == 0)
         printf("  list        %s of %s, %llu bytes (%s), %.1f bits a hash\n",
                COUNTED(info.n_hashes, "hash"), COUNTED(info.hash_bits, "bit"),
@@ -74,7 +67,8 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_filter_info info;
-    return look(snapshot, index, true, &info, NULL) == 0 && info.hash_bits == 64;
+    return its_list_info(snapshot, index, true, &info, NULL) == 0 &&
+           info.hash_bits == 64;
 }
 
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)

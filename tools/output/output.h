@@ -102,9 +102,10 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* The info of the segment's list; zeros if none opens. Returns an error. */
-int its_list_info(const struct tamis_snapshot *snapshot, size_t index,
-                  struct tamis_filter_info *info);
+/* The info of the segment's list; zeros if none opens. verify: and all pages, if hashes
+ * are whole. Returns an error. */
+int its_list_info(const struct tamis_snapshot *snapshot, size_t index, bool verify,
+                  struct tamis_filter_info *info, struct tamis_diag *diag);
 /* Has the segment a list of whole hashes, of which every page is good? */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
@@ -219,7 +220,9 @@ struct compared {
     bool exact; /* counted, from lists of whole hashes */
     int broken; /* the list that could not be read, where that fails */
 };
-/* Two such lists are counted. Any other filters are estimated. */
+/* Is it a list of whole hashes? */
+bool is_whole_list(struct tamis_filter *filter, struct tamis_filter_info *info);
+/* Two such lists of one seed are counted. Any other filters are estimated. */
 int compare_filters(struct tamis_filter *const f[2], struct compared *out,
                     struct tamis_diag *diag);
 /* Prints how two filters compare, with bounds. */

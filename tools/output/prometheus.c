@@ -9,6 +9,7 @@
 
 /* clang-format off */
 #define METRICS(X) \
+X(INFO, "info", "1 for each segment that is listed.") \
 X(KEYS, "keys", "Keys added to the segment's filter.") \
 X(BYTES, "filter_bytes", "Length of the filter's file.") \
 X(ALLOCATED, "filter_allocated_bytes", "Disk space of the filter's file.") \
@@ -50,9 +51,9 @@ struct look {
      * columns are read from the records again, so a large pack takes no memory. */
     struct facts *kept;
     size_t n_kept, max_kept;
-    bool any, has[N_METRICS]; /* a segment with a name; with such a number */
-    bool moved;               /* some segment, meanwhile */
-    double damaged;           /* pages */
+    bool has[N_METRICS]; /* some segment with a name, such a number */
+    bool moved;          /* some segment, meanwhile */
+    double damaged;      /* pages */
 };
 
 /* ---- gathering ---- */
@@ -80,6 +81,7 @@ static struct facts facts_of_record(const struct look *l, size_t i,
     struct facts f = {.segment = i};
     for (size_t m = 0; m < N_METRICS; m++)
         f.of[m] = NAN;
+    f.of[INFO] = 1;
     if (s->state == TAMIS_SEGMENT_BARE)
         return f;
     f.of[READABLE] = 0;
@@ -154,7 +156,6 @@ static void note(struct look *l, const struct facts *f, bool named, bool keep)
     }
     if (keep)
         l->kept[l->n_kept++] = *f;
-    l->any |= named && !f->is_gone;
     for (size_t m = 0; m < N_METRICS; m++)
         l->has[m] |= named && !f->is_gone && !isnan(f->of[m]);
     l->damaged += fmax(f->of[DAMAGED], 0) + fmax(f->of[LIST_DAMAGED], 0);
@@ -243,37 +244,24 @@ static void print_metric(const struct look *l, enum metric m)
 {
     char name[64];
     size_t kept = 0;
-    snprintf(name, sizeof(name), "tamis_segment_%s",
-             m == N_METRICS ? "info" : metrics[m].name);
-    print_head(name,
-               m == N_METRICS ? "1 for each segment that is listed." : metrics[m].help);
+    snprintf(name, sizeof(name), "tamis_segment_%s", metrics[m].name);
+    print_head(name, metrics[m].help);
     for (size_t at = 0, i; next_picked(l->snapshot, l->picked, l->n_picked, &at, &i);) {
         bool is_kept = kept < l->n_kept && l->kept[kept].segment == i;
         struct tamis_segment_info s;
         tamis_snapshot_segment(l->snapshot, i, &s);
         struct facts f = is_kept ? l->kept[kept++] : facts_of_record(l, i, &s);
         /* Segments without a readable name would be one series. */
-        if (f.is_gone || s.name_bytes == 0 || (m != N_METRICS && isnan(f.of[m])))
+        if (f.is_gone || s.name_bytes == 0 || isnan(f.of[m]))
             continue;
         char *segment = label(s.name, s.name_bytes);
         printf("%s{store=\"%s\",segment=\"%s\"", name, l->label, segment);
-        if (m == N_METRICS)
-            printf(",state=\"%s\"} 1\n", state_name(s.state));
-        else
-            putchar('}');
-        if (m != N_METRICS)
-            print_number(f.of[m]);
+        if (m == INFO)
+            printf(",state=\"%s\"", state_name(s.state));
+        putchar('}');
+        print_number(f.of[m]);
         free(segment);
     }
-}
-
-static void print_segments(const struct look *l)
-{
-    if (l->any)
-        print_metric(l, N_METRICS);
-    for (int m = 0; m < N_METRICS; m++)
-        if (l->has[m])
-            print_metric(l, (enum metric)m);
 }
 
 enum { PACK_DAMAGED = 3, N_PACK_METRICS };
@@ -387,7 +375,9 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
     if (status == EXIT_DONE) { /* a part would be taken for all */
         info.complete = tamis_snapshot_info(*held).complete;
         print_totals_of(*held, &info, path);
-        print_segments(&l);
+        for (int m = 0; m < N_METRICS; m++)
+            if (l.has[m])
+                print_metric(&l, (enum metric)m);
         l.damaged += print_packs(store, *held, o, path);
         status = complain_pages(l.damaged, o->args[0]);
     }

@@ -65,7 +65,7 @@ static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s
 {
     struct tamis_filter_info list;
     int err = a->tried[i] ? TAMIS_ERR_NO_SEGMENT
-                          : its_list_info(a->snapshot, s->index, &list);
+                          : its_list_info(a->snapshot, s->index, false, &list, NULL);
     return err ? err != TAMIS_ERR_NO_SEGMENT /* the rebuild tells why */
                : list.hash_bits == 64;
 }

@@ -5,7 +5,8 @@
 static bool has_list(const struct plan_step *step, const struct planned *s,
                      struct tamis_filter_info *list)
 {
-    return its_list_info(step->snapshot, s->index, list) != TAMIS_ERR_NO_SEGMENT;
+    return its_list_info(step->snapshot, s->index, false, list, NULL) !=
+           TAMIS_ERR_NO_SEGMENT;
 }
 
 /* Prints options for the rank, the binding, and of a filter the watermark and the list,

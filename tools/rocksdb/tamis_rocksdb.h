@@ -1,13 +1,7 @@
 /* tamis for RocksDB: one filter per SST, kept in a store beside the database, made
  * while RocksDB writes the SST. Other processes map the store and answer "which SST may
  * hold this key" without opening the database; in the engine, TableFilter() does it.
- *
- *     tamis::RocksOptions ours;
- *     ours.store = "/data/filters";
- *     auto filters = tamis::RocksFilters::Open(ours);
- *     filters->Use(&options);                      // comparator and all else is set
- *     rocksdb::DB::Open(options, "/data/db", &db);
- *     filters->Reconcile(db);                      // before others ask
+ * README.md has the lines that an engine needs.
  *
  * A segment is named as its file, "000123.sst": numbers are unique within a database,
  * whatever its column families, and a store serves one database. Its binding is the
