@@ -130,7 +130,8 @@ static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
     size_t index = s->segments[0];
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
         !is_loose(s->snapshot, index) || /* only a record has a list */
-        entry_compare_name(s->snapshot->entries[index], name, name_bytes) != 0 ||
+        entry_compare_name(s->snapshot->entries[index],
+                           (struct piece){name, name_bytes}) != 0 ||
         !segment_list(s->snapshot, index, r->list_uuid, &r->list_digest))
         return PUT_NEW;
     if (edit_drops_as(e, s->snapshot, index))

@@ -187,7 +187,7 @@ static void describe_column(struct tamis_builder *b, const struct identity *id,
     r.table_digest = 0; /* there is no file */
     uuid_random(r.uuid);
     edit_record_range(&r, f.range);
-    column_of_record(&r, id->name, id->name_bytes, out);
+    column_of_record(&r, (struct piece){id->name, id->name_bytes}, out);
     memcpy(out->disk.set_id, builder_set_id(b), UUID_BYTES);
 }
 
