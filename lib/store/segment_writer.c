@@ -16,10 +16,7 @@ struct watch {
 /* How far a filter has come. */
 struct progress {
     const struct watch *watch;
-    uint64_t sequence, generation, watermark, keys, file_bytes;
-    uint32_t n_stages;
-    bool sealed;
-    uint64_t table_digest;
+    const struct commit *commit;
 };
 
 static void raise_u64(uint64_t *bound, uint64_t v, bool *changed)
@@ -31,21 +28,21 @@ static void raise_u64(uint64_t *bound, uint64_t v, bool *changed)
 }
 
 /* Bounds rise and never fall: two processes may report out of order. */
-static bool record_raise(struct record *r, const struct progress *p)
+static bool record_raise(struct record *r, const struct commit *c)
 {
     bool changed = false;
-    raise_u64(&r->min_sequence, p->sequence, &changed);
-    raise_u64(&r->generation, p->generation, &changed);
-    raise_u64(&r->watermark, p->watermark, &changed);
-    raise_u64(&r->keys, p->keys, &changed);
-    raise_u64(&r->file_bytes, p->file_bytes, &changed);
-    if (p->n_stages > r->min_stages) {
-        r->min_stages = p->n_stages;
+    raise_u64(&r->min_sequence, c->sequence, &changed);
+    raise_u64(&r->generation, c->generation, &changed);
+    raise_u64(&r->watermark, c->watermark, &changed);
+    raise_u64(&r->keys, c->keys, &changed);
+    raise_u64(&r->file_bytes, c->committed_bytes, &changed);
+    if (c->n_stages > r->min_stages) {
+        r->min_stages = c->n_stages;
         changed = true;
     }
-    if (p->sealed && r->state == RECORD_GROWING) {
+    if (c->state == STATE_SEALED && r->state == RECORD_GROWING) {
         r->state = RECORD_SEALED;
-        r->table_digest = p->table_digest;
+        r->table_digest = commit_table_digest(c);
         changed = true;
     }
     return changed;
@@ -67,7 +64,7 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct verdict v = record_decode(value.at, value.n, w->name.at, w->name.n, &r);
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, w->catalog->path, 0);
-    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p))
+    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p->commit))
         return 0;
     if (r.ro_compat) /* since the writer was opened */
         return diag_fail(diag, TAMIS_ERR_VERSION, w->catalog->path,
@@ -79,32 +76,16 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return catalog_replace(t, w->name, (struct piece){bytes, n}, diag);
 }
 
-static int raise_bounds(struct progress *p, struct tamis_diag *diag)
+static int raise_bounds(const struct watch *w, const struct commit *c,
+                        struct tamis_diag *diag)
 {
-    const struct watch *w = p->watch;
-    return catalog_write(w->catalog, &w->wait, 0, raise_in, p, NULL, diag);
-}
-
-static struct progress progress_of(const struct watch *w, const struct commit *c)
-{
-    bool sealed = c->state == STATE_SEALED;
-    return (struct progress){
-        .watch = w,
-        .sequence = c->sequence,
-        .generation = c->generation,
-        .watermark = c->watermark,
-        .keys = c->keys,
-        .file_bytes = c->committed_bytes,
-        .n_stages = c->n_stages,
-        .sealed = sealed,
-        .table_digest = sealed ? commit_table_digest(c) : 0,
-    };
+    struct progress p = {w, c};
+    return catalog_write(w->catalog, &w->wait, 0, raise_in, &p, NULL, diag);
 }
 
 static int watch_changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
 {
-    struct progress p = progress_of(ctx, c);
-    return raise_bounds(&p, diag);
+    return raise_bounds(ctx, c, diag);
 }
 
 /* Nobody finds the keys in a file that is not the store's any more. */
@@ -166,8 +147,7 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
         return diag_errno(diag, rc, path, "cannot lock");
     rc = seal_settle(fd, path, &h, diag);
     if (!rc && h.commit.state == STATE_SEALED) {
-        struct progress p = progress_of(w, &h.commit);
-        rc = raise_bounds(&p, diag);
+        rc = raise_bounds(w, &h.commit, diag);
         if (!rc)
             rc = diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
     }
