@@ -372,17 +372,13 @@ static int write_filter(struct unpacking *u, struct taken *t)
     struct record *r = &t->record;
     const struct catalog *c = u->edit->catalog;
     char name[FILTER_NAME_BYTES];
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .hash_id = (uint16_t)c->domain.hash_id,
-        .hash_seed = c->domain.seed,
-        .created = io_calls.now(),
-    };
+    const struct tamis_identity who = {.store_uuid = c->meta.store_uuid};
+    struct identity id;
     struct commit commit;
-    uuid_random(id.uuid);
-    memcpy(id.store_uuid, c->meta.store_uuid, UUID_BYTES);
-    filter_file_name(id.uuid, name);
+    uint8_t uuid[UUID_BYTES];
+    uuid_random(uuid);
+    header_begin(KIND_BLOOM, &c->domain, &who, uuid, &id, &commit);
+    filter_file_name(uuid, name);
     int rc = pack_unpack(seat_filter(&t->seat), t->seat.band, seat_column(&t->seat),
                          col, &id, &commit, u->edit->dir.fd, name);
     if (rc)
