@@ -19,18 +19,14 @@ static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
 {
     if (!e)
         return ENOMEM;
-    if (s->n_loose == *max) {
-        size_t more = *max ? *max * 2 : 64;
-        struct entry **entries =
-            more < NAME_TWICE ? realloc(s->entries, more * sizeof(struct entry *))
-                              : NULL;
-        if (!entries) {
-            entry_release(e);
-            return ENOMEM;
-        }
-        s->entries = entries;
-        *max = more;
+    void *more = s->n_loose < NAME_TWICE / 2
+                     ? room_for(s->entries, s->n_loose + 1, max, sizeof(struct entry *))
+                     : NULL;
+    if (!more) {
+        entry_release(e);
+        return ENOMEM;
     }
+    s->entries = more;
     s->entries[s->n_loose++] = e;
     s->n = s->n_segments = s->n_loose;
     return 0;
