@@ -644,11 +644,6 @@ int listings_lookup(struct listings *l, struct piece name, struct found *f,
     return failed ? failed : TAMIS_ERR_NO_SEGMENT;
 }
 
-int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag)
-{
-    return listed_set(l, f->pack, le32_get(f->column.disk.column), false, diag);
-}
-
 int found_record(const struct found *f, struct piece name, struct record *r)
 {
     if (f->value.at)

@@ -221,8 +221,6 @@ int listings_lookup(struct listings *l, struct piece name, struct found *f,
                     struct tamis_diag *diag);
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, struct piece name, struct record *r);
-/* Takes the column that was found off the list. */
-int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
 /* Takes columns off the list whose names are not kept. A column whose name cannot be
  * read stays, and its pack is `unread`. An errno: a pack cannot be opened now. */
 typedef bool keeps_name_fn(void *ctx, struct piece name);

@@ -187,8 +187,9 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
         rc = check_meant(a, diag);
     if (rc)
         return rc;
-    rc =
-        f->value.at ? note_dropped(a, name, f->value) : found_unlist(&a->list, f, diag);
+    rc = f->value.at ? note_dropped(a, name, f->value)
+                     : listed_set(&a->list, f->pack, le32_get(f->column.disk.column),
+                                  false, diag);
     if (!rc)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value.at)
