@@ -153,17 +153,12 @@ static int write_all(const struct gathering *g, int fd, const struct identity *i
 {
     struct stage_desc *s = &c->stages[0];
     struct stage_writer *w;
-    uint8_t header[PAGE_BYTES];
     int err = stage_writer_new(fd, s, &w);
     if (err)
         return err;
     err = write_pages(g, s, w);
     s->root = stage_writer_end(w);
-    if (err)
-        return err;
-    identity_encode(id, header);
-    commit_encode(c, SLOT_BIRTH, header + IDENTITY_BYTES);
-    return io_write(fd, header, sizeof header, 0);
+    return err ? err : header_write(fd, id, c);
 }
 
 uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks)

@@ -138,7 +138,6 @@ int pack_file_bytes(struct pack_job *job, uint64_t *n_bytes)
 static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
                      uint64_t *file_bytes)
 {
-    uint8_t header[PAGE_BYTES];
     struct identity id;
     struct commit c;
     describe(job, &id, &c);
@@ -151,11 +150,9 @@ static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
         err = write_stage(job, fd, &c.stages[PACK_COLUMNS], write_columns);
     if (err)
         return err;
-    identity_encode(&id, header);
-    commit_encode(&c, SLOT_BIRTH, header + IDENTITY_BYTES);
     *table_digest = commit_table_digest(&c);
     *file_bytes = c.committed_bytes;
-    return io_write(fd, header, sizeof header, 0);
+    return header_write(fd, &id, &c);
 }
 
 int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,
