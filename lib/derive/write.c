@@ -43,20 +43,7 @@ static bool lay_out(struct derived *d)
     return true;
 }
 
-/* ---- the record ---- */
-
-static int write_header(const struct derived *d, int fd)
-{
-    uint8_t header[HEADER_MAX_BYTES] = {0};
-    identity_encode(&d->identity, header);
-    if (d->identity.header_pages == 1) {
-        commit_encode(&d->commit, SLOT_BIRTH, header + commit_slot_offset(SLOT_BIRTH));
-    } else {
-        commit_encode(&d->commit, SLOT_A, header + commit_slot_offset(SLOT_A));
-        commit_encode(&d->commit, SLOT_B, header + commit_slot_offset(SLOT_B));
-    }
-    return io_write(fd, header, (size_t)d->identity.header_pages * PAGE_BYTES, 0);
-}
+/* ---- the whole file ---- */
 
 static int write_all(struct derived *d, int fd)
 {
@@ -70,7 +57,7 @@ static int write_all(struct derived *d, int fd)
     derived_judge(d);
     if (d->most_error > 0 && derived_error(&d->commit) > d->most_error)
         return TAMIS_ERR_UNFIT;
-    return write_header(d, fd);
+    return header_write(fd, &d->identity, &d->commit);
 }
 
 /* ---- its file (R13) ---- */

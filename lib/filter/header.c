@@ -225,6 +225,19 @@ void header_begin(uint16_t kind, const struct tamis_domain *domain,
     }
 }
 
+int header_write(int fd, const struct identity *id, const struct commit *c)
+{
+    uint8_t header[HEADER_MAX_BYTES] = {0};
+    identity_encode(id, header);
+    if (id->header_pages == 1) {
+        commit_encode(c, SLOT_BIRTH, header + commit_slot_offset(SLOT_BIRTH));
+    } else {
+        commit_encode(c, SLOT_A, header + commit_slot_offset(SLOT_A));
+        commit_encode(c, SLOT_B, header + commit_slot_offset(SLOT_B));
+    }
+    return io_write(fd, header, (size_t)identity_header_bytes(id), 0);
+}
+
 /* ---- the identity as callers give it ---- */
 
 int identity_check(const struct tamis_identity *of, struct tamis_diag *diag)

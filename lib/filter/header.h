@@ -60,6 +60,9 @@ void header_begin(uint16_t kind, const struct tamis_domain *domain,
                   const struct tamis_identity *who, const uint8_t *uuid,
                   struct identity *id, struct commit *c);
 
+/* Writes the header at the start of the file: the record in each of its slots. */
+int header_write(int fd, const struct identity *id, const struct commit *c);
+
 /* ---- the identity as callers give it ---- */
 /* ERR_RANGE unless name and binding have legal lengths; without a pointer 0. */
 int identity_check(const struct tamis_identity *of, struct tamis_diag *diag);

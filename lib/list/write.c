@@ -272,7 +272,6 @@ static int write_index(struct list_writer *w)
 
 static int write_all(struct list_writer *w, struct list_written *out)
 {
-    uint8_t header[PAGE_BYTES];
     size_t none;
     int err = w->failed ? w->failed : put_pages(w, 1);
     if (!err && w->n_hashes == 0)
@@ -287,11 +286,9 @@ static int write_all(struct list_writer *w, struct list_written *out)
         err = write_index(w);
     if (err)
         return err;
-    identity_encode(&w->identity, header);
-    commit_encode(&w->commit, SLOT_BIRTH, header + IDENTITY_BYTES);
     *out = (struct list_written){w->n_hashes, w->commit.committed_bytes,
                                  commit_table_digest(&w->commit)};
-    return io_write(w->fd, header, sizeof header, 0);
+    return header_write(w->fd, &w->identity, &w->commit);
 }
 
 static int cannot_write(const struct list_writer *w, int err, struct tamis_diag *diag)

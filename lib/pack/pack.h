@@ -86,9 +86,9 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
                 uint32_t lane, uint64_t first, uint64_t n, uint8_t *out);
 
 /* Writes column `column` of a band, with the facts of its entry, as a sealed filter of
- * kind 1 under its name in `dir`; synced, but for the directory. The caller sets the
- * uuid, store, hash and time of *id; *id and *c become those of the file. ERR_DAMAGED:
- * a page of its rows fails its check. EFBIG, ERR_NETWORK, an errno. */
+ * kind 1 under its name in `dir`; synced, but for the directory. The caller begins *id
+ * and *c by header_begin(); they become those of the file. ERR_DAMAGED: a page of its
+ * rows fails its check. EFBIG, ERR_NETWORK, an errno. */
 int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
                 const struct column *col, struct identity *id, struct commit *c,
                 int dir, const char *name);

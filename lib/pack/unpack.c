@@ -153,17 +153,12 @@ static int write_all(const struct gathering *g, int fd, const struct identity *i
 {
     struct stage_desc *s = &c->stages[0];
     struct stage_writer *w;
-    uint8_t header[PAGE_BYTES];
     int err = stage_writer_new(fd, s, &w);
     if (err)
         return err;
     err = write_pages(g, s, w);
     s->root = stage_writer_end(w);
-    if (err)
-        return err;
-    identity_encode(id, header);
-    commit_encode(c, SLOT_BIRTH, header + IDENTITY_BYTES);
-    return io_write(fd, header, sizeof header, 0);
+    return err ? err : header_write(fd, id, c);
 }
 
 uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks)
@@ -181,24 +176,16 @@ static void describe(const struct gathering *g, const struct column *col,
 {
     struct stage_desc *s = &c->stages[0];
     struct piece name = column_name(col), binding = column_binding(col);
+    const struct tamis_identity who = {name.at, name.n, binding.at, binding.n, NULL};
     double error = le64_get_f64(col->disk.target_error);
-    id->kind = KIND_BLOOM;
-    id->header_pages = 1;
     id->target_error = error < ERROR_MIN   ? ERROR_MIN
                        : error > ERROR_MAX ? ERROR_MAX
                                            : error;
-    id->name_bytes = (uint16_t)name.n;
-    memcpy(id->name, name.at, name.n);
     memcpy(id->set_id, col->disk.set_id, UUID_BYTES);
-    memset(c, 0, sizeof *c);
-    memcpy(c->uuid, id->uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
+    identity_write(&who, id, c);
     c->keys = le64_get(col->disk.keys);
     c->watermark = le64_get(col->disk.watermark);
-    c->state = STATE_SEALED;
-    c->clean = c->n_stages = 1;
-    c->binding_bytes = (uint8_t)binding.n;
-    memcpy(c->binding, binding.at, binding.n);
+    c->n_stages = 1;
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->geometry = g->geometry;
     s->capacity = s->keys = c->keys;
@@ -248,17 +235,12 @@ int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,
                        struct tamis_diag *diag)
 {
     struct commit c;
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .hash_id = (uint16_t)domain->hash_id,
-        .hash_seed = domain->seed,
-        .created = le64_get(col->disk.created),
-    };
+    struct identity id;
     struct tamis_filter_options opt = {.size = sizeof opt, .domain = domain};
     const char *path = filter_path(pack);
     int fd = memfd_create("tamis column", MFD_CLOEXEC);
-    memcpy(id.uuid, col->disk.uuid, UUID_BYTES);
+    header_begin(KIND_BLOOM, domain, NULL, col->disk.uuid, &id, &c);
+    id.created = le64_get(col->disk.created);
     int rc = fd < 0 ? errno : unpack_into(pack, band, column, col, &id, &c, fd);
     if (rc == TAMIS_ERR_DAMAGED)
         diag_fail(diag, rc, path, "a page of the column fails its check");

@@ -1,6 +1,7 @@
 /* The file of a pack: rows, table of bands, table of columns, and the header last. */
 #include "lib/pack/inside.h"
 #include "lib/error.h"
+#include "lib/filter/header.h"
 #include "lib/page/stage_writer.h"
 #include "format/integrity.h"
 #include "lib/io/io.h"
@@ -115,22 +116,8 @@ static void lay_out(const struct pack_job *job, const struct identity *id,
 
 static void describe(const struct pack_job *job, struct identity *id, struct commit *c)
 {
-    *id = (struct identity){
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .header_pages = 1,
-        .kind = KIND_PACK,
-        .hash_id = (uint16_t)job->domain.hash_id,
-        .hash_seed = job->domain.seed,
-        .created = io_calls.now(),
-    };
-    memcpy(id->uuid, job->uuid, UUID_BYTES);
-    memcpy(id->store_uuid, job->store_uuid, UUID_BYTES);
-    memset(c, 0, sizeof *c);
-    memcpy(c->uuid, job->uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
-    c->state = STATE_SEALED;
-    c->clean = 1;
+    const struct tamis_identity who = {.store_uuid = job->store_uuid};
+    header_begin(KIND_PACK, &job->domain, &who, job->uuid, id, c);
     c->n_stages = PACK_STAGES;
     c->keys = pack_index_keys(job->index, &id->target_error);
     lay_out(job, id, c);
@@ -151,7 +138,6 @@ int pack_file_bytes(struct pack_job *job, uint64_t *n_bytes)
 static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
                      uint64_t *file_bytes)
 {
-    uint8_t header[PAGE_BYTES];
     struct identity id;
     struct commit c;
     describe(job, &id, &c);
@@ -164,11 +150,9 @@ static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
         err = write_stage(job, fd, &c.stages[PACK_COLUMNS], write_columns);
     if (err)
         return err;
-    identity_encode(&id, header);
-    commit_encode(&c, SLOT_BIRTH, header + IDENTITY_BYTES);
     *table_digest = commit_table_digest(&c);
     *file_bytes = c.committed_bytes;
-    return io_write(fd, header, sizeof header, 0);
+    return header_write(fd, &id, &c);
 }
 
 int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,

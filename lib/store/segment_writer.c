@@ -9,17 +9,14 @@ struct watch {
     struct catalog *catalog;
     struct io_wait wait;
     uint8_t uuid[UUID_BYTES];
-    size_t name_bytes;
-    uint8_t name[NAME_MAX_BYTES];
+    struct piece name; /* in room */
+    uint8_t room[NAME_MAX_BYTES];
 };
 
 /* How far a filter has come. */
 struct progress {
     const struct watch *watch;
-    uint64_t sequence, generation, watermark, keys, file_bytes;
-    uint32_t n_stages;
-    bool sealed;
-    uint64_t table_digest;
+    const struct commit *commit;
 };
 
 static void raise_u64(uint64_t *bound, uint64_t v, bool *changed)
@@ -31,21 +28,21 @@ static void raise_u64(uint64_t *bound, uint64_t v, bool *changed)
 }
 
 /* Bounds rise and never fall: two processes may report out of order. */
-static bool record_raise(struct record *r, const struct progress *p)
+static bool record_raise(struct record *r, const struct commit *c)
 {
     bool changed = false;
-    raise_u64(&r->min_sequence, p->sequence, &changed);
-    raise_u64(&r->generation, p->generation, &changed);
-    raise_u64(&r->watermark, p->watermark, &changed);
-    raise_u64(&r->keys, p->keys, &changed);
-    raise_u64(&r->file_bytes, p->file_bytes, &changed);
-    if (p->n_stages > r->min_stages) {
-        r->min_stages = p->n_stages;
+    raise_u64(&r->min_sequence, c->sequence, &changed);
+    raise_u64(&r->generation, c->generation, &changed);
+    raise_u64(&r->watermark, c->watermark, &changed);
+    raise_u64(&r->keys, c->keys, &changed);
+    raise_u64(&r->file_bytes, c->committed_bytes, &changed);
+    if (c->n_stages > r->min_stages) {
+        r->min_stages = c->n_stages;
         changed = true;
     }
-    if (p->sealed && r->state == RECORD_GROWING) {
+    if (c->state == STATE_SEALED && r->state == RECORD_GROWING) {
         r->state = RECORD_SEALED;
-        r->table_digest = p->table_digest;
+        r->table_digest = commit_table_digest(c);
         changed = true;
     }
     return changed;
@@ -55,20 +52,19 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct progress *p = ctx;
     const struct watch *w = p->watch;
-    const uint8_t *value;
-    size_t n;
+    struct piece value;
     struct record r;
-    int rc = catalog_get(t, w->name, w->name_bytes, &value, &n, diag);
+    int rc = catalog_get(t, w->name, &value, diag);
     if (rc == TAMIS_ERR_NO_SEGMENT) {
         diag_clear(diag);
         return 0; /* dropped meanwhile: the file has no name left either */
     }
     if (rc)
         return rc;
-    struct verdict v = record_decode(value, n, w->name, w->name_bytes, &r);
+    struct verdict v = record_decode(value.at, value.n, w->name.at, w->name.n, &r);
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, w->catalog->path, 0);
-    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p))
+    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p->commit))
         return 0;
     if (r.ro_compat) /* since the writer was opened */
         return diag_fail(diag, TAMIS_ERR_VERSION, w->catalog->path,
@@ -76,36 +72,20 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     /* Bytes that we don't know are not kept, so nor are their bits. */
     r.compat = 0;
     uint8_t bytes[RECORD_MAX_BYTES];
-    n = record_encode(&r, w->name, w->name_bytes, bytes);
-    return catalog_replace(t, w->name, w->name_bytes, bytes, n, diag);
+    size_t n = record_encode(&r, w->name.at, w->name.n, bytes);
+    return catalog_replace(t, w->name, (struct piece){bytes, n}, diag);
 }
 
-static int raise_bounds(struct progress *p, struct tamis_diag *diag)
+static int raise_bounds(const struct watch *w, const struct commit *c,
+                        struct tamis_diag *diag)
 {
-    const struct watch *w = p->watch;
-    return catalog_write(w->catalog, &w->wait, 0, raise_in, p, NULL, diag);
-}
-
-static struct progress progress_of(const struct watch *w, const struct commit *c)
-{
-    bool sealed = c->state == STATE_SEALED;
-    return (struct progress){
-        .watch = w,
-        .sequence = c->sequence,
-        .generation = c->generation,
-        .watermark = c->watermark,
-        .keys = c->keys,
-        .file_bytes = c->committed_bytes,
-        .n_stages = c->n_stages,
-        .sealed = sealed,
-        .table_digest = sealed ? commit_table_digest(c) : 0,
-    };
+    struct progress p = {w, c};
+    return catalog_write(w->catalog, &w->wait, 0, raise_in, &p, NULL, diag);
 }
 
 static int watch_changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
 {
-    struct progress p = progress_of(ctx, c);
-    return raise_bounds(&p, diag);
+    return raise_bounds(ctx, c, diag);
 }
 
 /* Nobody finds the keys in a file that is not the store's any more. */
@@ -127,7 +107,7 @@ static void watch_closed(void *ctx)
 int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct wanted *w = ctx;
-    return catalog_find_record(t, w->name, w->name_bytes, &w->record, diag);
+    return catalog_find_record(t, w->name, &w->record, diag);
 }
 
 /* Is this the file that the record means, and not an older copy of it? */
@@ -142,8 +122,8 @@ static int check_file(const struct catalog *c, const struct wanted *w,
         what = "the file of another filter (its UUID differs)";
     else if (memcmp(id->store_uuid, c->meta.store_uuid, UUID_BYTES) != 0)
         what = "the filter of another store";
-    else if (id->name_bytes != w->name_bytes ||
-             memcmp(id->name, w->name, w->name_bytes) != 0)
+    else if (id->name_bytes != w->name.n ||
+             memcmp(id->name, w->name.at, w->name.n) != 0)
         what = "the filter of another segment (its name differs)";
     else if (id->hash_id != c->meta.hash_id || id->hash_seed != c->meta.hash_seed)
         what = "a filter with another hash seed than the store's";
@@ -167,8 +147,7 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
         return diag_errno(diag, rc, path, "cannot lock");
     rc = seal_settle(fd, path, &h, diag);
     if (!rc && h.commit.state == STATE_SEALED) {
-        struct progress p = progress_of(w, &h.commit);
-        rc = raise_bounds(&p, diag);
+        rc = raise_bounds(w, &h.commit, diag);
         if (!rc)
             rc = diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
     }
@@ -184,8 +163,8 @@ static struct watch *watch_new(struct catalog *c, const struct wanted *w)
     watch->catalog = registry_hold(c);
     watch->wait = w->wait;
     memcpy(watch->uuid, w->record.uuid, UUID_BYTES);
-    memcpy(watch->name, w->name, w->name_bytes);
-    watch->name_bytes = w->name_bytes;
+    memcpy(watch->room, w->name.at, w->name.n);
+    watch->name = (struct piece){watch->room, w->name.n};
     return watch;
 }
 
@@ -195,13 +174,13 @@ static int still_listed(struct catalog *c, const struct wanted *w,
                         struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    struct wanted now = {.name = w->name, .name_bytes = w->name_bytes};
+    struct wanted now = {.name = w->name};
     int rc = catalog_read(c, store_find_record, &now, diag);
     if (rc || memcmp(now.record.uuid, w->record.uuid, UUID_BYTES) == 0)
         return rc;
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
                      "segment '%s' has just been replaced",
-                     name_text(text, w->name, w->name_bytes));
+                     name_text(text, w->name.at, w->name.n));
 }
 
 static int open_writer(struct catalog *c, const struct wanted *w,
@@ -251,7 +230,7 @@ static int check_state(const struct catalog *c, const struct wanted *w,
     char text[NAME_TEXT_BYTES];
     if (w->record.state == RECORD_GROWING && !w->record.ro_compat)
         return 0;
-    name_text(text, w->name, w->name_bytes);
+    name_text(text, w->name.at, w->name.n);
     if (w->record.state == RECORD_GROWING)
         return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
                          "segment '%s' has a feature that this tamis must not write",
@@ -269,7 +248,7 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
 {
     struct tamis_segment_writer_options o;
     char file[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    struct wanted w = {.name = name, .name_bytes = name_bytes};
+    struct wanted w = {.name = {name, name_bytes}};
     if (out)
         *out = NULL;
     int rc = store_usable(store, true, diag);

@@ -37,19 +37,13 @@ static void new_record(const struct tamis_writer_options *o,
 static int write_new(int fd, const struct identity *id,
                      const struct tamis_writer_options *o, struct commit *c)
 {
-    uint8_t header[HEADER_MAX_BYTES] = {0};
-    int err = stage_plan(&o->growth, 0, sizeof header, &c->stages[0]);
+    int err = stage_plan(&o->growth, 0, HEADER_MAX_BYTES, &c->stages[0]);
     if (err)
         return err;
     c->committed_bytes =
         c->stages[0].floors_offset + floors_bytes(c->stages[0].length / PAGE_BYTES);
     err = stage_allocate(fd, id, &c->stages[0]);
-    if (err)
-        return err;
-    identity_encode(id, header);
-    commit_encode(c, SLOT_A, header + commit_slot_offset(SLOT_A));
-    commit_encode(c, SLOT_B, header + commit_slot_offset(SLOT_B));
-    return io_write(fd, header, sizeof header, 0);
+    return err ? err : header_write(fd, id, c);
 }
 
 /* A temporary file with everything in it but its name; nothing stays on failure. */

@@ -11,6 +11,11 @@
 
 #define ABSENT_HERE TAMIS_NO_REASON /* the "reason" of an absent key */
 
+static UNUSED struct piece piece_of(const char *text)
+{
+    return (struct piece){(const uint8_t *)text, strlen(text)};
+}
+
 static UNUSED struct tamis_store *store_open(const char *name)
 {
     struct tamis_store *s;
@@ -184,7 +189,7 @@ static UNUSED const char *file_of(struct tamis_store *s, const char *store,
 /* The record of a segment, or the one that its column would have. */
 static UNUSED struct record record_in(struct tamis_store *s, const char *name)
 {
-    struct wanted w = {.name = name, .name_bytes = strlen(name)};
+    struct wanted w = {.name = piece_of(name)};
     OK(catalog_read(s->catalog, store_find_record, &w, NULL));
     return w.record;
 }

@@ -9,8 +9,8 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     for (size_t i = 0; i < b->n && !rc; i++) {
         const struct backup_item *it = &b->items[i];
         if (it->state != RECORD_OF_LIST && !it->lost)
-            rc = catalog_put_in(t, it->db, it->name, it->name_bytes, it->value,
-                                it->value_bytes, diag);
+            rc = catalog_put_in(t, it->db, (struct piece){it->name, it->name_bytes},
+                                (struct piece){it->value, it->value_bytes}, diag);
     }
     return rc;
 }

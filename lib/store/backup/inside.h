@@ -86,8 +86,8 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
  * were not looked at. */
 catalog_fn backup_list_all, backup_list_new;
 /* Adds an item at the end of b->items; ENOMEM. */
-int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
-                    const uint8_t *value, size_t value_bytes, const struct record *r);
+int backup_add_item(struct backup *b, struct piece name, struct piece value,
+                    const struct record *r);
 void backup_free_items(struct backup *b);
 /* Decodes the record of an item with a file. A list or a shared file gets a record as
  * if it were a segment's filter. */

@@ -16,19 +16,19 @@ void backup_free_items(struct backup *b)
     b->n = b->max = 0;
 }
 
-static int set_value(struct backup_item *it, const void *name, size_t name_bytes,
-                     const uint8_t *value, size_t value_bytes, const struct record *r)
+static int set_value(struct backup_item *it, struct piece name, struct piece value,
+                     const struct record *r)
 {
-    uint8_t *memory = malloc(name_bytes + value_bytes);
+    uint8_t *memory = malloc(name.n + value.n);
     if (!memory)
         return ENOMEM;
-    memcpy(memory, name, name_bytes);
-    memcpy(memory + name_bytes, value, value_bytes);
+    memcpy(memory, name.at, name.n);
+    memcpy(memory + name.n, value.at, value.n);
     free(it->name);
     it->name = memory;
-    it->value = memory + name_bytes;
-    it->name_bytes = (uint32_t)name_bytes;
-    it->value_bytes = (uint32_t)value_bytes;
+    it->value = memory + name.n;
+    it->name_bytes = (uint32_t)name.n;
+    it->value_bytes = (uint32_t)value.n;
     it->state = r->state;
     it->elsewhere = record_packed(r);
     it->table_digest = r->table_digest;
@@ -36,8 +36,8 @@ static int set_value(struct backup_item *it, const void *name, size_t name_bytes
     return 0;
 }
 
-int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
-                    const uint8_t *value, size_t value_bytes, const struct record *r)
+int backup_add_item(struct backup *b, struct piece name, struct piece value,
+                    const struct record *r)
 {
     void *items = room_for(b->items, b->n + 1, &b->max, sizeof *b->items);
     if (!items)
@@ -47,48 +47,45 @@ int backup_add_item(struct backup *b, const void *name, size_t name_bytes,
     *it = (struct backup_item){.db = CATALOG_SEGMENTS, .from = -1};
     if (!r->state)
         it->refused = "its record is damaged: copied as it is, without its file";
-    int rc = set_value(it, name, name_bytes, value, value_bytes, r);
+    int rc = set_value(it, name, value, r);
     b->n += !rc;
     return rc;
 }
 
 /* The list of a segment that was just added, or might have been. */
-static int add_list(struct backup *b, const void *name, size_t name_bytes,
-                    const uint8_t *value, size_t value_bytes, const struct record *r)
+static int add_list(struct backup *b, struct piece name, struct piece value,
+                    const struct record *r)
 {
     struct record list = record_of_list(r);
-    return backup_add_item(b, name, name_bytes, value, value_bytes, &list);
+    return backup_add_item(b, name, value, &list);
 }
 
-static int add_any(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
-                   size_t value_bytes)
+static int add_any(void *ctx, struct piece name, struct piece value)
 {
     struct record r = {0};
-    record_decode(value, value_bytes, name, name_bytes, &r);
+    record_decode(value.at, value.n, name.at, name.n, &r);
     struct backup *b = ctx;
-    int rc = backup_add_item(b, name, name_bytes, value, value_bytes, &r);
+    int rc = backup_add_item(b, name, value, &r);
     if (rc)
         return rc;
     b->items[b->n - 1].n_segments = 1;
-    return record_listed(&r) ? add_list(b, name, name_bytes, value, value_bytes, &r)
-                             : 0;
+    return record_listed(&r) ? add_list(b, name, value, &r) : 0;
 }
 
-static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
-                   size_t value_bytes)
+static int add_new(void *ctx, struct piece name, struct piece value)
 {
     struct backup *b = ctx;
     struct record r = {0};
-    record_decode(value, value_bytes, name, name_bytes, &r);
+    record_decode(value.at, value.n, name.at, name.n, &r);
     if (record_listed(&r) && !names_get(&b->by_uuid, r.list_uuid, UUID_BYTES)) {
-        int rc = add_list(b, name, name_bytes, value, value_bytes, &r);
+        int rc = add_list(b, name, value, &r);
         if (rc)
             return rc;
     }
     if (r.state != RECORD_SEALED || record_packed(&r) ||
         names_get(&b->by_uuid, r.uuid, UUID_BYTES))
         return 0;
-    return backup_add_item(b, name, name_bytes, value, value_bytes, &r);
+    return backup_add_item(b, name, value, &r);
 }
 
 int backup_list_all(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -141,8 +138,9 @@ bool backup_leaves_list(const struct backup *b, struct backup_item *it)
 int backup_set_record(struct backup_item *it, const struct record *r)
 {
     uint8_t value[RECORD_MAX_BYTES];
-    size_t n = record_encode(r, it->name, it->name_bytes, value);
-    return set_value(it, it->name, it->name_bytes, value, n, r);
+    struct piece name = {it->name, it->name_bytes};
+    size_t n = record_encode(r, name.at, name.n, value);
+    return set_value(it, name, (struct piece){value, n}, r);
 }
 
 /* ---- files copied early ---- */

@@ -5,18 +5,17 @@
 
 static const char refused[] = "its pack record is lost or damaged: copied all the same";
 
-static int add_of_pack(void *ctx, const void *key, size_t key_bytes,
-                       const uint8_t *value, size_t value_bytes)
+static int add_of_pack(void *ctx, struct piece key, struct piece value)
 {
     struct backup *b = ctx;
     struct record r = {.state = RECORD_NO_FILTER};
     struct listing l = {0};
-    if (key_bytes == UUID_BYTES) {
-        listing_decode(value, value_bytes, key, &l); /* zeros if it is refused */
+    if (key.n == UUID_BYTES) {
+        listing_decode(value.at, value.n, key.at, &l); /* zeros if it is refused */
         r = (struct record){.state = RECORD_OF_PACK, .table_digest = l.table_digest};
-        memcpy(r.uuid, key, UUID_BYTES);
+        memcpy(r.uuid, key.at, UUID_BYTES);
     }
-    int rc = backup_add_item(b, key, key_bytes, value, value_bytes, &r);
+    int rc = backup_add_item(b, key, value, &r);
     if (rc)
         return rc;
     struct backup_item *it = &b->items[b->n - 1];
@@ -57,7 +56,8 @@ static int add_lost_packs(struct backup *b)
         if (!names_pack_of(&b->items[i], &pack) ||
             names_get(&known, pack.uuid, UUID_BYTES))
             continue;
-        rc = backup_add_item(b, pack.uuid, UUID_BYTES, pack.uuid, 0, &pack);
+        rc = backup_add_item(b, (struct piece){pack.uuid, UUID_BYTES},
+                             (struct piece){pack.uuid, 0}, &pack);
         if (rc)
             break;
         struct backup_item *it = &b->items[b->n - 1];

@@ -61,8 +61,7 @@ struct catalog_txn {
 /* Runs inside a transaction, and again from the start if the map had to grow. Non-zero
  * rolls a write back. */
 typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
-typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
-                            const uint8_t *value, size_t value_bytes);
+typedef int catalog_each_fn(void *ctx, struct piece name, struct piece value);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
 /* ERR_BUSY: the wait is over, which `limit` (NULL: none) limits. ERR_VERSION if the
@@ -81,37 +80,31 @@ int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 
 /* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
  * than any of its database comes with no bytes. ERR_NO_SEGMENT: no such key. */
-int catalog_get_in(struct catalog_txn *t, enum catalog_db db, const void *key,
-                   size_t key_bytes, const uint8_t **value, size_t *value_bytes,
-                   struct tamis_diag *diag);
-int catalog_put_in(struct catalog_txn *t, enum catalog_db db, const void *key,
-                   size_t key_bytes, const uint8_t *value, size_t value_bytes,
-                   struct tamis_diag *diag);
-int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, const void *key,
-                      size_t key_bytes, struct tamis_diag *diag);
+int catalog_get_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
+                   struct piece *value, struct tamis_diag *diag);
+int catalog_put_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
+                   struct piece value, struct tamis_diag *diag);
+int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
+                      struct tamis_diag *diag);
 /* In the order of keys, until a result is not 0. */
 int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
                     void *ctx, struct tamis_diag *diag);
 
 /* The same of segment records. */
-static inline int catalog_get(struct catalog_txn *t, const void *name,
-                              size_t name_bytes, const uint8_t **value,
-                              size_t *value_bytes, struct tamis_diag *diag)
+static inline int catalog_get(struct catalog_txn *t, struct piece name,
+                              struct piece *value, struct tamis_diag *diag)
 {
-    return catalog_get_in(t, CATALOG_SEGMENTS, name, name_bytes, value, value_bytes,
-                          diag);
+    return catalog_get_in(t, CATALOG_SEGMENTS, name, value, diag);
 }
-static inline int catalog_replace(struct catalog_txn *t, const void *name,
-                                  size_t name_bytes, const uint8_t *value,
-                                  size_t value_bytes, struct tamis_diag *diag)
+static inline int catalog_replace(struct catalog_txn *t, struct piece name,
+                                  struct piece value, struct tamis_diag *diag)
 {
-    return catalog_put_in(t, CATALOG_SEGMENTS, name, name_bytes, value, value_bytes,
-                          diag);
+    return catalog_put_in(t, CATALOG_SEGMENTS, name, value, diag);
 }
-static inline int catalog_delete(struct catalog_txn *t, const void *name,
-                                 size_t name_bytes, struct tamis_diag *diag)
+static inline int catalog_delete(struct catalog_txn *t, struct piece name,
+                                 struct tamis_diag *diag)
 {
-    return catalog_delete_in(t, CATALOG_SEGMENTS, name, name_bytes, diag);
+    return catalog_delete_in(t, CATALOG_SEGMENTS, name, diag);
 }
 static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
                                struct tamis_diag *diag)
@@ -125,8 +118,8 @@ int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
  * value. */
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
 /* The bytes, with those that this version does not know. */
-int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
-                       size_t *value_bytes, struct tamis_diag *diag);
+int catalog_meta_value(struct catalog_txn *t, struct piece *value,
+                       struct tamis_diag *diag);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
 
 /* ==== env.c: made, opened, closed ==== */
@@ -202,8 +195,7 @@ int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *d
 
 /* segment_writer.c: a catalog_fn that reads the record of a name. */
 struct wanted {
-    const void *name;
-    size_t name_bytes;
+    struct piece name;
     struct io_wait wait; /* of who wants it */
     struct record record;
 };

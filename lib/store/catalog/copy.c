@@ -135,26 +135,22 @@ size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db)
 }
 
 void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
-                     const void **name, size_t *name_bytes, const uint8_t **value,
-                     size_t *value_bytes)
+                     struct piece *name, struct piece *value)
 {
     const struct copied *r = c->all[index + count_before(c, db)];
-    *name = r->bytes;
-    *name_bytes = r->name_bytes;
-    *value = r->bytes + r->name_bytes;
-    *value_bytes = r->value_bytes;
+    *name = (struct piece){r->bytes, r->name_bytes};
+    *value = (struct piece){r->bytes + r->name_bytes, r->value_bytes};
 }
 
 bool catalog_copy_get(const struct catalog_copy *c, enum catalog_db db,
-                      const void *name, size_t name_bytes, const uint8_t **value,
-                      size_t *value_bytes)
+                      struct piece name, struct piece *value)
 {
-    size_t low = 0, high = catalog_copy_n(c, db), n;
+    size_t low = 0, high = catalog_copy_n(c, db);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const void *there;
-        catalog_copy_at(c, db, middle, &there, &n, value, value_bytes);
-        int order = walk_compare(name, name_bytes, there, n);
+        struct piece there;
+        catalog_copy_at(c, db, middle, &there, value);
+        int order = walk_compare(name.at, name.n, there.at, there.n);
         if (order == 0)
             return true;
         if (order < 0)

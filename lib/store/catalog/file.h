@@ -65,11 +65,9 @@ uint64_t catalog_copy_txn(const struct catalog_copy *c);
 size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db);
 /* In the order of names. A value longer than any record comes with no bytes. */
 void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
-                     const void **name, size_t *name_bytes, const uint8_t **value,
-                     size_t *value_bytes);
+                     struct piece *name, struct piece *value);
 /* False if there is no such record. */
 bool catalog_copy_get(const struct catalog_copy *c, enum catalog_db db,
-                      const void *name, size_t name_bytes, const uint8_t **value,
-                      size_t *value_bytes);
+                      struct piece name, struct piece *value);
 
 #endif

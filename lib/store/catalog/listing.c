@@ -44,41 +44,39 @@ static uint32_t chunk_number(const uint8_t key[CHUNK_KEY_BYTES])
 }
 
 /* Notes the checksum that a chunk carries; 0 if the chunk has another length. */
-static void note_sum(struct listed *p, uint32_t number, const uint8_t *value,
-                     size_t value_bytes)
+static void note_sum(struct listed *p, uint32_t number, struct piece value)
 {
     struct le64 sum = {{0}};
     if (p->failure)
         return;
     if (number >= listing_chunks(p->now.n_columns))
         p->failure = TAMIS_ERR_DAMAGED;
-    else if (value_bytes == chunk_bytes(p->now.n_columns, number))
-        memcpy(&sum, value + value_bytes - sizeof sum, sizeof sum);
+    else if (value.n == chunk_bytes(p->now.n_columns, number))
+        memcpy(&sum, value.at + value.n - sizeof sum, sizeof sum);
     p->sums[number] = le64_get(sum);
 }
 
-static int load_listing(void *ctx, const void *key, size_t key_bytes,
-                        const uint8_t *value, size_t value_bytes)
+static int load_listing(void *ctx, struct piece key, struct piece value)
 {
     struct listings *l = ctx;
     struct listed *p = l->n ? &l->all[l->n - 1] : NULL;
-    bool chunk = key_bytes == CHUNK_KEY_BYTES && chunk_number(key) < MAX_CHUNKS;
-    if (chunk && p && memcmp(key, p->uuid, UUID_BYTES) == 0) {
-        note_sum(p, chunk_number(key), value, value_bytes);
+    bool chunk = key.n == CHUNK_KEY_BYTES && chunk_number(key.at) < MAX_CHUNKS;
+    if (chunk && p && memcmp(key.at, p->uuid, UUID_BYTES) == 0) {
+        note_sum(p, chunk_number(key.at), value);
         return 0; /* read when it is asked for */
     }
-    if (key_bytes != UUID_BYTES && !chunk) {
+    if (key.n != UUID_BYTES && !chunk) {
         l->strange = true;
         return 0;
     }
-    p = listings_grow(l, key);
+    p = listings_grow(l, key.at);
     if (!p)
         return ENOMEM;
     if (chunk) { /* the pack record is lost */
         p->failure = TAMIS_ERR_DAMAGED;
         return 0;
     }
-    struct verdict v = listing_decode(value, value_bytes, p->uuid, &p->now);
+    struct verdict v = listing_decode(value.at, value.n, p->uuid, &p->now);
     if (v.code != VERDICT_OK)
         p->failure = TAMIS_ERR_DAMAGED;
     return 0;
@@ -141,12 +139,10 @@ bool listings_lack(struct listings *l, const struct pack_place *at)
     return !p || (!p->failure && !listings_at(l, at));
 }
 
-bool listings_lack_of(struct listings *l, const void *name, size_t name_bytes,
-                      const uint8_t *value, size_t value_bytes)
+bool listings_lack_of(struct listings *l, struct piece name, struct piece value)
 {
     unsigned n;
-    const struct part_disk *part =
-        record_parts(value, value_bytes, name, name_bytes, &n);
+    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
     for (; n > 0; n--, part++) {
         struct pack_place at = part_place(part);
         if (part->kind == PART_COLUMN && listings_lack(l, &at))
@@ -188,10 +184,12 @@ int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t di
 static int delete_keys(struct listings *l, const uint8_t *uuid, struct tamis_diag *diag)
 {
     uint8_t key[CHUNK_KEY_BYTES];
-    int rc = catalog_delete_in(l->txn, CATALOG_PACKS, uuid, UUID_BYTES, diag);
+    struct piece it = {uuid, UUID_BYTES};
+    int rc = catalog_delete_in(l->txn, CATALOG_PACKS, it, diag);
+    it = (struct piece){key, sizeof key};
     for (uint32_t i = 0; i < MAX_CHUNKS && (!rc || rc == TAMIS_ERR_NO_SEGMENT); i++) {
         chunk_key(uuid, i, key);
-        rc = catalog_delete_in(l->txn, CATALOG_PACKS, key, sizeof key, diag);
+        rc = catalog_delete_in(l->txn, CATALOG_PACKS, it, diag);
     }
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
@@ -248,16 +246,16 @@ static int read_chunk(struct listings *l, struct listed *p, uint32_t number,
                       struct tamis_diag *diag)
 {
     uint8_t key[CHUNK_KEY_BYTES];
-    const uint8_t *value;
-    size_t n;
+    struct piece its = {key, sizeof key}, value;
     chunk_key(p->uuid, number, key);
-    int rc = catalog_get_in(l->txn, CATALOG_PACKS, key, sizeof key, &value, &n, diag);
+    int rc = catalog_get_in(l->txn, CATALOG_PACKS, its, &value, diag);
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
-    if (rc || chunk_check(value, n, p->uuid, p->now.n_columns, number, &p->sums[number])
+    if (rc || chunk_check(value.at, value.n, p->uuid, p->now.n_columns, number,
+                          &p->sums[number])
                       .code != VERDICT_OK)
         return fail_listing(l, p, diag);
-    memcpy(p->bits + (size_t)number * (CHUNK_COLUMNS / 8), value, n - 8);
+    memcpy(p->bits + (size_t)number * (CHUNK_COLUMNS / 8), value.at, value.n - 8);
     return 0;
 }
 
@@ -325,8 +323,8 @@ int listed_name(struct listings *l, struct listed *p, struct piece name,
 
 /* ---- and what records name ---- */
 
-int listings_count(struct listings *l, const void *name, size_t name_bytes,
-                   const struct part_disk *parts, unsigned n_parts)
+int listings_count(struct listings *l, struct piece name, const struct part_disk *parts,
+                   unsigned n_parts)
 {
     l->n_unread += parts == NULL;
     for (const struct part_disk *part = parts; n_parts > 0; n_parts--, part++) {
@@ -344,7 +342,7 @@ int listings_count(struct listings *l, const void *name, size_t name_bytes,
         if (!*bits && !(*bits = calloc(1, columns_bytes(p->now.n_columns))))
             return ENOMEM;
         columns_set(*bits, at.column, true);
-        p->names_sum += name_sum(name, name_bytes, at.column);
+        p->names_sum += name_sum(name.at, name.n, at.column);
         p->n_named++;
     }
     return 0;
@@ -387,19 +385,17 @@ int listings_agree(struct listings *l, struct tamis_diag *diag)
     return 0;
 }
 
-static int note_name(void *ctx, const void *name, size_t name_bytes,
-                     const uint8_t *value, size_t value_bytes)
+static int note_name(void *ctx, struct piece name, struct piece value)
 {
     unsigned n;
     struct record r;
     struct listings *l = ctx;
     const struct part_disk *parts =
-        record_parts(value, value_bytes, name, name_bytes, &n);
+        record_parts(value.at, value.n, name.at, name.n, &n);
     if (!parts)
-        l->n_newer +=
-            record_decode_head(value, value_bytes, name, name_bytes, &r).code ==
-            VERDICT_FLAGS;
-    return listings_count(l, name, name_bytes, parts, n);
+        l->n_newer += record_decode_head(value.at, value.n, name.at, name.n, &r).code ==
+                      VERDICT_FLAGS;
+    return listings_count(l, name, parts, n);
 }
 
 int listings_note_named(struct listings *l, struct tamis_diag *diag)
@@ -482,7 +478,8 @@ static int write_chunk(struct listings *l, struct listed *p, uint32_t number,
     uint64_t sum = chunk_seal(p->uuid, p->now.n_columns, number, value);
     p->now.chunks_sum += sum - p->sums[number];
     p->sums[number] = sum;
-    return catalog_put_in(l->txn, CATALOG_PACKS, key, sizeof key, value, n, diag);
+    return catalog_put_in(l->txn, CATALOG_PACKS, (struct piece){key, sizeof key},
+                          (struct piece){value, n}, diag);
 }
 
 int listed_buries(struct listings *l, struct listed *p)
@@ -532,9 +529,8 @@ static int write_listed(struct listings *l, struct listed *p, struct tamis_diag 
             rc = write_chunk(l, p, i, diag);
     p->dirty = 0;
     listing_encode(&p->now, p->uuid, value);
-    return rc ? rc
-              : catalog_put_in(l->txn, CATALOG_PACKS, p->uuid, UUID_BYTES, value,
-                               sizeof value, diag);
+    struct piece key = {p->uuid, UUID_BYTES}, now = {value, sizeof value};
+    return rc ? rc : catalog_put_in(l->txn, CATALOG_PACKS, key, now, diag);
 }
 
 int listings_write(struct listings *l, struct tamis_diag *diag)
@@ -599,14 +595,14 @@ int listed_open(struct listings *l, struct listed *p)
 }
 
 /* The column of the name in this pack, if it is listed. */
-static int lookup_in(struct listings *l, struct listed *p, const void *name,
-                     size_t name_bytes, struct column *col, struct tamis_diag *diag)
+static int lookup_in(struct listings *l, struct listed *p, struct piece name,
+                     struct column *col, struct tamis_diag *diag)
 {
     char file[FILTER_NAME_BYTES], path[STORE_PATH_BYTES], text[NAME_TEXT_BYTES];
     bool has;
     int rc = p->failure ? p->failure : listed_open(l, p);
     if (!rc)
-        rc = pack_find(p->open->filter, name, name_bytes, true, col);
+        rc = pack_find(p->open->filter, name.at, name.n, true, col);
     if (rc == TAMIS_ERR_NO_SEGMENT)
         return rc;
     if (rc) {
@@ -615,27 +611,27 @@ static int lookup_in(struct listings *l, struct listed *p, const void *name,
         rc = rc == ENOENT || io_not_regular(rc) ? TAMIS_ERR_DAMAGED : rc;
         return diag_fail(diag, rc, path,
                          "this pack cannot tell whether it has segment '%s'",
-                         name_text(text, name, name_bytes));
+                         name_text(text, name.at, name.n));
     }
     rc = listed_has(l, p, le32_get(col->disk.column), &has, diag);
     return rc || has ? rc : TAMIS_ERR_NO_SEGMENT;
 }
 
-int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
-                    struct found *f, struct tamis_diag *diag)
+int listings_lookup(struct listings *l, struct piece name, struct found *f,
+                    struct tamis_diag *diag)
 {
     struct tamis_diag unknown = {0};
     int failed = 0;
     f->pack = NULL;
-    f->value = NULL;
-    int rc = catalog_get(l->txn, name, name_bytes, &f->value, &f->value_bytes, diag);
+    f->value.at = NULL;
+    int rc = catalog_get(l->txn, name, &f->value, diag);
     if (rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
     for (size_t i = 0; i < l->n; i++) {
         struct listed *p = &l->all[i];
         if (p == l->passed || (!p->failure && !p->now.n_listed))
             continue;
-        rc = lookup_in(l, p, name, name_bytes, &f->column, &unknown);
+        rc = lookup_in(l, p, name, &f->column, &unknown);
         if (!rc) {
             f->pack = p;
             diag_clear(diag);
@@ -648,17 +644,11 @@ int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
     return failed ? failed : TAMIS_ERR_NO_SEGMENT;
 }
 
-int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag)
+int found_record(const struct found *f, struct piece name, struct record *r)
 {
-    return listed_set(l, f->pack, le32_get(f->column.disk.column), false, diag);
-}
-
-int found_record(const struct found *f, const void *name, size_t name_bytes,
-                 struct record *r)
-{
-    if (f->value)
+    if (f->value.at)
         return verdict_error(
-            record_decode(f->value, f->value_bytes, name, name_bytes, r).code);
+            record_decode(f->value.at, f->value.n, name.at, name.n, r).code);
     record_of_column(&f->column, f->pack->uuid, f->pack->now.table_digest, r);
     return 0;
 }
@@ -765,16 +755,16 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
                      file);
 }
 
-int catalog_find_record(struct catalog_txn *t, const void *name, size_t name_bytes,
-                        struct record *r, struct tamis_diag *diag)
+int catalog_find_record(struct catalog_txn *t, struct piece name, struct record *r,
+                        struct tamis_diag *diag)
 {
     struct listings l;
     struct found f;
     int rc = listings_load(&l, t, diag);
     if (rc)
         return rc;
-    rc = listings_lookup(&l, name, name_bytes, &f, diag);
-    if (!rc && (rc = found_record(&f, name, name_bytes, r)) != 0)
+    rc = listings_lookup(&l, name, &f, diag);
+    if (!rc && (rc = found_record(&f, name, r)) != 0)
         diag_fail(diag, rc, t->catalog->path, "the segment's record: %s",
                   tamis_strerror(rc));
     listings_free(&l);

@@ -136,8 +136,7 @@ struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES])
 /* Does no pack have this place, not even a pack whose record is refused? */
 bool listings_lack(struct listings *l, const struct pack_place *at);
 /* Does this record name a column that no pack has? */
-bool listings_lack_of(struct listings *l, const void *name, size_t name_bytes,
-                      const uint8_t *value, size_t value_bytes);
+bool listings_lack_of(struct listings *l, struct piece name, struct piece value);
 /* A pack that is not in the catalog yet: none of its columns is alive. */
 int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                  uint32_t n_columns, struct listed **out, struct tamis_diag *diag);
@@ -172,8 +171,8 @@ int listed_set(struct listings *l, struct listed *p, uint32_t column, bool on,
 int listed_name(struct listings *l, struct listed *p, struct piece name,
                 uint32_t column, bool on, struct tamis_diag *diag);
 /* Counts a segment record by its parts, NULL if it is refused. ENOMEM. */
-int listings_count(struct listings *l, const void *name, size_t name_bytes,
-                   const struct part_disk *parts, unsigned n_parts);
+int listings_count(struct listings *l, struct piece name, const struct part_disk *parts,
+                   unsigned n_parts);
 /* Once all are counted: which packs agree (SPEC.md §17.4)? */
 int listings_agree(struct listings *l, struct tamis_diag *diag);
 /* Calls listings_count() for all records of the catalog, then listings_agree(). */
@@ -213,19 +212,15 @@ void listings_each_filter(struct listings *l,
 
 /* Where a name is: in a segment record, or a listed column. */
 struct found {
-    const uint8_t *value; /* the record; NULL: it is a column */
-    size_t value_bytes;
+    struct piece value; /* the record; NULL: it is a column */
     struct listed *pack;
     struct column column;
 };
 /* ERR_NO_SEGMENT: nowhere. Any other error: perhaps in a pack that cannot tell. */
-int listings_lookup(struct listings *l, const void *name, size_t name_bytes,
-                    struct found *f, struct tamis_diag *diag);
+int listings_lookup(struct listings *l, struct piece name, struct found *f,
+                    struct tamis_diag *diag);
 /* Its record, or the one that it would have. A public code: it cannot be read. */
-int found_record(const struct found *f, const void *name, size_t name_bytes,
-                 struct record *r);
-/* Takes the column that was found off the list. */
-int found_unlist(struct listings *l, const struct found *f, struct tamis_diag *diag);
+int found_record(const struct found *f, struct piece name, struct record *r);
 /* Takes columns off the list whose names are not kept. A column whose name cannot be
  * read stays, and its pack is `unread`. An errno: a pack cannot be opened now. */
 typedef bool keeps_name_fn(void *ctx, struct piece name);
@@ -236,14 +231,13 @@ int listings_retain(struct listings *l, keeps_name_fn *keeps, void *ctx,
 int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,
                     struct tamis_diag *diag);
 /* The record that the segment has, or would have. ERR_NO_SEGMENT. */
-int catalog_find_record(struct catalog_txn *t, const void *name, size_t name_bytes,
-                        struct record *r, struct tamis_diag *diag);
+int catalog_find_record(struct catalog_txn *t, struct piece name, struct record *r,
+                        struct tamis_diag *diag);
 
 /* ---- a record as the entry of a column, and back ---- */
 
 /* The entry of a segment with this record, but for its column and own_blocks. */
-void column_of_record(const struct record *r, const void *name, size_t name_bytes,
-                      struct column *out);
+void column_of_record(const struct record *r, struct piece name, struct column *out);
 /* The record that names a column, with what its entry says. */
 void record_of_column(const struct column *col, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest, struct record *r);

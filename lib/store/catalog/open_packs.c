@@ -136,8 +136,7 @@ void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
 
 /* ---- a record as the entry of a column, and back ---- */
 
-void column_of_record(const struct record *r, const void *name, size_t name_bytes,
-                      struct column *out)
+void column_of_record(const struct record *r, struct piece name, struct column *out)
 {
     *out = (struct column){.disk = {
                                .table_digest = le64_of(r->table_digest),
@@ -150,8 +149,7 @@ void column_of_record(const struct record *r, const void *name, size_t name_byte
                                .has_range = r->has_range,
                            }};
     memcpy(out->disk.uuid, r->uuid, UUID_BYTES);
-    column_set_strings(out, (struct piece){name, name_bytes},
-                       (struct piece){r->binding, r->binding_bytes},
+    column_set_strings(out, name, (struct piece){r->binding, r->binding_bytes},
                        (struct piece){r->first, r->first_bytes},
                        (struct piece){r->last, r->last_bytes});
 }

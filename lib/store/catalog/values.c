@@ -2,57 +2,55 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
+static const struct piece meta_key = {(const uint8_t *)CATALOG_META_KEY,
+                                      sizeof CATALOG_META_KEY - 1};
+
 /* No value is that long: the length is damaged, and may lead beyond the file. */
-static size_t value_length(enum catalog_db db, const MDB_val *data)
+static struct piece value_of(enum catalog_db db, const MDB_val *data)
 {
-    return data->mv_size <= catalog_value_max(db) ? data->mv_size : 0;
+    size_t n = data->mv_size <= catalog_value_max(db) ? data->mv_size : 0;
+    return (struct piece){data->mv_data, n};
 }
 
-static int no_such(struct catalog_txn *t, const void *key, size_t key_bytes,
-                   struct tamis_diag *diag)
+static int no_such(struct catalog_txn *t, struct piece key, struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, t->catalog->path, "no segment '%s'",
-                     name_text(text, key, key_bytes));
+                     name_text(text, key.at, key.n));
 }
 
-int catalog_get_in(struct catalog_txn *t, enum catalog_db db, const void *key,
-                   size_t key_bytes, const uint8_t **value, size_t *value_bytes,
-                   struct tamis_diag *diag)
+int catalog_get_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
+                   struct piece *value, struct tamis_diag *diag)
 {
-    MDB_val k = catalog_val(key, key_bytes), data;
+    MDB_val k = catalog_val(key.at, key.n), data;
     if (t->copy)
-        return catalog_copy_get(t->copy, db, key, key_bytes, value, value_bytes)
-                   ? 0
-                   : no_such(t, key, key_bytes, diag);
+        return catalog_copy_get(t->copy, db, key, value) ? 0 : no_such(t, key, diag);
     int rc = mdb_get(t->txn, t->catalog->dbs[db], &k, &data);
     if (rc == MDB_NOTFOUND)
-        return no_such(t, key, key_bytes, diag);
+        return no_such(t, key, diag);
     if (rc)
         return catalog_txn_fail(t, rc, "reading a record", diag);
-    *value = data.mv_data;
-    *value_bytes = value_length(db, &data);
+    *value = value_of(db, &data);
     return 0;
 }
 
-int catalog_put_in(struct catalog_txn *t, enum catalog_db db, const void *key,
-                   size_t key_bytes, const uint8_t *value, size_t value_bytes,
-                   struct tamis_diag *diag)
+int catalog_put_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
+                   struct piece value, struct tamis_diag *diag)
 {
-    MDB_val k = catalog_val(key, key_bytes), data = catalog_val(value, value_bytes);
+    MDB_val k = catalog_val(key.at, key.n), data = catalog_val(value.at, value.n);
     int rc = mdb_put(t->txn, t->catalog->dbs[db], &k, &data, 0);
     t->wrote |= rc == 0;
     return rc ? catalog_txn_fail(t, rc, "writing a record", diag) : 0;
 }
 
-int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, const void *key,
-                      size_t key_bytes, struct tamis_diag *diag)
+int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
+                      struct tamis_diag *diag)
 {
-    MDB_val k = catalog_val(key, key_bytes);
+    MDB_val k = catalog_val(key.at, key.n);
     int rc = mdb_del(t->txn, t->catalog->dbs[db], &k, NULL);
     t->wrote |= rc == 0;
     if (rc == MDB_NOTFOUND)
-        return no_such(t, key, key_bytes, diag);
+        return no_such(t, key, diag);
     return rc ? catalog_txn_fail(t, rc, "deleting a record", diag) : 0;
 }
 
@@ -69,11 +67,9 @@ static int each_copied(struct catalog_txn *t, enum catalog_db db, catalog_each_f
 {
     int stopped = 0;
     for (size_t i = 0; !stopped && i < catalog_copy_n(t->copy, db); i++) {
-        const void *name;
-        const uint8_t *value;
-        size_t name_bytes, value_bytes;
-        catalog_copy_at(t->copy, db, i, &name, &name_bytes, &value, &value_bytes);
-        stopped = fn(ctx, name, name_bytes, value, value_bytes);
+        struct piece name, value;
+        catalog_copy_at(t->copy, db, i, &name, &value);
+        stopped = fn(ctx, name, value);
     }
     return stopped ? each_stopped(t, stopped, diag) : 0;
 }
@@ -94,8 +90,8 @@ int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *
     int stopped = 0;
     size_t n_met = 0;
     while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0) {
-        stopped =
-            fn(ctx, key.mv_data, key.mv_size, data.mv_data, value_length(db, &data));
+        struct piece name = {key.mv_data, key.mv_size};
+        stopped = fn(ctx, name, value_of(db, &data));
         n_met++;
     }
     mdb_cursor_close(cursor);
@@ -111,13 +107,12 @@ int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *
                            (size_t)stat.ms_entries);
 }
 
-static int count_listed(void *ctx, const void *key, size_t key_bytes,
-                        const uint8_t *value, size_t value_bytes)
+static int count_listed(void *ctx, struct piece key, struct piece value)
 {
     uint64_t *n = ctx;
     struct listing l;
-    if (key_bytes == UUID_BYTES &&
-        listing_decode(value, value_bytes, key, &l).code == VERDICT_OK)
+    if (key.n == UUID_BYTES &&
+        listing_decode(value.at, value.n, key.at, &l).code == VERDICT_OK)
         *n += l.n_listed;
     return 0;
 }
@@ -133,11 +128,10 @@ int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag)
     return catalog_each_in(t, CATALOG_PACKS, count_listed, n, diag);
 }
 
-int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
-                       size_t *value_bytes, struct tamis_diag *diag)
+int catalog_meta_value(struct catalog_txn *t, struct piece *value,
+                       struct tamis_diag *diag)
 {
-    int rc = catalog_get_in(t, CATALOG_META, CATALOG_META_KEY,
-                            sizeof CATALOG_META_KEY - 1, value, value_bytes, diag);
+    int rc = catalog_get_in(t, CATALOG_META, meta_key, value, diag);
     return rc != TAMIS_ERR_NO_SEGMENT
                ? rc
                : diag_fail(diag, TAMIS_ERR_NOT_TAMIS, t->catalog->path,
@@ -147,13 +141,12 @@ int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
 
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
 {
-    const uint8_t *value;
-    size_t n;
+    struct piece value;
     memset(m, 0, sizeof *m);
-    int rc = catalog_meta_value(t, &value, &n, diag);
+    int rc = catalog_meta_value(t, &value, diag);
     if (rc)
         return rc;
-    struct verdict v = meta_decode(value, n, m);
+    struct verdict v = meta_decode(value.at, value.n, m);
     if (v.code == VERDICT_DRAFT)
         return diag_fail(diag, TAMIS_ERR_VERSION, t->catalog->path,
                          "a store of the first draft of the format: make it anew with "
@@ -172,8 +165,8 @@ int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag
     /* Bytes that we don't know are not kept, so nor are their bits. */
     m.compat = 0;
     meta_encode(&m, bytes);
-    return catalog_put_in(t, CATALOG_META, CATALOG_META_KEY,
-                          sizeof CATALOG_META_KEY - 1, bytes, sizeof bytes, diag);
+    struct piece value = {bytes, sizeof bytes};
+    return catalog_put_in(t, CATALOG_META, meta_key, value, diag);
 }
 
 uint64_t catalog_txn_number(const struct catalog_txn *t)

@@ -57,8 +57,7 @@ static void apply_free(struct apply *a)
 /* A growing filter goes only while nobody is writing to it, or what the writer has
  * acknowledged would be lost without a word; the lock is held until the edit is
  * through. A lost file has no writer. */
-static int lock_dropped(struct apply *a, const struct record *r, const void *name,
-                        size_t name_bytes)
+static int lock_dropped(struct apply *a, const struct record *r, struct piece name)
 {
     char file[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES], who[HOLDER_TEXT_BYTES];
     const char *store = a->edit->catalog->path;
@@ -85,28 +84,25 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
     if (rc != TAMIS_ERR_BUSY)
         return diag_errno(a->diag, rc, store, "locking a growing filter");
     return diag_fail(a->diag, rc, store, "segment '%s': %s has it open for writing",
-                     name_text(text, name, name_bytes), holder);
+                     name_text(text, name.at, name.n), holder);
 }
 
 /* A record that can't be read names no file: its file is left to a later sweep. Its
  * name may be the damaged part: then another segment goes off the list with it. In a
  * record of a newer version the checksum, and so the name, was right. */
-static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
-                        const uint8_t *value, size_t value_bytes)
+static int note_dropped(struct apply *a, struct piece name, struct piece value)
 {
     struct record r;
     unsigned n;
     int rc = 0;
-    const struct part_disk *part =
-        record_parts(value, value_bytes, name, name_bytes, &n);
+    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
     a->n_refused += part == NULL;
     for (; n > 0 && !rc; n--, part++) {
         struct pack_place at = part_place(part);
         if (part->kind == PART_COLUMN)
-            rc = listings_unname(&a->list, (struct piece){name, name_bytes}, &at,
-                                 a->diag);
+            rc = listings_unname(&a->list, name, &at, a->diag);
     }
-    struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
+    struct verdict v = record_decode(value.at, value.n, name.at, name.n, &r);
     if (v.code != VERDICT_OK)
         a->doubtful |= verdict_error(v.code) != TAMIS_ERR_VERSION;
     if (rc || v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
@@ -114,7 +110,7 @@ static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
     if ((!record_packed(&r) && buffer_add(&a->dropped, r.uuid, UUID_BYTES)) ||
         (record_listed(&r) && buffer_add(&a->dropped, r.list_uuid, UUID_BYTES)))
         return ENOMEM;
-    return r.state == RECORD_GROWING ? lock_dropped(a, &r, name, name_bytes) : 0;
+    return r.state == RECORD_GROWING ? lock_dropped(a, &r, name) : 0;
 }
 
 /* A copy that was attached with the UUID of a lost file that this edit dropped, or a
@@ -146,9 +142,9 @@ static bool is_meant(struct apply *a)
     struct record *r = &a->record;
     if (!op->how.only && !op->bound)
         return true;
-    if (op->how.as && (!f->value || !entry_is(op->how.as, f->value, f->value_bytes)))
+    if (op->how.as && (!f->value.at || !entry_is(op->how.as, f->value)))
         return false;
-    if (found_record(f, op->bytes, op->name_bytes, r) != 0)
+    if (found_record(f, (struct piece){op->bytes, op->name_bytes}, r) != 0)
         return false;
     if (op->bound &&
         (r->binding_bytes != op->value_bytes ||
@@ -184,27 +180,28 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
         rc = check_meant(a, diag);
     if (rc)
         return rc;
-    rc = f->value ? note_dropped(a, name.at, name.n, f->value, f->value_bytes)
-                  : found_unlist(&a->list, f, diag);
+    rc = f->value.at ? note_dropped(a, name, f->value)
+                     : listed_set(&a->list, f->pack, le32_get(f->column.disk.column),
+                                  false, diag);
     if (!rc)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
-    if (rc || !f->value)
+    if (rc || !f->value.at)
         return no_memory(t, rc, diag);
-    return catalog_delete(t, name.at, name.n, diag);
+    return catalog_delete(t, name, diag);
 }
 
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
     struct piece name = {op->bytes, op->name_bytes};
+    struct piece value = {name.at + name.n, op->value_bytes};
     /* Since the look-up nobody has committed, and this edit put no pack. */
     bool known = op->absent_at && op->absent_at + 1 == a->list.number && !a->placed;
     int rc = op->how.replaces ? apply_drop(t, a, diag)
              : known          ? 0
                               : apply_expect_none(&a->list, &a->own, name, diag);
     if (!rc)
-        rc = catalog_replace(t, name.at, name.n, op->bytes + op->name_bytes,
-                             op->value_bytes, diag);
+        rc = catalog_replace(t, name, value, diag);
     return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
 }
 
@@ -218,21 +215,18 @@ static bool is_kept(void *ctx, struct piece name)
 }
 
 /* Deleting moves what a cursor sees, so first the names are collected. */
-static int note_unkept(void *ctx, const void *name, size_t name_bytes,
-                       const uint8_t *value, size_t value_bytes)
+static int note_unkept(void *ctx, struct piece name, struct piece value)
 {
     struct apply *a = ctx;
-    struct piece piece = {name, name_bytes};
-    bool stays = is_kept(a, piece);
-    uint8_t length[2] = {(uint8_t)name_bytes, (uint8_t)(name_bytes >> 8)};
-    int rc =
-        stays ? 0 : placed_stays(&a->list, piece, value, value_bytes, &stays, a->diag);
+    bool stays = is_kept(a, name);
+    uint8_t length[2] = {(uint8_t)name.n, (uint8_t)(name.n >> 8)};
+    int rc = stays ? 0 : placed_stays(&a->list, name, value, &stays, a->diag);
     if (rc || stays)
         return rc;
     rc = buffer_add(&a->to_drop, length, sizeof length);
     if (!rc)
-        rc = buffer_add(&a->to_drop, name, name_bytes);
-    return rc ? rc : note_dropped(a, name, name_bytes, value, value_bytes);
+        rc = buffer_add(&a->to_drop, name.at, name.n);
+    return rc ? rc : note_dropped(a, name, value);
 }
 
 static int apply_retain(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
@@ -242,7 +236,7 @@ static int apply_retain(struct catalog_txn *t, struct apply *a, struct tamis_dia
     for (size_t at = 0; !rc && at < a->to_drop.n;) {
         const uint8_t *b = a->to_drop.bytes + at;
         size_t n = (size_t)(b[0] | b[1] << 8);
-        rc = catalog_delete(t, b + 2, n, diag);
+        rc = catalog_delete(t, (struct piece){b + 2, n}, diag);
         at += 2 + n;
     }
     return rc ? rc : listings_retain(&a->list, is_kept, a, diag);
@@ -258,14 +252,13 @@ struct twins {
 /* Looks at records alone. A segment without a record has the UUID that its filter had
  * in a file of its own, and no file of that name: the filter may be attached anew to
  * another segment, and dropping one of the two removes nothing of the other. */
-static int count_twin(void *ctx, const void *name, size_t name_bytes,
-                      const uint8_t *value, size_t value_bytes)
+static int count_twin(void *ctx, struct piece name, struct piece value)
 {
     struct twins *tw = ctx;
-    (void)name, (void)name_bytes;
-    if (value_bytes < RECORD_HEAD_BYTES)
+    (void)name;
+    if (value.n < RECORD_HEAD_BYTES)
         return 0;
-    const uint8_t *uuid = value + offsetof(struct record_disk, uuid);
+    const uint8_t *uuid = value.at + offsetof(struct record_disk, uuid);
     uint32_t n = names_get(&tw->attached, uuid, UUID_BYTES);
     if (n > 1)
         tw->found = true;
@@ -292,10 +285,9 @@ static int check_twins(struct catalog_txn *t, const struct tamis_edit *e,
 static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
 {
     struct record r;
-    const uint8_t *value;
-    size_t n;
-    return catalog_get(t, op->bytes, op->name_bytes, &value, &n, NULL) == 0 &&
-           record_decode(value, n, op->bytes, op->name_bytes, &r).code == VERDICT_OK &&
+    struct piece name = {op->bytes, op->name_bytes}, value;
+    return catalog_get(t, name, &value, NULL) == 0 &&
+           record_decode(value.at, value.n, name.at, name.n, &r).code == VERDICT_OK &&
            memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
 }
 

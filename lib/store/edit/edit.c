@@ -226,7 +226,7 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
             return TAMIS_ERR_NO_SEGMENT;
     if (x->looked)
         return TAMIS_ERR_NO_SEGMENT;
-    rc = listings_lookup(&x->list, name, name_bytes, &f, diag);
+    rc = listings_lookup(&x->list, x->name, &f, diag);
     if (rc == TAMIS_ERR_NO_SEGMENT && !x->n) {
         e->absent_at = x->list.number;
         memcpy(e->absent, name, name_bytes);

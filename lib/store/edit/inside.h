@@ -158,8 +158,8 @@ int place_columns(struct listings *l, const struct edit_op *op, struct names *ow
                   struct buffer *files, struct tamis_diag *diag);
 /* Must a record stay that a retain does not keep, because its place in a file cannot be
  * given up? A refused record may have any place that is counted. */
-int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
-                 size_t value_bytes, bool *stays, struct tamis_diag *diag);
+int placed_stays(struct listings *l, struct piece name, struct piece value, bool *stays,
+                 struct tamis_diag *diag);
 /* After the commit: gives up places that are not used any more, and files without a
  * used place, in a write transaction of its own (R18). *diag says what stays. False:
  * something failed, and a sweep has to do it. */

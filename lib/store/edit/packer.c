@@ -190,7 +190,7 @@ static void describe_column(struct tamis_builder *b, const struct identity *id,
     r.table_digest = 0; /* there is no file */
     uuid_random(r.uuid);
     edit_record_range(&r, f.range);
-    column_of_record(&r, id->name, id->name_bytes, out);
+    column_of_record(&r, (struct piece){id->name, id->name_bytes}, out);
     memcpy(out->disk.set_id, builder_set_id(b), UUID_BYTES);
 }
 
@@ -375,17 +375,13 @@ static int write_filter(struct unpacking *u, struct taken *t)
     struct record *r = &t->record;
     const struct catalog *c = u->edit->catalog;
     char name[FILTER_NAME_BYTES];
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .minor = FORMAT_MINOR,
-        .hash_id = (uint16_t)c->domain.hash_id,
-        .hash_seed = c->domain.seed,
-        .created = io_calls.now(),
-    };
+    const struct tamis_identity who = {.store_uuid = c->meta.store_uuid};
+    struct identity id;
     struct commit commit;
-    uuid_random(id.uuid);
-    memcpy(id.store_uuid, c->meta.store_uuid, UUID_BYTES);
-    filter_file_name(id.uuid, name);
+    uint8_t uuid[UUID_BYTES];
+    uuid_random(uuid);
+    header_begin(KIND_BLOOM, &c->domain, &who, uuid, &id, &commit);
+    filter_file_name(uuid, name);
     int rc = pack_unpack(seat_filter(&t->seat), t->seat.band, seat_column(&t->seat),
                          col, &id, &commit, u->edit->dir.fd, name);
     if (rc)

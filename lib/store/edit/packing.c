@@ -160,8 +160,7 @@ struct now {
 static int record_by_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct now *now = ctx;
-    struct piece name = column_name(&now->was);
-    return catalog_find_record(t, name.at, name.n, &now->record, diag);
+    return catalog_find_record(t, column_name(&now->was), &now->record, diag);
 }
 
 static void input_lost(struct packing *p, size_t segment)

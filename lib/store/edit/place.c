@@ -52,12 +52,11 @@ static int note_pack(struct listings *l, struct listed *p, bool *stays,
                : 0;
 }
 
-int placed_stays(struct listings *l, struct piece name, const uint8_t *value,
-                 size_t value_bytes, bool *stays, struct tamis_diag *diag)
+int placed_stays(struct listings *l, struct piece name, struct piece value, bool *stays,
+                 struct tamis_diag *diag)
 {
     unsigned n;
-    const struct part_disk *part =
-        record_parts(value, value_bytes, name.at, name.n, &n);
+    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
     int rc = 0;
     *stays = false;
     for (size_t i = 0; !part && i < l->n && !rc; i++)
@@ -82,12 +81,10 @@ struct burial {
 };
 
 /* A part of an unknown kind keeps its file, and so does a record that is refused. */
-static int names_pack(void *ctx, const void *name, size_t name_bytes,
-                      const uint8_t *value, size_t value_bytes)
+static int names_pack(void *ctx, struct piece name, struct piece value)
 {
     unsigned n;
-    const struct part_disk *part =
-        record_parts(value, value_bytes, name, name_bytes, &n);
+    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
     bool refused = !part;
     while (n > 0 && memcmp(part->uuid, ctx, UUID_BYTES) != 0)
         n--, part++;
@@ -257,7 +254,7 @@ int apply_look_up(struct listings *l, const struct names *own, struct piece name
 {
     return names_get(own, name.at, name.n) == OWN_DROPPED
                ? TAMIS_ERR_NO_SEGMENT
-               : listings_lookup(l, name.at, name.n, f, diag);
+               : listings_lookup(l, name, f, diag);
 }
 
 int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
@@ -308,16 +305,17 @@ static int name_new(struct placing *p, struct piece name, struct record *r)
     r->place = p->pack->place;
     r->place.column = p->column;
     size_t n = record_encode(r, name.at, name.n, bytes);
-    rc = catalog_replace(p->list->txn, name.at, name.n, bytes, n, p->diag);
+    rc = catalog_replace(p->list->txn, name, (struct piece){bytes, n}, p->diag);
     return rc ? rc : listed_name(p->list, p->to, name, p->column, true, p->diag);
 }
 
 /* The record of the segment, as it is now; false: there is none that can be read. */
-static int record_now(struct placing *p, struct piece name, const uint8_t **value,
-                      size_t *n, struct record *r, bool *there)
+static int record_now(struct placing *p, struct piece name, struct piece *value,
+                      struct record *r, bool *there)
 {
-    int rc = catalog_get(p->list->txn, name.at, name.n, value, n, p->diag);
-    *there = !rc && record_decode(*value, *n, name.at, name.n, r).code == VERDICT_OK;
+    int rc = catalog_get(p->list->txn, name, value, p->diag);
+    *there = !rc &&
+             record_decode(value->at, value->n, name.at, name.n, r).code == VERDICT_OK;
     if (rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
     diag_clear(p->diag);
@@ -330,18 +328,17 @@ static int record_now(struct placing *p, struct piece name, const uint8_t **valu
 static int place_record(struct placing *p, struct piece name, const struct entry *e,
                         const struct pack_place *old)
 {
-    const uint8_t *value;
+    struct piece value;
     struct record r;
-    size_t n;
     bool there;
-    int rc = record_now(p, name, &value, &n, &r, &there);
+    int rc = record_now(p, name, &value, &r, &there);
     if (rc || !there)
         return rc;
-    bool same = e && entry_is(e, value, n);
+    bool same = e && entry_is(e, value);
     if (same && !record_listed(&r)) {
         rc = leave_old(p, name, &r);
         if (!rc)
-            rc = catalog_delete(p->list->txn, name.at, name.n, p->diag);
+            rc = catalog_delete(p->list->txn, name, p->diag);
         return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
     }
     bool follows = record_packed(&r) && r.place.column == old->column && !r.ro_compat &&

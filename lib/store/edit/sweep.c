@@ -29,13 +29,12 @@ static bool is_orphan(const struct sweep *s, const char *name)
 /* ---- what the catalog names ---- */
 
 /* A part of a kind that this version lacks keeps its file, too. */
-static int note_parts(void *ctx, const void *name, size_t name_bytes,
-                      const uint8_t *value, size_t value_bytes)
+static int note_parts(void *ctx, struct piece name, struct piece value)
 {
     struct sweep *s = ctx;
     unsigned n;
-    const struct part_disk *p = record_parts(value, value_bytes, name, name_bytes, &n);
-    int rc = listings_count(&s->list, name, name_bytes, p, n);
+    const struct part_disk *p = record_parts(value.at, value.n, name.at, name.n, &n);
+    int rc = listings_count(&s->list, name, p, n);
     for (unsigned i = 0; i < n && !rc; i++)
         rc = names_set(&s->live, p[i].uuid, UUID_BYTES, 1);
     return rc;

@@ -89,14 +89,13 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = r->doubtful ? catalog_set_complete(t, false, diag) : 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
-        const uint8_t *now;
-        size_t n;
+        struct piece name = {s->name, s->name_bytes}, now;
         if (!s->changed)
             continue;
-        rc = catalog_get(t, s->name, s->name_bytes, &now, &n, diag);
-        bool same =
-            rc ? !s->before
-               : s->before && n == s->before_bytes && memcmp(now, s->before, n) == 0;
+        rc = catalog_get(t, name, &now, diag);
+        bool same = rc ? !s->before
+                       : s->before && now.n == s->before_bytes &&
+                             memcmp(now.at, s->before, now.n) == 0;
         if (same && rc == TAMIS_ERR_NO_SEGMENT) { /* as it was */
             diag_clear(diag);
             rc = 0;
@@ -104,7 +103,7 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
                            "a record changed while it was repaired: repair again");
         if (!rc)
-            rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes,
+            rc = catalog_replace(t, name, (struct piece){s->value, s->value_bytes},
                                  diag);
     }
     return rc ? rc : repair_write_shared(r, t, false, diag);
@@ -126,7 +125,8 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
-        rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes, diag);
+        rc = catalog_replace(t, (struct piece){s->name, s->name_bytes},
+                             (struct piece){s->value, s->value_bytes}, diag);
     }
     return rc ? rc : repair_write_shared(r, t, true, diag);
 }

@@ -49,7 +49,7 @@ void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
 int claim_new(struct repair *r, struct names *names, struct piece name,
               const struct record *record, struct repair_segment **s)
 {
-    int rc = repair_add_segment(r, name.at, name.n, NULL, 0, s);
+    int rc = repair_add_segment(r, name, (struct piece){NULL, 0}, s);
     if (!rc)
         rc = names_set(names, (*s)->name, (*s)->name_bytes, (uint32_t)r->n_segments);
     if (!rc)

@@ -146,8 +146,7 @@ bool repair_is_ours(const struct repair *r, const struct identity *id);
 
 /* ==== list.c: the segments and the files that there are ==== */
 
-int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
-                       const uint8_t *before, size_t before_bytes,
+int repair_add_segment(struct repair *r, struct piece name, struct piece before,
                        struct repair_segment **out);
 void repair_set_record(struct repair_segment *s, const struct record *record);
 /* The segment keeps all that is not the filter's. */

@@ -223,7 +223,7 @@ static const char *left_unfinished(const struct repair *r,
         return NULL;
     int rc = io_is_locked(fd, LOCK_WRITER, &busy);
     if (!rc && !busy && r->store && record && record->state == RECORD_GROWING) {
-        now = (struct wanted){.name = segment->name, .name_bytes = segment->name_bytes};
+        now = (struct wanted){.name = {segment->name, segment->name_bytes}};
         rc = catalog_read(r->store->catalog, store_find_record, &now, NULL);
         record = &now.record;
     }

@@ -3,8 +3,7 @@
 
 /* ---- segments ---- */
 
-int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
-                       const uint8_t *before, size_t before_bytes,
+int repair_add_segment(struct repair *r, struct piece name, struct piece before,
                        struct repair_segment **out)
 {
     void *more =
@@ -14,18 +13,18 @@ int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
     r->segments = more;
     /* Name, the record as it is, and room for any that it may become. */
     size_t room = r->reads_only ? 0 : RECORD_MAX_BYTES;
-    uint8_t *memory = malloc(name_bytes + before_bytes + room);
+    uint8_t *memory = malloc(name.n + before.n + room);
     if (!memory)
         return ENOMEM;
     struct repair_segment *s = &r->segments[r->n_segments++];
     *s = (struct repair_segment){.name = memory,
-                                 .name_bytes = name_bytes,
-                                 .value = memory + name_bytes,
-                                 .before_bytes = before_bytes,
-                                 .value_bytes = before_bytes};
-    memcpy(memory, name, name_bytes);
-    if (before)
-        s->before = memcpy(s->value, before, before_bytes);
+                                 .name_bytes = name.n,
+                                 .value = memory + name.n,
+                                 .before_bytes = before.n,
+                                 .value_bytes = before.n};
+    memcpy(memory, name.at, name.n);
+    if (before.at)
+        s->before = memcpy(s->value, before.at, before.n);
     *out = s;
     return 0;
 }

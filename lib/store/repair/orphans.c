@@ -2,11 +2,10 @@
  * finds the files that nothing names. */
 #include "lib/store/repair/inside.h"
 
-static int read_record(void *ctx, const void *name, size_t name_bytes,
-                       const uint8_t *value, size_t value_bytes)
+static int read_record(void *ctx, struct piece name, struct piece value)
 {
     struct repair_segment *s;
-    return repair_add_segment(ctx, name, name_bytes, value, value_bytes, &s);
+    return repair_add_segment(ctx, name, value, &s);
 }
 
 void repair_forget_records(struct repair *r)

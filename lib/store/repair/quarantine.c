@@ -161,11 +161,10 @@ static void nameless_known(void *ctx, const uint8_t uuid[UUID_BYTES])
         c->aside[number - 1].known = true;
 }
 
-static int compare_uuid(void *ctx, const void *name, size_t name_bytes,
-                        const uint8_t *value, size_t value_bytes)
+static int compare_uuid(void *ctx, struct piece name, struct piece value)
 {
     struct record r;
-    if (record_decode(value, value_bytes, name, name_bytes, &r).code == VERDICT_OK &&
+    if (record_decode(value.at, value.n, name.at, name.n, &r).code == VERDICT_OK &&
         r.state != RECORD_NO_FILTER)
         nameless_known(ctx, r.uuid);
     return 0;
@@ -213,10 +212,10 @@ static int check_nameless(struct confirm *c)
 
 static int check_named(struct confirm *c, struct quarantined *q)
 {
-    struct repair_segment s = {.name = q->identity.name,
-                               .name_bytes = q->identity.name_bytes};
+    struct piece name = {q->identity.name, q->identity.name_bytes};
+    struct repair_segment s = {.name = q->identity.name, .name_bytes = name.n};
     struct found f;
-    int rc = listings_lookup(&c->list, s.name, s.name_bytes, &f, c->diag);
+    int rc = listings_lookup(&c->list, name, &f, c->diag);
     if (!rc || rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc; /* whatever its record says: it is listed */
     diag_clear(c->diag);
@@ -239,17 +238,16 @@ static int check_one(void *ctx, struct quarantined *q)
                                                      : note_nameless(c, q);
 }
 
-static int find_astray(void *ctx, const void *name, size_t name_bytes,
-                       const uint8_t *value, size_t value_bytes)
+static int find_astray(void *ctx, struct piece name, struct piece value)
 {
     struct confirm *c = ctx;
     struct repair_segment *s;
     struct record r;
-    if (!listings_lack_of(&c->list, name, name_bytes, value, value_bytes))
+    if (!listings_lack_of(&c->list, name, value))
         return 0;
-    if (record_decode(value, value_bytes, name, name_bytes, &r).code || r.ro_compat)
+    if (record_decode(value.at, value.n, name.at, name.n, &r).code || r.ro_compat)
         return TAMIS_ERR_VERSION;
-    return repair_add_segment(&c->r, name, name_bytes, value, value_bytes, &s);
+    return repair_add_segment(&c->r, name, value, &s);
 }
 
 /* A segment with a list keeps it: repair makes the filter anew from it. A list needs a
@@ -283,8 +281,8 @@ static int drop_astray(struct confirm *c)
         struct repair_segment *s = &r->segments[i];
         record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
         drop_column(s, &record);
-        rc = catalog_replace(c->txn, s->name, s->name_bytes, s->value, s->value_bytes,
-                             c->diag);
+        rc = catalog_replace(c->txn, (struct piece){s->name, s->name_bytes},
+                             (struct piece){s->value, s->value_bytes}, c->diag);
     }
     repair_forget_records(r);
     return rc;

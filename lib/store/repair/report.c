@@ -6,13 +6,9 @@
 #include <stdarg.h>
 
 struct repair_finding {
-    enum tamis_repair_action action;
+    struct tamis_repair_finding told;
     enum repair_step step; /* after which it is true */
-    bool damage, has_name;
-    enum tamis_repair_mend mend;
-    int error;
-    size_t name_bytes;
-    char *name, *file, *what; /* one piece of memory, at name */
+    char *memory;          /* of its name and texts */
 };
 
 /* ---- kept ---- */
@@ -29,6 +25,8 @@ static void keep(struct repair *r, struct repair_finding f,
                  const struct repair_segment *segment, const char *file,
                  const char *what)
 {
+    static const char *const names[] = {"noted", "finished", "rebuilt", "quarantined",
+                                        "swept"};
     char path[300] = "";
     if (file && file[0] == '/')
         snprintf(path, sizeof path, "%s", file + 1);
@@ -36,21 +34,20 @@ static void keep(struct repair *r, struct repair_finding f,
         snprintf(path, sizeof path, "filters/%.280s", file);
     void *more =
         room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
+    size_t n_name = segment ? segment->name_bytes : 0;
     size_t n_file = strlen(path) + 1, n_what = strlen(what) + 1;
-    f.has_name = segment != NULL;
-    f.name_bytes = segment ? segment->name_bytes : 0;
     r->findings = more ? more : r->findings;
-    f.name = more ? malloc(f.name_bytes + n_file + n_what) : NULL;
-    if (!f.name) {
+    f.memory = more ? malloc(n_name + n_file + n_what) : NULL;
+    if (!f.memory) {
         r->untold = true;
         return;
     }
-    f.file = f.name + f.name_bytes;
-    f.what = f.file + n_file;
-    if (segment)
-        memcpy(f.name, segment->name, f.name_bytes);
-    memcpy(f.file, path, n_file);
-    memcpy(f.what, what, n_what);
+    f.told.name = segment ? memcpy(f.memory, segment->name, n_name) : NULL;
+    f.told.name_bytes = n_name;
+    f.told.file = memcpy(f.memory + n_name, path, n_file);
+    f.told.what = memcpy(f.memory + n_name + n_file, what, n_what);
+    f.told.action_name = names[f.told.action];
+    f.told.damage |= f.told.action == TAMIS_REPAIR_REBUILT;
     r->findings[r->n_findings++] = f;
 }
 
@@ -58,13 +55,13 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...)
 {
-    struct repair_finding f = {.action = action, .step = step_of(action)};
+    struct repair_finding f = {.told.action = action, .step = step_of(action)};
     char what[200];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    f.damage =
+    f.told.damage =
         action == TAMIS_REPAIR_QUARANTINED || (action == TAMIS_REPAIR_NOTED && segment);
     keep(r, f, segment, file, what);
 }
@@ -74,10 +71,10 @@ void repair_note(struct repair *r, int error, bool damage,
                  const char *what)
 {
     keep(r,
-         (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
-                                 .step = STEP_DECIDED,
-                                 .damage = damage,
-                                 .error = error},
+         (struct repair_finding){.told.action = TAMIS_REPAIR_NOTED,
+                                 .told.damage = damage,
+                                 .told.error = error,
+                                 .step = STEP_DECIDED},
          segment, file, what);
 }
 
@@ -86,7 +83,7 @@ void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool d
                        const char *what)
 {
     enum repair_step step = done ? STEP_DECIDED : step_of(action);
-    keep(r, (struct repair_finding){.action = action, .step = step}, segment, file,
+    keep(r, (struct repair_finding){.told.action = action, .step = step}, segment, file,
          what);
 }
 
@@ -101,15 +98,16 @@ void repair_set_aside(struct repair *r, struct repair_file *f,
 void repair_tell_stray(struct repair *r, const char *file)
 {
     keep(r,
-         (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
-                                 .step = STEP_DECIDED,
-                                 .mend = TAMIS_MEND_REMOVING},
+         (struct repair_finding){.told.action = TAMIS_REPAIR_NOTED,
+                                 .told.mend = TAMIS_MEND_REMOVING,
+                                 .step = STEP_DECIDED},
          NULL, file, "not a regular file: remove it by hand");
 }
 
 /* ---- told ---- */
 
-static void count(struct tamis_repair_report *report, const struct repair_finding *f)
+static void count(struct tamis_repair_report *report,
+                  const struct tamis_repair_finding *f)
 {
     report->n_finished += f->action == TAMIS_REPAIR_FINISHED;
     report->n_rebuilt += f->action == TAMIS_REPAIR_REBUILT;
@@ -119,30 +117,10 @@ static void count(struct tamis_repair_report *report, const struct repair_findin
     report->n_unread += f->action == TAMIS_REPAIR_NOTED && f->error != 0;
 }
 
-static void tell(struct repair *r, const struct repair_finding *f)
-{
-    static const char *const names[] = {"noted", "finished", "rebuilt", "quarantined",
-                                        "swept"};
-    struct tamis_repair_finding out = {
-        .action = f->action,
-        .action_name = names[f->action],
-        .damage = f->damage || f->action == TAMIS_REPAIR_REBUILT,
-        .error = f->error,
-        .mend = f->mend,
-        .name = f->has_name ? (const uint8_t *)f->name : NULL,
-        .name_bytes = f->name_bytes,
-        .file = f->file,
-        .what = f->what,
-    };
-    count(r->report, f);
-    if (r->opt.found)
-        r->opt.found(r->opt.ctx, &out);
-}
-
 void repair_forget(struct repair *r)
 {
     for (size_t i = 0; i < r->n_findings; i++)
-        free(r->findings[i].name);
+        free(r->findings[i].memory);
     free(r->findings);
     r->findings = NULL;
     r->n_findings = r->max_findings = 0;
@@ -160,14 +138,19 @@ static bool is_true(const struct repair *r, const struct repair_finding *f)
 {
     return r->opt.dry_run || f->step <= r->step ||
            (f->step == STEP_DONE && r->step == STEP_CHANGED &&
-            faccessat(r->store_fd, f->file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+            faccessat(r->store_fd, f->told.file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
             errno == ENOENT);
 }
 
 void repair_report(struct repair *r)
 {
-    for (size_t i = 0; i < r->n_findings; i++)
-        if (is_true(r, &r->findings[i]))
-            tell(r, &r->findings[i]);
+    for (size_t i = 0; i < r->n_findings; i++) {
+        const struct tamis_repair_finding *told = &r->findings[i].told;
+        if (!is_true(r, &r->findings[i]))
+            continue;
+        count(r->report, told);
+        if (r->opt.found)
+            r->opt.found(r->opt.ctx, told);
+    }
     repair_forget(r);
 }

@@ -18,25 +18,25 @@
 #include <string.h>
 #include <unistd.h>
 
-struct entry *entry_new(struct page_counts *pages, const void *name, size_t name_bytes,
-                        const uint8_t *value, size_t value_bytes)
+struct entry *entry_new(struct page_counts *pages, struct piece name,
+                        struct piece value)
 {
     struct record r;
-    struct entry *e = malloc(sizeof *e + name_bytes + value_bytes);
+    struct entry *e = malloc(sizeof *e + name.n + value.n);
     if (!e)
         return NULL;
     *e = (struct entry){
         .pages = pages,
-        .name_bytes = (uint16_t)name_bytes, /* LMDB's keys have 511 at most */
-        .value_bytes = (uint16_t)value_bytes,
+        .name_bytes = (uint16_t)name.n, /* LMDB's keys have 511 at most */
+        .value_bytes = (uint16_t)value.n,
     };
     atomic_init(&e->refs, 1);
-    memcpy(e->bytes, name, name_bytes);
-    memcpy(e->bytes + name_bytes, value, value_bytes);
+    memcpy(e->bytes, name.at, name.n);
+    memcpy(e->bytes + name.n, value.at, value.n);
 
     /* The copy: what is checked is what probes will read. */
-    struct verdict v = record_decode_head(e->bytes + name_bytes, value_bytes, e->bytes,
-                                          name_bytes, &r);
+    struct verdict v =
+        record_decode_head(e->bytes + name.n, value.n, e->bytes, name.n, &r);
     if (v.code != VERDICT_OK) {
         /* Never vanishes: its segment may hold any key. */
         e->refusal = verdict_error(v.code);
@@ -96,10 +96,10 @@ struct account *entry_account(struct entry *e)
     return there;
 }
 
-bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes)
+bool entry_is(const struct entry *e, struct piece value)
 {
-    return e->value_bytes == value_bytes &&
-           memcmp(e->bytes + e->name_bytes, value, value_bytes) == 0;
+    return e->value_bytes == value.n &&
+           memcmp(e->bytes + e->name_bytes, value.at, value.n) == 0;
 }
 
 /* Only when many others were closed: all that are read are opened anew then. */

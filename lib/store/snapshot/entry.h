@@ -26,13 +26,13 @@ struct entry {
     uint8_t bytes[]; /* name, record as in the catalog */
 };
 /* NULL: no memory. */
-struct entry *entry_new(struct page_counts *pages, const void *name, size_t name_bytes,
-                        const uint8_t *value, size_t value_bytes);
+struct entry *entry_new(struct page_counts *pages, struct piece name,
+                        struct piece value);
 struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
 /* The account, made at the first count. NULL: no memory, or the caller's filter. */
 struct account *entry_account(struct entry *e);
-bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
+bool entry_is(const struct entry *e, struct piece value);
 /* Is its filter read, and would another entry's be mapped? */
 bool entry_may_be_mapped(const struct entry *e);
 /* Why a filter with this header, and the record's UUID, is not the record's filter
@@ -64,6 +64,16 @@ struct tamis_filter *entry_filter_or_reason(struct entry *e,
                                             const struct tamis_domain *domain,
                                             enum tamis_reason *why);
 
+static inline struct piece entry_name(const struct entry *e)
+{
+    return (struct piece){e->bytes, e->name_bytes};
+}
+
+static inline struct piece entry_value(const struct entry *e)
+{
+    return (struct piece){e->bytes + e->name_bytes, e->value_bytes};
+}
+
 static inline const struct record_disk *entry_record(const struct entry *e)
 {
     return (const struct record_disk *)(const void *)(e->bytes + e->name_bytes);
@@ -71,16 +81,14 @@ static inline const struct record_disk *entry_record(const struct entry *e)
 
 static inline struct verdict entry_decode(const struct entry *e, struct record *r)
 {
-    return record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
-                         e->name_bytes, r);
+    struct piece value = entry_value(e);
+    return record_decode(value.at, value.n, e->bytes, e->name_bytes, r);
 }
 
 /* Below 0, 0 or above: as names are ordered in a catalog. */
-static inline int entry_compare_name(const struct entry *e, const void *name,
-                                     size_t name_bytes)
+static inline int entry_compare_name(const struct entry *e, struct piece name)
 {
-    return name_compare((struct piece){e->bytes, e->name_bytes},
-                        (struct piece){name, name_bytes});
+    return name_compare(entry_name(e), name);
 }
 
 static inline struct pack_place entry_place(const struct entry *e)

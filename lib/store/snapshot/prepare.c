@@ -66,14 +66,10 @@ static int list_segments(struct preparing *p)
 
 static int add_place(struct preparing *p, struct tamis_filter *f)
 {
-    if (p->n == p->max) {
-        size_t max = p->max ? p->max * 2 : 16;
-        struct place *more = realloc(p->places, max * sizeof *more);
-        if (!more)
-            return ENOMEM;
-        p->places = more;
-        p->max = max;
-    }
+    void *more = room_for(p->places, p->n + 1, &p->max, sizeof *p->places);
+    if (!more)
+        return ENOMEM;
+    p->places = more;
     p->places[p->n++] = (struct place){.filter = f};
     return 0;
 }

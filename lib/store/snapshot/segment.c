@@ -114,13 +114,12 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
 /* ---- finding ---- */
 
 /* The first segment of a catalog's snapshot, by name, that is not before this name. */
-static size_t first_from(const struct tamis_snapshot *s, const void *name,
-                         size_t name_bytes)
+static size_t first_from(const struct tamis_snapshot *s, struct piece name)
 {
     size_t from = 0, to = s->n_loose;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (entry_compare_name(s->named[middle], name, name_bytes) < 0)
+        if (entry_compare_name(s->named[middle], name) < 0)
             from = middle + 1;
         else
             to = middle;
@@ -128,24 +127,23 @@ static size_t first_from(const struct tamis_snapshot *s, const void *name,
     return from;
 }
 
-static bool is_named(const struct tamis_snapshot *s, size_t at, const void *name,
-                     size_t name_bytes)
+static bool is_named(const struct tamis_snapshot *s, size_t at, struct piece name)
 {
-    return at < s->n_loose && entry_compare_name(s->named[at], name, name_bytes) == 0;
+    return at < s->n_loose && entry_compare_name(s->named[at], name) == 0;
 }
 
 /* Among the loose segments. */
-static uint32_t loose_slot(const struct tamis_snapshot *s, const void *name,
-                           size_t name_bytes, size_t *near)
+static uint32_t loose_slot(const struct tamis_snapshot *s, struct piece name,
+                           size_t *near)
 {
     if (!s->named)
-        return names_get(&s->by_name, name, name_bytes);
-    if (!name || !name_bytes)
+        return names_get(&s->by_name, name.at, name.n);
+    if (!name.at || !name.n)
         return 0;
     size_t at = near ? *near : 0;
-    if (!near || !is_named(s, at, name, name_bytes))
-        at = first_from(s, name, name_bytes);
-    if (!is_named(s, at, name, name_bytes))
+    if (!near || !is_named(s, at, name))
+        at = first_from(s, name);
+    if (!is_named(s, at, name))
         return 0;
     if (near)
         *near = at + 1;
@@ -156,7 +154,7 @@ int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_
                   size_t *near, uint32_t *slot, enum tamis_reason *why)
 {
     *why = TAMIS_UNKNOWN_SEGMENT;
-    *slot = loose_slot(s, name, name_bytes, near);
+    *slot = loose_slot(s, (struct piece){name, name_bytes}, near);
     if (*slot)
         return 0;
     return name ? shared_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
@@ -186,10 +184,11 @@ static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece
 static uint32_t find_among_twins(const struct tamis_snapshot *s,
                                  const struct tamis_identity *wanted)
 {
+    struct piece name = {wanted->name, wanted->name_bytes};
     uint32_t slot = 0;
     for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
         struct piece its;
-        if (entry_compare_name(s->entries[i], wanted->name, wanted->name_bytes) != 0 ||
+        if (entry_compare_name(s->entries[i], name) != 0 ||
             binding_of(s, i, &its) != 0 ||
             !same_binding(its.at, its.n, wanted->binding, wanted->binding_bytes))
             continue;

@@ -107,7 +107,7 @@ static int count_named(struct tamis_snapshot *s, struct listings *l,
             e->elsewhere ? record_part(entry_record(e), PART_COLUMN)
                          : record_parts(e->bytes + e->name_bytes, e->value_bytes,
                                         e->bytes, e->name_bytes, &n);
-        rc = listings_count(l, e->bytes, e->name_bytes, part, n);
+        rc = listings_count(l, entry_name(e), part, n);
     }
     if (rc)
         return diag_errno(diag, rc, NULL, "taking a snapshot");
@@ -404,7 +404,7 @@ static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
     if (pack_describe(seat_filter(seat), seat->column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) != 0 ||
-        entry_compare_name(e, column_name(&col).at, column_name(&col).n) != 0)
+        entry_compare_name(e, column_name(&col)) != 0)
         return TAMIS_MISMATCH;
     atomic_store_explicit(&e->agrees, true, memory_order_relaxed);
     return TAMIS_NO_REASON;
@@ -498,7 +498,7 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
     struct verdict v = entry_decode(e, &r);
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, s->dir->path, 0);
-    column_of_record(&r, e->bytes, e->name_bytes, out);
+    column_of_record(&r, entry_name(e), out);
     if (packed) {
         out->disk.own_blocks = entry.disk.own_blocks;
         memcpy(out->disk.set_id, entry.disk.set_id, UUID_BYTES);

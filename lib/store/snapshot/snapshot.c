@@ -19,18 +19,14 @@ static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
 {
     if (!e)
         return ENOMEM;
-    if (s->n_loose == *max) {
-        size_t more = *max ? *max * 2 : 64;
-        struct entry **entries =
-            more < NAME_TWICE ? realloc(s->entries, more * sizeof(struct entry *))
-                              : NULL;
-        if (!entries) {
-            entry_release(e);
-            return ENOMEM;
-        }
-        s->entries = entries;
-        *max = more;
+    void *more = s->n_loose < NAME_TWICE / 2
+                     ? room_for(s->entries, s->n_loose + 1, max, sizeof(struct entry *))
+                     : NULL;
+    if (!more) {
+        entry_release(e);
+        return ENOMEM;
     }
+    s->entries = more;
     s->entries[s->n_loose++] = e;
     s->n = s->n_segments = s->n_loose;
     return 0;
@@ -110,13 +106,12 @@ static int keep_account(struct entry *e, struct entry *before)
 
 /* The segment of this name in the snapshot before; NULL: there is none. Names come in
  * their order. */
-static struct entry *entry_before(struct loading *l, const void *name,
-                                  size_t name_bytes)
+static struct entry *entry_before(struct loading *l, struct piece name)
 {
     const struct tamis_snapshot *s = l->previous;
     int order = 1;
     while (s && l->next < s->n_loose &&
-           (order = entry_compare_name(s->named[l->next], name, name_bytes)) < 0)
+           (order = entry_compare_name(s->named[l->next], name)) < 0)
         l->next++;
     return order == 0 ? s->named[l->next] : NULL;
 }
@@ -129,17 +124,15 @@ static int add_loaded(struct loading *l, struct entry *e)
     return add_entry(s, e, &l->max);
 }
 
-static int load_entry(void *ctx, const void *name, size_t name_bytes,
-                      const uint8_t *value, size_t value_bytes)
+static int load_entry(void *ctx, struct piece name, struct piece value)
 {
     struct loading *l = ctx;
-    struct entry *before = entry_before(l, name, name_bytes);
+    struct entry *before = entry_before(l, name);
     /* One that failed to open may open now, though its record reads the same. */
-    if (before && entry_is(before, value, value_bytes) &&
-        !atomic_load(&before->failure) && !entry_may_be_mapped(before))
+    if (before && entry_is(before, value) && !atomic_load(&before->failure) &&
+        !entry_may_be_mapped(before))
         return add_loaded(l, entry_hold(before));
-    struct entry *e =
-        entry_new(&l->snapshot->ledger->pages, name, name_bytes, value, value_bytes);
+    struct entry *e = entry_new(&l->snapshot->ledger->pages, name, value);
     if (e && before && keep_account(e, before) != 0) {
         entry_release(e);
         e = NULL;
@@ -299,8 +292,9 @@ static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
     memcpy(r.uuid, info.uuid, UUID_BYTES);
     memcpy(r.binding, info.binding, info.binding_bytes);
     uint8_t value[RECORD_MAX_BYTES];
-    size_t n = record_encode(&r, info.name, info.name_bytes, value);
-    struct entry *e = entry_new(NULL, info.name, info.name_bytes, value, n);
+    struct piece name = {info.name, info.name_bytes};
+    size_t n = record_encode(&r, name.at, name.n, value);
+    struct entry *e = entry_new(NULL, name, (struct piece){value, n});
     if (!e)
         return NULL;
     /* The record's checks may refuse a foreign filter, but the filter is open. */

@@ -606,16 +606,16 @@ static int replace_value(struct catalog_txn *t, void *ctx, struct tamis_diag *di
     struct listings l;
     struct found f;
     OK(listings_load(&l, t, diag));
-    int rc = listings_lookup(&l, v->name, strlen(v->name), &f, diag);
-    if (!rc && !f.value) {
+    struct piece name = piece_of(v->name);
+    int rc = listings_lookup(&l, name, &f, diag);
+    if (!rc && !f.value.at) {
         uint32_t column = le32_get(f.column.disk.column);
         OK(listed_set(&l, f.pack, column, false, diag));
-        struct piece name = {(const uint8_t *)v->name, strlen(v->name)};
         OK(listed_name(&l, f.pack, name, column, true, diag));
         OK(listings_write(&l, diag));
     }
     listings_free(&l);
-    return catalog_replace(t, v->name, strlen(v->name), v->bytes, v->n, diag);
+    return catalog_replace(t, name, (struct piece){v->bytes, v->n}, diag);
 }
 
 static void put_value(const char *name, const uint8_t *value, size_t n)
@@ -748,15 +748,15 @@ HARM(noise_meta)
 
 static int mark_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    const uint8_t *value;
+    struct piece value;
     uint8_t bytes[META_BYTES];
-    size_t n;
-    OK(catalog_meta_value(t, &value, &n, diag));
-    memcpy(bytes, value, n);
+    OK(catalog_meta_value(t, &value, diag));
+    memcpy(bytes, value.at, value.n);
+    value.at = bytes;
     bytes[*(const size_t *)ctx + 5] |= 1;
     bytes[offsetof(struct meta_disk, unused)] = 77;
-    checksum_set(bytes, n, 0);
-    return catalog_put_in(t, CATALOG_META, "store", 5, bytes, n, diag);
+    checksum_set(bytes, value.n, 0);
+    return catalog_put_in(t, CATALOG_META, piece_of("store"), value, diag);
 }
 
 /* mark_meta compat|ro_compat|incompat: as a newer version, in another process, marks a

@@ -24,9 +24,7 @@ TEST_OF_SCENES(the_copy_of_a_quiet_store_is_the_same)
         SNAPSHOT x = snapshot_of(shop.store), y = snapshot_of(b);
         IS(x->n, y->n);
         for (size_t i = 0; i < x->n; i++)
-            assert_true(entry_is(x->entries[i],
-                                 y->entries[i]->bytes + y->entries[i]->name_bytes,
-                                 y->entries[i]->value_bytes));
+            assert_true(entry_is(x->entries[i], entry_value(y->entries[i])));
     }
     steps("use b;" HAS_AGW_BARE
           "why a 99999 ABSENT; why g 99999 ABSENT; why w 99999 ABSENT;"
@@ -102,27 +100,27 @@ static size_t strange_bytes;
 
 static int make_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    const uint8_t *value;
-    OK(catalog_get(t, "a", 1, &value, &strange_bytes, diag));
-    memcpy(strange_record, value, strange_bytes);
+    struct piece value;
+    OK(catalog_get(t, piece_of("a"), &value, diag));
+    memcpy(strange_record, value.at, strange_bytes = value.n);
     strange_record[offsetof(struct record_disk, ro_compat) + 5] |= 1;
     strange_record[offsetof(struct record_disk, created)] = 7;
     checksum_set(strange_record, strange_bytes, XXH3_64bits("a", 1));
-    return catalog_replace(t, "a", 1, strange_record, strange_bytes, diag);
+    value.at = strange_record;
+    return catalog_replace(t, piece_of("a"), value, diag);
 }
 
 static int look_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    const uint8_t *value;
+    struct piece value;
     struct meta m;
-    size_t n;
-    OK(catalog_meta_value(t, &value, &n, diag));
-    assert_true(value[offsetof(struct meta_disk, unused)] == 0);
+    OK(catalog_meta_value(t, &value, diag));
+    assert_true(value.at[offsetof(struct meta_disk, unused)] == 0);
     OK(catalog_meta(t, &m, diag));
     assert_true(m.compat == 0);
-    OK(catalog_get(t, "a", 1, &value, &n, diag));
-    IS(n, strange_bytes);
-    assert_memory_equal(value, strange_record, n);
+    OK(catalog_get(t, piece_of("a"), &value, diag));
+    IS(value.n, strange_bytes);
+    assert_memory_equal(value.at, strange_record, value.n);
     return 0;
 }
 

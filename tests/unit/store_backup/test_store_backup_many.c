@@ -205,15 +205,14 @@ TEST(a_segment_takes_little_memory)
 
 static int other_digest(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    const uint8_t *value;
+    struct piece value;
     uint8_t changed[RECORD_MAX_BYTES];
     struct record r;
-    size_t n;
-    OK(catalog_get(t, "a", 1, &value, &n, diag));
-    IS(record_decode(value, n, "a", 1, &r).code, VERDICT_OK);
+    OK(catalog_get(t, piece_of("a"), &value, diag));
+    IS(record_decode(value.at, value.n, "a", 1, &r).code, VERDICT_OK);
     r.table_digest ^= 1;
-    n = record_encode(&r, "a", 1, changed);
-    return catalog_replace(t, "a", 1, changed, n, diag);
+    value = (struct piece){changed, record_encode(&r, "a", 1, changed)};
+    return catalog_replace(t, piece_of("a"), value, diag);
 }
 
 static void change_digest(void)

@@ -108,28 +108,27 @@ static struct catalog_copy *copy(void)
 /* The list of one transaction, the newest if `newest` is not 0. */
 static void check_list(struct catalog_copy *c, uint64_t newest)
 {
-    const void *name;
-    const uint8_t *value;
+    struct piece name, value;
     char wanted[8];
-    size_t n, n_name, at = 0;
+    size_t at = 0;
     uint64_t txn = catalog_copy_txn(c), number;
     if (newest)
         IS(txn, newest);
     for (unsigned i = 0; i < N_NAMES; i++) {
         snprintf(wanted, sizeof wanted, "n%03u", i);
         bool listed = is_listed(txn, i);
-        assert_true(catalog_copy_get(c, CATALOG_SEGMENTS, wanted, 4, &value, &n) ==
+        assert_true(catalog_copy_get(c, CATALOG_SEGMENTS, piece_of(wanted), &value) ==
                     listed);
         if (!listed)
             continue;
-        catalog_copy_at(c, CATALOG_SEGMENTS, at++, &name, &n_name, &value, &n);
-        assert_true(n_name == 4 && memcmp(name, wanted, 4) == 0 && n == 240);
-        memcpy(&number, value + n - 8, 8);
+        catalog_copy_at(c, CATALOG_SEGMENTS, at++, &name, &value);
+        assert_true(name_compare(name, piece_of(wanted)) == 0 && value.n == 240);
+        memcpy(&number, value.at + value.n - 8, 8);
         IS(number, txn);
     }
     IS(catalog_copy_n(c, CATALOG_SEGMENTS), at);
-    assert_true(catalog_copy_get(c, CATALOG_META, "store", 5, &value, &n));
-    memcpy(&number, value, 8);
+    assert_true(catalog_copy_get(c, CATALOG_META, piece_of("store"), &value));
+    memcpy(&number, value.at, 8);
     IS(number, txn);
     catalog_copy_free(c);
 }
@@ -144,23 +143,22 @@ static void check_same(struct catalog_copy *c, MDB_env *e)
     for (enum catalog_db db = 0; db < CATALOG_DBS; db++) {
         MDB_cursor *cursor;
         MDB_val key, data;
-        const void *name;
-        const uint8_t *value;
-        size_t i = 0, n, n_name;
+        struct piece name, value;
+        size_t i = 0;
         OK(mdb_cursor_open(t, dbi[db], &cursor));
         for (; mdb_cursor_get(cursor, &key, &data, MDB_NEXT) == 0; i++) {
             size_t want = data.mv_size <= catalog_value_max(db) ? data.mv_size : 0;
             assert_true(i < catalog_copy_n(c, db));
-            catalog_copy_at(c, db, i, &name, &n_name, &value, &n);
-            assert_true(n_name == key.mv_size &&
-                        memcmp(name, key.mv_data, n_name) == 0);
-            assert_true(n == want && memcmp(value, data.mv_data, n) == 0);
-            assert_true(catalog_copy_get(c, db, name, n_name, &value, &n));
-            assert_true(n == want && memcmp(value, data.mv_data, n) == 0);
+            catalog_copy_at(c, db, i, &name, &value);
+            assert_true(name.n == key.mv_size &&
+                        memcmp(name.at, key.mv_data, name.n) == 0);
+            assert_true(value.n == want && memcmp(value.at, data.mv_data, want) == 0);
+            assert_true(catalog_copy_get(c, db, name, &value));
+            assert_true(value.n == want && memcmp(value.at, data.mv_data, want) == 0);
         }
         IS(catalog_copy_n(c, db), i);
-        assert_false(catalog_copy_get(c, db, "~none", 5, &value, &n));
-        assert_false(catalog_copy_get(c, db, "", 0, &value, &n));
+        assert_false(catalog_copy_get(c, db, piece_of("~none"), &value));
+        assert_false(catalog_copy_get(c, db, piece_of(""), &value));
         mdb_cursor_close(cursor);
     }
     mdb_txn_abort(t);

@@ -13,14 +13,13 @@ static struct kept {
     size_t key_bytes, n;
 } kept[2];
 
-static int take_row(void *ctx, const void *key, size_t key_bytes, const uint8_t *value,
-                    size_t n)
+static int take_row(void *ctx, struct piece key, struct piece value)
 {
     size_t *at = ctx;
-    assert_true(*at < 2 && key_bytes <= sizeof kept[0].key && n <= CHUNK_MAX_BYTES);
+    assert_true(*at < 2 && key.n <= sizeof kept[0].key && value.n <= CHUNK_MAX_BYTES);
     struct kept *r = &kept[(*at)++];
-    memcpy(r->key, key, r->key_bytes = key_bytes);
-    memcpy(r->value, value, r->n = n);
+    memcpy(r->key, key.at, r->key_bytes = key.n);
+    memcpy(r->value, value.at, r->n = value.n);
     return 0;
 }
 
@@ -43,9 +42,9 @@ static void packed_scene(const char *name, unsigned n)
 static int put_row(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct kept *r = ctx;
-    return r->n ? catalog_put_in(t, CATALOG_PACKS, r->key, r->key_bytes, r->value, r->n,
-                                 diag)
-                : catalog_delete_in(t, CATALOG_PACKS, r->key, r->key_bytes, diag);
+    struct piece key = {r->key, r->key_bytes}, value = {r->value, r->n};
+    return r->n ? catalog_put_in(t, CATALOG_PACKS, key, value, diag)
+                : catalog_delete_in(t, CATALOG_PACKS, key, diag);
 }
 
 static void put_back(struct kept *row)
@@ -245,7 +244,7 @@ static int list_twice(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct found f;
     (void)ctx;
     OK(listings_load(&l, t, diag));
-    OK(listings_lookup(&l, "s1", 2, &f, diag));
+    OK(listings_lookup(&l, piece_of("s1"), &f, diag));
     uint32_t column = le32_get(f.column.disk.column);
     IS(listed_set(&l, f.pack, column, true, diag), TAMIS_ERR_DAMAGED);
     IS(listed_set(&l, f.pack, f.pack->now.n_columns, true, diag), TAMIS_ERR_DAMAGED);
