@@ -279,9 +279,8 @@ const struct command cmd_repair = {
                 OPTION(CONFIRM,
                        "the list has every segment of the engine, with its own filter: "
                        "compare 'tamis ls' with the engine's list, bindings too"),
-                OPTION(
-                    FORCE,
-                    "in spite of quarantine; lost packs and those of damaged names go"),
+                OPTION(FORCE,
+                       "in spite of quarantine; packs go that are lost or nameless"),
                 OPTION(JSON, NULL)},
     .notes = "Exits 3 for damage, mended or not, a directory or link named like a "
              "filter, or a list not confirmed; 4 for a failed read; 6 if the store is "
