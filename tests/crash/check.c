@@ -30,6 +30,11 @@ static void event(struct player *p)
     struct run *r = p->ctx;
     if (!has_writer(p) && record_has_lied(r))
         record_unmapped();
+    if (r->opening) {
+        r->opening = false;
+        tree_note(r, true);
+        recording = r;
+    }
     if (recording == r)
         record_event(r);
 }

@@ -1,4 +1,5 @@
 /* Recording: the entries of io_calls replaced, and the call by which LMDB syncs. */
+#include "lib/store/catalog/lmdb.h"
 #include "tests/crash/record/record.h"
 
 #include <sys/syscall.h>
@@ -79,9 +80,23 @@ static int our_fsync(int fd)
     return 0;
 }
 
+/* A creation ends with an opening. It locks the registry, so no state could be opened,
+ * to be checked, before its end. It begins with a lock file. */
+static bool is_opening(const struct run *r, off_t n)
+{
+    char path[2 * RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/store/catalog.lmdb", r->dir);
+    return r->promises.store == COMING && n == LOCK_FILE_BYTES &&
+           access(path, F_OK) == 0;
+}
+
 static int our_fallocate(int fd, int mode, off_t offset, off_t n)
 {
     struct run *r = recording;
+    if (r && is_opening(r, n)) {
+        r->opening = true;
+        r = recording = NULL;
+    }
     struct disk_file *f = r ? record_file(r, fd) : NULL;
     if (f)
         record_look(r);

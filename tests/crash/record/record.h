@@ -26,6 +26,7 @@ struct run {
     unsigned fail_sync;     /* the how many-th sync of a file from now fails */
     unsigned die_sync;      /* the writer is killed when it comes to that sync */
     bool is_killed;
+    bool opening;     /* what it created: not recorded until it is open */
     bool sync_failed; /* in the call that is under way */
     unsigned round, event, level;
     uint64_t clock;
