@@ -6,7 +6,7 @@
  *
  * BEGIN WITH THESE. An engine that has a store, then one that has its own files alone:
  *
- *   tamis_store_open()         a store that tamis_store_create() made once
+ *   tamis_store_open()         a store; creates it, if asked
  *   tamis_edit_begin()         begins a change of the list of segments, all or nothing
  *   tamis_edit_builder()       begins the filter of a new segment
  *   tamis_builder_add_key()    adds a key of that segment

@@ -91,7 +91,8 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
  *
  *   ERR_RANGE     it is still growing
  *   ERR_UNFIT     a list or a pack
- *   ERR_EXISTS    the store has a file with its UUID, or a segment of this name
+ *   ERR_EXISTS    the store has a file with its UUID, even a damaged one; or a segment
+ *                 of this name, without `replace`
  *   ERR_MISMATCH  the domain, the name, the store or the binding differs
  *   ERR_DAMAGED   a page fails its check, or the file is too short */
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -221,10 +222,11 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
  * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
  * unless they are dropped. The same edit may drop them. A source whose name the result
  * takes, by `replace`, must still have the filter that was read: else the commit fails
- * with ERR_MISMATCH. Then a fold or shrink keeps the source's list of hashes, and the
- * commit fails so, too, if the source was packed or unpacked meanwhile.
- * If the key ranges of all sources are known, the result has one. The caller sets the
- * watermark (0: none). report may be NULL. */
+ * with ERR_MISMATCH (ERR_NO_SEGMENT: it is gone). Use `replace`, and no drop before it:
+ * a drop of another filter, put meanwhile, would lose that filter's keys. A fold or
+ * shrink keeps the source's list of hashes, and the commit fails so, too, if the source
+ * was packed or unpacked meanwhile. If the key ranges of all sources are known, the
+ * result has one. The caller sets the watermark (0: none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                       const struct tamis_derivation *what,
@@ -251,10 +253,11 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      double error, const struct tamis_segment_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);
-/* A condition of a drop: otherwise the commit returns ERR_MISMATCH. Another process may
- * have replaced the segment meanwhile. With the UUID of a snapshot's info, a filter
- * that was read to derive another from it is dropped with no key lost. With a binding,
- * only the segments of one engine's files are dropped, even those without a filter. */
+/* A condition of a drop: otherwise the commit returns ERR_MISMATCH, or ERR_NO_SEGMENT
+ * if the segment is gone. Another process may have replaced the segment meanwhile. With
+ * the UUID of a snapshot's info, a filter that was read to derive another from it is
+ * dropped with no key lost. With a binding, only the segments of one engine's files are
+ * dropped, even those without a filter. */
 struct tamis_drop_if {
     const uint8_t *uuid; /* its filter has this UUID, of 16 bytes; NULL: any, or none */
     int is_bound;        /* it has this binding, of 0..64 bytes; 0 bytes: it has none */
@@ -267,7 +270,7 @@ struct tamis_drop_if {
  * descriptor until the commit is done. An unreadable record may have been another
  * segment's: if it is dropped, the list is incomplete from the commit on, see
  * tamis_store_confirm(). A dropped record of a newer version may do the same. All this
- * holds for tamis_edit_retain(), too. ERR_NO_SEGMENT. */
+ * holds for tamis_edit_retain() and `replace`, too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     const struct tamis_drop_if *only_if, struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names and was not put

@@ -24,8 +24,9 @@ struct tamis_store;
 
 enum tamis_create {
     TAMIS_OPEN_ONLY,
-    /* Only where nothing, or an empty directory, is. The directory may have been lost,
-     * so the list of a new store is incomplete until tamis_store_confirm(). */
+    /* Only where nothing, an empty directory, or what a creation left is. The directory
+     * may have been lost, so the list of a new store is incomplete until
+     * tamis_store_confirm(). */
     TAMIS_CREATE_IF_MISSING,
     /* The caller says that no data exists yet: the empty list is complete. ERR_EXISTS
      * if a store or anything else is there. */
@@ -48,7 +49,8 @@ struct tamis_open_options {
  * Creating makes the directory `path`, or uses an empty one, and is durable on return.
  * If several processes create a store at once, one does. If the directory was there and
  * its parent may not be read, the name of the directory is not synced. A new store
- * stays if opening it fails. ERR_NO_STORE: none is there, nor may one be created.
+ * stays if opening it fails. ERR_NO_STORE: none is there, nor may one be created. An
+ * errno says why the directory cannot be made.
  * ERR_BUSY: a process has a store open there whose catalog is gone: end it, and repair.
  *
  * If the catalog cannot be written, the store opens for reading. A reader takes a slot

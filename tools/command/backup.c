@@ -61,7 +61,7 @@ static int run(int argc, char **argv)
 {
     struct tamis_backup_report report;
     struct tamis_diag diag = {0};
-    struct tamis_store *store = NULL;
+    struct tamis_store *store;
     struct backup b = {0};
     struct options o;
     parse_options(argc, argv, 2, 2, &o);
@@ -118,7 +118,7 @@ static int run_init(int argc, char **argv)
 {
     struct tamis_open_options opt = {
         .size = sizeof(opt), .create = TAMIS_CREATE_NEW, .waiting = wait_ends};
-    struct tamis_store *store;
+    struct tamis_store *store = NULL;
     struct tamis_diag diag = {0};
     struct tamis_domain domain;
     struct options o;

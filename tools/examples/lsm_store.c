@@ -122,10 +122,10 @@ static void store_has(struct tree *list)
         rc = tamis_edit_retain(edit, names, list->n, NULL);
     if (rc || (rc = tamis_edit_commit(edit, NULL)) == TAMIS_ERR_BUSY)
         tamis_edit_abort(edit);
-    if (!rc) /* of a new store, and after a repair: it lists what there is */
-        rc = tamis_store_confirm(store, NULL, NULL);
     if (rc)
         fprintf(stderr, "lsm_store: no filters were changed: %s\n", tamis_strerror(rc));
+    else if ((rc = tamis_store_confirm(store, NULL, NULL)) != 0) /* new, or repaired */
+        fprintf(stderr, "lsm_store: not confirmed: %s\n", tamis_strerror(rc));
     find_filters(list);
 }
 

@@ -148,11 +148,11 @@ bool catalog_copy_get(const struct catalog_copy *c, enum catalog_db db,
     size_t low = 0, high = catalog_copy_n(c, db);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        struct piece there;
-        catalog_copy_at(c, db, middle, &there, value);
+        struct piece there, its;
+        catalog_copy_at(c, db, middle, &there, &its);
         int order = walk_compare(name.at, name.n, there.at, there.n);
         if (order == 0)
-            return true;
+            return *value = its, true;
         if (order < 0)
             high = middle;
         else
