@@ -38,13 +38,12 @@
  * are NULL or zero, unless the function says otherwise. A `struct tamis_diag *`, which
  * may be NULL, has the fault, its file and its offset. Adds, hashes, plans and look-ups
  * in memory have none: they are called often, and each fails only for the reasons that
- * its text names. Sizes and offsets are in bytes
- * (`_bytes`), counts are `n_`, times are microseconds since 1970. An option struct has
- * its own size (`.size = sizeof(struct ...)`); NULL options and zero fields are
- * defaults. A name has 1..255 bytes and no NUL; a key has any number of bytes.
- * Arguments are used during the call only. A pointer from an object lives as long as
- * the object. Only free, close, abort and release accept NULL, and arguments that may
- * be NULL by their text.
+ * its text names. Sizes and offsets are in bytes (`_bytes`), counts are `n_`, times are
+ * microseconds since 1970. An option struct says its own size, `.size = sizeof opt`;
+ * NULL options and zero fields are defaults. A name has 1..255 bytes and no NUL; a key
+ * has any number of bytes. Arguments are used during the call only. A pointer from an
+ * object lives as long as the object. free, close, abort and release accept NULL; other
+ * arguments may be NULL only where their text says so.
  *
  * CONCURRENCY. Calls that may run at once on one object, and in a forked child:
  *
@@ -202,7 +201,7 @@ typedef int tamis_waiting_fn(void *ctx, uint64_t waited_ms,
  * An install above a later handler puts the guard on top again, whether that handler
  * passes signals on or not; after eight of these it returns EAGAIN. Replaced pages stay
  * replaced. Any thread may call both functions at any time. Forked children inherit the
- * guard and the replaced pages. After an error, an errno, nothing is installed. */
+ * guard and the replaced pages. If it returns an errno, nothing is installed. */
 int tamis_guard_install(struct tamis_diag *diag);
 void tamis_guard_remove(void);
 

@@ -222,11 +222,12 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
  * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
  * unless they are dropped. The same edit may drop them. A source whose name the result
  * takes, by `replace`, must still have the filter that was read: else the commit fails
- * with ERR_MISMATCH (ERR_NO_SEGMENT: it is gone). Use `replace`, and no drop before it:
- * a drop of another filter, put meanwhile, would lose that filter's keys. A fold or
- * shrink keeps the source's list of hashes, and the commit fails so, too, if the source
- * was packed or unpacked meanwhile. If the key ranges of all sources are known, the
- * result has one. The caller sets the watermark (0: none). report may be NULL. */
+ * with ERR_MISMATCH (ERR_NO_SEGMENT: it is gone). Do not drop that source first: the
+ * drop might take a newer filter of another process, and its keys would be lost. With
+ * `replace` a fold or shrink keeps the source's list of hashes, and the commit also
+ * fails if the source was packed or unpacked meanwhile. If the key ranges of all
+ * sources are known, the result has one. The caller sets the watermark (0: none).
+ * report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                       const struct tamis_derivation *what,
@@ -294,7 +295,7 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
  * still 0. The diag then names the first that stays, with code 0, and a later edit
  * removes them as it begins. Until then an older catalog that is put back finds them,
  * as it does after a process that died in this call. ERR_BUSY: the wait for another
- * commit is over, or a writer has a segment open, not sealed, that is to go. Then the
+ * commit is over, or a writer has an unsealed segment open that is to go. Then the
  * edit stays, with its files: commit it again, or abort it. ERR_VERSION: a newer
  * version has marked the store meanwhile as not to be written. ERR_DAMAGED: segments
  * were to go of a pack that has lost its tombstones, or on which the catalog does not

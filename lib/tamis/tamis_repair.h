@@ -112,8 +112,8 @@ struct tamis_confirm_options {
     size_t size;
     int force; /* 1: ignore files in quarantine/, and drop lost packs, and those of
                 * which a page of names is damaged: their files are removed */
-    /* Is called for each filter in quarantine/ that is in the way, and each pack that
-     * is lost (both noted), goes or was mended (rebuilt); may be NULL. */
+    /* Is called for each lost pack and each filter in quarantine/ that is in the way
+     * (noted), and for each pack that goes or was mended (rebuilt); may be NULL. */
     tamis_repair_fn *found;
     void *ctx;
     int64_t timeout_ms; /* for edits that are being committed */
@@ -155,7 +155,7 @@ int tamis_store_confirm(struct tamis_store *store,
  * link in the place of a temporary file or of tombstones. If a record is unreadable, it
  * counts unfinished files only: the record may name any other. It opens no filter:
  * tamis_filter_verify() does that. Edits that begin meanwhile wait for it. ERR_BUSY: an
- * edit is under way, whose files have no record yet, a repair, or another call. */
+ * edit, whose files have no record yet, a repair or another such call is under way. */
 int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
                         uint64_t *n_orphans, struct tamis_diag *diag);
 

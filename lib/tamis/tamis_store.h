@@ -50,8 +50,8 @@ struct tamis_open_options {
  * If several processes create a store at once, one does. If the directory was there and
  * its parent may not be read, the name of the directory is not synced. A new store
  * stays if opening it fails. ERR_NO_STORE: none is there, nor may one be created. An
- * errno says why the directory cannot be made.
- * ERR_BUSY: a process has a store open there whose catalog is gone: end it, and repair.
+ * errno says why the directory cannot be made. ERR_BUSY: a process has a store open
+ * there whose catalog is gone: end it, and repair.
  *
  * If the catalog cannot be written, the store opens for reading. A reader takes a slot
  * in catalog.lmdb-lock. It gets none if it may not write that file, if all slots are

@@ -125,7 +125,7 @@ static bool meta_of_file(struct repair *r, const struct repair_file *f, struct m
     return true;
 }
 
-/* It names the store in its first 32 bytes. */
+/* The first 32 bytes are the UUID in hex. */
 struct uuid_text {
     char hex[FILTER_NAME_BYTES];
 };
