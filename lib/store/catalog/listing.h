@@ -117,7 +117,7 @@ struct listed {
 };
 struct listings {
     struct catalog_txn *txn;
-    uint64_t number; /* of that */
+    uint64_t number; /* of the transaction; valid after it, too */
     struct listed *all;
     size_t n, n_sorted; /* the first n_sorted are the catalog's, ordered by UUID */
     bool strange;       /* the catalog has a key that belongs to no pack */

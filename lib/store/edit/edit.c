@@ -280,7 +280,7 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 {
     struct expected x = {.edit = e, .name = {name, name_bytes}};
     pthread_mutex_lock(&e->mutex);
-    x.looked = catalog_is_at(e->catalog, absent_at(e, x.name)); /* never at 0 */
+    x.looked = catalog_is_at(e->catalog, absent_at(e, x.name)); /* 0 never is */
     int rc = x.looked ? expect_locked(&x, diag)
                       : catalog_read(e->catalog, expect_in, &x, diag);
     pthread_mutex_unlock(&e->mutex);

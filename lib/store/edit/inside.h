@@ -37,7 +37,7 @@ struct edit_op {
     struct names keep;        /* retain */
     struct edit_pack *placed; /* EDIT_PACK: see packing.h */
     struct edit_op *before;   /* another one whose names its file has */
-    uint64_t absent_at;       /* put: of struct tamis_edit, if that was its name */
+    uint64_t absent_at;       /* put: the edit's, if it is for this name; else 0 */
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: names */
 };
