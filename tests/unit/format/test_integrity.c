@@ -172,4 +172,22 @@ TEST(roots_are_golden)
     assert_true(tree_root(pages, 513, digests) == UINT64_C(0xa16aab0cf4f37da4));
 }
 
+#ifdef __x86_64__
+TEST(a_digest_leaves_no_upper_halves)
+{
+    uint8_t page[PAGE_BYTES] = {1};
+    uint64_t saved[16][4] = {{0}};
+    page_digest(page);
+    if (__builtin_cpu_supports("avx"))
+        __asm__ volatile(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+                         "vmovups %%ymm\\i, 32*\\i(%0)\n"
+                         ".endr"
+                         :
+                         : "r"(saved)
+                         : "memory");
+    for (size_t i = 0; i < 16; i++)
+        IS(saved[i][2] | saved[i][3], 0);
+}
+#endif
+
 RUN_TESTS(NULL, NULL)
