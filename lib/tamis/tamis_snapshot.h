@@ -253,7 +253,8 @@ struct tamis_query {
     uint64_t *absent;          /* rows of (n + 63) / 64 words: bit j of row i is set
                                 * if key i is ABSENT from target j */
     uint64_t *absent_from_all; /* (n_keys + 63) / 64 words: bit i is of key i */
-    uint8_t *reasons;          /* rows of n bytes, a tamis_reason each */
+    uint8_t *reasons; /* rows of n bytes, a tamis_reason each; with n_candidates,
+                       * rows of max_candidates: those of the candidates */
     /* With `all` only: the segments that are not proven to lack key i. n_candidates[i]
      * is how many there are. Row i of `candidates`, which needs n_candidates, too, gets
      * the numbers of the first max_candidates of them, or fewer. They come in the order

@@ -6,7 +6,8 @@ struct probe {
     struct tamis_snapshot *snapshot;
     struct tamis_target *targets; /* NULL: all segments, by number; */
     struct tamis_name *names;     /* these are looked up where they are listed */
-    uint32_t *found;              /* room for all candidates */
+    uint32_t *found;              /* room for all candidates, */
+    uint8_t *why;                 /* and for their reasons */
     size_t n;                     /* segments that are asked */
     bool complete;
     bool tells_any; /* whether any may have the key, and nothing else */
@@ -33,8 +34,7 @@ static struct tamis_name name_of(const struct probe *p, size_t segment)
     return (struct tamis_name){info.name, info.name_bytes};
 }
 
-/* Is the segment a candidate for the key? The reason is asked for now, so a growing
- * filter may have caught up meanwhile. */
+/* Is the segment a candidate for the key? */
 static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segment)
 {
     struct tamis_target target = target_of(p, segment);
@@ -63,12 +63,14 @@ static bool list_candidates(struct probe *p, const struct tamis_key *key)
         .size = sizeof(query), .all = 1, .keys = key, .n_keys = 1};
     if (!p->tells_any) {
         query.candidates = p->found;
+        query.reasons = p->why;
         query.max_candidates = tamis_snapshot_info(p->snapshot).n_numbers;
         query.n_candidates = &n;
     }
     bool may = tamis_snapshot_query(p->snapshot, &query, NULL) == 0;
     for (size_t i = 0; i < n; i++)
-        list_pair(p, key, p->found[i]);
+        answer_pair(&p->answers, key, name_of(p, p->found[i]),
+                    (enum tamis_reason)p->why[i]);
     return may;
 }
 
@@ -138,11 +140,13 @@ static int probe(struct probe *p)
     const struct options *o = p->o;
     struct tamis_domain domain = tamis_snapshot_info(p->snapshot).domain;
     int named = EXIT_DONE, status;
+    size_t n;
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_info(p->snapshot).n_segments;
     if (o->segments.n > 0)
         named = find_named(p);
-    p->found = memory_or_exit(
-        calloc(tamis_snapshot_info(p->snapshot).n_numbers + 1, sizeof(*p->found)));
+    n = tamis_snapshot_info(p->snapshot).n_numbers + 1;
+    p->found = memory_or_exit(calloc(n, sizeof(*p->found)));
+    p->why = memory_or_exit(calloc(n, sizeof(*p->why)));
     p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
     p->answers.json = given(o, OPT_JSON);
     p->answers.explain = given(o, OPT_EXPLAIN);
@@ -154,6 +158,7 @@ static int probe(struct probe *p)
     free(p->targets);
     free(p->names);
     free(p->found);
+    free(p->why);
     if (status == EXIT_DONE && given(o, OPT_QUIET))
         return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
     return status ? status : named;

@@ -88,8 +88,13 @@ static void count_numbers(const struct asking *a, size_t first, uint64_t absent,
 
 /* ---- candidates: if there is no room for all, a heap of the first by rank ---- */
 
+/* While they are gathered, each has its reason above its number. */
+enum { NUMBER_MASK = (1U << NUMBER_BITS) - 1 };
+
 static bool comes_first(const struct tamis_snapshot *s, uint32_t a, uint32_t b)
 {
+    a &= NUMBER_MASK;
+    b &= NUMBER_MASK;
     uint32_t left = segment_rank(s, a), right = segment_rank(s, b);
     return left != right ? left < right : a < b;
 }
@@ -119,21 +124,22 @@ static void make_rank_heap(const struct tamis_snapshot *s, uint32_t *heap, size_
         }
 }
 
-void add_candidate(struct asking *a, size_t number)
+void add_candidate(struct asking *a, size_t number, enum tamis_reason why)
 {
+    uint32_t one = (uint32_t)number | (uint32_t)why << NUMBER_BITS;
     size_t n = a->n_candidates++, max = a->q->max_candidates;
     uint32_t *found = a->q->candidates;
     if (!found || !max || (n >= max && a->by_number))
         return;
     if (n < max) {
-        found[n] = (uint32_t)number;
+        found[n] = one;
         return;
     }
     if (n == max)
         make_rank_heap(a->snapshot, found, max);
-    if (!comes_first(a->snapshot, (uint32_t)number, found[0]))
+    if (!comes_first(a->snapshot, one, found[0]))
         return;
-    found[0] = (uint32_t)number;
+    found[0] = one;
     sift_by_rank(a->snapshot, found, max);
 }
 
@@ -142,10 +148,11 @@ static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t 
 {
     uint32_t ranks[WORD];
     for (size_t i = 0; i < n; i++) {
-        uint32_t index = segments[i], rank = segment_rank(s, index);
+        uint32_t index = segments[i], rank = segment_rank(s, index & NUMBER_MASK);
         size_t at = i;
         for (; at > 0 && (ranks[at - 1] > rank ||
-                          (ranks[at - 1] == rank && segments[at - 1] > index));
+                          (ranks[at - 1] == rank &&
+                           (segments[at - 1] & NUMBER_MASK) > (index & NUMBER_MASK)));
              at--) {
             ranks[at] = ranks[at - 1];
             segments[at] = segments[at - 1];
@@ -155,24 +162,33 @@ static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t 
     }
 }
 
-void sort_candidates(const struct asking *a)
+static void sort_by_rank(const struct asking *a, uint32_t *found, size_t n)
 {
-    size_t max = a->q->max_candidates,
-           n = a->n_candidates < max ? a->n_candidates : max;
-    uint32_t *found = a->q->candidates;
-    if (!found || n < 2 || a->by_number)
-        return;
     if (n <= WORD) {
         sort_few(a->snapshot, found, n);
         return;
     }
-    if (a->n_candidates <= max) /* else it is one */
+    if (a->n_candidates == n) /* else it is one */
         make_rank_heap(a->snapshot, found, n);
     while (n-- > 1) {
         uint32_t last = found[n];
         found[n] = found[0];
         found[0] = last;
         sift_by_rank(a->snapshot, found, n);
+    }
+}
+
+void finish_candidates(const struct asking *a)
+{
+    size_t max = a->q->max_candidates,
+           n = a->n_candidates < max ? a->n_candidates : max;
+    uint32_t *found = a->q->candidates;
+    if (found && n > 1 && !a->by_number)
+        sort_by_rank(a, found, n);
+    for (size_t i = 0; found && i < n; i++) {
+        if (a->q->reasons)
+            a->q->reasons[i] = (uint8_t)(found[i] >> NUMBER_BITS);
+        found[i] &= NUMBER_MASK;
     }
 }
 
@@ -192,15 +208,17 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
         a->some |= UINT64_C(1) << i;
     if (a->rows)
         put_bits(a->rows + i * a->n_words, (ptrdiff_t)t->at, absent);
-    if (a->q->reasons && absent == first_bits(t->n)) {
-        memset(a->q->reasons + t->at, TAMIS_NO_REASON, t->n);
-    } else if (a->q->reasons) {
-        give_reason(a->q->reasons + t->at, by_range | (by_bits & absent),
-                    TAMIS_NO_REASON);
-        give_reason(a->q->reasons + t->at, by_bits & ~absent, TAMIS_HIT);
+    if (a->reasons && absent == first_bits(t->n)) {
+        memset(a->reasons + t->at, TAMIS_NO_REASON, t->n);
+    } else if (a->reasons) {
+        give_reason(a->reasons + t->at, by_range | (by_bits & absent), TAMIS_NO_REASON);
+        give_reason(a->reasons + t->at, by_bits & ~absent, TAMIS_HIT);
     }
-    for (uint64_t m = a->q->n_candidates ? maybe : 0; m; m &= m - 1)
-        add_candidate(a, slice_number(t, (size_t)__builtin_ctzll(m)));
+    for (uint64_t m = a->q->n_candidates ? maybe : 0; m; m &= m - 1) {
+        size_t k = (size_t)__builtin_ctzll(m);
+        add_candidate(a, slice_number(t, k),
+                      m & -m & by_bits ? TAMIS_HIT : a->why[(t->at + k) % WORD]);
+    }
     if (!a->sheet)
         return;
     if (by_range)
@@ -216,9 +234,9 @@ void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
 {
     if (a->rows)
         put_bits(a->rows + i * a->n_words, at, absent | late);
-    if (a->q->reasons) /* those that are meant: none of them lies before it */
+    if (a->reasons) /* those that are meant: none of them lies before it */
         for (uint64_t m = absent; m; m &= m - 1)
-            a->q->reasons[at + __builtin_ctzll(m)] = TAMIS_NO_REASON;
+            a->reasons[at + __builtin_ctzll(m)] = TAMIS_NO_REASON;
     if (a->sheet)
         count_numbers(a, number, absent, sure);
 }

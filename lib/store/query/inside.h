@@ -21,6 +21,8 @@ struct asking {
     bool each_hit;       /* somebody is told of each segment that may have the key */
     bool by_number;      /* candidates come in the order of numbers */
     size_t n_candidates;
+    uint8_t *reasons;  /* of all targets; NULL: nobody asks */
+    uint8_t why[WORD]; /* of targets that were asked with care, by place % WORD */
     /* The keys at hand, a bit each in masks. */
     const struct tamis_key *keys;
     size_t n;
@@ -156,9 +158,9 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
 void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
                      uint64_t absent, uint64_t late, uint64_t sure);
 /* One more segment that may have the key. */
-void add_candidate(struct asking *a, size_t number);
-/* In the order of their ranks. */
-void sort_candidates(const struct asking *a);
+void add_candidate(struct asking *a, size_t number, enum tamis_reason why);
+/* In the order of their ranks, each with its reason. */
+void finish_candidates(const struct asking *a);
 
 /* Sets bits of a row from a place on. Bits before the row are not set. */
 static inline void put_bits(uint64_t *row, ptrdiff_t at, uint64_t bits)

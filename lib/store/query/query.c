@@ -19,6 +19,12 @@ enum {
     A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
+/* Of all targets: those of candidates come with these. */
+static inline bool tells_reasons(const struct tamis_query *q)
+{
+    return q->reasons && !q->n_candidates;
+}
+
 /* ---- a few segments: what an engine's get or MultiGet asks ---- */
 
 /* The planes of these segments, if all are ready; NULL: one is not. */
@@ -110,7 +116,7 @@ static inline bool ask_row(struct tamis_snapshot *s, const struct tamis_query *q
     size_t n_words = bit_words(s->n);
     if (q->absent)
         memset(q->absent, 0, n_words * sizeof *q->absent);
-    if (q->reasons || !s->complete || !stage_all_good(t->rows.stage) ||
+    if (tells_reasons(q) || !s->complete || !stage_all_good(t->rows.stage) ||
         key->tag != s->domain.tag || !snapshot_is_quick(s, 1))
         return false;
     t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
@@ -140,6 +146,7 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         .sheet = counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL,
         .n_targets = n,
         .n_words = bit_words(n),
+        .reasons = tells_reasons(q) ? q->reasons : NULL,
         .each_hit = q->reasons || q->n_candidates,
         .by_number =
             !s->shared.n_listed || !s->complete || q->keys->tag != s->domain.tag,
@@ -176,8 +183,8 @@ static void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
 static void ask_all(struct asking *a)
 {
     const struct tamis_snapshot *s = a->snapshot;
-    if (a->q->reasons) /* all that no row answers for */
-        memset(a->q->reasons + s->n_loose, TAMIS_UNKNOWN_SEGMENT, s->n - s->n_loose);
+    if (a->reasons) /* all that no row answers for */
+        memset(a->reasons + s->n_loose, TAMIS_UNKNOWN_SEGMENT, s->n - s->n_loose);
     if (a->plain && s->complete)
         ask_numbers(a, 0, 0, s->n);
     else
@@ -253,7 +260,7 @@ static uint64_t ask_in_general(struct tamis_snapshot *s, const struct tamis_quer
     else
         ask_all(&a);
     if (q->n_candidates) {
-        sort_candidates(&a);
+        finish_candidates(&a);
         *q->n_candidates = a.n_candidates;
     }
     return a.all & ~a.some;
@@ -266,7 +273,7 @@ static void clear_answers(const struct tamis_query *q, size_t n, enum tamis_reas
         memset(q->absent, 0, q->n_keys * bit_words(n) * sizeof *q->absent);
     if (q->absent_from_all)
         memset(q->absent_from_all, 0, bit_words(q->n_keys) * sizeof *q->absent);
-    if (q->reasons)
+    if (tells_reasons(q))
         memset(q->reasons, (int)why, q->n_keys * n);
     if (q->n_candidates)
         memset(q->n_candidates, 0, q->n_keys * sizeof *q->n_candidates);
@@ -330,7 +337,7 @@ static void next_keys(struct tamis_query *some, const struct tamis_query *q, siz
     if (q->absent)
         some->absent = q->absent + at * bit_words(n);
     if (q->reasons)
-        some->reasons = q->reasons + at * n;
+        some->reasons = q->reasons + at * (q->n_candidates ? q->max_candidates : n);
     if (q->candidates)
         some->candidates = q->candidates + at * q->max_candidates;
     if (q->n_candidates)
@@ -348,8 +355,8 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a query has another size"), 0;
     const char *fault = query_fault(s, &q);
     size_t n = !q.all ? q.n_targets : s ? s->n : 0, n_absent = 0;
-    /* A list and `all`: nobody knows which of them the answers have room for, unless the
-     * list is of none. */
+    /* A list and `all`: nobody knows which of them the answers have room for, unless
+     * the list is of none. */
     if (q.all && q.n_targets && q.n_targets < n)
         n = q.n_targets;
     size_t step = q.reasons || q.n_candidates ? 1 : WORD;

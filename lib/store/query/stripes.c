@@ -155,9 +155,9 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
         if (why == TAMIS_NO_REASON)
             *hits &= ~(m & -m);
         else if (q->n_candidates)
-            add_candidate(a, number);
-        if (q->reasons)
-            q->reasons[w->at + (ptrdiff_t)k * WORD + bit] = (uint8_t)why;
+            add_candidate(a, number, why);
+        if (a->reasons)
+            a->reasons[w->at + (ptrdiff_t)k * WORD + bit] = (uint8_t)why;
     }
     return sure;
 }
@@ -189,7 +189,7 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
     for (uint32_t k = w->begin; k < w->end; k++)
         any |= hits[k];
     a->damaged |= damaged;
-    if (a->sheet || a->q->reasons || (any && a->each_hit) ||
+    if (a->sheet || a->reasons || (any && a->each_hit) ||
         (any && !a->bare && (damaged || a->keys[i].bytes))) {
         take_and_look(a, i, w, hits, damaged);
         return;
@@ -229,12 +229,12 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
     bool by_range = false;
     if (*why == TAMIS_NO_REASON)
         *why = probe_target(a->snapshot, &target, 0, &a->keys[i], &by_range);
-    if (a->q->reasons)
-        a->q->reasons[number] = (uint8_t)*why;
+    if (a->reasons)
+        a->reasons[number] = (uint8_t)*why;
     if (a->sheet)
         count_one(a->snapshot, &target, *why, false);
     if (a->q->n_candidates)
-        add_candidate(a, number);
+        add_candidate(a, number, *why);
 }
 
 /* Tells that columns without an answer may have key i; `all`: that all columns may.
@@ -382,10 +382,8 @@ struct page {
 /* Asks keys from one on, as many as there is room for. Returns how many. */
 static size_t ask_page(const struct asking *a, struct page *p, size_t from)
 {
-    struct tamis_query all = *a->q;
     struct asking b = *a;
-    all.reasons = NULL;
-    b.q = &all;
+    b.reasons = NULL;
     b.each_hit = false;
     b.bare = p->bare;
     b.n_words = p->n_words;
@@ -442,7 +440,7 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
     t.asked = columns & here;
     for (size_t k = 0; k < n_keys; k++) {
         uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
-        if (a->q->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
+        if (a->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
             late = look_again(a, from + k, &t, t.asked & ~absent);
         deliver(a, from + k, &t, absent | late, 0, absent);
     }

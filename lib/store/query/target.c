@@ -153,8 +153,9 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
         absent |= why == TAMIS_NO_REASON ? m & -m : 0;
         if (a->sheet)
             count_one(s, t, why, by_range);
-        if (a->q->reasons)
-            a->q->reasons[at] = (uint8_t)why;
+        a->why[at % WORD] = (uint8_t)why;
+        if (a->reasons)
+            a->reasons[at] = (uint8_t)why;
     }
     if (plain && target_loose(s, t))
         planes_offer(s, t->slot - 1);

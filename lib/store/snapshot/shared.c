@@ -129,7 +129,7 @@ static int number_columns(struct tamis_snapshot *s)
         s->shared.n_listed += v->n_listed;
     }
     s->n_segments = s->n_loose + s->shared.n_listed;
-    return s->n < NAME_TWICE - 1 ? 0 : ENOMEM;
+    return s->n >> NUMBER_BITS ? ENOMEM : 0;
 }
 
 /* Its packs, with what `before` (may be NULL) has of them that is the same still. */

@@ -328,7 +328,7 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
     if (!out)
         return TAMIS_ERR_RANGE;
     *out = NULL;
-    if ((n && !filters) || n >= NAME_TWICE - 1)
+    if ((n && !filters) || n >> NUMBER_BITS)
         return TAMIS_ERR_RANGE;
     for (size_t i = 0; i < n; i++)
         if (!filters[i])

@@ -90,6 +90,7 @@ struct tamis_snapshot {
     struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
 #define NAME_TWICE UINT32_MAX
+enum { NUMBER_BITS = 28 }; /* of a number: the most segments of a snapshot */
 struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference more */
 /* The list as of now. It has what `previous` (may be NULL) has open. */
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,

@@ -58,8 +58,8 @@ static UNUSED uint32_t rank_at(struct tamis_snapshot *s, size_t i)
 /* All that may have the key, in the order of ranks. If nothing is proven, any order
  * would say as little: that of numbers. */
 static UNUSED void check_found(struct tamis_snapshot *s, const uint32_t *found,
-                               size_t max, size_t n_found, const struct tamis_key *key,
-                               const uint8_t *want)
+                               const uint8_t *why, size_t max, size_t n_found,
+                               const struct tamis_key *key, const uint8_t *want)
 {
     bool ranked = s->complete && key->tag == s->domain.tag;
     uint64_t ranks[WAYS_SEGMENTS]; /* of those that are not told yet */
@@ -78,6 +78,7 @@ static UNUSED void check_found(struct tamis_snapshot *s, const uint32_t *found,
         for (size_t i = 1; i < s->n; i++)
             first = ranks[i] < ranks[first] ? i : first;
         IS(found[k], first);
+        IS(why[k], want[first]);
         ranks[first] = UINT64_MAX;
     }
 }
@@ -160,6 +161,7 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
         reasons[WAYS_KEYS * WAYS_SEGMENTS + 1];
     static uint64_t alone[4][WAYS_WORDS], again[WAYS_KEYS * WAYS_WORDS];
     static uint32_t found[4 * WAYS_SEGMENTS + 1];
+    static uint8_t why[4 * WAYS_SEGMENTS];
     uint64_t lacking[WAYS_KEYS / 64 + 1];
     bool answers[4];
     size_t n_words = (n + 63) / 64, n_all = 0, n_some = n_asked < 4 ? n_asked : 4;
@@ -179,7 +181,7 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
     assert_memory_equal(again, rows, n_asked * n_words * 8);
     IS(reasons[n_asked * n], 0xa5);
     if (!targets)
-        ASK(s, ALL, KEYS(keys, n_some), FOUND(found, max, n_found));
+        ASK(s, ALL, KEYS(keys, n_some), FOUND(found, max, n_found), .reasons = why);
     for (size_t k = 0; k < n_asked; k++) {
         uint8_t *w = want + k * n;
         bool all = n > 0 && (targets || s->complete);
@@ -200,7 +202,8 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
         IS(answers[k], all);
         check_row(alone[k], w, n);
         if (!targets)
-            check_found(s, found + k * max, max, n_found[k], &keys[k], w);
+            check_found(s, found + k * max, why + k * max, max, n_found[k], &keys[k],
+                        w);
     }
     IS(got, n_all);
     IS(found[targets ? 0 : n_some * max], UINT32_MAX);
