@@ -102,7 +102,7 @@ static int open_file(const struct packing *p, size_t segment, struct tamis_filte
 {
     const struct tamis_snapshot *s = p->snapshot;
     struct tamis_verify pages;
-    int rc = entry_open(s->entries[segment], s->dir, &s->domain, f, diag);
+    int rc = entry_open(s, s->entries[segment], f, diag);
     if (rc)
         return *f = NULL, rc;
     rc = filter_verify(*f, h, &pages, diag);

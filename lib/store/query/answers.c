@@ -2,9 +2,6 @@
  * counts. Each answer leaves when it is whole: whoever jumps out of a probe, from a
  * signal handler of the host's perhaps, is left with MAYBE. */
 #include "lib/store/query/inside.h"
-#include "lib/store/base/counters.h"
-
-#include <string.h>
 
 /* ---- counts ---- */
 

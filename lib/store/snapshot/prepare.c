@@ -3,15 +3,6 @@
  * No failure here changes an answer: the first probe opens a filter that is not open,
  * or answers MAYBE. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* A filter of listed segments: first files of many, which every key asks, then the
  * others in the order of ranks. */
@@ -101,7 +92,7 @@ static int open_loose(struct preparing *p, size_t i)
         p->report->n_skipped++;
         return 0;
     }
-    int rc = !e->elsewhere ? entry_filter(e, s->dir, &s->domain, &f, diag)
+    int rc = !e->elsewhere ? entry_filter(s, e, &f, diag)
              : seat.band   ? 0
                            : seat_lost(s, &seat, diag);
     note_opened(p, rc, 1);

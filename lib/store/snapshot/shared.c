@@ -1,13 +1,7 @@
 /* Segments that packs answer for: their listed bits, their files, their tombstones; one
  * column, and what is known of it. */
 #include "lib/store/snapshot/snapshot.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
 #include "lib/pack/pack.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the list, inside its transaction ---- */
 
@@ -479,7 +473,7 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
 int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
                   struct tamis_diag *diag)
 {
-    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    const struct entry *e = loose_entry(s, index);
     struct seat seat = segment_seat(s, index);
     struct column entry;
     struct record r;
@@ -724,7 +718,7 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
     struct seat seat = segment_seat(snapshot, index);
-    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    const struct entry *e = loose_entry(snapshot, index);
     if (e && !e->elsewhere)
         return TAMIS_ERR_NO_SEGMENT;
     if (place && e)

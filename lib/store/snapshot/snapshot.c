@@ -2,16 +2,6 @@
  * and holds no transaction; asking for the current one costs a comparison when nothing
  * changed. segment.c has the facts of its segments; the room query asks them. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/store/base/counters.h"
-#include "lib/store/catalog/catalog.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- building ---- */
 

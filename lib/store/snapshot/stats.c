@@ -5,18 +5,7 @@
  * under the ledger's lock, together with the snapshots that are still held. So a sum
  * never falls because a newer snapshot takes the place of an older one. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/page/page.h"
 #include "lib/plan/plan.h"
-#include "lib/store/base/counters.h"
-#include "lib/store/catalog/catalog.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- sums ---- */
 
@@ -264,7 +253,7 @@ int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
     struct tamis_segment_info info;
-    struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    struct entry *e = loose_entry(snapshot, index);
     struct segment_sum sum = {0};
     sum_segment(snapshot, index, &sum);
     /* Caught between two steps of a probe the difference may be below 0. */
@@ -288,7 +277,7 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
     if (!target_here(snapshot, target))
         return TAMIS_ERR_NO_SEGMENT;
     size_t index = target->slot - 1;
-    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    const struct entry *e = loose_entry(snapshot, index);
     if (e ? !e->state || e->state == RECORD_NO_FILTER : !seat_taken(snapshot, index))
         return TAMIS_ERR_NO_SEGMENT;
     if (!counters_on(&snapshot->counts))
