@@ -104,12 +104,6 @@ static void watch_closed(void *ctx)
 
 /* ---- opening ---- */
 
-int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct wanted *w = ctx;
-    return catalog_find_record(t, w->name, &w->record, diag);
-}
-
 /* Is this the file that the record means, and not an older copy of it? */
 static int check_file(const struct catalog *c, const struct wanted *w,
                       const struct header *h, const char *path, struct tamis_diag *diag)

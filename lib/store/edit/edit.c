@@ -1,7 +1,7 @@
 /* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 
 #include <sys/file.h>
 

@@ -11,7 +11,7 @@
  * Each page is checked as it is copied (SPEC.md §16.4). The kernel limits the mappings
  * of a process, so only the first MAX_OPEN files stay open; the others are opened again
  * when their band is written. */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 #include "lib/io/threads.h"
 #include "lib/plan/plan.h"
 
@@ -87,10 +87,17 @@ static void inputs_free(struct packing *p)
     pack_plan_free(&p->plan);
 }
 
-static bool input_is_file(const struct packing *p, size_t i)
+/* The file of input i; NULL: it is a column. */
+static struct pack_file *input_file(const struct packing *p, size_t i)
 {
-    const struct tamis_snapshot *s = p->snapshot;
-    return is_loose(s, p->segments[i]) && !s->entries[p->segments[i]]->elsewhere;
+    const struct entry *e = loose_entry(p->snapshot, p->segments[i]);
+    return e && !e->elsewhere ? &p->files[p->segments[i]] : NULL;
+}
+
+static void input_add(struct packing *p, size_t segment, struct pack_source source)
+{
+    p->segments[p->n] = (uint32_t)segment;
+    p->sources[p->n++] = source;
 }
 
 /* ---- which segments ---- */
@@ -152,38 +159,35 @@ static void input_left(struct packing *p, size_t segment, enum tamis_left why)
     }
 }
 
-struct now {
-    struct column was;
-    struct record record;
-};
-
-static int record_by_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct now *now = ctx;
-    return catalog_find_record(t, column_name(&now->was), &now->record, diag);
-}
-
 static void input_lost(struct packing *p, size_t segment)
 {
-    struct now now;
+    struct column was = {.disk.has_range = 0};
+    struct wanted now = {.name.at = NULL};
     struct seat seat = segment_seat(p->snapshot, segment);
     struct pack_place place = {.digest = 0};
     if (seat.view)
         place = seat_place(&seat);
-    bool known = segment_facts(p->snapshot, segment, &now.was, NULL) == 0;
-    int rc = known ? catalog_read(p->edit->catalog, record_by_now, &now, NULL) : 0;
-    bool same = !rc && memcmp(now.was.disk.uuid, now.record.uuid, UUID_BYTES) == 0 &&
+    bool known = segment_facts(p->snapshot, segment, &was, NULL) == 0;
+    if (known)
+        now.name = column_name(&was);
+    int rc = known ? catalog_read(p->edit->catalog, store_find_record, &now, NULL) : 0;
+    bool same = !rc && memcmp(was.disk.uuid, now.record.uuid, UUID_BYTES) == 0 &&
                 memcmp(&place, &now.record.place, sizeof place) == 0;
     bool is_replaced = known && !same && (!rc || rc == TAMIS_ERR_NO_SEGMENT);
     input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
 }
 
-/* If the file is missing, or is no file, the segment is lost, and packing goes on.
- * Other errors may pass, and end the packing. */
+/* A missing file, or one that is no file, stays so. Other errors may pass, and end the
+ * packing. */
+static bool error_may_pass(int rc)
+{
+    return rc > 0 && rc != ENOENT && !io_not_regular(rc);
+}
+
 static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 {
     int rc = l->rc;
-    if (rc > 0 && rc != ENOENT && !io_not_regular(rc)) {
+    if (error_may_pass(rc)) {
         if (diag && l->diag.code)
             *diag = l->diag;
         else
@@ -201,13 +205,12 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         return 0;
     uint64_t by_bits = plan_keys_of_bits(&l->geometry, l->stage.bits_set);
     uint64_t keys = l->stage.keys > by_bits ? l->stage.keys : by_bits;
-    p->segments[p->n] = (uint32_t)l->index;
-    p->sources[p->n] = (struct pack_source){
+    struct pack_source source = {
         .geometry = l->geometry,
         .folded_blocks = bands_fold(&l->geometry, keys, l->stage.target_error),
         .file_pages = (uint32_t)(l->file_bytes / PAGE_BYTES),
     };
-    p->n++;
+    input_add(p, l->index, source);
     struct pack_file *file = &p->files[l->index];
     memcpy(file->set_id, filter_set_id(l->filter), UUID_BYTES);
     if (p->n_open == MAX_OPEN) {
@@ -227,7 +230,7 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
 {
     struct column col;
     int rc = segment_facts(p->snapshot, index, &col, diag);
-    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
+    if (error_may_pass(rc))
         return rc;
     diag_clear(diag);
     uint64_t own_blocks = rc ? 0 : le64_get(col.disk.own_blocks);
@@ -235,31 +238,25 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
         input_left(p, index, TAMIS_LEFT_UNREADABLE);
         return 0;
     }
-    p->segments[p->n] = (uint32_t)index;
-    p->sources[p->n] = (struct pack_source){.geometry = seat->band->geometry,
-                                            .folded_blocks = own_blocks};
-    p->sources[p->n++].geometry.n_blocks = own_blocks;
+    struct pack_source source = {.geometry = seat->band->geometry,
+                                 .folded_blocks = own_blocks};
+    source.geometry.n_blocks = own_blocks;
+    input_add(p, index, source);
     return 0;
-}
-
-/* Checks all pages of the seat's pack, once. */
-static void check_pack(struct packing *p, const struct seat *seat)
-{
-    struct tamis_verify pages;
-    bool *checked = &p->checked[seat->view - p->snapshot->shared.views];
-    if (!*checked)
-        tamis_filter_verify(seat_filter(seat), &pages, NULL);
-    *checked = true;
 }
 
 static bool input_is_damaged(struct packing *p, size_t i)
 {
-    if (input_is_file(p, i))
+    struct tamis_verify pages;
+    if (input_file(p, i))
         return false; /* a file was checked when it was taken */
     struct seat seat = segment_seat(p->snapshot, p->segments[i]);
     if (!seat.band)
         return true;
-    check_pack(p, &seat);
+    bool *checked = &p->checked[seat.view - p->snapshot->shared.views];
+    if (!*checked) /* all pages of the pack, once */
+        tamis_filter_verify(seat_filter(&seat), &pages, NULL);
+    *checked = true;
     return pack_column_is_bad(seat_filter(&seat), seat.band, seat_column(&seat),
                               p->sources[i].geometry.n_blocks);
 }
@@ -269,32 +266,28 @@ static bool input_is_damaged(struct packing *p, size_t i)
 static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct tamis_snapshot *s = p->snapshot;
-    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    const struct entry *e = loose_entry(s, index);
+    bool packed = !e || e->elsewhere;
+    enum tamis_left why = TAMIS_LEFT_NONE;
     *l = (struct look){.index = index};
     if (p->seen[index] || (!e && !seat_taken(s, index)))
         return; /* it is listed twice, or no segment */
     p->seen[index] = true;
-    bool stays = p->opt.repack == TAMIS_REPACK_NONE;
-    bool packed = !e || e->elsewhere;
     if (packed)
         l->seat = segment_seat(s, index);
     if (e &&
         (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
-        input_left(p, index,
-                   e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER
-                                                   : TAMIS_LEFT_UNREADABLE);
-    else if (packed && stays)
-        input_left(p, index, l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE);
+        why =
+            e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER : TAMIS_LEFT_UNREADABLE;
+    else if (packed && p->opt.repack == TAMIS_REPACK_NONE)
+        why = l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE;
     else if (e && le64_get(entry_record(e)->ro_compat))
-        input_left(p, index, TAMIS_LEFT_NEWER);
-    else if (packed)
-        l->at = AT_SEAT;
-    else if (e->state == RECORD_NO_FILTER)
-        input_left(p, index, TAMIS_LEFT_BARE);
-    else if (e->state == RECORD_GROWING)
-        input_left(p, index, TAMIS_LEFT_GROWING);
-    else
-        l->at = AT_FILE;
+        why = TAMIS_LEFT_NEWER;
+    else if (!packed && e->state != RECORD_SEALED)
+        why = e->state == RECORD_GROWING ? TAMIS_LEFT_GROWING : TAMIS_LEFT_BARE;
+    l->at = why ? PASS : packed ? AT_SEAT : AT_FILE;
+    if (why)
+        input_left(p, index, why);
 }
 
 /* Files that all threads look at together. */
@@ -354,14 +347,14 @@ static void inputs_leave(struct packing *p, const bool *leave)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (leave[i] && input_is_file(p, i)) {
-            p->n_open -= p->files[p->segments[i]].filter != NULL;
-            input_close(&p->files[p->segments[i]].filter);
+        struct pack_file *file = input_file(p, i);
+        if (!leave[i]) {
+            p->segments[n] = p->segments[i];
+            p->sources[n++] = p->sources[i];
+        } else if (file) {
+            p->n_open -= file->filter != NULL;
+            input_close(&file->filter);
         }
-        if (leave[i])
-            continue;
-        p->segments[n] = p->segments[i];
-        p->sources[n++] = p->sources[i];
     }
     p->n = n;
 }
@@ -369,7 +362,7 @@ static void inputs_leave(struct packing *p, const bool *leave)
 static bool inputs_stay_open(const struct packing *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (input_is_file(p, i) && !p->files[p->segments[i]].filter)
+        if (input_file(p, i) && !input_file(p, i)->filter)
             return false;
     return true;
 }
@@ -380,11 +373,12 @@ static bool inputs_stay_open(const struct packing *p)
 static int input_facts(void *ctx, uint32_t source, struct column *out)
 {
     struct packing *p = ctx;
+    const struct pack_file *file = input_file(p, source);
     p->unread = segment_facts(p->snapshot, p->segments[source], out, NULL) != 0;
     if (p->unread)
         return TAMIS_ERR_DAMAGED;
-    if (input_is_file(p, source))
-        memcpy(out->disk.set_id, p->files[p->segments[source]].set_id, UUID_BYTES);
+    if (file)
+        memcpy(out->disk.set_id, file->set_id, UUID_BYTES);
     return 0;
 }
 
@@ -392,8 +386,8 @@ static int input_facts(void *ctx, uint32_t source, struct column *out)
 static void close_band(struct packing *p)
 {
     for (size_t i = 0, n_kept = 0; i < p->n; i++)
-        if (input_is_file(p, i) && n_kept++ >= p->n_open)
-            input_close(&p->files[p->segments[i]].filter);
+        if (input_file(p, i) && n_kept++ >= p->n_open)
+            input_close(&input_file(p, i)->filter);
 }
 
 static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
@@ -403,22 +397,22 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
     const struct pack_source *s = &p->sources[source];
     struct header h;
     struct geometry g;
-    if (!input_is_file(p, source)) {
+    struct pack_file *file = input_file(p, source);
+    if (!file) {
         struct seat seat = segment_seat(p->snapshot, p->segments[source]);
         return seat.band && pack_gather(p->windows[thread], seat_filter(&seat),
                                         seat.band, seat_column(&seat),
                                         s->geometry.n_blocks, lane, first, n, out) == 0;
     }
-    struct tamis_filter **file = &p->files[p->segments[source]].filter;
-    if (!*file) { /* never with threads: inputs_stay_open() */
+    if (!file->filter) { /* never with threads: inputs_stay_open() */
         uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
         if (p->band != band)
             close_band(p);
         p->band = band;
-        if (open_file(p, p->segments[source], file, &h, &g, NULL) != 0)
+        if (open_file(p, p->segments[source], &file->filter, &h, &g, NULL) != 0)
             return false;
     }
-    return filter_copy_blocks(*file, lane, first, n, out);
+    return filter_copy_blocks(file->filter, lane, first, n, out);
 }
 
 /* ---- the pack ---- */
@@ -466,7 +460,7 @@ static void count_packed(struct packing *p)
     p->report->n_packed = 0;
     for (size_t i = 0; i < p->n; i++) {
         p->report->n_packed += !p->gone[i];
-        p->report->n_repacked += !p->gone[i] && !input_is_file(p, i);
+        p->report->n_repacked += !p->gone[i] && !input_file(p, i);
         if (p->gone[i])
             input_lost(p, p->segments[i]);
     }

@@ -1,6 +1,6 @@
 /* Which columns are alive: packs published, and columns that are dropped (SPEC.md
  * §17.4, R18). */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 
 int buffer_add(struct buffer *b, const void *bytes, size_t n)
 {
@@ -348,7 +348,7 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 
 static int place_segment(struct placing *p, const struct tamis_snapshot *s, size_t i)
 {
-    const struct entry *e = is_loose(s, i) ? s->entries[i] : NULL;
+    const struct entry *e = loose_entry(s, i);
     struct seat from = segment_seat(s, i);
     struct pack_place old = {.digest = 0};
     uint8_t room[NAME_MAX_BYTES];

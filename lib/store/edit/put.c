@@ -43,6 +43,22 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
     return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
 }
 
+struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
+                                    const struct tamis_segment_options *opt)
+{
+    return (struct tamis_identity){.name = name.at,
+                                   .name_bytes = name.n,
+                                   .binding = opt->binding,
+                                   .binding_bytes = opt->binding_bytes,
+                                   .store_uuid = e->catalog->meta.store_uuid};
+}
+
+void edit_new_file(uint8_t uuid[UUID_BYTES], char file[FILTER_NAME_BYTES])
+{
+    uuid_random(uuid);
+    filter_file_name(uuid, file);
+}
+
 /* ---- records ---- */
 
 void edit_record_range(struct record *r, const struct key_range *range)
@@ -55,6 +71,17 @@ void edit_record_range(struct record *r, const struct key_range *range)
     r->last_bytes = (uint16_t)range->last_bytes;
     memcpy(r->first, range->first, range->first_bytes);
     memcpy(r->last, range->last, range->last_bytes);
+}
+
+void edit_record_like(struct record *r, const struct record *like)
+{
+    r->has_range = like->has_range;
+    r->first_bytes = like->first_bytes;
+    r->last_bytes = like->last_bytes;
+    memcpy(r->first, like->first, like->first_bytes);
+    memcpy(r->last, like->last, like->last_bytes);
+    memcpy(r->list_uuid, like->list_uuid, UUID_BYTES);
+    r->list_digest = like->list_digest;
 }
 
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
@@ -109,11 +136,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .size = sizeof b,
         .domain = &c->domain,
         .error = error != 0 ? error : c->meta.target_error,
-        .identity.name = name,
-        .identity.name_bytes = name_bytes,
-        .identity.binding = ours.binding,
-        .identity.binding_bytes = ours.binding_bytes,
-        .identity.store_uuid = c->meta.store_uuid,
+        .identity = edit_identity(edit, (struct piece){name, name_bytes}, &ours),
         .watermark = ours.watermark,
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
@@ -150,8 +173,7 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
     char file[FILTER_NAME_BYTES];
     if (!builder_facts(builder).list_bits)
         return 0;
-    uuid_random(r->list_uuid);
-    filter_file_name(r->list_uuid, file);
+    edit_new_file(r->list_uuid, file);
     int rc =
         builder_list_at(builder, r->list_uuid, edit->dir.fd, file, false, &list, diag);
     if (rc)
@@ -161,7 +183,8 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
 }
 
 static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
-                     const struct edit_list *list, struct tamis_diag *diag)
+                     const struct record *like, const struct edit_put *how,
+                     struct tamis_diag *diag)
 {
     struct builder_facts f = {.name = NULL};
     if (builder)
@@ -175,8 +198,7 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         return rc;
     char file[FILTER_NAME_BYTES];
     uint8_t uuid[UUID_BYTES];
-    uuid_random(uuid);
-    filter_file_name(uuid, file);
+    edit_new_file(uuid, file);
     balance_choose(edit, builder);
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
@@ -184,14 +206,8 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
                                        built.identity.created, f.rank);
     r.file_bytes = built.file_bytes;
-    if (list) {
-        r.has_range = list->range->has_range;
-        r.first_bytes = list->range->first_bytes;
-        r.last_bytes = list->range->last_bytes;
-        memcpy(r.first, list->range->first, r.first_bytes);
-        memcpy(r.last, list->range->last, r.last_bytes);
-        memcpy(r.list_uuid, list->uuid, UUID_BYTES);
-        r.list_digest = list->digest;
+    if (like) {
+        edit_record_like(&r, like);
     } else {
         edit_record_range(&r, f.range);
         rc = put_list(edit, builder, &r, diag);
@@ -200,15 +216,15 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    struct edit_put how = {.replaces = f.replaces};
-    return edit_put_append(edit, f.name, f.name_bytes, &r, list ? &list->how : &how,
-                           diag);
+    struct edit_put plain = {.replaces = f.replaces};
+    return edit_put_append(edit, f.name, f.name_bytes, &r, how ? how : &plain, diag);
 }
 
 int edit_put_built(struct tamis_edit *edit, struct tamis_builder *builder,
-                   const struct edit_list *list, struct tamis_diag *diag)
+                   const struct record *like, const struct edit_put *how,
+                   struct tamis_diag *diag)
 {
-    int rc = put_built(edit, builder, list, diag);
+    int rc = put_built(edit, builder, like, how, diag);
     balance_settle(edit, builder, rc == 0);
     return rc;
 }
@@ -230,9 +246,7 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     int rc = edit_usable(edit, diag);
     if (!rc && builder)
         rc = builder_rename(builder, as, diag);
-    if (rc)
-        return rc;
-    return edit_put_built(edit, builder, NULL, diag);
+    return rc ? rc : edit_put_built(edit, builder, NULL, NULL, diag);
 }
 
 /* ---- bare and growing ---- */
@@ -291,17 +305,12 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
         .size = sizeof w,
         .growth = growth_of(&c->meta, growth),
         .domain = &c->domain,
-        .identity.name = name,
-        .identity.name_bytes = name_bytes,
-        .identity.binding = ours.binding,
-        .identity.binding_bytes = ours.binding_bytes,
-        .identity.store_uuid = c->meta.store_uuid,
+        .identity = edit_identity(edit, (struct piece){name, name_bytes}, &ours),
     };
     struct commit first;
     char file[FILTER_NAME_BYTES];
     uint8_t uuid[UUID_BYTES];
-    uuid_random(uuid);
-    filter_file_name(uuid, file);
+    edit_new_file(uuid, file);
     rc = writer_format(edit->dir.fd, file, &w, uuid, &first, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
