@@ -84,9 +84,8 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 /* Takes over the operation, if its segments exist or are absent as it needs; else frees
  * it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
-/* A put. */
-struct edit_op *edit_op_new(const void *name, size_t name_bytes,
-                            const struct record *r);
+struct edit_op *op_of_value(enum edit_kind kind, const void *name, size_t name_bytes,
+                            const void *value, size_t n);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 

@@ -3,8 +3,7 @@
  *
  *     segments  --inputs_consider()-->  inputs: where the blocks of each are
  *                                         |
- *                                         |  plan_taken(): without segments that would
- * grow
+ *                                         |  plan_taken(): without those that grow
  *                                         v
  *                                       pack_make(), then one operation
  *
@@ -120,16 +119,14 @@ static int open_file(const struct packing *p, size_t segment, struct tamis_filte
     return rc;
 }
 
-/* A segment's file as it was found, or its seat. */
+/* A segment's file as it was found, or its seat; or why the segment is left. */
 struct look {
     size_t index;
     enum { PASS, AT_SEAT, AT_FILE } at;
+    enum tamis_left why;
     struct seat seat;
     struct tamis_filter *filter;
-    struct geometry geometry;
-    struct stage_desc stage;
-    uint32_t n_stages;
-    uint64_t file_bytes;
+    struct pack_source source;
     int rc;
     struct tamis_diag diag;
 };
@@ -137,15 +134,24 @@ struct look {
 static void look_at_file(const struct packing *p, struct look *l)
 {
     struct header h;
-    l->n_stages = 1;
-    l->rc = open_file(p, l->index, &l->filter, &h, &l->geometry, &l->diag);
-    if (l->filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
-        l->n_stages = h.commit.n_stages;
-        l->file_bytes = h.commit.committed_bytes;
-        l->stage = h.commit.stages[0];
-    }
-    if (l->rc || l->n_stages != 1)
+    struct geometry g;
+    const struct stage_desc *first = h.commit.stages;
+    int rc = l->rc = open_file(p, l->index, &l->filter, &h, &g, &l->diag);
+    if (rc == TAMIS_ERR_VERSION)
+        l->why = TAMIS_LEFT_NEWER;
+    else if (l->filter && (rc == TAMIS_ERR_UNFIT || !rc) && h.commit.n_stages != 1)
+        l->why = first->geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON;
+    if (rc || l->why) {
         input_close(&l->filter);
+        return;
+    }
+    uint64_t by_bits = plan_keys_of_bits(&g, first->bits_set);
+    uint64_t keys = first->keys > by_bits ? first->keys : by_bits;
+    l->source = (struct pack_source){
+        .geometry = g,
+        .folded_blocks = bands_fold(&g, keys, first->target_error),
+        .file_pages = (uint32_t)(h.commit.committed_bytes / PAGE_BYTES),
+    };
 }
 
 static void input_left(struct packing *p, size_t segment, enum tamis_left why)
@@ -194,23 +200,11 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
             diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
         return rc;
     }
-    if (rc == TAMIS_ERR_VERSION)
-        input_left(p, l->index, TAMIS_LEFT_NEWER);
-    else if (l->n_stages != 1) /* the first of a ribbon has no lanes */
-        input_left(p, l->index,
-                   l->stage.geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
-    else if (rc)
+    if (rc) {
         input_lost(p, l->index);
-    if (rc || l->n_stages != 1)
         return 0;
-    uint64_t by_bits = plan_keys_of_bits(&l->geometry, l->stage.bits_set);
-    uint64_t keys = l->stage.keys > by_bits ? l->stage.keys : by_bits;
-    struct pack_source source = {
-        .geometry = l->geometry,
-        .folded_blocks = bands_fold(&l->geometry, keys, l->stage.target_error),
-        .file_pages = (uint32_t)(l->file_bytes / PAGE_BYTES),
-    };
-    input_add(p, l->index, source);
+    }
+    input_add(p, l->index, l->source);
     struct pack_file *file = &p->files[l->index];
     memcpy(file->set_id, filter_set_id(l->filter), UUID_BYTES);
     if (p->n_open == MAX_OPEN) {
@@ -225,23 +219,22 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 /* When the column was packed first, it was folded as far as its error allowed. It is
  * not folded again, for only a record says how many keys it has. A column whose entry
  * or pack cannot be read stays where it is. */
-static int take_column(struct packing *p, size_t index, const struct seat *seat,
-                       struct tamis_diag *diag)
+static int take_column(struct packing *p, const struct look *l, struct tamis_diag *diag)
 {
     struct column col;
-    int rc = segment_facts(p->snapshot, index, &col, diag);
+    int rc = segment_facts(p->snapshot, l->index, &col, diag);
     if (error_may_pass(rc))
         return rc;
     diag_clear(diag);
     uint64_t own_blocks = rc ? 0 : le64_get(col.disk.own_blocks);
-    if (!seat->band || !own_blocks) {
-        input_left(p, index, TAMIS_LEFT_UNREADABLE);
+    if (!l->seat.band || !own_blocks) {
+        input_left(p, l->index, TAMIS_LEFT_UNREADABLE);
         return 0;
     }
-    struct pack_source source = {.geometry = seat->band->geometry,
+    struct pack_source source = {.geometry = l->seat.band->geometry,
                                  .folded_blocks = own_blocks};
     source.geometry.n_blocks = own_blocks;
-    input_add(p, index, source);
+    input_add(p, l->index, source);
     return 0;
 }
 
@@ -261,14 +254,13 @@ static bool input_is_damaged(struct packing *p, size_t i)
                               p->sources[i].geometry.n_blocks);
 }
 
-/* Finds where the segment's blocks are, or counts in the report why it is not packed. A
- * segment whose pack or file cannot be used is left. */
+/* Finds where the segment's blocks are, or why it is not packed. A segment whose pack
+ * or file cannot be used is left. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct tamis_snapshot *s = p->snapshot;
     const struct entry *e = loose_entry(s, index);
     bool packed = !e || e->elsewhere;
-    enum tamis_left why = TAMIS_LEFT_NONE;
     *l = (struct look){.index = index};
     if (p->seen[index] || (!e && !seat_taken(s, index)))
         return; /* it is listed twice, or no segment */
@@ -277,17 +269,16 @@ static void where(struct packing *p, size_t index, struct look *l)
         l->seat = segment_seat(s, index);
     if (e &&
         (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
-        why =
+        l->why =
             e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER : TAMIS_LEFT_UNREADABLE;
     else if (packed && p->opt.repack == TAMIS_REPACK_NONE)
-        why = l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE;
+        l->why = l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE;
     else if (e && le64_get(entry_record(e)->ro_compat))
-        why = TAMIS_LEFT_NEWER;
+        l->why = TAMIS_LEFT_NEWER;
     else if (!packed && e->state != RECORD_SEALED)
-        why = e->state == RECORD_GROWING ? TAMIS_LEFT_GROWING : TAMIS_LEFT_BARE;
-    l->at = why ? PASS : packed ? AT_SEAT : AT_FILE;
-    if (why)
-        input_left(p, index, why);
+        l->why = e->state == RECORD_GROWING ? TAMIS_LEFT_GROWING : TAMIS_LEFT_BARE;
+    else
+        l->at = packed ? AT_SEAT : AT_FILE;
 }
 
 /* Files that all threads look at together. */
@@ -317,10 +308,12 @@ static int take_looked(struct packing *p, struct looking *all, struct tamis_diag
         struct look *l = &all->look[i];
         if (rc)
             input_close(&l->filter);
+        else if (l->why)
+            input_left(p, l->index, l->why);
         else if (l->at == AT_FILE)
             rc = take_file(p, l, diag);
         else if (l->at == AT_SEAT)
-            rc = take_column(p, l->index, &l->seat, diag);
+            rc = take_column(p, l, diag);
     }
     return rc;
 }
@@ -382,14 +375,6 @@ static int input_facts(void *ctx, uint32_t source, struct column *out)
     return 0;
 }
 
-/* Files beyond the first that are open belong to one band. */
-static void close_band(struct packing *p)
-{
-    for (size_t i = 0, n_kept = 0; i < p->n; i++)
-        if (input_file(p, i) && n_kept++ >= p->n_open)
-            input_close(&input_file(p, i)->filter);
-}
-
 static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
                          uint64_t first, uint64_t n, uint8_t *out)
 {
@@ -406,8 +391,10 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
     }
     if (!file->filter) { /* never with threads: inputs_stay_open() */
         uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
-        if (p->band != band)
-            close_band(p);
+        /* Files beyond the first that are open belong to one band. */
+        for (size_t i = 0, n_kept = 0; p->band != band && i < p->n; i++)
+            if (input_file(p, i) && n_kept++ >= p->n_open)
+                input_close(&input_file(p, i)->filter);
         p->band = band;
         if (open_file(p, p->segments[source], &file->filter, &h, &g, NULL) != 0)
             return false;

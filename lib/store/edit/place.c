@@ -309,19 +309,6 @@ static int name_new(struct placing *p, struct piece name, struct record *r)
     return rc ? rc : listed_name(p->list, p->to, name, p->column, true, p->diag);
 }
 
-/* The record of the segment, as it is now; false: there is none that can be read. */
-static int record_now(struct placing *p, struct piece name, struct piece *value,
-                      struct record *r, bool *there)
-{
-    int rc = catalog_get(p->list->txn, name, value, p->diag);
-    *there = !rc &&
-             record_decode(value->at, value->n, name.at, name.n, r).code == VERDICT_OK;
-    if (rc != TAMIS_ERR_NO_SEGMENT)
-        return rc;
-    diag_clear(p->diag);
-    return 0;
-}
-
 /* The segment has a record, which may have changed. If the record still names the old
  * column, it gets the new one, and keeps its other fields. e: the record that was
  * packed; NULL: it was listed. */
@@ -330,9 +317,12 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 {
     struct piece value;
     struct record r;
-    bool there;
-    int rc = record_now(p, name, &value, &r, &there);
-    if (rc || !there)
+    int rc = catalog_get(p->list->txn, name, &value, p->diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT) {
+        diag_clear(p->diag);
+        return 0;
+    }
+    if (rc || record_decode(value.at, value.n, name.at, name.n, &r).code != VERDICT_OK)
         return rc;
     bool same = e && entry_is(e, value);
     if (same && !record_listed(&r)) {

@@ -5,42 +5,29 @@
 
 /* ---- arguments ---- */
 
-static int check_name(const struct tamis_edit *e, const void *name, size_t name_bytes,
-                      struct tamis_diag *diag)
-{
-    if (segment_name_valid(name, name_bytes))
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
-                     "a segment's name is 1 to 255 bytes without NUL, not these %zu",
-                     name_bytes);
-}
-
-static int check_options(const struct tamis_edit *e, struct tamis_segment_options *opt,
-                         const struct tamis_segment_options *theirs,
-                         struct tamis_diag *diag)
-{
-    int rc = options_copy(opt, sizeof *opt, theirs);
-    if (rc)
-        return diag_fail(diag, rc, e->catalog->path, "size of the option struct");
-    if (!opt->binding)
-        opt->binding_bytes = 0;
-    if (opt->binding_bytes <= BINDING_MAX_BYTES)
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
-                     "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
-                     opt->binding_bytes);
-}
-
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag)
 {
     int rc = edit_usable(e, diag);
-    if (!rc)
-        rc = check_name(e, name, name_bytes, diag);
-    if (!rc)
-        rc = check_options(e, opt, theirs, diag);
-    return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
+    if (rc)
+        return rc;
+    const char *store = e->catalog->path;
+    if (!segment_name_valid(name, name_bytes))
+        return diag_fail(
+            diag, TAMIS_ERR_RANGE, store,
+            "a segment's name is 1 to 255 bytes without NUL, not these %zu",
+            name_bytes);
+    rc = options_copy(opt, sizeof *opt, theirs);
+    if (rc)
+        return diag_fail(diag, rc, store, "size of the option struct");
+    if (!opt->binding)
+        opt->binding_bytes = 0;
+    if (opt->binding_bytes > BINDING_MAX_BYTES)
+        return diag_fail(diag, TAMIS_ERR_RANGE, store,
+                         "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
+                         opt->binding_bytes);
+    return opt->replace ? 0 : edit_expect_none(e, name, name_bytes, diag);
 }
 
 struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
@@ -88,11 +75,16 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
                     const struct record *r, const struct edit_put *how,
                     struct tamis_diag *diag)
 {
+    uint8_t value[RECORD_MAX_BYTES];
     bool has_file = r->state != RECORD_NO_FILTER;
     bool has_list = record_listed(r) && !how->keeps_list;
-    struct edit_op *op = edit_op_new(name, name_bytes, r);
+    size_t n = record_encode(r, name, name_bytes, value);
+    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n);
     int rc;
     if (op) {
+        memcpy(op->uuid, r->uuid, UUID_BYTES);
+        memcpy(op->list_uuid, r->list_uuid, UUID_BYTES);
+        op->listed = record_listed(r);
         op->has_file = has_file;
         op->has_list = has_list;
         op->how = *how;
