@@ -343,8 +343,8 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a query has another size"), 0;
     const char *fault = query_fault(s, &q);
     size_t n = !q.all ? q.n_targets : s ? s->n : 0, n_absent = 0;
-    /* A list and `all`: nobody knows which of them the answers have room for, unless the
-     * list is of none. */
+    /* A list and `all`: nobody knows which of them the answers have room for, unless
+     * the list is of none. */
     if (q.all && q.n_targets && q.n_targets < n)
         n = q.n_targets;
     size_t step = q.reasons || q.n_candidates ? 1 : WORD;

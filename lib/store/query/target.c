@@ -386,15 +386,6 @@ static void release_inlined(struct tamis_inline *value)
 static const struct tamis_inline_calls of_snapshot = {ask_inlined, ask_few_inlined,
                                                       release_inlined};
 
-/* The filter that may answer for this target by its bits alone, or NULL. */
-static struct tamis_filter *filter_of(struct tamis_snapshot *s,
-                                      const struct tamis_target *t)
-{
-    enum tamis_reason why = target_reason(s, t, s->domain.tag);
-    struct entry *e = why == TAMIS_NO_REASON ? loose_entry(s, t->slot - 1) : NULL;
-    return e && !e->elsewhere ? entry_filter_or_reason(s, e, &why) : NULL;
-}
-
 int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
                           const struct tamis_target *target, uint32_t version,
                           struct tamis_inline *out)
@@ -402,7 +393,11 @@ int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
     int err = inline_begin(target ? snapshot : NULL, version, out);
     if (err)
         return err;
-    struct tamis_filter *f = filter_of(snapshot, target);
+    /* The filter that may answer for this target by its bits alone. */
+    enum tamis_reason why = target_reason(snapshot, target, snapshot->domain.tag);
+    struct entry *e = why ? NULL : loose_entry(snapshot, target->slot - 1);
+    struct tamis_filter *f =
+        e && !e->elsewhere ? entry_filter_or_reason(snapshot, e, &why) : NULL;
     if (f)
         inline_filter(out, f, target->min_watermark);
     out->snapshot = snapshot_hold(snapshot);

@@ -39,17 +39,6 @@ static void bits_release(struct shared_bits *b)
     free(b);
 }
 
-static struct shared_bits *bits_copy(const struct shared_bits *from, size_t n)
-{
-    uint8_t *own = malloc(n);
-    struct shared_bits *b = own ? bits_new(own, from->chunks_sum, from->sums) : NULL;
-    if (b)
-        memcpy(own, from->listed, n);
-    else
-        free(own);
-    return b;
-}
-
 /* Bits that a snapshot has of a pack whose record, and the checksums of all of whose
  * chunks, are the same now: these bits are what the catalog says. */
 static struct shared_bits *bits_still(const struct shared_files *before,
@@ -235,8 +224,13 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
     uint32_t n = v->n_columns;
     struct shared_bits *bits = v->bits;
     if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
-        if (!(bits = bits_copy(bits, columns_bytes(n) + 8)))
+        size_t n_bytes = columns_bytes(n) + 8;
+        uint8_t *own = malloc(n_bytes);
+        if (!own || !(bits = bits_new(own, bits->chunks_sum, bits->sums))) {
+            free(own);
             return ENOMEM;
+        }
+        memcpy(own, v->bits->listed, n_bytes);
         bits_release(v->bits);
         v->bits = bits;
         v->listed = bits->listed;
@@ -315,22 +309,6 @@ void shared_free(struct shared_files *p)
     free(p->views);
     free(p->stripes);
     *p = (struct shared_files){0};
-}
-
-int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
-                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
-{
-    const struct shared_view *v = &s->shared.views[i];
-    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    *n_lost = asked ? 0 : view_mute(v);
-    *n = asked ? 0 : v->n_listed - *n_lost;
-    for (size_t w = 0; asked && w < bit_words(v->n_columns); w++) {
-        uint64_t dead = v->dead ? dead_word(v, w) : UINT64_MAX;
-        uint64_t bits = columns_word(v->listed, w) & asked[v->base / 64 + w];
-        *n += (uint64_t)__builtin_popcountll(bits & ~dead);
-        *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
-    }
-    return *n_lost ? seat_lost(s, &seat, diag) : 0;
 }
 
 /* ---- one column ---- */
@@ -448,12 +426,11 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
     filter_file_name(v->uuid, name);
     filters_dir_path(s->dir, name, path);
     const char *file = v->pack ? "the .dead file beside this pack" : "this pack";
-    if (!v->n_columns)
-        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                         "the catalog does not agree on the columns of this pack");
-    if (v->dead && seat->why == TAMIS_DAMAGED)
-        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                         "its table of columns fails its check");
+    if (!v->n_columns || (v->dead && seat->why == TAMIS_DAMAGED))
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, path, "%s",
+                         v->n_columns ? "its table of columns fails its check"
+                                      : "the catalog does not agree on the columns of "
+                                        "this pack");
     if (v->dead && seat->why == TAMIS_MISMATCH)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, path,
                          "the pack's table has another filter where the segment's "
@@ -527,32 +504,24 @@ enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
     return TAMIS_NO_REASON;
 }
 
-/* A record's watermark is compared before its seat is looked for. */
-enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
-                             const struct seat *seat, uint64_t min_watermark)
-{
-    struct column col;
-    if (is_loose(s, index) || !min_watermark)
-        return TAMIS_NO_REASON;
-    if (seat_describe(seat, &col) != 0)
-        return TAMIS_DAMAGED;
-    return le64_get(col.disk.watermark) < min_watermark ? TAMIS_BEHIND
-                                                        : TAMIS_NO_REASON;
-}
-
 enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
                            const struct seat *seat, uint64_t min_watermark,
                            const struct tamis_key *key, bool *by_range)
 {
+    struct column col;
     bool listed = !is_loose(s, index);
-    enum tamis_reason why = seat_check(s, index, seat, min_watermark);
-    if (why != TAMIS_NO_REASON)
-        return why;
+    /* A record's watermark was compared before its seat was looked for. */
+    if (listed && min_watermark) {
+        if (seat_describe(seat, &col) != 0)
+            return TAMIS_DAMAGED;
+        if (le64_get(col.disk.watermark) < min_watermark)
+            return TAMIS_BEHIND;
+    }
     if (!listed && outside_range(s->entries[index], key)) {
         *by_range = true;
         return TAMIS_NO_REASON;
     }
-    why =
+    enum tamis_reason why =
         pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), key->hash);
     return listed ? column_hit(seat->view, seat->column, why, key, by_range) : why;
 }
@@ -669,50 +638,18 @@ int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_by
     return found && (s->complete || failed == TAMIS_ERR_NO_SEGMENT) ? 0 : failed;
 }
 
-/* ---- sums ---- */
-
-int shared_begin_sums(struct tamis_snapshot *s)
-{
-    for (size_t i = 0; i < s->shared.n; i++) {
-        struct open_pack *p = s->shared.views[i].pack;
-        struct sheet *none = NULL, *mine;
-        if (!p || atomic_load(&p->sums))
-            continue;
-        mine = sheet_new(p->n_columns, false);
-        if (!mine)
-            return ENOMEM;
-        if (!atomic_compare_exchange_strong(&p->sums, &none, mine))
-            free(mine);
-    }
-    return 0;
-}
-
-void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
-{
-    for (size_t i = 0; i < s->shared.n; i++) {
-        const struct shared_view *v = &s->shared.views[i];
-        struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
-        if (to)
-            sheet_fold(to, counted, v->base, v->n_columns);
-    }
-}
-
-const struct sheet *seat_sums(const struct seat *seat, size_t *row)
-{
-    *row = seat->column + 1;
-    return seat->view && seat->view->pack ? atomic_load(&seat->view->pack->sums) : NULL;
-}
-
 /* ---- public calls about packs ---- */
 
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **out, struct tamis_pack_place *place,
                         struct tamis_verify *pages)
 {
-    if (out)
-        *out = NULL;
-    if (place)
-        memset(place, 0, sizeof *place);
+    struct tamis_filter *no_pack;
+    struct tamis_pack_place no_place;
+    out = out ? out : &no_pack;
+    place = place ? place : &no_place;
+    *out = NULL;
+    memset(place, 0, sizeof *place);
     if (pages)
         memset(pages, 0, sizeof *pages);
     if (!snapshot || index >= snapshot->n)
@@ -721,27 +658,23 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     const struct entry *e = loose_entry(snapshot, index);
     if (e && !e->elsewhere)
         return TAMIS_ERR_NO_SEGMENT;
-    if (place && e)
-        memcpy(place->uuid, entry_place(e).uuid, UUID_BYTES);
-    else if (place && seat.view)
-        memcpy(place->uuid, seat.view->uuid, UUID_BYTES);
+    if (e || seat.view)
+        memcpy(place->uuid, e ? entry_place(e).uuid : seat.view->uuid, UUID_BYTES);
     if (!seat.band)
         return seat_lost(snapshot, &seat, NULL);
-    if (out)
-        *out = seat_filter(&seat);
+    const struct band *band = seat.band;
+    *out = seat_filter(&seat);
     if (pages)
-        pack_band_pages(seat_filter(&seat), seat.band, pages);
-    if (place) {
-        place->n_blocks = seat.band->geometry.n_blocks;
-        place->lanes = seat.band->geometry.lanes;
-        place->words = seat.band->geometry.words;
-        place->band = (uint32_t)(seat.band - seat.view->pack->bands);
-        place->column = seat_column(&seat);
-        place->n_columns = seat.band->n_columns;
-        place->row_bytes = seat.band->row_bytes;
-        place->n_columns_of_pack = seat.view->n_columns;
-        place->n_bands_of_pack = seat.view->pack->n_bands;
-    }
+        pack_band_pages(*out, band, pages);
+    place->n_blocks = band->geometry.n_blocks;
+    place->lanes = band->geometry.lanes;
+    place->words = band->geometry.words;
+    place->band = (uint32_t)(band - seat.view->pack->bands);
+    place->column = seat_column(&seat);
+    place->n_columns = band->n_columns;
+    place->row_bytes = band->row_bytes;
+    place->n_columns_of_pack = seat.view->n_columns;
+    place->n_bands_of_pack = seat.view->pack->n_bands;
     return 0;
 }
 

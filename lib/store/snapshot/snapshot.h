@@ -176,12 +176,6 @@ struct shared_files {
                      * Under the catalog's cache_lock. */
 };
 
-/* File i, mapped; NULL: it can't be read. */
-static inline struct tamis_filter *shared_filter(const struct shared_files *p, size_t i)
-{
-    return p->views[i].pack ? p->views[i].pack->filter : NULL;
-}
-
 /* Reads the listed bits, in the transaction of the entries, which are there; those that
  * `previous` has and that are the same still, it shares. Sets s->complete to false if
  * something does not agree. */
@@ -194,11 +188,6 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);
  * catalog's cache_lock. While none would, the snapshot stays, and so do its targets. */
 bool shared_would_open(struct tamis_snapshot *s, struct catalog *c);
 void shared_free(struct shared_files *p);
-
-/* For how many segments file i answers, and for how many it does not: then why, an
- * errno or a code. asked: a bit for each number; NULL: all. */
-int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
-                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag);
 
 /* ---- one column ---- */
 
@@ -240,9 +229,6 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
 enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
                            const struct seat *seat, uint64_t min_watermark,
                            const struct tamis_key *key, bool *by_range);
-/* Is its watermark below? TAMIS_NO_REASON: it is not. */
-enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
-                             const struct seat *seat, uint64_t min_watermark);
 /* The answer of a column whose rows said `why`: a hit may lie outside its range. */
 enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
                              enum tamis_reason why, const struct tamis_key *key,
@@ -253,12 +239,6 @@ static inline struct pack_place seat_place(const struct seat *seat)
     memcpy(place.uuid, seat->view->uuid, UUID_BYTES);
     return place;
 }
-/* Sums of counts, which snapshots share: room for them. */
-int shared_begin_sums(struct tamis_snapshot *s); /* ENOMEM */
-/* Adds to them what a sheet of the snapshot has. */
-void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted);
-/* The sums of its file, and the row of its column in them; NULL: none. */
-const struct sheet *seat_sums(const struct seat *seat, size_t *row);
 
 /* ---- names and facts ---- */
 

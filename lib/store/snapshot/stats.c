@@ -88,15 +88,25 @@ static void add_pages_of(struct tamis_stats *out, struct entry *e)
 
 /* ---- a snapshot comes and goes ---- */
 
-/* With an account for each segment: there must be no lack of memory when a snapshot
- * goes. */
+/* With an account for each segment, and sums of each shared file, which snapshots
+ * share: there must be no lack of memory when a snapshot goes. */
 int stats_begin(struct tamis_snapshot *s)
 {
     for (size_t i = 0; s->ledger && i < s->n_loose; i++)
         if (!entry_account(s->entries[i]))
             return ENOMEM;
-    int rc = shared_begin_sums(s);
-    return rc ? rc : counters_begin(&s->counts, s->n);
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct open_pack *p = s->shared.views[i].pack;
+        struct sheet *none = NULL, *mine;
+        if (!p || atomic_load(&p->sums))
+            continue;
+        mine = sheet_new(p->n_columns, false);
+        if (!mine)
+            return ENOMEM;
+        if (!atomic_compare_exchange_strong(&p->sums, &none, mine))
+            free(mine);
+    }
+    return counters_begin(&s->counts, s->n);
 }
 
 int stats_join(struct tamis_snapshot *s)
@@ -128,11 +138,20 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
         return t;
     }
     struct seat seat = segment_seat(s, index);
-    size_t row;
-    const struct sheet *sums = seat_sums(&seat, &row);
+    struct open_pack *pack = seat.view ? seat.view->pack : NULL;
+    const struct sheet *sums = pack ? atomic_load(&pack->sums) : NULL;
     if (sums && sum)
-        add_row(sum, sums, row);
-    return sums ? &sums->rows[row] : NULL;
+        add_row(sum, sums, seat.column + 1);
+    return sums ? &sums->rows[seat.column + 1] : NULL;
+}
+
+/* Adds the counts of a shared file's columns to its sums. */
+static void fold_view(struct tamis_snapshot *s, const struct shared_view *v)
+{
+    struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
+    for (size_t i = 0; to && i < N_SLOTS + 2; i++)
+        if (sheet_at(s, i))
+            sheet_fold(to, sheet_at(s, i), v->base, v->n_columns);
 }
 
 void stats_leave(struct tamis_snapshot *s)
@@ -150,9 +169,8 @@ void stats_leave(struct tamis_snapshot *s)
             if (to)
                 add_segment(&to->sum, s, i);
         }
-        for (size_t i = 0; i < N_SLOTS + 2; i++)
-            if (sheet_at(s, i))
-                shared_fold_sums(s, sheet_at(s, i));
+        for (size_t i = 0; i < s->shared.n; i++)
+            fold_view(s, &s->shared.views[i]);
     }
     ledger_unlock(s->ledger);
 }
