@@ -109,14 +109,13 @@ static void making_end(struct making *m)
 static void range_over(const struct making *m, struct record *r)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct record its;
-        if (segment_record(m->snapshot, m->segments[i], &its, NULL) != 0 ||
-            !its.has_range) {
+        struct column its;
+        if (segment_facts(m->snapshot, m->segments[i], &its, NULL) != 0 ||
+            !its.disk.has_range) {
             r->first_bytes = r->last_bytes = 0;
             return;
         }
-        struct piece first = {its.first, its.first_bytes};
-        struct piece last = {its.last, its.last_bytes};
+        struct piece first = column_first(&its), last = column_last(&its);
         if (i == 0 ||
             name_compare(first, (struct piece){r->first, r->first_bytes}) < 0) {
             memcpy(r->first, first.at, first.n);

@@ -143,6 +143,12 @@ void tamis_packer_free(struct tamis_packer *p)
 
 /* ---- taking ---- */
 
+static int refuse_written(const struct tamis_packer *p, struct tamis_diag *diag)
+{
+    return diag_fail(diag, TAMIS_ERR_RANGE, p->edit->catalog->path,
+                     "the packer's pack is written: make another packer");
+}
+
 /* May the builder's segment be put? */
 static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
                       struct tamis_diag *diag)
@@ -156,8 +162,7 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
     if (rc)
         return rc;
     if (p->is_put)
-        return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
-                         "the packer's pack is written: make another packer");
+        return refuse_written(p, diag);
     if (f.list_bits)
         return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
                          "a column that is made of keys has no list: put the segment, "
@@ -299,9 +304,9 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
 int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
                           struct tamis_pack_report *report, struct tamis_diag *diag)
 {
-    struct tamis_pack_report ours = {0};
-    if (report)
-        *report = ours;
+    struct tamis_pack_report unasked;
+    report = report ? report : &unasked;
+    *report = (struct tamis_pack_report){0};
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
@@ -309,18 +314,17 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
         return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
                          "no packer of this edit");
     if (p->is_put)
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                         "the packer's pack is written: make another packer");
-    rc = p->n ? put_packed(p, &ours, diag) : 0;
+        return refuse_written(p, diag);
+    rc = p->n ? put_packed(p, report, diag) : 0;
     pack_plan_free(&p->plan);
-    if (rc)
+    if (rc) {
+        *report = (struct tamis_pack_report){0};
         return rc;
+    }
     free(p->sources);
     p->sources = NULL;
-    ours.n_loose = p->n_loose;
     p->is_put = true;
-    if (report)
-        *report = ours;
+    report->n_loose = p->n_loose;
     return 0;
 }
 

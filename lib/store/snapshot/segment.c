@@ -176,7 +176,7 @@ static size_t first_from(const struct tamis_snapshot *s, struct piece name)
     size_t from = 0, to = s->n_loose;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (entry_compare_name(s->named[middle], name) < 0)
+        if (name_compare(entry_name(s->named[middle]), name) < 0)
             from = middle + 1;
         else
             to = middle;
@@ -186,7 +186,7 @@ static size_t first_from(const struct tamis_snapshot *s, struct piece name)
 
 static bool is_named(const struct tamis_snapshot *s, size_t at, struct piece name)
 {
-    return at < s->n_loose && entry_compare_name(s->named[at], name) == 0;
+    return at < s->n_loose && name_compare(entry_name(s->named[at]), name) == 0;
 }
 
 /* Among the loose segments. */
@@ -245,7 +245,7 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s,
     uint32_t slot = 0;
     for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
         struct piece its;
-        if (entry_compare_name(s->entries[i], name) != 0 ||
+        if (name_compare(entry_name(s->entries[i]), name) != 0 ||
             binding_of(s, i, &its) != 0 ||
             !same_binding(its.at, its.n, wanted->binding, wanted->binding_bytes))
             continue;

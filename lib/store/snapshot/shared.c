@@ -243,20 +243,6 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
     return rc;
 }
 
-static void view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
-                      struct shared_view *v)
-{
-    if (v->failure)
-        return;
-    v->failure = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
-    if (!v->failure)
-        v->failure = view_bury(s, v);
-    if (!v->failure)
-        return;
-    v->dead = NULL;
-    s->shared.again = look_clock() + LOOK_VALID / 2; /* it may come back */
-}
-
 /* Adds the bands that have a living column. */
 static void add_stripes(struct shared_files *p, const struct shared_view *v)
 {
@@ -285,7 +271,16 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
     size_t n_bands = 0;
     for (size_t i = 0; i < p->n; i++) {
         struct shared_view *v = &p->views[i];
-        view_open(s, c, fresh, v);
+        int failed = v->failure;
+        if (!failed)
+            v->failure =
+                open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+        if (!v->failure)
+            v->failure = view_bury(s, v);
+        if (v->failure)
+            v->dead = NULL;
+        if (v->failure && !failed) /* it may come back */
+            p->again = look_clock() + LOOK_VALID / 2;
         p->n_mute += view_mute(v);
         n_bands += v->dead ? v->pack->n_bands : 0;
     }
@@ -376,7 +371,7 @@ static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
     if (pack_describe(seat_filter(seat), seat->column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) != 0 ||
-        entry_compare_name(e, column_name(&col)) != 0)
+        name_compare(entry_name(e), column_name(&col)) != 0)
         return TAMIS_MISMATCH;
     atomic_store_explicit(&e->agrees, true, memory_order_relaxed);
     return TAMIS_NO_REASON;
@@ -475,17 +470,6 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
         memcpy(out->disk.set_id, entry.disk.set_id, UUID_BYTES);
     }
     return 0;
-}
-
-int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
-                   struct tamis_diag *diag)
-{
-    struct column col;
-    int rc = segment_facts(s, index, &col, diag);
-    if (!rc)
-        record_of_column(&col, col.disk.uuid, 0, out);
-    out->place = (struct pack_place){.digest = 0};
-    return rc;
 }
 
 enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,

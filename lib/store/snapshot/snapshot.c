@@ -100,7 +100,7 @@ static struct entry *entry_before(struct loading *l, struct piece name)
     const struct tamis_snapshot *s = l->previous;
     int order = 1;
     while (s && l->next < s->n_loose &&
-           (order = entry_compare_name(s->named[l->next], name)) < 0)
+           (order = name_compare(entry_name(s->named[l->next]), name)) < 0)
         l->next++;
     return order == 0 ? s->named[l->next] : NULL;
 }

@@ -81,12 +81,6 @@ static inline struct verdict entry_decode(const struct entry *e, struct record *
     return record_decode(value.at, value.n, e->bytes, e->name_bytes, r);
 }
 
-/* Below 0, 0 or above: as names are ordered in a catalog. */
-static inline int entry_compare_name(const struct entry *e, struct piece name)
-{
-    return name_compare(entry_name(e), name);
-}
-
 static inline struct pack_place entry_place(const struct entry *e)
 {
     return part_place(record_part(entry_record(e), PART_COLUMN));
@@ -218,9 +212,6 @@ int seat_describe(const struct seat *seat, struct column *out);
  * checked anew, and all of it is a copy. ERR_DAMAGED: it cannot be read. */
 int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
                   struct tamis_diag *diag);
-/* The same as a record, which names no place and no list. */
-int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
-                   struct tamis_diag *diag);
 /* Why a segment of a pack cannot be used: an errno or a code. */
 int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
               struct tamis_diag *diag);
