@@ -165,7 +165,6 @@ static void keep_list(const struct tamis_snapshot *s, size_t index,
                       struct record *r)
 {
     if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
-        !is_loose(s, index) || /* only a record has a list */
         !segment_list(s, index, r->list_uuid, &r->list_digest))
         return;
     how->keeps_list = true;

@@ -352,14 +352,6 @@ static void inputs_leave(struct packing *p, const bool *leave)
     p->n = n;
 }
 
-static bool inputs_stay_open(const struct packing *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        if (input_file(p, i) && !input_file(p, i)->filter)
-            return false;
-    return true;
-}
-
 /* ---- for pack_write() ---- */
 
 /* If the facts cannot be read any more, the pack is given up. */
@@ -389,7 +381,7 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
                                         seat.band, seat_column(&seat),
                                         s->geometry.n_blocks, lane, first, n, out) == 0;
     }
-    if (!file->filter) { /* never with threads: inputs_stay_open() */
+    if (!file->filter) { /* never with threads: all_open */
         uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
         /* Files beyond the first that are open belong to one band. */
         for (size_t i = 0, n_kept = 0; p->band != band && i < p->n; i++)
@@ -457,16 +449,19 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
     struct pack_place place = {.digest = 0};
     bool dry_run = p->opt.dry_run;
+    bool all_open = true;
     int rc = plan_taken(p, diag);
     if (rc || !p->n)
         return rc;
+    for (size_t i = 0; i < p->n; i++)
+        all_open &= !input_file(p, i) || input_file(p, i)->filter;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = input_facts,
                            .blocks = input_blocks,
                            .ctx = p,
                            .gone = p->gone,
-                           .threads = inputs_stay_open(p) ? p->threads : NULL};
+                           .threads = all_open ? p->threads : NULL};
     rc = pack_make(p->edit, &job, dry_run, p->report, &place, diag);
     if (p->unread)
         return diag_fail(
@@ -639,8 +634,7 @@ static int pack_auto(struct packing *p, struct tamis_diag *diag)
     int rc =
         loose && w ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t i = 0; !rc && i < n_looked_at; i++)
-        if (i < s->n_loose ? !segment_seat(s, i).band
-                           : seat_taken(s, i) && !segment_seat(s, i).band)
+        if ((is_loose(s, i) || seat_taken(s, i)) && !segment_seat(s, i).band)
             loose[n++] = (uint32_t)i;
     if (!rc)
         rc = inputs_consider(p, loose, n, diag);

@@ -266,20 +266,11 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
 /* Fills in the store's defaults. */
 static struct tamis_growth growth_of(const struct meta *m, const struct tamis_growth *g)
 {
-    struct tamis_growth all = {
-        .error = m->target_error,
-        .factor = m->growth_factor,
-        .tightening = m->tightening_ratio,
-        .first_capacity = m->first_capacity,
-    };
-    if (g && g->error != 0)
-        all.error = g->error;
-    if (g && g->factor != 0)
-        all.factor = g->factor;
-    if (g && g->tightening != 0)
-        all.tightening = g->tightening;
-    if (g && g->first_capacity)
-        all.first_capacity = g->first_capacity;
+    struct tamis_growth all = g ? *g : (struct tamis_growth){.error = 0};
+    all.error = all.error != 0 ? all.error : m->target_error;
+    all.factor = all.factor != 0 ? all.factor : m->growth_factor;
+    all.tightening = all.tightening != 0 ? all.tightening : m->tightening_ratio;
+    all.first_capacity = all.first_capacity ? all.first_capacity : m->first_capacity;
     return all;
 }
 

@@ -217,24 +217,26 @@ int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_
     return name ? shared_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
 }
 
-static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a, b, a_bytes) == 0);
-}
-
-/* ERR_DAMAGED: it cannot be read. */
-static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece *out)
+/* ERR_MISMATCH: the segment has another binding. ERR_DAMAGED: it cannot be read. */
+static int check_binding(const struct tamis_snapshot *s, size_t index,
+                         const struct tamis_identity *wanted)
 {
     const struct entry *e = loose_entry(s, index);
-    struct tamis_segment_info info = {.state = 0};
+    struct piece its;
     if (e) {
-        *out = (struct piece){entry_record(e)->binding, entry_record(e)->binding_bytes};
-        return 0;
+        its = (struct piece){entry_record(e)->binding, entry_record(e)->binding_bytes};
+    } else {
+        struct tamis_segment_info info = {.state = 0};
+        struct seat seat = segment_seat(s, index);
+        seat_info(&seat, &info);
+        if (!info.state)
+            return TAMIS_ERR_DAMAGED;
+        its = (struct piece){info.binding, info.binding_bytes};
     }
-    struct seat seat = segment_seat(s, index);
-    seat_info(&seat, &info);
-    *out = (struct piece){info.binding, info.binding_bytes};
-    return info.state ? 0 : TAMIS_ERR_DAMAGED;
+    return its.n == wanted->binding_bytes &&
+                   (!its.n || memcmp(its.at, wanted->binding, its.n) == 0)
+               ? 0
+               : TAMIS_ERR_MISMATCH;
 }
 
 /* Several filters of one name, in a snapshot of filters: the binding must tell. */
@@ -244,10 +246,8 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s,
     struct piece name = {wanted->name, wanted->name_bytes};
     uint32_t slot = 0;
     for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
-        struct piece its;
         if (name_compare(entry_name(s->entries[i]), name) != 0 ||
-            binding_of(s, i, &its) != 0 ||
-            !same_binding(its.at, its.n, wanted->binding, wanted->binding_bytes))
+            check_binding(s, i, wanted) != 0)
             continue;
         if (slot)
             return 0;
@@ -270,8 +270,6 @@ static int find_target(const struct tamis_snapshot *snapshot,
                        const struct tamis_identity *wanted, uint64_t min_watermark,
                        size_t *near, struct tamis_target *target)
 {
-    const void *binding = wanted->binding;
-    size_t binding_bytes = wanted->binding_bytes;
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
     uint32_t slot;
@@ -296,16 +294,13 @@ static int find_target(const struct tamis_snapshot *snapshot,
         target->refusal = TAMIS_UNREADABLE;
         return e->refusal;
     }
-    if (binding) {
-        struct piece its;
-        rc = binding_of(snapshot, slot - 1, &its);
-        if (!rc && !same_binding(its.at, its.n, binding, binding_bytes))
-            rc = TAMIS_ERR_MISMATCH;
+    if (wanted->binding) {
+        rc = check_binding(snapshot, slot - 1, wanted);
         target->refusal = rc == TAMIS_ERR_DAMAGED ? TAMIS_DAMAGED
                           : rc                    ? TAMIS_MISMATCH
                                                   : 0;
     }
-    if (!rc && is_unproven(snapshot, e, binding ? binding_bytes : 0))
+    if (!rc && is_unproven(snapshot, e, wanted->binding ? wanted->binding_bytes : 0))
         target->refusal = TAMIS_MISMATCH;
     return rc;
 }

@@ -253,15 +253,6 @@ static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_s
     ledger_unlock(s->ledger);
 }
 
-/* If nothing was asked, the measured error is 0, and its bound is 1. */
-static void measure(struct tamis_segment_stats *out)
-{
-    uint64_t wrong = out->counts.n_false_positives, n = wrong + out->counts.n_absent;
-    out->measured_error = n ? (double)wrong / (double)n : 0;
-    error_interval(wrong, n, &out->error_low, &out->error_high);
-    out->over_target = out->target_error > 0 && out->error_low > out->target_error;
-}
-
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
                                  struct tamis_segment_stats *out)
 {
@@ -283,7 +274,11 @@ int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
     complete(&out->counts);
     if (tamis_snapshot_segment(snapshot, index, &info) == 0 && info.state)
         out->target_error = info.error;
-    measure(out);
+    /* If nothing was asked, the measured error is 0, and its bound is 1. */
+    uint64_t wrong = sum.n_false, n = wrong + out->counts.n_absent;
+    out->measured_error = n ? (double)wrong / (double)n : 0;
+    error_interval(wrong, n, &out->error_low, &out->error_high);
+    out->over_target = out->target_error > 0 && out->error_low > out->target_error;
     return 0;
 }
 
