@@ -115,37 +115,32 @@ static int number_columns(struct tamis_snapshot *s)
     return s->n < NAME_TWICE - 1 ? 0 : ENOMEM;
 }
 
-/* Its packs, with what `before` (may be NULL) has of them that is the same still. */
-static int shared_take(struct tamis_snapshot *s, const struct shared_files *before,
-                       struct listings *l, struct tamis_diag *diag)
-{
-    struct shared_files *p = &s->shared;
-    int rc = 0, err = 0;
-    p->views = calloc(l->n + 1, sizeof *p->views);
-    if (!p->views)
-        return ENOMEM;
-    for (size_t i = 0; before && i < l->n; i++) {
-        struct shared_bits *bits = p->views[i].bits = bits_still(before, &l->all[i]);
-        if (bits) {
-            atomic_fetch_add_explicit(&bits->refs, 1, memory_order_relaxed);
-            l->all[i].bits = bits->listed; /* lent */
-        }
-    }
-    rc = count_named(s, l, diag);
-    for (; p->n < l->n; p->n++)
-        err |= view_take(s, &l->all[p->n], &p->views[p->n]);
-    return rc ? rc : err;
-}
-
 int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
                 struct catalog_txn *t, struct tamis_diag *diag)
 {
+    struct shared_files *p = &s->shared;
     struct listings l;
     int rc = listings_load(&l, t, diag);
     if (rc)
         return rc;
     open_packs_forget(t->catalog, &l);
-    rc = shared_take(s, previous ? &previous->shared : NULL, &l, diag);
+    p->views = calloc(l.n + 1, sizeof *p->views);
+    if (!p->views)
+        rc = ENOMEM;
+    for (size_t i = 0; previous && i < l.n && !rc; i++) {
+        struct shared_bits *bits = bits_still(&previous->shared, &l.all[i]);
+        p->views[i].bits = bits;
+        if (bits) {
+            atomic_fetch_add_explicit(&bits->refs, 1, memory_order_relaxed);
+            l.all[i].bits = bits->listed; /* lent */
+        }
+    }
+    if (!rc)
+        rc = count_named(s, &l, diag);
+    for (; p->views && p->n < l.n; p->n++) {
+        int err = view_take(s, &l.all[p->n], &p->views[p->n]);
+        rc = rc ? rc : err;
+    }
     listings_free(&l);
     if (!rc)
         rc = number_columns(s);
