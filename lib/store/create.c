@@ -180,31 +180,27 @@ static int create_in(const char *path, int dir, bool fresh, const struct meta *m
     return rc;
 }
 
-static int create_at(const char *path, const struct meta *m, struct io_wait *wait,
-                     struct tamis_diag *diag)
-{
-    bool fresh = mkdir(path, 0777) == 0;
-    if (!fresh && errno != EEXIST)
-        return diag_errno(diag, errno, path, "creating the directory");
-    struct io_guarded_fd dir;
-    int rc = dir_open_guarded(AT_FDCWD, path, &dir);
-    if (rc == ENOTDIR)
-        rc = diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way");
-    else if (rc)
-        diag_errno(diag, rc, path, "opening the directory");
-    else {
-        rc = create_in(path, dir.fd, fresh, m, wait, diag);
-        io_unguard_fd(&dir);
-    }
-    if (rc && fresh)
-        rmdir(path);
-    return rc;
-}
-
 int store_create(const char *path, const struct tamis_open_options *opt,
                  struct io_wait *wait, struct tamis_diag *diag)
 {
     struct meta m;
     int rc = meta_of(opt, &m, diag);
-    return rc ? rc : create_at(path, &m, wait, diag);
+    if (rc)
+        return rc;
+    bool fresh = mkdir(path, 0777) == 0;
+    if (!fresh && errno != EEXIST)
+        return diag_errno(diag, errno, path, "creating the directory");
+    struct io_guarded_fd dir;
+    rc = dir_open_guarded(AT_FDCWD, path, &dir);
+    if (rc == ENOTDIR)
+        rc = diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way");
+    else if (rc)
+        diag_errno(diag, rc, path, "opening the directory");
+    else {
+        rc = create_in(path, dir.fd, fresh, &m, wait, diag);
+        io_unguard_fd(&dir);
+    }
+    if (rc && fresh)
+        rmdir(path);
+    return rc;
 }

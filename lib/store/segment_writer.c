@@ -11,31 +11,24 @@ struct watch {
     uint8_t uuid[UUID_BYTES];
     struct piece name; /* in room */
     uint8_t room[NAME_MAX_BYTES];
+    const struct commit *reached; /* while the catalog is told: how far it has come */
 };
 
-/* How far a filter has come. */
-struct progress {
-    const struct watch *watch;
-    const struct commit *commit;
-};
-
-static void raise_u64(uint64_t *bound, uint64_t v, bool *changed)
+static bool raise_u64(uint64_t *bound, uint64_t v)
 {
-    if (v > *bound) {
-        *bound = v;
-        *changed = true;
-    }
+    bool higher = v > *bound;
+    *bound = higher ? v : *bound;
+    return higher;
 }
 
 /* Bounds rise and never fall: two processes may report out of order. */
 static bool record_raise(struct record *r, const struct commit *c)
 {
-    bool changed = false;
-    raise_u64(&r->min_sequence, c->sequence, &changed);
-    raise_u64(&r->generation, c->generation, &changed);
-    raise_u64(&r->watermark, c->watermark, &changed);
-    raise_u64(&r->keys, c->keys, &changed);
-    raise_u64(&r->file_bytes, c->committed_bytes, &changed);
+    bool changed = raise_u64(&r->min_sequence, c->sequence);
+    changed |= raise_u64(&r->generation, c->generation);
+    changed |= raise_u64(&r->watermark, c->watermark);
+    changed |= raise_u64(&r->keys, c->keys);
+    changed |= raise_u64(&r->file_bytes, c->committed_bytes);
     if (c->n_stages > r->min_stages) {
         r->min_stages = c->n_stages;
         changed = true;
@@ -50,8 +43,7 @@ static bool record_raise(struct record *r, const struct commit *c)
 
 static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    const struct progress *p = ctx;
-    const struct watch *w = p->watch;
+    const struct watch *w = ctx;
     struct piece value;
     struct record r;
     int rc = catalog_get(t, w->name, &value, diag);
@@ -64,7 +56,7 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct verdict v = record_decode(value.at, value.n, w->name.at, w->name.n, &r);
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, w->catalog->path, 0);
-    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p->commit))
+    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, w->reached))
         return 0;
     if (r.ro_compat) /* since the writer was opened */
         return diag_fail(diag, TAMIS_ERR_VERSION, w->catalog->path,
@@ -76,16 +68,11 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return catalog_replace(t, w->name, (struct piece){bytes, n}, diag);
 }
 
-static int raise_bounds(const struct watch *w, const struct commit *c,
-                        struct tamis_diag *diag)
+static int raise_bounds(void *ctx, const struct commit *c, struct tamis_diag *diag)
 {
-    struct progress p = {w, c};
-    return catalog_write(w->catalog, &w->wait, 0, raise_in, &p, NULL, diag);
-}
-
-static int watch_changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
-{
-    return raise_bounds(ctx, c, diag);
+    struct watch *w = ctx;
+    w->reached = c;
+    return catalog_write(w->catalog, &w->wait, 0, raise_in, w, NULL, diag);
 }
 
 /* Nobody finds the keys in a file that is not the store's any more. */
@@ -104,37 +91,28 @@ static void watch_closed(void *ctx)
 
 /* ---- opening ---- */
 
-int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct wanted *w = ctx;
-    return catalog_find_record(t, w->name, &w->record, diag);
-}
-
 /* Is this the file that the record means, and not an older copy of it? */
 static int check_file(const struct catalog *c, const struct wanted *w,
                       const struct header *h, const char *path, struct tamis_diag *diag)
 {
     const struct identity *id = &h->identity;
-    const struct record *r = &w->record;
-    struct bounds known = record_bounds(r);
-    const char *what = NULL;
-    if (memcmp(id->uuid, r->uuid, UUID_BYTES) != 0)
+    struct bounds known = record_bounds(&w->record);
+    const struct tamis_identity own = {
+        .name = w->name.at, .name_bytes = w->name.n, .store_uuid = c->meta.store_uuid};
+    const char *what = identity_differs(&own, id, &h->commit);
+    if (memcmp(id->uuid, w->record.uuid, UUID_BYTES) != 0)
         what = "the file of another filter (its UUID differs)";
-    else if (memcmp(id->store_uuid, c->meta.store_uuid, UUID_BYTES) != 0)
-        what = "the filter of another store";
-    else if (id->name_bytes != w->name.n ||
-             memcmp(id->name, w->name.at, w->name.n) != 0)
-        what = "the filter of another segment (its name differs)";
-    else if (id->hash_id != c->meta.hash_id || id->hash_seed != c->meta.hash_seed)
+    else if (!what &&
+             (id->hash_id != c->meta.hash_id || id->hash_seed != c->meta.hash_seed))
         what = "a filter with another hash seed than the store's";
-    else if (commit_is_older(&h->commit, &known))
+    else if (!what && commit_is_older(&h->commit, &known))
         what = "an older copy: the catalog has seen this filter further on";
     return what ? diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what) : 0;
 }
 
 /* A writer that sealed and died before it could say so: the catalog follows now, once
  * the seal is known to be durable. Returns 0 if it turns out that there is none. */
-static int follow_seal(const struct watch *w, int fd, const char *path,
+static int follow_seal(struct watch *w, int fd, const char *path,
                        struct tamis_diag *diag)
 {
     struct header h;
@@ -209,7 +187,7 @@ static int open_writer(struct catalog *c, const struct wanted *w,
         return rc;
     }
     /* From here on all of these are the writer's, even if it fails. */
-    struct writer_hooks hooks = {watch_changed, watch_closed, watch, watch_acknowledge,
+    struct writer_hooks hooks = {raise_bounds, watch_closed, watch, watch_acknowledge,
                                  named};
     rc = writer_open_fd(opened, path, &hooks, out, diag);
     if (rc)
@@ -228,18 +206,20 @@ static int check_state(const struct catalog *c, const struct wanted *w,
                        struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
-    if (w->record.state == RECORD_GROWING && !w->record.ro_compat)
+    bool growing = w->record.state == RECORD_GROWING;
+    bool sealed = w->record.state == RECORD_SEALED;
+    if (growing && !w->record.ro_compat)
         return 0;
-    name_text(text, w->name.at, w->name.n);
-    if (w->record.state == RECORD_GROWING)
-        return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
-                         "segment '%s' has a feature that this tamis must not write",
-                         text);
-    if (w->record.state == RECORD_SEALED)
-        return diag_fail(diag, TAMIS_ERR_SEALED, c->path, "segment '%s' is sealed",
-                         text);
-    return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
-                     "segment '%s' is registered without a filter", text);
+    return diag_fail(diag,
+                     growing  ? TAMIS_ERR_VERSION
+                     : sealed ? TAMIS_ERR_SEALED
+                              : TAMIS_ERR_NO_SEGMENT,
+                     c->path,
+                     growing
+                         ? "segment '%s' has a feature that this tamis must not write"
+                     : sealed ? "segment '%s' is sealed"
+                              : "segment '%s' is registered without a filter",
+                     name_text(text, w->name.at, w->name.n));
 }
 
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,

@@ -82,6 +82,13 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
         return rc;
     struct catalog *c = store->catalog;
     const struct meta *m = &c->meta;
+    struct store_now now;
+    uint64_t n_bytes = 0;
+    rc = catalog_read(c, read_store_now, &now, diag);
+    if (!rc && (rc = io_size(c->fd, &n_bytes)) != 0)
+        diag_errno(diag, rc, c->path, "the catalog's size");
+    if (rc)
+        return rc;
     memcpy(info->uuid, m->store_uuid, sizeof info->uuid);
     info->domain = c->domain;
     info->growth = (struct tamis_growth){
@@ -93,14 +100,7 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
     info->created = m->created;
     info->read_only = c->read_only;
     info->is_new = store->is_new;
-    struct store_now now;
-    rc = catalog_read(c, read_store_now, &now, diag);
-    if (!rc && (rc = io_size(c->fd, &info->catalog_bytes)) != 0)
-        diag_errno(diag, rc, c->path, "the catalog's size");
-    if (rc) {
-        memset(info, 0, sizeof *info);
-        return rc;
-    }
+    info->catalog_bytes = n_bytes;
     info->n_segments = now.n_segments;
     info->complete = now.meta.complete;
     return 0;

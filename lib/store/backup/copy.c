@@ -19,7 +19,7 @@
  *
  * Damage is copied as it is, digests and floors with it: it is damage in the copy. */
 #include "lib/store/backup/inside.h"
-#include "lib/store/snapshot/entry.h"
+#include "lib/store/snapshot/snapshot.h"
 
 enum { SPAN_BYTES = PAGES_PER_FLOOR_SECTOR * PAGE_BYTES, FLOOR_TRIES = 64 };
 

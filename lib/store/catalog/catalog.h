@@ -193,7 +193,7 @@ static inline struct io_wait store_wait(const struct tamis_store *s, int64_t tim
 /* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
 
-/* segment_writer.c: a catalog_fn that reads the record of a name. */
+/* listing.c: a catalog_fn that reads the record of a name. */
 struct wanted {
     struct piece name;
     struct io_wait wait; /* of who wants it */

@@ -770,3 +770,9 @@ int catalog_find_record(struct catalog_txn *t, struct piece name, struct record 
     listings_free(&l);
     return rc;
 }
+
+int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct wanted *w = ctx;
+    return catalog_find_record(t, w->name, &w->record, diag);
+}

@@ -1,7 +1,7 @@
 /* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 
 #include <sys/file.h>
 
@@ -114,24 +114,20 @@ void edit_unlink_pack(const struct tamis_edit *e, const struct pack_place *place
     pack_files_unlink(e->dir.fd, place->uuid);
 }
 
-static void unlink_op(const struct tamis_edit *e, const struct edit_op *op)
-{
-    if (op->kind == EDIT_PACK)
-        edit_unlink_pack(e, &op->placed->place);
-    else
-        filter_file_unlink(e->dir.fd, op->uuid);
-    if (op->has_list)
-        filter_file_unlink(e->dir.fd, op->list_uuid);
-}
-
 /* Unlinks nothing in a store that was replaced: the next sweep does it there. */
 void edit_unlink_written(const struct tamis_edit *e)
 {
     if (origin_check_files(e->catalog->origin, NULL) == TAMIS_ERR_REPLACED)
         return;
-    for (size_t i = 0; i < e->n_ops; i++)
-        if (e->ops[i]->has_file)
-            unlink_op(e, e->ops[i]);
+    for (size_t i = 0; i < e->n_ops; i++) {
+        const struct edit_op *op = e->ops[i];
+        if (op->kind == EDIT_PACK)
+            edit_unlink_pack(e, &op->placed->place);
+        else if (op->has_file)
+            filter_file_unlink(e->dir.fd, op->uuid);
+        if (op->has_list)
+            filter_file_unlink(e->dir.fd, op->list_uuid);
+    }
 }
 
 void tamis_edit_abort(struct tamis_edit *edit)
@@ -167,8 +163,8 @@ int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
 
 /* ---- the list of operations ---- */
 
-static struct edit_op *op_of_value(enum edit_kind kind, const void *name,
-                                   size_t name_bytes, const void *value, size_t n)
+struct edit_op *op_of_value(enum edit_kind kind, const void *name, size_t name_bytes,
+                            const void *value, size_t n)
 {
     struct edit_op *op = calloc(1, sizeof *op + name_bytes + n);
     if (!op)
@@ -179,19 +175,6 @@ static struct edit_op *op_of_value(enum edit_kind kind, const void *name,
     memcpy(op->bytes, name, name_bytes);
     if (n)
         memcpy(op->bytes + name_bytes, value, n);
-    return op;
-}
-
-struct edit_op *edit_op_new(const void *name, size_t name_bytes, const struct record *r)
-{
-    uint8_t value[RECORD_MAX_BYTES];
-    size_t n = record_encode(r, name, name_bytes, value);
-    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n);
-    if (!op)
-        return NULL;
-    op->listed = record_listed(r);
-    memcpy(op->uuid, r->uuid, UUID_BYTES);
-    memcpy(op->list_uuid, r->list_uuid, UUID_BYTES);
     return op;
 }
 
@@ -287,16 +270,6 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
     return rc;
 }
 
-/* Then nothing below can fail. */
-static int reserve_locked(struct tamis_edit *e)
-{
-    void *ops = room_for(e->ops, e->n_ops + 1, &e->max_ops, sizeof(struct edit_op *));
-    if (!ops)
-        return ENOMEM;
-    e->ops = ops;
-    return names_reserve(&e->touched);
-}
-
 /* A name that is put with others, by one file, is noted only if it was noted before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
@@ -334,8 +307,11 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
         x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
         rc = catalog_read(e->catalog, expect_in, &x, diag);
     }
-    if (!rc) {
-        rc = reserve_locked(e);
+    if (!rc) { /* then nothing below can fail */
+        void *ops =
+            room_for(e->ops, e->n_ops + 1, &e->max_ops, sizeof(struct edit_op *));
+        e->ops = ops ? ops : e->ops;
+        rc = ops ? names_reserve(&e->touched) : ENOMEM;
         if (rc)
             diag_errno(diag, rc, e->catalog->path, "noting the change");
     }

@@ -1,8 +1,9 @@
-/* An edit from inside; packing.h has more for shared files. */
+/* An edit from inside. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
 #include "lib/builder/builder.h"
+#include "lib/pack/pack.h"
 #include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"
 
@@ -26,6 +27,15 @@ struct edit_put {
     struct entry *as; /* ... and its record is this one's; may be NULL */
 };
 
+/* A new pack: its columns are segments that it puts, or segments of a snapshot. */
+struct edit_pack {
+    struct pack_place place;         /* uuid and digest */
+    struct open_pack *open;          /* says which segments are put; else NULL */
+    struct tamis_snapshot *snapshot; /* whose segments get columns; else NULL */
+    uint32_t n_columns;
+    uint32_t segments[]; /* of the snapshot, by column, plus 1; 0: of none */
+};
+
 struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
@@ -35,7 +45,7 @@ struct edit_op {
     struct edit_put how;
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;        /* retain */
-    struct edit_pack *placed; /* EDIT_PACK: see packing.h */
+    struct edit_pack *placed; /* EDIT_PACK */
     struct edit_op *before;   /* another one whose names its file has */
     uint64_t absent_at;       /* put: the edit's, if it is for this name; else 0 */
     size_t name_bytes, value_bytes;
@@ -74,9 +84,8 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 /* Takes over the operation, if its segments exist or are absent as it needs; else frees
  * it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
-/* A put. */
-struct edit_op *edit_op_new(const void *name, size_t name_bytes,
-                            const struct record *r);
+struct edit_op *op_of_value(enum edit_kind kind, const void *name, size_t name_bytes,
+                            const void *value, size_t n);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
@@ -86,7 +95,13 @@ void edit_free(struct tamis_edit *e);
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag);
+struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
+                                    const struct tamis_segment_options *opt);
+/* The UUID of a file to be written, and its name. */
+void edit_new_file(uint8_t uuid[UUID_BYTES], char file[FILTER_NAME_BYTES]);
 void edit_record_range(struct record *r, const struct key_range *range);
+/* Takes the range and the list of another record. */
+void edit_record_like(struct record *r, const struct record *like);
 /* builder_describe(). A builder may have been made without the edit, but not for
  * another store or domain. */
 int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
@@ -100,16 +115,11 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);
 
-/* A list that is there already, for the filter that a builder is about to make. */
-struct edit_list {
-    uint8_t uuid[UUID_BYTES];
-    uint64_t digest;
-    struct edit_put how;
-    const struct record *range; /* it has that of its keys */
-};
-/* tamis_edit_put(); list NULL: what the builder's options say. */
-int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
-                   const struct edit_list *list, struct tamis_diag *diag);
+/* tamis_edit_put(). `like` (may be NULL): a record with the range and the list that
+ * the segment has; else both are the builder's, and so is `how`. */
+int edit_put_built(struct tamis_edit *edit, struct tamis_builder *builder,
+                   const struct record *like, const struct edit_put *how,
+                   struct tamis_diag *diag);
 
 /* ==== balance.c: sizes that meet the target on average ==== */
 
@@ -131,6 +141,26 @@ int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
  * of a newer version, which the new one would lack (SPEC.md §5.2). */
 int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
                     size_t index, struct tamis_diag *diag);
+
+/* ==== packing.c, packer.c: files that segments share, made ==== */
+
+/* An operation for it. Snapshot NULL: the edit puts the segments that the pack's file
+ * names. An errno, or a code of open_pack_get(). */
+int edit_op_of_pack(const struct tamis_edit *e, const struct pack_place *place,
+                    uint32_t n_columns, struct tamis_snapshot *s, struct edit_op **out,
+                    struct tamis_diag *diag);
+/* Removes the files of a pack that is not put. Nothing keeps it open any more. */
+void edit_unlink_pack(const struct tamis_edit *e, const struct pack_place *place);
+
+/* Plans the bands, and so each column's place; ERR_RANGE, ENOMEM. */
+int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
+                    struct pack_plan *plan, struct tamis_diag *diag);
+/* Reports the size of the pack, looks for room, and writes it and its tombstones,
+ * unless it is a dry run. Sets the job's uuids and domain, and the place. If it fails,
+ * nothing is left. */
+int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct pack_place *place,
+              struct tamis_diag *diag);
 
 /* ==== place.c: segments that share a file, and how they come and go ==== */
 

@@ -11,7 +11,7 @@
  * A segment takes some 64 bytes of memory until then, and none after.
  *
  * tamis_edit_unpack(): columns of packs, written as files of their own. */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 #include "lib/plan/plan.h"
 
 #include <sys/statvfs.h>
@@ -62,28 +62,12 @@ static int make_tombstones(const struct tamis_edit *e, const struct pack_job *jo
     return rc;
 }
 
-static int write_pack_files(struct tamis_edit *e, struct pack_job *job,
-                            struct pack_place *place, struct tamis_diag *diag)
-{
-    char name[FILTER_NAME_BYTES];
-    uint64_t n_bytes;
-    filter_file_name(place->uuid, name);
-    int rc = pack_write(job, e->dir.fd, name, &place->digest, &n_bytes, diag);
-    if (rc)
-        return edit_not_put(e, rc, name, diag);
-    rc = make_tombstones(e, job, place);
-    if (!rc)
-        return 0;
-    filter_file_unlink(e->dir.fd, place->uuid);
-    return diag_errno(diag, rc, e->catalog->filters->path,
-                      "writing the tombstones of a pack");
-}
-
 int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
               struct tamis_pack_report *r, struct pack_place *place,
               struct tamis_diag *diag)
 {
-    uuid_random(place->uuid);
+    char file[FILTER_NAME_BYTES];
+    edit_new_file(place->uuid, file);
     job->uuid = place->uuid;
     job->store_uuid = e->catalog->meta.store_uuid;
     job->domain = e->catalog->domain;
@@ -94,10 +78,19 @@ int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
     if (rc)
         return diag_errno(diag, rc, e->catalog->path, "packing");
     rc = edit_room(e, "the pack", dry_run ? 0 : r->file_bytes, &r->free_bytes, diag);
-    if (!rc && !dry_run)
-        return write_pack_files(e, job, place, diag);
-    pack_index_free(job);
-    return rc;
+    if (rc || dry_run) {
+        pack_index_free(job);
+        return rc;
+    }
+    rc = pack_write(job, e->dir.fd, file, &place->digest, &r->file_bytes, diag);
+    if (rc)
+        return edit_not_put(e, rc, file, diag);
+    rc = make_tombstones(e, job, place);
+    if (!rc)
+        return 0;
+    filter_file_unlink(e->dir.fd, place->uuid);
+    return diag_errno(diag, rc, e->catalog->filters->path,
+                      "writing the tombstones of a pack");
 }
 
 /* ---- a packer ---- */
@@ -150,6 +143,12 @@ void tamis_packer_free(struct tamis_packer *p)
 
 /* ---- taking ---- */
 
+static int refuse_written(const struct tamis_packer *p, struct tamis_diag *diag)
+{
+    return diag_fail(diag, TAMIS_ERR_RANGE, p->edit->catalog->path,
+                     "the packer's pack is written: make another packer");
+}
+
 /* May the builder's segment be put? */
 static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
                       struct tamis_diag *diag)
@@ -163,8 +162,7 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
     if (rc)
         return rc;
     if (p->is_put)
-        return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
-                         "the packer's pack is written: make another packer");
+        return refuse_written(p, diag);
     if (f.list_bits)
         return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
                          "a column that is made of keys has no list: put the segment, "
@@ -306,9 +304,9 @@ static int put_packed(struct tamis_packer *p, struct tamis_pack_report *report,
 int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
                           struct tamis_pack_report *report, struct tamis_diag *diag)
 {
-    struct tamis_pack_report ours = {0};
-    if (report)
-        *report = ours;
+    struct tamis_pack_report unasked;
+    report = report ? report : &unasked;
+    *report = (struct tamis_pack_report){0};
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
@@ -316,25 +314,22 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
         return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
                          "no packer of this edit");
     if (p->is_put)
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                         "the packer's pack is written: make another packer");
-    rc = p->n ? put_packed(p, &ours, diag) : 0;
+        return refuse_written(p, diag);
+    rc = p->n ? put_packed(p, report, diag) : 0;
     pack_plan_free(&p->plan);
-    if (rc)
+    if (rc) {
+        *report = (struct tamis_pack_report){0};
         return rc;
+    }
     free(p->sources);
     p->sources = NULL;
-    ours.n_loose = p->n_loose;
     p->is_put = true;
-    if (report)
-        *report = ours;
+    report->n_loose = p->n_loose;
     return 0;
 }
 
 /* ---- unpacking ---- */
 
-/* The new filter has another UUID, for its bytes may differ from those that were
- * packed. */
 struct unpacking {
     struct tamis_edit *edit;
     struct tamis_snapshot *snapshot;
@@ -343,72 +338,53 @@ struct unpacking {
     uint64_t needs; /* bytes; files may be much larger than columns */
 };
 
-/* A segment, its column, and the record that it gets. */
-struct taken {
-    size_t index;
-    struct seat seat;
-    struct column column;
-    struct record record;
-};
-
 /* Damage is blamed on the pack, all else on the file that is made. */
-static int not_unpacked(const struct unpacking *u, int rc, const struct taken *t,
-                        const char *name)
+static int not_unpacked(const struct unpacking *u, int rc, const struct seat *seat,
+                        struct piece segment, const char *file)
 {
     char path[STORE_PATH_BYTES], text[NAME_TEXT_BYTES];
     bool is_damage = rc == TAMIS_ERR_DAMAGED;
-    filters_dir_path(u->edit->catalog->filters, name, path);
-    name_text(text, column_name(&t->column).at, column_name(&t->column).n);
-    diag_fail(u->diag, rc, is_damage ? filter_path(seat_filter(&t->seat)) : path,
+    filters_dir_path(u->edit->catalog->filters, file, path);
+    diag_fail(u->diag, rc, is_damage ? filter_path(seat_filter(seat)) : path,
               is_damage ? "unpacking segment '%s': %s"
                         : "cannot write the file of segment '%s': %s",
-              text, tamis_strerror(rc));
+              name_text(text, segment.at, segment.n), tamis_strerror(rc));
     if (u->diag && rc > 0)
         u->diag->os_errno = rc;
     return rc;
 }
 
-static int write_filter(struct unpacking *u, struct taken *t)
-{
-    const struct column *col = &t->column;
-    struct piece first = column_first(col), last = column_last(col);
-    struct record *r = &t->record;
-    const struct catalog *c = u->edit->catalog;
-    char name[FILTER_NAME_BYTES];
-    const struct tamis_identity who = {.store_uuid = c->meta.store_uuid};
-    struct identity id;
-    struct commit commit;
-    uint8_t uuid[UUID_BYTES];
-    uuid_random(uuid);
-    header_begin(KIND_BLOOM, &c->domain, &who, uuid, &id, &commit);
-    filter_file_name(uuid, name);
-    int rc = pack_unpack(seat_filter(&t->seat), t->seat.band, seat_column(&t->seat),
-                         col, &id, &commit, u->edit->dir.fd, name);
-    if (rc)
-        return not_unpacked(u, rc, t, name);
-    *r = record_of_commit(&commit, id.target_error, id.created,
-                          le32_get(col->disk.rank));
-    r->has_range = col->disk.has_range;
-    r->first_bytes = (uint16_t)first.n;
-    r->last_bytes = (uint16_t)last.n;
-    memcpy(r->first, first.at, first.n);
-    memcpy(r->last, last.at, last.n);
-    segment_list(u->snapshot, t->index, r->list_uuid, &r->list_digest);
-    return 0;
-}
-
+/* The new filter has another UUID, for its bytes may differ from those that were
+ * packed. */
 static int unpack_segment(struct unpacking *u, size_t index)
 {
-    struct taken t = {.index = index, .seat = segment_seat(u->snapshot, index)};
-    int rc = segment_facts(u->snapshot, index, &t.column, u->diag);
-    if (!rc)
-        rc = write_filter(u, &t);
+    struct tamis_edit *e = u->edit;
+    struct seat seat = segment_seat(u->snapshot, index);
+    struct column col;
+    struct record like;
+    struct identity id;
+    struct commit commit;
+    char file[FILTER_NAME_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    const struct tamis_identity who = {.store_uuid = e->catalog->meta.store_uuid};
+    int rc = segment_facts(u->snapshot, index, &col, u->diag);
+    if (rc || !seat.band) /* a page may be readable again: the seat is from before */
+        return rc ? rc : seat_lost(u->snapshot, &seat, u->diag);
+    struct piece name = column_name(&col);
+    edit_new_file(uuid, file);
+    header_begin(KIND_BLOOM, &e->catalog->domain, &who, uuid, &id, &commit);
+    rc = pack_unpack(seat_filter(&seat), seat.band, seat_column(&seat), &col, &id,
+                     &commit, e->dir.fd, file);
     if (rc)
-        return rc;
-    struct piece name = column_name(&t.column);
+        return not_unpacked(u, rc, &seat, name, file);
+    struct record r =
+        record_of_commit(&commit, id.target_error, id.created, le32_get(col.disk.rank));
+    record_of_column(&col, uuid, 0, &like);
+    segment_list(u->snapshot, index, like.list_uuid, &like.list_digest);
+    edit_record_like(&r, &like);
     struct edit_put how = {.keeps_list = true, .replaces = true, .only = true};
-    memcpy(how.old, t.column.disk.uuid, UUID_BYTES);
-    return edit_put_append(u->edit, name.at, name.n, &t.record, &how, u->diag);
+    memcpy(how.old, col.disk.uuid, UUID_BYTES);
+    return edit_put_append(e, name.at, name.n, &r, &how, u->diag);
 }
 
 /* A segment that is in a usable pack, but cannot be described, is damaged. */
@@ -416,7 +392,6 @@ static int check_segment(struct unpacking *u, size_t index)
 {
     char text[NAME_TEXT_BYTES];
     struct column col;
-    struct tamis_segment_info info;
     const struct tamis_snapshot *s = u->snapshot;
     if (index >= s->n)
         return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,
@@ -424,11 +399,10 @@ static int check_segment(struct unpacking *u, size_t index)
     struct seat seat = segment_seat(s, index);
     if (!seat.band && (seat.why == TAMIS_DAMAGED || seat.why == TAMIS_MISMATCH))
         return seat_lost(s, &seat, u->diag);
-    tamis_snapshot_segment(s, index, &info);
     if (!seat.band)
         return diag_fail(u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
                          "segment '%s' is in no usable pack",
-                         name_text(text, info.name, info.name_bytes));
+                         segment_text(text, s, index));
     int rc = segment_facts(s, index, &col, u->diag);
     if (!rc)
         rc = edit_may_remake(u->edit, s, index, u->diag);

@@ -3,15 +3,14 @@
  *
  *     segments  --inputs_consider()-->  inputs: where the blocks of each are
  *                                         |
- *                                         |  plan_taken(): without segments that would
- * grow
+ *                                         |  plan_taken(): without those that grow
  *                                         v
  *                                       pack_make(), then one operation
  *
  * Each page is checked as it is copied (SPEC.md §16.4). The kernel limits the mappings
  * of a process, so only the first MAX_OPEN files stay open; the others are opened again
  * when their band is written. */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 #include "lib/io/threads.h"
 #include "lib/plan/plan.h"
 
@@ -87,10 +86,17 @@ static void inputs_free(struct packing *p)
     pack_plan_free(&p->plan);
 }
 
-static bool input_is_file(const struct packing *p, size_t i)
+/* The file of input i; NULL: it is a column. */
+static struct pack_file *input_file(const struct packing *p, size_t i)
 {
-    const struct tamis_snapshot *s = p->snapshot;
-    return is_loose(s, p->segments[i]) && !s->entries[p->segments[i]]->elsewhere;
+    const struct entry *e = loose_entry(p->snapshot, p->segments[i]);
+    return e && !e->elsewhere ? &p->files[p->segments[i]] : NULL;
+}
+
+static void input_add(struct packing *p, size_t segment, struct pack_source source)
+{
+    p->segments[p->n] = (uint32_t)segment;
+    p->sources[p->n++] = source;
 }
 
 /* ---- which segments ---- */
@@ -102,7 +108,7 @@ static int open_file(const struct packing *p, size_t segment, struct tamis_filte
 {
     const struct tamis_snapshot *s = p->snapshot;
     struct tamis_verify pages;
-    int rc = entry_open(s->entries[segment], s->dir, &s->domain, f, diag);
+    int rc = entry_open(s, s->entries[segment], f, diag);
     if (rc)
         return *f = NULL, rc;
     rc = filter_verify(*f, h, &pages, diag);
@@ -113,16 +119,14 @@ static int open_file(const struct packing *p, size_t segment, struct tamis_filte
     return rc;
 }
 
-/* A segment's file as it was found, or its seat. */
+/* A segment's file as it was found, or its seat; or why the segment is left. */
 struct look {
     size_t index;
     enum { PASS, AT_SEAT, AT_FILE } at;
+    enum tamis_left why;
     struct seat seat;
     struct tamis_filter *filter;
-    struct geometry geometry;
-    struct stage_desc stage;
-    uint32_t n_stages;
-    uint64_t file_bytes;
+    struct pack_source source;
     int rc;
     struct tamis_diag diag;
 };
@@ -130,15 +134,24 @@ struct look {
 static void look_at_file(const struct packing *p, struct look *l)
 {
     struct header h;
-    l->n_stages = 1;
-    l->rc = open_file(p, l->index, &l->filter, &h, &l->geometry, &l->diag);
-    if (l->filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
-        l->n_stages = h.commit.n_stages;
-        l->file_bytes = h.commit.committed_bytes;
-        l->stage = h.commit.stages[0];
-    }
-    if (l->rc || l->n_stages != 1)
+    struct geometry g;
+    const struct stage_desc *first = h.commit.stages;
+    int rc = l->rc = open_file(p, l->index, &l->filter, &h, &g, &l->diag);
+    if (rc == TAMIS_ERR_VERSION)
+        l->why = TAMIS_LEFT_NEWER;
+    else if (l->filter && (rc == TAMIS_ERR_UNFIT || !rc) && h.commit.n_stages != 1)
+        l->why = first->geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON;
+    if (rc || l->why) {
         input_close(&l->filter);
+        return;
+    }
+    uint64_t by_bits = plan_keys_of_bits(&g, first->bits_set);
+    uint64_t keys = first->keys > by_bits ? first->keys : by_bits;
+    l->source = (struct pack_source){
+        .geometry = g,
+        .folded_blocks = bands_fold(&g, keys, first->target_error),
+        .file_pages = (uint32_t)(h.commit.committed_bytes / PAGE_BYTES),
+    };
 }
 
 static void input_left(struct packing *p, size_t segment, enum tamis_left why)
@@ -152,62 +165,46 @@ static void input_left(struct packing *p, size_t segment, enum tamis_left why)
     }
 }
 
-struct now {
-    struct column was;
-    struct record record;
-};
-
-static int record_by_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct now *now = ctx;
-    return catalog_find_record(t, column_name(&now->was), &now->record, diag);
-}
-
 static void input_lost(struct packing *p, size_t segment)
 {
-    struct now now;
+    struct column was = {.disk.has_range = 0};
+    struct wanted now = {.name.at = NULL};
     struct seat seat = segment_seat(p->snapshot, segment);
     struct pack_place place = {.digest = 0};
     if (seat.view)
         place = seat_place(&seat);
-    bool known = segment_facts(p->snapshot, segment, &now.was, NULL) == 0;
-    int rc = known ? catalog_read(p->edit->catalog, record_by_now, &now, NULL) : 0;
-    bool same = !rc && memcmp(now.was.disk.uuid, now.record.uuid, UUID_BYTES) == 0 &&
+    bool known = segment_facts(p->snapshot, segment, &was, NULL) == 0;
+    if (known)
+        now.name = column_name(&was);
+    int rc = known ? catalog_read(p->edit->catalog, store_find_record, &now, NULL) : 0;
+    bool same = !rc && memcmp(was.disk.uuid, now.record.uuid, UUID_BYTES) == 0 &&
                 memcmp(&place, &now.record.place, sizeof place) == 0;
     bool is_replaced = known && !same && (!rc || rc == TAMIS_ERR_NO_SEGMENT);
     input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
 }
 
-/* If the file is missing, or is no file, the segment is lost, and packing goes on.
- * Other errors may pass, and end the packing. */
+/* A missing file, or one that is no file, stays so. Other errors may pass, and end the
+ * packing. */
+static bool error_may_pass(int rc)
+{
+    return rc > 0 && rc != ENOENT && !io_not_regular(rc);
+}
+
 static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 {
     int rc = l->rc;
-    if (rc > 0 && rc != ENOENT && !io_not_regular(rc)) {
+    if (error_may_pass(rc)) {
         if (diag && l->diag.code)
             *diag = l->diag;
         else
             diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
         return rc;
     }
-    if (rc == TAMIS_ERR_VERSION)
-        input_left(p, l->index, TAMIS_LEFT_NEWER);
-    else if (l->n_stages != 1) /* the first of a ribbon has no lanes */
-        input_left(p, l->index,
-                   l->stage.geometry.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
-    else if (rc)
+    if (rc) {
         input_lost(p, l->index);
-    if (rc || l->n_stages != 1)
         return 0;
-    uint64_t by_bits = plan_keys_of_bits(&l->geometry, l->stage.bits_set);
-    uint64_t keys = l->stage.keys > by_bits ? l->stage.keys : by_bits;
-    p->segments[p->n] = (uint32_t)l->index;
-    p->sources[p->n] = (struct pack_source){
-        .geometry = l->geometry,
-        .folded_blocks = bands_fold(&l->geometry, keys, l->stage.target_error),
-        .file_pages = (uint32_t)(l->file_bytes / PAGE_BYTES),
-    };
-    p->n++;
+    }
+    input_add(p, l->index, l->source);
     struct pack_file *file = &p->files[l->index];
     memcpy(file->set_id, filter_set_id(l->filter), UUID_BYTES);
     if (p->n_open == MAX_OPEN) {
@@ -222,79 +219,66 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 /* When the column was packed first, it was folded as far as its error allowed. It is
  * not folded again, for only a record says how many keys it has. A column whose entry
  * or pack cannot be read stays where it is. */
-static int take_column(struct packing *p, size_t index, const struct seat *seat,
-                       struct tamis_diag *diag)
+static int take_column(struct packing *p, const struct look *l, struct tamis_diag *diag)
 {
     struct column col;
-    int rc = segment_facts(p->snapshot, index, &col, diag);
-    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
+    int rc = segment_facts(p->snapshot, l->index, &col, diag);
+    if (error_may_pass(rc))
         return rc;
     diag_clear(diag);
     uint64_t own_blocks = rc ? 0 : le64_get(col.disk.own_blocks);
-    if (!seat->band || !own_blocks) {
-        input_left(p, index, TAMIS_LEFT_UNREADABLE);
+    if (!l->seat.band || !own_blocks) {
+        input_left(p, l->index, TAMIS_LEFT_UNREADABLE);
         return 0;
     }
-    p->segments[p->n] = (uint32_t)index;
-    p->sources[p->n] = (struct pack_source){.geometry = seat->band->geometry,
-                                            .folded_blocks = own_blocks};
-    p->sources[p->n++].geometry.n_blocks = own_blocks;
+    struct pack_source source = {.geometry = l->seat.band->geometry,
+                                 .folded_blocks = own_blocks};
+    source.geometry.n_blocks = own_blocks;
+    input_add(p, l->index, source);
     return 0;
-}
-
-/* Checks all pages of the seat's pack, once. */
-static void check_pack(struct packing *p, const struct seat *seat)
-{
-    struct tamis_verify pages;
-    bool *checked = &p->checked[seat->view - p->snapshot->shared.views];
-    if (!*checked)
-        tamis_filter_verify(seat_filter(seat), &pages, NULL);
-    *checked = true;
 }
 
 static bool input_is_damaged(struct packing *p, size_t i)
 {
-    if (input_is_file(p, i))
+    struct tamis_verify pages;
+    if (input_file(p, i))
         return false; /* a file was checked when it was taken */
     struct seat seat = segment_seat(p->snapshot, p->segments[i]);
     if (!seat.band)
         return true;
-    check_pack(p, &seat);
+    bool *checked = &p->checked[seat.view - p->snapshot->shared.views];
+    if (!*checked) /* all pages of the pack, once */
+        tamis_filter_verify(seat_filter(&seat), &pages, NULL);
+    *checked = true;
     return pack_column_is_bad(seat_filter(&seat), seat.band, seat_column(&seat),
                               p->sources[i].geometry.n_blocks);
 }
 
-/* Finds where the segment's blocks are, or counts in the report why it is not packed. A
- * segment whose pack or file cannot be used is left. */
+/* Finds where the segment's blocks are, or why it is not packed. A segment whose pack
+ * or file cannot be used is left. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct tamis_snapshot *s = p->snapshot;
-    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    const struct entry *e = loose_entry(s, index);
+    bool packed = !e || e->elsewhere;
     *l = (struct look){.index = index};
     if (p->seen[index] || (!e && !seat_taken(s, index)))
         return; /* it is listed twice, or no segment */
     p->seen[index] = true;
-    bool stays = p->opt.repack == TAMIS_REPACK_NONE;
-    bool packed = !e || e->elsewhere;
     if (packed)
         l->seat = segment_seat(s, index);
     if (e &&
         (!e->state || e->name_bytes > NAME_MAX_BYTES)) /* shorter than any record */
-        input_left(p, index,
-                   e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER
-                                                   : TAMIS_LEFT_UNREADABLE);
-    else if (packed && stays)
-        input_left(p, index, l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE);
+        l->why =
+            e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER : TAMIS_LEFT_UNREADABLE;
+    else if (packed && p->opt.repack == TAMIS_REPACK_NONE)
+        l->why = l->seat.band ? TAMIS_LEFT_PACKED : TAMIS_LEFT_UNREADABLE;
     else if (e && le64_get(entry_record(e)->ro_compat))
-        input_left(p, index, TAMIS_LEFT_NEWER);
-    else if (packed)
-        l->at = AT_SEAT;
-    else if (e->state == RECORD_NO_FILTER)
-        input_left(p, index, TAMIS_LEFT_BARE);
-    else if (e->state == RECORD_GROWING)
-        input_left(p, index, TAMIS_LEFT_GROWING);
+        l->why = TAMIS_LEFT_NEWER;
+    else if (!packed && e->state != RECORD_SEALED)
+        l->why = e->state == RECORD_GROWING ? TAMIS_LEFT_GROWING : TAMIS_LEFT_BARE;
     else
-        l->at = AT_FILE;
+        l->at = packed ? AT_SEAT : AT_FILE;
 }
 
 /* Files that all threads look at together. */
@@ -324,10 +308,12 @@ static int take_looked(struct packing *p, struct looking *all, struct tamis_diag
         struct look *l = &all->look[i];
         if (rc)
             input_close(&l->filter);
+        else if (l->why)
+            input_left(p, l->index, l->why);
         else if (l->at == AT_FILE)
             rc = take_file(p, l, diag);
         else if (l->at == AT_SEAT)
-            rc = take_column(p, l->index, &l->seat, diag);
+            rc = take_column(p, l, diag);
     }
     return rc;
 }
@@ -354,24 +340,16 @@ static void inputs_leave(struct packing *p, const bool *leave)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (leave[i] && input_is_file(p, i)) {
-            p->n_open -= p->files[p->segments[i]].filter != NULL;
-            input_close(&p->files[p->segments[i]].filter);
+        struct pack_file *file = input_file(p, i);
+        if (!leave[i]) {
+            p->segments[n] = p->segments[i];
+            p->sources[n++] = p->sources[i];
+        } else if (file) {
+            p->n_open -= file->filter != NULL;
+            input_close(&file->filter);
         }
-        if (leave[i])
-            continue;
-        p->segments[n] = p->segments[i];
-        p->sources[n++] = p->sources[i];
     }
     p->n = n;
-}
-
-static bool inputs_stay_open(const struct packing *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        if (input_is_file(p, i) && !p->files[p->segments[i]].filter)
-            return false;
-    return true;
 }
 
 /* ---- for pack_write() ---- */
@@ -380,20 +358,13 @@ static bool inputs_stay_open(const struct packing *p)
 static int input_facts(void *ctx, uint32_t source, struct column *out)
 {
     struct packing *p = ctx;
+    const struct pack_file *file = input_file(p, source);
     p->unread = segment_facts(p->snapshot, p->segments[source], out, NULL) != 0;
     if (p->unread)
         return TAMIS_ERR_DAMAGED;
-    if (input_is_file(p, source))
-        memcpy(out->disk.set_id, p->files[p->segments[source]].set_id, UUID_BYTES);
+    if (file)
+        memcpy(out->disk.set_id, file->set_id, UUID_BYTES);
     return 0;
-}
-
-/* Files beyond the first that are open belong to one band. */
-static void close_band(struct packing *p)
-{
-    for (size_t i = 0, n_kept = 0; i < p->n; i++)
-        if (input_is_file(p, i) && n_kept++ >= p->n_open)
-            input_close(&p->files[p->segments[i]].filter);
 }
 
 static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
@@ -403,22 +374,24 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
     const struct pack_source *s = &p->sources[source];
     struct header h;
     struct geometry g;
-    if (!input_is_file(p, source)) {
+    struct pack_file *file = input_file(p, source);
+    if (!file) {
         struct seat seat = segment_seat(p->snapshot, p->segments[source]);
         return seat.band && pack_gather(p->windows[thread], seat_filter(&seat),
                                         seat.band, seat_column(&seat),
                                         s->geometry.n_blocks, lane, first, n, out) == 0;
     }
-    struct tamis_filter **file = &p->files[p->segments[source]].filter;
-    if (!*file) { /* never with threads: inputs_stay_open() */
+    if (!file->filter) { /* never with threads: all_open */
         uint32_t band = band_of_column(p->plan.bands, p->plan.n_bands, s->column);
-        if (p->band != band)
-            close_band(p);
+        /* Files beyond the first that are open belong to one band. */
+        for (size_t i = 0, n_kept = 0; p->band != band && i < p->n; i++)
+            if (input_file(p, i) && n_kept++ >= p->n_open)
+                input_close(&input_file(p, i)->filter);
         p->band = band;
-        if (open_file(p, p->segments[source], file, &h, &g, NULL) != 0)
+        if (open_file(p, p->segments[source], &file->filter, &h, &g, NULL) != 0)
             return false;
     }
-    return filter_copy_blocks(*file, lane, first, n, out);
+    return filter_copy_blocks(file->filter, lane, first, n, out);
 }
 
 /* ---- the pack ---- */
@@ -466,7 +439,7 @@ static void count_packed(struct packing *p)
     p->report->n_packed = 0;
     for (size_t i = 0; i < p->n; i++) {
         p->report->n_packed += !p->gone[i];
-        p->report->n_repacked += !p->gone[i] && !input_is_file(p, i);
+        p->report->n_repacked += !p->gone[i] && !input_file(p, i);
         if (p->gone[i])
             input_lost(p, p->segments[i]);
     }
@@ -476,16 +449,19 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
     struct pack_place place = {.digest = 0};
     bool dry_run = p->opt.dry_run;
+    bool all_open = true;
     int rc = plan_taken(p, diag);
     if (rc || !p->n)
         return rc;
+    for (size_t i = 0; i < p->n; i++)
+        all_open &= !input_file(p, i) || input_file(p, i)->filter;
     struct pack_job job = {.plan = &p->plan,
                            .sources = p->sources,
                            .facts = input_facts,
                            .blocks = input_blocks,
                            .ctx = p,
                            .gone = p->gone,
-                           .threads = inputs_stay_open(p) ? p->threads : NULL};
+                           .threads = all_open ? p->threads : NULL};
     rc = pack_make(p->edit, &job, dry_run, p->report, &place, diag);
     if (p->unread)
         return diag_fail(
@@ -658,8 +634,7 @@ static int pack_auto(struct packing *p, struct tamis_diag *diag)
     int rc =
         loose && w ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t i = 0; !rc && i < n_looked_at; i++)
-        if (i < s->n_loose ? !segment_seat(s, i).band
-                           : seat_taken(s, i) && !segment_seat(s, i).band)
+        if ((is_loose(s, i) || seat_taken(s, i)) && !segment_seat(s, i).band)
             loose[n++] = (uint32_t)i;
     if (!rc)
         rc = inputs_consider(p, loose, n, diag);

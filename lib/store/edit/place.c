@@ -1,6 +1,6 @@
 /* Which columns are alive: packs published, and columns that are dropped (SPEC.md
  * §17.4, R18). */
-#include "lib/store/edit/packing.h"
+#include "lib/store/edit/inside.h"
 
 int buffer_add(struct buffer *b, const void *bytes, size_t n)
 {
@@ -309,19 +309,6 @@ static int name_new(struct placing *p, struct piece name, struct record *r)
     return rc ? rc : listed_name(p->list, p->to, name, p->column, true, p->diag);
 }
 
-/* The record of the segment, as it is now; false: there is none that can be read. */
-static int record_now(struct placing *p, struct piece name, struct piece *value,
-                      struct record *r, bool *there)
-{
-    int rc = catalog_get(p->list->txn, name, value, p->diag);
-    *there = !rc &&
-             record_decode(value->at, value->n, name.at, name.n, r).code == VERDICT_OK;
-    if (rc != TAMIS_ERR_NO_SEGMENT)
-        return rc;
-    diag_clear(p->diag);
-    return 0;
-}
-
 /* The segment has a record, which may have changed. If the record still names the old
  * column, it gets the new one, and keeps its other fields. e: the record that was
  * packed; NULL: it was listed. */
@@ -330,9 +317,12 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 {
     struct piece value;
     struct record r;
-    bool there;
-    int rc = record_now(p, name, &value, &r, &there);
-    if (rc || !there)
+    int rc = catalog_get(p->list->txn, name, &value, p->diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT) {
+        diag_clear(p->diag);
+        return 0;
+    }
+    if (rc || record_decode(value.at, value.n, name.at, name.n, &r).code != VERDICT_OK)
         return rc;
     bool same = e && entry_is(e, value);
     if (same && !record_listed(&r)) {
@@ -348,7 +338,7 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 
 static int place_segment(struct placing *p, const struct tamis_snapshot *s, size_t i)
 {
-    const struct entry *e = is_loose(s, i) ? s->entries[i] : NULL;
+    const struct entry *e = loose_entry(s, i);
     struct seat from = segment_seat(s, i);
     struct pack_place old = {.digest = 0};
     uint8_t room[NAME_MAX_BYTES];

@@ -5,42 +5,45 @@
 
 /* ---- arguments ---- */
 
-static int check_name(const struct tamis_edit *e, const void *name, size_t name_bytes,
-                      struct tamis_diag *diag)
-{
-    if (segment_name_valid(name, name_bytes))
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
-                     "a segment's name is 1 to 255 bytes without NUL, not these %zu",
-                     name_bytes);
-}
-
-static int check_options(const struct tamis_edit *e, struct tamis_segment_options *opt,
-                         const struct tamis_segment_options *theirs,
-                         struct tamis_diag *diag)
-{
-    int rc = options_copy(opt, sizeof *opt, theirs);
-    if (rc)
-        return diag_fail(diag, rc, e->catalog->path, "size of the option struct");
-    if (!opt->binding)
-        opt->binding_bytes = 0;
-    if (opt->binding_bytes <= BINDING_MAX_BYTES)
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
-                     "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
-                     opt->binding_bytes);
-}
-
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag)
 {
     int rc = edit_usable(e, diag);
-    if (!rc)
-        rc = check_name(e, name, name_bytes, diag);
-    if (!rc)
-        rc = check_options(e, opt, theirs, diag);
-    return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
+    if (rc)
+        return rc;
+    const char *store = e->catalog->path;
+    if (!segment_name_valid(name, name_bytes))
+        return diag_fail(
+            diag, TAMIS_ERR_RANGE, store,
+            "a segment's name is 1 to 255 bytes without NUL, not these %zu",
+            name_bytes);
+    rc = options_copy(opt, sizeof *opt, theirs);
+    if (rc)
+        return diag_fail(diag, rc, store, "size of the option struct");
+    if (!opt->binding)
+        opt->binding_bytes = 0;
+    if (opt->binding_bytes > BINDING_MAX_BYTES)
+        return diag_fail(diag, TAMIS_ERR_RANGE, store,
+                         "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
+                         opt->binding_bytes);
+    return opt->replace ? 0 : edit_expect_none(e, name, name_bytes, diag);
+}
+
+struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
+                                    const struct tamis_segment_options *opt)
+{
+    return (struct tamis_identity){.name = name.at,
+                                   .name_bytes = name.n,
+                                   .binding = opt->binding,
+                                   .binding_bytes = opt->binding_bytes,
+                                   .store_uuid = e->catalog->meta.store_uuid};
+}
+
+void edit_new_file(uint8_t uuid[UUID_BYTES], char file[FILTER_NAME_BYTES])
+{
+    uuid_random(uuid);
+    filter_file_name(uuid, file);
 }
 
 /* ---- records ---- */
@@ -57,15 +60,31 @@ void edit_record_range(struct record *r, const struct key_range *range)
     memcpy(r->last, range->last, range->last_bytes);
 }
 
+void edit_record_like(struct record *r, const struct record *like)
+{
+    r->has_range = like->has_range;
+    r->first_bytes = like->first_bytes;
+    r->last_bytes = like->last_bytes;
+    memcpy(r->first, like->first, like->first_bytes);
+    memcpy(r->last, like->last, like->last_bytes);
+    memcpy(r->list_uuid, like->list_uuid, UUID_BYTES);
+    r->list_digest = like->list_digest;
+}
+
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
                     const struct record *r, const struct edit_put *how,
                     struct tamis_diag *diag)
 {
+    uint8_t value[RECORD_MAX_BYTES];
     bool has_file = r->state != RECORD_NO_FILTER;
     bool has_list = record_listed(r) && !how->keeps_list;
-    struct edit_op *op = edit_op_new(name, name_bytes, r);
+    size_t n = record_encode(r, name, name_bytes, value);
+    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n);
     int rc;
     if (op) {
+        memcpy(op->uuid, r->uuid, UUID_BYTES);
+        memcpy(op->list_uuid, r->list_uuid, UUID_BYTES);
+        op->listed = record_listed(r);
         op->has_file = has_file;
         op->has_list = has_list;
         op->how = *how;
@@ -109,11 +128,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .size = sizeof b,
         .domain = &c->domain,
         .error = error != 0 ? error : c->meta.target_error,
-        .identity.name = name,
-        .identity.name_bytes = name_bytes,
-        .identity.binding = ours.binding,
-        .identity.binding_bytes = ours.binding_bytes,
-        .identity.store_uuid = c->meta.store_uuid,
+        .identity = edit_identity(edit, (struct piece){name, name_bytes}, &ours),
         .watermark = ours.watermark,
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
@@ -150,8 +165,7 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
     char file[FILTER_NAME_BYTES];
     if (!builder_facts(builder).list_bits)
         return 0;
-    uuid_random(r->list_uuid);
-    filter_file_name(r->list_uuid, file);
+    edit_new_file(r->list_uuid, file);
     int rc =
         builder_list_at(builder, r->list_uuid, edit->dir.fd, file, false, &list, diag);
     if (rc)
@@ -161,7 +175,8 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
 }
 
 static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
-                     const struct edit_list *list, struct tamis_diag *diag)
+                     const struct record *like, const struct edit_put *how,
+                     struct tamis_diag *diag)
 {
     struct builder_facts f = {.name = NULL};
     if (builder)
@@ -175,8 +190,7 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         return rc;
     char file[FILTER_NAME_BYTES];
     uint8_t uuid[UUID_BYTES];
-    uuid_random(uuid);
-    filter_file_name(uuid, file);
+    edit_new_file(uuid, file);
     balance_choose(edit, builder);
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
@@ -184,14 +198,8 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     struct record r = record_of_commit(&built.commit, built.identity.target_error,
                                        built.identity.created, f.rank);
     r.file_bytes = built.file_bytes;
-    if (list) {
-        r.has_range = list->range->has_range;
-        r.first_bytes = list->range->first_bytes;
-        r.last_bytes = list->range->last_bytes;
-        memcpy(r.first, list->range->first, r.first_bytes);
-        memcpy(r.last, list->range->last, r.last_bytes);
-        memcpy(r.list_uuid, list->uuid, UUID_BYTES);
-        r.list_digest = list->digest;
+    if (like) {
+        edit_record_like(&r, like);
     } else {
         edit_record_range(&r, f.range);
         rc = put_list(edit, builder, &r, diag);
@@ -200,15 +208,15 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    struct edit_put how = {.replaces = f.replaces};
-    return edit_put_append(edit, f.name, f.name_bytes, &r, list ? &list->how : &how,
-                           diag);
+    struct edit_put plain = {.replaces = f.replaces};
+    return edit_put_append(edit, f.name, f.name_bytes, &r, how ? how : &plain, diag);
 }
 
 int edit_put_built(struct tamis_edit *edit, struct tamis_builder *builder,
-                   const struct edit_list *list, struct tamis_diag *diag)
+                   const struct record *like, const struct edit_put *how,
+                   struct tamis_diag *diag)
 {
-    int rc = put_built(edit, builder, list, diag);
+    int rc = put_built(edit, builder, like, how, diag);
     balance_settle(edit, builder, rc == 0);
     return rc;
 }
@@ -230,9 +238,7 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     int rc = edit_usable(edit, diag);
     if (!rc && builder)
         rc = builder_rename(builder, as, diag);
-    if (rc)
-        return rc;
-    return edit_put_built(edit, builder, NULL, diag);
+    return rc ? rc : edit_put_built(edit, builder, NULL, NULL, diag);
 }
 
 /* ---- bare and growing ---- */
@@ -260,20 +266,11 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
 /* Fills in the store's defaults. */
 static struct tamis_growth growth_of(const struct meta *m, const struct tamis_growth *g)
 {
-    struct tamis_growth all = {
-        .error = m->target_error,
-        .factor = m->growth_factor,
-        .tightening = m->tightening_ratio,
-        .first_capacity = m->first_capacity,
-    };
-    if (g && g->error != 0)
-        all.error = g->error;
-    if (g && g->factor != 0)
-        all.factor = g->factor;
-    if (g && g->tightening != 0)
-        all.tightening = g->tightening;
-    if (g && g->first_capacity)
-        all.first_capacity = g->first_capacity;
+    struct tamis_growth all = g ? *g : (struct tamis_growth){.error = 0};
+    all.error = all.error != 0 ? all.error : m->target_error;
+    all.factor = all.factor != 0 ? all.factor : m->growth_factor;
+    all.tightening = all.tightening != 0 ? all.tightening : m->tightening_ratio;
+    all.first_capacity = all.first_capacity ? all.first_capacity : m->first_capacity;
     return all;
 }
 
@@ -291,17 +288,12 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
         .size = sizeof w,
         .growth = growth_of(&c->meta, growth),
         .domain = &c->domain,
-        .identity.name = name,
-        .identity.name_bytes = name_bytes,
-        .identity.binding = ours.binding,
-        .identity.binding_bytes = ours.binding_bytes,
-        .identity.store_uuid = c->meta.store_uuid,
+        .identity = edit_identity(edit, (struct piece){name, name_bytes}, &ours),
     };
     struct commit first;
     char file[FILTER_NAME_BYTES];
     uint8_t uuid[UUID_BYTES];
-    uuid_random(uuid);
-    filter_file_name(uuid, file);
+    edit_new_file(uuid, file);
     rc = writer_format(edit->dir.fd, file, &w, uuid, &first, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);

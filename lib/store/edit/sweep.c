@@ -40,16 +40,6 @@ static int note_parts(void *ctx, struct piece name, struct piece value)
     return rc;
 }
 
-static int note_all(struct sweep *s, struct catalog_txn *t, struct tamis_diag *diag)
-{
-    int rc = listings_load(&s->list, t, diag);
-    for (size_t i = 0; i < s->list.n && !rc; i++)
-        rc = names_set(&s->live, s->list.all[i].uuid, UUID_BYTES, 1);
-    if (!rc)
-        rc = catalog_each(t, note_parts, s, diag);
-    return rc ? rc : listings_agree(&s->list, diag);
-}
-
 static void sweep_forget(struct sweep *s)
 {
     listings_free(&s->list);
@@ -82,28 +72,29 @@ static int unlink_orphan(void *ctx, int dir, const char *name)
     return 0;
 }
 
-static void unlink_orphans(struct sweep *s)
-{
-    s->any_gone = false;
-    s->done &= dir_each(s->dir, ".", unlink_orphan, s) == 0;
-    if (s->any_gone)
-        s->done &= io_sync_dir(s->dir) == 0;
-}
-
 /* In a write transaction: no name can take effect meanwhile, of an edit or of another
  * tool that repairs the catalog. It writes nothing. */
 static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct sweep *s = ctx;
     sweep_forget(s);
-    int rc = note_all(s, t, diag);
+    int rc = listings_load(&s->list, t, diag);
+    for (size_t i = 0; i < s->list.n && !rc; i++)
+        rc = names_set(&s->live, s->list.all[i].uuid, UUID_BYTES, 1);
+    if (!rc)
+        rc = catalog_each(t, note_parts, s, diag);
+    if (!rc)
+        rc = listings_agree(&s->list, diag);
     int found = rc ? rc : dir_each(s->dir, ".", refuse_alien, s);
     s->done = found == 0;
     s->alien = found == TAMIS_ERR_VERSION;
     if (s->done) {
         s->done &= listings_unsure(&s->list) || s->list.unknown ||
                    bury_unused(&s->list, s->dir);
-        unlink_orphans(s);
+        s->any_gone = false;
+        s->done &= dir_each(s->dir, ".", unlink_orphan, s) == 0;
+        if (s->any_gone)
+            s->done &= io_sync_dir(s->dir) == 0;
     }
     sweep_forget(s);
     return rc;

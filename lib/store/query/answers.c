@@ -2,9 +2,6 @@
  * counts. Each answer leaves when it is whole: whoever jumps out of a probe, from a
  * signal handler of the host's perhaps, is left with MAYBE. */
 #include "lib/store/query/inside.h"
-#include "lib/store/base/counters.h"
-
-#include <string.h>
 
 /* ---- counts ---- */
 
@@ -50,6 +47,15 @@ static void count_targets(struct sheet *sheet, const struct tamis_target *target
     }
 }
 
+static void count_each(struct sheet *sheet, size_t first, uint64_t mask, int counter,
+                       uint64_t n)
+{
+    for (; mask; mask &= mask - 1) {
+        size_t slot = first + (size_t)__builtin_ctzll(mask);
+        sheet_add(sheet, &sheet_row(sheet, slot)->n[counter], n);
+    }
+}
+
 /* The absents of 64 numbers in one step, and then those taken back that are none; or
  * one by one, where they are fewer than those. */
 static void count_a_word(struct sheet *sheet, size_t n, size_t word, uint64_t absent,
@@ -63,14 +69,9 @@ static void count_a_word(struct sheet *sheet, size_t n, size_t word, uint64_t ab
         sheet_add(sheet, &sheet->all[word], 1);
     for (uint64_t m = small; m; m &= m - 1)
         sheet_hit(sheet, first + (size_t)__builtin_ctzll(m), 1);
-    for (uint64_t m = (most ^ absent) & ~small; m; m &= m - 1)
-        sheet_add(sheet,
-                  &sheet_row(sheet, first + (size_t)__builtin_ctzll(m))->n[COUNT_MANY],
-                  most ? UINT64_MAX : 1); /* one less: numbers wrap */
-    for (uint64_t m = hits & ~small; m; m &= m - 1)
-        sheet_add(sheet,
-                  &sheet_row(sheet, first + (size_t)__builtin_ctzll(m))->n[TAMIS_HIT],
-                  1);
+    count_each(sheet, first, (most ^ absent) & ~small, COUNT_MANY,
+               most ? UINT64_MAX : 1); /* one less: numbers wrap */
+    count_each(sheet, first, hits & ~small, TAMIS_HIT, 1);
 }
 
 /* Up to 64 numbers, from this one on. */
@@ -99,10 +100,11 @@ static bool comes_first(const struct tamis_snapshot *s, uint32_t a, uint32_t b)
     return left != right ? left < right : a < b;
 }
 
-/* The last of them is on top. */
-static void sift_by_rank(const struct tamis_snapshot *s, uint32_t *heap, size_t n)
+/* Moves number i down a heap whose top is the last of its numbers. */
+static void sift_by_rank(const struct tamis_snapshot *s, uint32_t *heap, size_t i,
+                         size_t n)
 {
-    for (size_t i = 0, child; (child = 2 * i + 1) < n; i = child) {
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
         uint32_t moved = heap[i];
         if (child + 1 < n && comes_first(s, heap[child], heap[child + 1]))
             child++;
@@ -115,13 +117,8 @@ static void sift_by_rank(const struct tamis_snapshot *s, uint32_t *heap, size_t 
 
 static void make_rank_heap(const struct tamis_snapshot *s, uint32_t *heap, size_t n)
 {
-    for (size_t end = 1; end < n; end++)
-        for (size_t i = end; i > 0 && comes_first(s, heap[(i - 1) / 2], heap[i]);
-             i = (i - 1) / 2) {
-            uint32_t moved = heap[i];
-            heap[i] = heap[(i - 1) / 2];
-            heap[(i - 1) / 2] = moved;
-        }
+    for (size_t i = n / 2; i-- > 0;)
+        sift_by_rank(s, heap, i, n);
 }
 
 void add_candidate(struct asking *a, size_t number, enum tamis_reason why)
@@ -140,7 +137,7 @@ void add_candidate(struct asking *a, size_t number, enum tamis_reason why)
     if (!comes_first(a->snapshot, one, found[0]))
         return;
     found[0] = one;
-    sift_by_rank(a->snapshot, found, max);
+    sift_by_rank(a->snapshot, found, 0, max);
 }
 
 /* A few: each rank is read once. */
@@ -174,7 +171,7 @@ static void sort_by_rank(const struct asking *a, uint32_t *found, size_t n)
         uint32_t last = found[n];
         found[n] = found[0];
         found[0] = last;
-        sift_by_rank(a->snapshot, found, n);
+        sift_by_rank(a->snapshot, found, 0, n);
     }
 }
 

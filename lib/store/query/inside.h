@@ -3,8 +3,6 @@
 #ifndef TAMIS_STORE_QUERY_INSIDE_H
 #define TAMIS_STORE_QUERY_INSIDE_H
 
-#include "lib/filter/pack.h"
-#include "lib/kernel/kernel.h"
 #include "lib/store/snapshot/snapshot.h"
 
 enum { WORD = 64 }; /* keys at a time, and targets of a slice: a bit each */

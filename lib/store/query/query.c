@@ -8,11 +8,6 @@
  * The first two are short ways of the others, for questions that take less time than it
  * takes to set up a struct asking. */
 #include "lib/store/query/inside.h"
-#include "lib/error.h"
-#include "lib/store/base/counters.h"
-#include "lib/store/catalog/origin.h"
-
-#include <string.h>
 
 enum {
     FEW = 16,   /* segments */

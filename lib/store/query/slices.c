@@ -8,8 +8,6 @@
  * the lines of the next 64 are fetched. */
 #include "lib/store/query/inside.h"
 
-#include <string.h>
-
 /* So many planes have their lines in a cache nearby, mostly. */
 enum { NEAR_PLANES = 1024 };
 

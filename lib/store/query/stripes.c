@@ -8,10 +8,6 @@
  * Nothing is done column by column but for hits, of which there are few: their key
  * ranges are compared only now. */
 #include "lib/store/query/inside.h"
-#include "lib/page/page.h"
-#include "lib/store/base/counters.h"
-
-#include <string.h>
 
 enum { N_WINDOWS = 16, AHEAD = 8 };
 

@@ -3,12 +3,7 @@
  * segment, or a key range of a sealed one whose file is the record's. Whatever asks
  * many segments at once ends here, or knows that all of this holds. */
 #include "lib/store/query/inside.h"
-#include "format/record.h"
-#include "lib/filter/filter.h"
-#include "lib/store/base/counters.h"
-#include "lib/store/catalog/origin.h"
-
-#include <string.h>
+#include "lib/filter/inline.h"
 
 /* So many keys are asked of a filter one by one. */
 enum { ONE_BY_ONE = 16 };
@@ -59,10 +54,10 @@ static inline void find_answerer(struct answerer *p, struct tamis_snapshot *s,
     p->why = target_reason(s, t, tag);
     if (p->why != TAMIS_NO_REASON)
         return;
-    struct entry *e = is_loose(s, t->slot - 1) ? s->entries[t->slot - 1] : NULL;
+    struct entry *e = loose_entry(s, t->slot - 1);
     p->entry = e;
     if (e && !e->elsewhere) {
-        p->filter = entry_filter_or_reason(e, s->dir, &s->domain, &p->why);
+        p->filter = entry_filter_or_reason(s, e, &p->why);
         return;
     }
     p->seat = segment_seat(s, t->slot - 1);
@@ -316,4 +311,98 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
         RARELY(!target || !key))
         return probe_after_look(snapshot, target, key, why);
     return probe_quickly(snapshot, target, key, why, clock);
+}
+
+/* ---- why an answer is what it is: the key range, the filter, or neither ---- */
+
+static enum tamis_answer explain_by(struct tamis_explanation *out,
+                                    enum tamis_decider by, enum tamis_reason reason)
+{
+    out->by = by;
+    out->reason = reason;
+    out->answer = reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+    return out->answer;
+}
+
+enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
+                                         const struct tamis_target *target,
+                                         const struct tamis_key *key,
+                                         struct tamis_explanation *out)
+{
+    bool by_range = false;
+    memset(out, 0, sizeof *out);
+    uint64_t now = snapshot ? origin_clock(snapshot->origin) : 0;
+    enum tamis_reason reason = probe_target(snapshot, target, now, key, &by_range);
+    if (by_range)
+        return explain_by(out, TAMIS_BY_RANGE, reason);
+    if ((reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED) ||
+        target->refusal)
+        return explain_by(out, TAMIS_BY_NOTHING, reason);
+    /* The filter was there a moment ago: the target is this snapshot's. */
+    size_t index = target->slot - 1;
+    struct entry *e = loose_entry(snapshot, index);
+    if (!e || e->elsewhere)
+        return explain_by(out, TAMIS_BY_FILTER, reason);
+    struct tamis_filter *f = entry_filter_or_reason(snapshot, e, &reason);
+    return f ? filter_explain_from(f, target->min_watermark, key, out)
+             : explain_by(out, TAMIS_BY_NOTHING, reason);
+}
+
+/* ---- values for inline probes of a target (tamis_inline.h) ---- */
+
+static enum tamis_answer ask_inlined(const struct tamis_inline *value,
+                                     const struct tamis_key *key,
+                                     enum tamis_reason *why)
+{
+    return tamis_snapshot_probe(value->snapshot, &value->target, key, why);
+}
+
+/* *why: the target's, whatever the key is, or TAMIS_NO_REASON. */
+static size_t ask_few_inlined(const struct tamis_inline *value, uint64_t tag,
+                              const uint64_t *hashes, size_t n, uint64_t *absent,
+                              enum tamis_reason *why)
+{
+    const struct tamis_query q = {.size = sizeof q,
+                                  .targets = &value->target,
+                                  .n_targets = 1,
+                                  .hashes = hashes,
+                                  .tag = tag,
+                                  .n_keys = n,
+                                  .absent_from_all = absent};
+    const struct tamis_key any = {.tag = tag, .hash = 0};
+    bool by_range;
+    enum tamis_reason its =
+        probe_target(value->snapshot, &value->target, 0, &any, &by_range);
+    if (why)
+        *why = its == TAMIS_HIT || its == TAMIS_DAMAGED ? TAMIS_NO_REASON : its;
+    return tamis_snapshot_query(value->snapshot, &q, NULL);
+}
+
+static void release_inlined(struct tamis_inline *value)
+{
+    inline_release_filter(value);
+    tamis_snapshot_release(value->snapshot);
+}
+
+static const struct tamis_inline_calls of_snapshot = {ask_inlined, ask_few_inlined,
+                                                      release_inlined};
+
+int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
+                          const struct tamis_target *target, uint32_t version,
+                          struct tamis_inline *out)
+{
+    int err = inline_begin(target ? snapshot : NULL, version, out);
+    if (err)
+        return err;
+    /* The filter that may answer for this target by its bits alone. */
+    enum tamis_reason why = target_reason(snapshot, target, snapshot->domain.tag);
+    struct entry *e = why ? NULL : loose_entry(snapshot, target->slot - 1);
+    struct tamis_filter *f =
+        e && !e->elsewhere ? entry_filter_or_reason(snapshot, e, &why) : NULL;
+    if (f)
+        inline_filter(out, f, target->min_watermark);
+    out->snapshot = snapshot_hold(snapshot);
+    out->target = *target;
+    out->calls = &of_snapshot;
+    return 0;
 }

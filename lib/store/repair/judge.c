@@ -3,7 +3,7 @@
  * where it is, for none of that says that it is damaged. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/kind.h"
-#include "lib/store/snapshot/entry.h"
+#include "lib/store/snapshot/snapshot.h"
 #include "lib/writer/writer.h"
 
 #include <stdarg.h>

@@ -4,19 +4,6 @@
  * and checked against the new record, so that an open mapping never outlives what it
  * was checked for. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/io/io.h"
-#include "lib/store/base/counters.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct entry *entry_new(struct page_counts *pages, struct piece name,
                         struct piece value)
@@ -135,16 +122,8 @@ const char *record_mismatch(const struct record *r, const struct header *h)
 
 static bool may_open_later(int code)
 {
-    switch (code) {
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case EINTR:
-    case EAGAIN:
-        return true;
-    default:
-        return false;
-    }
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR ||
+           code == EAGAIN;
 }
 
 /* The kernel limits a process's mappings, and the engine, its threads and malloc() need
@@ -180,17 +159,18 @@ bool entry_take_place(void)
     return false;
 }
 
-static int open_file(struct entry *e, const struct filters_dir *dir,
-                     const struct tamis_domain *domain, bool mapped,
+static int open_file(const struct tamis_snapshot *s, struct entry *e, bool mapped,
                      struct tamis_filter **out, struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    const struct filters_dir *dir = s->dir;
     const struct record_disk *r = entry_record(e);
+    struct tamis_filter_info info;
     /* An attached file may know of no store and no name: its UUID, unique, and the
      * record's binding to it say more. */
     struct tamis_filter_options opt = {
         .size = sizeof opt,
-        .domain = domain,
+        .domain = &s->domain,
         .uuid = r->uuid,
         .table_digest = e->state == RECORD_SEALED ? le64_get(r->table_digest) : 0,
     };
@@ -217,22 +197,19 @@ static int open_file(struct entry *e, const struct filters_dir *dir,
         return rc;
     filter_count_pages(*out, &account->pages);
     rc = filter_name_in(*out, dir->named->at, dir->named->path, name);
+    if (rc)
+        diag_errno(diag, rc, path, "opening the filter");
+    /* A table digest of 0 is an expectation here, and "expect nothing" for opening. */
+    else if (e->state == RECORD_SEALED && !opt.table_digest &&
+             (tamis_filter_info(*out, &info, NULL) != 0 || !info.sealed ||
+              info.table_digest != 0))
+        rc = diag_fail(diag, TAMIS_ERR_MISMATCH, path,
+                       "another version than the catalog has sealed");
     if (rc) {
         tamis_filter_close(*out);
         *out = NULL;
-        return diag_errno(diag, rc, path, "opening the filter");
     }
-    /* A table digest of 0 is an expectation here, and "expect nothing" for opening. */
-    struct tamis_filter_info info;
-    if (e->state != RECORD_SEALED || opt.table_digest)
-        return 0;
-    if (tamis_filter_info(*out, &info, NULL) == 0 && info.sealed &&
-        info.table_digest == 0)
-        return 0;
-    tamis_filter_close(*out);
-    *out = NULL;
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, path,
-                     "another version than the catalog has sealed");
+    return rc;
 }
 
 static int check_state(const struct entry *e, struct tamis_diag *diag)
@@ -251,18 +228,17 @@ static int check_state(const struct entry *e, struct tamis_diag *diag)
                      text, tamis_strerror(e->refusal));
 }
 
-int entry_open(struct entry *e, const struct filters_dir *dir,
-               const struct tamis_domain *domain, struct tamis_filter **out,
-               struct tamis_diag *diag)
+int entry_open(const struct tamis_snapshot *s, struct entry *e,
+               struct tamis_filter **out, struct tamis_diag *diag)
 {
     /* Growing ones are few, and have to be mapped. */
     bool sealed = e->state == RECORD_SEALED, place = entry_take_place();
     int rc = ENOMEM;
     if (place || !sealed)
-        rc = open_file(e, dir, domain, true, out, diag);
+        rc = open_file(s, e, true, out, diag);
     if (rc == ENOMEM && sealed) {
         diag_clear(diag);
-        rc = open_file(e, dir, domain, false, out, diag);
+        rc = open_file(s, e, false, out, diag);
     }
     bool mapped = !rc && !filter_is_unmapped(*out);
     if (!rc)
@@ -274,9 +250,8 @@ int entry_open(struct entry *e, const struct filters_dir *dir,
     return rc;
 }
 
-int entry_filter(struct entry *e, const struct filters_dir *dir,
-                 const struct tamis_domain *domain, struct tamis_filter **out,
-                 struct tamis_diag *diag)
+int entry_filter(const struct tamis_snapshot *s, struct entry *e,
+                 struct tamis_filter **out, struct tamis_diag *diag)
 {
     *out = atomic_load_explicit(&e->filter, memory_order_acquire);
     if (*out)
@@ -285,7 +260,7 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     if (rc)
         return rc;
     struct tamis_filter *mine;
-    rc = entry_open(e, dir, domain, &mine, diag);
+    rc = entry_open(s, e, &mine, diag);
     if (rc) {
         if (!may_open_later(rc))
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
@@ -298,24 +273,21 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     return 0;
 }
 
-int entry_look(struct entry *e, const struct filters_dir *dir,
-               const struct tamis_domain *domain, struct tamis_filter **out,
-               struct tamis_diag *diag)
+int entry_look(const struct tamis_snapshot *s, struct entry *e,
+               struct tamis_filter **out, struct tamis_diag *diag)
 {
     int rc = ENOMEM;
     if (atomic_load(&n_mapped) >= ENTRIES_KEPT && !atomic_load(&e->filter) &&
         check_state(e, NULL) == 0)
-        rc = open_file(e, dir, domain, true, out, diag);
+        rc = open_file(s, e, true, out, diag);
     if (rc != ENOMEM)
         return rc;
     diag_clear(diag);
-    return entry_filter(e, dir, domain, out, diag);
+    return entry_filter(s, e, out, diag);
 }
 
-struct tamis_filter *entry_filter_or_reason(struct entry *e,
-                                            const struct filters_dir *dir,
-                                            const struct tamis_domain *domain,
-                                            enum tamis_reason *why)
+struct tamis_filter *entry_filter_or_reason(const struct tamis_snapshot *s,
+                                            struct entry *e, enum tamis_reason *why)
 {
     struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
     if (f)
@@ -325,7 +297,7 @@ struct tamis_filter *entry_filter_or_reason(struct entry *e,
         /* A probe is no cancellation point, and keeps errno. */
         int saved = errno, cancel;
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-        rc = entry_filter(e, dir, domain, &f, NULL);
+        rc = entry_filter(s, e, &f, NULL);
         pthread_setcancelstate(cancel, &cancel);
         errno = saved;
     }

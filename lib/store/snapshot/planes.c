@@ -14,15 +14,6 @@
  * exchanges the state only if it is still the same. So a bit never says more than was
  * found in its own epoch, whichever threads meet here, and none of them waits. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/filter/filter.h"
-#include "lib/kernel/kernel.h"
-#include "lib/page/page.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 int planes_make(struct tamis_snapshot *s)
 {

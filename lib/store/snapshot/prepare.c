@@ -3,15 +3,6 @@
  * No failure here changes an answer: the first probe opens a filter that is not open,
  * or answers MAYBE. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* A filter of listed segments: first files of many, which every key asks, then the
  * others in the order of ranks. */
@@ -25,7 +16,8 @@ struct preparing {
     struct tamis_prepare_options opt;
     uint64_t *listed; /* a bit for each segment; NULL: all are */
     struct place *places;
-    size_t n, max; /* places */
+    size_t n, max;        /* places */
+    struct names filters; /* that have a place: pointers, as bytes */
     struct tamis_prepare_report *report;
     struct tamis_diag *diag;
     bool told;        /* diag is about the first failure */
@@ -33,7 +25,7 @@ struct preparing {
 };
 
 /* Where a call that may fail tells why, if it is the first. */
-static struct tamis_diag *diag_of_first(struct preparing *p)
+static struct tamis_diag *diag_of_first(const struct preparing *p)
 {
     return p->told ? NULL : p->diag;
 }
@@ -80,14 +72,22 @@ static void note_opened(struct preparing *p, int rc, uint64_t n)
     p->told |= rc != 0;
 }
 
-/* File i of many, if it has a listed segment. */
-static int open_shared(struct preparing *p, size_t i)
+/* For how many listed segments a shared file answers, and for how many it does not:
+ * then why, an errno or a code. */
+static int count_answered(const struct preparing *p, const struct shared_view *v,
+                          uint64_t *n, uint64_t *n_lost)
 {
-    uint64_t n, n_lost;
-    int rc = shared_count(p->snapshot, i, p->listed, &n, &n_lost, diag_of_first(p));
-    note_opened(p, 0, n);
-    note_opened(p, rc, n_lost);
-    return n ? add_place(p, shared_filter(&p->snapshot->shared, i)) : 0;
+    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
+    const uint64_t *asked = p->listed;
+    *n_lost = asked ? 0 : view_mute(v);
+    *n = asked ? 0 : v->n_listed - *n_lost;
+    for (size_t w = 0; asked && w < bit_words(v->n_columns); w++) {
+        uint64_t dead = v->dead ? dead_word(v, w) : UINT64_MAX;
+        uint64_t bits = columns_word(v->listed, w) & asked[v->base / 64 + w];
+        *n += (uint64_t)__builtin_popcountll(bits & ~dead);
+        *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
+    }
+    return *n_lost ? seat_lost(p->snapshot, &seat, diag_of_first(p)) : 0;
 }
 
 static int open_loose(struct preparing *p, size_t i)
@@ -101,7 +101,7 @@ static int open_loose(struct preparing *p, size_t i)
         p->report->n_skipped++;
         return 0;
     }
-    int rc = !e->elsewhere ? entry_filter(e, s->dir, &s->domain, &f, diag)
+    int rc = !e->elsewhere ? entry_filter(s, e, &f, diag)
              : seat.band   ? 0
                            : seat_lost(s, &seat, diag);
     note_opened(p, rc, 1);
@@ -112,40 +112,35 @@ static int open_filters(struct preparing *p)
 {
     struct tamis_snapshot *s = p->snapshot;
     int rc = 0;
-    for (size_t i = 0; i < s->shared.n && !rc; i++)
-        rc = open_shared(p, i);
+    for (size_t i = 0; i < s->shared.n && !rc; i++) {
+        const struct shared_view *v = &s->shared.views[i];
+        uint64_t n, n_lost;
+        int lost = count_answered(p, v, &n, &n_lost);
+        note_opened(p, 0, n);
+        note_opened(p, lost, n_lost);
+        rc = n ? add_place(p, v->pack->filter) : 0;
+    }
     for (size_t i = 0; i < s->n_loose && !rc; i++)
         if (is_listed(p, i))
             rc = open_loose(p, i);
     return rc;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-    const struct place *x = *(struct place *const *)a, *y = *(struct place *const *)b;
-    uintptr_t f = (uintptr_t)x->filter, g = (uintptr_t)y->filter;
-    return f != g ? (f > g) - (f < g) : (x > y) - (x < y);
-}
-
 /* A file of many, or a caller's filter, may be there several times: it is in memory
  * once. */
 static int forget_twins(struct preparing *p)
 {
-    size_t n = 0;
-    struct place **sorted = malloc((p->n + 1) * sizeof *sorted);
-    if (!sorted)
-        return ENOMEM;
-    for (; n < p->n; n++)
-        sorted[n] = &p->places[n];
-    qsort(sorted, n, sizeof *sorted, compare_places);
-    for (size_t i = n; i-- > 1;)
-        if (sorted[i]->filter == sorted[i - 1]->filter)
-            sorted[i]->filter = NULL;
-    free(sorted);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->places[i].filter)
-            p->report->open_bytes += filter_used_bytes(p->places[i].filter, UINT64_MAX);
-    return 0;
+    int rc = 0;
+    for (size_t i = 0; i < p->n && !rc; i++) {
+        struct tamis_filter **f = &p->places[i].filter;
+        if (names_get(&p->filters, f, sizeof *f)) {
+            *f = NULL;
+            continue;
+        }
+        rc = names_set(&p->filters, f, sizeof *f, 1);
+        p->report->open_bytes += filter_used_bytes(*f, UINT64_MAX);
+    }
+    return rc;
 }
 
 /* ---- locking ---- */
@@ -179,11 +174,9 @@ static uint64_t unlock_unlisted(struct preparing *p)
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->shared.n; i++) {
-        struct tamis_filter *f = shared_filter(&s->shared, i);
-        size_t at = 0;
-        while (at < p->n && p->places[at].filter != f)
-            at++;
-        if (f && at == p->n)
+        const struct open_pack *pack = s->shared.views[i].pack;
+        struct tamis_filter *f = pack ? pack->filter : NULL;
+        if (f && !names_get(&p->filters, &f, sizeof f))
             stuck += unlock_beyond(p, f, 0);
     }
     return stuck;
@@ -204,13 +197,6 @@ static void share_budget(struct preparing *p)
     }
 }
 
-static void unlock_after(struct preparing *p, size_t i)
-{
-    while (++i < p->n)
-        if (p->places[i].filter)
-            unlock_beyond(p, p->places[i].filter, 0);
-}
-
 static void lock_filters(struct preparing *p)
 {
     struct tamis_prepare_report *report = p->report;
@@ -224,7 +210,9 @@ static void lock_filters(struct preparing *p)
         }
         int err = filter_lock_first(place->filter, want, &place->lock);
         if (err == ENOMEM && !alone) { /* later ones may be in its way */
-            unlock_after(p, i);
+            for (size_t later = i + 1; later < p->n; later++)
+                if (p->places[later].filter)
+                    unlock_beyond(p, p->places[later].filter, 0);
             alone = true;
             err = filter_lock_first(place->filter, want, &place->lock);
         }
@@ -294,6 +282,7 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
         err = warm_filters(&p);
     free(p.listed);
     free(p.places);
+    names_clear(&p.filters);
     return err ? diag_errno(diag, err, NULL, "preparing a snapshot, as far as it came")
                : 0;
 }

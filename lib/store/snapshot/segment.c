@@ -1,12 +1,5 @@
 /* Segments of a snapshot: what is known of them, and finding one by name. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/store/base/base.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- describing ---- */
 
@@ -67,7 +60,7 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     memset(info, 0, sizeof *info);
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
-    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    const struct entry *e = loose_entry(snapshot, index);
     if (e) {
         info->name = e->bytes;
         info->name_bytes = e->name_bytes;
@@ -88,6 +81,14 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     return 0;
 }
 
+const char *segment_text(char text[NAME_TEXT_BYTES], const struct tamis_snapshot *s,
+                         size_t index)
+{
+    struct tamis_segment_info info;
+    tamis_snapshot_segment(s, index, &info);
+    return name_text(text, info.name, info.name_bytes);
+}
+
 int segment_filter(struct tamis_snapshot *snapshot, size_t index, entry_filter_fn *open,
                    struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -96,10 +97,10 @@ int segment_filter(struct tamis_snapshot *snapshot, size_t index, entry_filter_f
         *out = NULL;
     if (!out || !snapshot || index >= snapshot->n)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
-    struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    struct entry *e = loose_entry(snapshot, index);
     if (!e || e->elsewhere)
         return shared_copy(snapshot, index, out, diag);
-    int rc = open(e, snapshot->dir, &snapshot->domain, out, diag);
+    int rc = open(snapshot, e, out, diag);
     if (!rc && e->borrowed)
         filter_lend(*out);
     return rc;
@@ -111,6 +112,62 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
     return segment_filter(snapshot, index, entry_look, out, diag);
 }
 
+/* ---- lists: they answer no probe, so none is kept open ---- */
+
+int filters_open_list(const struct filters_dir *d, const struct tamis_domain *domain,
+                      const uint8_t uuid[UUID_BYTES], uint64_t digest,
+                      struct tamis_filter **out, struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    struct tamis_filter_options opt = {
+        .size = sizeof opt, .domain = domain, .uuid = uuid, .table_digest = digest};
+    int fd;
+    filter_file_name(uuid, name);
+    filters_dir_path(d, name, path);
+    int rc = io_open_beneath(d->fd, name, O_RDONLY, &fd);
+    if (rc)
+        return diag_open(diag, rc, path, "opening the list");
+    rc = filter_open_fd(fd, path, &opt, NULL, out, diag);
+    close(fd);
+    if (rc || filter_list(*out))
+        return rc;
+    tamis_filter_close(*out);
+    *out = NULL;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, path, "a filter, not a list of hashes");
+}
+
+bool segment_list(const struct tamis_snapshot *s, size_t index,
+                  uint8_t uuid[UUID_BYTES], uint64_t *digest)
+{
+    const struct entry *e = loose_entry(s, index);
+    const struct part_disk *list =
+        e && e->state ? record_part(entry_record(e), PART_LIST) : NULL;
+    if (!list)
+        return false;
+    memcpy(uuid, list->uuid, UUID_BYTES);
+    *digest = le64_get(list->table_digest);
+    return true;
+}
+
+int tamis_snapshot_list(const struct tamis_snapshot *snapshot, size_t index,
+                        struct tamis_filter **out, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    uint64_t digest;
+    diag_clear(diag);
+    if (out)
+        *out = NULL;
+    if (!out || !snapshot || index >= snapshot->n || !snapshot->dir)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
+    if (segment_list(snapshot, index, uuid, &digest))
+        return filters_open_list(snapshot->dir, &snapshot->domain, uuid, digest, out,
+                                 diag);
+    return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, snapshot->dir->path,
+                     "segment '%s' has no list of its hashes: build it with one",
+                     segment_text(text, snapshot, index));
+}
+
 /* ---- finding ---- */
 
 /* The first segment of a catalog's snapshot, by name, that is not before this name. */
@@ -119,7 +176,7 @@ static size_t first_from(const struct tamis_snapshot *s, struct piece name)
     size_t from = 0, to = s->n_loose;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (entry_compare_name(s->named[middle], name) < 0)
+        if (name_compare(entry_name(s->named[middle]), name) < 0)
             from = middle + 1;
         else
             to = middle;
@@ -129,7 +186,7 @@ static size_t first_from(const struct tamis_snapshot *s, struct piece name)
 
 static bool is_named(const struct tamis_snapshot *s, size_t at, struct piece name)
 {
-    return at < s->n_loose && entry_compare_name(s->named[at], name) == 0;
+    return at < s->n_loose && name_compare(entry_name(s->named[at]), name) == 0;
 }
 
 /* Among the loose segments. */
@@ -160,24 +217,26 @@ int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_
     return name ? shared_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
 }
 
-static bool same_binding(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+/* ERR_MISMATCH: the segment has another binding. ERR_DAMAGED: it cannot be read. */
+static int check_binding(const struct tamis_snapshot *s, size_t index,
+                         const struct tamis_identity *wanted)
 {
-    return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a, b, a_bytes) == 0);
-}
-
-/* ERR_DAMAGED: it cannot be read. */
-static int binding_of(const struct tamis_snapshot *s, size_t index, struct piece *out)
-{
-    if (!is_loose(s, index)) {
+    const struct entry *e = loose_entry(s, index);
+    struct piece its;
+    if (e) {
+        its = (struct piece){entry_record(e)->binding, entry_record(e)->binding_bytes};
+    } else {
         struct tamis_segment_info info = {.state = 0};
         struct seat seat = segment_seat(s, index);
         seat_info(&seat, &info);
-        *out = (struct piece){info.binding, info.binding_bytes};
-        return info.state ? 0 : TAMIS_ERR_DAMAGED;
+        if (!info.state)
+            return TAMIS_ERR_DAMAGED;
+        its = (struct piece){info.binding, info.binding_bytes};
     }
-    const struct record_disk *r = entry_record(s->entries[index]);
-    *out = (struct piece){r->binding, r->binding_bytes};
-    return 0;
+    return its.n == wanted->binding_bytes &&
+                   (!its.n || memcmp(its.at, wanted->binding, its.n) == 0)
+               ? 0
+               : TAMIS_ERR_MISMATCH;
 }
 
 /* Several filters of one name, in a snapshot of filters: the binding must tell. */
@@ -187,10 +246,8 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s,
     struct piece name = {wanted->name, wanted->name_bytes};
     uint32_t slot = 0;
     for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
-        struct piece its;
-        if (entry_compare_name(s->entries[i], name) != 0 ||
-            binding_of(s, i, &its) != 0 ||
-            !same_binding(its.at, its.n, wanted->binding, wanted->binding_bytes))
+        if (name_compare(entry_name(s->entries[i]), name) != 0 ||
+            check_binding(s, i, wanted) != 0)
             continue;
         if (slot)
             return 0;
@@ -213,8 +270,6 @@ static int find_target(const struct tamis_snapshot *snapshot,
                        const struct tamis_identity *wanted, uint64_t min_watermark,
                        size_t *near, struct tamis_target *target)
 {
-    const void *binding = wanted->binding;
-    size_t binding_bytes = wanted->binding_bytes;
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
     uint32_t slot;
@@ -234,22 +289,18 @@ static int find_target(const struct tamis_snapshot *snapshot,
     target->slot = slot;
     target->snapshot = snapshot->serial;
     target->refusal = 0;
-    const struct entry *e =
-        is_loose(snapshot, slot - 1) ? snapshot->entries[slot - 1] : NULL;
+    const struct entry *e = loose_entry(snapshot, slot - 1);
     if (e && !e->state) {
         target->refusal = TAMIS_UNREADABLE;
         return e->refusal;
     }
-    if (binding) {
-        struct piece its;
-        rc = binding_of(snapshot, slot - 1, &its);
-        if (!rc && !same_binding(its.at, its.n, binding, binding_bytes))
-            rc = TAMIS_ERR_MISMATCH;
+    if (wanted->binding) {
+        rc = check_binding(snapshot, slot - 1, wanted);
         target->refusal = rc == TAMIS_ERR_DAMAGED ? TAMIS_DAMAGED
                           : rc                    ? TAMIS_MISMATCH
                                                   : 0;
     }
-    if (!rc && is_unproven(snapshot, e, binding ? binding_bytes : 0))
+    if (!rc && is_unproven(snapshot, e, wanted->binding ? wanted->binding_bytes : 0))
         target->refusal = TAMIS_MISMATCH;
     return rc;
 }
@@ -325,7 +376,7 @@ struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
         return (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT};
     struct tamis_target target = {.slot = (uint32_t)index + 1,
                                   .snapshot = snapshot->serial};
-    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    const struct entry *e = loose_entry(snapshot, index);
     if (!e && !seat_taken(snapshot, index))
         target.refusal = TAMIS_UNKNOWN_SEGMENT;
     else if ((!e || e->state) && is_unproven(snapshot, e, 0))

@@ -1,13 +1,7 @@
 /* Segments that packs answer for: their listed bits, their files, their tombstones; one
  * column, and what is known of it. */
 #include "lib/store/snapshot/snapshot.h"
-#include "lib/error.h"
-#include "lib/io/io.h"
 #include "lib/pack/pack.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the list, inside its transaction ---- */
 
@@ -43,17 +37,6 @@ static void bits_release(struct shared_bits *b)
     free(b->dead);
     free(b->living);
     free(b);
-}
-
-static struct shared_bits *bits_copy(const struct shared_bits *from, size_t n)
-{
-    uint8_t *own = malloc(n);
-    struct shared_bits *b = own ? bits_new(own, from->chunks_sum, from->sums) : NULL;
-    if (b)
-        memcpy(own, from->listed, n);
-    else
-        free(own);
-    return b;
 }
 
 /* Bits that a snapshot has of a pack whose record, and the checksums of all of whose
@@ -132,37 +115,32 @@ static int number_columns(struct tamis_snapshot *s)
     return s->n >> NUMBER_BITS ? ENOMEM : 0;
 }
 
-/* Its packs, with what `before` (may be NULL) has of them that is the same still. */
-static int shared_take(struct tamis_snapshot *s, const struct shared_files *before,
-                       struct listings *l, struct tamis_diag *diag)
-{
-    struct shared_files *p = &s->shared;
-    int rc = 0, err = 0;
-    p->views = calloc(l->n + 1, sizeof *p->views);
-    if (!p->views)
-        return ENOMEM;
-    for (size_t i = 0; before && i < l->n; i++) {
-        struct shared_bits *bits = p->views[i].bits = bits_still(before, &l->all[i]);
-        if (bits) {
-            atomic_fetch_add_explicit(&bits->refs, 1, memory_order_relaxed);
-            l->all[i].bits = bits->listed; /* lent */
-        }
-    }
-    rc = count_named(s, l, diag);
-    for (; p->n < l->n; p->n++)
-        err |= view_take(s, &l->all[p->n], &p->views[p->n]);
-    return rc ? rc : err;
-}
-
 int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
                 struct catalog_txn *t, struct tamis_diag *diag)
 {
+    struct shared_files *p = &s->shared;
     struct listings l;
     int rc = listings_load(&l, t, diag);
     if (rc)
         return rc;
     open_packs_forget(t->catalog, &l);
-    rc = shared_take(s, previous ? &previous->shared : NULL, &l, diag);
+    p->views = calloc(l.n + 1, sizeof *p->views);
+    if (!p->views)
+        rc = ENOMEM;
+    for (size_t i = 0; previous && i < l.n && !rc; i++) {
+        struct shared_bits *bits = bits_still(&previous->shared, &l.all[i]);
+        p->views[i].bits = bits;
+        if (bits) {
+            atomic_fetch_add_explicit(&bits->refs, 1, memory_order_relaxed);
+            l.all[i].bits = bits->listed; /* lent */
+        }
+    }
+    if (!rc)
+        rc = count_named(s, &l, diag);
+    for (; p->views && p->n < l.n; p->n++) {
+        int err = view_take(s, &l.all[p->n], &p->views[p->n]);
+        rc = rc ? rc : err;
+    }
     listings_free(&l);
     if (!rc)
         rc = number_columns(s);
@@ -241,8 +219,13 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
     uint32_t n = v->n_columns;
     struct shared_bits *bits = v->bits;
     if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
-        if (!(bits = bits_copy(bits, columns_bytes(n) + 8)))
+        size_t n_bytes = columns_bytes(n) + 8;
+        uint8_t *own = malloc(n_bytes);
+        if (!own || !(bits = bits_new(own, bits->chunks_sum, bits->sums))) {
+            free(own);
             return ENOMEM;
+        }
+        memcpy(own, v->bits->listed, n_bytes);
         bits_release(v->bits);
         v->bits = bits;
         v->listed = bits->listed;
@@ -253,20 +236,6 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
     if (!rc && !bits->living)
         rc = make_living(v, bits);
     return rc;
-}
-
-static void view_open(struct tamis_snapshot *s, struct catalog *c, bool fresh,
-                      struct shared_view *v)
-{
-    if (v->failure)
-        return;
-    v->failure = open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
-    if (!v->failure)
-        v->failure = view_bury(s, v);
-    if (!v->failure)
-        return;
-    v->dead = NULL;
-    s->shared.again = look_clock() + LOOK_VALID / 2; /* it may come back */
 }
 
 /* Adds the bands that have a living column. */
@@ -297,7 +266,16 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
     size_t n_bands = 0;
     for (size_t i = 0; i < p->n; i++) {
         struct shared_view *v = &p->views[i];
-        view_open(s, c, fresh, v);
+        int failed = v->failure;
+        if (!failed)
+            v->failure =
+                open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+        if (!v->failure)
+            v->failure = view_bury(s, v);
+        if (v->failure)
+            v->dead = NULL;
+        if (v->failure && !failed) /* it may come back */
+            p->again = look_clock() + LOOK_VALID / 2;
         p->n_mute += view_mute(v);
         n_bands += v->dead ? v->pack->n_bands : 0;
     }
@@ -321,22 +299,6 @@ void shared_free(struct shared_files *p)
     free(p->views);
     free(p->stripes);
     *p = (struct shared_files){0};
-}
-
-int shared_count(const struct tamis_snapshot *s, size_t i, const uint64_t *asked,
-                 uint64_t *n, uint64_t *n_lost, struct tamis_diag *diag)
-{
-    const struct shared_view *v = &s->shared.views[i];
-    struct seat seat = {.view = v, .why = TAMIS_FILE_LOST};
-    *n_lost = asked ? 0 : view_mute(v);
-    *n = asked ? 0 : v->n_listed - *n_lost;
-    for (size_t w = 0; asked && w < bit_words(v->n_columns); w++) {
-        uint64_t dead = v->dead ? dead_word(v, w) : UINT64_MAX;
-        uint64_t bits = columns_word(v->listed, w) & asked[v->base / 64 + w];
-        *n += (uint64_t)__builtin_popcountll(bits & ~dead);
-        *n_lost += (uint64_t)__builtin_popcountll(bits & dead);
-    }
-    return *n_lost ? seat_lost(s, &seat, diag) : 0;
 }
 
 /* ---- one column ---- */
@@ -404,7 +366,7 @@ static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
     if (pack_describe(seat_filter(seat), seat->column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (memcmp(col.disk.uuid, entry_record(e)->uuid, UUID_BYTES) != 0 ||
-        entry_compare_name(e, column_name(&col)) != 0)
+        name_compare(entry_name(e), column_name(&col)) != 0)
         return TAMIS_MISMATCH;
     atomic_store_explicit(&e->agrees, true, memory_order_relaxed);
     return TAMIS_NO_REASON;
@@ -454,12 +416,11 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
     filter_file_name(v->uuid, name);
     filters_dir_path(s->dir, name, path);
     const char *file = v->pack ? "the .dead file beside this pack" : "this pack";
-    if (!v->n_columns)
-        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                         "the catalog does not agree on the columns of this pack");
-    if (v->dead && seat->why == TAMIS_DAMAGED)
-        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                         "its table of columns fails its check");
+    if (!v->n_columns || (v->dead && seat->why == TAMIS_DAMAGED))
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, path, "%s",
+                         v->n_columns ? "its table of columns fails its check"
+                                      : "the catalog does not agree on the columns of "
+                                        "this pack");
     if (v->dead && seat->why == TAMIS_MISMATCH)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, path,
                          "the pack's table has another filter where the segment's "
@@ -479,7 +440,7 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
 int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
                   struct tamis_diag *diag)
 {
-    const struct entry *e = is_loose(s, index) ? s->entries[index] : NULL;
+    const struct entry *e = loose_entry(s, index);
     struct seat seat = segment_seat(s, index);
     struct column entry;
     struct record r;
@@ -506,17 +467,6 @@ int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *o
     return 0;
 }
 
-int segment_record(const struct tamis_snapshot *s, size_t index, struct record *out,
-                   struct tamis_diag *diag)
-{
-    struct column col;
-    int rc = segment_facts(s, index, &col, diag);
-    if (!rc)
-        record_of_column(&col, col.disk.uuid, 0, out);
-    out->place = (struct pack_place){.digest = 0};
-    return rc;
-}
-
 enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
                              enum tamis_reason why, const struct tamis_key *key,
                              bool *by_range)
@@ -533,32 +483,24 @@ enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
     return TAMIS_NO_REASON;
 }
 
-/* A record's watermark is compared before its seat is looked for. */
-enum tamis_reason seat_check(const struct tamis_snapshot *s, size_t index,
-                             const struct seat *seat, uint64_t min_watermark)
-{
-    struct column col;
-    if (is_loose(s, index) || !min_watermark)
-        return TAMIS_NO_REASON;
-    if (seat_describe(seat, &col) != 0)
-        return TAMIS_DAMAGED;
-    return le64_get(col.disk.watermark) < min_watermark ? TAMIS_BEHIND
-                                                        : TAMIS_NO_REASON;
-}
-
 enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
                            const struct seat *seat, uint64_t min_watermark,
                            const struct tamis_key *key, bool *by_range)
 {
+    struct column col;
     bool listed = !is_loose(s, index);
-    enum tamis_reason why = seat_check(s, index, seat, min_watermark);
-    if (why != TAMIS_NO_REASON)
-        return why;
+    /* A record's watermark was compared before its seat was looked for. */
+    if (listed && min_watermark) {
+        if (seat_describe(seat, &col) != 0)
+            return TAMIS_DAMAGED;
+        if (le64_get(col.disk.watermark) < min_watermark)
+            return TAMIS_BEHIND;
+    }
     if (!listed && outside_range(s->entries[index], key)) {
         *by_range = true;
         return TAMIS_NO_REASON;
     }
-    why =
+    enum tamis_reason why =
         pack_probe_column(seat_filter(seat), seat->band, seat_column(seat), key->hash);
     return listed ? column_hit(seat->view, seat->column, why, key, by_range) : why;
 }
@@ -675,79 +617,43 @@ int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_by
     return found && (s->complete || failed == TAMIS_ERR_NO_SEGMENT) ? 0 : failed;
 }
 
-/* ---- sums ---- */
-
-int shared_begin_sums(struct tamis_snapshot *s)
-{
-    for (size_t i = 0; i < s->shared.n; i++) {
-        struct open_pack *p = s->shared.views[i].pack;
-        struct sheet *none = NULL, *mine;
-        if (!p || atomic_load(&p->sums))
-            continue;
-        mine = sheet_new(p->n_columns, false);
-        if (!mine)
-            return ENOMEM;
-        if (!atomic_compare_exchange_strong(&p->sums, &none, mine))
-            free(mine);
-    }
-    return 0;
-}
-
-void shared_fold_sums(struct tamis_snapshot *s, const struct sheet *counted)
-{
-    for (size_t i = 0; i < s->shared.n; i++) {
-        const struct shared_view *v = &s->shared.views[i];
-        struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
-        if (to)
-            sheet_fold(to, counted, v->base, v->n_columns);
-    }
-}
-
-const struct sheet *seat_sums(const struct seat *seat, size_t *row)
-{
-    *row = seat->column + 1;
-    return seat->view && seat->view->pack ? atomic_load(&seat->view->pack->sums) : NULL;
-}
-
 /* ---- public calls about packs ---- */
 
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **out, struct tamis_pack_place *place,
                         struct tamis_verify *pages)
 {
-    if (out)
-        *out = NULL;
-    if (place)
-        memset(place, 0, sizeof *place);
+    struct tamis_filter *no_pack;
+    struct tamis_pack_place no_place;
+    out = out ? out : &no_pack;
+    place = place ? place : &no_place;
+    *out = NULL;
+    memset(place, 0, sizeof *place);
     if (pages)
         memset(pages, 0, sizeof *pages);
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
     struct seat seat = segment_seat(snapshot, index);
-    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    const struct entry *e = loose_entry(snapshot, index);
     if (e && !e->elsewhere)
         return TAMIS_ERR_NO_SEGMENT;
-    if (place && e)
-        memcpy(place->uuid, entry_place(e).uuid, UUID_BYTES);
-    else if (place && seat.view)
-        memcpy(place->uuid, seat.view->uuid, UUID_BYTES);
+    if (e || seat.view)
+        memcpy(place->uuid, e ? entry_place(e).uuid : seat.view->uuid, UUID_BYTES);
     if (!seat.band)
         return seat_lost(snapshot, &seat, NULL);
-    if (out)
-        *out = seat_filter(&seat);
+    const struct band *band = seat.band;
+    *out = seat_filter(&seat);
     if (pages)
-        pack_band_pages(seat_filter(&seat), seat.band, pages);
-    if (place) {
-        place->n_blocks = seat.band->geometry.n_blocks;
-        place->lanes = seat.band->geometry.lanes;
-        place->words = seat.band->geometry.words;
-        place->band = (uint32_t)(seat.band - seat.view->pack->bands);
-        place->column = seat_column(&seat);
-        place->n_columns = seat.band->n_columns;
-        place->row_bytes = seat.band->row_bytes;
-        place->n_columns_of_pack = seat.view->n_columns;
-        place->n_bands_of_pack = seat.view->pack->n_bands;
-    }
+        pack_band_pages(*out, band, pages);
+    place->n_blocks = band->geometry.n_blocks;
+    place->lanes = band->geometry.lanes;
+    place->words = band->geometry.words;
+    place->band = (uint32_t)(band - seat.view->pack->bands);
+    place->column = seat_column(&seat);
+    place->n_columns = band->n_columns;
+    place->row_bytes = band->row_bytes;
+    place->n_columns_of_pack = seat.view->n_columns;
+    place->n_bands_of_pack = seat.view->pack->n_bands;
     return 0;
 }
 

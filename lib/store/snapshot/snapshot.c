@@ -2,16 +2,6 @@
  * and holds no transaction; asking for the current one costs a comparison when nothing
  * changed. segment.c has the facts of its segments; the room query asks them. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/store/base/counters.h"
-#include "lib/store/catalog/catalog.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- building ---- */
 
@@ -87,8 +77,7 @@ struct loading {
     struct tamis_snapshot *snapshot;
     const struct tamis_snapshot *previous; /* may be NULL */
     size_t max;
-    size_t next;  /* of previous->named: all before it are passed */
-    bool by_rank; /* so far the order of names is that of ranks, too */
+    size_t next; /* of previous->named: all before it are passed */
 };
 
 /* A filter whose record has changed, by a growth perhaps, goes on counting. */
@@ -111,17 +100,9 @@ static struct entry *entry_before(struct loading *l, struct piece name)
     const struct tamis_snapshot *s = l->previous;
     int order = 1;
     while (s && l->next < s->n_loose &&
-           (order = entry_compare_name(s->named[l->next], name)) < 0)
+           (order = name_compare(entry_name(s->named[l->next]), name)) < 0)
         l->next++;
     return order == 0 ? s->named[l->next] : NULL;
-}
-
-static int add_loaded(struct loading *l, struct entry *e)
-{
-    struct tamis_snapshot *s = l->snapshot;
-    if (e && s->n_loose)
-        l->by_rank &= e->rank >= s->entries[s->n_loose - 1]->rank;
-    return add_entry(s, e, &l->max);
 }
 
 static int load_entry(void *ctx, struct piece name, struct piece value)
@@ -131,13 +112,13 @@ static int load_entry(void *ctx, struct piece name, struct piece value)
     /* One that failed to open may open now, though its record reads the same. */
     if (before && entry_is(before, value) && !atomic_load(&before->failure) &&
         !entry_may_be_mapped(before))
-        return add_loaded(l, entry_hold(before));
+        return add_entry(l->snapshot, entry_hold(before), &l->max);
     struct entry *e = entry_new(&l->snapshot->ledger->pages, name, value);
     if (e && before && keep_account(e, before) != 0) {
         entry_release(e);
         e = NULL;
     }
-    return add_loaded(l, e);
+    return add_entry(l->snapshot, e, &l->max);
 }
 
 static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -146,7 +127,6 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct meta m;
     snapshot_clear(l->snapshot);
     l->max = l->next = 0;
-    l->by_rank = true;
     int rc = catalog_meta(t, &m, diag);
     if (rc)
         return rc;
@@ -158,35 +138,40 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 /* ---- the order ---- */
 
-/* The catalog lists its segments by name, and often that is their order.
- * A key is a rank, and under it the place in the order of names. */
+/* A key is a rank, and under it the place in the order of names. */
 static int compare_keys(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
     return (a > b) - (a < b);
 }
 
+/* The catalog lists its segments by name, and often that is their order. */
 static int sort_by_rank(struct tamis_snapshot *s)
 {
-    size_t n = s->n_loose;
+    size_t n = s->n_loose, in_order = 1;
+    s->named = s->entries;
+    while (in_order < n && s->named[in_order - 1]->rank <= s->named[in_order]->rank)
+        in_order++;
+    if (in_order >= n)
+        return 0;
     uint64_t *keys = malloc(n * sizeof *keys);
-    s->entries = malloc(n * sizeof(struct entry *));
+    struct entry **sorted = malloc(n * sizeof(struct entry *));
     s->slots = malloc(n * sizeof *s->slots);
-    bool good = keys && s->entries && s->slots;
-    if (!good) {
-        free(s->entries);
-        s->entries = s->named;
+    if (!keys || !sorted || !s->slots) {
+        free(keys);
+        free(sorted);
+        return ENOMEM;
     }
-    for (size_t i = 0; good && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         keys[i] = (uint64_t)s->named[i]->rank << 32 | i;
-    if (good)
-        qsort(keys, n, sizeof *keys, compare_keys);
-    for (size_t i = 0; good && i < n; i++) {
-        s->entries[i] = s->named[(uint32_t)keys[i]];
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = s->named[(uint32_t)keys[i]];
         s->slots[(uint32_t)keys[i]] = (uint32_t)i + 1;
     }
+    s->entries = sorted;
     free(keys);
-    return good ? 0 : ENOMEM;
+    return 0;
 }
 
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
@@ -204,9 +189,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     if (!rc)
         rc = catalog_agrees(c, diag);
     if (!rc) {
-        s->named = s->entries;
-        if (!l.by_rank)
-            rc = sort_by_rank(s);
+        rc = sort_by_rank(s);
         if (!rc)
             rc = shared_open(s, c, previous == NULL);
         if (!rc)
@@ -328,11 +311,11 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
     if (!out)
         return TAMIS_ERR_RANGE;
     *out = NULL;
-    if ((n && !filters) || n >> NUMBER_BITS)
+    bool good = (!n || filters) && n >> NUMBER_BITS == 0;
+    for (size_t i = 0; i < n && good; i++)
+        good = filters[i] != NULL;
+    if (!good)
         return TAMIS_ERR_RANGE;
-    for (size_t i = 0; i < n; i++)
-        if (!filters[i])
-            return TAMIS_ERR_RANGE;
     struct tamis_snapshot *s = snapshot_alloc();
     if (!s)
         return ENOMEM;

@@ -5,18 +5,7 @@
  * under the ledger's lock, together with the snapshots that are still held. So a sum
  * never falls because a newer snapshot takes the place of an older one. */
 #include "lib/store/snapshot/snapshot.h"
-#include "format/record.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
-#include "lib/page/page.h"
 #include "lib/plan/plan.h"
-#include "lib/store/base/counters.h"
-#include "lib/store/catalog/catalog.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- sums ---- */
 
@@ -99,15 +88,25 @@ static void add_pages_of(struct tamis_stats *out, struct entry *e)
 
 /* ---- a snapshot comes and goes ---- */
 
-/* With an account for each segment: there must be no lack of memory when a snapshot
- * goes. */
+/* With an account for each segment, and sums of each shared file, which snapshots
+ * share: there must be no lack of memory when a snapshot goes. */
 int stats_begin(struct tamis_snapshot *s)
 {
     for (size_t i = 0; s->ledger && i < s->n_loose; i++)
         if (!entry_account(s->entries[i]))
             return ENOMEM;
-    int rc = shared_begin_sums(s);
-    return rc ? rc : counters_begin(&s->counts, s->n);
+    for (size_t i = 0; i < s->shared.n; i++) {
+        struct open_pack *p = s->shared.views[i].pack;
+        struct sheet *none = NULL, *mine;
+        if (!p || atomic_load(&p->sums))
+            continue;
+        mine = sheet_new(p->n_columns, false);
+        if (!mine)
+            return ENOMEM;
+        if (!atomic_compare_exchange_strong(&p->sums, &none, mine))
+            free(mine);
+    }
+    return counters_begin(&s->counts, s->n);
 }
 
 int stats_join(struct tamis_snapshot *s)
@@ -139,11 +138,20 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
         return t;
     }
     struct seat seat = segment_seat(s, index);
-    size_t row;
-    const struct sheet *sums = seat_sums(&seat, &row);
+    struct open_pack *pack = seat.view ? seat.view->pack : NULL;
+    const struct sheet *sums = pack ? atomic_load(&pack->sums) : NULL;
     if (sums && sum)
-        add_row(sum, sums, row);
-    return sums ? &sums->rows[row] : NULL;
+        add_row(sum, sums, seat.column + 1);
+    return sums ? &sums->rows[seat.column + 1] : NULL;
+}
+
+/* Adds the counts of a shared file's columns to its sums. */
+static void fold_view(struct tamis_snapshot *s, const struct shared_view *v)
+{
+    struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
+    for (size_t i = 0; to && i < N_SLOTS + 2; i++)
+        if (sheet_at(s, i))
+            sheet_fold(to, sheet_at(s, i), v->base, v->n_columns);
 }
 
 void stats_leave(struct tamis_snapshot *s)
@@ -161,9 +169,8 @@ void stats_leave(struct tamis_snapshot *s)
             if (to)
                 add_segment(&to->sum, s, i);
         }
-        for (size_t i = 0; i < N_SLOTS + 2; i++)
-            if (sheet_at(s, i))
-                shared_fold_sums(s, sheet_at(s, i));
+        for (size_t i = 0; i < s->shared.n; i++)
+            fold_view(s, &s->shared.views[i]);
     }
     ledger_unlock(s->ledger);
 }
@@ -246,15 +253,6 @@ static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_s
     ledger_unlock(s->ledger);
 }
 
-/* If nothing was asked, the measured error is 0, and its bound is 1. */
-static void measure(struct tamis_segment_stats *out)
-{
-    uint64_t wrong = out->counts.n_false_positives, n = wrong + out->counts.n_absent;
-    out->measured_error = n ? (double)wrong / (double)n : 0;
-    error_interval(wrong, n, &out->error_low, &out->error_high);
-    out->over_target = out->target_error > 0 && out->error_low > out->target_error;
-}
-
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
                                  struct tamis_segment_stats *out)
 {
@@ -264,7 +262,7 @@ int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
     struct tamis_segment_info info;
-    struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    struct entry *e = loose_entry(snapshot, index);
     struct segment_sum sum = {0};
     sum_segment(snapshot, index, &sum);
     /* Caught between two steps of a probe the difference may be below 0. */
@@ -276,7 +274,11 @@ int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
     complete(&out->counts);
     if (tamis_snapshot_segment(snapshot, index, &info) == 0 && info.state)
         out->target_error = info.error;
-    measure(out);
+    /* If nothing was asked, the measured error is 0, and its bound is 1. */
+    uint64_t wrong = sum.n_false, n = wrong + out->counts.n_absent;
+    out->measured_error = n ? (double)wrong / (double)n : 0;
+    error_interval(wrong, n, &out->error_low, &out->error_high);
+    out->over_target = out->target_error > 0 && out->error_low > out->target_error;
     return 0;
 }
 
@@ -288,7 +290,7 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
     if (!target_here(snapshot, target))
         return TAMIS_ERR_NO_SEGMENT;
     size_t index = target->slot - 1;
-    const struct entry *e = is_loose(snapshot, index) ? snapshot->entries[index] : NULL;
+    const struct entry *e = loose_entry(snapshot, index);
     if (e ? !e->state || e->state == RECORD_NO_FILTER : !seat_taken(snapshot, index))
         return TAMIS_ERR_NO_SEGMENT;
     if (!counters_on(&snapshot->counts))
