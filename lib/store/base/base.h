@@ -133,13 +133,6 @@ int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
 int dead_bury(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
               const uint8_t *bits, uint32_t n_columns);
 
-/* ==== copies.c: other copies of this library in the process ==== */
-
-/* `dir` is STORE, opened for this only. ERR_BUSY: another copy, or another catalog of
- * this one, has the store open. Call copies_leave() whatever the result. */
-int copies_enter(int dir);
-void copies_leave(int dir);
-
 /* ==== memory and paths ==== */
 
 /* The array with room for n elements; *max are there already. NULL: no memory, and the

@@ -63,7 +63,7 @@ struct repair {
     size_t n_segments, max_segments;
     struct shared_file *shared; /* files that many segments share */
     size_t n_shared;
-    struct kept_names *kept_names; /* claims.c */
+    struct kept_names *kept_names; /* files.c */
     bool strange;                  /* the catalog has a key of none of them */
     bool reads_only;               /* no record becomes another one */
     enum repair_step step;
@@ -102,18 +102,12 @@ void repair_forget(struct repair *r); /* frees them untold */
 /* EINTR once the caller wants the repair to end. Is asked between files. */
 int repair_stopped(const struct repair *r, struct tamis_diag *diag);
 
-/* ==== dirs.c ==== */
+/* ==== repair.c ==== */
 
 /* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
 int repair_lock_filters(struct repair *r, int dir, const char *name,
                         struct tamis_diag *diag);
 void repair_unlock_filters(struct repair *r);
-/* Locks the store for this repair. ERR_BUSY while any process has it open. */
-int repair_hold_store(struct repair *r, struct tamis_diag *diag);
-/* Removes catalogs that never got their name. */
-int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag);
-/* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */
-int repair_make_filters(struct repair *r, struct tamis_diag *diag);
 
 /* ==== judge.c: what one file is worth ==== */
 
@@ -158,12 +152,8 @@ int repair_refuse_draft(struct repair *r, int dir, const char *filters,
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* The catalog names this shared file: marks it and its tombstones. */
 void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES]);
-/* The parts that the bytes of its damaged record seem to have. */
-const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n);
 /* Tombstones that no record names go where their file goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
-
-/* ==== orphans.c ==== */
 
 int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
 void repair_forget_records(struct repair *r);
@@ -173,6 +163,9 @@ bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 
 /* ==== records.c, files.c ==== */
 
+/* Is it the list of this segment, whose filter has this set id? */
+bool repair_is_list_of(const struct repair *r, const struct identity *id,
+                       const struct repair_segment *s, const uint8_t *set_id);
 /* The record that a catalog would have for this file. */
 struct record repair_record_of(const struct header *h);
 /* With the records read. */
@@ -184,14 +177,12 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag);
 /* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
-/* ==== claims.c: who claims a name, when there is no catalog ==== */
+/* ---- who claims a name, when there is no catalog ---- */
 
 /* Claims so far are in `names`: name -> number of its segment + 1; from FIRST_COLUMN
  * on, a number of a segment of shared files. `set_id`: of the filter, if the record has
  * one. */
 enum { FIRST_COLUMN = 0x40000000 };
-int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
-               size_t name_bytes, const struct record *record, const uint8_t *set_id);
 /* A segment that nobody has claimed. ENOMEM. */
 int claim_new(struct repair *r, struct names *names, struct piece name,
               const struct record *record, struct repair_segment **s);
@@ -209,29 +200,6 @@ void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
                             const struct record *now);
 /* Do both mean the same filter, wherever it lies? */
 bool claim_is_same(const struct record *a, const struct record *b);
-
-/* ==== lists.c ==== */
-
-/* Judges the list of a segment as its record is by now. *j has the state of its filter.
- * Fails only if the repair cannot go on. */
-int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
-                      struct tamis_diag *diag);
-/* Judges the list of a segment whose own filter is damaged, FILE_MISSING without a
- * list. *waits: the filter stays where it is, for its list may make it anew. */
-int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
-                             const struct record *record, struct judgement *list,
-                             bool *waits, struct tamis_diag *diag);
-/* The filter goes to quarantine, and its list, so judged, goes with it. */
-void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
-                           const struct record *record, const struct judgement *list);
-/* The segment's filter has this set id: its record names the list that the damaged one
- * seems to have named, if that has the same. */
-void repair_keep_list(struct repair *r, const struct repair_segment *s,
-                      const uint8_t set_id[UUID_BYTES], struct record *record);
-/* Without a catalog, after all claims: gives each list back to the segment whose name
- * and set id it has. The others go aside; a segment of which only a list is known is
- * listed, too. */
-int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
 
 /* ==== shared.c: files that many segments share ==== */
 
@@ -286,9 +254,5 @@ int repair_remake(struct repair *r, struct tamis_diag *diag);
 /* ==== quarantine.c ==== */
 
 int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
-
-/* ==== apply.c ==== */
-
-int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag);
 
 #endif

@@ -1,8 +1,145 @@
 /* Repair by records: the catalog is there, and says of each segment which file it has.
  * A record that fails its check is made anew from the file that its bytes still name;
  * one whose file is damaged, or not the one it should be, becomes NO_FILTER. A record
- * never goes away: its segment would be taken to lack every key. */
+ * never goes away: its segment would be taken to lack every key.
+ *
+ * A record may name a list of hashes, too. A list answers
+ * no probe, so a damaged one costs its segment nothing but the list: it goes to
+ * quarantine, and the record is written without it. The record also loses a missing
+ * list, unless the filter is missing, too: then both may come back. While a list can't
+ * be read, nothing is decided: it may make a damaged filter anew. A damaged list goes
+ * to quarantine with its damaged filter. */
 #include "lib/store/repair/inside.h"
+
+static unsigned bits_of(const struct judgement *list)
+{
+    return list->h.commit.stages[0].hash_bits;
+}
+
+/* Judges the list of a segment whose own filter is damaged, FILE_MISSING without a
+ * list. *waits: the filter stays where it is, for its list may make it anew. */
+static int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
+                                    const struct record *record, struct judgement *list,
+                                    bool *waits, struct tamis_diag *diag)
+{
+    const struct record its = record_of_list(record);
+    char name[FILTER_NAME_BYTES];
+    memset(list, 0, sizeof *list);
+    list->state = FILE_MISSING;
+    *waits = false;
+    /* Another file goes on answering, so that the record and its list stay. */
+    if (!record_listed(record) || record_packed(record))
+        return 0;
+    filter_file_name(its.uuid, name);
+    int rc = repair_judge(r, s, &its, name, list, diag);
+    *waits = !rc && (list->state == FILE_UNREAD || list->state == FILE_STRANGE ||
+                     (list->state == FILE_GOOD && bits_of(list) == 64));
+    return rc;
+}
+
+/* The filter goes to quarantine, and its list, so judged, goes with it. A list without
+ * its magic is known by the record alone. As an orphan it would be removed. */
+static void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
+                                  const struct record *record,
+                                  const struct judgement *list)
+{
+    struct repair_file *f = repair_find_file(r, record->list_uuid);
+    if (!f || (list->state != FILE_BAD && list->state != FILE_GOOD))
+        return;
+    f->named = f->aside = true;
+    if (list->state == FILE_BAD)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "its list: %s",
+                    list->what);
+    else
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name,
+                    "its list: the segment's filter is quarantined, and a list of %u "
+                    "bit%s makes none",
+                    bits_of(list), bits_of(list) == 1 ? "" : "s");
+}
+
+/* Judges the list of a segment as its record is by now. *j has the state of its filter.
+ * Fails only if the repair cannot go on. */
+static int repair_judge_list(struct repair *r, struct repair_segment *s,
+                             struct judgement *j, struct tamis_diag *diag)
+{
+    bool has_filter = j->state == FILE_GOOD;
+    char name[FILTER_NAME_BYTES];
+    struct record record, list;
+    struct verdict v =
+        record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
+    if (v.code != VERDICT_OK || !record_listed(&record))
+        return 0;
+    list = record_of_list(&record);
+    filter_file_name(list.uuid, name);
+    struct repair_file *f = repair_find_file(r, list.uuid);
+    if (f)
+        f->named = true;
+    int rc = repair_judge(r, s, &list, name, j, diag);
+    if (rc)
+        return rc;
+    bool drop =
+        ((j->state == FILE_BAD && f) || (j->state == FILE_MISSING && has_filter)) &&
+        !record.ro_compat;
+    if (drop && j->state == FILE_BAD) {
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "its list: %s", j->what);
+        f->aside = true;
+    } else if (drop) {
+        repair_tell(r, TAMIS_REPAIR_REBUILT, s, name,
+                    "its list is missing: recorded without one");
+    } else if (j->state == FILE_MISSING) {
+        repair_note(r, 0, false, s, name, "its list is missing");
+    } else if (j->state != FILE_GOOD) {
+        repair_note(r, j->code, false, s, name, j->what);
+    }
+    if (drop) {
+        record_unlist(&record);
+        repair_set_record(s, &record);
+    }
+    return 0;
+}
+
+/* ---- by their set ids ---- */
+
+/* The parts that the bytes of its damaged record seem to have. */
+static const struct part_disk *repair_raw_parts(const struct repair_segment *s,
+                                                unsigned *n)
+{
+    const struct record_disk *d = (const void *)s->before;
+    *n = 0;
+    while (*n < RECORD_MAX_PARTS && s->before_bytes >= sizeof *d && *n < d->n_parts &&
+           (*n + 1) * PART_BYTES <= s->before_bytes - sizeof *d)
+        ++*n;
+    return (const void *)(d + 1);
+}
+
+bool repair_is_list_of(const struct repair *r, const struct identity *id,
+                       const struct repair_segment *s, const uint8_t *set_id)
+{
+    return id->kind == KIND_LIST && repair_is_ours(r, id) &&
+           id->name_bytes == s->name_bytes &&
+           memcmp(id->name, s->name, s->name_bytes) == 0 &&
+           memcmp(id->set_id, set_id, UUID_BYTES) == 0;
+}
+
+/* The segment's filter has this set id: its record names the list that the damaged one
+ * seems to have named, if that has the same. */
+static void repair_keep_list(struct repair *r, const struct repair_segment *s,
+                             const uint8_t set_id[UUID_BYTES], struct record *record)
+{
+    unsigned n;
+    const struct part_disk *p = repair_raw_parts(s, &n);
+    for (unsigned i = 0; i < n && record->state == RECORD_SEALED; i++) {
+        struct repair_file *f =
+            p[i].kind == PART_LIST ? repair_find_file(r, p[i].uuid) : NULL;
+        struct identity id;
+        bool none;
+        if (!f || repair_identify(r->filters.fd, f->name, &id, &none) != 0 ||
+            !repair_is_list_of(r, &id, s, set_id))
+            continue;
+        memcpy(record->list_uuid, p[i].uuid, UUID_BYTES);
+        record->list_digest = le64_get(p[i].table_digest);
+    }
+}
 
 /* ---- deciding ---- */
 
