@@ -21,7 +21,7 @@ static bool backup_is_shared(const struct backup_item *it)
 void backup_free_items(struct backup *b)
 {
     for (size_t i = 0; i < b->n; i++) {
-        free(b->items[i].name);
+        free(b->items[i].memory);
         free(b->items[i].dead);
         if (b->items[i].from >= 0)
             close(b->items[i].from);
@@ -39,11 +39,10 @@ static int set_value(struct backup_item *it, struct piece name, struct piece val
         return ENOMEM;
     memcpy(memory, name.at, name.n);
     memcpy(memory + name.n, value.at, value.n);
-    free(it->name);
-    it->name = memory;
-    it->value = memory + name.n;
-    it->name_bytes = (uint32_t)name.n;
-    it->value_bytes = (uint32_t)value.n;
+    free(it->memory);
+    it->memory = memory;
+    it->name = (struct piece){memory, name.n};
+    it->value = (struct piece){memory + name.n, value.n};
     it->state = r->state;
     it->elsewhere = record_packed(r);
     it->table_digest = r->table_digest;
@@ -104,13 +103,6 @@ static int add_new(void *ctx, struct piece name, struct piece value)
     return backup_add_item(b, name, value, &r);
 }
 
-/* In a transaction, ctx the backup: lists all segments. */
-static int backup_list_all(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    backup_free_items(ctx);
-    return catalog_each(t, add_any, ctx, diag);
-}
-
 /* Lists segments whose sealed files were not looked at. */
 static int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
@@ -126,7 +118,7 @@ static void backup_record(const struct backup_item *it, struct record *r)
     memcpy(r->uuid, it->uuid, UUID_BYTES);
     if (backup_is_shared(it))
         return;
-    record_decode(it->value, it->value_bytes, it->name, it->name_bytes, r);
+    record_decode(it->value.at, it->value.n, it->name.at, it->name.n, r);
     if (it->state == RECORD_OF_LIST)
         *r = record_of_list(r);
 }
@@ -161,9 +153,8 @@ static bool backup_leaves_list(const struct backup *b, struct backup_item *it)
 static int backup_set_record(struct backup_item *it, const struct record *r)
 {
     uint8_t value[RECORD_MAX_BYTES];
-    struct piece name = {it->name, it->name_bytes};
-    size_t n = record_encode(r, name.at, name.n, value);
-    return set_value(it, name, (struct piece){value, n}, r);
+    size_t n = record_encode(r, it->name.at, it->name.n, value);
+    return set_value(it, it->name, (struct piece){value, n}, r);
 }
 
 /* ---- files copied early ---- */
@@ -259,8 +250,8 @@ static bool names_pack_of(const struct backup_item *it, struct record *pack)
 {
     struct record r;
     *pack = (struct record){.state = RECORD_OF_PACK};
-    if (it->db == CATALOG_PACKS && it->name_bytes == CHUNK_KEY_BYTES) {
-        memcpy(pack->uuid, it->name, UUID_BYTES);
+    if (it->db == CATALOG_PACKS && it->name.n == CHUNK_KEY_BYTES) {
+        memcpy(pack->uuid, it->name.at, UUID_BYTES);
         return true;
     }
     if (!it->elsewhere || it->state == RECORD_OF_LIST)
@@ -277,7 +268,7 @@ static int add_lost_packs(struct backup *b)
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++)
         if (backup_is_shared(&b->items[i]))
-            rc = names_set(&known, b->items[i].name, UUID_BYTES, 1);
+            rc = names_set(&known, b->items[i].name.at, UUID_BYTES, 1);
     for (size_t i = 0; i < n && !rc; i++) {
         struct record pack;
         if (!names_pack_of(&b->items[i], &pack) ||
@@ -290,7 +281,7 @@ static int add_lost_packs(struct backup *b)
         struct backup_item *it = &b->items[b->n - 1];
         it->lost = true;
         it->refused = refused;
-        rc = names_set(&known, it->name, UUID_BYTES, 1);
+        rc = names_set(&known, it->name.at, UUID_BYTES, 1);
     }
     names_clear(&known);
     return rc;
@@ -298,14 +289,13 @@ static int add_lost_packs(struct backup *b)
 
 /* Call it in a transaction, once all segments are listed. It lists the files that they
  * share, and the catalog's records of these files. */
-static int backup_list_shared(struct catalog_txn *t, struct backup *b,
-                              struct tamis_diag *diag)
+static int backup_list_shared(struct catalog_txn *t, struct backup *b)
 {
-    int rc = catalog_each_in(t, CATALOG_PACKS, add_of_pack, b, diag);
+    int rc = catalog_each_in(t, CATALOG_PACKS, add_of_pack, b, b->diag);
     if (rc)
         return rc;
     rc = add_lost_packs(b);
-    return rc ? diag_errno(diag, rc, t->catalog->path, "listing the packs") : 0;
+    return rc ? diag_errno(b->diag, rc, t->catalog->path, "listing the packs") : 0;
 }
 
 /* Reads the tombstones of a shared file, once the file is open. An errno: not now. */
@@ -341,8 +331,8 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
     struct tamis_repair_finding f = {.action_name = "noted",
                                      .damage = error == 0,
                                      .error = error,
-                                     .name = shared ? NULL : it->name,
-                                     .name_bytes = shared ? 0 : it->name_bytes,
+                                     .name = shared ? NULL : it->name.at,
+                                     .name_bytes = shared ? 0 : it->name.n,
                                      .file = path,
                                      .what = text};
     if (b->opt.found)
@@ -399,7 +389,7 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
 }
 
 static int copy_item(struct backup *b, const struct backup_item *it,
-                     struct copied *done, struct tamis_diag *diag)
+                     struct copied *done)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     struct record r;
@@ -412,15 +402,15 @@ static int copy_item(struct backup *b, const struct backup_item *it,
         return 0;
     }
     if (to < 0)
-        return diag_errno(diag, errno, b->path, "creating a file");
+        return diag_errno(b->diag, errno, b->path, "creating a file");
     int rc = backup_copy(b->catalog, &r, it->from, to, path, done);
     close(to);
     if (!rc && !done->left && it->dead)
         rc = dead_create(b->filters, it->uuid, it->table_digest, it->n_columns,
                          it->dead + DEAD_HEAD_BYTES, false);
     if (rc)
-        return rc < 0 ? diag_fail(diag, rc, path, "%s", done->diag.what)
-                      : diag_errno(diag, rc, b->path, "copying a filter");
+        return rc < 0 ? diag_fail(b->diag, rc, path, "%s", done->diag.what)
+                      : diag_errno(b->diag, rc, b->path, "copying a filter");
     if (done->left)
         io_calls.unlinkat(b->filters, name, 0);
     return 0;
@@ -448,8 +438,7 @@ static void open_item(const struct backup *b, struct backup_item *it)
 /* ---- sealed files, which are most of it, while everything goes on ---- */
 
 /* A file that can't be opened now is tried again once it is known to be listed. */
-static int copy_one_early(struct backup *b, struct backup_item *it,
-                          struct tamis_diag *diag)
+static int copy_one_early(struct backup *b, struct backup_item *it)
 {
     struct copied done;
     if (names_get(&b->by_uuid, it->uuid, UUID_BYTES))
@@ -457,28 +446,28 @@ static int copy_one_early(struct backup *b, struct backup_item *it,
     open_item(b, it);
     if (it->failure)
         return 0;
-    int rc = copy_item(b, it, &done, diag);
+    int rc = copy_item(b, it, &done);
     if (!rc && done.left) /* an error of the moment? */
-        rc = copy_item(b, it, &done, diag);
+        rc = copy_item(b, it, &done);
     close_item(it);
     if (rc)
         return rc;
     rc = backup_note_early(b, it, &done);
-    return rc ? diag_errno(diag, rc, b->catalog->path, "listing the copies") : 0;
+    return rc ? diag_errno(b->diag, rc, b->catalog->path, "listing the copies") : 0;
 }
 
 /* Until few are new: those of the last pass, and growing ones, are opened all at once.
  * Damage is told later, should the segment still be there. */
-static int copy_early(struct backup *b, struct tamis_diag *diag)
+static int copy_early(struct backup *b)
 {
     enum { FEW = 16, PASSES = 16 };
     size_t n_before;
     int rc = 0, pass = 0;
     do {
         n_before = b->n_early;
-        rc = catalog_read(b->catalog, backup_list_new, b, diag);
+        rc = catalog_read(b->catalog, backup_list_new, b, b->diag);
         for (size_t i = 0; i < b->n && !rc; i++)
-            rc = copy_one_early(b, &b->items[i], diag);
+            rc = copy_one_early(b, &b->items[i]);
     } while (!rc && b->n_early - n_before > FEW && ++pass < PASSES);
     if (!rc) /* else the copy just begun must still be removed */
         backup_free_items(b);
@@ -487,7 +476,7 @@ static int copy_early(struct backup *b, struct tamis_diag *diag)
 
 /* ---- the moment ---- */
 
-static int open_rest(struct backup *b, struct tamis_diag *diag)
+static int open_rest(struct backup *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct backup_item *it = &b->items[i];
@@ -499,26 +488,21 @@ static int open_rest(struct backup *b, struct tamis_diag *diag)
         open_item(b, it);
         int rc = it->failure;
         if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
-            return diag_errno(diag, rc, b->catalog->path,
+            return diag_errno(b->diag, rc, b->catalog->path,
                               "opening all shared files, growing filters, and what "
                               "was just sealed, at once");
     }
     return 0;
 }
 
-struct moment {
-    struct backup *backup;
-    uint64_t number; /* of the transaction */
-};
-
 /* A feature that forbids this version to write may be one of the whole store, such as
  * another database: a copy without it would be no copy. One that may be ignored is left
  * behind, with its bytes. */
-static int keep_meta(struct catalog_txn *t, struct backup *b, struct tamis_diag *diag)
+static int keep_meta(struct catalog_txn *t, struct backup *b)
 {
-    int rc = catalog_meta(t, &b->meta, diag);
+    int rc = catalog_meta(t, &b->meta, b->diag);
     if (!rc && b->meta.ro_compat)
-        rc = diag_fail(diag, TAMIS_ERR_VERSION, b->catalog->path,
+        rc = diag_fail(b->diag, TAMIS_ERR_VERSION, b->catalog->path,
                        "the store has a feature that this tamis cannot copy");
     b->meta.compat = 0;
     return rc;
@@ -526,39 +510,37 @@ static int keep_meta(struct catalog_txn *t, struct backup *b, struct tamis_diag 
 
 static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    struct moment *m = ctx;
-    struct backup *b = m->backup;
-    m->number = catalog_txn_number(t);
-    int rc = keep_meta(t, b, diag);
+    struct backup *b = ctx;
+    b->transaction = catalog_txn_number(t);
+    backup_free_items(b);
+    int rc = keep_meta(t, b);
     if (!rc)
-        rc = backup_list_all(t, b, diag);
+        rc = catalog_each(t, add_any, b, diag);
     if (!rc)
-        rc = backup_list_shared(t, b, diag);
-    return rc ? rc : open_rest(b, diag);
+        rc = backup_list_shared(t, b);
+    return rc ? rc : open_rest(b);
 }
 
 /* A reader cannot hold off writers: it tries again until nothing was committed between
  * the list and the last file that it opened. */
-static int take_list_reading(struct backup *b, struct moment *m,
-                             struct tamis_diag *diag)
+static int take_list_reading(struct backup *b)
 {
     enum { TRIES = 100 };
     for (int i = 0; i < TRIES; i++) {
-        int rc = catalog_read(b->catalog, moment_in, m, diag);
-        if (rc || catalog_is_at(b->catalog, m->number))
+        int rc = catalog_read(b->catalog, moment_in, b, b->diag);
+        if (rc || catalog_is_at(b->catalog, b->transaction))
             return rc;
     }
-    return diag_fail(diag, TAMIS_ERR_BUSY, b->catalog->path,
+    return diag_fail(b->diag, TAMIS_ERR_BUSY, b->catalog->path,
                      "the list of segments changes all the time, and the store is open "
                      "for reading only");
 }
 
-static int take_list(struct backup *b, struct tamis_diag *diag)
+static int take_list(struct backup *b)
 {
-    struct moment m = {.backup = b};
     if (b->catalog->read_only)
-        return take_list_reading(b, &m, diag);
-    return catalog_write(b->catalog, &b->wait, 0, moment_in, &m, NULL, diag);
+        return take_list_reading(b);
+    return catalog_write(b->catalog, &b->wait, 0, moment_in, b, NULL, b->diag);
 }
 
 /* Removes early copies of filters that were dropped since. */
@@ -584,8 +566,7 @@ static void count_copy(struct backup *b, const struct backup_item *it, uint64_t 
         tell(b, it, 0, "pages fail their check: copied as they are");
 }
 
-static int finish_item(struct backup *b, struct backup_item *it,
-                       struct tamis_diag *diag)
+static int finish_item(struct backup *b, struct backup_item *it)
 {
     struct copied done;
     int rc = 0;
@@ -596,10 +577,10 @@ static int finish_item(struct backup *b, struct backup_item *it,
     else if (it->failure)
         rc = leave_out(b, it, it->failure, NULL, "");
     if (rc)
-        return diag_errno(diag, rc, b->catalog->path, "listing the copies");
+        return diag_errno(b->diag, rc, b->catalog->path, "listing the copies");
     if (it->failure || it->from < 0)
         return 0;
-    rc = copy_item(b, it, &done, diag);
+    rc = copy_item(b, it, &done);
     close_item(it);
     if (rc)
         return rc;
@@ -609,11 +590,11 @@ static int finish_item(struct backup *b, struct backup_item *it,
     if (!done.left)
         count_copy(b, it, done.n_bytes, done.n_damaged > 0);
     else if (leave_out(b, it, done.diag.code, done.left, done.diag.what) != 0)
-        rc = diag_errno(diag, ENOMEM, b->catalog->path, "listing the copies");
+        rc = diag_errno(b->diag, ENOMEM, b->catalog->path, "listing the copies");
     return rc;
 }
 
-static int copy_rest(struct backup *b, struct tamis_diag *diag)
+static int copy_rest(struct backup *b)
 {
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
@@ -626,20 +607,20 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
             b->report->n_damaged++;
         }
         if (it->state && backup_has_file(it))
-            rc = finish_item(b, it, diag);
+            rc = finish_item(b, it);
     }
     return rc;
 }
 
 /* ---- all of it ---- */
 
-int backup_filters(struct backup *b, struct tamis_diag *diag)
+int backup_filters(struct backup *b)
 {
-    int rc = copy_early(b, diag);
+    int rc = copy_early(b);
     if (!rc)
-        rc = take_list(b, diag);
+        rc = take_list(b);
     if (rc)
         return rc;
     remove_dropped(b);
-    return copy_rest(b, diag);
+    return copy_rest(b);
 }

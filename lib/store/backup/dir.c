@@ -9,30 +9,28 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     for (size_t i = 0; i < b->n && !rc; i++) {
         const struct backup_item *it = &b->items[i];
         if (it->state != RECORD_OF_LIST && !it->lost)
-            rc = catalog_put_in(t, it->db, (struct piece){it->name, it->name_bytes},
-                                (struct piece){it->value, it->value_bytes}, diag);
+            rc = catalog_put_in(t, it->db, it->name, it->value, diag);
     }
     return rc;
 }
 
-static int write_catalog(struct backup *b, struct tamis_diag *diag)
+static int write_catalog(struct backup *b)
 {
     int rc = io_sync_dir(b->filters);
     if (rc)
-        return diag_errno(diag, rc, b->path, "syncing the copy");
+        return diag_errno(b->diag, rc, b->path, "syncing the copy");
     /* Nobody else is in there: no need of a rename that replaces nothing. */
     int before = io_hold_cancel(); /* or LMDB's locks would stay */
-    rc = registry_create(b->temp_path, b->dir, &b->meta, fill_in, b, true, diag);
+    rc = registry_create(b->temp_path, b->dir, &b->meta, fill_in, b, true, b->diag);
     io_let_cancel(before);
-    if (rc) /* its diag names the temporary directory */
-        diag_in(diag, b->path);
+    if (rc) /* its b->diag names the temporary directory */
+        diag_in(b->diag, b->path);
     if (!rc && (rc = io_sync_dir(b->dir)) != 0)
-        diag_errno(diag, rc, b->path, "syncing the copy");
+        diag_errno(b->diag, rc, b->path, "syncing the copy");
     return rc;
 }
 
-static int make_dirs(struct backup *b, const char *path, const char *base,
-                     struct tamis_diag *diag)
+static int make_dirs(struct backup *b, const char *path, const char *base)
 {
     uint32_t tag;
     io_calls.random(&tag, sizeof tag);
@@ -40,20 +38,20 @@ static int make_dirs(struct backup *b, const char *path, const char *base,
     size_t n = (size_t)(base - path);
     b->temp_path = malloc(n + sizeof b->temp);
     if (!b->temp_path)
-        return diag_errno(diag, ENOMEM, path, "making the directory");
+        return diag_errno(b->diag, ENOMEM, path, "making the directory");
     memcpy(b->temp_path, path, n);
     memcpy(b->temp_path + n, b->temp, strlen(b->temp) + 1);
     if (mkdirat(b->parent, b->temp, 0777) != 0)
-        return diag_errno(diag, errno, b->path, "making the directory");
+        return diag_errno(b->diag, errno, b->path, "making the directory");
     b->made = true;
     b->dir = openat(b->parent, b->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->dir < 0 || mkdirat(b->dir, "filters", 0777) != 0)
-        return diag_errno(diag, errno, b->path, "making the directory");
+        return diag_errno(b->diag, errno, b->path, "making the directory");
     b->filters = openat(b->dir, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->filters < 0)
-        return diag_errno(diag, errno, b->path, "making the directory");
+        return diag_errno(b->diag, errno, b->path, "making the directory");
     int rc = io_refuse_network(b->dir);
-    return rc ? diag_fail(diag, rc, path, "%s", tamis_strerror(rc)) : 0;
+    return rc ? diag_fail(b->diag, rc, path, "%s", tamis_strerror(rc)) : 0;
 }
 
 /* Where a file system knows no RENAME_NOREPLACE, what appeared since path was looked at
@@ -75,12 +73,11 @@ static bool has_name(const struct backup *b, const char *base)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-static int publish(struct backup *b, const char *path, const char *base,
-                   struct tamis_diag *diag)
+static int publish(struct backup *b, const char *path, const char *base)
 {
     int rc = give_name(b, base);
     if (rc == EEXIST || rc == ENOTEMPTY || rc == ENOTDIR)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+        return diag_fail(b->diag, TAMIS_ERR_EXISTS, path, "something is there already");
     /* It may have been renamed although the call said that it was not. */
     bool named = !rc || has_name(b, base);
     if (!rc)
@@ -88,7 +85,7 @@ static int publish(struct backup *b, const char *path, const char *base,
     /* Before it is emptied: nobody takes what is left for a backup. */
     if (rc && named && io_replace(b->parent, base, b->temp) == 0)
         io_sync_dir(b->parent);
-    return rc ? diag_errno(diag, rc, path, "naming the copy") : 0;
+    return rc ? diag_errno(b->diag, rc, path, "naming the copy") : 0;
 }
 
 static void discard(struct backup *b, const char *base)
@@ -106,19 +103,18 @@ static void discard(struct backup *b, const char *base)
         io_calls.unlinkat(b->parent, base, AT_REMOVEDIR);
 }
 
-static int backup_into(struct backup *b, const char *path, const char *base,
-                       struct tamis_diag *diag)
+static int backup_into(struct backup *b, const char *path, const char *base)
 {
     struct stat st;
     if (fstatat(b->parent, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
-    int rc = make_dirs(b, path, base, diag);
+        return diag_fail(b->diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    int rc = make_dirs(b, path, base);
     if (!rc)
-        rc = backup_filters(b, diag);
+        rc = backup_filters(b);
     if (!rc)
-        rc = write_catalog(b, diag);
+        rc = write_catalog(b);
     if (!rc)
-        rc = publish(b, path, base, diag);
+        rc = publish(b, path, base);
     if (rc)
         discard(b, base);
     return rc;
@@ -130,15 +126,15 @@ static void close_fd(int fd)
         close(fd);
 }
 
-static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag)
+static int backup_to(struct backup *b, const char *path)
 {
     const char *base;
     int rc = io_open_parent(path, &b->parent, &base);
     if (rc == EISDIR) /* the root, which has none */
-        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+        return diag_fail(b->diag, TAMIS_ERR_EXISTS, path, "something is there already");
     if (rc)
-        return diag_errno(diag, rc, path, "opening the parent directory");
-    rc = backup_into(b, path, base, diag);
+        return diag_errno(b->diag, rc, path, "opening the parent directory");
+    rc = backup_into(b, path, base);
     close_fd(b->filters);
     close_fd(b->dir);
     close_fd(b->parent);
@@ -153,8 +149,11 @@ int tamis_store_backup(struct tamis_store *store, const char *path,
                        struct tamis_backup_report *report, struct tamis_diag *diag)
 {
     struct tamis_backup_report ours;
-    struct backup b = {
-        .report = report ? report : &ours, .parent = -1, .dir = -1, .filters = -1};
+    struct backup b = {.report = report ? report : &ours,
+                       .diag = diag,
+                       .parent = -1,
+                       .dir = -1,
+                       .filters = -1};
     memset(b.report, 0, sizeof *b.report);
     int rc = store_usable(store, false, diag);
     if (rc)
@@ -170,7 +169,7 @@ int tamis_store_backup(struct tamis_store *store, const char *path,
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "backing up");
     b.path = plain;
-    rc = backup_to(&b, plain, diag);
+    rc = backup_to(&b, plain);
     free(plain);
     return rc;
 }

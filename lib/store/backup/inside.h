@@ -11,8 +11,8 @@
  * that is 0 until the file is open. */
 struct backup_item {
     enum catalog_db db;
-    uint8_t *name, *value; /* one allocation */
-    uint32_t name_bytes, value_bytes;
+    uint8_t *memory; /* of the pieces */
+    struct piece name, value;
     uint8_t uuid[UUID_BYTES];
     uint64_t table_digest;
     uint8_t state;       /* 0: its record is unreadable */
@@ -43,7 +43,9 @@ struct backup_early {
 struct backup {
     struct catalog *catalog;
     struct tamis_backup_report *report;
-    struct meta meta; /* of the same moment as the items */
+    struct tamis_diag *diag; /* the caller's; may be NULL */
+    struct meta meta;        /* of the same moment as the items */
+    uint64_t transaction;    /* its number */
     struct tamis_backup_options opt;
     struct io_wait wait;
     const char *path;         /* the caller's, for messages */
@@ -76,6 +78,6 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
 void backup_free_items(struct backup *b);
 void backup_free_early(struct backup *b);
 /* Copies all filters into b->filters, and lists their segments and b->meta. */
-int backup_filters(struct backup *b, struct tamis_diag *diag);
+int backup_filters(struct backup *b);
 
 #endif

@@ -183,7 +183,7 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
     if (r->store && record && record->state == RECORD_GROWING) {
         struct tamis_segment_writer_options opt = {.size = sizeof opt,
                                                    .timeout_ms = r->opt.timeout_ms};
-        rc = tamis_store_writer(r->store, segment->name, segment->name_bytes, &opt, &w,
+        rc = tamis_store_writer(r->store, segment->name.at, segment->name.n, &opt, &w,
                                 diag);
     } else {
         rc = io_open_guarded(r->filters.fd, name, O_RDWR, &g);
@@ -223,7 +223,7 @@ static const char *left_unfinished(const struct repair *r,
         return NULL;
     int rc = io_is_locked(fd, LOCK_WRITER, &busy);
     if (!rc && !busy && r->store && record && record->state == RECORD_GROWING) {
-        now = (struct wanted){.name = {segment->name, segment->name_bytes}};
+        now = (struct wanted){.name = {segment->name.at, segment->name.n}};
         rc = catalog_read(r->store->catalog, store_find_record, &now, NULL);
         record = &now.record;
     }
@@ -255,7 +255,7 @@ static int may_open(const struct repair *r, const char *name, struct tamis_diag 
  * meanwhile. Only a new catalog must not list a filter that may not be durable. */
 static int finish(struct repair *r, const struct repair_segment *segment,
                   const struct record *record, const char *name, int fd,
-                  struct judgement *j, struct tamis_diag *diag)
+                  struct judgement *j)
 {
     struct tamis_diag why = {0};
     const char *what = left_unfinished(r, segment, record, name, fd, j);
@@ -271,8 +271,8 @@ static int finish(struct repair *r, const struct repair_segment *segment,
     if (rc && rc != TAMIS_ERR_SEALED && r->store)
         return unread(j, rc, "left unfinished", why.what);
     if (rc && rc != TAMIS_ERR_SEALED) {
-        if (diag)
-            *diag = why;
+        if (r->diag)
+            *r->diag = why;
         return rc;
     }
     j->finished = !r->opt.dry_run; /* sealed: followed now */
@@ -286,7 +286,7 @@ static int finish(struct repair *r, const struct repair_segment *segment,
 
 static int judge_open(struct repair *r, const struct repair_segment *segment,
                       const struct record *record, const char *name, int fd,
-                      struct judgement *j, struct tamis_diag *diag)
+                      struct judgement *j)
 {
     char expected[FILTER_NAME_BYTES];
     judge_header(fd, name, j);
@@ -300,12 +300,11 @@ static int judge_open(struct repair *r, const struct repair_segment *segment,
     judge_pages(fd, name, j);
     if (j->state != FILE_GOOD)
         return 0;
-    return finish(r, segment, record, name, fd, j, diag);
+    return finish(r, segment, record, name, fd, j);
 }
 
 int repair_judge(struct repair *r, const struct repair_segment *segment,
-                 const struct record *record, const char *name, struct judgement *j,
-                 struct tamis_diag *diag)
+                 const struct record *record, const char *name, struct judgement *j)
 {
     int fd;
     memset(j, 0, sizeof *j);
@@ -315,10 +314,10 @@ int repair_judge(struct repair *r, const struct repair_segment *segment,
     if (io_not_regular(rc))
         return j->code = rc, say(j, FILE_STRANGE, "left alone: not a regular file");
     if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
-        return diag_errno(diag, rc, r->path, "opening a filter");
+        return diag_errno(r->diag, rc, r->path, "opening a filter");
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));
-    rc = judge_open(r, segment, record, name, fd, j, diag);
+    rc = judge_open(r, segment, record, name, fd, j);
     close(fd);
     return rc;
 }

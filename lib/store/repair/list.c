@@ -19,22 +19,23 @@ int repair_add_segment(struct repair *r, struct piece name, struct piece before,
     if (!memory)
         return ENOMEM;
     struct repair_segment *s = &r->segments[r->n_segments++];
-    *s = (struct repair_segment){.name = memory,
-                                 .name_bytes = name.n,
-                                 .value = memory + name.n,
-                                 .before_bytes = before.n,
-                                 .value_bytes = before.n};
+    *s = (struct repair_segment){.memory = memory,
+                                 .name = {memory, name.n},
+                                 .value = {memory + name.n, before.n}};
     memcpy(memory, name.at, name.n);
-    if (before.at)
-        s->before = memcpy(s->value, before.at, before.n);
+    if (before.at) {
+        memcpy(memory + name.n, before.at, before.n);
+        s->before = s->value;
+    }
     *out = s;
     return 0;
 }
 
 void repair_set_record(struct repair_segment *s, const struct record *record)
 {
-    s->value = s->name + s->name_bytes + s->before_bytes;
-    s->value_bytes = record_encode(record, s->name, s->name_bytes, s->value);
+    uint8_t *value = s->memory + s->name.n + s->before.n;
+    size_t n = record_encode(record, s->name.at, s->name.n, value);
+    s->value = (struct piece){value, n};
     s->changed = true;
 }
 
@@ -132,23 +133,22 @@ static int is_draft(void *ctx, int dir, const char *name)
     return filter_file_is_alien(dir, name, NULL) ? TAMIS_ERR_VERSION : 0;
 }
 
-int repair_refuse_draft(struct repair *r, int dir, const char *filters,
-                        struct tamis_diag *diag)
+int repair_refuse_draft(struct repair *r, int dir, const char *filters)
 {
     int rc = dir_each(dir, filters, is_draft, NULL);
     if (rc > 0)
-        return diag_errno(diag, rc, r->path, "filters/");
-    return rc ? diag_fail(diag, rc, r->path,
+        return diag_errno(r->diag, rc, r->path, "filters/");
+    return rc ? diag_fail(r->diag, rc, r->path,
                           "filters/ has files of the first draft of the format: "
                           "make the store anew, elsewhere; nothing in it is needed")
               : 0;
 }
 
-int repair_list_files(struct repair *r, struct tamis_diag *diag)
+int repair_list_files(struct repair *r)
 {
     int rc = dir_each(r->filters.fd, ".", add_file, r);
     if (rc)
-        return diag_errno(diag, rc, r->path, "listing filters/");
+        return diag_errno(r->diag, rc, r->path, "listing filters/");
     if (r->n_files)
         qsort(r->files, r->n_files, sizeof *r->files, compare_files);
     return 0;
@@ -163,7 +163,7 @@ static int read_record(void *ctx, struct piece name, struct piece value)
 void repair_forget_records(struct repair *r)
 {
     for (size_t i = 0; i < r->n_segments; i++)
-        free(r->segments[i].name);
+        free(r->segments[i].memory);
     free(r->segments);
     r->segments = NULL;
     r->n_segments = r->max_segments = 0;
@@ -175,12 +175,12 @@ static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct repair *r = ctx;
     repair_forget_records(r);
     int rc = catalog_each(t, read_record, r, diag);
-    return rc ? rc : repair_read_shared(t, r, diag);
+    return rc ? rc : repair_read_shared(t, r);
 }
 
-int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag)
+int repair_read_records(struct catalog *c, struct repair *r)
 {
-    int rc = catalog_read(c, read_in, r, diag);
+    int rc = catalog_read(c, read_in, r, r->diag);
     if (rc)
         repair_forget_records(r);
     return rc;
@@ -190,7 +190,7 @@ bool repair_name_parts(struct repair *r, const struct repair_segment *s)
 {
     unsigned n;
     const struct part_disk *p =
-        record_parts(s->before, s->before_bytes, s->name, s->name_bytes, &n);
+        record_parts(s->before.at, s->before.n, s->name.at, s->name.n, &n);
     for (unsigned i = 0; i < n; i++) {
         struct repair_file *f = repair_find_file(r, p[i].uuid);
         if (f)
@@ -228,6 +228,7 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
     struct tamis_repair_report report = {0};
     struct repair r = {.opt = {.found = fn, .ctx = ctx, .timeout_ms = -1},
                        .report = &report,
+                       .diag = diag,
                        .reads_only = true};
     if (n_orphans)
         *n_orphans = 0;
@@ -238,13 +239,13 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
     r.path = c->path;
     /* Edits have files that nothing names yet, and hold filters/ shared as long. */
     int before = io_hold_cancel(); /* or filters/ would stay locked */
-    rc = repair_lock_filters(&r, c->filters->fd, ".", diag);
+    rc = repair_lock_filters(&r, c->filters->fd, ".");
     if (!rc)
-        rc = repair_refuse_draft(&r, c->filters->fd, ".", diag);
+        rc = repair_refuse_draft(&r, c->filters->fd, ".");
     if (!rc)
-        rc = repair_read_records(c, &r, diag);
+        rc = repair_read_records(c, &r);
     if (!rc)
-        rc = repair_list_files(&r, diag);
+        rc = repair_list_files(&r);
     if (!rc)
         tell_orphans(&r);
     repair_unlock_filters(&r);

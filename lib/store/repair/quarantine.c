@@ -11,116 +11,92 @@
 
 /* ---- the files ---- */
 
+/* A file in quarantine/ that says something of the list. */
 struct quarantined {
-    const char *file; /* its name in quarantine/ */
+    const char *file; /* its name there */
     int error;        /* an errno: unreadable, nothing known */
     bool has_identity;
     struct identity identity;
 };
-/* Until it returns non-zero, which is the result. */
-typedef int quarantine_fn(void *ctx, struct quarantined *q);
 
-/* "<uuid>.tamis", and ".1", ".2", ... where that was taken. */
-static bool is_filter_name(const char *name)
-{
-    uint8_t uuid[UUID_BYTES];
-    const char *rest;
-    bool dead;
-    if (!filter_name_parse(name, uuid, &dead, &rest) || dead)
-        return false;
-    return !*rest ||
-           (*rest == '.' && strspn(rest + 1, "0123456789") == strlen(rest + 1));
-}
-
-/* Tombstones of a file that is not here: it may be lost, and its segments with it. */
-static bool is_of_no_file(int dir, const char *name)
+/* False: the file says nothing of the list. */
+static bool look_aside(int dir, const char *name, struct quarantined *q)
 {
     uint8_t uuid[UUID_BYTES];
     char file[FILTER_NAME_BYTES];
     const char *rest;
-    bool dead;
-    if (!filter_name_parse(name, uuid, &dead, &rest) || !dead || *rest)
+    bool dead, none;
+    *q = (struct quarantined){.file = name};
+    if (!filter_name_parse(name, uuid, &dead, &rest))
         return false;
-    filter_file_name(uuid, file);
-    return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    if (dead) {
+        /* Of a file that is not here: it may be lost, and its segments with it. */
+        filter_file_name(uuid, file);
+        return !*rest && faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    }
+    /* "<uuid>.tamis", and ".1", ".2", ... where that was taken. */
+    if (*rest && (*rest != '.' || rest[1 + strspn(rest + 1, "0123456789")]))
+        return false;
+    q->error = repair_identify(dir, name, &q->identity, &none);
+    q->has_identity = !q->error && !all_zero(q->identity.uuid, UUID_BYTES);
+    /* Else gone meanwhile, or put here by somebody else than repair. */
+    return q->error != ENOENT && !io_not_regular(q->error);
 }
 
-struct looking {
-    quarantine_fn *fn;
-    void *ctx;
-};
-
-static int look_aside(void *ctx, int dir, const char *name)
+/* Calls fn for each file, in no order, until fn returns non-zero, and returns that. */
+static int each_aside(struct repair *r, int store_fd, dir_each_fn *fn, void *ctx)
 {
-    const struct looking *l = ctx;
-    struct quarantined q = {.file = name};
-    bool none;
-    if (is_of_no_file(dir, name))
-        return l->fn(l->ctx, &q);
-    if (!is_filter_name(name))
-        return 0;
-    q.error = repair_identify(dir, name, &q.identity, &none);
-    if (q.error == ENOENT || io_not_regular(q.error))
-        return 0; /* gone meanwhile, or put here by somebody else than repair */
-    q.has_identity = !q.error && !all_zero(q.identity.uuid, UUID_BYTES);
-    return l->fn(l->ctx, &q);
-}
-
-/* In no order. */
-static int each_aside(int store_fd, quarantine_fn *fn, void *ctx)
-{
-    struct looking l = {fn, ctx};
-    int rc = dir_each(store_fd, "quarantine", look_aside, &l);
+    int rc = dir_each(store_fd, "quarantine", fn, ctx);
+    if (rc > 0 && rc != ENOENT && (!r->diag || !r->diag->code))
+        return diag_errno(r->diag, rc, r->path, "looking into quarantine/");
     return rc == ENOENT ? 0 : rc;
+}
+
+static void tell_aside(struct repair *r, enum tamis_repair_action action,
+                       const struct repair_segment *segment, const char *file,
+                       const char *what)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/quarantine/%.255s", file);
+    repair_tell(r, action, segment, path, "%s", what);
 }
 
 /* ---- its names claimed, when there is no catalog ---- */
 
-/* For list_aside(). */
-struct aside {
-    struct repair *r;
-    struct names *names;
-    struct tamis_diag *diag;
-};
-
 /* The lost catalog had the segment of this filter without one, or not at all: then the
  * caller drops it. A file in filters/ that claims the name says more. */
-static int list_aside(void *ctx, struct quarantined *q)
+static int list_aside(void *ctx, int dir, const char *name)
 {
-    const struct aside *a = ctx;
-    const struct identity *id = &q->identity;
-    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    struct repair *r = ctx;
+    struct quarantined q;
     struct repair_segment *s;
-    char path[300];
-    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
-    if (q->error)
-        return diag_errno(a->diag, q->error, a->r->path,
-                          "reading a filter in quarantine/, to list its segment");
-    if (q->has_identity && !repair_is_ours(a->r, id))
+    if (!look_aside(dir, name, &q))
         return 0;
-    if (!q->has_identity || !id->name_bytes) {
-        repair_tell(a->r, TAMIS_REPAIR_NOTED, NULL, path,
-                    "nobody can tell which segment it is of");
+    const struct identity *id = &q.identity;
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    if (q.error)
+        return diag_errno(r->diag, q.error, r->path,
+                          "reading a filter in quarantine/, to list its segment");
+    if (q.has_identity && !repair_is_ours(r, id))
+        return 0;
+    if (!q.has_identity || !id->name_bytes) {
+        tell_aside(r, TAMIS_REPAIR_NOTED, NULL, q.file,
+                   "nobody can tell which segment it is of");
         return 0;
     }
-    if (names_get(a->names, id->name, id->name_bytes))
+    if (names_get(&r->claimed, id->name, id->name_bytes))
         return 0;
-    int rc =
-        claim_new(a->r, a->names, (struct piece){id->name, id->name_bytes}, &bare, &s);
+    int rc = claim_new(r, identity_name(id), &bare, &s);
     if (rc)
-        return diag_errno(a->diag, rc, a->r->path, "listing segments");
-    repair_tell(a->r, TAMIS_REPAIR_REBUILT, s, path,
-                "its filter was set aside before: listed without one");
+        return diag_errno(r->diag, rc, r->path, "listing segments");
+    tell_aside(r, TAMIS_REPAIR_REBUILT, s, q.file,
+               "its filter was set aside before: listed without one");
     return 0;
 }
 
-int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag)
+int claim_quarantined(struct repair *r)
 {
-    struct aside a = {r, names, diag};
-    int rc = each_aside(r->store_fd, list_aside, &a);
-    if (rc > 0 && (!diag || !diag->code))
-        return diag_errno(diag, rc, r->path, "looking into quarantine/");
-    return rc;
+    return each_aside(r, r->store_fd, list_aside, r);
 }
 
 /* ---- the list is confirmed ---- */
@@ -133,25 +109,16 @@ struct nameless {
 };
 
 struct confirm {
-    struct repair r; /* for its findings alone */
+    struct repair r; /* for its findings, and records that change */
     struct nameless *aside;
     size_t n_aside, max_aside;
     struct names by_uuid; /* of these: number + 1 */
     struct tamis_confirm_options opt;
     struct catalog_txn *txn;
     struct listings list;
-    struct tamis_diag *diag;
     uint64_t n_missing, n_unknown; /* not listed; nobody can tell */
     size_t n_unlisted;             /* lost files of many segments */
 };
-
-static void tell(struct confirm *c, const struct quarantined *q,
-                 const struct repair_segment *segment, const char *what)
-{
-    char path[300];
-    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
-    repair_tell(&c->r, TAMIS_REPAIR_NOTED, segment, path, "%s", what);
-}
 
 static void nameless_known(void *ctx, const uint8_t uuid[UUID_BYTES])
 {
@@ -174,8 +141,7 @@ static int note_nameless(struct confirm *c, const struct quarantined *q)
 {
     void *more = room_for(c->aside, c->n_aside + 1, &c->max_aside, sizeof *c->aside);
     if (!more)
-        return diag_errno(c->diag, ENOMEM, c->txn->catalog->path,
-                          "looking into quarantine/");
+        return diag_errno(c->r.diag, ENOMEM, c->r.path, "looking into quarantine/");
     c->aside = more;
     struct nameless *n = &c->aside[c->n_aside++];
     *n = (struct nameless){.known = false};
@@ -193,49 +159,51 @@ static int check_nameless(struct confirm *c)
         if (!all_zero(c->aside[i].uuid, UUID_BYTES))
             rc = names_set(&c->by_uuid, c->aside[i].uuid, UUID_BYTES, (uint32_t)i + 1);
     if (rc)
-        return diag_errno(c->diag, rc, c->txn->catalog->path,
-                          "looking into quarantine/");
+        return diag_errno(c->r.diag, rc, c->r.path, "looking into quarantine/");
     if (c->by_uuid.n)
-        rc = catalog_each(c->txn, compare_uuid, c, c->diag);
+        rc = catalog_each(c->txn, compare_uuid, c, c->r.diag);
     if (c->by_uuid.n && !rc)
         listings_each_filter(&c->list, nameless_known, c);
     for (size_t i = 0; i < c->n_aside && !rc; i++) {
-        struct quarantined q = {.file = c->aside[i].file};
         uint32_t number = names_get(&c->by_uuid, c->aside[i].uuid, UUID_BYTES);
         if (number && c->aside[number - 1].known)
             continue;
-        tell(c, &q, NULL, "nobody can tell which segment it is of");
+        tell_aside(&c->r, TAMIS_REPAIR_NOTED, NULL, c->aside[i].file,
+                   "nobody can tell which segment it is of");
         c->n_unknown++;
     }
     return rc;
 }
 
-static int check_named(struct confirm *c, struct quarantined *q)
+static int check_named(struct confirm *c, const struct quarantined *q)
 {
-    struct piece name = {q->identity.name, q->identity.name_bytes};
-    struct repair_segment s = {.name = q->identity.name, .name_bytes = name.n};
+    const struct repair_segment s = {.name = identity_name(&q->identity)};
     struct found f;
-    int rc = listings_lookup(&c->list, name, &f, c->diag);
+    int rc = listings_lookup(&c->list, s.name, &f, c->r.diag);
     if (!rc || rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc; /* whatever its record says: it is listed */
-    diag_clear(c->diag);
-    tell(c, q, &s,
-         rc == TAMIS_ERR_NO_SEGMENT ? "its segment is not listed"
-                                    : "nobody can tell whether its segment is listed");
+    diag_clear(c->r.diag);
+    tell_aside(&c->r, TAMIS_REPAIR_NOTED, &s, q->file,
+               rc == TAMIS_ERR_NO_SEGMENT
+                   ? "its segment is not listed"
+                   : "nobody can tell whether its segment is listed");
     *(rc == TAMIS_ERR_NO_SEGMENT ? &c->n_missing : &c->n_unknown) += 1;
     return 0;
 }
 
-static int check_one(void *ctx, struct quarantined *q)
+static int check_one(void *ctx, int dir, const char *name)
 {
     struct confirm *c = ctx;
-    if (q->error && !c->opt.force)
-        return diag_errno(c->diag, q->error, c->txn->catalog->path,
+    struct quarantined q;
+    if (!look_aside(dir, name, &q))
+        return 0;
+    if (q.error && !c->opt.force)
+        return diag_errno(c->r.diag, q.error, c->r.path,
                           "reading a filter in quarantine/");
-    if (q->has_identity && !repair_is_ours(&c->r, &q->identity))
+    if (q.has_identity && !repair_is_ours(&c->r, &q.identity))
         return 0; /* another store's segment */
-    return q->has_identity && q->identity.name_bytes ? check_named(c, q)
-                                                     : note_nameless(c, q);
+    return q.has_identity && q.identity.name_bytes ? check_named(c, &q)
+                                                   : note_nameless(c, &q);
 }
 
 static int find_astray(void *ctx, struct piece name, struct piece value)
@@ -272,17 +240,16 @@ static int drop_astray(struct confirm *c)
 {
     struct repair *r = &c->r;
     struct record record;
-    int rc = catalog_each(c->txn, find_astray, c, c->diag);
+    int rc = catalog_each(c->txn, find_astray, c, c->r.diag);
     if (rc == TAMIS_ERR_VERSION)
-        diag_fail(c->diag, rc, c->txn->catalog->path,
+        diag_fail(c->r.diag, rc, c->r.path,
                   "a record of a newer tamis names a file that is not on the list: "
                   "confirm with that version");
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         struct repair_segment *s = &r->segments[i];
-        record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
+        repair_record(s, &record);
         drop_column(s, &record);
-        rc = catalog_replace(c->txn, (struct piece){s->name, s->name_bytes},
-                             (struct piece){s->value, s->value_bytes}, c->diag);
+        rc = catalog_replace(c->txn, s->name, s->value, c->r.diag);
     }
     repair_forget_records(r);
     return rc;
@@ -296,9 +263,7 @@ static int drop_astray(struct confirm *c)
 static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct confirm *c = ctx;
-    const struct catalog *catalog = t->catalog;
     c->txn = t;
-    c->diag = diag;
     c->n_missing = c->n_unknown = c->n_unlisted = c->n_aside = 0;
     names_clear(&c->by_uuid);
     repair_forget(&c->r);
@@ -308,20 +273,18 @@ static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         rc = listings_load(&c->list, t, diag);
     if (rc)
         return rc;
-    rc = each_aside(catalog->turn.fd, check_one, c);
+    rc = each_aside(&c->r, t->catalog->turn.fd, check_one, c);
     if (!rc)
         rc = check_nameless(c);
-    if (rc > 0 && (!diag || !diag->code))
-        return diag_errno(diag, rc, catalog->path, "looking into quarantine/");
     bool refused = (c->n_missing || c->n_unknown) && !c->opt.force;
     if (!rc && (c->r.meta.complete || !refused))
-        rc = repair_confirm_shared(&c->r, &c->list, c->opt.force, &c->n_unlisted, diag);
+        rc = repair_confirm_shared(&c->r, &c->list, c->opt.force, &c->n_unlisted);
     if (!rc && c->n_unlisted)
         rc = drop_astray(c);
     if (rc || (c->r.meta.complete && !c->n_unlisted))
         return rc; /* what lies there is told, and no more */
     if (refused)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, catalog->path,
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->r.path,
                          "quarantine/ has filters of segments that are not listed "
                          "(%llu), or that nobody can tell (%llu)",
                          (unsigned long long)c->n_missing,
@@ -334,7 +297,7 @@ int tamis_store_confirm(struct tamis_store *store,
                         struct tamis_diag *diag)
 {
     struct tamis_repair_report counts = {0};
-    struct confirm c = {.r = {.report = &counts}};
+    struct confirm c = {.r = {.report = &counts, .diag = diag}};
     int rc = store_usable(store, true, diag);
     if (rc)
         return rc;
@@ -342,6 +305,7 @@ int tamis_store_confirm(struct tamis_store *store,
     if (rc)
         return diag_fail(diag, rc, store->catalog->path, "size of the option struct");
     struct io_wait wait = store_wait(store, c.opt.timeout_ms);
+    c.r.path = store->catalog->path;
     rc = catalog_write(store->catalog, &wait, 0, confirm_in, &c, NULL, diag);
     listings_free(&c.list);
     names_clear(&c.by_uuid);

@@ -20,7 +20,7 @@ static unsigned bits_of(const struct judgement *list)
  * list. *waits: the filter stays where it is, for its list may make it anew. */
 static int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
                                     const struct record *record, struct judgement *list,
-                                    bool *waits, struct tamis_diag *diag)
+                                    bool *waits)
 {
     const struct record its = record_of_list(record);
     char name[FILTER_NAME_BYTES];
@@ -31,7 +31,7 @@ static int repair_judge_list_of_bad(struct repair *r, const struct repair_segmen
     if (!record_listed(record) || record_packed(record))
         return 0;
     filter_file_name(its.uuid, name);
-    int rc = repair_judge(r, s, &its, name, list, diag);
+    int rc = repair_judge(r, s, &its, name, list);
     *waits = !rc && (list->state == FILE_UNREAD || list->state == FILE_STRANGE ||
                      (list->state == FILE_GOOD && bits_of(list) == 64));
     return rc;
@@ -60,13 +60,12 @@ static void repair_set_list_aside(struct repair *r, const struct repair_segment 
 /* Judges the list of a segment as its record is by now. *j has the state of its filter.
  * Fails only if the repair cannot go on. */
 static int repair_judge_list(struct repair *r, struct repair_segment *s,
-                             struct judgement *j, struct tamis_diag *diag)
+                             struct judgement *j)
 {
     bool has_filter = j->state == FILE_GOOD;
     char name[FILTER_NAME_BYTES];
     struct record record, list;
-    struct verdict v =
-        record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
+    struct verdict v = repair_record(s, &record);
     if (v.code != VERDICT_OK || !record_listed(&record))
         return 0;
     list = record_of_list(&record);
@@ -74,7 +73,7 @@ static int repair_judge_list(struct repair *r, struct repair_segment *s,
     struct repair_file *f = repair_find_file(r, list.uuid);
     if (f)
         f->named = true;
-    int rc = repair_judge(r, s, &list, name, j, diag);
+    int rc = repair_judge(r, s, &list, name, j);
     if (rc)
         return rc;
     bool drop =
@@ -104,10 +103,10 @@ static int repair_judge_list(struct repair *r, struct repair_segment *s,
 static const struct part_disk *repair_raw_parts(const struct repair_segment *s,
                                                 unsigned *n)
 {
-    const struct record_disk *d = (const void *)s->before;
+    const struct record_disk *d = (const void *)s->before.at;
     *n = 0;
-    while (*n < RECORD_MAX_PARTS && s->before_bytes >= sizeof *d && *n < d->n_parts &&
-           (*n + 1) * PART_BYTES <= s->before_bytes - sizeof *d)
+    while (*n < RECORD_MAX_PARTS && s->before.n >= sizeof *d && *n < d->n_parts &&
+           (*n + 1) * PART_BYTES <= s->before.n - sizeof *d)
         ++*n;
     return (const void *)(d + 1);
 }
@@ -116,8 +115,7 @@ bool repair_is_list_of(const struct repair *r, const struct identity *id,
                        const struct repair_segment *s, const uint8_t *set_id)
 {
     return id->kind == KIND_LIST && repair_is_ours(r, id) &&
-           id->name_bytes == s->name_bytes &&
-           memcmp(id->name, s->name, s->name_bytes) == 0 &&
+           name_compare(identity_name(id), s->name) == 0 &&
            memcmp(id->set_id, set_id, UUID_BYTES) == 0;
 }
 
@@ -180,14 +178,14 @@ static bool is_others(const struct judgement *j)
  * with it. */
 static int set_filter_aside(struct repair *r, struct repair_segment *s,
                             const struct record *record, const char *name,
-                            const struct judgement *j, struct tamis_diag *diag)
+                            const struct judgement *j)
 {
     struct repair_file *f = repair_find_file(r, record->uuid);
     struct judgement *list = malloc(sizeof *list);
     bool waits;
     if (!list)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
-    int rc = repair_judge_list_of_bad(r, s, record, list, &waits, diag);
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    int rc = repair_judge_list_of_bad(r, s, record, list, &waits);
     if (!rc && waits) {
         repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
                     "%s: left, for its list may make it anew", j->what);
@@ -204,19 +202,18 @@ static int set_filter_aside(struct repair *r, struct repair_segment *s,
 }
 
 static int judge_good_record(struct repair *r, struct repair_segment *s,
-                             const struct record *record, struct judgement *j,
-                             struct tamis_diag *diag)
+                             const struct record *record, struct judgement *j)
 {
     char name[FILTER_NAME_BYTES];
     bool good;
     int rc;
     if (record_packed(record)) {
-        rc = repair_look_at_shared(r, s, record, &good, diag);
+        rc = repair_look_at_shared(r, s, record, &good);
         j->state = !rc && good ? FILE_GOOD : j->state;
         return rc;
     }
     filter_file_name(record->uuid, name);
-    rc = repair_judge(r, s, record, name, j, diag);
+    rc = repair_judge(r, s, record, name, j);
     if (rc)
         return rc;
     struct repair_file *f = repair_find_file(r, record->uuid);
@@ -226,7 +223,7 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
         record->state == RECORD_GROWING)
         follow(s, record, &j->h);
     if (j->state == FILE_BAD && !record->ro_compat)
-        return set_filter_aside(r, s, record, name, j, diag);
+        return set_filter_aside(r, s, record, name, j);
     if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
         repair_note(r, j->code, false, s, name, j->what);
     } else if (j->what[0] &&
@@ -251,26 +248,26 @@ static void suspect_files(struct repair *r, const struct repair_segment *s)
 {
     unsigned n;
     const struct part_disk *p = repair_raw_parts(s, &n);
-    if (s->before_bytes >= RECORD_HEAD_BYTES)
-        suspect_file(r, s->before + offsetof(struct record_disk, uuid));
+    if (s->before.n >= RECORD_HEAD_BYTES)
+        suspect_file(r, s->before.at + offsetof(struct record_disk, uuid));
     for (unsigned i = 0; i < n; i++)
         suspect_file(r, p[i].uuid);
 }
 
 /* The UUID in a damaged record, and a filter of the very name: two witnesses. */
 static int remake_record(struct repair *r, struct repair_segment *s,
-                         struct judgement *j, struct tamis_diag *diag)
+                         struct judgement *j)
 {
     char name[FILTER_NAME_BYTES];
     struct record record = {.state = RECORD_NO_FILTER, .created = io_calls.now()};
-    const uint8_t *uuid = s->before + offsetof(struct record_disk, uuid);
+    const uint8_t *uuid = s->before.at + offsetof(struct record_disk, uuid);
     struct repair_file *f =
-        s->before_bytes >= RECORD_HEAD_BYTES ? repair_find_file(r, uuid) : NULL;
+        s->before.n >= RECORD_HEAD_BYTES ? repair_find_file(r, uuid) : NULL;
     s->lost_uuid = !f;
     suspect_files(r, s);
     if (f) {
         filter_file_name(uuid, name);
-        int rc = repair_judge(r, s, NULL, name, j, diag);
+        int rc = repair_judge(r, s, NULL, name, j);
         if (rc)
             return rc;
         if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
@@ -280,8 +277,7 @@ static int remake_record(struct repair *r, struct repair_segment *s,
             return 0;
         }
         const struct identity *id = &j->h.identity;
-        bool same = id->name_bytes == s->name_bytes &&
-                    memcmp(id->name, s->name, s->name_bytes) == 0 && !is_others(j);
+        bool same = name_compare(identity_name(id), s->name) == 0 && !is_others(j);
         if (j->state == FILE_GOOD && same) {
             record = repair_record_of(&j->h);
             f->named = true;
@@ -304,21 +300,21 @@ static int remake_record(struct repair *r, struct repair_segment *s,
 }
 
 static int judge_segment(struct repair *r, struct repair_segment *s,
-                         struct judgement *j, struct tamis_diag *diag)
+                         struct judgement *j)
 {
     struct record record;
     struct verdict v =
-        record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
+        record_decode(s->before.at, s->before.n, s->name.at, s->name.n, &record);
     j->state = FILE_MISSING;
     if (v.code == VERDICT_OK && record.state == RECORD_NO_FILTER)
         return 0;
     if (v.code == VERDICT_OK && r->opt.dry_run &&
-        names_get(&r->remade, s->name, s->name_bytes)) {
+        names_get(&r->remade, s->name.at, s->name.n)) {
         repair_name_parts(r, s); /* told; the files stay as they are */
         return 0;
     }
     if (v.code == VERDICT_OK)
-        return judge_good_record(r, s, &record, j, diag);
+        return judge_good_record(r, s, &record, j);
     if (verdict_error(v.code) == TAMIS_ERR_VERSION) {
         if (!repair_name_parts(r, s))
             r->unsure = true;
@@ -326,7 +322,7 @@ static int judge_segment(struct repair *r, struct repair_segment *s,
                     "left alone: its record is of a newer tamis");
         return 0;
     }
-    return remake_record(r, s, j, diag);
+    return remake_record(r, s, j);
 }
 
 /* ---- what no record names ---- */
@@ -334,8 +330,8 @@ static int judge_segment(struct repair *r, struct repair_segment *s,
 static bool may_be_lost_file(const struct repair *r, const struct identity *id)
 {
     for (size_t i = 0; i < r->n_segments; i++)
-        if (r->segments[i].lost_uuid && r->segments[i].name_bytes == id->name_bytes &&
-            memcmp(r->segments[i].name, id->name, id->name_bytes) == 0)
+        if (r->segments[i].lost_uuid &&
+            name_compare(r->segments[i].name, identity_name(id)) == 0)
             return true;
     return false;
 }
@@ -375,26 +371,27 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     f->aside = what != NULL;
     f->unlink = !what;
     if (what)
-        repair_tell_plain(r, TAMIS_REPAIR_QUARANTINED, false, NULL, f->name, what);
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED | TELL_PLAIN, NULL, f->name, "%s",
+                    what);
     else
-        repair_tell_plain(r, TAMIS_REPAIR_SWEPT, false, NULL, f->name,
-                          f->temporary ? "was never finished"
-                                       : "no record names it, and it is no filter");
+        repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, f->name, "%s",
+                    f->temporary ? "was never finished"
+                                 : "no record names it, and it is no filter");
 }
 
-int repair_by_records(struct repair *r, struct tamis_diag *diag)
+int repair_by_records(struct repair *r)
 {
     struct judgement *j = malloc(sizeof *j);
-    int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    int rc = j ? 0 : diag_errno(r->diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
-        rc = repair_stopped(r, diag);
+        rc = repair_stopped(r);
         if (!rc)
-            rc = judge_segment(r, &r->segments[i], j, diag);
+            rc = judge_segment(r, &r->segments[i], j);
         if (!rc)
-            rc = repair_judge_list(r, &r->segments[i], j, diag);
+            rc = repair_judge_list(r, &r->segments[i], j);
     }
     if (!rc)
-        rc = repair_settle_shared(r, diag);
+        rc = repair_settle_shared(r);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)

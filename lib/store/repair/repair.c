@@ -8,8 +8,7 @@
 
 /* ---- locks ---- */
 
-int repair_lock_filters(struct repair *r, int dir, const char *name,
-                        struct tamis_diag *diag)
+int repair_lock_filters(struct repair *r, int dir, const char *name)
 {
     struct stat st;
     int rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
@@ -18,11 +17,11 @@ int repair_lock_filters(struct repair *r, int dir, const char *name,
     if (!rc)
         rc = dir_open_guarded(dir, name, &r->filters);
     if (rc)
-        return diag_errno(diag, rc, r->path, "opening filters/");
+        return diag_errno(r->diag, rc, r->path, "opening filters/");
     struct io_wait wait = {r->opt.timeout_ms, r->opt.waiting, r->opt.ctx, 0};
     r->has_filters = true;
     return dir_wait(r->filters.fd, LOCK_EX, &wait, r->path,
-                    "changing or repairing the store", diag);
+                    "changing or repairing the store", r->diag);
 }
 
 void repair_unlock_filters(struct repair *r)
@@ -48,22 +47,22 @@ static int lmdb_is_used(int store_fd, bool *used)
 }
 
 /* Locks the store for this repair. ERR_BUSY while any process has it open. */
-static int repair_hold_store(struct repair *r, struct tamis_diag *diag)
+static int repair_hold_store(struct repair *r)
 {
     char text[HOLDER_TEXT_BYTES];
     bool used = true;
     int rc = dir_open_guarded(r->store_fd, ".", &r->turn);
     if (rc)
-        return diag_errno(diag, rc, r->path, "opening the store");
+        return diag_errno(r->diag, rc, r->path, "opening the store");
     r->held = true;
     rc = dir_lock(r->turn.fd, LOCK_EX | LOCK_NB);
     if (rc && rc != EWOULDBLOCK)
-        return diag_errno(diag, rc, r->path, "locking the store");
+        return diag_errno(r->diag, rc, r->path, "locking the store");
     rc = rc ? 0 : lmdb_is_used(r->store_fd, &used);
     if (rc)
-        return diag_errno(diag, rc, r->path, "looking at catalog.lmdb-lock");
+        return diag_errno(r->diag, rc, r->path, "looking at catalog.lmdb-lock");
     if (used)
-        return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+        return diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
                          "the catalog is lost, and %s has the store open: end it first",
                          io_holder(r->turn.fd, LOCK_DIRECTORY, text));
     return 0;
@@ -71,59 +70,54 @@ static int repair_hold_store(struct repair *r, struct tamis_diag *diag)
 
 /* ---- remains beside the catalog ---- */
 
-struct sweeping {
-    struct repair *repair;
-    bool any;
-};
-
 static int sweep_catalog(void *ctx, int dir, const char *file)
 {
-    struct sweeping *s = ctx;
+    struct repair *r = ctx;
     char name[300];
     if (!store_catalog_temporary(file))
         return 0;
     snprintf(name, sizeof name, "/%s", file);
-    s->any = !s->repair->opt.dry_run;
-    if (s->any && io_calls.unlinkat(dir, file, 0) != 0 && errno != ENOENT)
+    if (!r->opt.dry_run && io_calls.unlinkat(dir, file, 0) != 0 && errno != ENOENT)
         return errno;
-    repair_tell_plain(s->repair, TAMIS_REPAIR_SWEPT, true, NULL, name,
-                      "a catalog never finished");
+    repair_tell(r, TAMIS_REPAIR_SWEPT | TELL_DONE, NULL, name,
+                "a catalog never finished");
     return 0;
 }
 
 /* Removes catalogs that never got their name. */
-static int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
+static int repair_sweep_catalogs(struct repair *r)
 {
-    struct sweeping s = {r, false};
-    int rc = dir_each(r->store_fd, ".", sweep_catalog, &s);
-    if (!rc && s.any)
+    size_t n_told = r->n_findings;
+    int rc = dir_each(r->store_fd, ".", sweep_catalog, r);
+    if (!rc && r->n_findings > n_told && !r->opt.dry_run)
         rc = io_sync_dir(r->store_fd);
-    return rc ? diag_errno(diag, rc, r->path, "removing catalogs never finished") : 0;
+    return rc ? diag_errno(r->diag, rc, r->path, "removing catalogs never finished")
+              : 0;
 }
 
 /* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */
-static int repair_make_filters(struct repair *r, struct tamis_diag *diag)
+static int repair_make_filters(struct repair *r)
 {
     if (faccessat(r->store_fd, "filters", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
     if (errno != ENOENT)
-        return diag_errno(diag, errno, r->path, "looking for filters/");
+        return diag_errno(r->diag, errno, r->path, "looking for filters/");
     if (faccessat(r->store_fd, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno != ENOENT)
-            return diag_errno(diag, errno, r->path, "looking for catalog.lmdb");
-        return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
+            return diag_errno(r->diag, errno, r->path, "looking for catalog.lmdb");
+        return diag_fail(r->diag, TAMIS_ERR_NO_STORE, r->path,
                          "no store in this directory (no catalog.lmdb, no filters/)");
     }
     int rc = r->opt.dry_run ? 0 : io_make_dir(r->store_fd, "filters");
     if (!r->opt.dry_run && (!rc || rc == EEXIST))
         rc = io_sync_dir(r->store_fd);
     if (rc)
-        return diag_errno(diag, rc, r->path, "making filters/");
-    repair_tell_plain(r, TAMIS_REPAIR_REBUILT, true, NULL, "/filters",
-                      "was missing: made, empty");
+        return diag_errno(r->diag, rc, r->path, "making filters/");
+    repair_tell(r, TAMIS_REPAIR_REBUILT | TELL_DONE, NULL, "/filters",
+                "was missing: made, empty");
     if (!r->opt.dry_run)
         return 0;
-    return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,
+    return diag_fail(r->diag, TAMIS_ERR_DAMAGED, r->path,
                      "filters/ is missing: nothing more can be said of it");
 }
 
@@ -169,15 +163,14 @@ static int open_quarantine(struct repair *r, int *quarantine)
 }
 
 /* The file that it failed at: one of many, perhaps. */
-static int cannot(const struct repair *r, const char *doing, const char *name, int rc,
-                  struct tamis_diag *diag)
+static int cannot(const struct repair *r, const char *doing, const char *name, int rc)
 {
     char text[128];
     snprintf(text, sizeof text, "%s filters/%.80s", doing, name);
-    return diag_errno(diag, rc, r->path, text);
+    return diag_errno(r->diag, rc, r->path, text);
 }
 
-static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
+static int set_aside(struct repair *r, bool catalog)
 {
     const char *at = NULL;
     bool any = catalog;
@@ -200,8 +193,8 @@ static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
     if (quarantine >= 0)
         close(quarantine);
     if (rc && at)
-        return cannot(r, "setting aside in quarantine/:", at, rc, diag);
-    return rc ? diag_errno(diag, rc, r->path, "setting aside in quarantine/") : 0;
+        return cannot(r, "setting aside in quarantine/:", at, rc);
+    return rc ? diag_errno(r->diag, rc, r->path, "setting aside in quarantine/") : 0;
 }
 
 /* ---- 2: the catalog ---- */
@@ -214,13 +207,13 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = r->doubtful ? catalog_set_complete(t, false, diag) : 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
-        struct piece name = {s->name, s->name_bytes}, now;
+        struct piece name = {s->name.at, s->name.n}, now;
         if (!s->changed)
             continue;
         rc = catalog_get(t, name, &now, diag);
-        bool same = rc ? !s->before
-                       : s->before && now.n == s->before_bytes &&
-                             memcmp(now.at, s->before, now.n) == 0;
+        bool same = rc ? !s->before.at
+                       : s->before.at && now.n == s->before.n &&
+                             memcmp(now.at, s->before.at, now.n) == 0;
         if (same && rc == TAMIS_ERR_NO_SEGMENT) { /* as it was */
             diag_clear(diag);
             rc = 0;
@@ -228,19 +221,18 @@ static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
                            "a record changed while it was repaired: repair again");
         if (!rc)
-            rc = catalog_replace(t, name, (struct piece){s->value, s->value_bytes},
-                                 diag);
+            rc = catalog_replace(t, name, s->value, diag);
     }
-    return rc ? rc : repair_write_shared(r, t, false, diag);
+    return rc ? rc : repair_write_shared(r, t, false);
 }
 
-static int change_catalog(struct repair *r, struct tamis_diag *diag)
+static int change_catalog(struct repair *r)
 {
     bool any = r->relists;
     for (size_t i = 0; i < r->n_segments; i++)
         any |= r->segments[i].changed;
     struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
-    return any ? catalog_write(r->store->catalog, &wait, 0, change_in, r, NULL, diag)
+    return any ? catalog_write(r->store->catalog, &wait, 0, change_in, r, NULL, r->diag)
                : 0;
 }
 
@@ -250,28 +242,27 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
-        rc = catalog_replace(t, (struct piece){s->name, s->name_bytes},
-                             (struct piece){s->value, s->value_bytes}, diag);
+        rc = catalog_replace(t, s->name, s->value, diag);
     }
-    return rc ? rc : repair_write_shared(r, t, true, diag);
+    return rc ? rc : repair_write_shared(r, t, true);
 }
 
-static int replace_catalog(struct repair *r, struct tamis_diag *diag)
+static int replace_catalog(struct repair *r)
 {
-    int rc = registry_create(r->path, r->store_fd, &r->meta, fill_in, r, true, diag);
+    int rc = registry_create(r->path, r->store_fd, &r->meta, fill_in, r, true, r->diag);
     if (rc)
         return rc;
     r->step = STEP_CHANGED;
     rc = io_sync_dir(r->store_fd);
-    return rc ? diag_errno(diag, rc, r->path, "syncing the store") : 0;
+    return rc ? diag_errno(r->diag, rc, r->path, "syncing the store") : 0;
 }
 
 /* ---- 3: what nothing names ---- */
 
-static int unlink_unnamed(struct repair *r, struct tamis_diag *diag)
+static int unlink_unnamed(struct repair *r)
 {
     bool any = false;
-    int lost = r->store ? origin_check_files(r->store->catalog->origin, diag) : 0;
+    int lost = r->store ? origin_check_files(r->store->catalog->origin, r->diag) : 0;
     if (lost)
         return lost;
     for (size_t i = 0; i < r->n_files; i++) {
@@ -279,25 +270,29 @@ static int unlink_unnamed(struct repair *r, struct tamis_diag *diag)
             continue;
         if (io_calls.unlinkat(r->filters.fd, r->files[i].name, 0) != 0 &&
             errno != ENOENT)
-            return cannot(r, "removing", r->files[i].name, errno, diag);
+            return cannot(r, "removing", r->files[i].name, errno);
         any = true;
     }
     int rc = any ? io_sync_dir(r->filters.fd) : 0;
-    return rc ? diag_errno(diag, rc, r->path, "syncing filters/") : 0;
+    return rc ? diag_errno(r->diag, rc, r->path, "syncing filters/") : 0;
 }
 
-static int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag)
+static int repair_apply(struct repair *r, bool new_catalog)
 {
-    int rc = set_aside(r, new_catalog, diag);
+    if (r->untold)
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    if (r->opt.dry_run)
+        return 0;
+    int rc = set_aside(r, new_catalog);
     if (!rc)
-        rc = new_catalog ? replace_catalog(r, diag) : change_catalog(r, diag);
+        rc = new_catalog ? replace_catalog(r) : change_catalog(r);
     if (rc && r->linked)
         repair_note(r, 0, false, NULL, "/quarantine",
                     "has second names of files in filters/: repair again");
     if (rc)
         return rc;
     r->step = STEP_CHANGED;
-    rc = unlink_unnamed(r, diag);
+    rc = unlink_unnamed(r);
     if (!rc)
         r->step = STEP_DONE;
     return rc;
@@ -312,24 +307,13 @@ static bool is_lost(int rc)
            rc == TAMIS_ERR_DAMAGED || rc == TAMIS_ERR_CATALOG;
 }
 
-/* Refuses to replace anything that is not a catalog. */
-static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
-{
-    struct stat st;
-    if (fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        S_ISREG(st.st_mode))
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, r->path,
-                     "catalog.lmdb is not a regular file");
-}
-
 /* By reads alone: LMDB crashes on some of what it is not made for. */
-static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
+static int scrub_catalog(struct repair *r)
 {
-    int fd, rc = registry_open_file(r->store_fd, r->path, &fd, diag);
+    int fd, rc = registry_open_file(r->store_fd, r->path, &fd, r->diag);
     if (rc)
         return rc;
-    rc = catalog_file_scrub(fd, r->path, diag);
+    rc = catalog_file_scrub(fd, r->path, r->diag);
     close(fd);
     return rc;
 }
@@ -337,45 +321,45 @@ static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
 /* Stops all edits. An edit may have been killed after its commit, before it could tell
  * readers. While another process has its turn to commit, they take that transaction for
  * one not yet ended. To begin to write shows it to them. */
-static int hold_edits(struct repair *r, struct tamis_diag *diag)
+static int hold_edits(struct repair *r)
 {
     struct catalog *c = r->store->catalog;
     const struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
-    int rc = repair_lock_filters(r, r->store_fd, "filters", diag);
+    int rc = repair_lock_filters(r, r->store_fd, "filters");
     if (rc)
         return rc;
     r->store->locked = true;
     return c->read_only
-               ? catalog_read(c, catalog_read_meta, &r->meta, diag)
-               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, diag);
+               ? catalog_read(c, catalog_read_meta, &r->meta, r->diag)
+               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, r->diag);
 }
 
-static int open_live(struct repair *r, struct tamis_diag *diag)
+static int open_live(struct repair *r)
 {
     const struct tamis_open_options open = {.size = sizeof open,
                                             .timeout_ms = r->opt.timeout_ms,
                                             .waiting = r->opt.waiting,
                                             .ctx = r->opt.ctx};
-    int rc = scrub_catalog(r, diag);
+    int rc = scrub_catalog(r);
     if (!rc)
-        rc = tamis_store_open(r->path, &open, &r->store, diag);
+        rc = tamis_store_open(r->path, &open, &r->store, r->diag);
     if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
-        rc = store_usable(r->store, true, diag);
+        rc = store_usable(r->store, true, r->diag);
     if (!rc)
-        rc = hold_edits(r, diag);
+        rc = hold_edits(r);
     if (!rc)
-        rc = repair_check_uuid(r, diag);
+        rc = repair_check_uuid(r);
     if (rc)
         return rc;
-    rc = repair_remake(r, diag);
+    rc = repair_remake(r);
     if (is_lost(rc)) { /* or a list went bad: the records say which */
-        diag_clear(diag);
+        diag_clear(r->diag);
         rc = 0;
     }
     if (!rc)
-        rc = repair_read_records(r->store->catalog, r, diag);
+        rc = repair_read_records(r->store->catalog, r);
     if (!rc && r->strange)
-        rc = diag_fail(diag, TAMIS_ERR_CATALOG, r->path,
+        rc = diag_fail(r->diag, TAMIS_ERR_CATALOG, r->path,
                        "the catalog has bits of a file that it does not list");
     return rc;
 }
@@ -390,20 +374,18 @@ static void close_live(struct repair *r)
     r->store = NULL;
 }
 
-static int repair_live(struct repair *r, struct tamis_diag *diag)
+static int repair_live(struct repair *r)
 {
     struct tamis_store_info info;
-    int rc = repair_sweep_catalogs(r, diag);
+    int rc = repair_sweep_catalogs(r);
     if (!rc)
-        rc = repair_list_files(r, diag);
+        rc = repair_list_files(r);
     if (!rc)
-        rc = repair_by_records(r, diag);
-    if (!rc && r->untold)
-        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
-    if (!rc && !r->opt.dry_run)
-        rc = repair_apply(r, false, diag);
+        rc = repair_by_records(r);
     if (!rc)
-        rc = tamis_store_info(r->store, &info, diag);
+        rc = repair_apply(r, false);
+    if (!rc)
+        rc = tamis_store_info(r->store, &info, r->diag);
     if (!rc)
         r->report->complete = info.complete && !r->doubtful && !r->disagrees;
     return rc;
@@ -412,81 +394,82 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
 /* ---- the catalog is lost ---- */
 
 /* Where only the first record is damaged, the others say more than the files. */
-static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag)
+static int salvage_records(struct repair *r, bool *have)
 {
     struct catalog *c;
     struct meta m;
-    int rc = registry_open_alone(r->path, r->store_fd, &c, diag);
+    int rc = registry_open_alone(r->path, r->store_fd, &c, r->diag);
     *have = false;
     if (rc)
         return is_lost(rc) ? 0 : rc;
-    rc = repair_read_records(c, r, diag);
+    rc = repair_read_records(c, r);
     *have = rc == 0;
-    if (!rc) {
-        rc = catalog_read(c, catalog_read_meta, &m, diag);
-        if (!rc && !r->strange)
-            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
-                           "the catalog is good now: repair again");
-    }
+    if (!rc)
+        rc = catalog_read(c, catalog_read_meta, &m, r->diag);
+    if (!rc && !r->strange)
+        rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
+                       "the catalog is good now: repair again");
     catalog_free(c);
     return is_lost(rc) ? 0 : rc;
 }
 
-static int repair_lost(struct repair *r, struct tamis_diag *diag)
+static int repair_lost(struct repair *r)
 {
     char why[160] = "";
     bool records = false;
-    if (diag)
-        memcpy(why, diag->what, sizeof why);
-    int rc = repair_hold_store(r, diag);
+    struct stat st;
+    if (r->diag)
+        memcpy(why, r->diag->what, sizeof why);
+    int rc = repair_hold_store(r);
+    /* Nothing that is not a catalog is replaced. */
+    if (!rc && fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(st.st_mode))
+        rc = diag_fail(r->diag, TAMIS_ERR_NOT_TAMIS, r->path,
+                       "catalog.lmdb is not a regular file");
     if (!rc)
-        rc = check_catalog_name(r, diag);
+        rc = repair_lock_filters(r, r->store_fd, "filters");
     if (!rc)
-        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
+        rc = salvage_records(r, &records);
     if (!rc)
-        rc = salvage_records(r, &records, diag);
+        rc = repair_sweep_catalogs(r);
     if (!rc)
-        rc = repair_sweep_catalogs(r, diag);
+        rc = repair_list_files(r);
     if (!rc)
-        rc = repair_list_files(r, diag);
-    if (!rc)
-        rc = repair_find_meta(r, diag);
+        rc = repair_find_meta(r);
     if (rc)
         return rc;
-    diag_clear(diag);
+    diag_clear(r->diag);
     repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, "/catalog.lmdb", "%s%s%.100s",
                 records ? "its first record is damaged" : "made anew from the files",
                 why[0] ? ": " : "", why);
-    rc = records ? repair_by_records(r, diag) : repair_by_files(r, diag);
-    if (!rc && r->untold)
-        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
-    if (!rc && !r->opt.dry_run)
-        rc = repair_apply(r, true, diag);
+    rc = records ? repair_by_records(r) : repair_by_files(r);
+    if (!rc)
+        rc = repair_apply(r, true);
     r->report->rebuilt = r->opt.dry_run ? !rc : r->step >= STEP_CHANGED;
     return rc;
 }
 
 /* ---- the call ---- */
 
-static int repair(struct repair *r, struct tamis_diag *diag)
+static int repair(struct repair *r)
 {
     int rc = io_refuse_network(r->store_fd);
     if (rc)
-        return diag_fail(diag, rc, r->path, "%s", tamis_strerror(rc));
-    rc = registry_check_lock_file(r->store_fd, r->path, diag); /* no lost catalog */
+        return diag_fail(r->diag, rc, r->path, "%s", tamis_strerror(rc));
+    rc = registry_check_lock_file(r->store_fd, r->path, r->diag); /* no lost catalog */
     if (!rc)
-        rc = repair_make_filters(r, diag);
+        rc = repair_make_filters(r);
     if (!rc)
-        rc = repair_refuse_draft(r, r->store_fd, "filters", diag);
+        rc = repair_refuse_draft(r, r->store_fd, "filters");
     if (rc)
         return rc;
-    rc = open_live(r, diag);
+    rc = open_live(r);
     if (rc == 0)
-        rc = repair_live(r, diag);
+        rc = repair_live(r);
     else if (is_lost(rc)) {
         close_live(r);
         repair_forget_records(r);
-        rc = repair_lost(r, diag);
+        rc = repair_lost(r);
     }
     r->report->n_segments = r->n_segments + repair_count_listed(r);
     return rc;
@@ -507,7 +490,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag)
 {
     struct tamis_repair_report ours;
-    struct repair r = {.report = report ? report : &ours};
+    struct repair r = {.report = report ? report : &ours, .diag = diag};
     memset(r.report, 0, sizeof *r.report);
     diag_clear(diag);
     if (!path || !*path)
@@ -522,7 +505,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
     int before = io_hold_cancel(); /* or the store would stay locked */
     rc = store_dir_open(plain, &r.store_fd, diag);
     if (!rc) {
-        rc = repair(&r, diag);
+        rc = repair(&r);
         repair_free(&r);
         repair_report(&r);
         close(r.store_fd);

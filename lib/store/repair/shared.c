@@ -67,12 +67,11 @@ static void note_more_named(struct shared_file *p, int more)
 
 /* Takes over *from. only_newer: all missing records are of a newer tamis, and are left
  * alone. */
-static int read_pack(struct repair *r, struct listed *from, bool only_newer,
-                     struct tamis_diag *diag)
+static int read_pack(struct repair *r, struct listed *from, bool only_newer)
 {
     struct shared_file *p = add_pack(r, from->uuid);
     if (!p)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
     p->has = *from;
     *from = (struct listed){.failure = 0};
     p->digest = p->has.now.table_digest;
@@ -83,19 +82,19 @@ static int read_pack(struct repair *r, struct listed *from, bool only_newer,
         p->has.bits = calloc(1, columns_bytes(p->n_columns));
     return p->has.failure || p->has.bits
                ? 0
-               : diag_errno(diag, ENOMEM, r->path, "repairing");
+               : diag_errno(r->diag, ENOMEM, r->path, "repairing");
 }
 
-int repair_read_shared(struct catalog_txn *t, struct repair *r, struct tamis_diag *diag)
+int repair_read_shared(struct catalog_txn *t, struct repair *r)
 {
     struct listings l;
-    int rc = listings_load(&l, t, diag);
+    int rc = listings_load(&l, t, r->diag);
     if (rc)
         return rc;
     r->strange = l.strange;
-    rc = listings_note_named(&l, diag);
+    rc = listings_note_named(&l, r->diag);
     for (size_t i = 0; i < l.n && !rc; i++)
-        rc = read_pack(r, &l.all[i], l.n_missing <= l.n_newer, diag);
+        rc = read_pack(r, &l.all[i], l.n_missing <= l.n_newer);
     listings_free(&l);
     return rc;
 }
@@ -140,7 +139,7 @@ static int open_file(const struct repair *r, struct shared_file *p)
 
 /* The tombstones of a good pack stay in *p. */
 static int open_its_files(struct repair *r, struct shared_file *p,
-                          const struct header *h, struct tamis_diag *diag)
+                          const struct header *h)
 {
     uint32_t n, n_bands;
     p->digest = commit_table_digest(&h->commit);
@@ -148,7 +147,7 @@ static int open_its_files(struct repair *r, struct shared_file *p,
     n = p->n_columns;
     int rc = dead_load(r->filters.fd, p->has.uuid, p->digest, &p->dead, &n);
     if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
-        return diag_errno(diag, rc, r->path, "opening tombstones");
+        return diag_errno(r->diag, rc, r->path, "opening tombstones");
     if (rc > 0 && rc != ENOENT)
         note(p, rc, "its tombstones: left alone: ", tamis_strerror(rc));
     else if (rc)
@@ -156,7 +155,7 @@ static int open_its_files(struct repair *r, struct shared_file *p,
              "its tombstones are missing or damaged, so that no column counts");
     rc = open_file(r, p);
     if (rc > 0)
-        return diag_errno(diag, rc, r->path, "opening a pack");
+        return diag_errno(r->diag, rc, r->path, "opening a pack");
     if (!rc && pack_bands(p->filter, &n_bands))
         return 0;
     tamis_filter_close(p->filter);
@@ -165,13 +164,13 @@ static int open_its_files(struct repair *r, struct shared_file *p,
     return 0;
 }
 
-static int look_at(struct repair *r, struct shared_file *p, struct tamis_diag *diag)
+static int look_at(struct repair *r, struct shared_file *p)
 {
     struct judgement *j = malloc(sizeof *j);
     if (!j)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
     p->looked_at = true;
-    int rc = repair_judge(r, NULL, NULL, p->name, j, diag);
+    int rc = repair_judge(r, NULL, NULL, p->name, j);
     if (!rc && (j->state == FILE_UNREAD || j->state == FILE_STRANGE))
         note(p, j->code, "", j->what);
     else if (!rc && j->state != FILE_GOOD)
@@ -182,7 +181,7 @@ static int look_at(struct repair *r, struct shared_file *p, struct tamis_diag *d
                        j->h.commit.stages[PACK_ROWS].n_columns != p->n_columns))))
         note(p, 0, "", "not the pack that the catalog means");
     else if (!rc) {
-        rc = open_its_files(r, p, &j->h, diag);
+        rc = open_its_files(r, p, &j->h);
         if (!rc && !p->what[0])
             note(p, 0, "", j->what);
     }
@@ -200,7 +199,7 @@ static const char *judge_column(const struct shared_file *p,
                                 const struct record *record, bool *drop)
 {
     struct column col;
-    struct piece name = {s->name, s->name_bytes};
+    struct piece name = {s->name.at, s->name.n};
     uint32_t column = record->place.column;
     *drop = record->place.digest != p->digest || column >= p->n_columns;
     if (*drop)
@@ -219,15 +218,14 @@ static const char *judge_column(const struct shared_file *p,
 }
 
 int repair_look_at_shared(struct repair *r, struct repair_segment *s,
-                          const struct record *record, bool *good,
-                          struct tamis_diag *diag)
+                          const struct record *record, bool *good)
 {
     struct shared_file *p = add_pack(r, record->place.uuid);
     bool drop;
     *good = false;
     if (!p)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
-    int rc = p->looked_at ? 0 : look_at(r, p, diag);
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    int rc = p->looked_at ? 0 : look_at(r, p);
     if (rc)
         return rc;
     note_more_named(p, 1);
@@ -294,8 +292,7 @@ static void tell_pack(struct repair *r, struct shared_file *p)
 
 /* ---- columns claim their names ---- */
 
-int claim_shared(struct repair *r, size_t i, const struct judgement *j,
-                 struct tamis_diag *diag)
+int claim_shared(struct repair *r, size_t i, const struct judgement *j)
 {
     struct repair_file *f = &r->files[i];
     if (!repair_is_ours(r, &j->h.identity)) {
@@ -304,10 +301,11 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
     }
     struct shared_file *p = add_pack(r, j->h.identity.uuid);
     if (!p)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
-    int rc = open_its_files(r, p, &j->h, diag);
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    int rc = open_its_files(r, p, &j->h);
     if (!rc && p->error > 0) /* a catalog without its columns lacks segments */
-        rc = diag_errno(diag, p->error, f->name, "reading a pack, to list its columns");
+        rc = diag_errno(r->diag, p->error, f->name,
+                        "reading a pack, to list its columns");
     if (rc)
         return rc;
     if (!p->dead || !p->filter) {
@@ -336,18 +334,17 @@ static int number_claims(struct repair *r)
     return 0;
 }
 
-struct repair_segment *claim_segment(struct repair *r, const struct names *names,
-                                     const void *name, size_t name_bytes)
+struct repair_segment *claim_segment(struct repair *r, struct piece name)
 {
-    uint32_t number = names_get(names, name, name_bytes);
+    uint32_t number = names_get(&r->claimed, name.at, name.n);
     return number && number < FIRST_COLUMN ? &r->segments[number - 1] : NULL;
 }
 
 /* The listed column that claimed a name; NULL: none did. */
-static struct shared_file *column_named(struct repair *r, const struct names *names,
-                                        struct piece name, uint32_t *column)
+static struct shared_file *column_named(struct repair *r, struct piece name,
+                                        uint32_t *column)
 {
-    uint32_t number = names_get(names, name.at, name.n);
+    uint32_t number = names_get(&r->claimed, name.at, name.n);
     for (size_t i = 0; i < r->n_shared && number >= FIRST_COLUMN; i++) {
         *column = number - r->shared[i].first;
         if (number >= r->shared[i].first && *column < r->shared[i].n_columns)
@@ -375,7 +372,7 @@ static void dispute_column(struct repair *r, const struct repair_segment *s,
 
 /* Another pack has listed a column of this name. A pack on which the catalog agrees
  * comes before others; else there is a segment without a filter. */
-static int claim_beside(struct repair *r, struct names *names, struct shared_file *p,
+static int claim_beside(struct repair *r, struct shared_file *p,
                         const struct column *col, struct shared_file *q, uint32_t its)
 {
     struct record record, before;
@@ -391,7 +388,7 @@ static int claim_beside(struct repair *r, struct names *names, struct shared_fil
         return 0;
     }
     record = (struct record){.state = RECORD_NO_FILTER, .created = record.created};
-    int rc = claim_new(r, names, column_name(col), &record, &s);
+    int rc = claim_new(r, column_name(col), &record, &s);
     if (rc)
         return rc;
     claim_dispute(r, s, NULL, record.created);
@@ -402,27 +399,26 @@ static int claim_beside(struct repair *r, struct names *names, struct shared_fil
 
 /* The column of pack i that was listed a moment ago: is its name its own? A record of
  * the catalog comes before it. */
-static int claim_column(struct repair *r, struct names *names, size_t i,
-                        const struct column *col)
+static int claim_column(struct repair *r, size_t i, const struct column *col)
 {
     struct shared_file *p = &r->shared[i], *q;
     struct record record, before;
     struct piece name = column_name(col);
     uint32_t column = le32_get(col->disk.column), its;
-    struct repair_segment *s = claim_segment(r, names, name.at, name.n);
+    struct repair_segment *s = claim_segment(r, name);
     record_of_column(col, p->has.uuid, p->digest, &record);
-    q = column_named(r, names, name, &its);
+    q = column_named(r, name, &its);
     if (!s && !q) {
         const void *kept = claim_keep_name(r, name);
-        return kept ? names_set(names, kept, name.n, p->first + column) : ENOMEM;
+        return kept ? names_set(&r->claimed, kept, name.n, p->first + column) : ENOMEM;
     }
     if (p->has.agrees)
         return 0;
     if (!s)
-        return claim_beside(r, names, p, col, q, its);
-    record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &before);
+        return claim_beside(r, p, col, q, its);
+    repair_record(s, &before);
     /* An edit was killed between packing the segment and removing its file. */
-    if (!s->before && (s->disputed || !claim_is_same(&before, &record))) {
+    if (!s->before.at && (s->disputed || !claim_is_same(&before, &record))) {
         claim_dispute(r, s, NULL, record.created);
         dispute_column(r, s, p, column);
         return 0;
@@ -456,7 +452,7 @@ static void unlist_named(struct repair *r)
         const struct repair_segment *s = &r->segments[k];
         unsigned n;
         const struct part_disk *part =
-            record_parts(s->value, s->value_bytes, s->name, s->name_bytes, &n);
+            record_parts(s->value.at, s->value.n, s->name.at, s->name.n, &n);
         for (; n > 0; n--, part++) {
             struct shared_file *p =
                 part->kind == PART_COLUMN ? find_pack(r, part->uuid) : NULL;
@@ -468,7 +464,7 @@ static void unlist_named(struct repair *r)
 
 /* Listed columns claim their names, or go off the list. A column without a readable
  * entry stays. */
-static int claim_columns(struct repair *r, struct names *names, size_t i)
+static int claim_columns(struct repair *r, size_t i)
 {
     struct shared_file *p = &r->shared[i];
     struct column col;
@@ -477,7 +473,7 @@ static int claim_columns(struct repair *r, struct names *names, size_t i)
     for (uint32_t c = 0; c < p->n_columns && !rc; c++)
         if (columns_have(p->has.bits, c)) {
             bool known = pack_describe(p->filter, c, false, &col) == 0;
-            rc = known ? claim_column(r, names, i, &col) : 0;
+            rc = known ? claim_column(r, i, &col) : 0;
             n_unread += !known;
         }
     if (n_unread)
@@ -488,20 +484,20 @@ static int claim_columns(struct repair *r, struct names *names, size_t i)
     return rc;
 }
 
-int claim_column_of_list(struct repair *r, struct names *names,
-                         const struct identity *id, struct repair_segment **s)
+int claim_column_of_list(struct repair *r, const struct identity *id,
+                         struct repair_segment **s)
 {
     struct column col;
     struct record record;
     uint32_t column;
-    struct piece name = {id->name, id->name_bytes};
-    struct shared_file *p = column_named(r, names, name, &column);
+    struct piece name = identity_name(id);
+    struct shared_file *p = column_named(r, name, &column);
     *s = NULL;
     if (!p || pack_describe(p->filter, column, true, &col) != 0 ||
         memcmp(col.disk.set_id, id->set_id, UUID_BYTES) != 0)
         return 0;
     record_of_column(&col, p->has.uuid, p->digest, &record);
-    int rc = claim_new(r, names, column_name(&col), &record, s);
+    int rc = claim_new(r, column_name(&col), &record, s);
     if (rc)
         return rc;
     memcpy((*s)->set_id, id->set_id, UUID_BYTES);
@@ -510,7 +506,7 @@ int claim_column_of_list(struct repair *r, struct names *names,
     return 0;
 }
 
-int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *diag)
+int claim_all_shared(struct repair *r)
 {
     int rc = number_claims(r);
     for (size_t i = 0; i < r->n_shared && !rc; i++)
@@ -519,9 +515,9 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
     unlist_named(r);
     for (size_t i = 0; i < r->n_shared && !rc; i++)
         if (r->shared[i].has.bits)
-            rc = claim_columns(r, names, i);
+            rc = claim_columns(r, i);
     if (rc)
-        return diag_errno(diag, rc, r->path, "listing segments");
+        return diag_errno(r->diag, rc, r->path, "listing segments");
     for (size_t i = 0; i < r->n_shared; i++) {
         struct shared_file *p = &r->shared[i];
         struct repair_file *f = repair_find_file(r, p->has.uuid);
@@ -539,13 +535,13 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
 /* Leaves a pack alone: its columns cannot be read, or `blind` may have their names.
  * Fails without a catalog, which would forget the pack. */
 static int leave_pack(struct repair *r, const struct shared_file *p,
-                      const struct shared_file *blind, struct tamis_diag *diag)
+                      const struct shared_file *blind)
 {
     if (!r->store && p->error > 0)
-        return diag_errno(diag, p->error, p->name,
+        return diag_errno(r->diag, p->error, p->name,
                           "reading a pack, to list its columns");
     if (!r->store && p->error)
-        return diag_fail(diag, p->error, p->name, "%s", p->what);
+        return diag_fail(r->diag, p->error, p->name, "%s", p->what);
     r->disagrees |= !p->has.agrees;
     if (!p->has.agrees)
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, p->name,
@@ -557,9 +553,9 @@ static int leave_pack(struct repair *r, const struct shared_file *p,
     return 0;
 }
 
-static int list_anew(struct repair *r, struct names *names, size_t i)
+static int list_anew(struct repair *r, size_t i)
 {
-    int rc = claim_columns(r, names, i);
+    int rc = claim_columns(r, i);
     r->shared[i].write = r->relists = r->doubtful = true;
     repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, r->shared[i].name,
                 "the catalog did not agree on its columns: those without a tombstone "
@@ -576,18 +572,17 @@ static bool is_blind(const struct repair *r, const struct shared_file *p)
 }
 
 /* While a pack is blind, nothing is listed anew. */
-static int settle_lists(struct repair *r, struct tamis_diag *diag)
+static int settle_lists(struct repair *r)
 {
-    struct names names = {0};
     const struct shared_file *blind = NULL;
     int rc = number_claims(r), left = 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++)
-        rc = names_set(&names, r->segments[i].name, r->segments[i].name_bytes,
+        rc = names_set(&r->claimed, r->segments[i].name.at, r->segments[i].name.n,
                        (uint32_t)i + 1);
     for (size_t i = 0; i < r->n_shared && !left; i++)
         if (is_blind(r, &r->shared[i])) {
             blind = &r->shared[i];
-            left = blind->has.agrees ? leave_pack(r, blind, NULL, diag) : 0;
+            left = blind->has.agrees ? leave_pack(r, blind, NULL) : 0;
         }
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
@@ -596,35 +591,35 @@ static int settle_lists(struct repair *r, struct tamis_diag *diag)
         else if (!p->has.agrees && p->has.bits)
             memset(p->has.bits, 0, columns_bytes(p->n_columns));
         else if (!blind && p->has.agrees && p->has.bits && p->filter)
-            rc = claim_columns(r, &names, i);
+            rc = claim_columns(r, i);
     }
     unlist_named(r);
     for (size_t i = 0; i < r->n_shared && !rc && !left; i++) {
         const struct shared_file *p = &r->shared[i];
         if (!p->has.agrees && (blind || !p->dead || !p->filter))
-            left = leave_pack(r, p, blind, diag);
+            left = leave_pack(r, p, blind);
         else if (!p->has.agrees)
-            rc = list_anew(r, &names, i);
+            rc = list_anew(r, i);
     }
-    names_clear(&names);
+    names_clear(&r->claimed);
     if (rc)
-        return diag_errno(diag, rc, r->path, "listing segments");
+        return diag_errno(r->diag, rc, r->path, "listing segments");
     return left;
 }
 
-int repair_settle_shared(struct repair *r, struct tamis_diag *diag)
+int repair_settle_shared(struct repair *r)
 {
     bool agree = true;
     int rc = 0;
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
-        rc = repair_stopped(r, diag);
+        rc = repair_stopped(r);
         if (!rc && !p->looked_at)
-            rc = look_at(r, p, diag);
+            rc = look_at(r, p);
         agree &= p->has.agrees;
     }
     if (!rc && !agree)
-        rc = settle_lists(r, diag);
+        rc = settle_lists(r);
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
         /* Else the catalog will not name the pack: it goes aside. */
@@ -646,26 +641,25 @@ static bool has_changed(const struct shared_file *p, const struct listed *now)
            l->n_overridden != was->n_overridden || l->names_sum != was->names_sum;
 }
 
-int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
-                        struct tamis_diag *diag)
+int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all)
 {
     struct listings l;
-    int rc = listings_load(&l, t, diag);
+    int rc = listings_load(&l, t, r->diag);
     if (rc)
         return rc;
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         const struct shared_file *p = &r->shared[i];
         if (p->write && !all && has_changed(p, listings_find(&l, p->has.uuid)))
-            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+            rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
                            "a pack's list changed while it was repaired: repair again");
         else if (p->has.bits && (p->write || all))
             rc = listings_put(&l, p->has.uuid, p->digest, p->n_columns, p->has.bits,
-                              diag);
+                              r->diag);
     }
     if (!rc)
-        rc = listings_put_names(&l, diag);
+        rc = listings_put_names(&l, r->diag);
     if (!rc)
-        rc = listings_write(&l, diag);
+        rc = listings_write(&l, r->diag);
     listings_free(&l);
     return rc;
 }
@@ -682,7 +676,7 @@ struct unlisting {
     const struct listed *waits; /* does not agree, but its files are good */
 };
 
-static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
+static int confirm_pack(struct unlisting *u, struct listed *p)
 {
     char file[FILTER_NAME_BYTES];
     struct open_pack *open = NULL;
@@ -705,12 +699,13 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
         rc = dead_load(c->filters->fd, p->uuid, digest, &dead, &n);
     free(dead);
     if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
-        return diag_errno(diag, rc, c->path,
+        return diag_errno(u->repair->diag, rc, c->path,
                           lost ? "opening a pack" : "opening tombstones");
     if (rc == TAMIS_ERR_VERSION && !lost)
         dead_file_name(p->uuid, file);
     if (rc == TAMIS_ERR_VERSION)
-        return diag_fail(diag, rc, c->path, "%s is of a newer tamis: filters/%s",
+        return diag_fail(u->repair->diag, rc, c->path,
+                         "%s is of a newer tamis: filters/%s",
                          lost ? "this pack" : "this .dead file", file);
     if (!rc && !p->agrees)
         u->waits = p;
@@ -718,19 +713,19 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
         return 0;
     lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
     if (!p->agrees && !u->force)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
+        return diag_fail(u->repair->diag, TAMIS_ERR_MISMATCH, c->path,
                          "the list and the files of pack %s are damaged: only force "
                          "takes it off the list",
                          file);
     if (!lost && u->unsure)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
+        return diag_fail(u->repair->diag, TAMIS_ERR_MISMATCH, c->path,
                          "the tombstones of a pack are lost, and a record is damaged "
                          "or of a newer tamis: repair the store first");
     if (!lost) { /* what the list does not have is dead */
-        rc = listed_bury_anew(u->list, p, diag);
+        rc = listed_bury_anew(u->list, p, u->repair->diag);
         if (!rc)
-            repair_tell_plain(u->repair, TAMIS_REPAIR_REBUILT, true, NULL, file,
-                              "its tombstones were lost: made anew from the list");
+            repair_tell(u->repair, TAMIS_REPAIR_REBUILT | TELL_DONE, NULL, file,
+                        "its tombstones were lost: made anew from the list");
         return rc;
     }
     /* The names that go with it are unknown. */
@@ -741,32 +736,32 @@ static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag
         repair_note(u->repair, 0, true, NULL, file,
                     "the pack is lost: its segments are listed, and nobody can tell "
                     "their names");
-    return u->force ? listings_put(u->list, p->uuid, 0, 0, NULL, diag) : 0;
+    return u->force ? listings_put(u->list, p->uuid, 0, 0, NULL, u->repair->diag) : 0;
 }
 
 int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
-                          size_t *n_lost, struct tamis_diag *diag)
+                          size_t *n_lost)
 {
     char file[FILTER_NAME_BYTES];
     size_t n = l->n;
-    int rc = listings_note_named(l, diag);
+    int rc = listings_note_named(l, r->diag);
     struct unlisting u = {r, l, force, l->n_unread || l->unknown, NULL};
     if (!rc && (l->strange || (l->astray && !force)))
-        rc = diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
+        rc = diag_fail(r->diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
                        "the list of packs is damaged, or lacks one that records name: "
                        "repair the store first");
     for (size_t i = n; i-- > 0 && !rc;) /* one that goes is replaced by the last */
-        rc = confirm_pack(&u, &l->all[i], diag);
+        rc = confirm_pack(&u, &l->all[i]);
     *n_lost = n - l->n + l->astray;
     /* If another pack goes, repair may mend this one. */
     if (!rc && u.waits && !*n_lost) {
         filter_file_name(u.waits->uuid, file);
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
+        return diag_fail(r->diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
                          "the list of pack %s is damaged: repair the store first, or "
                          "confirm with force, if repair leaves it alone",
                          file);
     }
-    return rc ? rc : listings_write(l, diag);
+    return rc ? rc : listings_write(l, r->diag);
 }
 
 void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
