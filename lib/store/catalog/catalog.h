@@ -145,8 +145,8 @@ int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag)
 struct stat;
 void catalog_free(struct catalog *c);
 catalog_fn catalog_read_meta; /* ctx: struct meta */
-/* For repair, with STORE locked exclusively: the catalog, read-only, in no registry,
- * all pages checked. */
+/* For repair, with STORE locked exclusively: the catalog, in no registry, to be read
+ * without LMDB: each transaction checks all pages. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag);
 

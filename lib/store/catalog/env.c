@@ -69,20 +69,6 @@ static int make_lock_file(int dir, const char *name, bool known)
     return rc;
 }
 
-static int open_lock_file(struct catalog *c, int dir, const char *name)
-{
-    int rc = io_hold_forks();
-    if (rc)
-        return rc;
-    int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    rc = fd < 0 ? errno : 0;
-    if (!rc)
-        io_guard_fd(&c->lock_file, fd);
-    c->has_lock_file = !rc;
-    io_let_forks();
-    return rc;
-}
-
 static void gate_close(struct catalog *c)
 {
     if (c->has_lock_file)
@@ -99,11 +85,12 @@ static int gate_open(struct catalog *c, const char *file)
     if (rc)
         return rc;
     snprintf(name, sizeof name, "%s-lock", base);
-    while ((rc = open_lock_file(c, dir, name)) == ENOENT) {
+    while ((rc = io_open_guarded(dir, name, O_RDWR, &c->lock_file)) == ENOENT) {
         rc = make_lock_file(dir, name, c->origin != NULL);
         if (rc && rc != EEXIST)
             break;
     }
+    c->has_lock_file = !rc;
     if (!rc)
         rc = gate_reserve(c->lock_file.fd);
     if (rc)
@@ -148,14 +135,6 @@ static int gate_look(const struct catalog *c, struct lmdb_lock *l)
                 l->n_slots <= n_slots &&
                 n_bytes >= sizeof *l + n_slots * sizeof l->slots[0];
     return good ? 0 : MDB_INVALID;
-}
-
-/* Has anybody LOCK_COMMIT? */
-static bool gate_commits(const struct catalog *c)
-{
-    bool locked = false;
-    return c->committing ||
-           (io_is_locked(c->lock_file.fd, LOCK_COMMIT, &locked) == 0 && locked);
 }
 
 /* Finds a slot with our number, the *i-th or a later one, and where it is. */
@@ -261,11 +240,15 @@ static bool is_newest(struct catalog *c, uint64_t number)
 {
     struct lmdb_lock l;
     uint64_t written = 0;
+    bool locked = false;
     if (!c->env) /* by reading: the file may have been cut */
         return catalog_file_newest(c->fd, 0, &written) == 0 && written == number;
     written = catalog_file_shows(&c->metas);
-    return written == number || (written == number + 1 && gate_look(c, &l) == 0 &&
-                                 l.txn == number && gate_commits(c));
+    if (written == number)
+        return true;
+    return written == number + 1 && gate_look(c, &l) == 0 && l.txn == number &&
+           (c->committing ||
+            (io_is_locked(c->lock_file.fd, LOCK_COMMIT, &locked) == 0 && locked));
 }
 
 static int begin_at_newest(struct catalog *c, MDB_txn **txn)
@@ -511,41 +494,25 @@ static int open_databases(struct catalog *c, const struct meta *m, struct io_wai
                             : failed;
 }
 
-/* Is what LMDB opened the file that was checked? */
-static int same_file(const struct catalog *c)
-{
-    int fd;
-    struct stat st;
-    int rc = mdb_env_get_fd(c->env, &fd);
-    if (rc)
-        return rc;
-    if (fstat(fd, &st) != 0)
-        return errno;
-    return st.st_dev == c->device && st.st_ino == c->inode ? 0 : ESTALE;
-}
-
-/* Is the lock file that LMDB has the one that others see? */
-static int check_origin(struct catalog *c, struct tamis_diag *diag)
-{
-    struct stat st;
-    if (!c->origin)
-        return 0;
-    if (fstat(c->lock_file.fd, &st) != 0)
-        return diag_errno(diag, errno, c->origin->lock.path, "looking at it");
-    if (c->origin->lock.fd < 0 || st.st_dev != c->origin->lock.device ||
-        st.st_ino != c->origin->lock.inode)
-        return diag_fail(diag, TAMIS_ERR_REPLACED, c->origin->lock.path,
-                         "removed while the store was being opened: open it again");
-    return catalog_agrees_mapped(c, diag);
-}
-
-/* Before anything is read of it, or written. */
+/* Before anything is read of the file, or written: is what LMDB opened the file that
+ * was checked, and is LMDB's lock file the one that others see? */
 static int check_env(struct catalog *c, struct tamis_diag *diag)
 {
-    int rc = same_file(c);
+    struct stat st;
+    const struct origin_file *lock = c->origin ? &c->origin->lock : NULL;
+    int fd, rc = mdb_env_get_fd(c->env, &fd);
+    if (!rc && fstat(fd, &st) != 0)
+        rc = errno;
+    if (!rc && (st.st_dev != c->device || st.st_ino != c->inode))
+        rc = ESTALE;
     if (rc)
         return catalog_fail(diag, c->path, rc, "opening the catalog");
-    rc = check_origin(c, diag);
+    if (lock && fstat(c->lock_file.fd, &st) != 0)
+        return diag_errno(diag, errno, lock->path, "looking at it");
+    if (lock && (lock->fd < 0 || st.st_dev != lock->device || st.st_ino != lock->inode))
+        return diag_fail(diag, TAMIS_ERR_REPLACED, lock->path,
+                         "removed while the store was being opened: open it again");
+    rc = lock ? catalog_agrees_mapped(c, diag) : 0;
     if (rc)
         return rc;
     catalog_clear_slots(c);

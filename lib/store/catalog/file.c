@@ -418,19 +418,14 @@ static int not_lmdb(struct tamis_diag *diag, const char *path, uint64_t offset,
     return rc;
 }
 
-/* The magic of another byte order, or where machines of 32 bits have it. */
-static bool is_foreign(const struct lmdb_meta_page *m)
-{
-    uint32_t there;
-    memcpy(&there, (const uint8_t *)m + MAGIC_AT_32_BITS, sizeof there);
-    return m->magic == __builtin_bswap32(LMDB_MAGIC) || there == LMDB_MAGIC ||
-           there == __builtin_bswap32(LMDB_MAGIC);
-}
-
 static int meta_page_check(const struct lmdb_meta_page *m, const char *path,
                            uint64_t offset, struct tamis_diag *diag)
 {
-    if (m->magic != LMDB_MAGIC && is_foreign(m))
+    /* The magic of another byte order, or where machines of 32 bits have it. */
+    uint32_t there, swapped = __builtin_bswap32(LMDB_MAGIC);
+    memcpy(&there, (const uint8_t *)m + MAGIC_AT_32_BITS, sizeof there);
+    if (m->magic != LMDB_MAGIC &&
+        (m->magic == swapped || there == LMDB_MAGIC || there == swapped))
         return diag_fail(diag, TAMIS_ERR_VERSION, path,
                          "written on another kind of machine (byte order or word "
                          "size): undamaged, but only that kind can read it");
@@ -442,17 +437,6 @@ static int meta_page_check(const struct lmdb_meta_page *m, const char *path,
         return 0;
     return diag_fail(diag, TAMIS_ERR_VERSION, path, "LMDB data version %u, not %d",
                      (unsigned)m->version, LMDB_VERSION);
-}
-
-static int cut_short(struct tamis_diag *diag, const char *path, uint64_t file_bytes,
-                     const struct lmdb_meta_page *m)
-{
-    int rc = diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                       "cut short: %llu bytes, but pages up to %llu are in use",
-                       (unsigned long long)file_bytes,
-                       (unsigned long long)m->state.last_page);
-    diag_at(diag, file_bytes);
-    return rc;
 }
 
 struct metas {
@@ -616,9 +600,13 @@ int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v
     }
     if (walked >= 0)
         return walked;
-    return s->last_page < file_bytes / m.page_bytes
-               ? makes_no_sense(diag, path)
-               : cut_short(diag, path, file_bytes, newest(&m));
+    if (s->last_page < file_bytes / m.page_bytes)
+        return makes_no_sense(diag, path);
+    rc = diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                   "cut short: %llu bytes, but pages up to %llu are in use",
+                   (unsigned long long)file_bytes, (unsigned long long)s->last_page);
+    diag_at(diag, file_bytes);
+    return rc;
 }
 
 /* A file that is written all the time is in use: the next opener walks it again. */

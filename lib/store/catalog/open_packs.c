@@ -75,17 +75,6 @@ static struct open_pack **opened_at(struct catalog *c, const uint8_t *uuid,
     return at;
 }
 
-static struct open_pack *opened_find(struct catalog *c, const uint8_t *uuid,
-                                     uint64_t digest)
-{
-    pthread_mutex_lock(&c->opened_lock);
-    struct open_pack *p = *opened_at(c, uuid, digest);
-    if (p)
-        open_pack_hold(p);
-    pthread_mutex_unlock(&c->opened_lock);
-    return p;
-}
-
 /* Another thread may have been faster; but p, opened `fresh`, takes the place of one
  * that is older. */
 static struct open_pack *opened_add(struct catalog *c, struct open_pack *p, bool fresh)
@@ -108,19 +97,24 @@ static struct open_pack *opened_add(struct catalog *c, struct open_pack *p, bool
 int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                   uint32_t n_columns, bool fresh, struct open_pack **out)
 {
-    struct open_pack *p = fresh ? NULL : opened_find(c, uuid, digest);
-    bool found = p != NULL;
-    int rc = found ? 0 : pack_open_new(c, uuid, digest, &p);
+    struct open_pack *p = NULL;
     *out = NULL;
-    if (!rc && !found)
+    pthread_mutex_lock(&c->opened_lock);
+    if (!fresh && (p = *opened_at(c, uuid, digest)))
+        open_pack_hold(p);
+    pthread_mutex_unlock(&c->opened_lock);
+    if (!p) {
+        int rc = pack_open_new(c, uuid, digest, &p);
+        if (rc)
+            return rc;
         p = opened_add(c, p, fresh);
-    if (!rc && p->n_columns != n_columns) {
-        open_pack_release(p);
-        rc = TAMIS_ERR_MISMATCH;
     }
-    if (!rc)
-        *out = p;
-    return rc;
+    if (p->n_columns != n_columns) {
+        open_pack_release(p);
+        return TAMIS_ERR_MISMATCH;
+    }
+    *out = p;
+    return 0;
 }
 
 void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],

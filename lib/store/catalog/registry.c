@@ -174,11 +174,12 @@ int catalog_read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return catalog_meta(t, ctx, diag);
 }
 
-/* A reader does without LMDB if it must. A commit is no reason to wait here. */
-static int open_catalog(struct catalog *c, int dir, int fd, const char *file,
-                        struct tamis_diag *diag)
+/* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. A
+ * reader does without LMDB if it must. A commit is no reason to wait here. */
+static int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
 {
     struct io_wait briefly = {.timeout_ms = 100};
+    c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
     int rc = registry_check_lock_file(dir, c->path, diag);
     if (rc)
         return rc;
@@ -188,19 +189,12 @@ static int open_catalog(struct catalog *c, int dir, int fd, const char *file,
                               &c->metas);
     if (rc)
         return diag_errno(diag, rc, c->path, "opening the catalog");
-    rc = catalog_env_open(c, file, &briefly, diag);
-    if (rc != TAMIS_ERR_BUSY && rc != EACCES && rc != EPERM && rc != EROFS &&
-        rc != ENOSPC && rc != EDQUOT)
-        return rc;
-    diag_clear(diag);
-    return 0;
-}
-
-/* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. */
-static int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
-{
-    c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
-    int rc = open_catalog(c, dir, fd, c->origin->catalog.path, diag);
+    rc = catalog_env_open(c, c->origin->catalog.path, &briefly, diag);
+    if (rc == TAMIS_ERR_BUSY || rc == EACCES || rc == EPERM || rc == EROFS ||
+        rc == ENOSPC || rc == EDQUOT) {
+        diag_clear(diag);
+        rc = 0;
+    }
     if (!rc)
         rc = catalog_read(c, catalog_read_meta, &c->meta, diag);
     if (rc)
@@ -227,30 +221,17 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag)
 {
     struct stat st;
-    struct catalog *c = NULL;
     int fd, rc = registry_open_file(dir, store_path, &fd, diag);
     if (rc)
         return rc;
-    if (fstat(fd, &st) == 0)
-        c = catalog_alloc(store_path, &st);
-    char file[STORE_PATH_BYTES];
-    if (!c)
-        rc = diag_errno(diag, ENOMEM, store_path, "opening the catalog");
-    else if (snprintf(file, sizeof file, "%s/catalog.lmdb", store_path) >=
-             (int)sizeof file)
-        rc = diag_errno(diag, ENAMETOOLONG, store_path, "opening the catalog");
-    if (!rc)
-        rc = catalog_file_scrub(fd, file, diag);
-    if (!rc) {
-        c->read_only = true;
-        rc = open_catalog(c, dir, fd, file, diag);
+    *out = fstat(fd, &st) == 0 ? catalog_alloc(store_path, &st) : NULL;
+    if (!*out) {
+        close(fd);
+        return diag_errno(diag, ENOMEM, store_path, "opening the catalog");
     }
-    close(fd);
-    if (rc && c)
-        catalog_free(c);
-    else
-        *out = c;
-    return rc;
+    (*out)->read_only = true;
+    (*out)->fd = fd;
+    return 0;
 }
 
 /* ---- a new one ---- */
@@ -444,16 +425,6 @@ static int open_once(const char *store_path, int dir, struct catalog **out,
     return rc;
 }
 
-/* Waits, without the registry, until nobody creates or repairs the store. */
-static int await_turn(int dir, const char *path, struct io_wait *wait,
-                      struct tamis_diag *diag)
-{
-    int rc =
-        dir_wait(dir, LOCK_SH, wait, path, "creating or repairing the store", diag);
-    dir_unlock(dir);
-    return rc;
-}
-
 int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
                   struct tamis_diag *diag)
 {
@@ -464,12 +435,15 @@ int registry_open(const char *store_path, struct io_wait *wait, struct catalog *
     rc = open_once(store_path, dir, out, diag);
     for (int i = 0;
          i < TRIES && (rc == EAGAIN || (rc == TAMIS_ERR_BUSY && i < TRIES_BUSY)); i++) {
-        bool taken = rc == EAGAIN;
-        if (!taken) /* two copies that open at once may both find the other */
+        if (rc == TAMIS_ERR_BUSY) { /* two copies may both find the other */
             dir_step_back(dir);
-        rc = taken ? await_turn(dir, store_path, wait, diag) : 0;
-        if (rc)
-            break;
+        } else { /* until nobody creates or repairs the store */
+            rc = dir_wait(dir, LOCK_SH, wait, store_path,
+                          "creating or repairing the store", diag);
+            dir_unlock(dir);
+            if (rc)
+                break;
+        }
         diag_clear(diag);
         rc = open_once(store_path, dir, out, diag);
     }
@@ -509,14 +483,6 @@ void registry_release(struct catalog *c)
     io_let_cancel(before);
 }
 
-/* A reader looks as seldom as probes do; a writer looks now. */
-static int still_there(struct origin *o, bool writing, struct tamis_diag *diag)
-{
-    if (origin_now(o) == TAMIS_MISMATCH)
-        return origin_fail(o, diag);
-    return writing ? origin_check(o, 0, UINT64_MAX, diag) : 0;
-}
-
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag)
 {
     diag_clear(diag);
@@ -528,5 +494,8 @@ int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *d
     if (writing && s->catalog->read_only)
         return diag_fail(diag, TAMIS_ERR_READ_ONLY, s->catalog->path,
                          "the store could be opened for reading only");
-    return still_there(s->catalog->origin, writing, diag);
+    /* A reader looks as seldom as probes do; a writer looks now. */
+    if (origin_now(s->catalog->origin) == TAMIS_MISMATCH)
+        return origin_fail(s->catalog->origin, diag);
+    return writing ? origin_check(s->catalog->origin, 0, UINT64_MAX, diag) : 0;
 }

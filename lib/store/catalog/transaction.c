@@ -74,33 +74,27 @@ static int each_stopped(struct catalog_txn *t, int stopped, struct tamis_diag *d
     return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
 }
 
-static int each_copied(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
-                       void *ctx, struct tamis_diag *diag)
-{
-    int stopped = 0;
-    for (size_t i = 0; !stopped && i < catalog_copy_n(t->copy, db); i++) {
-        struct piece name, value;
-        catalog_copy_at(t->copy, db, i, &name, &value);
-        stopped = fn(ctx, name, value);
-    }
-    return stopped ? each_stopped(t, stopped, diag) : 0;
-}
-
 int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
                     void *ctx, struct tamis_diag *diag)
 {
-    if (t->copy)
-        return each_copied(t, db, fn, ctx, diag);
     MDB_cursor *cursor;
     MDB_val key, data;
     MDB_stat stat;
+    int stopped = 0;
+    size_t n_met = 0;
+    if (t->copy) {
+        for (; !stopped && n_met < catalog_copy_n(t->copy, db); n_met++) {
+            struct piece name, value;
+            catalog_copy_at(t->copy, db, n_met, &name, &value);
+            stopped = fn(ctx, name, value);
+        }
+        return stopped ? each_stopped(t, stopped, diag) : 0;
+    }
     int rc = mdb_stat(t->txn, t->catalog->dbs[db], &stat);
     if (!rc)
         rc = mdb_cursor_open(t->txn, t->catalog->dbs[db], &cursor);
     if (rc)
         return catalog_txn_fail(t, rc, "listing the segments", diag);
-    int stopped = 0;
-    size_t n_met = 0;
     while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0) {
         struct piece name = {key.mv_data, key.mv_size};
         stopped = fn(ctx, name, value_of(db, &data));
@@ -197,34 +191,27 @@ static bool commit_unsure(struct catalog *c)
     return rc != 0 && rc != MDB_MAP_RESIZED;
 }
 
-/* The store may have become another one since it was opened, or a newer version may
- * have marked it: as one that this one must not write, or not even read. */
-static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
+/* A commit writes changed pages over free pages: first see that these are free. And the
+ * store may have become another one since it was opened, or a newer version may have
+ * marked it: as one that this one must not write, or not even read. */
+static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
 {
     struct meta m;
     const struct catalog *c = t->catalog;
-    int rc = catalog_meta(t, &m, diag);
-    if (rc)
-        return rc;
-    if (c->origin && memcmp(m.store_uuid, c->meta.store_uuid, UUID_BYTES) != 0)
-        return diag_fail(
-            diag, TAMIS_ERR_REPLACED, c->path,
-            "the catalog of another store was copied over this one's while "
-            "it is open");
-    if (!m.ro_compat)
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
-                     "the store has a feature that this tamis must not write");
-}
-
-/* A commit writes changed pages over free pages: first see that these are free. */
-static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
-{
     int rc = catalog_txn_walk(t->catalog, t->txn, true, diag);
     if (rc == EAGAIN) /* nobody else writes: it is not the file that was opened */
-        rc = diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
+        rc = diag_fail(diag, TAMIS_ERR_DAMAGED, c->path,
                        "the catalog's last transaction is not in its file");
-    return rc ? rc : may_write(t, diag);
+    if (!rc)
+        rc = catalog_meta(t, &m, diag);
+    if (!rc && c->origin && memcmp(m.store_uuid, c->meta.store_uuid, UUID_BYTES) != 0)
+        rc = diag_fail(diag, TAMIS_ERR_REPLACED, c->path,
+                       "the catalog of another store was copied over this one's while "
+                       "it is open");
+    if (!rc && m.ro_compat)
+        rc = diag_fail(diag, TAMIS_ERR_VERSION, c->path,
+                       "the store has a feature that this tamis must not write");
+    return rc;
 }
 
 /* LMDB's commit says 0 of a file that has lost its name meanwhile, too. */
@@ -341,29 +328,23 @@ static int try_map(struct catalog *c, size_t n_bytes)
     return rc;
 }
 
-/* Makes room: nothing of this process may be inside a transaction meanwhile, for the
- * mapping moves. Another thread may have been first. */
-static int grow_map(struct catalog *c, unsigned n_moves)
+/* Makes room if the map is `full`. Another thread may have been first. Else another
+ * process has made the map larger than ours: takes its size. Nothing of this process
+ * may be inside a transaction meanwhile, for the mapping moves. */
+static int grow_map(struct catalog *c, bool full, unsigned n_moves)
 {
     int rc = 0;
     pthread_rwlock_wrlock(&c->map_lock);
-    if (!c->unmapped && c->n_moves == n_moves) {
+    if (!c->unmapped && full && c->n_moves == n_moves) {
         MDB_envinfo now;
         mdb_env_info(c->env, &now);
         catalog_clear_slots(c);
         rc = now.me_mapsize > SIZE_MAX / 4 ? ENOMEM : try_map(c, now.me_mapsize * 2);
         if (!rc)
             rc = set_map(c, now.me_mapsize * 2);
+    } else if (!c->unmapped && !full) {
+        rc = set_map(c, 0);
     }
-    pthread_rwlock_unlock(&c->map_lock);
-    return rc;
-}
-
-/* Another process has made the map larger than ours: take its size. */
-static int adopt_map(struct catalog *c)
-{
-    pthread_rwlock_wrlock(&c->map_lock);
-    int rc = c->unmapped ? 0 : set_map(c, 0);
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
 }
@@ -392,7 +373,7 @@ static int run_until_mapped(const struct run *r, struct tamis_diag *diag)
 
         if (t.failure != MDB_MAP_FULL && t.failure != MDB_MAP_RESIZED)
             return rc;
-        rc = t.failure == MDB_MAP_FULL ? grow_map(c, n_moves) : adopt_map(c);
+        rc = grow_map(c, t.failure == MDB_MAP_FULL, n_moves);
         if (rc)
             return catalog_fail(diag, c->path, rc, "growing the catalog's map");
         diag_clear(diag);
