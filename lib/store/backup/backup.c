@@ -178,11 +178,9 @@ static int backup_note_early(struct backup *b, const struct backup_item *it,
 {
     void *early = room_for(b->early, b->n_early + 1, &b->max_early,
                            sizeof(struct backup_early *));
+    struct backup_early *e = early ? calloc(1, sizeof *e) : NULL;
     int rc = 0;
-    if (!early)
-        return ENOMEM;
-    b->early = early;
-    struct backup_early *e = calloc(1, sizeof *e);
+    b->early = early ? early : b->early;
     if (!e)
         return ENOMEM;
     memcpy(e->uuid, it->uuid, UUID_BYTES);
@@ -339,27 +337,22 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
         b->opt.found(b->opt.ctx, &f);
 }
 
-/* Why a file cannot be opened. *code 0: it is damage. */
-static const char *why_unopened(int *code, const char **more)
-{
-    int failure = *code;
-    if (failure == ENOENT)
-        return *code = 0, "the file is missing";
-    if (io_not_regular(failure))
-        return "not a regular file";
-    if (failure < 0)
-        return tamis_strerror(failure);
-    *more = tamis_strerror(failure);
-    return "opening it";
-}
-
 /* what NULL: the code is that of opening it. */
 static void tell_left(struct backup *b, const struct backup_item *it, int code,
                       const char *what, const char *more)
 {
     char text[400];
-    if (!what)
-        what = why_unopened(&code, &more);
+    if (!what && code == ENOENT) {
+        code = 0; /* it is damage */
+        what = "the file is missing";
+    } else if (!what && io_not_regular(code)) {
+        what = "not a regular file";
+    } else if (!what && code < 0) {
+        what = tamis_strerror(code);
+    } else if (!what) {
+        what = "opening it";
+        more = tamis_strerror(code);
+    }
     snprintf(text, sizeof text, "left out, %s there: %s%s%s",
              it->state == RECORD_OF_LIST  ? "its segment is without a list"
              : backup_is_shared(it)       ? "its segments are MAYBE"
@@ -495,25 +488,19 @@ static int open_rest(struct backup *b)
     return 0;
 }
 
-/* A feature that forbids this version to write may be one of the whole store, such as
- * another database: a copy without it would be no copy. One that may be ignored is left
- * behind, with its bytes. */
-static int keep_meta(struct catalog_txn *t, struct backup *b)
-{
-    int rc = catalog_meta(t, &b->meta, b->diag);
-    if (!rc && b->meta.ro_compat)
-        rc = diag_fail(b->diag, TAMIS_ERR_VERSION, b->catalog->path,
-                       "the store has a feature that this tamis cannot copy");
-    b->meta.compat = 0;
-    return rc;
-}
-
 static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct backup *b = ctx;
     b->transaction = catalog_txn_number(t);
     backup_free_items(b);
-    int rc = keep_meta(t, b);
+    int rc = catalog_meta(t, &b->meta, diag);
+    /* A feature that forbids this version to write may be one of the whole store, such
+     * as another database: a copy without it would be no copy. One that may be ignored
+     * is left behind, with its bytes. */
+    if (!rc && b->meta.ro_compat)
+        rc = diag_fail(diag, TAMIS_ERR_VERSION, b->catalog->path,
+                       "the store has a feature that this tamis cannot copy");
+    b->meta.compat = 0;
     if (!rc)
         rc = catalog_each(t, add_any, b, diag);
     if (!rc)
@@ -534,13 +521,6 @@ static int take_list_reading(struct backup *b)
     return diag_fail(b->diag, TAMIS_ERR_BUSY, b->catalog->path,
                      "the list of segments changes all the time, and the store is open "
                      "for reading only");
-}
-
-static int take_list(struct backup *b)
-{
-    if (b->catalog->read_only)
-        return take_list_reading(b);
-    return catalog_write(b->catalog, &b->wait, 0, moment_in, b, NULL, b->diag);
 }
 
 /* Removes early copies of filters that were dropped since. */
@@ -618,7 +598,9 @@ int backup_filters(struct backup *b)
 {
     int rc = copy_early(b);
     if (!rc)
-        rc = take_list(b);
+        rc = b->catalog->read_only
+                 ? take_list_reading(b)
+                 : catalog_write(b->catalog, &b->wait, 0, moment_in, b, NULL, b->diag);
     if (rc)
         return rc;
     remove_dropped(b);

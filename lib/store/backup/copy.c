@@ -188,14 +188,6 @@ static int copy_file(struct copying *c, uint8_t raw[HEADER_MAX_BYTES])
     return rc ? rc : copy_header(c, raw);
 }
 
-static bool is_meant(const struct catalog *k, const struct record *r,
-                     const struct header *h)
-{
-    const struct identity *id = &h->identity;
-    return id->hash_id == k->meta.hash_id && id->hash_seed == k->meta.hash_seed &&
-           memcmp(id->uuid, r->uuid, UUID_BYTES) == 0 && !record_mismatch(r, h);
-}
-
 /* Is the copy what the record means, and are its pages good? Read once more, and not
  * through a mapping: a disk that fails here is an error then, not a signal (R15). */
 static int check_copy(const struct catalog *k, const struct record *r, int to,
@@ -204,7 +196,11 @@ static int check_copy(const struct catalog *k, const struct record *r, int to,
     struct header h;
     struct tamis_verify report;
     int rc = header_load(to, true, 0, 0, path, &h, &out->diag);
-    if (rc == TAMIS_ERR_DAMAGED || (!rc && !is_meant(k, r, &h))) {
+    bool meant = !rc && h.identity.hash_id == k->meta.hash_id &&
+                 h.identity.hash_seed == k->meta.hash_seed &&
+                 memcmp(h.identity.uuid, r->uuid, UUID_BYTES) == 0 &&
+                 !record_mismatch(r, &h);
+    if (rc == TAMIS_ERR_DAMAGED || (!rc && !meant)) {
         out->left = "not the filter that the catalog means";
         return 0;
     }

@@ -103,23 +103,6 @@ static void discard(struct backup *b, const char *base)
         io_calls.unlinkat(b->parent, base, AT_REMOVEDIR);
 }
 
-static int backup_into(struct backup *b, const char *path, const char *base)
-{
-    struct stat st;
-    if (fstatat(b->parent, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return diag_fail(b->diag, TAMIS_ERR_EXISTS, path, "something is there already");
-    int rc = make_dirs(b, path, base);
-    if (!rc)
-        rc = backup_filters(b);
-    if (!rc)
-        rc = write_catalog(b);
-    if (!rc)
-        rc = publish(b, path, base);
-    if (rc)
-        discard(b, base);
-    return rc;
-}
-
 static void close_fd(int fd)
 {
     if (fd >= 0)
@@ -128,13 +111,26 @@ static void close_fd(int fd)
 
 static int backup_to(struct backup *b, const char *path)
 {
+    struct stat st;
     const char *base;
     int rc = io_open_parent(path, &b->parent, &base);
-    if (rc == EISDIR) /* the root, which has none */
-        return diag_fail(b->diag, TAMIS_ERR_EXISTS, path, "something is there already");
-    if (rc)
+    /* The root has no parent. */
+    if (rc == EISDIR ||
+        (!rc && fstatat(b->parent, base, &st, AT_SYMLINK_NOFOLLOW) == 0))
+        rc = diag_fail(b->diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    else if (rc)
         return diag_errno(b->diag, rc, path, "opening the parent directory");
-    rc = backup_into(b, path, base);
+    if (!rc) {
+        rc = make_dirs(b, path, base);
+        if (!rc)
+            rc = backup_filters(b);
+        if (!rc)
+            rc = write_catalog(b);
+        if (!rc)
+            rc = publish(b, path, base);
+        if (rc)
+            discard(b, base);
+    }
     close_fd(b->filters);
     close_fd(b->dir);
     close_fd(b->parent);

@@ -554,10 +554,8 @@ static int env_open(struct catalog *c, const char *file, struct io_wait *wait,
         rc = check_env(c, diag);
     if (!rc)
         rc = open_databases(c, NULL, wait, &code, diag);
-    if (rc || !code)
-        return rc;
-    if (code == TAMIS_ERR_BUSY)
-        return code; /* the diag has whom it waited for */
+    if (rc || !code || code == TAMIS_ERR_BUSY) /* the diag has whom it waited for */
+        return rc ? rc : code;
     if (code == MDB_NOTFOUND)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, file,
                          "an LMDB file, but no catalog of tamis (or one whose creation "

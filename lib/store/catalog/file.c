@@ -128,21 +128,6 @@ static bool walk_good(struct walk *w, const uint8_t *page, uint64_t number, bool
            upper < w->page_bytes && nodes_tile(w, page, branch);
 }
 
-/* A page of a tree, its nodes checked; NULL if it is none. The caller frees it. */
-static uint8_t *walk_page(struct walk *w, uint64_t number, bool branch)
-{
-    if (number >= w->n_pages)
-        return NULL;
-    uint8_t *page = malloc(w->page_bytes);
-    if (!page)
-        w->failed = ENOMEM;
-    if (page && walk_read(w, page, w->page_bytes, number * w->page_bytes) &&
-        walk_good(w, page, number, branch))
-        return page;
-    free(page);
-    return NULL;
-}
-
 /* Reads the child of a branch's node, and children of the next nodes that follow it in
  * the file, up to WALK_AHEAD. Returns how many; 0: the child can't be read. */
 static size_t walk_children(struct walk *w, const uint8_t *page, size_t index,
@@ -290,59 +275,50 @@ static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
     return true;
 }
 
-/* The key of a branch's first node may be any: it is not looked at. */
-static bool branch_key(struct tree *t, const struct node *n, size_t index)
-{
-    return index == 0 || next_key(t, n, true);
-}
+static bool walk_page(struct walk *w, struct tree *t, const uint8_t *page,
+                      uint64_t number, unsigned level);
 
-/* A branch above leaves. LMDB mostly puts them side by side: one read for several. */
-static bool walk_leaves(struct walk *w, struct tree *t, const uint8_t *branch)
+/* LMDB mostly puts the children of a branch side by side: one read for several. */
+static bool branch_nodes(struct walk *w, struct tree *t, const uint8_t *branch,
+                         unsigned level)
 {
-    uint8_t *leaves = malloc(WALK_AHEAD * w->page_bytes);
     size_t n = walk_count(branch), at = 0, n_read = 0;
-    bool good = leaves != NULL;
+    t->counted.n_branch++;
+    if (n == 1 && t->kind != TREE_FREE) /* LMDB's own list may be left with one child */
+        return false;
+    uint8_t *pages = malloc(WALK_AHEAD * w->page_bytes);
+    bool good = pages != NULL;
     if (!good)
         w->failed = ENOMEM;
     for (size_t i = 0; good && i < n; i++, at++) {
         struct node node = walk_node(branch, i, true);
         if (at == n_read) {
             at = 0;
-            n_read = walk_children(w, branch, i, leaves);
+            n_read = walk_children(w, branch, i, pages);
         }
-        const uint8_t *leaf = leaves + at * w->page_bytes;
-        good = n_read && branch_key(t, &node, i) &&
-               walk_good(w, leaf, node.child, false) && leaf_nodes(w, t, leaf);
+        /* The key of a branch's first node may be any: it is not looked at. */
+        good = n_read && (i == 0 || next_key(t, &node, true)) &&
+               walk_page(w, t, pages + at * w->page_bytes, node.child, level + 1);
     }
-    free(leaves);
+    free(pages);
     return good;
 }
 
-static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned level);
-
-static bool branch_nodes(struct walk *w, struct tree *t, const uint8_t *page,
-                         unsigned level)
-{
-    size_t n = walk_count(page);
-    t->counted.n_branch++;
-    if (n == 1 && t->kind != TREE_FREE) /* LMDB's own list may be left with one child */
-        return false;
-    if (level + 1 == t->depth)
-        return walk_leaves(w, t, page);
-    for (size_t i = 0; i < n; i++) {
-        struct node node = walk_node(page, i, true);
-        if (!branch_key(t, &node, i) || !walk_pages(w, t, node.child, level + 1))
-            return false;
-    }
-    return true;
-}
-
-static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned level)
+static bool walk_page(struct walk *w, struct tree *t, const uint8_t *page,
+                      uint64_t number, unsigned level)
 {
     bool branch = level < t->depth;
-    uint8_t *page = walk_page(w, number, branch);
-    bool good =
-        page && (branch ? branch_nodes(w, t, page, level) : leaf_nodes(w, t, page));
+    return walk_good(w, page, number, branch) &&
+           (branch ? branch_nodes(w, t, page, level) : leaf_nodes(w, t, page));
+}
+
+static bool walk_root(struct walk *w, struct tree *t, uint64_t number)
+{
+    uint8_t *page = number < w->n_pages ? malloc(w->page_bytes) : NULL;
+    if (!page && number < w->n_pages)
+        w->failed = ENOMEM;
+    bool good = page && walk_read(w, page, w->page_bytes, number * w->page_bytes) &&
+                walk_page(w, t, page, number, 1);
     free(page);
     return good;
 }
@@ -357,7 +333,7 @@ static bool walk_tree(struct walk *w, const struct catalog_tree *said,
         flags = (flags & ~(unsigned)FLAG_NO_SUBDIR) ^ FLAG_INTEGER_KEYS;
     bool empty = said->root == UINT64_MAX;
     if (flags || empty != (said->depth == 0) || said->depth > MAX_DEPTH ||
-        (!empty && !walk_pages(w, &t, said->root, 1)))
+        (!empty && !walk_root(w, &t, said->root)))
         return false;
     const struct catalog_tree *c = &t.counted;
     return c->n_branch == said->n_branch && c->n_leaf == said->n_leaf &&

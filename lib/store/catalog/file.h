@@ -39,7 +39,7 @@ enum {
     FIRST_PAGE = 2,
     MAX_DEPTH = 32,
     MAX_KEY_BYTES = 511,
-    WALK_AHEAD = 16, /* leaves that are read at once, if they are neighbours */
+    WALK_AHEAD = 16, /* pages that are read at once, if they are neighbours */
 };
 
 struct catalog_visitor;

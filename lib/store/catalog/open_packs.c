@@ -18,8 +18,8 @@ void open_pack_release(struct open_pack *p)
     free(p);
 }
 
-static int pack_open_file(const struct catalog *c, const uint8_t uuid[UUID_BYTES],
-                          uint64_t digest, struct tamis_filter **out)
+static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES],
+                         uint64_t digest, struct open_pack **out)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     struct tamis_filter_options opt = {
@@ -29,23 +29,16 @@ static int pack_open_file(const struct catalog *c, const uint8_t uuid[UUID_BYTES
     filters_dir_path(c->filters, name, path);
     if (!digest) /* it would expect nothing */
         return TAMIS_ERR_MISMATCH;
-    int rc = io_open_raw(c->filters->fd, name, O_RDONLY, &fd);
-    if (rc)
-        return rc;
-    /* Else the header brings megabytes of rows behind it. */
-    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    rc = filter_open_fd(fd, path, &opt, NULL, out, NULL);
-    close(fd);
-    return rc;
-}
-
-static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES],
-                         uint64_t digest, struct open_pack **out)
-{
     struct open_pack *p = calloc(1, sizeof *p);
     if (!p)
         return ENOMEM;
-    int rc = pack_open_file(c, uuid, digest, &p->filter);
+    int rc = io_open_raw(c->filters->fd, name, O_RDONLY, &fd);
+    if (!rc) {
+        /* Else the header brings megabytes of rows behind it. */
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+        rc = filter_open_fd(fd, path, &opt, NULL, &p->filter, NULL);
+        close(fd);
+    }
     if (!rc) {
         p->bands = pack_bands(p->filter, &p->n_bands);
         rc = p->bands ? 0 : TAMIS_ERR_DAMAGED;
@@ -55,9 +48,9 @@ static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES]
         free(p);
         return rc;
     }
+    const struct band *last = &p->bands[p->n_bands - 1];
     atomic_init(&p->refs, 1);
-    p->n_columns =
-        p->bands[p->n_bands - 1].first_column + p->bands[p->n_bands - 1].n_columns;
+    p->n_columns = last->first_column + last->n_columns;
     memcpy(p->uuid, uuid, UUID_BYTES);
     p->digest = digest;
     *out = p;

@@ -211,17 +211,6 @@ static void note_replaced(struct origin *o)
     quick_end();
 }
 
-static int file_failed(struct origin *o, int rc, const struct origin_file *f,
-                       struct tamis_diag *diag)
-{
-    if (rc != TAMIS_ERR_REPLACED)
-        return diag_errno(diag, rc, f->path, "looking whether it was replaced");
-    note_replaced(o);
-    return diag_fail(diag, rc, f->path,
-                     "moved, removed or replaced while this process has the store "
-                     "open");
-}
-
 int origin_check_files(struct origin *o, struct tamis_diag *diag)
 {
     if (!o)
@@ -229,8 +218,15 @@ int origin_check_files(struct origin *o, struct tamis_diag *diag)
     const struct origin_file *const files[] = {&o->catalog, &o->lock, &o->filters};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         int rc = compare_file(o->at, files[i]);
-        if (rc)
-            return file_failed(o, rc, files[i], diag);
+        if (rc && rc != TAMIS_ERR_REPLACED)
+            return diag_errno(diag, rc, files[i]->path,
+                              "looking whether it was replaced");
+        if (!rc)
+            continue;
+        note_replaced(o);
+        return diag_fail(diag, rc, files[i]->path,
+                         "moved, removed or replaced while this process has the store "
+                         "open");
     }
     return 0;
 }

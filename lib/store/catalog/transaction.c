@@ -180,17 +180,6 @@ uint64_t catalog_txn_number(const struct catalog_txn *t)
     return t->copy ? catalog_copy_txn(t->copy) : mdb_txn_id(t->txn);
 }
 
-/* A failed commit is undone, unless it failed while the meta page was written: then
- * LMDB lets no further transaction begin, and nobody knows what the disk holds. */
-static bool commit_unsure(struct catalog *c)
-{
-    MDB_txn *txn;
-    int rc = catalog_begin_read(c, &txn);
-    if (rc == 0)
-        mdb_txn_abort(txn);
-    return rc != 0 && rc != MDB_MAP_RESIZED;
-}
-
 /* A commit writes changed pages over free pages: first see that these are free. And the
  * store may have become another one since it was opened, or a newer version may have
  * marked it: as one that this one must not write, or not even read. */
@@ -212,6 +201,17 @@ static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
         rc = diag_fail(diag, TAMIS_ERR_VERSION, c->path,
                        "the store has a feature that this tamis must not write");
     return rc;
+}
+
+/* A failed commit is undone, unless it failed while the meta page was written: then
+ * LMDB lets no further transaction begin, and nobody knows what the disk holds. */
+static bool commit_unsure(struct catalog *c)
+{
+    MDB_txn *txn;
+    int rc = catalog_begin_read(c, &txn);
+    if (rc == 0)
+        mdb_txn_abort(txn);
+    return rc != 0 && rc != MDB_MAP_RESIZED;
 }
 
 /* LMDB's commit says 0 of a file that has lost its name meanwhile, too. */

@@ -54,7 +54,8 @@ void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
 int claim_new(struct repair *r, struct piece name, const struct record *record,
               struct repair_segment **s)
 {
-    int rc = repair_add_segment(r, name, (struct piece){NULL, 0}, s);
+    int rc = repair_add_segment(r, name, (struct piece){NULL, 0});
+    *s = rc ? NULL : &r->segments[r->n_segments - 1];
     if (!rc)
         rc = names_set(&r->claimed, (*s)->name.at, (*s)->name.n,
                        (uint32_t)r->n_segments);
@@ -87,36 +88,6 @@ static int claim_name(struct repair *r, size_t file, const struct identity *id,
     return 0;
 }
 
-/* The table of names keeps pointers: none of these goes into a mapping, whose pages may
- * be lost. */
-struct kept_names {
-    struct kept_names *next;
-    size_t n;
-    uint8_t bytes[(1 << 16) - 2 * sizeof(size_t)];
-};
-
-const void *claim_keep_name(struct repair *r, struct piece name)
-{
-    struct kept_names *k = r->kept_names;
-    if (!k || sizeof k->bytes - k->n < name.n) {
-        k = malloc(sizeof *k);
-        if (!k)
-            return NULL;
-        k->next = r->kept_names;
-        k->n = 0;
-        r->kept_names = k;
-    }
-    uint8_t *at = k->bytes + k->n;
-    k->n += name.n;
-    return memcpy(at, name.at, name.n);
-}
-
-void claim_forget_names(struct repair *r)
-{
-    for (struct kept_names *k; (k = r->kept_names); free(k))
-        r->kept_names = k->next;
-}
-
 /* ---- lists ---- */
 
 /* The list goes back to its segment, if the filter there is of the same keys. */
@@ -141,8 +112,7 @@ static int claim_list(struct repair *r, struct repair_file *f)
 {
     struct identity id;
     struct repair_segment *s;
-    bool none;
-    int rc = repair_identify(r->filters.fd, f->name, &id, &none);
+    int rc = repair_identify(r->filters.fd, f->name, &id);
     if (rc)
         return rc;
     s = claim_segment(r, identity_name(&id));
@@ -261,9 +231,7 @@ static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
 static bool meta_of_file(struct repair *r, const struct repair_file *f, struct meta *m)
 {
     struct identity identity, *id = &identity;
-    bool none;
-    if (f->temporary || f->dead ||
-        repair_identify(r->filters.fd, f->name, id, &none) != 0 ||
+    if (f->temporary || f->dead || repair_identify(r->filters.fd, f->name, id) != 0 ||
         all_zero(id->store_uuid, UUID_BYTES))
         return false;
     struct tamis_growth growth = {0};
@@ -493,12 +461,12 @@ static void settle_rotten(struct repair *r)
 
 int repair_by_files(struct repair *r)
 {
-    struct judgement *j = malloc(sizeof *j);
-    int rc = j ? 0 : diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    struct judgement j;
+    int rc = 0;
     for (size_t i = 0; i < r->n_files && !rc; i++) {
         rc = repair_stopped(r);
         if (!rc)
-            rc = judge_file(r, i, j);
+            rc = judge_file(r, i, &j);
     }
     if (!rc)
         rc = claim_all_shared(r);
@@ -510,6 +478,5 @@ int repair_by_files(struct repair *r)
     if (!rc)
         rc = claim_quarantined(r);
     names_clear(&r->claimed);
-    free(j);
     return rc;
 }

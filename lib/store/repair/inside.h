@@ -67,9 +67,9 @@ struct repair {
     size_t n_segments, max_segments;
     struct shared_file *shared; /* files that many segments share */
     size_t n_shared;
-    struct kept_names *kept_names; /* files.c */
-    bool strange;                  /* the catalog has a key of none of them */
-    bool reads_only;               /* no record becomes another one */
+    struct kept_names *kept_names;
+    bool strange;    /* the catalog has a key of none of them */
+    bool reads_only; /* no record becomes another one */
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;
@@ -131,16 +131,18 @@ struct judgement {
  * run. Fails only if the repair cannot go on. */
 int repair_judge(struct repair *r, const struct repair_segment *segment,
                  const struct record *record, const char *name, struct judgement *j);
-/* The identity of a file, all zeros if it is not valid; an errno if unreadable. *none:
- * no filter of any version, nor remains of one. */
-int repair_identify(int dir, const char *name, struct identity *id, bool *none);
+/* The header of a file; an errno or a code. ERR_NOT_TAMIS: no filter of any version,
+ * nor remains of one. */
+int repair_header(int dir, const char *name, struct header *h);
+/* The identity of a file, all zeros if it is not valid; an errno if unreadable. */
+int repair_identify(int dir, const char *name, struct identity *id);
 /* Is it of this store: its UUID or none, its hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
 /* ==== list.c: the segments and the files that there are ==== */
 
-int repair_add_segment(struct repair *r, struct piece name, struct piece before,
-                       struct repair_segment **out);
+/* A catalog_each_fn, with the repair as ctx. */
+int repair_add_segment(void *ctx, struct piece name, struct piece before);
 void repair_set_record(struct repair_segment *s, const struct record *record);
 /* Decodes its record as it is by now. */
 static inline struct verdict repair_record(const struct repair_segment *s,
@@ -191,10 +193,6 @@ enum { FIRST_COLUMN = 0x40000000 };
 /* A segment that nobody has claimed. ENOMEM. */
 int claim_new(struct repair *r, struct piece name, const struct record *record,
               struct repair_segment **s);
-/* A copy of a name, for the table of names; NULL: ENOMEM. It lives until
- * claim_forget_names(), which repair_forget_shared() calls. */
-const void *claim_keep_name(struct repair *r, struct piece name);
-void claim_forget_names(struct repair *r);
 /* Two claim the segment, which has no filter then: its own file goes aside, and this
  * one (may be NULL), too. */
 void claim_dispute(struct repair *r, struct repair_segment *s, struct repair_file *f,
@@ -238,13 +236,6 @@ uint64_t repair_count_listed(const struct repair *r);
 /* Puts the lists of shared files into a catalog: all, or only lists that change. */
 int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all);
 void repair_forget_shared(struct repair *r);
-/* The caller vouches for the list: tombstones are made anew, and with `force` lost
- * files go; *n_lost: how many. ERR_MISMATCH: some do not agree. In a transaction. */
-int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
-                          size_t *n_lost);
-/* After the transaction: notes what repair_confirm_shared() took off the list. */
-void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
-                         struct tamis_diag *diag);
 
 /* ==== remake.c ==== */
 

@@ -5,9 +5,9 @@
 
 /* ---- segments ---- */
 
-int repair_add_segment(struct repair *r, struct piece name, struct piece before,
-                       struct repair_segment **out)
+int repair_add_segment(void *ctx, struct piece name, struct piece before)
 {
+    struct repair *r = ctx;
     void *more =
         room_for(r->segments, r->n_segments + 1, &r->max_segments, sizeof *r->segments);
     if (!more)
@@ -27,7 +27,6 @@ int repair_add_segment(struct repair *r, struct piece name, struct piece before,
         memcpy(memory + name.n, before.at, before.n);
         s->before = s->value;
     }
-    *out = s;
     return 0;
 }
 
@@ -154,12 +153,6 @@ int repair_list_files(struct repair *r)
     return 0;
 }
 
-static int read_record(void *ctx, struct piece name, struct piece value)
-{
-    struct repair_segment *s;
-    return repair_add_segment(ctx, name, value, &s);
-}
-
 void repair_forget_records(struct repair *r)
 {
     for (size_t i = 0; i < r->n_segments; i++)
@@ -174,7 +167,7 @@ static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct repair *r = ctx;
     repair_forget_records(r);
-    int rc = catalog_each(t, read_record, r, diag);
+    int rc = catalog_each(t, repair_add_segment, r, diag);
     return rc ? rc : repair_read_shared(t, r);
 }
 

@@ -3,6 +3,8 @@
  *
  * A rebuild lists each name that it finds here (files.c). A list is confirmed
  * only if it has them all (tamis_store_confirm()). Only the identity of a file is read.
+ * Then the list says which columns of packs are alive: tombstones are made anew, and
+ * lost packs go, by force.
  *
  *     quarantine/ --> identity --> a name  --> listed?  yes: nothing to say
  *                              \               no: a segment may be missing
@@ -25,7 +27,7 @@ static bool look_aside(int dir, const char *name, struct quarantined *q)
     uint8_t uuid[UUID_BYTES];
     char file[FILTER_NAME_BYTES];
     const char *rest;
-    bool dead, none;
+    bool dead;
     *q = (struct quarantined){.file = name};
     if (!filter_name_parse(name, uuid, &dead, &rest))
         return false;
@@ -37,7 +39,7 @@ static bool look_aside(int dir, const char *name, struct quarantined *q)
     /* "<uuid>.tamis", and ".1", ".2", ... where that was taken. */
     if (*rest && (*rest != '.' || rest[1 + strspn(rest + 1, "0123456789")]))
         return false;
-    q->error = repair_identify(dir, name, &q->identity, &none);
+    q->error = repair_identify(dir, name, &q->identity);
     q->has_identity = !q->error && !all_zero(q->identity.uuid, UUID_BYTES);
     /* Else gone meanwhile, or put here by somebody else than repair. */
     return q->error != ENOENT && !io_not_regular(q->error);
@@ -118,14 +120,26 @@ struct confirm {
     struct listings list;
     uint64_t n_missing, n_unknown; /* not listed; nobody can tell */
     size_t n_unlisted;             /* lost files of many segments */
+    bool unsure;                   /* a record may name any column */
+    const struct listed *waits;    /* does not agree, but its files are good */
 };
 
-static void nameless_known(void *ctx, const uint8_t uuid[UUID_BYTES])
+static void note_known(struct confirm *c, const uint8_t uuid[UUID_BYTES])
 {
-    struct confirm *c = ctx;
     uint32_t number = names_get(&c->by_uuid, uuid, UUID_BYTES);
     if (number)
         c->aside[number - 1].known = true;
+}
+
+static void note_known_columns(struct confirm *c, struct listed *p)
+{
+    struct column col;
+    bool has;
+    uint32_t n = listed_open(&c->list, p) == 0 ? p->now.n_columns : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (listed_has(&c->list, p, i, &has, NULL) == 0 && has &&
+            pack_describe(p->open->filter, i, true, &col) == 0)
+            note_known(c, col.disk.uuid);
 }
 
 static int compare_uuid(void *ctx, struct piece name, struct piece value)
@@ -133,7 +147,7 @@ static int compare_uuid(void *ctx, struct piece name, struct piece value)
     struct record r;
     if (record_decode(value.at, value.n, name.at, name.n, &r).code == VERDICT_OK &&
         r.state != RECORD_NO_FILTER)
-        nameless_known(ctx, r.uuid);
+        note_known(ctx, r.uuid);
     return 0;
 }
 
@@ -162,8 +176,8 @@ static int check_nameless(struct confirm *c)
         return diag_errno(c->r.diag, rc, c->r.path, "looking into quarantine/");
     if (c->by_uuid.n)
         rc = catalog_each(c->txn, compare_uuid, c, c->r.diag);
-    if (c->by_uuid.n && !rc)
-        listings_each_filter(&c->list, nameless_known, c);
+    for (size_t i = 0; c->by_uuid.n && !rc && i < c->list.n; i++)
+        note_known_columns(c, &c->list.all[i]);
     for (size_t i = 0; i < c->n_aside && !rc; i++) {
         uint32_t number = names_get(&c->by_uuid, c->aside[i].uuid, UUID_BYTES);
         if (number && c->aside[number - 1].known)
@@ -206,16 +220,153 @@ static int check_one(void *ctx, int dir, const char *name)
                                                    : note_nameless(c, &q);
 }
 
+/* ---- packs: tombstones are made anew, and what is lost goes, if the caller insists
+ * ---- */
+
+/* Makes tombstones for all columns that are not alive. */
+static int bury_anew(struct confirm *c, struct listed *p)
+{
+    uint8_t *bits;
+    const struct filters_dir *dir = c->txn->catalog->filters;
+    int rc = listed_unused(&c->list, p, &bits, c->r.diag);
+    if (rc)
+        return rc;
+    rc = dead_create(dir->fd, p->uuid, p->now.table_digest, p->now.n_columns, bits,
+                     true);
+    if (!rc)
+        rc = io_sync_dir(dir->fd);
+    free(bits);
+    return rc ? diag_errno(c->r.diag, rc, dir->path, "writing the tombstones of a pack")
+              : 0;
+}
+
+static int confirm_pack(struct confirm *c, struct listed *p)
+{
+    char file[FILTER_NAME_BYTES];
+    struct open_pack *open = NULL;
+    uint8_t *dead = NULL;
+    uint64_t digest = p->now.table_digest;
+    uint32_t n = p->now.n_columns;
+    struct catalog *catalog = c->txn->catalog;
+    filter_file_name(p->uuid, file);
+    struct header h;
+    int rc = n ? 0 : repair_header(catalog->filters->fd, file, &h);
+    if (!rc && !n) { /* for want of a pack record */
+        digest = commit_table_digest(&h.commit);
+        n = h.commit.stages[PACK_ROWS].n_columns;
+    }
+    if (!rc)
+        rc = open_pack_get(catalog, p->uuid, digest, n, true, &open);
+    bool lost = rc != 0;
+    int names = rc || !c->opt.force || !p->agrees ? 0 : pack_judge_names(open->filter);
+    open_pack_release(open);
+    if (names) { /* no name can be put any more, for the pack may have it */
+        rc = names;
+        lost = true;
+    }
+    if (!rc)
+        rc = dead_load(catalog->filters->fd, p->uuid, digest, &dead, &n);
+    free(dead);
+    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
+        return diag_errno(c->r.diag, rc, c->r.path,
+                          lost ? "opening a pack" : "opening tombstones");
+    if (rc == TAMIS_ERR_VERSION && !lost)
+        dead_file_name(p->uuid, file);
+    if (rc == TAMIS_ERR_VERSION)
+        return diag_fail(c->r.diag, rc, c->r.path, "%s is of a newer tamis: filters/%s",
+                         lost ? "this pack" : "this .dead file", file);
+    if (!rc && !p->agrees)
+        c->waits = p;
+    if (!rc)
+        return 0;
+    lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
+    if (!p->agrees && !c->opt.force)
+        return diag_fail(c->r.diag, TAMIS_ERR_MISMATCH, c->r.path,
+                         "the list and the files of pack %s are damaged: only force "
+                         "takes it off the list",
+                         file);
+    if (!lost && c->unsure)
+        return diag_fail(c->r.diag, TAMIS_ERR_MISMATCH, c->r.path,
+                         "the tombstones of a pack are lost, and a record is damaged "
+                         "or of a newer tamis: repair the store first");
+    if (!lost) { /* what the list does not have is dead */
+        rc = bury_anew(c, p);
+        if (!rc)
+            repair_tell(&c->r, TAMIS_REPAIR_REBUILT | TELL_DONE, NULL, file,
+                        "its tombstones were lost: made anew from the list");
+        return rc;
+    }
+    /* The names that go with it are unknown. */
+    if (c->opt.force)
+        repair_tell(&c->r, TAMIS_REPAIR_REBUILT, NULL, file,
+                    "the pack is lost, and its segments with it: it is listed no more");
+    else
+        repair_note(&c->r, 0, true, NULL, file,
+                    "the pack is lost: its segments are listed, and nobody can tell "
+                    "their names");
+    return c->opt.force ? listings_put(&c->list, p->uuid, 0, 0, NULL, c->r.diag) : 0;
+}
+
+/* ERR_MISMATCH: some do not agree. */
+static int confirm_packs(struct confirm *c)
+{
+    char file[FILTER_NAME_BYTES];
+    struct listings *l = &c->list;
+    size_t n = l->n;
+    int rc = listings_note_named(l, c->r.diag);
+    c->unsure = l->n_unread || l->unknown;
+    c->waits = NULL;
+    if (!rc && (l->strange || (l->astray && !c->opt.force)))
+        rc = diag_fail(c->r.diag, TAMIS_ERR_MISMATCH, c->r.path,
+                       "the list of packs is damaged, or lacks one that records name: "
+                       "repair the store first");
+    for (size_t i = n; i-- > 0 && !rc;) /* one that goes is replaced by the last */
+        rc = confirm_pack(c, &l->all[i]);
+    c->n_unlisted = n - l->n + l->astray;
+    /* If another pack goes, repair may mend this one. */
+    if (!rc && c->waits && !c->n_unlisted) {
+        filter_file_name(c->waits->uuid, file);
+        return diag_fail(c->r.diag, TAMIS_ERR_MISMATCH, c->r.path,
+                         "the list of pack %s is damaged: repair the store first, or "
+                         "confirm with force, if repair leaves it alone",
+                         file);
+    }
+    return rc ? rc : listings_write(l, c->r.diag);
+}
+
+/* After the transaction: notes what went off the list. */
+static void say_unlisted(const struct confirm *c)
+{
+    size_t n = c->n_unlisted - c->list.astray;
+    if (n)
+        diag_fail(c->r.diag, 0, c->r.path,
+                  "not confirmed: %zu lost pack%s listed no more: register the "
+                  "segments again, then confirm",
+                  n, n == 1 ? " is" : "s are");
+    else if (c->list.astray)
+        diag_fail(c->r.diag, 0, c->r.path,
+                  "not confirmed: segments that named columns of no pack on the list "
+                  "are without a filter now: compare the list again, then confirm");
+}
+
+/* ---- segments whose records name what is not on the list ---- */
+
 static int find_astray(void *ctx, struct piece name, struct piece value)
 {
     struct confirm *c = ctx;
-    struct repair_segment *s;
     struct record r;
-    if (!listings_lack_of(&c->list, name, value))
+    unsigned n;
+    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
+    bool lacks = false;
+    for (; n > 0; n--, part++) {
+        struct pack_place at = part_place(part);
+        lacks |= part->kind == PART_COLUMN && listings_lack(&c->list, &at);
+    }
+    if (!lacks)
         return 0;
     if (record_decode(value.at, value.n, name.at, name.n, &r).code || r.ro_compat)
         return TAMIS_ERR_VERSION;
-    return repair_add_segment(&c->r, name, value, &s);
+    return repair_add_segment(&c->r, name, value);
 }
 
 /* A segment with a list keeps it: repair makes the filter anew from it. A list needs a
@@ -278,7 +429,7 @@ static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         rc = check_nameless(c);
     bool refused = (c->n_missing || c->n_unknown) && !c->opt.force;
     if (!rc && (c->r.meta.complete || !refused))
-        rc = repair_confirm_shared(&c->r, &c->list, c->opt.force, &c->n_unlisted);
+        rc = confirm_packs(c);
     if (!rc && c->n_unlisted)
         rc = drop_astray(c);
     if (rc || (c->r.meta.complete && !c->n_unlisted))
@@ -311,7 +462,7 @@ int tamis_store_confirm(struct tamis_store *store,
     names_clear(&c.by_uuid);
     free(c.aside);
     if (!rc && c.n_unlisted) /* a note: the call has succeeded */
-        repair_say_unlisted(&c.list, c.n_unlisted, store->catalog->path, diag);
+        say_unlisted(&c);
     if (!rc) {
         atomic_store(&store->catalog->swept, false); /* the next edit buries the rest */
         c.r.step = STEP_DONE;

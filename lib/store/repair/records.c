@@ -3,59 +3,13 @@
  * one whose file is damaged, or not the one it should be, becomes NO_FILTER. A record
  * never goes away: its segment would be taken to lack every key.
  *
- * A record may name a list of hashes, too. A list answers
- * no probe, so a damaged one costs its segment nothing but the list: it goes to
- * quarantine, and the record is written without it. The record also loses a missing
+ * A record may name a list of hashes, too. A list answers no probe, so a damaged one
+ * costs its segment nothing but the list: it goes to quarantine, and the record is
+ * written without it. The record also loses a missing
  * list, unless the filter is missing, too: then both may come back. While a list can't
  * be read, nothing is decided: it may make a damaged filter anew. A damaged list goes
  * to quarantine with its damaged filter. */
 #include "lib/store/repair/inside.h"
-
-static unsigned bits_of(const struct judgement *list)
-{
-    return list->h.commit.stages[0].hash_bits;
-}
-
-/* Judges the list of a segment whose own filter is damaged, FILE_MISSING without a
- * list. *waits: the filter stays where it is, for its list may make it anew. */
-static int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
-                                    const struct record *record, struct judgement *list,
-                                    bool *waits)
-{
-    const struct record its = record_of_list(record);
-    char name[FILTER_NAME_BYTES];
-    memset(list, 0, sizeof *list);
-    list->state = FILE_MISSING;
-    *waits = false;
-    /* Another file goes on answering, so that the record and its list stay. */
-    if (!record_listed(record) || record_packed(record))
-        return 0;
-    filter_file_name(its.uuid, name);
-    int rc = repair_judge(r, s, &its, name, list);
-    *waits = !rc && (list->state == FILE_UNREAD || list->state == FILE_STRANGE ||
-                     (list->state == FILE_GOOD && bits_of(list) == 64));
-    return rc;
-}
-
-/* The filter goes to quarantine, and its list, so judged, goes with it. A list without
- * its magic is known by the record alone. As an orphan it would be removed. */
-static void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
-                                  const struct record *record,
-                                  const struct judgement *list)
-{
-    struct repair_file *f = repair_find_file(r, record->list_uuid);
-    if (!f || (list->state != FILE_BAD && list->state != FILE_GOOD))
-        return;
-    f->named = f->aside = true;
-    if (list->state == FILE_BAD)
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "its list: %s",
-                    list->what);
-    else
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name,
-                    "its list: the segment's filter is quarantined, and a list of %u "
-                    "bit%s makes none",
-                    bits_of(list), bits_of(list) == 1 ? "" : "s");
-}
 
 /* Judges the list of a segment as its record is by now. *j has the state of its filter.
  * Fails only if the repair cannot go on. */
@@ -130,8 +84,7 @@ static void repair_keep_list(struct repair *r, const struct repair_segment *s,
         struct repair_file *f =
             p[i].kind == PART_LIST ? repair_find_file(r, p[i].uuid) : NULL;
         struct identity id;
-        bool none;
-        if (!f || repair_identify(r->filters.fd, f->name, &id, &none) != 0 ||
+        if (!f || repair_identify(r->filters.fd, f->name, &id) != 0 ||
             !repair_is_list_of(r, &id, s, set_id))
             continue;
         memcpy(record->list_uuid, p[i].uuid, UUID_BYTES);
@@ -174,31 +127,48 @@ static bool is_others(const struct judgement *j)
     return j->h.identity.kind == KIND_PACK || j->h.identity.kind == KIND_LIST;
 }
 
-/* The filter is damaged. Its list is judged first: it may keep the filter here, or goes
- * with it. */
+/* The filter is damaged. Its list is judged first: it may keep the filter here, for the
+ * list may make it anew, or goes with it. A list without its magic is known by the
+ * record alone: as an orphan it would be removed. */
 static int set_filter_aside(struct repair *r, struct repair_segment *s,
                             const struct record *record, const char *name,
                             const struct judgement *j)
 {
-    struct repair_file *f = repair_find_file(r, record->uuid);
-    struct judgement *list = malloc(sizeof *list);
-    bool waits;
-    if (!list)
-        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
-    int rc = repair_judge_list_of_bad(r, s, record, list, &waits);
-    if (!rc && waits) {
+    const struct record its = record_of_list(record);
+    struct repair_file *f = repair_find_file(r, record->uuid), *its_file = NULL;
+    struct judgement list = {.state = FILE_MISSING};
+    char its_name[FILTER_NAME_BYTES];
+    /* If another file goes on answering, the record and its list stay. */
+    if (record_listed(record) && !record_packed(record)) {
+        filter_file_name(its.uuid, its_name);
+        int rc = repair_judge(r, s, &its, its_name, &list);
+        if (rc)
+            return rc;
+        its_file = repair_find_file(r, its.uuid);
+    }
+    unsigned bits = list.h.commit.stages[0].hash_bits;
+    if (list.state == FILE_UNREAD || list.state == FILE_STRANGE ||
+        (list.state == FILE_GOOD && bits == 64)) {
         repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
                     "%s: left, for its list may make it anew", j->what);
-    } else if (!rc) {
-        repair_tell(r, is_others(j) ? TAMIS_REPAIR_REBUILT : TAMIS_REPAIR_QUARANTINED,
-                    s, name, "%s", j->what);
-        repair_set_list_aside(r, s, record, list);
-        repair_drop_filter(s, record);
-        if (f)
-            f->aside = !is_others(j);
+        return 0;
     }
-    free(list);
-    return rc;
+    repair_tell(r, is_others(j) ? TAMIS_REPAIR_REBUILT : TAMIS_REPAIR_QUARANTINED, s,
+                name, "%s", j->what);
+    if (its_file && list.state == FILE_BAD)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, its_name, "its list: %s",
+                    list.what);
+    else if (its_file && list.state == FILE_GOOD)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, its_name,
+                    "its list: the segment's filter is quarantined, and a list of %u "
+                    "bit%s makes none",
+                    bits, bits == 1 ? "" : "s");
+    if (its_file && list.state != FILE_MISSING)
+        its_file->named = its_file->aside = true;
+    repair_drop_filter(s, record);
+    if (f)
+        f->aside = !is_others(j);
+    return 0;
 }
 
 static int judge_good_record(struct repair *r, struct repair_segment *s,
@@ -341,8 +311,7 @@ static bool may_be_lost_file(const struct repair *r, const struct identity *id)
  * version, and with a rotten header, too. Only other files are swept, as by an edit. */
 static void judge_orphan(struct repair *r, struct repair_file *f)
 {
-    struct identity id;
-    bool none = true;
+    struct header h;
     const char *what = NULL;
     if (f->named || (!f->temporary && (r->unsure || f->dead)))
         return;
@@ -350,20 +319,21 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
         repair_tell_stray(r, f->name);
         return;
     }
-    int rc = f->temporary ? 0 : repair_identify(r->filters.fd, f->name, &id, &none);
-    if (rc) {
+    int rc =
+        f->temporary ? TAMIS_ERR_NOT_TAMIS : repair_header(r->filters.fd, f->name, &h);
+    if (rc > 0) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",
                     tamis_strerror(rc));
         return;
     }
     if (f->suspect) {
         what = "may be the file of a segment whose record was damaged";
-    } else if (!none) {
-        if (all_zero(id.uuid, UUID_BYTES))
+    } else if (rc != TAMIS_ERR_NOT_TAMIS) {
+        if (all_zero(h.identity.uuid, UUID_BYTES))
             what = "no record names it, and it is damaged, or of a newer tamis";
-        else if (!repair_is_ours(r, &id))
+        else if (!repair_is_ours(r, &h.identity))
             what = "no record names it, and it is of another store";
-        else if (may_be_lost_file(r, &id))
+        else if (may_be_lost_file(r, &h.identity))
             what = "may be the file of a segment whose record was damaged";
         else
             what = "no record names it: left by an edit, or of a newer catalog";
@@ -381,14 +351,14 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
 
 int repair_by_records(struct repair *r)
 {
-    struct judgement *j = malloc(sizeof *j);
-    int rc = j ? 0 : diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    struct judgement j = {.code = 0};
+    int rc = 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         rc = repair_stopped(r);
         if (!rc)
-            rc = judge_segment(r, &r->segments[i], j);
+            rc = judge_segment(r, &r->segments[i], &j);
         if (!rc)
-            rc = repair_judge_list(r, &r->segments[i], j);
+            rc = repair_judge_list(r, &r->segments[i], &j);
     }
     if (!rc)
         rc = repair_settle_shared(r);
@@ -396,6 +366,5 @@ int repair_by_records(struct repair *r)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)
         repair_settle_tombstones(r, true);
-    free(j);
     return rc;
 }

@@ -201,60 +201,37 @@ static int set_aside(struct repair *r, bool catalog)
 
 /* A writer may have raised a record's bounds since it was read: then the decision does
  * not hold, and the next repair decides. */
+static int check_unchanged(struct catalog_txn *t, const struct repair *r,
+                           const struct repair_segment *s)
+{
+    struct piece now;
+    int rc = catalog_get(t, s->name, &now, r->diag);
+    if (rc && rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    diag_clear(r->diag);
+    bool same = rc ? !s->before.at
+                   : s->before.at && now.n == s->before.n &&
+                         memcmp(now.at, s->before.at, now.n) == 0;
+    return same ? 0
+                : diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
+                            "a record changed while it was repaired: repair again");
+}
+
+/* Changes the catalog, or fills a new one. */
 static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct repair *r = ctx;
-    int rc = r->doubtful ? catalog_set_complete(t, false, diag) : 0;
+    bool is_new = !r->store;
+    int rc = r->doubtful && !is_new ? catalog_set_complete(t, false, diag) : 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
-        struct piece name = {s->name.at, s->name.n}, now;
-        if (!s->changed)
+        if (!s->changed && !is_new)
             continue;
-        rc = catalog_get(t, name, &now, diag);
-        bool same = rc ? !s->before.at
-                       : s->before.at && now.n == s->before.n &&
-                             memcmp(now.at, s->before.at, now.n) == 0;
-        if (same && rc == TAMIS_ERR_NO_SEGMENT) { /* as it was */
-            diag_clear(diag);
-            rc = 0;
-        } else if (!same && (!rc || rc == TAMIS_ERR_NO_SEGMENT))
-            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
-                           "a record changed while it was repaired: repair again");
+        rc = is_new ? 0 : check_unchanged(t, r, s);
         if (!rc)
-            rc = catalog_replace(t, name, s->value, diag);
+            rc = catalog_replace(t, s->name, s->value, diag);
     }
-    return rc ? rc : repair_write_shared(r, t, false);
-}
-
-static int change_catalog(struct repair *r)
-{
-    bool any = r->relists;
-    for (size_t i = 0; i < r->n_segments; i++)
-        any |= r->segments[i].changed;
-    struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
-    return any ? catalog_write(r->store->catalog, &wait, 0, change_in, r, NULL, r->diag)
-               : 0;
-}
-
-static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct repair *r = ctx;
-    int rc = 0;
-    for (size_t i = 0; i < r->n_segments && !rc; i++) {
-        const struct repair_segment *s = &r->segments[i];
-        rc = catalog_replace(t, s->name, s->value, diag);
-    }
-    return rc ? rc : repair_write_shared(r, t, true);
-}
-
-static int replace_catalog(struct repair *r)
-{
-    int rc = registry_create(r->path, r->store_fd, &r->meta, fill_in, r, true, r->diag);
-    if (rc)
-        return rc;
-    r->step = STEP_CHANGED;
-    rc = io_sync_dir(r->store_fd);
-    return rc ? diag_errno(r->diag, rc, r->path, "syncing the store") : 0;
+    return rc ? rc : repair_write_shared(r, t, is_new);
 }
 
 /* ---- 3: what nothing names ---- */
@@ -283,9 +260,20 @@ static int repair_apply(struct repair *r, bool new_catalog)
         return diag_errno(r->diag, ENOMEM, r->path, "repairing");
     if (r->opt.dry_run)
         return 0;
+    bool any = r->relists;
+    for (size_t i = 0; i < r->n_segments; i++)
+        any |= r->segments[i].changed;
+    struct io_wait wait = {r->opt.timeout_ms, r->opt.waiting, r->opt.ctx, 0};
     int rc = set_aside(r, new_catalog);
-    if (!rc)
-        rc = new_catalog ? replace_catalog(r) : change_catalog(r);
+    if (!rc && new_catalog) {
+        rc = registry_create(r->path, r->store_fd, &r->meta, change_in, r, true,
+                             r->diag);
+        r->step = rc ? r->step : STEP_CHANGED;
+        if (!rc && (rc = io_sync_dir(r->store_fd)) != 0)
+            diag_errno(r->diag, rc, r->path, "syncing the store");
+    } else if (!rc && any) {
+        rc = catalog_write(r->store->catalog, &wait, 0, change_in, r, NULL, r->diag);
+    }
     if (rc && r->linked)
         repair_note(r, 0, false, NULL, "/quarantine",
                     "has second names of files in filters/: repair again");
@@ -475,17 +463,6 @@ static int repair(struct repair *r)
     return rc;
 }
 
-static void repair_free(struct repair *r)
-{
-    close_live(r);
-    repair_forget_records(r);
-    for (size_t i = 0; i < r->n_files; i++)
-        free(r->files[i].rotten);
-    free(r->files);
-    if (r->held)
-        dir_close_guarded(&r->turn);
-}
-
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag)
 {
@@ -506,7 +483,13 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
     rc = store_dir_open(plain, &r.store_fd, diag);
     if (!rc) {
         rc = repair(&r);
-        repair_free(&r);
+        close_live(&r);
+        repair_forget_records(&r);
+        for (size_t i = 0; i < r.n_files; i++)
+            free(r.files[i].rotten);
+        free(r.files);
+        if (r.held)
+            dir_close_guarded(&r.turn);
         repair_report(&r);
         close(r.store_fd);
     }

@@ -94,17 +94,6 @@ void repair_tell_stray(struct repair *r, const char *file)
 
 /* ---- told ---- */
 
-static void count(struct tamis_repair_report *report,
-                  const struct tamis_repair_finding *f)
-{
-    report->n_finished += f->action == TAMIS_REPAIR_FINISHED;
-    report->n_rebuilt += f->action == TAMIS_REPAIR_REBUILT;
-    report->n_quarantined += f->action == TAMIS_REPAIR_QUARANTINED;
-    report->n_swept += f->action == TAMIS_REPAIR_SWEPT;
-    report->n_damaged += f->action == TAMIS_REPAIR_NOTED && f->damage;
-    report->n_unread += f->action == TAMIS_REPAIR_NOTED && f->error != 0;
-}
-
 void repair_forget(struct repair *r)
 {
     for (size_t i = 0; i < r->n_findings; i++)
@@ -121,22 +110,24 @@ int repair_stopped(const struct repair *r)
                : 0;
 }
 
-/* A repair that failed may have moved some files, and not others. */
-static bool is_true(const struct repair *r, const struct repair_finding *f)
-{
-    return r->opt.dry_run || f->step <= r->step ||
-           (f->step == STEP_DONE && r->step == STEP_CHANGED &&
-            faccessat(r->store_fd, f->told.file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-            errno == ENOENT);
-}
-
 void repair_report(struct repair *r)
 {
+    struct tamis_repair_report *report = r->report;
     for (size_t i = 0; i < r->n_findings; i++) {
-        const struct tamis_repair_finding *told = &r->findings[i].told;
-        if (!is_true(r, &r->findings[i]))
+        const struct repair_finding *f = &r->findings[i];
+        const struct tamis_repair_finding *told = &f->told;
+        /* A repair that failed may have moved some files, and not others. */
+        bool moved = f->step == STEP_DONE && r->step == STEP_CHANGED &&
+                     faccessat(r->store_fd, told->file, F_OK, AT_SYMLINK_NOFOLLOW) &&
+                     errno == ENOENT;
+        if (!r->opt.dry_run && f->step > r->step && !moved)
             continue;
-        count(r->report, told);
+        report->n_finished += told->action == TAMIS_REPAIR_FINISHED;
+        report->n_rebuilt += told->action == TAMIS_REPAIR_REBUILT;
+        report->n_quarantined += told->action == TAMIS_REPAIR_QUARANTINED;
+        report->n_swept += told->action == TAMIS_REPAIR_SWEPT;
+        report->n_damaged += told->action == TAMIS_REPAIR_NOTED && told->damage;
+        report->n_unread += told->action == TAMIS_REPAIR_NOTED && told->error != 0;
         if (r->opt.found)
             r->opt.found(r->opt.ctx, told);
     }

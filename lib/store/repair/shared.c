@@ -1,9 +1,7 @@
 /* Repair: packs, files that many segments share. A pack is never set aside for one bad
  * page, nor for one bad column: the others answer on. With a catalog a pack is only
  * looked at, unless its pack record, its chunks and the segment records do not agree.
- * In that case, and without a catalog, its tombstones say which columns may be alive.
- * Once the caller confirms the list, the list says it: tombstones are made anew, and
- * lost packs go, by force. */
+ * In that case, and without a catalog, its tombstones say which columns may be alive. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/filter.h"
 
@@ -99,6 +97,36 @@ int repair_read_shared(struct catalog_txn *t, struct repair *r)
     return rc;
 }
 
+/* The table of names keeps pointers: none of these goes into a mapping, whose pages may
+ * be lost. */
+struct kept_names {
+    struct kept_names *next;
+    size_t n;
+    uint8_t bytes[(1 << 16) - 2 * sizeof(size_t)];
+};
+
+static const void *claim_keep_name(struct repair *r, struct piece name)
+{
+    struct kept_names *k = r->kept_names;
+    if (!k || sizeof k->bytes - k->n < name.n) {
+        k = malloc(sizeof *k);
+        if (!k)
+            return NULL;
+        k->next = r->kept_names;
+        k->n = 0;
+        r->kept_names = k;
+    }
+    uint8_t *at = k->bytes + k->n;
+    k->n += name.n;
+    return memcpy(at, name.at, name.n);
+}
+
+static void claim_forget_names(struct repair *r)
+{
+    for (struct kept_names *k; (k = r->kept_names); free(k))
+        r->kept_names = k->next;
+}
+
 void repair_forget_shared(struct repair *r)
 {
     for (size_t i = 0; i < r->n_shared; i++) {
@@ -127,21 +155,12 @@ uint64_t repair_count_listed(const struct repair *r)
 
 /* ---- what its files say ---- */
 
-static int open_file(const struct repair *r, struct shared_file *p)
-{
-    int fd, rc = io_open_beneath(r->filters.fd, p->name, O_RDONLY, &fd);
-    if (rc)
-        return rc;
-    rc = filter_open_fd(fd, p->name, NULL, NULL, &p->filter, NULL);
-    close(fd);
-    return rc;
-}
-
 /* The tombstones of a good pack stay in *p. */
 static int open_its_files(struct repair *r, struct shared_file *p,
                           const struct header *h)
 {
     uint32_t n, n_bands;
+    int fd;
     p->digest = commit_table_digest(&h->commit);
     p->n_columns = h->commit.stages[PACK_ROWS].n_columns;
     n = p->n_columns;
@@ -153,7 +172,11 @@ static int open_its_files(struct repair *r, struct shared_file *p,
     else if (rc)
         note(p, 0, "",
              "its tombstones are missing or damaged, so that no column counts");
-    rc = open_file(r, p);
+    rc = io_open_beneath(r->filters.fd, p->name, O_RDONLY, &fd);
+    if (!rc) {
+        rc = filter_open_fd(fd, p->name, NULL, NULL, &p->filter, NULL);
+        close(fd);
+    }
     if (rc > 0)
         return diag_errno(r->diag, rc, r->path, "opening a pack");
     if (!rc && pack_bands(p->filter, &n_bands))
@@ -166,26 +189,23 @@ static int open_its_files(struct repair *r, struct shared_file *p,
 
 static int look_at(struct repair *r, struct shared_file *p)
 {
-    struct judgement *j = malloc(sizeof *j);
-    if (!j)
-        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    struct judgement j;
     p->looked_at = true;
-    int rc = repair_judge(r, NULL, NULL, p->name, j);
-    if (!rc && (j->state == FILE_UNREAD || j->state == FILE_STRANGE))
-        note(p, j->code, "", j->what);
-    else if (!rc && j->state != FILE_GOOD)
-        note(p, 0, "", j->state == FILE_MISSING ? "its file is missing" : j->what);
-    else if (!rc && (j->h.identity.kind != KIND_PACK ||
+    int rc = repair_judge(r, NULL, NULL, p->name, &j);
+    if (!rc && (j.state == FILE_UNREAD || j.state == FILE_STRANGE))
+        note(p, j.code, "", j.what);
+    else if (!rc && j.state != FILE_GOOD)
+        note(p, 0, "", j.state == FILE_MISSING ? "its file is missing" : j.what);
+    else if (!rc && (j.h.identity.kind != KIND_PACK ||
                      (p->n_columns &&
-                      (commit_table_digest(&j->h.commit) != p->digest ||
-                       j->h.commit.stages[PACK_ROWS].n_columns != p->n_columns))))
+                      (commit_table_digest(&j.h.commit) != p->digest ||
+                       j.h.commit.stages[PACK_ROWS].n_columns != p->n_columns))))
         note(p, 0, "", "not the pack that the catalog means");
     else if (!rc) {
-        rc = open_its_files(r, p, &j->h);
+        rc = open_its_files(r, p, &j.h);
         if (!rc && !p->what[0])
-            note(p, 0, "", j->what);
+            note(p, 0, "", j.what);
     }
-    free(j);
     return rc;
 }
 
@@ -199,7 +219,6 @@ static const char *judge_column(const struct shared_file *p,
                                 const struct record *record, bool *drop)
 {
     struct column col;
-    struct piece name = {s->name.at, s->name.n};
     uint32_t column = record->place.column;
     *drop = record->place.digest != p->digest || column >= p->n_columns;
     if (*drop)
@@ -207,7 +226,7 @@ static const char *judge_column(const struct shared_file *p,
     bool known = pack_describe(p->filter, column, false, &col) == 0;
     *drop = !p->has.agrees;
     if (known && (memcmp(col.disk.uuid, record->uuid, UUID_BYTES) != 0 ||
-                  name_compare(column_name(&col), name) != 0))
+                  name_compare(column_name(&col), s->name) != 0))
         return "its pack has another filter in its column";
     if (!known && p->has.twice && columns_have(p->has.twice, column))
         return "another record names its column, and nobody can tell which owns it";
@@ -253,16 +272,6 @@ void repair_count_shared(struct repair *r, const struct part_disk *part)
 
 /* ---- once all records are known ---- */
 
-/* Counts listed columns with a tombstone. */
-static uint32_t count_dropped(const struct shared_file *p)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; p->dead && p->has.bits && i < columns_bytes(p->n_columns); i++)
-        n +=
-            (uint32_t)__builtin_popcount(p->has.bits[i] & p->dead[DEAD_HEAD_BYTES + i]);
-    return n;
-}
-
 void repair_name_all_shared(struct repair *r)
 {
     for (size_t i = 0; i < r->n_shared; i++)
@@ -279,7 +288,11 @@ static void tell_of(struct repair *r, const struct shared_file *p)
 static void tell_pack(struct repair *r, struct shared_file *p)
 {
     char text[60];
-    uint32_t n_dropped = p->write ? 0 : count_dropped(p);
+    uint32_t n_dropped = 0; /* listed columns with a tombstone */
+    bool known = !p->write && p->dead && p->has.bits;
+    for (size_t i = 0; known && i < columns_bytes(p->n_columns); i++)
+        n_dropped +=
+            (uint32_t)__builtin_popcount(p->has.bits[i] & p->dead[DEAD_HEAD_BYTES + i]);
     if (p->what[0])
         tell_of(r, p);
     if (!n_dropped)
@@ -553,16 +566,6 @@ static int leave_pack(struct repair *r, const struct shared_file *p,
     return 0;
 }
 
-static int list_anew(struct repair *r, size_t i)
-{
-    int rc = claim_columns(r, i);
-    r->shared[i].write = r->relists = r->doubtful = true;
-    repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, r->shared[i].name,
-                "the catalog did not agree on its columns: those without a tombstone "
-                "are listed");
-    return rc;
-}
-
 /* May this pack have names that cannot be read? If the catalog does not agree on its
  * columns, it may have any, unless it goes to quarantine. */
 static bool is_blind(const struct repair *r, const struct shared_file *p)
@@ -595,11 +598,18 @@ static int settle_lists(struct repair *r)
     }
     unlist_named(r);
     for (size_t i = 0; i < r->n_shared && !rc && !left; i++) {
-        const struct shared_file *p = &r->shared[i];
-        if (!p->has.agrees && (blind || !p->dead || !p->filter))
+        struct shared_file *p = &r->shared[i];
+        if (p->has.agrees)
+            continue;
+        if (blind || !p->dead || !p->filter) {
             left = leave_pack(r, p, blind);
-        else if (!p->has.agrees)
-            rc = list_anew(r, i);
+            continue;
+        }
+        rc = claim_columns(r, i);
+        p->write = r->relists = r->doubtful = true;
+        repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, p->name,
+                    "the catalog did not agree on its columns: those without a "
+                    "tombstone are listed");
     }
     names_clear(&r->claimed);
     if (rc)
@@ -662,119 +672,4 @@ int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all)
         rc = listings_write(&l, r->diag);
     listings_free(&l);
     return rc;
-}
-
-/* ---- confirmed: tombstones are made anew, and what is lost goes, if the caller
- * insists
- * ---- */
-
-struct unlisting {
-    struct repair *repair;
-    struct listings *list;
-    bool force;
-    bool unsure;                /* a record may name any column */
-    const struct listed *waits; /* does not agree, but its files are good */
-};
-
-static int confirm_pack(struct unlisting *u, struct listed *p)
-{
-    char file[FILTER_NAME_BYTES];
-    struct open_pack *open = NULL;
-    uint8_t *dead = NULL;
-    uint64_t digest = p->now.table_digest;
-    uint32_t n = p->now.n_columns;
-    struct catalog *c = u->list->txn->catalog;
-    filter_file_name(p->uuid, file);
-    int rc = n ? 0 : listed_ask_file(u->list, p, &digest, &n);
-    if (!rc)
-        rc = open_pack_get(c, p->uuid, digest, n, true, &open);
-    bool lost = rc != 0;
-    int names = rc || !u->force || !p->agrees ? 0 : pack_judge_names(open->filter);
-    open_pack_release(open);
-    if (names) { /* no name can be put any more, for the pack may have it */
-        rc = names;
-        lost = true;
-    }
-    if (!rc)
-        rc = dead_load(c->filters->fd, p->uuid, digest, &dead, &n);
-    free(dead);
-    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
-        return diag_errno(u->repair->diag, rc, c->path,
-                          lost ? "opening a pack" : "opening tombstones");
-    if (rc == TAMIS_ERR_VERSION && !lost)
-        dead_file_name(p->uuid, file);
-    if (rc == TAMIS_ERR_VERSION)
-        return diag_fail(u->repair->diag, rc, c->path,
-                         "%s is of a newer tamis: filters/%s",
-                         lost ? "this pack" : "this .dead file", file);
-    if (!rc && !p->agrees)
-        u->waits = p;
-    if (!rc)
-        return 0;
-    lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
-    if (!p->agrees && !u->force)
-        return diag_fail(u->repair->diag, TAMIS_ERR_MISMATCH, c->path,
-                         "the list and the files of pack %s are damaged: only force "
-                         "takes it off the list",
-                         file);
-    if (!lost && u->unsure)
-        return diag_fail(u->repair->diag, TAMIS_ERR_MISMATCH, c->path,
-                         "the tombstones of a pack are lost, and a record is damaged "
-                         "or of a newer tamis: repair the store first");
-    if (!lost) { /* what the list does not have is dead */
-        rc = listed_bury_anew(u->list, p, u->repair->diag);
-        if (!rc)
-            repair_tell(u->repair, TAMIS_REPAIR_REBUILT | TELL_DONE, NULL, file,
-                        "its tombstones were lost: made anew from the list");
-        return rc;
-    }
-    /* The names that go with it are unknown. */
-    if (u->force)
-        repair_tell(u->repair, TAMIS_REPAIR_REBUILT, NULL, file,
-                    "the pack is lost, and its segments with it: it is listed no more");
-    else
-        repair_note(u->repair, 0, true, NULL, file,
-                    "the pack is lost: its segments are listed, and nobody can tell "
-                    "their names");
-    return u->force ? listings_put(u->list, p->uuid, 0, 0, NULL, u->repair->diag) : 0;
-}
-
-int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
-                          size_t *n_lost)
-{
-    char file[FILTER_NAME_BYTES];
-    size_t n = l->n;
-    int rc = listings_note_named(l, r->diag);
-    struct unlisting u = {r, l, force, l->n_unread || l->unknown, NULL};
-    if (!rc && (l->strange || (l->astray && !force)))
-        rc = diag_fail(r->diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
-                       "the list of packs is damaged, or lacks one that records name: "
-                       "repair the store first");
-    for (size_t i = n; i-- > 0 && !rc;) /* one that goes is replaced by the last */
-        rc = confirm_pack(&u, &l->all[i]);
-    *n_lost = n - l->n + l->astray;
-    /* If another pack goes, repair may mend this one. */
-    if (!rc && u.waits && !*n_lost) {
-        filter_file_name(u.waits->uuid, file);
-        return diag_fail(r->diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
-                         "the list of pack %s is damaged: repair the store first, or "
-                         "confirm with force, if repair leaves it alone",
-                         file);
-    }
-    return rc ? rc : listings_write(l, r->diag);
-}
-
-void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
-                         struct tamis_diag *diag)
-{
-    size_t n = n_lost - l->astray;
-    if (n)
-        diag_fail(diag, 0, path,
-                  "not confirmed: %zu lost pack%s listed no more: register the "
-                  "segments again, then confirm",
-                  n, n == 1 ? " is" : "s are");
-    else if (l->astray)
-        diag_fail(diag, 0, path,
-                  "not confirmed: segments that named columns of no pack on the list "
-                  "are without a filter now: compare the list again, then confirm");
 }
