@@ -110,7 +110,7 @@ void uuid_random(uint8_t uuid[UUID_BYTES]);
  * the source failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
-/* ==== dead.c: tombstones of files that many segments share ==== */
+/* ---- tombstones of files that many segments share ---- */
 
 /* Removes the file with this UUID, and its tombstones; as filter_file_unlink(). */
 int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);

@@ -150,18 +150,6 @@ static int link_aside(int from, const char *name, int quarantine)
     return EEXIST;
 }
 
-static int open_quarantine(struct repair *r, int *quarantine)
-{
-    int rc = io_make_dir(r->store_fd, "quarantine");
-    if (rc && rc != EEXIST)
-        return rc;
-    *quarantine = openat(r->store_fd, "quarantine",
-                         O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (*quarantine < 0)
-        return errno;
-    return io_sync_dir(r->store_fd);
-}
-
 /* The file that it failed at: one of many, perhaps. */
 static int cannot(const struct repair *r, const char *doing, const char *name, int rc)
 {
@@ -177,7 +165,12 @@ static int set_aside(struct repair *r, bool catalog)
     int quarantine = -1;
     for (size_t i = 0; i < r->n_files; i++)
         any |= r->files[i].aside;
-    int rc = any ? open_quarantine(r, &quarantine) : 0;
+    int rc = any ? io_make_dir(r->store_fd, "quarantine") : 0;
+    if (any && (!rc || rc == EEXIST)) {
+        quarantine = openat(r->store_fd, "quarantine",
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        rc = quarantine < 0 ? errno : io_sync_dir(r->store_fd);
+    }
     for (size_t i = 0; i < r->n_files && !rc; i++)
         if (r->files[i].aside) {
             rc = link_aside(r->filters.fd, r->files[i].name, quarantine);
