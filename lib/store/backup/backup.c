@@ -18,13 +18,19 @@ static bool backup_is_shared(const struct backup_item *it)
 
 /* ---- the items ---- */
 
+static void close_item(struct backup_item *it)
+{
+    if (it->from >= 0)
+        close(it->from);
+    it->from = -1;
+}
+
 void backup_free_items(struct backup *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         free(b->items[i].memory);
         free(b->items[i].dead);
-        if (b->items[i].from >= 0)
-            close(b->items[i].from);
+        close_item(&b->items[i]);
     }
     free(b->items);
     b->items = NULL;
@@ -144,28 +150,11 @@ static bool backup_leaves_list(const struct backup *b, struct backup_item *it)
         return false;
     if (it->early && !it->early->left)
         filter_file_unlink(b->filters, it->uuid);
-    if (it->from >= 0)
-        close(it->from);
-    it->from = -1;
+    close_item(it);
     return true;
 }
 
-static int backup_set_record(struct backup_item *it, const struct record *r)
-{
-    uint8_t value[RECORD_MAX_BYTES];
-    size_t n = record_encode(r, it->name.at, it->name.n, value);
-    return set_value(it, it->name, (struct piece){value, n}, r);
-}
-
 /* ---- files copied early ---- */
-
-static char *why_left(const struct copied *done)
-{
-    char text[300];
-    snprintf(text, sizeof text, "%s%s%s", done->left, done->diag.what[0] ? ": " : "",
-             done->diag.what);
-    return strdup(text);
-}
 
 static void free_early(struct backup_early *e)
 {
@@ -179,6 +168,7 @@ static int backup_note_early(struct backup *b, const struct backup_item *it,
     void *early = room_for(b->early, b->n_early + 1, &b->max_early,
                            sizeof(struct backup_early *));
     struct backup_early *e = early ? calloc(1, sizeof *e) : NULL;
+    char left[300];
     int rc = 0;
     b->early = early ? early : b->early;
     if (!e)
@@ -188,7 +178,9 @@ static int backup_note_early(struct backup *b, const struct backup_item *it,
     e->n_bytes = done->n_bytes;
     e->damaged = done->n_damaged > 0;
     e->code = done->diag.code;
-    if (done->left && !(e->left = why_left(done)))
+    snprintf(left, sizeof left, "%s%s%s", done->left ? done->left : "",
+             done->diag.what[0] ? ": " : "", done->diag.what);
+    if (done->left && !(e->left = strdup(left)))
         rc = ENOMEM;
     if (!rc)
         rc = names_set(&b->by_uuid, e->uuid, UUID_BYTES, (uint32_t)b->n_early + 1);
@@ -197,16 +189,6 @@ static int backup_note_early(struct backup *b, const struct backup_item *it,
     else
         b->early[b->n_early++] = e;
     return rc;
-}
-
-/* The early copy with this UUID and digest. Its check holds for this record, too. */
-static struct backup_early *backup_find_early(const struct backup *b,
-                                              const struct backup_item *it)
-{
-    uint32_t i = names_get(&b->by_uuid, it->uuid, UUID_BYTES);
-    bool same = i && it->state >= RECORD_SEALED &&
-                it->table_digest == b->early[i - 1]->table_digest;
-    return same ? b->early[i - 1] : NULL;
 }
 
 void backup_free_early(struct backup *b)
@@ -369,6 +351,7 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
 {
     bool list = it->state == RECORD_OF_LIST;
     struct backup_item *segment = list ? it - 1 : it;
+    uint8_t value[RECORD_MAX_BYTES];
     struct record r;
     tell_left(b, it, code, what, more);
     backup_record(segment, &r);
@@ -378,7 +361,8 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
         record_unlist(&r);
     else
         record_make_bare(&r);
-    return backup_set_record(segment, &r);
+    size_t n = record_encode(&r, segment->name.at, segment->name.n, value);
+    return set_value(segment, segment->name, (struct piece){value, n}, &r);
 }
 
 static int copy_item(struct backup *b, const struct backup_item *it,
@@ -407,12 +391,6 @@ static int copy_item(struct backup *b, const struct backup_item *it,
     if (done->left)
         io_calls.unlinkat(b->filters, name, 0);
     return 0;
-}
-
-static void close_item(struct backup_item *it)
-{
-    close(it->from);
-    it->from = -1;
 }
 
 static void open_item(const struct backup *b, struct backup_item *it)
@@ -475,9 +453,13 @@ static int open_rest(struct backup *b)
         struct backup_item *it = &b->items[i];
         if (!backup_has_file(it) || it->failure)
             continue;
-        it->early = backup_find_early(b, it);
-        if (it->early)
+        /* The early copy with this UUID and digest: its check holds for this record. */
+        uint32_t at = names_get(&b->by_uuid, it->uuid, UUID_BYTES);
+        if (at && it->state >= RECORD_SEALED &&
+            it->table_digest == b->early[at - 1]->table_digest) {
+            it->early = b->early[at - 1];
             continue;
+        }
         open_item(b, it);
         int rc = it->failure;
         if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
