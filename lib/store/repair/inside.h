@@ -103,12 +103,6 @@ void repair_forget(struct repair *r); /* frees them untold */
 /* EINTR once the caller wants the repair to end. Is asked between files. */
 int repair_stopped(const struct repair *r);
 
-/* ==== repair.c ==== */
-
-/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
-int repair_lock_filters(struct repair *r, int dir, const char *name);
-void repair_unlock_filters(struct repair *r);
-
 /* ==== judge.c: what one file is worth ==== */
 
 enum file_state {
@@ -139,7 +133,7 @@ int repair_identify(int dir, const char *name, struct identity *id);
 /* Is it of this store: its UUID or none, its hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
-/* ==== list.c: the segments and the files that there are ==== */
+/* ==== repair.c: the segments and the files that there are ==== */
 
 /* A catalog_each_fn, with the repair as ctx. */
 int repair_add_segment(void *ctx, struct piece name, struct piece before);
@@ -156,16 +150,12 @@ static inline struct piece identity_name(const struct identity *id)
 }
 /* The segment keeps all that is not the filter's. */
 void repair_drop_filter(struct repair_segment *s, const struct record *record);
-int repair_list_files(struct repair *r);
-/* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
-int repair_refuse_draft(struct repair *r, int dir, const char *filters);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* The catalog names this shared file: marks it and its tombstones. */
 void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* Tombstones that no record names go where their file goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
 
-int repair_read_records(struct catalog *c, struct repair *r);
 void repair_forget_records(struct repair *r);
 /* Marks the files of all parts of the segment's record in the catalog, and counts parts
  * in shared files. False: the parts are not known. */
