@@ -1,6 +1,7 @@
-/* Repair of a store: which way to go, under which locks, and then making it so. The
- * order is in README.md; every step may be the last one, and is done again by the next
- * repair, to the same end. */
+/* Repair of a store: its locks, its input (the records, and the files in filters/), the
+ * way to go, and then the steps that make it so. The order is in README.md; every step
+ * may be the last one, and is done again by the next repair, to the same end. Without a
+ * repair this finds the files that nothing names. */
 #include "lib/store/repair/inside.h"
 #include "lib/store/catalog/file.h"
 

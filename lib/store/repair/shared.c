@@ -1,8 +1,7 @@
 /* Repair: packs, files that many segments share. A pack is never set aside for one bad
  * page, nor for one bad column: the others answer on. With a catalog a pack is only
  * looked at, unless its pack record, its chunks and the segment records do not agree.
- * In that case, and without a catalog, its tombstones say which columns may be alive.
- */
+ * In that case, and without a catalog, the columns without a tombstone may be alive. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/filter.h"
 
