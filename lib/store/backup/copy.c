@@ -100,40 +100,38 @@ static int copy_span(struct copying *c, const struct stage_desc *d, uint64_t sec
     return rc ? rc : io_write(c->to, &s->before, sizeof s->before, floors_at);
 }
 
-/* The sectors that no page has, to whole pages: as they are. */
-static int copy_padding(struct copying *c, const struct stage_desc *d, uint64_t sector)
+/* Copies bytes that nobody writes any more, as they are. */
+static int copy_range(struct copying *c, uint64_t at, uint64_t end)
 {
-    uint64_t at = sector * SECTOR_BYTES, end = floors_bytes(d->length / PAGE_BYTES);
     int rc = 0;
-    for (; at < end && !rc; at += SECTOR_BYTES) {
-        rc = read_all(c, &c->span->before, SECTOR_BYTES, d->floors_offset + at);
+    for (; at < end && !rc; at += SPAN_BYTES) {
+        size_t n = end - at < SPAN_BYTES ? (size_t)(end - at) : SPAN_BYTES;
+        rc = read_all(c, c->span->pages, n, at);
         if (!rc)
-            rc = io_write(c->to, &c->span->before, SECTOR_BYTES, d->floors_offset + at);
+            rc = io_write(c->to, c->span->pages, n, at);
     }
     return rc;
 }
 
-/* The copy's writer maps them, and a full disk must not be a signal then (R1, R15). */
-static int allocate_stage(const struct copying *c, const struct stage_desc *d)
+static int copy_stage(struct copying *c, const struct stage_desc *d)
 {
+    uint64_t n_pages = d->length / PAGE_BYTES, n_floors = floors_bytes(n_pages);
+    uint64_t n = (d->length + SPAN_BYTES - 1) / SPAN_BYTES;
+    /* The copy's writer maps them, and a full disk must not be a signal then (R1, R15).
+     */
     int rc = io_allocate(c->to, d->offset, d->length);
-    return rc ? rc
-              : io_allocate(c->to, d->floors_offset,
-                            floors_bytes(d->length / PAGE_BYTES));
-}
-
-/* They were written before the record that names them, and nobody writes them again. */
-static int copy_digests(struct copying *c, size_t stage)
-{
-    const struct stage_desc *d = &c->h->commit.stages[stage];
-    uint64_t n = d->digests_offset ? digests_bytes(d->length / PAGE_BYTES) : 0;
-    int rc = 0;
-    for (uint64_t at = 0; at < n && !rc; at += SPAN_BYTES) {
-        size_t some = n - at < SPAN_BYTES ? (size_t)(n - at) : SPAN_BYTES;
-        rc = read_all(c, c->span->pages, some, d->digests_offset + at);
-        if (!rc)
-            rc = io_write(c->to, c->span->pages, some, d->digests_offset + at);
-    }
+    if (!rc)
+        rc = io_allocate(c->to, d->floors_offset, n_floors);
+    for (uint64_t sector = 0; sector < n && !rc; sector++)
+        rc = copy_span(c, d, sector);
+    /* The sectors that no page has, to whole pages. */
+    if (!rc)
+        rc = copy_range(c, d->floors_offset + n * SECTOR_BYTES,
+                        d->floors_offset + n_floors);
+    /* Digests were written before the record that names them. */
+    if (!rc && d->digests_offset)
+        rc = copy_range(c, d->digests_offset,
+                        d->digests_offset + digests_bytes(n_pages));
     return rc;
 }
 
@@ -141,16 +139,8 @@ static int copy_stages(struct copying *c)
 {
     const struct commit *k = &c->h->commit;
     int rc = 0;
-    for (size_t i = 0; i < k->n_stages && !rc; i++) {
-        uint64_t n = (k->stages[i].length + SPAN_BYTES - 1) / SPAN_BYTES;
-        rc = allocate_stage(c, &k->stages[i]);
-        for (uint64_t sector = 0; sector < n && !rc; sector++)
-            rc = copy_span(c, &k->stages[i], sector);
-        if (!rc)
-            rc = copy_padding(c, &k->stages[i], n);
-        if (!rc)
-            rc = copy_digests(c, i);
-    }
+    for (size_t i = 0; i < k->n_stages && !rc; i++)
+        rc = copy_stage(c, &k->stages[i]);
     if (rc)
         return rc;
     return io_calls.ftruncate(c->to, (off_t)k->committed_bytes) == 0 ? 0 : errno;
@@ -198,14 +188,6 @@ static int copy_file(struct copying *c, uint8_t raw[HEADER_MAX_BYTES])
     return rc ? rc : copy_header(c, raw);
 }
 
-static bool is_meant(const struct catalog *k, const struct record *r,
-                     const struct header *h)
-{
-    const struct identity *id = &h->identity;
-    return id->hash_id == k->meta.hash_id && id->hash_seed == k->meta.hash_seed &&
-           memcmp(id->uuid, r->uuid, UUID_BYTES) == 0 && !record_mismatch(r, h);
-}
-
 /* Is the copy what the record means, and are its pages good? Read once more, and not
  * through a mapping: a disk that fails here is an error then, not a signal (R15). */
 static int check_copy(const struct catalog *k, const struct record *r, int to,
@@ -214,7 +196,11 @@ static int check_copy(const struct catalog *k, const struct record *r, int to,
     struct header h;
     struct tamis_verify report;
     int rc = header_load(to, true, 0, 0, path, &h, &out->diag);
-    if (rc == TAMIS_ERR_DAMAGED || (!rc && !is_meant(k, r, &h))) {
+    bool meant = !rc && h.identity.hash_id == k->meta.hash_id &&
+                 h.identity.hash_seed == k->meta.hash_seed &&
+                 memcmp(h.identity.uuid, r->uuid, UUID_BYTES) == 0 &&
+                 !record_mismatch(r, &h);
+    if (rc == TAMIS_ERR_DAMAGED || (!rc && !meant)) {
         out->left = "not the filter that the catalog means";
         return 0;
     }

@@ -11,8 +11,8 @@
  * that is 0 until the file is open. */
 struct backup_item {
     enum catalog_db db;
-    uint8_t *name, *value; /* one allocation */
-    uint32_t name_bytes, value_bytes;
+    uint8_t *memory; /* of the pieces */
+    struct piece name, value;
     uint8_t uuid[UUID_BYTES];
     uint64_t table_digest;
     uint8_t state;       /* 0: its record is unreadable */
@@ -43,7 +43,9 @@ struct backup_early {
 struct backup {
     struct catalog *catalog;
     struct tamis_backup_report *report;
-    struct meta meta; /* of the same moment as the items */
+    struct tamis_diag *diag; /* the caller's; may be NULL */
+    struct meta meta;        /* of the same moment as the items */
+    uint64_t transaction;    /* its number */
     struct tamis_backup_options opt;
     struct io_wait wait;
     const char *path;         /* the caller's, for messages */
@@ -58,15 +60,6 @@ struct backup {
     struct names by_uuid; /* -> index in `early` + 1 */
 };
 
-static inline bool backup_has_file(const struct backup_item *it)
-{
-    return it->state >= RECORD_GROWING && !it->elsewhere;
-}
-static inline bool backup_is_shared(const struct backup_item *it)
-{
-    return it->state == RECORD_OF_PACK;
-}
-
 /* ==== copy.c: one file of a backup ==== */
 
 /* Copies a record's filter between descriptors, with or without a writer at work. left:
@@ -79,44 +72,5 @@ struct copied {
 };
 int backup_copy(const struct catalog *c, const struct record *r, int from, int to,
                 const char *path, struct copied *out);
-
-/* ==== list.c ==== */
-
-/* In a transaction, ctx the backup: lists all segments, or those whose sealed files
- * were not looked at. */
-catalog_fn backup_list_all, backup_list_new;
-/* Adds an item at the end of b->items; ENOMEM. */
-int backup_add_item(struct backup *b, struct piece name, struct piece value,
-                    const struct record *r);
-void backup_free_items(struct backup *b);
-/* Decodes the record of an item with a file. A list or a shared file gets a record as
- * if it were a segment's filter. */
-void backup_record(const struct backup_item *it, struct record *r);
-int backup_set_record(struct backup_item *it, const struct record *r);
-/* Is the segment's list in the copy, as far as is known by now? */
-bool backup_has_its_list(const struct backup *b, const struct backup_item *it);
-/* Is it a list that its segment's record no longer names, because the segment is there
- * without a filter? Then the list goes, too. */
-bool backup_leaves_list(const struct backup *b, struct backup_item *it);
-int backup_note_early(struct backup *b, const struct backup_item *it,
-                      const struct copied *done);
-/* The early copy with this UUID and digest. Its check holds for this record, too. */
-struct backup_early *backup_find_early(const struct backup *b,
-                                       const struct backup_item *it);
-void backup_free_early(struct backup *b);
-
-/* ==== shared.c ==== */
-
-/* Call it in a transaction, once all segments are listed. It lists the files that they
- * share, and the catalog's records of these files. */
-int backup_list_shared(struct catalog_txn *t, struct backup *b,
-                       struct tamis_diag *diag);
-/* Reads the tombstones of a shared file, once the file is open. An errno: not now. */
-int backup_open_shared(struct backup_item *it, int dir);
-
-/* ==== backup.c ==== */
-
-/* Copies all filters into b->filters, and lists their segments and b->meta. */
-int backup_filters(struct backup *b, struct tamis_diag *diag);
 
 #endif

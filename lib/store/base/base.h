@@ -110,7 +110,7 @@ void uuid_random(uint8_t uuid[UUID_BYTES]);
  * the source failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
-/* ==== dead.c: tombstones of files that many segments share ==== */
+/* ---- tombstones of files that many segments share ---- */
 
 /* Removes the file with this UUID, and its tombstones; as filter_file_unlink(). */
 int pack_files_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
@@ -132,13 +132,6 @@ int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
  * directory even if they are set already: somebody may have died before his sync. */
 int dead_bury(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
               const uint8_t *bits, uint32_t n_columns);
-
-/* ==== copies.c: other copies of this library in the process ==== */
-
-/* `dir` is STORE, opened for this only. ERR_BUSY: another copy, or another catalog of
- * this one, has the store open. Call copies_leave() whatever the result. */
-int copies_enter(int dir);
-void copies_leave(int dir);
 
 /* ==== memory and paths ==== */
 

@@ -76,7 +76,7 @@ bool catalog_is_at(struct catalog *c, uint64_t number);
 /* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */
 int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 
-/* ==== values.c: records and the meta record ==== */
+/* ---- records and the meta record ---- */
 
 /* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
  * than any of its database comes with no bytes. ERR_NO_SEGMENT: no such key. */
@@ -134,7 +134,7 @@ int catalog_env_create(struct catalog *c, const char *file, const struct meta *m
                        struct tamis_diag *diag);
 void catalog_env_close(struct catalog *c);
 
-/* ==== load.c: one catalog, before it is in the registry ==== */
+/* ==== registry.c: one catalog per process and file ==== */
 
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
 /* STORE/catalog.lmdb, for reading; ERR_NO_STORE where there is none. */
@@ -143,14 +143,10 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
  * or through a link. */
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
 struct stat;
-/* A catalog of this file, not open yet; NULL: no memory. */
-struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
-/* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. */
-int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag);
 void catalog_free(struct catalog *c);
 catalog_fn catalog_read_meta; /* ctx: struct meta */
-/* For repair, with STORE locked exclusively: the catalog, read-only, in no registry,
- * all pages checked. */
+/* For repair, with STORE locked exclusively: the catalog, in no registry, to be read
+ * without LMDB: each transaction checks all pages. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag);
 
@@ -168,8 +164,6 @@ enum { CATALOG_TEMP_BYTES = 40 };
 /* ../create.c: creates a store, durable on return; `path` has no slash at its end. */
 int store_create(const char *path, const struct tamis_open_options *opt,
                  struct io_wait *wait, struct tamis_diag *diag);
-
-/* ==== registry.c: one catalog per process and file ==== */
 
 int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
                   struct tamis_diag *diag);

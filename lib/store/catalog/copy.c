@@ -12,7 +12,7 @@
  *
  * A meta page that is read while it is written may be half of each. So the two are read
  * twice more: then T's has surely been read once between two looks at the other. */
-#include "lib/store/catalog/walk.h"
+#include "lib/store/catalog/file.h"
 
 #include <time.h>
 

@@ -26,27 +26,92 @@ uint64_t catalog_file_shows(const struct mapping *metas);
  * lock, so that no page is reused. EAGAIN: the file has lost the transaction. */
 int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag);
 
-/* A tree, of free pages [0] or of databases [1], as LMDB notes it. */
-struct catalog_tree {
-    uint32_t page_bytes; /* in [0] */
-    uint16_t flags, depth;
-    uint64_t n_branch, n_leaf, n_overflow, n_entries, root;
+/* ---- the trees, for those who visit their nodes ---- */
+
+enum {
+    PAGE_HEAD = 16,
+    PAGE_BRANCH = 1,
+    PAGE_LEAF = 2,
+    PAGE_OVERFLOW = 4,
+    NODE_HEAD = 8,
+    NODE_BIG = 1,  /* the data lies in overflow pages */
+    NODE_TREE = 2, /* the data is the root of a named database */
+    FIRST_PAGE = 2,
+    MAX_DEPTH = 32,
+    MAX_KEY_BYTES = 511,
+    WALK_AHEAD = 16, /* pages that are read at once, if they are neighbours */
 };
-struct catalog_state {
-    struct catalog_tree trees[2];
-    uint64_t last_page, txn;
+
+struct catalog_visitor;
+struct walk {
+    int fd;
+    size_t page_bytes;
+    uint64_t n_pages;   /* pages that a tree may have: counted, and whole in the file */
+    uint64_t last_page; /* the last that may be free: it need not be in the file */
+    uint64_t txn;
+    uint8_t *seen; /* a bit per page, in a tree or free: none may occur twice */
+    /* For one page, by offset / 2: the end of the node that begins there. Zeros between
+     * pages. */
+    uint32_t *ends;
+    int failed; /* an errno of a read: the trees may be good */
+    const struct catalog_visitor *visitor; /* may be NULL */
 };
-struct walk;
-struct node;
+
+/* LMDB's numbers have the machine's byte order, and may be unaligned. */
+static inline uint16_t walk_get16(const uint8_t *p)
+{
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint32_t walk_get32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint64_t walk_get64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* LMDB's order of names. */
+static inline int walk_compare(const void *a, size_t a_bytes, const void *b,
+                               size_t b_bytes)
+{
+    if (a_bytes >= sizeof(uint64_t) && b_bytes >= sizeof(uint64_t)) {
+        uint64_t x = be64toh(walk_get64(a)), y = be64toh(walk_get64(b));
+        if (x != y) /* mostly */
+            return x < y ? -1 : 1;
+    }
+    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
+}
+
+/* One node of a page. */
+struct node {
+    const uint8_t *key, *data;
+    size_t key_bytes;
+    size_t data_bytes; /* leaf: wherever the data lies */
+    uint64_t child;    /* branch */
+    uint16_t flags;    /* leaf */
+};
+
+/* n_bytes of the file into p; false also at its end. */
+bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset);
+size_t walk_count(const uint8_t *page);
+struct node walk_node(const uint8_t *page, size_t index, bool branch);
+
 /* Sees each node of the main tree, then those of the database that it names. `first`:
  * of the overflow pages with its data, or 0. False ends the walk. */
 struct catalog_visitor {
     bool (*node)(struct walk *w, const struct node *n, uint64_t first, bool named);
     void *ctx;
 };
-/* 0, ERR_DAMAGED, or an errno if they can't be read. v may be NULL. */
-int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
-                 const struct catalog_state *s, const struct catalog_visitor *v);
 /* Walks the newest transaction's trees without LMDB's leave. EAGAIN: the file changed
  * meanwhile, and what v saw counts for nothing. */
 int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v,

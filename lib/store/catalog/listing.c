@@ -139,18 +139,6 @@ bool listings_lack(struct listings *l, const struct pack_place *at)
     return !p || (!p->failure && !listings_at(l, at));
 }
 
-bool listings_lack_of(struct listings *l, struct piece name, struct piece value)
-{
-    unsigned n;
-    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
-    for (; n > 0; n--, part++) {
-        struct pack_place at = part_place(part);
-        if (part->kind == PART_COLUMN && listings_lack(l, &at))
-            return true;
-    }
-    return false;
-}
-
 static int note_freed(struct listed *p, uint32_t column, bool on)
 {
     if (!p->freed && !on)
@@ -523,13 +511,18 @@ static int check_burial(struct listings *l, struct listed *p, struct tamis_diag 
 static int write_listed(struct listings *l, struct listed *p, struct tamis_diag *diag)
 {
     uint8_t value[LISTING_BYTES];
-    int rc = check_burial(l, p, diag);
+    struct piece key = {p->uuid, UUID_BYTES}, now = {value, sizeof value};
+    /* Or it may have columns all the same. */
+    int rc = p->is_new ? 0 : listed_read(l, p, diag);
+    if (!rc && listed_is_gone(p))
+        return delete_keys(l, p->uuid, diag);
+    if (!rc)
+        rc = check_burial(l, p, diag);
     for (uint32_t i = 0; !rc && p->dirty >> i; i++)
         if (p->dirty >> i & 1)
             rc = write_chunk(l, p, i, diag);
     p->dirty = 0;
     listing_encode(&p->now, p->uuid, value);
-    struct piece key = {p->uuid, UUID_BYTES}, now = {value, sizeof value};
     return rc ? rc : catalog_put_in(l->txn, CATALOG_PACKS, key, now, diag);
 }
 
@@ -538,50 +531,10 @@ int listings_write(struct listings *l, struct tamis_diag *diag)
     int rc = 0;
     for (size_t i = 0; i < l->n && !rc; i++) {
         struct listed *p = &l->all[i];
-        if (!p->changed || (p->is_new && listed_is_gone(p)))
-            continue;
-        if (!p->is_new)
-            rc = listed_read(l, p, diag); /* or it may have columns all the same */
-        if (!rc)
-            rc = listed_is_gone(p) ? delete_keys(l, p->uuid, diag)
-                                   : write_listed(l, p, diag);
+        if (p->changed && !(p->is_new && listed_is_gone(p)))
+            rc = write_listed(l, p, diag);
     }
     return rc;
-}
-
-/* ---- its files ---- */
-
-int listed_ask_file(struct listings *l, const struct listed *p, uint64_t *digest,
-                    uint32_t *n_columns)
-{
-    char file[FILTER_NAME_BYTES];
-    struct header h;
-    filter_file_name(p->uuid, file);
-    int fd, rc = io_open_beneath(l->txn->catalog->filters->fd, file, O_RDONLY, &fd);
-    if (rc)
-        return rc;
-    rc = header_load(fd, true, 0, 0, file, &h, NULL);
-    close(fd);
-    if (!rc) {
-        *digest = commit_table_digest(&h.commit);
-        *n_columns = h.commit.stages[PACK_ROWS].n_columns;
-    }
-    return rc;
-}
-
-int listed_bury_anew(struct listings *l, struct listed *p, struct tamis_diag *diag)
-{
-    uint8_t *bits;
-    const struct filters_dir *dir = l->txn->catalog->filters;
-    int rc = listed_unused(l, p, &bits, diag);
-    if (rc)
-        return rc;
-    rc = dead_create(dir->fd, p->uuid, p->now.table_digest, p->now.n_columns, bits,
-                     true);
-    if (!rc)
-        rc = io_sync_dir(dir->fd);
-    free(bits);
-    return rc ? diag_errno(diag, rc, dir->path, "writing the tombstones of a pack") : 0;
 }
 
 /* ---- names ---- */
@@ -651,22 +604,6 @@ int found_record(const struct found *f, struct piece name, struct record *r)
             record_decode(f->value.at, f->value.n, name.at, name.n, r).code);
     record_of_column(&f->column, f->pack->uuid, f->pack->now.table_digest, r);
     return 0;
-}
-
-void listings_each_filter(struct listings *l,
-                          void (*each)(void *ctx, const uint8_t uuid[UUID_BYTES]),
-                          void *ctx)
-{
-    struct column col;
-    bool has;
-    for (size_t i = 0; i < l->n; i++) {
-        struct listed *p = &l->all[i];
-        uint32_t n = listed_open(l, p) == 0 ? p->now.n_columns : 0;
-        for (uint32_t c = 0; c < n; c++)
-            if (listed_has(l, p, c, &has, NULL) == 0 && has &&
-                pack_describe(p->open->filter, c, true, &col) == 0)
-                each(ctx, col.disk.uuid);
-    }
 }
 
 struct retaining {

@@ -135,8 +135,6 @@ void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
 /* Does no pack have this place, not even a pack whose record is refused? */
 bool listings_lack(struct listings *l, const struct pack_place *at);
-/* Does this record name a column that no pack has? */
-bool listings_lack_of(struct listings *l, struct piece name, struct piece value);
 /* A pack that is not in the catalog yet: none of its columns is alive. */
 int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                  uint32_t n_columns, struct listed **out, struct tamis_diag *diag);
@@ -193,22 +191,10 @@ int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
  * refused. *bits is malloc'd. */
 int listed_unused(struct listings *l, struct listed *p, uint8_t **bits,
                   struct tamis_diag *diag);
-/* The caller vouches for the list: makes tombstones for all columns that are not alive.
- * Errors of listed_unused(), too. */
-int listed_bury_anew(struct listings *l, struct listed *p, struct tamis_diag *diag);
-/* Reads digest and number of columns from the pack's file, for want of a pack record.
- * An errno or a code. */
-int listed_ask_file(struct listings *l, const struct listed *p, uint64_t *digest,
-                    uint32_t *n_columns);
 /* Opens the pack for its index, once. */
 int listed_open(struct listings *l, struct listed *p);
 /* Can columns of it get tombstones? Looks once. An errno or a code: no. */
 int listed_buries(struct listings *l, struct listed *p);
-
-/* The UUIDs of all listed columns whose entries can be read. */
-void listings_each_filter(struct listings *l,
-                          void (*each)(void *ctx, const uint8_t uuid[UUID_BYTES]),
-                          void *ctx);
 
 /* Where a name is: in a segment record, or a listed column. */
 struct found {

@@ -1,5 +1,4 @@
-/* Shared by the files around LMDB: fail.c, gate.c, lmdb.c, values.c, transaction.c,
- * env.c. They alone include <lmdb.h>. */
+/* Shared by env.c and transaction.c, which alone include <lmdb.h>. */
 #ifndef TAMIS_STORE_CATALOG_H
 #define TAMIS_STORE_CATALOG_H
 
@@ -37,38 +36,17 @@ enum {
     LOCK_FILE_BYTES = sizeof(struct lmdb_lock) + MAX_READERS * sizeof(struct lmdb_slot)
 };
 
-/* ---- fail.c ---- */
+/* ---- env.c ---- */
 
 /* LMDB's code as ours, with its words. */
 int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
                  const char *doing);
-/* The same inside a transaction, which remembers the first failure. */
-int catalog_txn_fail(struct catalog_txn *t, int rc, const char *doing,
-                     struct tamis_diag *diag);
 
-/* ---- gate.c ---- */
-
-/* Gives LMDB's lock file the space that LMDB maps, also after a cut; an errno. */
-int gate_reserve(int fd);
-/* Opens LMDB's lock file, or makes it; an errno. */
-int gate_open(struct catalog *c, const char *file);
-void gate_close(struct catalog *c);
 /* LOCK_COMMIT before a write transaction, LOCK_SLOT before a slot of readers is taken
  * or cleared; both: in this order. ERR_BUSY: the wait is over. */
 int gate_enter(struct catalog *c, enum lock_name which, struct io_wait *wait,
                struct tamis_diag *diag);
 void gate_leave(struct catalog *c, enum lock_name which);
-/* Reads the head of the lock file. MDB_INVALID: LMDB must not believe it. */
-int gate_look(const struct catalog *c, struct lmdb_lock *l);
-/* Has anybody LOCK_COMMIT? */
-bool gate_commits(const struct catalog *c);
-/* Has this process a slot that keeps writers off the pages of this transaction? */
-bool gate_has_slot(const struct catalog *c, uint64_t txn);
-/* Before LMDB opens the file, with LOCK_SLOT: clears slots that a process left that
- * died and had our number. LMDB takes them for ours. */
-void gate_clear_mine(const struct catalog *c);
-
-/* ---- lmdb.c ---- */
 
 /* A transaction that reads. ERR_BUSY: no slot is to be had, or LMDB would begin with
  * another transaction than the newest, or with one older than this process has seen. */
@@ -88,7 +66,5 @@ int catalog_commit(MDB_env *env, MDB_txn *txn);
  * again with a new one. */
 int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,
                      struct tamis_diag *diag);
-/* catalog_agrees() with the map's lock held, or alone. */
-int catalog_agrees_mapped(struct catalog *c, struct tamis_diag *diag);
 
 #endif

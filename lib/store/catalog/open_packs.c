@@ -18,8 +18,8 @@ void open_pack_release(struct open_pack *p)
     free(p);
 }
 
-static int pack_open_file(const struct catalog *c, const uint8_t uuid[UUID_BYTES],
-                          uint64_t digest, struct tamis_filter **out)
+static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES],
+                         uint64_t digest, struct open_pack **out)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
     struct tamis_filter_options opt = {
@@ -29,23 +29,16 @@ static int pack_open_file(const struct catalog *c, const uint8_t uuid[UUID_BYTES
     filters_dir_path(c->filters, name, path);
     if (!digest) /* it would expect nothing */
         return TAMIS_ERR_MISMATCH;
-    int rc = io_open_raw(c->filters->fd, name, O_RDONLY, &fd);
-    if (rc)
-        return rc;
-    /* Else the header brings megabytes of rows behind it. */
-    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    rc = filter_open_fd(fd, path, &opt, NULL, out, NULL);
-    close(fd);
-    return rc;
-}
-
-static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES],
-                         uint64_t digest, struct open_pack **out)
-{
     struct open_pack *p = calloc(1, sizeof *p);
     if (!p)
         return ENOMEM;
-    int rc = pack_open_file(c, uuid, digest, &p->filter);
+    int rc = io_open_raw(c->filters->fd, name, O_RDONLY, &fd);
+    if (!rc) {
+        /* Else the header brings megabytes of rows behind it. */
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+        rc = filter_open_fd(fd, path, &opt, NULL, &p->filter, NULL);
+        close(fd);
+    }
     if (!rc) {
         p->bands = pack_bands(p->filter, &p->n_bands);
         rc = p->bands ? 0 : TAMIS_ERR_DAMAGED;
@@ -55,9 +48,9 @@ static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES]
         free(p);
         return rc;
     }
+    const struct band *last = &p->bands[p->n_bands - 1];
     atomic_init(&p->refs, 1);
-    p->n_columns =
-        p->bands[p->n_bands - 1].first_column + p->bands[p->n_bands - 1].n_columns;
+    p->n_columns = last->first_column + last->n_columns;
     memcpy(p->uuid, uuid, UUID_BYTES);
     p->digest = digest;
     *out = p;
@@ -73,17 +66,6 @@ static struct open_pack **opened_at(struct catalog *c, const uint8_t *uuid,
            ((*at)->digest != digest || memcmp((*at)->uuid, uuid, UUID_BYTES) != 0))
         at = &(*at)->next;
     return at;
-}
-
-static struct open_pack *opened_find(struct catalog *c, const uint8_t *uuid,
-                                     uint64_t digest)
-{
-    pthread_mutex_lock(&c->opened_lock);
-    struct open_pack *p = *opened_at(c, uuid, digest);
-    if (p)
-        open_pack_hold(p);
-    pthread_mutex_unlock(&c->opened_lock);
-    return p;
 }
 
 /* Another thread may have been faster; but p, opened `fresh`, takes the place of one
@@ -108,19 +90,24 @@ static struct open_pack *opened_add(struct catalog *c, struct open_pack *p, bool
 int open_pack_get(struct catalog *c, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                   uint32_t n_columns, bool fresh, struct open_pack **out)
 {
-    struct open_pack *p = fresh ? NULL : opened_find(c, uuid, digest);
-    bool found = p != NULL;
-    int rc = found ? 0 : pack_open_new(c, uuid, digest, &p);
+    struct open_pack *p = NULL;
     *out = NULL;
-    if (!rc && !found)
+    pthread_mutex_lock(&c->opened_lock);
+    if (!fresh && (p = *opened_at(c, uuid, digest)))
+        open_pack_hold(p);
+    pthread_mutex_unlock(&c->opened_lock);
+    if (!p) {
+        int rc = pack_open_new(c, uuid, digest, &p);
+        if (rc)
+            return rc;
         p = opened_add(c, p, fresh);
-    if (!rc && p->n_columns != n_columns) {
-        open_pack_release(p);
-        rc = TAMIS_ERR_MISMATCH;
     }
-    if (!rc)
-        *out = p;
-    return rc;
+    if (p->n_columns != n_columns) {
+        open_pack_release(p);
+        return TAMIS_ERR_MISMATCH;
+    }
+    *out = p;
+    return 0;
 }
 
 void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],

@@ -20,13 +20,10 @@
 
 static char *path_beneath(const char *store, const char *name)
 {
-    size_t n = strlen(store), m = strlen(name) + 1;
-    char *path = malloc(n + 1 + m);
-    if (path) {
-        memcpy(path, store, n);
-        path[n] = '/';
-        memcpy(path + n + 1, name, m);
-    }
+    size_t n = strlen(store) + strlen(name) + 2;
+    char *path = malloc(n);
+    if (path)
+        snprintf(path, n, "%s/%s", store, name);
     return path;
 }
 
@@ -214,17 +211,6 @@ static void note_replaced(struct origin *o)
     quick_end();
 }
 
-static int file_failed(struct origin *o, int rc, const struct origin_file *f,
-                       struct tamis_diag *diag)
-{
-    if (rc != TAMIS_ERR_REPLACED)
-        return diag_errno(diag, rc, f->path, "looking whether it was replaced");
-    note_replaced(o);
-    return diag_fail(diag, rc, f->path,
-                     "moved, removed or replaced while this process has the store "
-                     "open");
-}
-
 int origin_check_files(struct origin *o, struct tamis_diag *diag)
 {
     if (!o)
@@ -232,27 +218,17 @@ int origin_check_files(struct origin *o, struct tamis_diag *diag)
     const struct origin_file *const files[] = {&o->catalog, &o->lock, &o->filters};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         int rc = compare_file(o->at, files[i]);
-        if (rc)
-            return file_failed(o, rc, files[i], diag);
+        if (rc && rc != TAMIS_ERR_REPLACED)
+            return diag_errno(diag, rc, files[i]->path,
+                              "looking whether it was replaced");
+        if (!rc)
+            continue;
+        note_replaced(o);
+        return diag_fail(diag, rc, files[i]->path,
+                         "moved, removed or replaced while this process has the store "
+                         "open");
     }
     return 0;
-}
-
-/* The file itself may have been overwritten by an older one. LMDB's lock file counts
- * on. One that cannot be read is not believed for good: its transactions will tell. */
-static int compare_newest(struct origin *o, uint64_t low, uint64_t high,
-                          struct tamis_diag *diag)
-{
-    uint64_t newest;
-    int rc = catalog_file_newest(o->catalog.fd, low, &newest);
-    if (rc > 0)
-        return diag_errno(diag, rc, o->catalog.path, "reading its newest transaction");
-    if (!rc && newest >= low && newest <= high)
-        return 0;
-    if (!rc)
-        return origin_fail_newest(o, newest, newest < low ? low : high, diag);
-    return diag_fail(diag, TAMIS_ERR_REPLACED, o->catalog.path,
-                     "overwritten or cut off while it is in use: it is no catalog now");
 }
 
 int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
@@ -266,10 +242,24 @@ int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
         (unsigned long long)newest, (unsigned long long)known);
 }
 
+/* The file itself may have been overwritten by an older one. LMDB's lock file counts
+ * on. One that cannot be read is not believed for good: its transactions will tell. */
 int origin_check(struct origin *o, uint64_t low, uint64_t high, struct tamis_diag *diag)
 {
+    uint64_t newest;
     int rc = origin_check_files(o, diag);
-    return rc || !o ? rc : compare_newest(o, low, high, diag);
+    if (rc || !o)
+        return rc;
+    rc = catalog_file_newest(o->catalog.fd, low, &newest);
+    if (rc > 0)
+        return diag_errno(diag, rc, o->catalog.path, "reading its newest transaction");
+    if (rc)
+        return diag_fail(
+            diag, TAMIS_ERR_REPLACED, o->catalog.path,
+            "overwritten or cut off while it is in use: it is no catalog now");
+    if (newest >= low && newest <= high)
+        return 0;
+    return origin_fail_newest(o, newest, newest < low ? low : high, diag);
 }
 
 /* ---- looks of readers ---- */

@@ -5,7 +5,146 @@
 #include "lib/store/repair/inside.h"
 #include "format/list.h"
 #include "lib/plan/plan.h"
-#include "lib/store/catalog/walk.h"
+#include "lib/store/catalog/file.h"
+
+bool claim_is_same(const struct record *a, const struct record *b)
+{
+    return a->state == RECORD_SEALED && b->state == RECORD_SEALED &&
+           memcmp(a->uuid, b->uuid, UUID_BYTES) == 0 &&
+           a->table_digest == b->table_digest;
+}
+
+static void claim_as_own(struct repair *r, struct repair_segment *s, size_t file)
+{
+    s->own = file + 1;
+    r->files[file].named = !r->files[file].aside;
+}
+
+const char claimed_twice[] =
+    "two files claim this segment, and nobody can tell which is its own";
+
+static void dispute(struct repair *r, const struct repair_segment *s,
+                    struct repair_file *f)
+{
+    if (f && !f->aside)
+        repair_set_aside(r, f, s, claimed_twice);
+}
+
+void claim_dispute(struct repair *r, struct repair_segment *s, struct repair_file *f,
+                   uint64_t created)
+{
+    struct record bare = {.state = RECORD_NO_FILTER, .created = created};
+    if (s->own)
+        dispute(r, s, &r->files[s->own - 1]);
+    dispute(r, s, f);
+    s->own = 0;
+    s->disputed = true;
+    repair_set_record(s, &bare);
+}
+
+void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
+                            const struct record *now)
+{
+    struct repair_file *f = &r->files[s->own - 1];
+    repair_set_aside(r, f, s, f->rotten);
+    s->own = 0;
+    repair_set_record(s, now);
+}
+
+int claim_new(struct repair *r, struct piece name, const struct record *record,
+              struct repair_segment **s)
+{
+    int rc = repair_add_segment(r, name, (struct piece){NULL, 0});
+    *s = rc ? NULL : &r->segments[r->n_segments - 1];
+    if (!rc)
+        rc = names_set(&r->claimed, (*s)->name.at, (*s)->name.n,
+                       (uint32_t)r->n_segments);
+    if (!rc)
+        repair_set_record(*s, record);
+    return rc;
+}
+
+static int claim_name(struct repair *r, size_t file, const struct identity *id,
+                      const struct record *record)
+{
+    struct record before;
+    struct repair_segment *s;
+    uint32_t number = names_get(&r->claimed, id->name, id->name_bytes);
+    if (!number) {
+        int rc = claim_new(r, identity_name(id), record, &s);
+        if (rc)
+            return rc;
+        memcpy(s->set_id, id->set_id, UUID_BYTES);
+        claim_as_own(r, s, file);
+        return 0;
+    }
+    s = &r->segments[number - 1];
+    repair_record(s, &before);
+    if (!s->disputed && claim_is_same(&before, record)) {
+        claim_as_own(r, s, file);
+        return 0;
+    }
+    claim_dispute(r, s, &r->files[file], record->created);
+    return 0;
+}
+
+/* ---- lists ---- */
+
+/* The list goes back to its segment, if the filter there is of the same keys. */
+static bool give_back(struct repair *r, struct repair_segment *s, struct repair_file *f,
+                      const struct identity *id)
+{
+    const struct repair_file *own = s->own ? &r->files[s->own - 1] : NULL;
+    struct record record;
+    repair_record(s, &record);
+    if (f->aside || record.state != RECORD_SEALED || record_listed(&record) ||
+        !repair_is_list_of(r, id, s, s->set_id) ||
+        (own && own->rotten && f->hash_bits != 64))
+        return false;
+    memcpy(record.list_uuid, id->uuid, UUID_BYTES);
+    record.list_digest = f->digest;
+    repair_set_record(s, &record);
+    f->named = true;
+    return true;
+}
+
+static int claim_list(struct repair *r, struct repair_file *f)
+{
+    struct identity id;
+    struct repair_segment *s;
+    int rc = repair_identify(r->filters.fd, f->name, &id);
+    if (rc)
+        return rc;
+    s = claim_segment(r, identity_name(&id));
+    if (!s && !f->aside && repair_is_ours(r, &id))
+        rc = claim_column_of_list(r, &id, &s);
+    if (rc || (s && give_back(r, s, f, &id)))
+        return rc;
+    const struct repair_segment who = {.name = identity_name(&id)};
+    if (!f->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, &who, f->name,
+                    "a list: nothing says which filter it goes with");
+    f->aside = true;
+    if (!id.name_bytes || !repair_is_ours(r, &id) ||
+        names_get(&r->claimed, id.name, id.name_bytes))
+        return 0;
+    const struct record bare = {.state = RECORD_NO_FILTER, .created = id.created};
+    return claim_new(r, identity_name(&id), &bare, &s);
+}
+
+/* Without a catalog, after all claims: gives each list back to the segment whose name
+ * and set id it has. The others go aside; a segment of which only a list is known is
+ * listed, too. */
+static int claim_lists(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_files; i++) {
+        int rc = r->files[i].is_list ? claim_list(r, &r->files[i]) : 0;
+        if (rc)
+            return diag_errno(r->diag, rc, r->files[i].name,
+                              "reading a list, to list its segment");
+    }
+    return 0;
+}
 
 /* ---- which store is this? ---- */
 
@@ -89,23 +228,10 @@ static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
     return rc;
 }
 
-static int look_for_meta(int fd, struct look *l)
-{
-    enum { CHUNK = 1 << 16 };
-    uint8_t *chunk = malloc(CHUNK);
-    int rc = chunk ? look_in_pages(fd, chunk, CHUNK, l) : ENOMEM;
-    if (!rc && !l->any && !l->newer)
-        rc = look_in_bytes(fd, chunk, CHUNK, l);
-    free(chunk);
-    return rc;
-}
-
 static bool meta_of_file(struct repair *r, const struct repair_file *f, struct meta *m)
 {
     struct identity identity, *id = &identity;
-    bool none;
-    if (f->temporary || f->dead ||
-        repair_identify(r->filters.fd, f->name, id, &none) != 0 ||
+    if (f->temporary || f->dead || repair_identify(r->filters.fd, f->name, id) != 0 ||
         all_zero(id->store_uuid, UUID_BYTES))
         return false;
     struct tamis_growth growth = {0};
@@ -137,31 +263,20 @@ static struct uuid_text uuid_text(const uint8_t uuid[UUID_BYTES])
     return text;
 }
 
-int repair_check_uuid(struct repair *r, struct tamis_diag *diag)
+int repair_check_uuid(struct repair *r)
 {
     if (!r->opt.store_uuid ||
         memcmp(r->meta.store_uuid, r->opt.store_uuid, UUID_BYTES) == 0)
         return 0;
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+    return diag_fail(r->diag, TAMIS_ERR_MISMATCH, r->path,
                      "the catalog is of store %.32s, and not of %.32s",
                      uuid_text(r->meta.store_uuid).hex,
                      uuid_text(r->opt.store_uuid).hex);
 }
 
-/* Every filter that names a store names another one than the caller. */
-static int none_is_of(struct repair *r, const struct meta *other, bool several,
-                      struct tamis_diag *diag)
-{
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
-                     "the catalog is lost, and no filter is of store %.32s: these are "
-                     "of %.32s%s",
-                     uuid_text(r->opt.store_uuid).hex, uuid_text(other->store_uuid).hex,
-                     several ? " and others" : "");
-}
-
 /* All filters that name a store must name the same one, or the caller must say which:
  * a filter of another store, under a name that this one has, would lose keys. */
-static int ask_filters(struct repair *r, struct tamis_diag *diag)
+static int ask_filters(struct repair *r)
 {
     bool any = false, any_other = false, several = false;
     struct meta other = {0};
@@ -176,7 +291,7 @@ static int ask_filters(struct repair *r, struct tamis_diag *diag)
             continue;
         }
         if (any && !same_store(&m, &r->meta))
-            return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+            return diag_fail(r->diag, TAMIS_ERR_MISMATCH, r->path,
                              "the catalog is lost, and the filters are of several "
                              "stores, say %.32s and %.32s",
                              uuid_text(r->meta.store_uuid).hex,
@@ -188,13 +303,17 @@ static int ask_filters(struct repair *r, struct tamis_diag *diag)
     if (any)
         return 0;
     if (any_other)
-        return none_is_of(r, &other, several, diag);
-    return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
+        return diag_fail(r->diag, TAMIS_ERR_MISMATCH, r->path,
+                         "the catalog is lost, and no filter is of store %.32s: these "
+                         "are of %.32s%s",
+                         uuid_text(r->opt.store_uuid).hex,
+                         uuid_text(other.store_uuid).hex, several ? " and others" : "");
+    return diag_fail(r->diag, TAMIS_ERR_NO_STORE, r->path,
                      "the catalog is lost, and no filter says which store this was");
 }
 
 /* A catalog of another store, put here, must not make strangers of all filters. */
-static int check_found(struct repair *r, struct tamis_diag *diag)
+static int check_found(struct repair *r)
 {
     size_t n = 0, n_same = 0;
     struct meta m = {0};
@@ -206,36 +325,41 @@ static int check_found(struct repair *r, struct tamis_diag *diag)
     }
     if (!n || n_same || r->opt.store_uuid)
         return 0;
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+    return diag_fail(r->diag, TAMIS_ERR_MISMATCH, r->path,
                      "the catalog is damaged, and of another store than the filters: "
                      "these are of %.32s",
                      uuid_text(m.store_uuid).hex);
 }
 
-int repair_find_meta(struct repair *r, struct tamis_diag *diag)
+int repair_find_meta(struct repair *r)
 {
     struct look left = {0};
     int fd;
     int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
     if (!rc) {
-        rc = look_for_meta(fd, &left);
+        enum { CHUNK = 1 << 16 };
+        uint8_t *chunk = malloc(CHUNK);
+        rc = chunk ? look_in_pages(fd, chunk, CHUNK, &left) : ENOMEM;
+        if (!rc && !left.any && !left.newer)
+            rc = look_in_bytes(fd, chunk, CHUNK, &left);
+        free(chunk);
         close(fd);
     }
     if (rc && rc != ENOENT)
-        return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
+        return diag_errno(r->diag, rc, r->path, "reading what is left of the catalog");
     if (left.draft)
-        return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
+        return diag_fail(r->diag, TAMIS_ERR_VERSION, r->path,
                          "the catalog is damaged, and of the first draft of the "
                          "format: make the store anew; nothing in it is needed");
     if (left.newer)
-        return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
+        return diag_fail(r->diag, TAMIS_ERR_VERSION, r->path,
                          "the catalog is damaged, and has a feature that this tamis "
                          "does not know: repair it with the version that wrote it");
     bool found = left.any && !left.differ &&
                  (!r->opt.store_uuid ||
                   memcmp(left.meta.store_uuid, r->opt.store_uuid, UUID_BYTES) == 0);
     r->meta = found ? left.meta : (struct meta){0};
-    rc = found ? check_found(r, diag) : ask_filters(r, diag);
+    rc = found ? check_found(r) : ask_filters(r);
     r->meta.complete = 0;
     r->meta.compat = r->meta.ro_compat = r->meta.incompat = 0;
     return rc;
@@ -247,21 +371,18 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
 static void note_list(struct repair *r, struct repair_file *f,
                       const struct judgement *j)
 {
-    const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)j->h.identity.name,
-                                       .name_bytes = j->h.identity.name_bytes};
+    const struct repair_segment who = {.name = identity_name(&j->h.identity)};
     f->is_list = true;
     f->aside = j->state == FILE_BAD;
     if (f->aside) {
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, who.name_bytes ? &who : NULL, f->name,
-                    "a list: %s", j->what);
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, &who, f->name, "a list: %s", j->what);
         return;
     }
     f->hash_bits = j->h.commit.stages[LIST_PAGES].hash_bits;
     f->digest = commit_table_digest(&j->h.commit);
 }
 
-static int judge_file(struct repair *r, struct names *names, size_t i,
-                      struct judgement *j, struct tamis_diag *diag)
+static int judge_file(struct repair *r, size_t i, struct judgement *j)
 {
     struct repair_file *f = &r->files[i];
     if (f->temporary) {
@@ -271,20 +392,19 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     }
     if (f->dead)
         return 0; /* see settle_tombstones() */
-    int rc = repair_judge(r, NULL, NULL, f->name, j, diag);
+    int rc = repair_judge(r, NULL, NULL, f->name, j);
     if (rc)
         return rc;
     if (j->state == FILE_GOOD && j->h.identity.kind == KIND_PACK)
-        return claim_shared(r, i, j, diag);
+        return claim_shared(r, i, j);
     const struct identity *id = &j->h.identity;
     if (id->kind == KIND_LIST && (j->state == FILE_GOOD || j->state == FILE_BAD)) {
         note_list(r, f, j);
         return 0;
     }
     bool nameless = !j->has_identity || !id->name_bytes;
-    struct repair_segment who = {.name = j->h.identity.name,
-                                 .name_bytes = id->name_bytes};
-    const struct repair_segment *segment = nameless ? NULL : &who;
+    const struct repair_segment who = {.name = identity_name(id)},
+                                *segment = j->has_identity ? &who : NULL;
     if (j->state == FILE_STRANGE) {
         repair_tell_stray(r, f->name);
         return 0;
@@ -295,9 +415,9 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     }
     /* It may be its segment's last file: a catalog without it would lack a segment. */
     if (j->state == FILE_UNREAD && j->code != TAMIS_ERR_VERSION)
-        return j->code > 0
-                   ? diag_errno(diag, j->code, f->name, "reading a filter, to list it")
-                   : diag_fail(diag, j->code, f->name, "%s", j->what);
+        return j->code > 0 ? diag_errno(r->diag, j->code, f->name,
+                                        "reading a filter, to list it")
+                           : diag_fail(r->diag, j->code, f->name, "%s", j->what);
     if (j->state == FILE_UNREAD) {
         /* Without a record the next edit would sweep it: out of its way. */
         repair_set_aside(r, f, segment, j->what);
@@ -315,8 +435,8 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     struct record record = {.state = RECORD_NO_FILTER, .created = id->created};
     if (j->state == FILE_GOOD || f->rotten)
         record = repair_record_of(&j->h);
-    rc = claim_name(r, names, i, id->name, id->name_bytes, &record, id->set_id);
-    return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
+    rc = claim_name(r, i, id, &record);
+    return rc ? diag_errno(r->diag, rc, r->path, "listing segments") : 0;
 }
 
 /* Filters whose pages fail: with a list of whole hashes they stay, else they go. */
@@ -328,7 +448,7 @@ static void settle_rotten(struct repair *r)
         struct record record;
         if (!f || !f->rotten)
             continue;
-        record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
+        repair_record(s, &record);
         if (record_listed(&record)) {
             repair_tell(r, TAMIS_REPAIR_NOTED, s, f->name,
                         "%s: left, for its list may make it anew", f->rotten);
@@ -339,26 +459,24 @@ static void settle_rotten(struct repair *r)
     }
 }
 
-int repair_by_files(struct repair *r, struct tamis_diag *diag)
+int repair_by_files(struct repair *r)
 {
-    struct judgement *j = malloc(sizeof *j);
-    struct names names = {0};
-    int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    struct judgement j;
+    int rc = 0;
     for (size_t i = 0; i < r->n_files && !rc; i++) {
-        rc = repair_stopped(r, diag);
+        rc = repair_stopped(r);
         if (!rc)
-            rc = judge_file(r, &names, i, j, diag);
+            rc = judge_file(r, i, &j);
     }
     if (!rc)
-        rc = claim_all_shared(r, &names, diag);
+        rc = claim_all_shared(r);
     repair_settle_tombstones(r, false);
     if (!rc)
-        rc = claim_lists(r, &names, diag);
+        rc = claim_lists(r);
     if (!rc)
         settle_rotten(r);
     if (!rc)
-        rc = claim_quarantined(r, &names, diag);
-    names_clear(&names);
-    free(j);
+        rc = claim_quarantined(r);
+    names_clear(&r->claimed);
     return rc;
 }

@@ -7,9 +7,9 @@
 
 /* A segment's record, now and after the repair. */
 struct repair_segment {
+    uint8_t *memory; /* of the pieces */
     /* before: NULL if the record is new; value: as it is by now, not NULL. */
-    uint8_t *name, *before, *value;
-    size_t name_bytes, before_bytes, value_bytes;
+    struct piece name, before, value;
     bool changed;
     bool lost_uuid; /* the record was damaged, and its file is unknown */
     /* Without a catalog: 1 + the number of the file that is its own, or 0; do files
@@ -45,7 +45,8 @@ enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
 struct repair {
     struct tamis_repair_options opt;
     struct tamis_repair_report *report;
-    const char *path; /* STORE */
+    struct tamis_diag *diag; /* the caller's; may be NULL */
+    const char *path;        /* STORE */
     int store_fd;
     struct io_guarded_fd filters; /* locked exclusively: no edit is under way */
     bool has_filters;
@@ -59,13 +60,16 @@ struct repair {
     struct meta meta;
     struct names remade;             /* segments whose filters are made from lists, */
     struct tamis_snapshot *snapshot; /* which has their names */
+    /* Names that are claimed: 1 + the number of a segment, or from FIRST_COLUMN on the
+     * number of a segment of shared files. */
+    struct names claimed;
     struct repair_segment *segments;
     size_t n_segments, max_segments;
     struct shared_file *shared; /* files that many segments share */
     size_t n_shared;
-    struct kept_names *kept_names; /* claims.c */
-    bool strange;                  /* the catalog has a key of none of them */
-    bool reads_only;               /* no record becomes another one */
+    struct kept_names *kept_names;
+    bool strange;    /* the catalog has a key of none of them */
+    bool reads_only; /* no record becomes another one */
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;
@@ -77,19 +81,16 @@ struct repair {
 
 /* ==== report.c ==== */
 
-/* Notes it for the caller. `segment` and `file` (in filters/) may be NULL. */
-void repair_tell(struct repair *r, enum tamis_repair_action action,
-                 const struct repair_segment *segment, const char *file,
-                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Notes an action for the caller, with these flags: it is done, whatever happens to the
+ * rest; it is no damage. `segment` and `file` (in filters/) may be NULL. */
+enum { TELL_DONE = 8, TELL_PLAIN = 16 };
+void repair_tell(struct repair *r, unsigned how, const struct repair_segment *segment,
+                 const char *file, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* Tells of a file left as it is; `error` is what kept it from being judged, or 0. */
 void repair_note(struct repair *r, int error, bool damage,
                  const struct repair_segment *segment, const char *file,
                  const char *what);
-/* Tells of an action without calling it damage. done: it is, whatever happens to the
- * rest. */
-void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
-                       const struct repair_segment *segment, const char *file,
-                       const char *what);
 /* The file goes to quarantine/; and tells of it. */
 void repair_set_aside(struct repair *r, struct repair_file *f,
                       const struct repair_segment *segment, const char *what);
@@ -100,20 +101,7 @@ void repair_tell_stray(struct repair *r, const char *file);
 void repair_report(struct repair *r);
 void repair_forget(struct repair *r); /* frees them untold */
 /* EINTR once the caller wants the repair to end. Is asked between files. */
-int repair_stopped(const struct repair *r, struct tamis_diag *diag);
-
-/* ==== dirs.c ==== */
-
-/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
-int repair_lock_filters(struct repair *r, int dir, const char *name,
-                        struct tamis_diag *diag);
-void repair_unlock_filters(struct repair *r);
-/* Locks the store for this repair. ERR_BUSY while any process has it open. */
-int repair_hold_store(struct repair *r, struct tamis_diag *diag);
-/* Removes catalogs that never got their name. */
-int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag);
-/* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */
-int repair_make_filters(struct repair *r, struct tamis_diag *diag);
+int repair_stopped(const struct repair *r);
 
 /* ==== judge.c: what one file is worth ==== */
 
@@ -136,36 +124,38 @@ struct judgement {
 /* Judges a file; record NULL: by itself. Finishes it after a dead writer, but for a dry
  * run. Fails only if the repair cannot go on. */
 int repair_judge(struct repair *r, const struct repair_segment *segment,
-                 const struct record *record, const char *name, struct judgement *j,
-                 struct tamis_diag *diag);
-/* The identity of a file, all zeros if it is not valid; an errno if unreadable. *none:
- * no filter of any version, nor remains of one. */
-int repair_identify(int dir, const char *name, struct identity *id, bool *none);
+                 const struct record *record, const char *name, struct judgement *j);
+/* The header of a file; an errno or a code. ERR_NOT_TAMIS: no filter of any version,
+ * nor remains of one. */
+int repair_header(int dir, const char *name, struct header *h);
+/* The identity of a file, all zeros if it is not valid; an errno if unreadable. */
+int repair_identify(int dir, const char *name, struct identity *id);
 /* Is it of this store: its UUID or none, its hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
-/* ==== list.c: the segments and the files that there are ==== */
+/* ==== repair.c: the segments and the files that there are ==== */
 
-int repair_add_segment(struct repair *r, struct piece name, struct piece before,
-                       struct repair_segment **out);
+/* A catalog_each_fn, with the repair as ctx. */
+int repair_add_segment(void *ctx, struct piece name, struct piece before);
 void repair_set_record(struct repair_segment *s, const struct record *record);
+/* Decodes its record as it is by now. */
+static inline struct verdict repair_record(const struct repair_segment *s,
+                                           struct record *record)
+{
+    return record_decode(s->value.at, s->value.n, s->name.at, s->name.n, record);
+}
+static inline struct piece identity_name(const struct identity *id)
+{
+    return (struct piece){id->name, id->name_bytes};
+}
 /* The segment keeps all that is not the filter's. */
 void repair_drop_filter(struct repair_segment *s, const struct record *record);
-int repair_list_files(struct repair *r, struct tamis_diag *diag);
-/* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
-int repair_refuse_draft(struct repair *r, int dir, const char *filters,
-                        struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* The catalog names this shared file: marks it and its tombstones. */
 void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES]);
-/* The parts that the bytes of its damaged record seem to have. */
-const struct part_disk *repair_raw_parts(const struct repair_segment *s, unsigned *n);
 /* Tombstones that no record names go where their file goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
 
-/* ==== orphans.c ==== */
-
-int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
 void repair_forget_records(struct repair *r);
 /* Marks the files of all parts of the segment's record in the catalog, and counts parts
  * in shared files. False: the parts are not known. */
@@ -173,32 +163,26 @@ bool repair_name_parts(struct repair *r, const struct repair_segment *s);
 
 /* ==== records.c, files.c ==== */
 
+/* Is it the list of this segment, whose filter has this set id? */
+bool repair_is_list_of(const struct repair *r, const struct identity *id,
+                       const struct repair_segment *s, const uint8_t *set_id);
 /* The record that a catalog would have for this file. */
 struct record repair_record_of(const struct header *h);
 /* With the records read. */
-int repair_by_records(struct repair *r, struct tamis_diag *diag);
+int repair_by_records(struct repair *r);
 /* Without any; needs r->meta. */
-int repair_by_files(struct repair *r, struct tamis_diag *diag);
+int repair_by_files(struct repair *r);
 /* The meta record of a lost catalog, from the bytes of its file or the filters. */
-int repair_find_meta(struct repair *r, struct tamis_diag *diag);
+int repair_find_meta(struct repair *r);
 /* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
-int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
+int repair_check_uuid(struct repair *r);
 
-/* ==== claims.c: who claims a name, when there is no catalog ==== */
+/* ---- who claims a name, when there is no catalog ---- */
 
-/* Claims so far are in `names`: name -> number of its segment + 1; from FIRST_COLUMN
- * on, a number of a segment of shared files. `set_id`: of the filter, if the record has
- * one. */
 enum { FIRST_COLUMN = 0x40000000 };
-int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
-               size_t name_bytes, const struct record *record, const uint8_t *set_id);
 /* A segment that nobody has claimed. ENOMEM. */
-int claim_new(struct repair *r, struct names *names, struct piece name,
-              const struct record *record, struct repair_segment **s);
-/* A copy of a name, for the table of names; NULL: ENOMEM. It lives until
- * claim_forget_names(), which repair_forget_shared() calls. */
-const void *claim_keep_name(struct repair *r, struct piece name);
-void claim_forget_names(struct repair *r);
+int claim_new(struct repair *r, struct piece name, const struct record *record,
+              struct repair_segment **s);
 /* Two claim the segment, which has no filter then: its own file goes aside, and this
  * one (may be NULL), too. */
 void claim_dispute(struct repair *r, struct repair_segment *s, struct repair_file *f,
@@ -210,85 +194,46 @@ void claim_set_rotten_aside(struct repair *r, struct repair_segment *s,
 /* Do both mean the same filter, wherever it lies? */
 bool claim_is_same(const struct record *a, const struct record *b);
 
-/* ==== lists.c ==== */
-
-/* Judges the list of a segment as its record is by now. *j has the state of its filter.
- * Fails only if the repair cannot go on. */
-int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
-                      struct tamis_diag *diag);
-/* Judges the list of a segment whose own filter is damaged, FILE_MISSING without a
- * list. *waits: the filter stays where it is, for its list may make it anew. */
-int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
-                             const struct record *record, struct judgement *list,
-                             bool *waits, struct tamis_diag *diag);
-/* The filter goes to quarantine, and its list, so judged, goes with it. */
-void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
-                           const struct record *record, const struct judgement *list);
-/* The segment's filter has this set id: its record names the list that the damaged one
- * seems to have named, if that has the same. */
-void repair_keep_list(struct repair *r, const struct repair_segment *s,
-                      const uint8_t set_id[UUID_BYTES], struct record *record);
-/* Without a catalog, after all claims: gives each list back to the segment whose name
- * and set id it has. The others go aside; a segment of which only a list is known is
- * listed, too. */
-int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
-
 /* ==== shared.c: files that many segments share ==== */
 
 /* Notes a shared file, whose segments claim their names later. A file that can't be
  * used goes aside. */
-int claim_shared(struct repair *r, size_t i, const struct judgement *j,
-                 struct tamis_diag *diag);
+int claim_shared(struct repair *r, size_t i, const struct judgement *j);
 /* The catalog names all of them. */
 void repair_name_all_shared(struct repair *r);
 /* The segment that has the name; NULL: none, but perhaps one in a shared file. */
-struct repair_segment *claim_segment(struct repair *r, const struct names *names,
-                                     const void *name, size_t name_bytes);
+struct repair_segment *claim_segment(struct repair *r, struct piece name);
 /* A list has this name and set id. If a filter listed in a shared file has them, too,
  * *s is a new record that names the filter; else NULL. */
-int claim_column_of_list(struct repair *r, struct names *names,
-                         const struct identity *id, struct repair_segment **s);
+int claim_column_of_list(struct repair *r, const struct identity *id,
+                         struct repair_segment **s);
 /* After all files: segments without a tombstone are listed, unless something else has
  * their name. */
-int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *diag);
+int claim_all_shared(struct repair *r);
 /* Reads the shared files of the catalog, in its transaction. */
-int repair_read_shared(struct catalog_txn *t, struct repair *r,
-                       struct tamis_diag *diag);
+int repair_read_shared(struct catalog_txn *t, struct repair *r);
 /* Looks at the shared file of a record, counts the segment, and tells what is wrong
  * with its filter there. *good: the filter counts, and the file has no damage. Fails
  * only if the repair cannot go on. */
 int repair_look_at_shared(struct repair *r, struct repair_segment *s,
-                          const struct record *record, bool *good,
-                          struct tamis_diag *diag);
+                          const struct record *record, bool *good);
 /* Counts a part of a record that is left alone, if it is a filter in a shared file. */
 void repair_count_shared(struct repair *r, const struct part_disk *part);
 /* Once all records are known: looks at all shared files, lists anew the segments of
  * files for which the catalog does not agree, and tells what is wrong. */
-int repair_settle_shared(struct repair *r, struct tamis_diag *diag);
+int repair_settle_shared(struct repair *r);
 uint64_t repair_count_listed(const struct repair *r);
 /* Puts the lists of shared files into a catalog: all, or only lists that change. */
-int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
-                        struct tamis_diag *diag);
+int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all);
 void repair_forget_shared(struct repair *r);
-/* The caller vouches for the list: tombstones are made anew, and with `force` lost
- * files go; *n_lost: how many. ERR_MISMATCH: some do not agree. In a transaction. */
-int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
-                          size_t *n_lost, struct tamis_diag *diag);
-/* After the transaction: notes what repair_confirm_shared() took off the list. */
-void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
-                         struct tamis_diag *diag);
 
 /* ==== remake.c ==== */
 
 /* Makes anew what lists can give. With the store open, before filters/ is locked. */
-int repair_remake(struct repair *r, struct tamis_diag *diag);
+int repair_remake(struct repair *r);
 
 /* ==== quarantine.c ==== */
 
-int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
-
-/* ==== apply.c ==== */
-
-int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag);
+int claim_quarantined(struct repair *r);
 
 #endif

@@ -26,18 +26,22 @@ static int unread(struct judgement *j, int code, const char *why, const char *wh
     return say(j, FILE_UNREAD, "%s: %.100s", why, what);
 }
 
-int repair_identify(int dir, const char *name, struct identity *id, bool *none)
+int repair_header(int dir, const char *name, struct header *h)
+{
+    memset(h, 0, sizeof *h);
+    int fd, rc = io_open_beneath(dir, name, O_RDONLY, &fd);
+    if (rc)
+        return rc;
+    rc = header_load(fd, true, 0, 0, name, h, NULL);
+    close(fd);
+    return rc;
+}
+
+int repair_identify(int dir, const char *name, struct identity *id)
 {
     struct header h;
-    int fd;
-    memset(&h, 0, sizeof h);
-    int rc = io_open_beneath(dir, name, O_RDONLY, &fd);
-    if (!rc) {
-        rc = header_load(fd, true, 0, 0, name, &h, NULL);
-        close(fd);
-    }
+    int rc = repair_header(dir, name, &h);
     *id = h.identity;
-    *none = rc == TAMIS_ERR_NOT_TAMIS;
     return rc > 0 ? rc : 0;
 }
 
@@ -126,13 +130,6 @@ static int judge_pages(int fd, const char *name, struct judgement *j)
 
 /* ---- what a dead writer left ---- */
 
-static bool slots_differ(const struct header *h)
-{
-    return h->health.frame[0].code != VERDICT_OK ||
-           h->health.frame[1].code != VERDICT_OK ||
-           h->health.sequence[0] != h->health.sequence[1];
-}
-
 static const char *unfinished(const struct record *record, const struct header *h)
 {
     const struct commit *c = &h->commit;
@@ -140,7 +137,9 @@ static const char *unfinished(const struct record *record, const struct header *
         return NULL;
     if (c->state == STATE_OPEN && !c->clean)
         return "its writer died: recovered";
-    if (slots_differ(h))
+    if (h->health.frame[0].code != VERDICT_OK ||
+        h->health.frame[1].code != VERDICT_OK ||
+        h->health.sequence[0] != h->health.sequence[1])
         return "a commit slot is torn or behind: mirrored";
     if (!record || record->state != RECORD_GROWING)
         return NULL;
@@ -149,15 +148,6 @@ static const char *unfinished(const struct record *record, const struct header *
     if (c->n_stages > record->min_stages || c->generation > record->generation)
         return "grown, and the catalog did not know: followed";
     return NULL;
-}
-
-static int close_writer(struct tamis_writer *w, const char *name,
-                        struct tamis_diag *diag)
-{
-    int rc = tamis_writer_close(w, NULL);
-    if (rc > 0)
-        return diag_errno(diag, rc, name, "closing a filter that was recovered");
-    return rc ? diag_fail(diag, rc, name, "%s", tamis_strerror(rc)) : 0;
 }
 
 static int settle_locked(int fd, const char *name, struct header *h,
@@ -171,7 +161,8 @@ static int settle_locked(int fd, const char *name, struct header *h,
     return rc;
 }
 
-/* As any writer does when it opens the file: with the catalog, if there is one. */
+/* As any writer does when it opens the file: with the catalog, if there is one. A dry
+ * run sees only whether the file may be opened. */
 static int finish_file(struct repair *r, const struct repair_segment *segment,
                        const struct record *record, const char *name,
                        struct tamis_diag *diag)
@@ -180,15 +171,19 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
     struct io_guarded_fd g;
     struct header h;
     int rc;
-    if (r->store && record && record->state == RECORD_GROWING) {
+    if (!r->opt.dry_run && r->store && record && record->state == RECORD_GROWING) {
         struct tamis_segment_writer_options opt = {.size = sizeof opt,
                                                    .timeout_ms = r->opt.timeout_ms};
-        rc = tamis_store_writer(r->store, segment->name, segment->name_bytes, &opt, &w,
+        rc = tamis_store_writer(r->store, segment->name.at, segment->name.n, &opt, &w,
                                 diag);
     } else {
         rc = io_open_guarded(r->filters.fd, name, O_RDWR, &g);
         if (rc)
             return diag_errno(diag, rc, name, "opening a filter to finish it");
+        if (r->opt.dry_run) {
+            io_unguard_fd(&g);
+            return 0;
+        }
         rc = header_load(g.fd, true, 0, 0, name, &h, diag);
         if (!rc && h.commit.state == STATE_OPEN) {
             rc = writer_open_fd(&g, name, NULL, &w, diag); /* takes it over */
@@ -197,7 +192,10 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
             io_unguard_fd(&g);
         }
     }
-    return rc || !w ? rc : close_writer(w, name, diag);
+    if (!rc && w && (rc = tamis_writer_close(w, NULL)) != 0)
+        rc = rc > 0 ? diag_errno(diag, rc, name, "closing a filter that was recovered")
+                    : diag_fail(diag, rc, name, "%s", tamis_strerror(rc));
+    return rc;
 }
 
 /* Judges the header as it is now. Findings about the pages stay. */
@@ -223,7 +221,7 @@ static const char *left_unfinished(const struct repair *r,
         return NULL;
     int rc = io_is_locked(fd, LOCK_WRITER, &busy);
     if (!rc && !busy && r->store && record && record->state == RECORD_GROWING) {
-        now = (struct wanted){.name = {segment->name, segment->name_bytes}};
+        now = (struct wanted){.name = {segment->name.at, segment->name.n}};
         rc = catalog_read(r->store->catalog, store_find_record, &now, NULL);
         record = &now.record;
     }
@@ -235,44 +233,28 @@ static const char *left_unfinished(const struct repair *r,
     return j->state == FILE_GOOD ? unfinished(record, &j->h) : NULL;
 }
 
-static bool may_be_written(const struct record *record, const struct header *h)
-{
-    return !h->identity.ro_compat && !h->commit.ro_compat &&
-           !(record && record->ro_compat);
-}
-
-/* May the file be opened? A dry run can see no more of it than that. */
-static int may_open(const struct repair *r, const char *name, struct tamis_diag *why)
-{
-    int fd, rc = io_open_beneath(r->filters.fd, name, O_RDWR, &fd);
-    if (rc)
-        return diag_errno(why, rc, name, "opening a filter to finish it");
-    close(fd);
-    return 0;
-}
-
 /* A filter that can't be finished is left: its writer comes again, and its answers hold
  * meanwhile. Only a new catalog must not list a filter that may not be durable. */
 static int finish(struct repair *r, const struct repair_segment *segment,
                   const struct record *record, const char *name, int fd,
-                  struct judgement *j, struct tamis_diag *diag)
+                  struct judgement *j)
 {
     struct tamis_diag why = {0};
     const char *what = left_unfinished(r, segment, record, name, fd, j);
     if (!what)
         return 0;
-    if (!may_be_written(record, &j->h))
+    if (j->h.identity.ro_compat || j->h.commit.ro_compat ||
+        (record && record->ro_compat))
         return unread(j, TAMIS_ERR_VERSION, "left unfinished",
                       "a feature of a newer tamis forbids this one to write");
-    int rc = r->opt.dry_run ? may_open(r, name, &why)
-                            : finish_file(r, segment, record, name, &why);
+    int rc = finish_file(r, segment, record, name, &why);
     if (rc == TAMIS_ERR_BUSY && !left_unfinished(r, segment, record, name, fd, j))
         return 0; /* a writer was faster */
     if (rc && rc != TAMIS_ERR_SEALED && r->store)
         return unread(j, rc, "left unfinished", why.what);
     if (rc && rc != TAMIS_ERR_SEALED) {
-        if (diag)
-            *diag = why;
+        if (r->diag)
+            *r->diag = why;
         return rc;
     }
     j->finished = !r->opt.dry_run; /* sealed: followed now */
@@ -286,7 +268,7 @@ static int finish(struct repair *r, const struct repair_segment *segment,
 
 static int judge_open(struct repair *r, const struct repair_segment *segment,
                       const struct record *record, const char *name, int fd,
-                      struct judgement *j, struct tamis_diag *diag)
+                      struct judgement *j)
 {
     char expected[FILTER_NAME_BYTES];
     judge_header(fd, name, j);
@@ -300,12 +282,11 @@ static int judge_open(struct repair *r, const struct repair_segment *segment,
     judge_pages(fd, name, j);
     if (j->state != FILE_GOOD)
         return 0;
-    return finish(r, segment, record, name, fd, j, diag);
+    return finish(r, segment, record, name, fd, j);
 }
 
 int repair_judge(struct repair *r, const struct repair_segment *segment,
-                 const struct record *record, const char *name, struct judgement *j,
-                 struct tamis_diag *diag)
+                 const struct record *record, const char *name, struct judgement *j)
 {
     int fd;
     memset(j, 0, sizeof *j);
@@ -315,10 +296,10 @@ int repair_judge(struct repair *r, const struct repair_segment *segment,
     if (io_not_regular(rc))
         return j->code = rc, say(j, FILE_STRANGE, "left alone: not a regular file");
     if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
-        return diag_errno(diag, rc, r->path, "opening a filter");
+        return diag_errno(r->diag, rc, r->path, "opening a filter");
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));
-    rc = judge_open(r, segment, record, name, fd, j, diag);
+    rc = judge_open(r, segment, record, name, fd, j);
     close(fd);
     return rc;
 }

@@ -75,31 +75,31 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
 
 /* ---- one segment ---- */
 
-static int tell(struct remake *m, const struct tamis_segment_info *info,
-                struct tamis_diag *diag)
+static int tell(struct remake *m, const struct tamis_segment_info *info)
 {
-    const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)info->name,
-                                       .name_bytes = info->name_bytes};
+    const struct repair_segment who = {.name = {info->name, info->name_bytes}};
     const char *file = strrchr(info->file, '/');
-    repair_tell_plain(m->repair, TAMIS_REPAIR_REBUILT, true, &who,
-                      file ? file + 1 : NULL, m->what);
+    repair_tell(m->repair, TAMIS_REPAIR_REBUILT | TELL_DONE, &who,
+                file ? file + 1 : NULL, "%s", m->what);
     int rc = names_set(&m->repair->remade, info->name, info->name_bytes, 1);
-    return rc ? diag_errno(diag, rc, m->repair->path, "making filters from lists") : 0;
+    return rc ? diag_errno(m->repair->diag, rc, m->repair->path,
+                           "making filters from lists")
+              : 0;
 }
 
-static int put_anew(struct remake *m, size_t index, double error,
-                    struct tamis_diag *diag)
+static int put_anew(struct remake *m, size_t index, double error)
 {
     struct tamis_edit *edit;
     const struct tamis_edit_options wait = {.size = sizeof wait,
                                             .timeout_ms = m->repair->opt.timeout_ms};
-    int rc = tamis_edit_begin(m->repair->store, &wait, &edit, diag);
+    int rc = tamis_edit_begin(m->repair->store, &wait, &edit, m->repair->diag);
     if (rc)
         return rc;
-    rc = tamis_edit_from_list(edit, m->repair->snapshot, index, error, NULL, diag);
+    rc = tamis_edit_from_list(edit, m->repair->snapshot, index, error, NULL,
+                              m->repair->diag);
     bool made = !rc;
     if (made)
-        rc = tamis_edit_commit(edit, diag);
+        rc = tamis_edit_commit(edit, m->repair->diag);
     if (!made || rc == TAMIS_ERR_BUSY)
         tamis_edit_abort(edit);
     return rc;
@@ -117,7 +117,7 @@ static struct tamis_filter *whole_list(struct remake *m, size_t index)
     return NULL;
 }
 
-static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
+static int remake_one(struct remake *m, size_t index)
 {
     struct tamis_segment_info info;
     if (tamis_snapshot_segment(m->repair->snapshot, index, &info) != 0 ||
@@ -131,23 +131,23 @@ static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
     if (rc || !m->what[0])
         return 0; /* a bad list is for repair */
     if (!m->repair->opt.dry_run)
-        rc = put_anew(m, index, info.error, diag);
-    return rc ? rc : tell(m, &info, diag);
+        rc = put_anew(m, index, info.error);
+    return rc ? rc : tell(m, &info);
 }
 
-int repair_remake(struct repair *r, struct tamis_diag *diag)
+int repair_remake(struct repair *r)
 {
     struct remake *m = calloc(1, sizeof *m);
     if (!m)
-        return diag_errno(diag, ENOMEM, r->path, "making filters from lists");
+        return diag_errno(r->diag, ENOMEM, r->path, "making filters from lists");
     m->repair = r;
     /* A new snapshot: files that an older one missed may have come back since. */
-    int rc = snapshot_load(r->store->catalog, NULL, &r->snapshot, diag);
+    int rc = snapshot_load(r->store->catalog, NULL, &r->snapshot, r->diag);
     size_t n = rc ? 0 : r->snapshot->n_loose; /* others have no list */
     for (size_t i = 0; i < n && !rc; i++) {
-        rc = repair_stopped(r, diag);
+        rc = repair_stopped(r);
         if (!rc)
-            rc = remake_one(m, i, diag);
+            rc = remake_one(m, i);
     }
     free(m);
     return rc;

@@ -1,6 +1,536 @@
-/* Repair of a store: which way to go, under which locks, and what is told. */
+/* Repair of a store: its locks, its input (the records, and the files in filters/), the
+ * way to go, and then the steps that make it so. The order is in README.md; every step
+ * may be the last one, and is done again by the next repair, to the same end. Without a
+ * repair this finds the files that nothing names. */
 #include "lib/store/repair/inside.h"
 #include "lib/store/catalog/file.h"
+
+#include <sys/file.h>
+
+/* ---- locks ---- */
+
+/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
+static int repair_lock_filters(struct repair *r, int dir, const char *name)
+{
+    struct stat st;
+    int rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    if (!rc && !S_ISDIR(st.st_mode))
+        rc = ENOTDIR;
+    if (!rc)
+        rc = dir_open_guarded(dir, name, &r->filters);
+    if (rc)
+        return diag_errno(r->diag, rc, r->path, "opening filters/");
+    struct io_wait wait = {r->opt.timeout_ms, r->opt.waiting, r->opt.ctx, 0};
+    r->has_filters = true;
+    return dir_wait(r->filters.fd, LOCK_EX, &wait, r->path,
+                    "changing or repairing the store", r->diag);
+}
+
+static void repair_unlock_filters(struct repair *r)
+{
+    if (r->has_filters)
+        dir_close_guarded(&r->filters);
+    r->has_filters = false;
+}
+
+/* LMDB's own lock on the first byte of its lock file tells of users that are none of
+ * ours. We have the store to ourselves, so closing the file drops no locks of ours. */
+static int lmdb_is_used(int store_fd, bool *used)
+{
+    int fd, rc = io_open_beneath(store_fd, "catalog.lmdb-lock", O_RDONLY, &fd);
+    *used = false;
+    if (rc)
+        return rc == ENOENT ? 0 : rc;
+    uint64_t at = NOT_LOCKED;
+    rc = io_byte_lock(fd, F_OFD_GETLK, F_WRLCK, 0, 1, &at);
+    *used = at != NOT_LOCKED;
+    close(fd);
+    return rc;
+}
+
+/* Locks the store for this repair. ERR_BUSY while any process has it open. */
+static int repair_hold_store(struct repair *r)
+{
+    char text[HOLDER_TEXT_BYTES];
+    bool used = true;
+    int rc = dir_open_guarded(r->store_fd, ".", &r->turn);
+    if (rc)
+        return diag_errno(r->diag, rc, r->path, "opening the store");
+    r->held = true;
+    rc = dir_lock(r->turn.fd, LOCK_EX | LOCK_NB);
+    if (rc && rc != EWOULDBLOCK)
+        return diag_errno(r->diag, rc, r->path, "locking the store");
+    rc = rc ? 0 : lmdb_is_used(r->store_fd, &used);
+    if (rc)
+        return diag_errno(r->diag, rc, r->path, "looking at catalog.lmdb-lock");
+    if (used)
+        return diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
+                         "the catalog is lost, and %s has the store open: end it first",
+                         io_holder(r->turn.fd, LOCK_DIRECTORY, text));
+    return 0;
+}
+
+/* ---- remains beside the catalog ---- */
+
+static int sweep_catalog(void *ctx, int dir, const char *file)
+{
+    struct repair *r = ctx;
+    char name[300];
+    if (!store_catalog_temporary(file))
+        return 0;
+    snprintf(name, sizeof name, "/%s", file);
+    if (!r->opt.dry_run && io_calls.unlinkat(dir, file, 0) != 0 && errno != ENOENT)
+        return errno;
+    repair_tell(r, TAMIS_REPAIR_SWEPT | TELL_DONE, NULL, name,
+                "a catalog never finished");
+    return 0;
+}
+
+/* Removes catalogs that never got their name. */
+static int repair_sweep_catalogs(struct repair *r)
+{
+    size_t n_told = r->n_findings;
+    int rc = dir_each(r->store_fd, ".", sweep_catalog, r);
+    if (!rc && r->n_findings > n_told && !r->opt.dry_run)
+        rc = io_sync_dir(r->store_fd);
+    return rc ? diag_errno(r->diag, rc, r->path, "removing catalogs never finished")
+              : 0;
+}
+
+/* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */
+static int repair_make_filters(struct repair *r)
+{
+    if (faccessat(r->store_fd, "filters", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return diag_errno(r->diag, errno, r->path, "looking for filters/");
+    if (faccessat(r->store_fd, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT)
+            return diag_errno(r->diag, errno, r->path, "looking for catalog.lmdb");
+        return diag_fail(r->diag, TAMIS_ERR_NO_STORE, r->path,
+                         "no store in this directory (no catalog.lmdb, no filters/)");
+    }
+    int rc = r->opt.dry_run ? 0 : io_make_dir(r->store_fd, "filters");
+    if (!r->opt.dry_run && (!rc || rc == EEXIST))
+        rc = io_sync_dir(r->store_fd);
+    if (rc)
+        return diag_errno(r->diag, rc, r->path, "making filters/");
+    repair_tell(r, TAMIS_REPAIR_REBUILT | TELL_DONE, NULL, "/filters",
+                "was missing: made, empty");
+    if (!r->opt.dry_run)
+        return 0;
+    return diag_fail(r->diag, TAMIS_ERR_DAMAGED, r->path,
+                     "filters/ is missing: nothing more can be said of it");
+}
+
+/* ---- segments ---- */
+
+int repair_add_segment(void *ctx, struct piece name, struct piece before)
+{
+    struct repair *r = ctx;
+    void *more =
+        room_for(r->segments, r->n_segments + 1, &r->max_segments, sizeof *r->segments);
+    if (!more)
+        return ENOMEM;
+    r->segments = more;
+    /* Name, the record as it is, and room for any that it may become. */
+    size_t room = r->reads_only ? 0 : RECORD_MAX_BYTES;
+    uint8_t *memory = malloc(name.n + before.n + room);
+    if (!memory)
+        return ENOMEM;
+    struct repair_segment *s = &r->segments[r->n_segments++];
+    *s = (struct repair_segment){.memory = memory,
+                                 .name = {memory, name.n},
+                                 .value = {memory + name.n, before.n}};
+    memcpy(memory, name.at, name.n);
+    if (before.at) {
+        memcpy(memory + name.n, before.at, before.n);
+        s->before = s->value;
+    }
+    return 0;
+}
+
+void repair_set_record(struct repair_segment *s, const struct record *record)
+{
+    uint8_t *value = s->memory + s->name.n + s->before.n;
+    size_t n = record_encode(record, s->name.at, s->name.n, value);
+    s->value = (struct piece){value, n};
+    s->changed = true;
+}
+
+void repair_drop_filter(struct repair_segment *s, const struct record *record)
+{
+    struct record bare = *record;
+    record_make_bare(&bare);
+    repair_set_record(s, &bare);
+}
+
+/* ---- files ---- */
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct repair_file *left = a, *right = b;
+    return strcmp(left->name, right->name);
+}
+
+static struct repair_file *find_name(struct repair *r, const char *name)
+{
+    struct repair_file key;
+    snprintf(key.name, sizeof key.name, "%s", name);
+    return r->n_files ? bsearch(&key, r->files, r->n_files, sizeof key, compare_files)
+                      : NULL;
+}
+
+struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_name(uuid, name);
+    return find_name(r, name);
+}
+
+void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    char name[FILTER_NAME_BYTES];
+    dead_file_name(uuid, name);
+    struct repair_file *f = repair_find_file(r, uuid), *dead = find_name(r, name);
+    if (f)
+        f->named = true;
+    if (dead)
+        dead->named = true;
+}
+
+void repair_settle_tombstones(struct repair *r, bool has_catalog)
+{
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct repair_file *f = &r->files[i];
+        if (!f->dead || f->temporary || f->named)
+            continue;
+        const struct repair_file *its = repair_find_file(r, f->uuid);
+        f->aside = its ? its->aside : !has_catalog;
+        f->unlink = !its && has_catalog;
+        if (!its && !has_catalog)
+            repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                        "the file of these tombstones is not there: the list lacks "
+                        "its segments");
+    }
+}
+
+static int add_file(void *ctx, int dir, const char *name)
+{
+    struct repair *r = ctx;
+    struct repair_file f;
+    const char *rest;
+    struct stat st;
+    memset(&f, 0, sizeof f);
+    bool ours = filter_name_parse(name, f.uuid, &f.dead, &rest);
+    f.temporary = ours && *rest && filter_rest_temporary(rest);
+    if (!ours || (*rest && !f.temporary)) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
+                    "left alone: not a name of tamis");
+        return 0;
+    }
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        f.strange = !S_ISREG(st.st_mode);
+    else if (errno == ENOENT)
+        return 0; /* it has gone meanwhile */
+    if (f.strange && (f.dead || f.temporary)) {
+        repair_tell_stray(r, name);
+        return 0;
+    }
+    void *more = room_for(r->files, r->n_files + 1, &r->max_files, sizeof *r->files);
+    if (!more)
+        return ENOMEM;
+    r->files = more;
+    memcpy(f.name, name, strlen(name) + 1);
+    r->files[r->n_files++] = f;
+    return 0;
+}
+
+static int is_draft(void *ctx, int dir, const char *name)
+{
+    (void)ctx;
+    return filter_file_is_alien(dir, name, NULL) ? TAMIS_ERR_VERSION : 0;
+}
+
+/* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
+static int repair_refuse_draft(struct repair *r, int dir, const char *filters)
+{
+    int rc = dir_each(dir, filters, is_draft, NULL);
+    if (rc > 0)
+        return diag_errno(r->diag, rc, r->path, "filters/");
+    return rc ? diag_fail(r->diag, rc, r->path,
+                          "filters/ has files of the first draft of the format: "
+                          "make the store anew, elsewhere; nothing in it is needed")
+              : 0;
+}
+
+static int repair_list_files(struct repair *r)
+{
+    int rc = dir_each(r->filters.fd, ".", add_file, r);
+    if (rc)
+        return diag_errno(r->diag, rc, r->path, "listing filters/");
+    if (r->n_files)
+        qsort(r->files, r->n_files, sizeof *r->files, compare_files);
+    return 0;
+}
+
+void repair_forget_records(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_segments; i++)
+        free(r->segments[i].memory);
+    free(r->segments);
+    r->segments = NULL;
+    r->n_segments = r->max_segments = 0;
+    repair_forget_shared(r);
+}
+
+static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    repair_forget_records(r);
+    int rc = catalog_each(t, repair_add_segment, r, diag);
+    return rc ? rc : repair_read_shared(t, r);
+}
+
+static int repair_read_records(struct catalog *c, struct repair *r)
+{
+    int rc = catalog_read(c, read_in, r, r->diag);
+    if (rc)
+        repair_forget_records(r);
+    return rc;
+}
+
+bool repair_name_parts(struct repair *r, const struct repair_segment *s)
+{
+    unsigned n;
+    const struct part_disk *p =
+        record_parts(s->before.at, s->before.n, s->name.at, s->name.n, &n);
+    for (unsigned i = 0; i < n; i++) {
+        struct repair_file *f = repair_find_file(r, p[i].uuid);
+        if (f)
+            f->named = true;
+        repair_count_shared(r, &p[i]);
+        if (p[i].kind != PART_FILE && p[i].kind != PART_LIST)
+            repair_name_shared(r, p[i].uuid);
+    }
+    return p != NULL;
+}
+
+/* ---- which of the files does no record name? ---- */
+
+static void tell_orphans(struct repair *r)
+{
+    repair_name_all_shared(r);
+    r->unsure = r->strange;
+    for (size_t i = 0; i < r->n_segments; i++)
+        if (!repair_name_parts(r, &r->segments[i]))
+            r->unsure = true;
+    for (size_t i = 0; i < r->n_files; i++)
+        if (r->files[i].named || (r->unsure && !r->files[i].temporary))
+            continue;
+        else if (r->files[i].strange)
+            repair_tell_stray(r, r->files[i].name);
+        else
+            repair_tell(r, TAMIS_REPAIR_NOTED, NULL, r->files[i].name, "%s",
+                        r->files[i].temporary ? "was never finished"
+                                              : "no record names it");
+}
+
+int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
+                        uint64_t *n_orphans, struct tamis_diag *diag)
+{
+    struct tamis_repair_report report = {0};
+    struct repair r = {.opt = {.found = fn, .ctx = ctx, .timeout_ms = -1},
+                       .report = &report,
+                       .diag = diag,
+                       .reads_only = true};
+    if (n_orphans)
+        *n_orphans = 0;
+    int rc = store_usable(store, false, diag);
+    if (rc)
+        return rc;
+    struct catalog *c = store->catalog;
+    r.path = c->path;
+    /* Edits have files that nothing names yet, and hold filters/ shared as long. */
+    int before = io_hold_cancel(); /* or filters/ would stay locked */
+    rc = repair_lock_filters(&r, c->filters->fd, ".");
+    if (!rc)
+        rc = repair_refuse_draft(&r, c->filters->fd, ".");
+    if (!rc)
+        rc = repair_read_records(c, &r);
+    if (!rc)
+        rc = repair_list_files(&r);
+    if (!rc)
+        tell_orphans(&r);
+    repair_unlock_filters(&r);
+    if (!rc && r.untold)
+        rc = diag_errno(diag, ENOMEM, c->path, "comparing files and records");
+    repair_report(&r);
+    for (size_t i = 0; i < r.n_files && n_orphans && !rc; i++)
+        *n_orphans += !r.files[i].named && (r.files[i].temporary || !r.unsure);
+    repair_forget_records(&r);
+    free(r.files);
+    io_let_cancel(before);
+    return rc;
+}
+
+/* ---- 1: quarantine ---- */
+
+static bool same_inode(int dir_a, const char *a, int dir_b, const char *b)
+{
+    struct stat x, y;
+    return fstatat(dir_a, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(dir_b, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* A second name, not another name. Until the catalog has changed, the file must stay
+ * where a new repair finds it, and after that where no edit sweeps. */
+static int link_aside(int from, const char *name, int quarantine)
+{
+    enum { TRIES = 1000 };
+    char to[300];
+    snprintf(to, sizeof to, "%.255s", name);
+    for (int i = 1; i < TRIES; i++) {
+        if (io_calls.linkat(from, name, quarantine, to, 0) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return errno;
+        if (same_inode(from, name, quarantine, to))
+            return 0; /* by a repair that was cut short */
+        snprintf(to, sizeof to, "%.255s.%d", name, i);
+    }
+    return EEXIST;
+}
+
+/* The file that it failed at: one of many, perhaps. */
+static int cannot(const struct repair *r, const char *doing, const char *name, int rc)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s filters/%.80s", doing, name);
+    return diag_errno(r->diag, rc, r->path, text);
+}
+
+static int set_aside(struct repair *r, bool catalog)
+{
+    const char *at = NULL;
+    bool any = catalog;
+    int quarantine = -1;
+    for (size_t i = 0; i < r->n_files; i++)
+        any |= r->files[i].aside;
+    int rc = any ? io_make_dir(r->store_fd, "quarantine") : 0;
+    if (any && (!rc || rc == EEXIST)) {
+        quarantine = openat(r->store_fd, "quarantine",
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        rc = quarantine < 0 ? errno : io_sync_dir(r->store_fd);
+    }
+    for (size_t i = 0; i < r->n_files && !rc; i++)
+        if (r->files[i].aside) {
+            rc = link_aside(r->filters.fd, r->files[i].name, quarantine);
+            at = rc ? r->files[i].name : NULL;
+            r->linked |= !rc;
+        }
+    if (catalog && !rc) {
+        rc = link_aside(r->store_fd, "catalog.lmdb", quarantine);
+        rc = rc == ENOENT ? 0 : rc;
+    }
+    if (any && !rc)
+        rc = io_sync_dir(quarantine);
+    if (quarantine >= 0)
+        close(quarantine);
+    if (rc && at)
+        return cannot(r, "setting aside in quarantine/:", at, rc);
+    return rc ? diag_errno(r->diag, rc, r->path, "setting aside in quarantine/") : 0;
+}
+
+/* ---- 2: the catalog ---- */
+
+/* A writer may have raised a record's bounds since it was read: then the decision does
+ * not hold, and the next repair decides. */
+static int check_unchanged(struct catalog_txn *t, const struct repair *r,
+                           const struct repair_segment *s)
+{
+    struct piece now;
+    int rc = catalog_get(t, s->name, &now, r->diag);
+    if (rc && rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    diag_clear(r->diag);
+    bool same = rc ? !s->before.at
+                   : s->before.at && now.n == s->before.n &&
+                         memcmp(now.at, s->before.at, now.n) == 0;
+    return same ? 0
+                : diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
+                            "a record changed while it was repaired: repair again");
+}
+
+/* Changes the catalog, or fills a new one. */
+static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    bool is_new = !r->store;
+    int rc = r->doubtful && !is_new ? catalog_set_complete(t, false, diag) : 0;
+    for (size_t i = 0; i < r->n_segments && !rc; i++) {
+        const struct repair_segment *s = &r->segments[i];
+        if (!s->changed && !is_new)
+            continue;
+        rc = is_new ? 0 : check_unchanged(t, r, s);
+        if (!rc)
+            rc = catalog_replace(t, s->name, s->value, diag);
+    }
+    return rc ? rc : repair_write_shared(r, t, is_new);
+}
+
+/* ---- 3: what nothing names ---- */
+
+static int unlink_unnamed(struct repair *r)
+{
+    bool any = false;
+    int lost = r->store ? origin_check_files(r->store->catalog->origin, r->diag) : 0;
+    if (lost)
+        return lost;
+    for (size_t i = 0; i < r->n_files; i++) {
+        if (!r->files[i].aside && !r->files[i].unlink)
+            continue;
+        if (io_calls.unlinkat(r->filters.fd, r->files[i].name, 0) != 0 &&
+            errno != ENOENT)
+            return cannot(r, "removing", r->files[i].name, errno);
+        any = true;
+    }
+    int rc = any ? io_sync_dir(r->filters.fd) : 0;
+    return rc ? diag_errno(r->diag, rc, r->path, "syncing filters/") : 0;
+}
+
+static int repair_apply(struct repair *r, bool new_catalog)
+{
+    if (r->untold)
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    if (r->opt.dry_run)
+        return 0;
+    bool any = r->relists;
+    for (size_t i = 0; i < r->n_segments; i++)
+        any |= r->segments[i].changed;
+    struct io_wait wait = {r->opt.timeout_ms, r->opt.waiting, r->opt.ctx, 0};
+    int rc = set_aside(r, new_catalog);
+    if (!rc && new_catalog) {
+        rc = registry_create(r->path, r->store_fd, &r->meta, change_in, r, true,
+                             r->diag);
+        r->step = rc ? r->step : STEP_CHANGED;
+        if (!rc && (rc = io_sync_dir(r->store_fd)) != 0)
+            diag_errno(r->diag, rc, r->path, "syncing the store");
+    } else if (!rc && any) {
+        rc = catalog_write(r->store->catalog, &wait, 0, change_in, r, NULL, r->diag);
+    }
+    if (rc && r->linked)
+        repair_note(r, 0, false, NULL, "/quarantine",
+                    "has second names of files in filters/: repair again");
+    if (rc)
+        return rc;
+    r->step = STEP_CHANGED;
+    rc = unlink_unnamed(r);
+    if (!rc)
+        r->step = STEP_DONE;
+    return rc;
+}
 
 /* ---- the catalog is good ---- */
 
@@ -11,24 +541,13 @@ static bool is_lost(int rc)
            rc == TAMIS_ERR_DAMAGED || rc == TAMIS_ERR_CATALOG;
 }
 
-/* Refuses to replace anything that is not a catalog. */
-static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
-{
-    struct stat st;
-    if (fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        S_ISREG(st.st_mode))
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, r->path,
-                     "catalog.lmdb is not a regular file");
-}
-
 /* By reads alone: LMDB crashes on some of what it is not made for. */
-static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
+static int scrub_catalog(struct repair *r)
 {
-    int fd, rc = registry_open_file(r->store_fd, r->path, &fd, diag);
+    int fd, rc = registry_open_file(r->store_fd, r->path, &fd, r->diag);
     if (rc)
         return rc;
-    rc = catalog_file_scrub(fd, r->path, diag);
+    rc = catalog_file_scrub(fd, r->path, r->diag);
     close(fd);
     return rc;
 }
@@ -36,45 +555,45 @@ static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
 /* Stops all edits. An edit may have been killed after its commit, before it could tell
  * readers. While another process has its turn to commit, they take that transaction for
  * one not yet ended. To begin to write shows it to them. */
-static int hold_edits(struct repair *r, struct tamis_diag *diag)
+static int hold_edits(struct repair *r)
 {
     struct catalog *c = r->store->catalog;
     const struct io_wait wait = store_wait(r->store, r->opt.timeout_ms);
-    int rc = repair_lock_filters(r, r->store_fd, "filters", diag);
+    int rc = repair_lock_filters(r, r->store_fd, "filters");
     if (rc)
         return rc;
     r->store->locked = true;
     return c->read_only
-               ? catalog_read(c, catalog_read_meta, &r->meta, diag)
-               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, diag);
+               ? catalog_read(c, catalog_read_meta, &r->meta, r->diag)
+               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, r->diag);
 }
 
-static int open_live(struct repair *r, struct tamis_diag *diag)
+static int open_live(struct repair *r)
 {
     const struct tamis_open_options open = {.size = sizeof open,
                                             .timeout_ms = r->opt.timeout_ms,
                                             .waiting = r->opt.waiting,
                                             .ctx = r->opt.ctx};
-    int rc = scrub_catalog(r, diag);
+    int rc = scrub_catalog(r);
     if (!rc)
-        rc = tamis_store_open(r->path, &open, &r->store, diag);
+        rc = tamis_store_open(r->path, &open, &r->store, r->diag);
     if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
-        rc = store_usable(r->store, true, diag);
+        rc = store_usable(r->store, true, r->diag);
     if (!rc)
-        rc = hold_edits(r, diag);
+        rc = hold_edits(r);
     if (!rc)
-        rc = repair_check_uuid(r, diag);
+        rc = repair_check_uuid(r);
     if (rc)
         return rc;
-    rc = repair_remake(r, diag);
+    rc = repair_remake(r);
     if (is_lost(rc)) { /* or a list went bad: the records say which */
-        diag_clear(diag);
+        diag_clear(r->diag);
         rc = 0;
     }
     if (!rc)
-        rc = repair_read_records(r->store->catalog, r, diag);
+        rc = repair_read_records(r->store->catalog, r);
     if (!rc && r->strange)
-        rc = diag_fail(diag, TAMIS_ERR_CATALOG, r->path,
+        rc = diag_fail(r->diag, TAMIS_ERR_CATALOG, r->path,
                        "the catalog has bits of a file that it does not list");
     return rc;
 }
@@ -89,20 +608,18 @@ static void close_live(struct repair *r)
     r->store = NULL;
 }
 
-static int repair_live(struct repair *r, struct tamis_diag *diag)
+static int repair_live(struct repair *r)
 {
     struct tamis_store_info info;
-    int rc = repair_sweep_catalogs(r, diag);
+    int rc = repair_sweep_catalogs(r);
     if (!rc)
-        rc = repair_list_files(r, diag);
+        rc = repair_list_files(r);
     if (!rc)
-        rc = repair_by_records(r, diag);
-    if (!rc && r->untold)
-        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
-    if (!rc && !r->opt.dry_run)
-        rc = repair_apply(r, false, diag);
+        rc = repair_by_records(r);
     if (!rc)
-        rc = tamis_store_info(r->store, &info, diag);
+        rc = repair_apply(r, false);
+    if (!rc)
+        rc = tamis_store_info(r->store, &info, r->diag);
     if (!rc)
         r->report->complete = info.complete && !r->doubtful && !r->disagrees;
     return rc;
@@ -111,102 +628,92 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
 /* ---- the catalog is lost ---- */
 
 /* Where only the first record is damaged, the others say more than the files. */
-static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag)
+static int salvage_records(struct repair *r, bool *have)
 {
     struct catalog *c;
     struct meta m;
-    int rc = registry_open_alone(r->path, r->store_fd, &c, diag);
+    int rc = registry_open_alone(r->path, r->store_fd, &c, r->diag);
     *have = false;
     if (rc)
         return is_lost(rc) ? 0 : rc;
-    rc = repair_read_records(c, r, diag);
+    rc = repair_read_records(c, r);
     *have = rc == 0;
-    if (!rc) {
-        rc = catalog_read(c, catalog_read_meta, &m, diag);
-        if (!rc && !r->strange)
-            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
-                           "the catalog is good now: repair again");
-    }
+    if (!rc)
+        rc = catalog_read(c, catalog_read_meta, &m, r->diag);
+    if (!rc && !r->strange)
+        rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
+                       "the catalog is good now: repair again");
     catalog_free(c);
     return is_lost(rc) ? 0 : rc;
 }
 
-static int repair_lost(struct repair *r, struct tamis_diag *diag)
+static int repair_lost(struct repair *r)
 {
     char why[160] = "";
     bool records = false;
-    if (diag)
-        memcpy(why, diag->what, sizeof why);
-    int rc = repair_hold_store(r, diag);
+    struct stat st;
+    if (r->diag)
+        memcpy(why, r->diag->what, sizeof why);
+    int rc = repair_hold_store(r);
+    /* Nothing that is not a catalog is replaced. */
+    if (!rc && fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(st.st_mode))
+        rc = diag_fail(r->diag, TAMIS_ERR_NOT_TAMIS, r->path,
+                       "catalog.lmdb is not a regular file");
     if (!rc)
-        rc = check_catalog_name(r, diag);
+        rc = repair_lock_filters(r, r->store_fd, "filters");
     if (!rc)
-        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
+        rc = salvage_records(r, &records);
     if (!rc)
-        rc = salvage_records(r, &records, diag);
+        rc = repair_sweep_catalogs(r);
     if (!rc)
-        rc = repair_sweep_catalogs(r, diag);
+        rc = repair_list_files(r);
     if (!rc)
-        rc = repair_list_files(r, diag);
-    if (!rc)
-        rc = repair_find_meta(r, diag);
+        rc = repair_find_meta(r);
     if (rc)
         return rc;
-    diag_clear(diag);
+    diag_clear(r->diag);
     repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, "/catalog.lmdb", "%s%s%.100s",
                 records ? "its first record is damaged" : "made anew from the files",
                 why[0] ? ": " : "", why);
-    rc = records ? repair_by_records(r, diag) : repair_by_files(r, diag);
-    if (!rc && r->untold)
-        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
-    if (!rc && !r->opt.dry_run)
-        rc = repair_apply(r, true, diag);
+    rc = records ? repair_by_records(r) : repair_by_files(r);
+    if (!rc)
+        rc = repair_apply(r, true);
     r->report->rebuilt = r->opt.dry_run ? !rc : r->step >= STEP_CHANGED;
     return rc;
 }
 
 /* ---- the call ---- */
 
-static int repair(struct repair *r, struct tamis_diag *diag)
+static int repair(struct repair *r)
 {
     int rc = io_refuse_network(r->store_fd);
     if (rc)
-        return diag_fail(diag, rc, r->path, "%s", tamis_strerror(rc));
-    rc = registry_check_lock_file(r->store_fd, r->path, diag); /* no lost catalog */
+        return diag_fail(r->diag, rc, r->path, "%s", tamis_strerror(rc));
+    rc = registry_check_lock_file(r->store_fd, r->path, r->diag); /* no lost catalog */
     if (!rc)
-        rc = repair_make_filters(r, diag);
+        rc = repair_make_filters(r);
     if (!rc)
-        rc = repair_refuse_draft(r, r->store_fd, "filters", diag);
+        rc = repair_refuse_draft(r, r->store_fd, "filters");
     if (rc)
         return rc;
-    rc = open_live(r, diag);
+    rc = open_live(r);
     if (rc == 0)
-        rc = repair_live(r, diag);
+        rc = repair_live(r);
     else if (is_lost(rc)) {
         close_live(r);
         repair_forget_records(r);
-        rc = repair_lost(r, diag);
+        rc = repair_lost(r);
     }
     r->report->n_segments = r->n_segments + repair_count_listed(r);
     return rc;
-}
-
-static void repair_free(struct repair *r)
-{
-    close_live(r);
-    repair_forget_records(r);
-    for (size_t i = 0; i < r->n_files; i++)
-        free(r->files[i].rotten);
-    free(r->files);
-    if (r->held)
-        dir_close_guarded(&r->turn);
 }
 
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag)
 {
     struct tamis_repair_report ours;
-    struct repair r = {.report = report ? report : &ours};
+    struct repair r = {.report = report ? report : &ours, .diag = diag};
     memset(r.report, 0, sizeof *r.report);
     diag_clear(diag);
     if (!path || !*path)
@@ -221,8 +728,14 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
     int before = io_hold_cancel(); /* or the store would stay locked */
     rc = store_dir_open(plain, &r.store_fd, diag);
     if (!rc) {
-        rc = repair(&r, diag);
-        repair_free(&r);
+        rc = repair(&r);
+        close_live(&r);
+        repair_forget_records(&r);
+        for (size_t i = 0; i < r.n_files; i++)
+            free(r.files[i].rotten);
+        free(r.files);
+        if (r.held)
+            dir_close_guarded(&r.turn);
         repair_report(&r);
         close(r.store_fd);
     }

@@ -13,14 +13,6 @@ struct repair_finding {
 
 /* ---- kept ---- */
 
-static enum repair_step step_of(enum tamis_repair_action action)
-{
-    bool moves = action == TAMIS_REPAIR_QUARANTINED || action == TAMIS_REPAIR_SWEPT;
-    return moves                            ? STEP_DONE
-           : action == TAMIS_REPAIR_REBUILT ? STEP_CHANGED
-                                            : STEP_DECIDED;
-}
-
 static void keep(struct repair *r, struct repair_finding f,
                  const struct repair_segment *segment, const char *file,
                  const char *what)
@@ -34,7 +26,7 @@ static void keep(struct repair *r, struct repair_finding f,
         snprintf(path, sizeof path, "filters/%.280s", file);
     void *more =
         room_for(r->findings, r->n_findings + 1, &r->max_findings, sizeof *r->findings);
-    size_t n_name = segment ? segment->name_bytes : 0;
+    size_t n_name = segment ? segment->name.n : 0;
     size_t n_file = strlen(path) + 1, n_what = strlen(what) + 1;
     r->findings = more ? more : r->findings;
     f.memory = more ? malloc(n_name + n_file + n_what) : NULL;
@@ -42,7 +34,7 @@ static void keep(struct repair *r, struct repair_finding f,
         r->untold = true;
         return;
     }
-    f.told.name = segment ? memcpy(f.memory, segment->name, n_name) : NULL;
+    f.told.name = n_name ? memcpy(f.memory, segment->name.at, n_name) : NULL;
     f.told.name_bytes = n_name;
     f.told.file = memcpy(f.memory + n_name, path, n_file);
     f.told.what = memcpy(f.memory + n_name + n_file, what, n_what);
@@ -51,18 +43,23 @@ static void keep(struct repair *r, struct repair_finding f,
     r->findings[r->n_findings++] = f;
 }
 
-void repair_tell(struct repair *r, enum tamis_repair_action action,
-                 const struct repair_segment *segment, const char *file,
-                 const char *format, ...)
+void repair_tell(struct repair *r, unsigned how, const struct repair_segment *segment,
+                 const char *file, const char *format, ...)
 {
-    struct repair_finding f = {.told.action = action, .step = step_of(action)};
+    enum tamis_repair_action action = how & (TELL_DONE - 1);
+    struct repair_finding f = {.told.action = action, .step = STEP_DECIDED};
     char what[200];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    f.told.damage =
-        action == TAMIS_REPAIR_QUARANTINED || (action == TAMIS_REPAIR_NOTED && segment);
+    if (!(how & TELL_DONE) && action == TAMIS_REPAIR_REBUILT)
+        f.step = STEP_CHANGED;
+    if (!(how & TELL_DONE) &&
+        (action == TAMIS_REPAIR_QUARANTINED || action == TAMIS_REPAIR_SWEPT))
+        f.step = STEP_DONE;
+    f.told.damage = (action == TAMIS_REPAIR_QUARANTINED && !(how & TELL_PLAIN)) ||
+                    (action == TAMIS_REPAIR_NOTED && segment && segment->name.n);
     keep(r, f, segment, file, what);
 }
 
@@ -76,15 +73,6 @@ void repair_note(struct repair *r, int error, bool damage,
                                  .told.error = error,
                                  .step = STEP_DECIDED},
          segment, file, what);
-}
-
-void repair_tell_plain(struct repair *r, enum tamis_repair_action action, bool done,
-                       const struct repair_segment *segment, const char *file,
-                       const char *what)
-{
-    enum repair_step step = done ? STEP_DECIDED : step_of(action);
-    keep(r, (struct repair_finding){.told.action = action, .step = step}, segment, file,
-         what);
 }
 
 void repair_set_aside(struct repair *r, struct repair_file *f,
@@ -106,17 +94,6 @@ void repair_tell_stray(struct repair *r, const char *file)
 
 /* ---- told ---- */
 
-static void count(struct tamis_repair_report *report,
-                  const struct tamis_repair_finding *f)
-{
-    report->n_finished += f->action == TAMIS_REPAIR_FINISHED;
-    report->n_rebuilt += f->action == TAMIS_REPAIR_REBUILT;
-    report->n_quarantined += f->action == TAMIS_REPAIR_QUARANTINED;
-    report->n_swept += f->action == TAMIS_REPAIR_SWEPT;
-    report->n_damaged += f->action == TAMIS_REPAIR_NOTED && f->damage;
-    report->n_unread += f->action == TAMIS_REPAIR_NOTED && f->error != 0;
-}
-
 void repair_forget(struct repair *r)
 {
     for (size_t i = 0; i < r->n_findings; i++)
@@ -126,29 +103,31 @@ void repair_forget(struct repair *r)
     r->n_findings = r->max_findings = 0;
 }
 
-int repair_stopped(const struct repair *r, struct tamis_diag *diag)
+int repair_stopped(const struct repair *r)
 {
     return r->opt.stop && r->opt.stop(r->opt.ctx)
-               ? diag_errno(diag, EINTR, r->path, "repairing")
+               ? diag_errno(r->diag, EINTR, r->path, "repairing")
                : 0;
-}
-
-/* A repair that failed may have moved some files, and not others. */
-static bool is_true(const struct repair *r, const struct repair_finding *f)
-{
-    return r->opt.dry_run || f->step <= r->step ||
-           (f->step == STEP_DONE && r->step == STEP_CHANGED &&
-            faccessat(r->store_fd, f->told.file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-            errno == ENOENT);
 }
 
 void repair_report(struct repair *r)
 {
+    struct tamis_repair_report *report = r->report;
     for (size_t i = 0; i < r->n_findings; i++) {
-        const struct tamis_repair_finding *told = &r->findings[i].told;
-        if (!is_true(r, &r->findings[i]))
+        const struct repair_finding *f = &r->findings[i];
+        const struct tamis_repair_finding *told = &f->told;
+        /* A repair that failed may have moved some files, and not others. */
+        bool moved = f->step == STEP_DONE && r->step == STEP_CHANGED &&
+                     faccessat(r->store_fd, told->file, F_OK, AT_SYMLINK_NOFOLLOW) &&
+                     errno == ENOENT;
+        if (!r->opt.dry_run && f->step > r->step && !moved)
             continue;
-        count(r->report, told);
+        report->n_finished += told->action == TAMIS_REPAIR_FINISHED;
+        report->n_rebuilt += told->action == TAMIS_REPAIR_REBUILT;
+        report->n_quarantined += told->action == TAMIS_REPAIR_QUARANTINED;
+        report->n_swept += told->action == TAMIS_REPAIR_SWEPT;
+        report->n_damaged += told->action == TAMIS_REPAIR_NOTED && told->damage;
+        report->n_unread += told->action == TAMIS_REPAIR_NOTED && told->error != 0;
         if (r->opt.found)
             r->opt.found(r->opt.ctx, told);
     }

@@ -1,9 +1,7 @@
 /* Repair: packs, files that many segments share. A pack is never set aside for one bad
  * page, nor for one bad column: the others answer on. With a catalog a pack is only
  * looked at, unless its pack record, its chunks and the segment records do not agree.
- * In that case, and without a catalog, its tombstones say which columns may be alive.
- * Once the caller confirms the list, the list says it: tombstones are made anew, and
- * lost packs go, by force. */
+ * In that case, and without a catalog, the columns without a tombstone may be alive. */
 #include "lib/store/repair/inside.h"
 #include "lib/filter/filter.h"
 
@@ -67,12 +65,11 @@ static void note_more_named(struct shared_file *p, int more)
 
 /* Takes over *from. only_newer: all missing records are of a newer tamis, and are left
  * alone. */
-static int read_pack(struct repair *r, struct listed *from, bool only_newer,
-                     struct tamis_diag *diag)
+static int read_pack(struct repair *r, struct listed *from, bool only_newer)
 {
     struct shared_file *p = add_pack(r, from->uuid);
     if (!p)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
     p->has = *from;
     *from = (struct listed){.failure = 0};
     p->digest = p->has.now.table_digest;
@@ -83,21 +80,51 @@ static int read_pack(struct repair *r, struct listed *from, bool only_newer,
         p->has.bits = calloc(1, columns_bytes(p->n_columns));
     return p->has.failure || p->has.bits
                ? 0
-               : diag_errno(diag, ENOMEM, r->path, "repairing");
+               : diag_errno(r->diag, ENOMEM, r->path, "repairing");
 }
 
-int repair_read_shared(struct catalog_txn *t, struct repair *r, struct tamis_diag *diag)
+int repair_read_shared(struct catalog_txn *t, struct repair *r)
 {
     struct listings l;
-    int rc = listings_load(&l, t, diag);
+    int rc = listings_load(&l, t, r->diag);
     if (rc)
         return rc;
     r->strange = l.strange;
-    rc = listings_note_named(&l, diag);
+    rc = listings_note_named(&l, r->diag);
     for (size_t i = 0; i < l.n && !rc; i++)
-        rc = read_pack(r, &l.all[i], l.n_missing <= l.n_newer, diag);
+        rc = read_pack(r, &l.all[i], l.n_missing <= l.n_newer);
     listings_free(&l);
     return rc;
+}
+
+/* The table of names keeps pointers: none of these goes into a mapping, whose pages may
+ * be lost. */
+struct kept_names {
+    struct kept_names *next;
+    size_t n;
+    uint8_t bytes[(1 << 16) - 2 * sizeof(size_t)];
+};
+
+static const void *claim_keep_name(struct repair *r, struct piece name)
+{
+    struct kept_names *k = r->kept_names;
+    if (!k || sizeof k->bytes - k->n < name.n) {
+        k = malloc(sizeof *k);
+        if (!k)
+            return NULL;
+        k->next = r->kept_names;
+        k->n = 0;
+        r->kept_names = k;
+    }
+    uint8_t *at = k->bytes + k->n;
+    k->n += name.n;
+    return memcpy(at, name.at, name.n);
+}
+
+static void claim_forget_names(struct repair *r)
+{
+    for (struct kept_names *k; (k = r->kept_names); free(k))
+        r->kept_names = k->next;
 }
 
 void repair_forget_shared(struct repair *r)
@@ -128,35 +155,30 @@ uint64_t repair_count_listed(const struct repair *r)
 
 /* ---- what its files say ---- */
 
-static int open_file(const struct repair *r, struct shared_file *p)
-{
-    int fd, rc = io_open_beneath(r->filters.fd, p->name, O_RDONLY, &fd);
-    if (rc)
-        return rc;
-    rc = filter_open_fd(fd, p->name, NULL, NULL, &p->filter, NULL);
-    close(fd);
-    return rc;
-}
-
 /* The tombstones of a good pack stay in *p. */
 static int open_its_files(struct repair *r, struct shared_file *p,
-                          const struct header *h, struct tamis_diag *diag)
+                          const struct header *h)
 {
     uint32_t n, n_bands;
+    int fd;
     p->digest = commit_table_digest(&h->commit);
     p->n_columns = h->commit.stages[PACK_ROWS].n_columns;
     n = p->n_columns;
     int rc = dead_load(r->filters.fd, p->has.uuid, p->digest, &p->dead, &n);
     if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
-        return diag_errno(diag, rc, r->path, "opening tombstones");
+        return diag_errno(r->diag, rc, r->path, "opening tombstones");
     if (rc > 0 && rc != ENOENT)
         note(p, rc, "its tombstones: left alone: ", tamis_strerror(rc));
     else if (rc)
         note(p, 0, "",
              "its tombstones are missing or damaged, so that no column counts");
-    rc = open_file(r, p);
+    rc = io_open_beneath(r->filters.fd, p->name, O_RDONLY, &fd);
+    if (!rc) {
+        rc = filter_open_fd(fd, p->name, NULL, NULL, &p->filter, NULL);
+        close(fd);
+    }
     if (rc > 0)
-        return diag_errno(diag, rc, r->path, "opening a pack");
+        return diag_errno(r->diag, rc, r->path, "opening a pack");
     if (!rc && pack_bands(p->filter, &n_bands))
         return 0;
     tamis_filter_close(p->filter);
@@ -165,28 +187,25 @@ static int open_its_files(struct repair *r, struct shared_file *p,
     return 0;
 }
 
-static int look_at(struct repair *r, struct shared_file *p, struct tamis_diag *diag)
+static int look_at(struct repair *r, struct shared_file *p)
 {
-    struct judgement *j = malloc(sizeof *j);
-    if (!j)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    struct judgement j;
     p->looked_at = true;
-    int rc = repair_judge(r, NULL, NULL, p->name, j, diag);
-    if (!rc && (j->state == FILE_UNREAD || j->state == FILE_STRANGE))
-        note(p, j->code, "", j->what);
-    else if (!rc && j->state != FILE_GOOD)
-        note(p, 0, "", j->state == FILE_MISSING ? "its file is missing" : j->what);
-    else if (!rc && (j->h.identity.kind != KIND_PACK ||
+    int rc = repair_judge(r, NULL, NULL, p->name, &j);
+    if (!rc && (j.state == FILE_UNREAD || j.state == FILE_STRANGE))
+        note(p, j.code, "", j.what);
+    else if (!rc && j.state != FILE_GOOD)
+        note(p, 0, "", j.state == FILE_MISSING ? "its file is missing" : j.what);
+    else if (!rc && (j.h.identity.kind != KIND_PACK ||
                      (p->n_columns &&
-                      (commit_table_digest(&j->h.commit) != p->digest ||
-                       j->h.commit.stages[PACK_ROWS].n_columns != p->n_columns))))
+                      (commit_table_digest(&j.h.commit) != p->digest ||
+                       j.h.commit.stages[PACK_ROWS].n_columns != p->n_columns))))
         note(p, 0, "", "not the pack that the catalog means");
     else if (!rc) {
-        rc = open_its_files(r, p, &j->h, diag);
+        rc = open_its_files(r, p, &j.h);
         if (!rc && !p->what[0])
-            note(p, 0, "", j->what);
+            note(p, 0, "", j.what);
     }
-    free(j);
     return rc;
 }
 
@@ -200,7 +219,6 @@ static const char *judge_column(const struct shared_file *p,
                                 const struct record *record, bool *drop)
 {
     struct column col;
-    struct piece name = {s->name, s->name_bytes};
     uint32_t column = record->place.column;
     *drop = record->place.digest != p->digest || column >= p->n_columns;
     if (*drop)
@@ -208,7 +226,7 @@ static const char *judge_column(const struct shared_file *p,
     bool known = pack_describe(p->filter, column, false, &col) == 0;
     *drop = !p->has.agrees;
     if (known && (memcmp(col.disk.uuid, record->uuid, UUID_BYTES) != 0 ||
-                  name_compare(column_name(&col), name) != 0))
+                  name_compare(column_name(&col), s->name) != 0))
         return "its pack has another filter in its column";
     if (!known && p->has.twice && columns_have(p->has.twice, column))
         return "another record names its column, and nobody can tell which owns it";
@@ -219,15 +237,14 @@ static const char *judge_column(const struct shared_file *p,
 }
 
 int repair_look_at_shared(struct repair *r, struct repair_segment *s,
-                          const struct record *record, bool *good,
-                          struct tamis_diag *diag)
+                          const struct record *record, bool *good)
 {
     struct shared_file *p = add_pack(r, record->place.uuid);
     bool drop;
     *good = false;
     if (!p)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
-    int rc = p->looked_at ? 0 : look_at(r, p, diag);
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    int rc = p->looked_at ? 0 : look_at(r, p);
     if (rc)
         return rc;
     note_more_named(p, 1);
@@ -255,16 +272,6 @@ void repair_count_shared(struct repair *r, const struct part_disk *part)
 
 /* ---- once all records are known ---- */
 
-/* Counts listed columns with a tombstone. */
-static uint32_t count_dropped(const struct shared_file *p)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; p->dead && p->has.bits && i < columns_bytes(p->n_columns); i++)
-        n +=
-            (uint32_t)__builtin_popcount(p->has.bits[i] & p->dead[DEAD_HEAD_BYTES + i]);
-    return n;
-}
-
 void repair_name_all_shared(struct repair *r)
 {
     for (size_t i = 0; i < r->n_shared; i++)
@@ -281,7 +288,11 @@ static void tell_of(struct repair *r, const struct shared_file *p)
 static void tell_pack(struct repair *r, struct shared_file *p)
 {
     char text[60];
-    uint32_t n_dropped = p->write ? 0 : count_dropped(p);
+    uint32_t n_dropped = 0; /* listed columns with a tombstone */
+    bool known = !p->write && p->dead && p->has.bits;
+    for (size_t i = 0; known && i < columns_bytes(p->n_columns); i++)
+        n_dropped +=
+            (uint32_t)__builtin_popcount(p->has.bits[i] & p->dead[DEAD_HEAD_BYTES + i]);
     if (p->what[0])
         tell_of(r, p);
     if (!n_dropped)
@@ -294,8 +305,7 @@ static void tell_pack(struct repair *r, struct shared_file *p)
 
 /* ---- columns claim their names ---- */
 
-int claim_shared(struct repair *r, size_t i, const struct judgement *j,
-                 struct tamis_diag *diag)
+int claim_shared(struct repair *r, size_t i, const struct judgement *j)
 {
     struct repair_file *f = &r->files[i];
     if (!repair_is_ours(r, &j->h.identity)) {
@@ -304,10 +314,11 @@ int claim_shared(struct repair *r, size_t i, const struct judgement *j,
     }
     struct shared_file *p = add_pack(r, j->h.identity.uuid);
     if (!p)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
-    int rc = open_its_files(r, p, &j->h, diag);
+        return diag_errno(r->diag, ENOMEM, r->path, "repairing");
+    int rc = open_its_files(r, p, &j->h);
     if (!rc && p->error > 0) /* a catalog without its columns lacks segments */
-        rc = diag_errno(diag, p->error, f->name, "reading a pack, to list its columns");
+        rc = diag_errno(r->diag, p->error, f->name,
+                        "reading a pack, to list its columns");
     if (rc)
         return rc;
     if (!p->dead || !p->filter) {
@@ -336,18 +347,17 @@ static int number_claims(struct repair *r)
     return 0;
 }
 
-struct repair_segment *claim_segment(struct repair *r, const struct names *names,
-                                     const void *name, size_t name_bytes)
+struct repair_segment *claim_segment(struct repair *r, struct piece name)
 {
-    uint32_t number = names_get(names, name, name_bytes);
+    uint32_t number = names_get(&r->claimed, name.at, name.n);
     return number && number < FIRST_COLUMN ? &r->segments[number - 1] : NULL;
 }
 
 /* The listed column that claimed a name; NULL: none did. */
-static struct shared_file *column_named(struct repair *r, const struct names *names,
-                                        struct piece name, uint32_t *column)
+static struct shared_file *column_named(struct repair *r, struct piece name,
+                                        uint32_t *column)
 {
-    uint32_t number = names_get(names, name.at, name.n);
+    uint32_t number = names_get(&r->claimed, name.at, name.n);
     for (size_t i = 0; i < r->n_shared && number >= FIRST_COLUMN; i++) {
         *column = number - r->shared[i].first;
         if (number >= r->shared[i].first && *column < r->shared[i].n_columns)
@@ -375,7 +385,7 @@ static void dispute_column(struct repair *r, const struct repair_segment *s,
 
 /* Another pack has listed a column of this name. A pack on which the catalog agrees
  * comes before others; else there is a segment without a filter. */
-static int claim_beside(struct repair *r, struct names *names, struct shared_file *p,
+static int claim_beside(struct repair *r, struct shared_file *p,
                         const struct column *col, struct shared_file *q, uint32_t its)
 {
     struct record record, before;
@@ -391,7 +401,7 @@ static int claim_beside(struct repair *r, struct names *names, struct shared_fil
         return 0;
     }
     record = (struct record){.state = RECORD_NO_FILTER, .created = record.created};
-    int rc = claim_new(r, names, column_name(col), &record, &s);
+    int rc = claim_new(r, column_name(col), &record, &s);
     if (rc)
         return rc;
     claim_dispute(r, s, NULL, record.created);
@@ -402,27 +412,26 @@ static int claim_beside(struct repair *r, struct names *names, struct shared_fil
 
 /* The column of pack i that was listed a moment ago: is its name its own? A record of
  * the catalog comes before it. */
-static int claim_column(struct repair *r, struct names *names, size_t i,
-                        const struct column *col)
+static int claim_column(struct repair *r, size_t i, const struct column *col)
 {
     struct shared_file *p = &r->shared[i], *q;
     struct record record, before;
     struct piece name = column_name(col);
     uint32_t column = le32_get(col->disk.column), its;
-    struct repair_segment *s = claim_segment(r, names, name.at, name.n);
+    struct repair_segment *s = claim_segment(r, name);
     record_of_column(col, p->has.uuid, p->digest, &record);
-    q = column_named(r, names, name, &its);
+    q = column_named(r, name, &its);
     if (!s && !q) {
         const void *kept = claim_keep_name(r, name);
-        return kept ? names_set(names, kept, name.n, p->first + column) : ENOMEM;
+        return kept ? names_set(&r->claimed, kept, name.n, p->first + column) : ENOMEM;
     }
     if (p->has.agrees)
         return 0;
     if (!s)
-        return claim_beside(r, names, p, col, q, its);
-    record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &before);
+        return claim_beside(r, p, col, q, its);
+    repair_record(s, &before);
     /* An edit was killed between packing the segment and removing its file. */
-    if (!s->before && (s->disputed || !claim_is_same(&before, &record))) {
+    if (!s->before.at && (s->disputed || !claim_is_same(&before, &record))) {
         claim_dispute(r, s, NULL, record.created);
         dispute_column(r, s, p, column);
         return 0;
@@ -456,7 +465,7 @@ static void unlist_named(struct repair *r)
         const struct repair_segment *s = &r->segments[k];
         unsigned n;
         const struct part_disk *part =
-            record_parts(s->value, s->value_bytes, s->name, s->name_bytes, &n);
+            record_parts(s->value.at, s->value.n, s->name.at, s->name.n, &n);
         for (; n > 0; n--, part++) {
             struct shared_file *p =
                 part->kind == PART_COLUMN ? find_pack(r, part->uuid) : NULL;
@@ -468,7 +477,7 @@ static void unlist_named(struct repair *r)
 
 /* Listed columns claim their names, or go off the list. A column without a readable
  * entry stays. */
-static int claim_columns(struct repair *r, struct names *names, size_t i)
+static int claim_columns(struct repair *r, size_t i)
 {
     struct shared_file *p = &r->shared[i];
     struct column col;
@@ -477,7 +486,7 @@ static int claim_columns(struct repair *r, struct names *names, size_t i)
     for (uint32_t c = 0; c < p->n_columns && !rc; c++)
         if (columns_have(p->has.bits, c)) {
             bool known = pack_describe(p->filter, c, false, &col) == 0;
-            rc = known ? claim_column(r, names, i, &col) : 0;
+            rc = known ? claim_column(r, i, &col) : 0;
             n_unread += !known;
         }
     if (n_unread)
@@ -488,20 +497,20 @@ static int claim_columns(struct repair *r, struct names *names, size_t i)
     return rc;
 }
 
-int claim_column_of_list(struct repair *r, struct names *names,
-                         const struct identity *id, struct repair_segment **s)
+int claim_column_of_list(struct repair *r, const struct identity *id,
+                         struct repair_segment **s)
 {
     struct column col;
     struct record record;
     uint32_t column;
-    struct piece name = {id->name, id->name_bytes};
-    struct shared_file *p = column_named(r, names, name, &column);
+    struct piece name = identity_name(id);
+    struct shared_file *p = column_named(r, name, &column);
     *s = NULL;
     if (!p || pack_describe(p->filter, column, true, &col) != 0 ||
         memcmp(col.disk.set_id, id->set_id, UUID_BYTES) != 0)
         return 0;
     record_of_column(&col, p->has.uuid, p->digest, &record);
-    int rc = claim_new(r, names, column_name(&col), &record, s);
+    int rc = claim_new(r, column_name(&col), &record, s);
     if (rc)
         return rc;
     memcpy((*s)->set_id, id->set_id, UUID_BYTES);
@@ -510,7 +519,7 @@ int claim_column_of_list(struct repair *r, struct names *names,
     return 0;
 }
 
-int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *diag)
+int claim_all_shared(struct repair *r)
 {
     int rc = number_claims(r);
     for (size_t i = 0; i < r->n_shared && !rc; i++)
@@ -519,9 +528,9 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
     unlist_named(r);
     for (size_t i = 0; i < r->n_shared && !rc; i++)
         if (r->shared[i].has.bits)
-            rc = claim_columns(r, names, i);
+            rc = claim_columns(r, i);
     if (rc)
-        return diag_errno(diag, rc, r->path, "listing segments");
+        return diag_errno(r->diag, rc, r->path, "listing segments");
     for (size_t i = 0; i < r->n_shared; i++) {
         struct shared_file *p = &r->shared[i];
         struct repair_file *f = repair_find_file(r, p->has.uuid);
@@ -539,13 +548,13 @@ int claim_all_shared(struct repair *r, struct names *names, struct tamis_diag *d
 /* Leaves a pack alone: its columns cannot be read, or `blind` may have their names.
  * Fails without a catalog, which would forget the pack. */
 static int leave_pack(struct repair *r, const struct shared_file *p,
-                      const struct shared_file *blind, struct tamis_diag *diag)
+                      const struct shared_file *blind)
 {
     if (!r->store && p->error > 0)
-        return diag_errno(diag, p->error, p->name,
+        return diag_errno(r->diag, p->error, p->name,
                           "reading a pack, to list its columns");
     if (!r->store && p->error)
-        return diag_fail(diag, p->error, p->name, "%s", p->what);
+        return diag_fail(r->diag, p->error, p->name, "%s", p->what);
     r->disagrees |= !p->has.agrees;
     if (!p->has.agrees)
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, p->name,
@@ -557,16 +566,6 @@ static int leave_pack(struct repair *r, const struct shared_file *p,
     return 0;
 }
 
-static int list_anew(struct repair *r, struct names *names, size_t i)
-{
-    int rc = claim_columns(r, names, i);
-    r->shared[i].write = r->relists = r->doubtful = true;
-    repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, r->shared[i].name,
-                "the catalog did not agree on its columns: those without a tombstone "
-                "are listed");
-    return rc;
-}
-
 /* May this pack have names that cannot be read? If the catalog does not agree on its
  * columns, it may have any, unless it goes to quarantine. */
 static bool is_blind(const struct repair *r, const struct shared_file *p)
@@ -576,18 +575,17 @@ static bool is_blind(const struct repair *r, const struct shared_file *p)
 }
 
 /* While a pack is blind, nothing is listed anew. */
-static int settle_lists(struct repair *r, struct tamis_diag *diag)
+static int settle_lists(struct repair *r)
 {
-    struct names names = {0};
     const struct shared_file *blind = NULL;
     int rc = number_claims(r), left = 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++)
-        rc = names_set(&names, r->segments[i].name, r->segments[i].name_bytes,
+        rc = names_set(&r->claimed, r->segments[i].name.at, r->segments[i].name.n,
                        (uint32_t)i + 1);
     for (size_t i = 0; i < r->n_shared && !left; i++)
         if (is_blind(r, &r->shared[i])) {
             blind = &r->shared[i];
-            left = blind->has.agrees ? leave_pack(r, blind, NULL, diag) : 0;
+            left = blind->has.agrees ? leave_pack(r, blind, NULL) : 0;
         }
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
@@ -596,35 +594,42 @@ static int settle_lists(struct repair *r, struct tamis_diag *diag)
         else if (!p->has.agrees && p->has.bits)
             memset(p->has.bits, 0, columns_bytes(p->n_columns));
         else if (!blind && p->has.agrees && p->has.bits && p->filter)
-            rc = claim_columns(r, &names, i);
+            rc = claim_columns(r, i);
     }
     unlist_named(r);
     for (size_t i = 0; i < r->n_shared && !rc && !left; i++) {
-        const struct shared_file *p = &r->shared[i];
-        if (!p->has.agrees && (blind || !p->dead || !p->filter))
-            left = leave_pack(r, p, blind, diag);
-        else if (!p->has.agrees)
-            rc = list_anew(r, &names, i);
+        struct shared_file *p = &r->shared[i];
+        if (p->has.agrees)
+            continue;
+        if (blind || !p->dead || !p->filter) {
+            left = leave_pack(r, p, blind);
+            continue;
+        }
+        rc = claim_columns(r, i);
+        p->write = r->relists = r->doubtful = true;
+        repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, p->name,
+                    "the catalog did not agree on its columns: those without a "
+                    "tombstone are listed");
     }
-    names_clear(&names);
+    names_clear(&r->claimed);
     if (rc)
-        return diag_errno(diag, rc, r->path, "listing segments");
+        return diag_errno(r->diag, rc, r->path, "listing segments");
     return left;
 }
 
-int repair_settle_shared(struct repair *r, struct tamis_diag *diag)
+int repair_settle_shared(struct repair *r)
 {
     bool agree = true;
     int rc = 0;
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
-        rc = repair_stopped(r, diag);
+        rc = repair_stopped(r);
         if (!rc && !p->looked_at)
-            rc = look_at(r, p, diag);
+            rc = look_at(r, p);
         agree &= p->has.agrees;
     }
     if (!rc && !agree)
-        rc = settle_lists(r, diag);
+        rc = settle_lists(r);
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         struct shared_file *p = &r->shared[i];
         /* Else the catalog will not name the pack: it goes aside. */
@@ -646,140 +651,25 @@ static bool has_changed(const struct shared_file *p, const struct listed *now)
            l->n_overridden != was->n_overridden || l->names_sum != was->names_sum;
 }
 
-int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all,
-                        struct tamis_diag *diag)
+int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all)
 {
     struct listings l;
-    int rc = listings_load(&l, t, diag);
+    int rc = listings_load(&l, t, r->diag);
     if (rc)
         return rc;
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
         const struct shared_file *p = &r->shared[i];
         if (p->write && !all && has_changed(p, listings_find(&l, p->has.uuid)))
-            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+            rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
                            "a pack's list changed while it was repaired: repair again");
         else if (p->has.bits && (p->write || all))
             rc = listings_put(&l, p->has.uuid, p->digest, p->n_columns, p->has.bits,
-                              diag);
+                              r->diag);
     }
     if (!rc)
-        rc = listings_put_names(&l, diag);
+        rc = listings_put_names(&l, r->diag);
     if (!rc)
-        rc = listings_write(&l, diag);
+        rc = listings_write(&l, r->diag);
     listings_free(&l);
     return rc;
-}
-
-/* ---- confirmed: tombstones are made anew, and what is lost goes, if the caller
- * insists
- * ---- */
-
-struct unlisting {
-    struct repair *repair;
-    struct listings *list;
-    bool force;
-    bool unsure;                /* a record may name any column */
-    const struct listed *waits; /* does not agree, but its files are good */
-};
-
-static int confirm_pack(struct unlisting *u, struct listed *p, struct tamis_diag *diag)
-{
-    char file[FILTER_NAME_BYTES];
-    struct open_pack *open = NULL;
-    uint8_t *dead = NULL;
-    uint64_t digest = p->now.table_digest;
-    uint32_t n = p->now.n_columns;
-    struct catalog *c = u->list->txn->catalog;
-    filter_file_name(p->uuid, file);
-    int rc = n ? 0 : listed_ask_file(u->list, p, &digest, &n);
-    if (!rc)
-        rc = open_pack_get(c, p->uuid, digest, n, true, &open);
-    bool lost = rc != 0;
-    int names = rc || !u->force || !p->agrees ? 0 : pack_judge_names(open->filter);
-    open_pack_release(open);
-    if (names) { /* no name can be put any more, for the pack may have it */
-        rc = names;
-        lost = true;
-    }
-    if (!rc)
-        rc = dead_load(c->filters->fd, p->uuid, digest, &dead, &n);
-    free(dead);
-    if (rc > 0 && rc != ENOENT && !io_not_regular(rc))
-        return diag_errno(diag, rc, c->path,
-                          lost ? "opening a pack" : "opening tombstones");
-    if (rc == TAMIS_ERR_VERSION && !lost)
-        dead_file_name(p->uuid, file);
-    if (rc == TAMIS_ERR_VERSION)
-        return diag_fail(diag, rc, c->path, "%s is of a newer tamis: filters/%s",
-                         lost ? "this pack" : "this .dead file", file);
-    if (!rc && !p->agrees)
-        u->waits = p;
-    if (!rc)
-        return 0;
-    lost |= !p->agrees; /* without tombstones nobody knows which columns are alive */
-    if (!p->agrees && !u->force)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
-                         "the list and the files of pack %s are damaged: only force "
-                         "takes it off the list",
-                         file);
-    if (!lost && u->unsure)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
-                         "the tombstones of a pack are lost, and a record is damaged "
-                         "or of a newer tamis: repair the store first");
-    if (!lost) { /* what the list does not have is dead */
-        rc = listed_bury_anew(u->list, p, diag);
-        if (!rc)
-            repair_tell_plain(u->repair, TAMIS_REPAIR_REBUILT, true, NULL, file,
-                              "its tombstones were lost: made anew from the list");
-        return rc;
-    }
-    /* The names that go with it are unknown. */
-    if (u->force)
-        repair_tell(u->repair, TAMIS_REPAIR_REBUILT, NULL, file,
-                    "the pack is lost, and its segments with it: it is listed no more");
-    else
-        repair_note(u->repair, 0, true, NULL, file,
-                    "the pack is lost: its segments are listed, and nobody can tell "
-                    "their names");
-    return u->force ? listings_put(u->list, p->uuid, 0, 0, NULL, diag) : 0;
-}
-
-int repair_confirm_shared(struct repair *r, struct listings *l, bool force,
-                          size_t *n_lost, struct tamis_diag *diag)
-{
-    char file[FILTER_NAME_BYTES];
-    size_t n = l->n;
-    int rc = listings_note_named(l, diag);
-    struct unlisting u = {r, l, force, l->n_unread || l->unknown, NULL};
-    if (!rc && (l->strange || (l->astray && !force)))
-        rc = diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
-                       "the list of packs is damaged, or lacks one that records name: "
-                       "repair the store first");
-    for (size_t i = n; i-- > 0 && !rc;) /* one that goes is replaced by the last */
-        rc = confirm_pack(&u, &l->all[i], diag);
-    *n_lost = n - l->n + l->astray;
-    /* If another pack goes, repair may mend this one. */
-    if (!rc && u.waits && !*n_lost) {
-        filter_file_name(u.waits->uuid, file);
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, l->txn->catalog->path,
-                         "the list of pack %s is damaged: repair the store first, or "
-                         "confirm with force, if repair leaves it alone",
-                         file);
-    }
-    return rc ? rc : listings_write(l, diag);
-}
-
-void repair_say_unlisted(const struct listings *l, size_t n_lost, const char *path,
-                         struct tamis_diag *diag)
-{
-    size_t n = n_lost - l->astray;
-    if (n)
-        diag_fail(diag, 0, path,
-                  "not confirmed: %zu lost pack%s listed no more: register the "
-                  "segments again, then confirm",
-                  n, n == 1 ? " is" : "s are");
-    else if (l->astray)
-        diag_fail(diag, 0, path,
-                  "not confirmed: segments that named columns of no pack on the list "
-                  "are without a filter now: compare the list again, then confirm");
 }
