@@ -583,10 +583,11 @@ static void leave_stripe(struct packing *p, const struct stripe *t)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < t->n_words; i++) {
-        if (!n && t->living[i])
-            input_left(p, t->first + 64 * i + (size_t)__builtin_ctzll(t->living[i]),
+        uint64_t living = stripe_living(t, i);
+        if (!n && living)
+            input_left(p, t->first + 64 * i + (size_t)__builtin_ctzll(living),
                        TAMIS_LEFT_PACKED);
-        n += (uint64_t)__builtin_popcountll(t->living[i]);
+        n += (uint64_t)__builtin_popcountll(living);
     }
     p->report->n_left[TAMIS_LEFT_PACKED] += n ? n - 1 : 0;
 }
@@ -615,7 +616,7 @@ static int take_columns(struct packing *p, const struct weighed *w,
             leave_stripe(p, t);
         for (uint32_t c = 0; w[t->view - s->shared.views].taken && c < t->n_words * 64;
              c++)
-            if (t->living[c / 64] >> c % 64 & 1)
+            if (stripe_living(t, c / 64) >> c % 64 & 1)
                 columns[n++] = (uint32_t)(t->first + c);
     }
     int rc = inputs_consider(p, columns, n, diag);

@@ -16,6 +16,11 @@ static struct shared_view *view_of_record(const struct shared_files *p,
 
 /* ---- bits that snapshots share ---- */
 
+/* Most packs have no tombstones, and all of their columns are listed. */
+static uint8_t no_tombstones[DEAD_MAX_BYTES]; /* nobody writes to it */
+static const uint64_t all_living[ROW_MAX_WORDS] = {[0 ... ROW_MAX_WORDS - 1] =
+                                                       UINT64_MAX};
+
 static struct shared_bits *bits_new(uint8_t *listed, uint64_t chunks_sum,
                                     const uint64_t sums[MAX_CHUNKS])
 {
@@ -34,7 +39,7 @@ static void bits_release(struct shared_bits *b)
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
     free(b->listed);
-    free(b->dead);
+    free(b->dead == no_tombstones ? NULL : b->dead);
     free(b->living);
     free(b);
 }
@@ -198,6 +203,9 @@ static void cut_living(const struct shared_view *v, uint32_t first, uint32_t n,
 static int make_living(const struct shared_view *v, struct shared_bits *bits)
 {
     uint32_t n_words = 0;
+    bits->all_live = v->n_listed == v->n_columns && bits->dead == no_tombstones;
+    if (bits->all_live)
+        return 0;
     for (uint32_t b = 0; b < v->pack->n_bands; b++)
         n_words += pack_row_words(&v->pack->bands[b]);
     uint64_t *living = bits->living = calloc(n_words + 1, sizeof *living);
@@ -212,13 +220,37 @@ static int make_living(const struct shared_view *v, struct shared_bits *bits)
     return 0;
 }
 
+static int load_dead(const struct tamis_snapshot *s, const struct shared_view *v,
+                     uint8_t **dead)
+{
+    uint32_t n = v->n_columns;
+    int rc = dead_load(s->dir->fd, v->uuid, v->digest, dead, &n);
+    if (!rc && memcmp(*dead + DEAD_HEAD_BYTES, no_tombstones, (n + 7) / 8) == 0) {
+        free(*dead);
+        *dead = no_tombstones;
+    }
+    return rc;
+}
+
+/* Are its tombstones, byte for byte, what a snapshot has? */
+static bool still_dead(const struct tamis_snapshot *s, const struct shared_view *v,
+                       const uint8_t *dead)
+{
+    uint8_t *now;
+    if (dead != no_tombstones)
+        return dead_is(s->dir->fd, v->uuid, dead, v->n_columns);
+    bool none = load_dead(s, v, &now) == 0 && now == no_tombstones;
+    free(none ? NULL : now);
+    return none;
+}
+
 /* Reads the tombstones: without good ones no column counts. As long as they are those
- * of the snapshot before, byte for byte, all that was made of them is good. */
+ * of the snapshot before, all that was made of them is good. */
 static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
 {
     uint32_t n = v->n_columns;
     struct shared_bits *bits = v->bits;
-    if (bits->dead && !dead_is(s->dir->fd, v->uuid, bits->dead, n)) {
+    if (bits->dead && !still_dead(s, v, bits->dead)) {
         size_t n_bytes = columns_bytes(n) + 8;
         uint8_t *own = malloc(n_bytes);
         if (!own || !(bits = bits_new(own, bits->chunks_sum, bits->sums))) {
@@ -230,10 +262,9 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
         v->bits = bits;
         v->listed = bits->listed;
     }
-    int rc =
-        bits->dead ? 0 : dead_load(s->dir->fd, v->uuid, v->digest, &bits->dead, &n);
+    int rc = bits->dead ? 0 : load_dead(s, v, &bits->dead);
     v->dead = bits->dead;
-    if (!rc && !bits->living)
+    if (!rc && !bits->living && !bits->all_live)
         rc = make_living(v, bits);
     return rc;
 }
@@ -241,7 +272,7 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
 /* Adds the bands that have a living column. */
 static void add_stripes(struct shared_files *p, const struct shared_view *v)
 {
-    const uint64_t *living = v->bits->living;
+    const uint64_t *living = v->bits->all_live ? all_living : v->bits->living;
     for (uint32_t b = 0, i; b < v->pack->n_bands; b++) {
         const struct band *band = &v->pack->bands[b];
         uint32_t n_words = (uint32_t)bit_words(band->n_columns);
@@ -256,7 +287,7 @@ static void add_stripes(struct shared_files *p, const struct shared_view *v)
                 .n_words = n_words,
                 .first = v->base + band->first_column,
             };
-        living += pack_row_words(band);
+        living += v->bits->all_live ? 0 : pack_row_words(band);
     }
 }
 

@@ -125,6 +125,7 @@ struct shared_bits {
     atomic_size_t refs;
     uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
     uint8_t *listed, *dead;
+    bool all_live;    /* all columns are listed, and none has a tombstone; else: */
     uint64_t *living; /* a bit for each column of each band, in words of its row */
     size_t n_mute;    /* columns that are listed, and dead */
 };
@@ -150,11 +151,18 @@ static inline size_t view_mute(const struct shared_view *v)
 struct stripe {
     struct band_rows rows;
     const struct shared_view *view;
-    const uint64_t *living; /* a bit for each column: listed, and without a tombstone */
+    /* A bit for each column: listed, and without a tombstone. Bits behind the last
+     * column say nothing. */
+    const uint64_t *living;
     const struct band *band;
     uint32_t n_words; /* of its columns: a row may be longer */
     size_t first;     /* the number of its first column */
 };
+static inline uint64_t stripe_living(const struct stripe *t, size_t word)
+{
+    uint32_t n = t->band->n_columns - 64 * (uint32_t)word;
+    return t->living[word] & (n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX);
+}
 
 struct shared_files {
     struct shared_view *views;
