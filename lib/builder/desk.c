@@ -15,7 +15,7 @@ struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
     struct ribbon_desk *d = malloc(sizeof *d);
     if (d) {
         d->geometry = *g;
-        d->kernel = kernel_ribbon(k);
+        d->kernel = k->ribbon;
     }
     return d;
 }

@@ -44,7 +44,7 @@ static enum tamis_answer otherwise(const struct plane *plane,
 static void map(struct view *v, const struct commit *c, void *at)
 {
     struct ribbons *r = at;
-    r->kernel = kernel_ribbon(kernel_get());
+    r->kernel = kernel_get()->ribbon;
     r->n = c->n_stages - 1U;
     uint8_t *next = (uint8_t *)at + planes_at(r->n);
     for (uint32_t i = 0; i < r->n; i++) {
@@ -203,7 +203,7 @@ static enum tamis_answer otherwise(const struct plane *plane,
 
 static kind_answer_fn *find_answer(const struct kernel *k)
 {
-    return kernel_ribbon(k)->answer;
+    return k->ribbon->answer;
 }
 
 static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashes,

@@ -8,6 +8,7 @@
 #define KERNEL             __attribute__((target("avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx2"
 #define KERNEL_SYMBOL      kernel_avx2
+#define RIBBON_SYMBOL      ribbon_avx2
 #define ANY_ADDRESS        true
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       32
@@ -284,8 +285,6 @@ KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */
-
-#define RIBBON_SYMBOL ribbon_avx2
 
 /* The parity of each word: of the sum of those of its bytes. */
 KERNEL inline uint32_t parities(__m256i x)

@@ -8,6 +8,7 @@
 #define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
+#define RIBBON_SYMBOL      ribbon_avx512
 #define ANY_ADDRESS        true
 #define NEAR_BYTES         (2 << 20)
 #define VECTOR_BYTES       64
@@ -220,7 +221,6 @@ KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
  * Eight digits of a block are one register, and eight keys find their places at a time.
  */
 
-#define RIBBON_SYMBOL ribbon_avx512
 #define OWN_SPOTS
 
 /* The parity of a word is that of its bytes, whose parities are those of four bits. A

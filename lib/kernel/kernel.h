@@ -130,6 +130,7 @@ enum { TILE_NEXT = 1, TILE_FAR = 2 };
 
 struct kernel {
     const char *name;
+    const struct ribbon_kernel *ribbon; /* ribbon.h: the one that goes with it */
     /* May answer(), probe() and fill() get blocks that begin anywhere, or only at
      * multiples of 8? */
     bool any_address;

@@ -1,6 +1,6 @@
 /* The loops of every kernel, compiled once for each by the file that includes this one.
  * The file that includes it defines KERNEL (static, for its processor), KERNEL_NAME,
- * KERNEL_SYMBOL, and:
+ * KERNEL_SYMBOL, RIBBON_SYMBOL, and:
  *
  * - ANY_ADDRESS: may blocks that are asked or filled lie at any address, or at
  * multiples of 8 only?
@@ -239,6 +239,7 @@ KERNEL enum tamis_answer answer_while(struct plane_watch *w,
 
 const struct kernel KERNEL_SYMBOL = {
     .name = KERNEL_NAME,
+    .ribbon = &RIBBON_SYMBOL,
     .any_address = ANY_ADDRESS,
     .block_probe = block_probe,
     .block_add = block_add,

@@ -8,6 +8,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "neon"
 #define KERNEL_SYMBOL      kernel_neon
+#define RIBBON_SYMBOL      ribbon_neon
 #define ANY_ADDRESS        false
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       16
@@ -105,8 +106,6 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */
-
-#define RIBBON_SYMBOL ribbon_neon
 
 /* A bit for each of the two words: its parity. */
 KERNEL inline uint32_t two_columns(const uint8_t *here, const uint8_t *next,

@@ -1,6 +1,5 @@
-/* Shared by ribbon kernels: tables of blocks, and which kernel this machine runs. */
+/* Shared by ribbon kernels: tables of blocks. */
 #include "lib/kernel/ribbon.h"
-#include "lib/kernel/kernel.h"
 
 static struct ribbon_entry entry_of(const struct ribbon_shape *s, uint32_t block)
 {
@@ -34,20 +33,4 @@ void ribbon_plane_init(struct ribbon_plane *p, const uint8_t *bits,
         for (uint32_t b = 0; b < s.blocks; b++)
             *e++ = entry_of(&s, b);
     }
-}
-
-const struct ribbon_kernel *kernel_ribbon(const struct kernel *k)
-{
-#if defined(__x86_64__)
-    if (k == &kernel_avx512)
-        return &ribbon_avx512;
-    if (k == &kernel_avx2)
-        return &ribbon_avx2;
-#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (k == &kernel_neon)
-        return &ribbon_neon;
-#else
-    (void)k;
-#endif
-    return &ribbon_scalar;
 }

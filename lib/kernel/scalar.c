@@ -5,6 +5,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "scalar"
 #define KERNEL_SYMBOL      kernel_scalar
+#define RIBBON_SYMBOL      ribbon_scalar
 #define ANY_ADDRESS        false
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       16
@@ -97,8 +98,6 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */
-
-#define RIBBON_SYMBOL ribbon_scalar
 
 KERNEL inline uint64_t column_word(const uint8_t *at)
 {
