@@ -12,24 +12,15 @@
 #define KERNEL        __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define KERNEL_INLINE KERNEL GROUP_INLINE
 
-KERNEL_INLINE uint64_t put_place(uint16_t *to, uint32_t bit, uint64_t word)
-{
-    *to = (uint16_t)(bit + (uint32_t)_tzcnt_u64(word));
-    return _blsr_u64(word);
-}
-
 /* Writes the places of all ones of a word, and up to 7 places behind them. */
 KERNEL_INLINE void put_places(uint16_t *to, uint32_t bit, uint64_t word)
 {
     for (; word; to += EIGHT) {
-        word = put_place(to, bit, word);
-        word = put_place(to + 1, bit, word);
-        word = put_place(to + 2, bit, word);
-        word = put_place(to + 3, bit, word);
-        word = put_place(to + 4, bit, word);
-        word = put_place(to + 5, bit, word);
-        word = put_place(to + 6, bit, word);
-        word = put_place(to + 7, bit, word);
+#pragma GCC unroll 8
+        for (size_t i = 0; i < EIGHT; i++) {
+            to[i] = (uint16_t)(bit + (uint32_t)_tzcnt_u64(word));
+            word = _blsr_u64(word);
+        }
     }
 }
 
@@ -105,22 +96,21 @@ KERNEL_INLINE __m256i four_tops(__m256i tops, uint32_t top_bytes, int half)
 
 /* ---- values ---- */
 
-/* Bit i of m is set if low bits grow from the hash before to hash i of four. STEPS has,
+/* Bit i of m is set if low bits grow from the hash before to hash i of four. This has,
  * for each hash, how many up to it do not grow: steps of the high part that unary does
- * not have. The last number is all of them, less unary's four ones. */
+ * not have. The number behind them is all of these, less unary's four ones. */
+#define UP_TO_1(m) !(m & 1)
+#define UP_TO_2(m) UP_TO_1(m) + !(m & 2)
+#define UP_TO_3(m) UP_TO_2(m) + !(m & 4)
+#define UP_TO_4(m) UP_TO_3(m) + !(m & 8)
 #define STEPS(m)                                                                       \
     {                                                                                  \
-        !(m & 1), !(m & 1) + !(m & 2), !(m & 1) + !(m & 2) + !(m & 4),                 \
-            !(m & 1) + !(m & 2) + !(m & 4) + !(m & 8)                                  \
+        UP_TO_1(m), UP_TO_2(m), UP_TO_3(m), UP_TO_4(m), UP_TO_4(m) - 4                 \
     }
-static const int64_t steps_up_to[16][4] __attribute__((aligned(32))) = {
+static const int64_t steps_of[16][8] __attribute__((aligned(64))) = {
     STEPS(0),  STEPS(1),  STEPS(2),  STEPS(3), STEPS(4),  STEPS(5),
     STEPS(6),  STEPS(7),  STEPS(8),  STEPS(9), STEPS(10), STEPS(11),
     STEPS(12), STEPS(13), STEPS(14), STEPS(15)};
-#define MORE(m) !(m & 1) + !(m & 2) + !(m & 4) + !(m & 8) - 4
-static const int64_t more_high[16] = {
-    MORE(0), MORE(1), MORE(2),  MORE(3),  MORE(4),  MORE(5),  MORE(6),  MORE(7),
-    MORE(8), MORE(9), MORE(10), MORE(11), MORE(12), MORE(13), MORE(14), MORE(15)};
 
 struct decoding {
     __m256i before; /* the last low part, in its first word */
@@ -139,10 +129,10 @@ KERNEL_INLINE __m256i four_values(struct decoding *d, const uint16_t *places,
     int m = _mm256_movemask_pd(_mm256_castsi256_pd(grows));
     __m256i place =
         _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)places));
-    __m256i steps = _mm256_load_si256((const __m256i *)(const void *)steps_up_to[m]);
+    __m256i steps = _mm256_load_si256((const __m256i *)(const void *)steps_of[m]);
     *high = _mm256_add_epi64(_mm256_add_epi64(place, d->base), steps);
     d->before = turned;
-    d->base = _mm256_add_epi64(d->base, _mm256_set1_epi64x(more_high[m]));
+    d->base = _mm256_add_epi64(d->base, _mm256_set1_epi64x(steps_of[m][4]));
     return _mm256_or_si256(_mm256_sll_epi64(*high, d->gap_bits), low);
 }
 
