@@ -28,7 +28,7 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
         out->n_damaged += n_full > 0;
         if (n_full < n) {
             out->n_bits += (n - n_full) * BLOCK_BITS;
-            out->n_set += bits_in(page) - n_full * BLOCK_BITS;
+            out->n_set += page_bits(kernel_get(), page) - n_full * BLOCK_BITS;
         }
         any_failed |= n_failed > 0;
         for (uint64_t b = 0; b < n; b++)
@@ -121,10 +121,10 @@ static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
             continue;
         n_bits += page_blocks(g, i) * BLOCK_BITS;
         for (int k = 0; k < 2; k++)
-            set[k] += bits_in(pages[k]);
+            set[k] += page_bits(kernel_get(), pages[k]);
         for (size_t at = 0; at < PAGE_BYTES; at++)
             pages[0][at] |= pages[1][at];
-        set[2] += bits_in(pages[0]);
+        set[2] += page_bits(kernel_get(), pages[0]);
     }
     return n_bits;
 }

@@ -57,7 +57,6 @@ int operands_take(struct tamis_filter *one, struct tamis_filter *other,
                   const char *doing, struct operand o[2], struct geometry *g,
                   struct tamis_diag *diag);
 
-uint64_t bits_in(const uint8_t page[PAGE_BYTES]);
 /* Is it of nothing but ones? No keys do that: a damaged page became so when it was
  * copied. */
 bool block_is_full(const uint8_t *block);

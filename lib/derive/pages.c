@@ -115,16 +115,6 @@ int operands_take(struct tamis_filter *one, struct tamis_filter *other,
     return err;
 }
 
-uint64_t bits_in(const uint8_t page[PAGE_BYTES])
-{
-    uint16_t counts[SECTORS_PER_PAGE];
-    uint64_t n = 0;
-    kernel_get()->count_page(page, counts);
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        n += counts[i];
-    return n;
-}
-
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged)
 {

@@ -214,6 +214,17 @@ struct kernel {
                      const uint64_t *among, uint64_t *to);
 };
 
+/* The set bits of a page. */
+static inline uint64_t page_bits(const struct kernel *k, const uint8_t *page)
+{
+    uint16_t counts[SECTORS_IN_PAGE];
+    uint64_t n = 0;
+    k->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_IN_PAGE; i++)
+        n += counts[i];
+    return n;
+}
+
 /* The kernels of this architecture. */
 extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neon;
 
