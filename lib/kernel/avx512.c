@@ -160,10 +160,18 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
+    volatile block512 *at = (volatile block512 *)(volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
-    uint32_t fresh = 0, clear = pattern_lacks(x, ring, block);
+    __m512i b = (__m512i)*at;
+    __mmask8 lacks = _mm512_mask_testn_epi64_mask(pattern_words(x, ring), b, x->bits);
+    uint32_t fresh = 0, clear = lacks;
+    if (alone) {
+        if (__builtin_expect(clear, 1))
+            *at = (block512)_mm512_mask_or_epi64(b, lacks, b, x->bits);
+        return (uint32_t)__builtin_popcount(clear);
+    }
     if (!clear) /* a set bit stays set: no need to take the line for writing */
         return 0;
     _mm512_storeu_si512(bits, x->bits);
@@ -172,17 +180,6 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
         fresh += set_missing(&w[i], bits[i], false);
     }
     return fresh;
-}
-
-KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t ring,
-                                         uint8_t *block)
-{
-    volatile block512 *at = (volatile block512 *)(volatile void *)block;
-    __m512i b = (__m512i)*at;
-    __mmask8 clear = _mm512_mask_testn_epi64_mask(pattern_words(x, ring), b, x->bits);
-    if (__builtin_expect(clear, 1))
-        *at = (block512)_mm512_mask_or_epi64(b, clear, b, x->bits);
-    return (uint32_t)__builtin_popcount(clear);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t ring, uint8_t *block)

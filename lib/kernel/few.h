@@ -7,14 +7,11 @@ KERNEL inline uint64_t few_later_lanes(const struct plane *p, const uint64_t *ha
                                        uint64_t maybe)
 {
     uint64_t h[ITEM];
-    for (uint64_t m = maybe; m; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(m);
-        h[i] = hashes[i];
-    }
-    for (uint32_t lane = 1; lane < p->lanes && maybe; lane++) {
+    const uint64_t *before = hashes;
+    for (uint32_t lane = 1; lane < p->lanes && maybe; lane++, before = h) {
         for (uint64_t m = maybe; m; m &= m - 1) {
             uint32_t i = (uint32_t)__builtin_ctzll(m);
-            h[i] = geometry_next_lane(h[i]);
+            h[i] = geometry_next_lane(before[i]);
             __builtin_prefetch(plane_block(p, lane, h[i]));
         }
         for (uint64_t m = maybe; m; m &= m - 1) {

@@ -15,8 +15,8 @@
  * in fields that has the key in its first lane
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
- * - pattern_add(&x, words, block): sets them, shared; how many were clear
- * - pattern_add_alone(&x, words, block): the same where no other thread sets bits
+ * - pattern_add(&x, words, block, alone): sets them; how many were clear. `alone`, a
+ * constant: no other thread sets bits
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * This file asks and sets one block, and one plane. few.h has some keys on one plane,
@@ -39,11 +39,6 @@ enum { ITEM = 64 }; /* a word of answers */
 
 /* ---- one block ---- */
 
-KERNEL inline const uint8_t *first_block(const struct plane *p, uint64_t h)
-{
-    return plane_block(p, 0, h);
-}
-
 KERNEL inline bool has(const uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
@@ -58,7 +53,7 @@ KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
 KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
-    return pattern_add(&x, WORDS(words), block);
+    return pattern_add(&x, WORDS(words), block, false);
 }
 
 /* The lines that an add will write. */
@@ -71,13 +66,14 @@ KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
 }
 
 /* Sets the bits that a key has in this block of a plane. Returns how many were clear.
- * Bits come before the mark: a commit counts marked pages. */
-KERNEL inline uint32_t add_in_block(const struct plane *p, _Atomic uint64_t *dirty,
-                                    uint64_t block, uint64_t h)
+ * Bits come before the mark: a commit counts marked pages. Inlined by force, as
+ * the add of a key is: a call would take what this saves. */
+KERNEL inline __attribute__((always_inline)) uint32_t
+add_in_block(const struct plane *p, _Atomic uint64_t *dirty, uint64_t block, uint64_t h)
 {
     uint8_t *at = (uint8_t *)(uintptr_t)p->bits + block * BLOCK_BYTES;
     struct pattern x = pattern_of(h);
-    uint32_t fresh = pattern_add_alone(&x, PLANE_WORDS(p), at);
+    uint32_t fresh = pattern_add(&x, PLANE_WORDS(p), at, true);
     uint64_t page = block / BLOCKS_PER_PAGE;
     uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
     if (__builtin_expect(!(marks >> page % 64 & 1), 0) && fresh) {
@@ -102,8 +98,8 @@ KERNEL __attribute__((noinline)) uint32_t add_lanes(const struct plane *p,
 
 /* Two lanes, which most growing filters have, without a loop: how many instructions an
  * add takes decides for how many lines the processor waits at a time. */
-KERNEL inline uint32_t add_key(const struct plane *p, _Atomic uint64_t *dirty,
-                               uint64_t h)
+KERNEL inline __attribute__((always_inline)) uint32_t
+add_key(const struct plane *p, _Atomic uint64_t *dirty, uint64_t h)
 {
     const uint64_t n_blocks = p->n_blocks;
     if (__builtin_expect(p->lanes != 2, 0))
@@ -170,7 +166,7 @@ KERNEL inline bool later_lanes_have(const struct plane *p, uint64_t h)
 
 KERNEL bool probe(const struct plane *p, uint64_t h)
 {
-    return has(first_block(p, h), PLANE_WORDS(p), h) && later_lanes_have(p, h);
+    return has(plane_block(p, 0, h), PLANE_WORDS(p), h) && later_lanes_have(p, h);
 }
 
 KERNEL inline enum tamis_answer say(bool hit, enum tamis_reason *why)
@@ -192,7 +188,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
                                 enum tamis_reason *why)
 {
     uint64_t h = key->hash;
-    if (!has(first_block(p, h), PLANE_WORDS(p), h))
+    if (!has(plane_block(p, 0, h), PLANE_WORDS(p), h))
         return say(false, why);
     return answer_by_later_lanes(p, key, why);
 }
@@ -224,7 +220,7 @@ KERNEL enum tamis_answer answer_while(struct plane_watch *w,
                                       enum tamis_reason *why, const struct plane *p,
                                       uint64_t now)
 {
-    if (has(first_block(p, key->hash), PLANE_WORDS(p), key->hash))
+    if (has(plane_block(p, 0, key->hash), PLANE_WORDS(p), key->hash))
         return later_lanes_while(w, t, key, why, p, now);
     return say_while(false, w, t, key, why, p, now);
 }

@@ -70,8 +70,8 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
     return vmaxvq_u32(vreinterpretq_u32_u64(missing)) != 0;
 }
 
-KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
-                           bool alone)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block, bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
     uint32_t fresh = 0;

@@ -1,6 +1,5 @@
 /* Parts of a kernel that loops.h asks for, where the processor has no instruction for
- * them: in scalar.c and neon.c. These define add() before, which sets the bits of a key
- * in a block, shared or `alone`. */
+ * them: in scalar.c and neon.c. */
 
 KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 {
@@ -8,18 +7,6 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
     for (int i = 0; i < 64; i++)
         zeros |= (uint64_t)(bytes[i] == 0) << i;
     return zeros;
-}
-
-KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
-{
-    return add(x, words, block, false);
-}
-
-KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
-                                         uint8_t *block)
-{
-    return add(x, words, block, true);
 }
 
 /* Turns eight numbers so that the one of word `start` comes first. */

@@ -50,8 +50,8 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
     return missing != 0;
 }
 
-KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
-                           bool alone)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block, bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint32_t start = geometry_start(x->h), fresh = 0;

@@ -17,7 +17,7 @@ KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint6
                               const uint8_t **line)
 {
     for (size_t p = 0; p < n_planes; p++) {
-        line[p] = first_block(&planes[p], h);
+        line[p] = plane_block(&planes[p], 0, h);
         __builtin_prefetch(line[p], 0, 2);
     }
 }
@@ -34,7 +34,7 @@ KERNEL inline uint64_t tile_look(const struct plane *planes, size_t n_planes,
     for (size_t p = 0; p < n_planes; p++) {
         lacks[p] = pattern_lacks(&x, PLANE_WORDS(&planes[p]), line[p]);
         if (more) {
-            next_line[p] = first_block(&planes[p], next_h);
+            next_line[p] = plane_block(&planes[p], 0, next_h);
             __builtin_prefetch(next_line[p], 0, 2);
         }
     }
@@ -104,9 +104,9 @@ KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes
         memset(lacks, 1, sizeof lacks);
     for (size_t p = 0; p < n_planes; p++) {
         if (more)
-            __builtin_prefetch(first_block(&planes[n_planes + p], h), 0, 2);
+            __builtin_prefetch(plane_block(&planes[n_planes + p], 0, h), 0, 2);
         lacks[p] =
-            pattern_lacks(&x, PLANE_WORDS(&planes[p]), first_block(&planes[p], h));
+            pattern_lacks(&x, PLANE_WORDS(&planes[p]), plane_block(&planes[p], 0, h));
     }
     return zero_bytes(lacks);
 }
