@@ -33,7 +33,6 @@ int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra wha
 const struct geometry *only_stage(const struct source *s);
 /* The largest target error (SPEC.md section 16.4). */
 double common_target(const struct source *s, size_t n);
-uint64_t greatest_common_divisor(uint64_t a, uint64_t b);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
 /* The size to which all can be folded: the greatest common divisor of their blocks.
  * ERR_UNFIT: they have other shapes, or several stages. */
