@@ -56,15 +56,6 @@ KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
     return pattern_add(&x, WORDS(words), block, false);
 }
 
-/* The lines that an add will write. */
-KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
-{
-    for (uint32_t lane = 0; lane < p->lanes; lane++) {
-        __builtin_prefetch(plane_block(p, lane, h), 1);
-        h = geometry_next_lane(h);
-    }
-}
-
 /* Sets the bits that a key has in this block of a plane. Returns how many were clear.
  * Bits come before the mark: a commit counts marked pages. Inlined by force, as
  * the add of a key is: a call would take what this saves. */
@@ -123,10 +114,10 @@ KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
     const struct plane p = *plane;
     uint64_t n_keys = 0;
     for (size_t i = 0; n > 1 && i < n && i < AHEAD; i++)
-        prefetch_lanes(&p, hashes[i]);
+        plane_prefetch(&p, hashes[i]);
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n)
-            prefetch_lanes(&p, hashes[i + AHEAD]);
+            plane_prefetch(&p, hashes[i + AHEAD]);
         uint32_t fresh = add_key(&p, dirty, hashes[i]);
         *n_bits += fresh;
         n_keys += fresh > 0;

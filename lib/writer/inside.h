@@ -24,6 +24,17 @@ struct writer_stripe {
     _Atomic uint64_t bits;
 };
 
+/* Raises a counter of a stripe, of which others read the sum meanwhile. Returns it. */
+static inline uint64_t stripe_count(_Atomic uint64_t *counter, unsigned stripe,
+                                    uint64_t n)
+{
+    if (stripe >= SHARED_STRIPE)
+        return n + atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+    n += atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, n, memory_order_relaxed);
+    return n;
+}
+
 struct writer_stage {
     struct stage stage;
     struct mapping bits_map;
