@@ -21,7 +21,7 @@
  *
  * This file asks and sets one block, and one plane. few.h has some keys on one plane,
  * tile.h some on some planes, row.h one key on many planes, grid.h many keys on many
- * planes; transpose.h makes rows of blocks, rows.h asks them. Only this file includes
+ * planes; rows.h makes rows of blocks, and asks them. Only this file includes
  * them.
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
@@ -221,7 +221,6 @@ KERNEL enum tamis_answer answer_while(struct plane_watch *w,
 #include "lib/kernel/grid.h"
 #include "lib/kernel/tile.h"
 #include "lib/kernel/dense.h"
-#include "lib/kernel/transpose.h"
 #include "lib/kernel/rows.h"
 
 const struct kernel KERNEL_SYMBOL = {
