@@ -1,6 +1,6 @@
 /* The algebra of filters from inside: sources.c (what goes in), setops.c and fold.c
  * (which pages make the result), pages.c (pages from pages), write.c (a sealed filter,
- * page by page), tally.c (its error), derive.c (all steps), and compare.c, which makes
+ * page by page), tally.c (its error), derive.c (all steps), and estimate.c, which makes
  * nothing. */
 #ifndef TAMIS_COMBINE_H
 #define TAMIS_COMBINE_H
