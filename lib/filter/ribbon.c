@@ -120,11 +120,6 @@ static void prefetch(const struct view *v, uint64_t h)
 
 /* ---- many keys ---- */
 
-static uint64_t word_of(size_t n)
-{
-    return n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-}
-
 /* The keys of a word that were bumped by stage 0 and are absent all the same. */
 static uint64_t absent_later(struct view *v, const struct kernel *k,
                              const uint64_t *hashes, uint64_t bumped)
@@ -161,7 +156,7 @@ static size_t probe_chunk(struct view *v, const struct kernel *k,
     bool believed = !lost_any(&v->map);
     for (size_t done = 0, w = 0; done < n; done += WORD, w++) {
         size_t some = n - done < WORD ? n - done : WORD;
-        uint64_t is = word_of(some) & ~match[w] & ~bumped[w];
+        uint64_t is = UINT64_MAX >> (WORD - some) & ~match[w] & ~bumped[w];
         if (believed && bumped[w])
             is |= absent_later(v, k, hashes + done, bumped[w]);
         else if (!believed)
