@@ -264,15 +264,6 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
         _mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
 }
 
-/* Turns eight numbers so that the one of word `start` comes first. */
-KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
-{
-    __m256i *n = (__m256i *)(void *)numbers;
-    __m256i word = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                    _mm256_set1_epi32((int)start));
-    _mm256_storeu_si256(n, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(n), word));
-}
-
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */

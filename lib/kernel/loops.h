@@ -11,9 +11,9 @@
  * - WORDS(words) and PLANE_WORDS(plane): the number of words, as the kernel's type
  * - pattern_lacks(&x, words, block): 8 bits, 0 if the block has all bits of `words`
  * words
- * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
- * in fields that has the key in its first lane
- * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
+ * - HAS_COLUMNS, columns_alive(row, h), and zero_bytes(bytes), or none of these: a bit
+ * for each plane of a row in fields that has the key in its first lane, and for each of
+ * 64 bytes that is 0
  * - block_count(block): how many bits are set
  * - pattern_add(&x, words, block, alone): sets them; how many were clear. `alone`, a
  * constant: no other thread sets bits
@@ -36,6 +36,16 @@
 #include <string.h>
 
 enum { ITEM = 64 }; /* a word of answers */
+
+#ifndef HAS_COLUMNS
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    uint64_t zeros = 0;
+    for (int i = 0; i < 64; i++)
+        zeros |= (uint64_t)(bytes[i] == 0) << i;
+    return zeros;
+}
+#endif
 
 /* ---- one block ---- */
 

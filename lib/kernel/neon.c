@@ -102,7 +102,6 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return vaddlvq_u8(n);
 }
 
-#include "lib/kernel/plain.h"
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */

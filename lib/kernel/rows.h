@@ -51,13 +51,21 @@ typedef uint64_t row_word __attribute__((aligned(1), may_alias));
 typedef uint32_t row_half __attribute__((aligned(1), may_alias));
 typedef uint16_t row_quarter __attribute__((aligned(1), may_alias));
 
+/* Of each word, and round the corner: its salt, and its first bit. */
+static const uint32_t salts_round[] = {SALT_0, SALT_1, SALT_2, SALT_3, SALT_4,
+                                       SALT_5, SALT_6, SALT_7, SALT_0, SALT_1,
+                                       SALT_2, SALT_3, SALT_4, SALT_5, SALT_6};
+static const uint32_t bits_round[] = {0, 64, 128, 192, 256, 320, 384, 448,
+                                      0, 64, 128, 192, 256, 320, 384};
+
 KERNEL void fetch_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows)
 {
+    const uint32_t *salt = salts_round + geometry_start(h);
+    const uint32_t *bit = bits_round + geometry_start(h);
     uint32_t at[WORDS_PER_BLOCK];
-    for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++) /* in one step of vectors */
-        at[w] = (w * 64 + geometry_bit(h, w)) * row_bytes;
-    rotate(at, geometry_start(h));
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) /* in one step of vectors */
+        at[i] = (bit[i] + ((uint32_t)h * salt[i] >> 26)) * row_bytes;
     for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) /* the same */
         rows[i] = block + at[i];
     for (uint32_t i = 0; i < words; i++)

@@ -94,7 +94,6 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return sums * UINT64_C(0x0001000100010001) >> 48;
 }
 
-#include "lib/kernel/plain.h"
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */

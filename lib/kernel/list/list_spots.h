@@ -261,8 +261,7 @@ GROUP_INLINE bool ask_hashes(const uint8_t *page, const struct list_page *p,
     return false;
 }
 
-GROUP_INLINE bool find_in_page(const uint8_t *page, const struct list_page *p,
-                               uint64_t value)
+KERNEL static bool find(const uint8_t *page, const struct list_page *p, uint64_t value)
 {
     if (p->n <= 1 || value <= p->first)
         return p->n > 0 && value == p->first;
@@ -274,11 +273,6 @@ GROUP_INLINE bool find_in_page(const uint8_t *page, const struct list_page *p,
             ask_hashes(page, p, group, value, high))
             return true;
     return false;
-}
-
-KERNEL static bool find(const uint8_t *page, const struct list_page *p, uint64_t value)
-{
-    return find_in_page(page, p, value);
 }
 
 const struct list_kernel LIST_KERNEL = {
