@@ -326,27 +326,30 @@ bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out)
 }
 
 /* Strict: the bits that are probed are the very copy that was checked. */
-static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
-                                        uint64_t h)
+struct stage_finding stage_find(struct stage *s, const struct kernel *k, uint64_t h)
 {
-    enum tamis_reason reason = TAMIS_HIT;
     _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
+    bool strict = s->mode == TAMIS_CHECK_STRICT;
+    struct stage_finding found = {.reason = TAMIS_HIT};
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
-        if (!check_page(s, at / PAGE_BYTES, copy, COPIED))
-            reason = TAMIS_DAMAGED;
-        else if (!k->block_probe(copy + at % PAGE_BYTES, s->geometry.words, h))
-            return TAMIS_NO_REASON;
+        uint64_t page = at / PAGE_BYTES;
+        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
+        const uint8_t *block = strict ? copy + at % PAGE_BYTES : s->bits + at;
+        if (!good && found.reason == TAMIS_HIT)
+            found = (struct stage_finding){TAMIS_DAMAGED, lane, page * PAGE_BYTES};
+        if (good && !k->block_probe(block, s->geometry.words, h))
+            return (struct stage_finding){TAMIS_NO_REASON, lane, at};
         h = geometry_next_lane(h);
     }
-    return reason;
+    return found;
 }
 
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h)
 {
     enum tamis_reason reason = TAMIS_HIT;
     if (s->mode == TAMIS_CHECK_STRICT)
-        return probe_strictly(s, k, h);
+        return stage_find(s, k, h).reason;
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
         if (!stage_page_good(s, at / PAGE_BYTES))
