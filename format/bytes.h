@@ -96,6 +96,16 @@ static inline bool align_up_u64(uint64_t v, uint64_t unit, uint64_t *out)
     return true;
 }
 
+static inline uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static inline bool all_zero(const void *p, size_t n)
 {
     const uint8_t *b = p;

@@ -65,14 +65,6 @@ uint32_t sector_count(const uint8_t sector[SECTOR_BYTES])
     return n;
 }
 
-uint32_t page_count(const uint8_t page[PAGE_BYTES])
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
-        n += sector_count(page + i);
-    return n;
-}
-
 bool page_meets_floors(const uint8_t page[PAGE_BYTES],
                        const struct le16 floor[SECTORS_PER_PAGE])
 {

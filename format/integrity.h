@@ -55,9 +55,6 @@ static inline const struct le16 *floor_sector_page(const struct floor_sector_dis
     return &s->floor[page % PAGES_PER_FLOOR_SECTOR * SECTORS_PER_PAGE];
 }
 
-/* Set bits of a page. */
-uint32_t page_count(const uint8_t page[PAGE_BYTES]);
-
 /* Does every sector of the page have at least its floor of bits? */
 bool page_meets_floors(const uint8_t page[PAGE_BYTES],
                        const struct le16 floor[SECTORS_PER_PAGE]);

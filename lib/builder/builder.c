@@ -4,6 +4,7 @@
 #include "format/hash.h"
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
+#include "lib/sort/sort.h"
 
 enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 
@@ -107,23 +108,6 @@ void tamis_builder_free(struct tamis_builder *b)
 
 /* ---- adding ---- */
 
-/* Copies hashes, but no hash that repeats the one before: sorted input has the versions
- * of a key in one run, and one is enough. No branch: *last may be any. */
-static size_t copy_distinct(uint64_t *to, const uint64_t *from, size_t n,
-                            uint64_t *last)
-{
-    uint64_t before = *last;
-    size_t taken = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t h = from[i];
-        to[taken] = h;
-        taken += h != before;
-        before = h;
-    }
-    *last = before;
-    return taken;
-}
-
 static int add(struct tamis_builder *b, const uint64_t *hashes, size_t n)
 {
     if (n && !b->n_keys)
@@ -136,7 +120,9 @@ static int add(struct tamis_builder *b, const uint64_t *hashes, size_t n)
         size_t room = b->capacity - b->n_hashes, some = n < room ? n : room;
         if (b->checks)
             check_came_in(b, hashes, some, b->last);
-        size_t taken = copy_distinct(b->hashes + b->n_hashes, hashes, some, &b->last);
+        /* Sorted input has the versions of a key in one run, and one is enough. */
+        size_t taken = hashes_distinct(b->hashes + b->n_hashes, hashes, some, b->last);
+        b->last = hashes[some - 1];
         b->n_hashes += taken;
         b->n_keys += taken;
         hashes += some;

@@ -155,12 +155,9 @@ static void finish_region(struct fill *f, uint32_t r)
 {
     uint64_t from = region_offset(f, f->lane, r), n_set = 0;
     uint64_t to = region_offset(f, f->lane, r + 1);
-    uint16_t counts[SECTORS_PER_PAGE];
     for (uint64_t at = from; at < to; at += PAGE_BYTES) {
         digest_put(f->digests, at / PAGE_BYTES, page_digest(f->bits + at));
-        kernel_get()->count_page(f->bits + at, counts);
-        for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-            n_set += counts[i];
+        n_set += page_bits(f->kernel, f->bits + at);
     }
     atomic_fetch_add_explicit(&f->bits_set, n_set, memory_order_relaxed);
     atomic_store_explicit(&f->finished[f->lane * f->n_regions + r], 1,

@@ -20,7 +20,7 @@ struct hash_sum {
 /* Hashes of the spool that are in order. */
 struct sorted_run {
     uint64_t at, n; /* in hashes */
-    uint64_t check; /* builder_check() of them */
+    uint64_t check; /* hashes_check() of them */
 };
 
 struct tamis_builder {
@@ -35,7 +35,7 @@ struct tamis_builder {
     char *spool_dir;
     int spool_fd;
     int failed;                      /* sticky error of an earlier call */
-    uint64_t n_spooled, spool_check; /* builder_check() of all of them, in order */
+    uint64_t n_spooled, spool_check; /* hashes_check() of all of them, in order */
     bool spool_failed;  /* no hashes could go there when the filter was made */
     bool spool_damaged; /* found when reading back */
     uint64_t *hashes;
@@ -67,15 +67,6 @@ int builder_cannot(const struct tamis_builder *b, int err, const char *path,
                    const char *doing, struct tamis_diag *diag);
 
 /* ==== spool.c ================================================================ */
-
-/* A running check of spooled hashes. Each step is a bijection of check and hash, so one
- * wrong hash is certainly found. */
-static inline uint64_t builder_check(uint64_t check, const uint64_t *hashes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        check = geometry_next_lane(check ^ hashes[i]);
-    return check;
-}
 
 /* All return 0 or an errno. */
 /* Makes room for one hash, or `wanted` if memory allows. */
@@ -163,6 +154,15 @@ static inline uint64_t fill_hash(uint64_t h, uint32_t lane)
     return h;
 }
 
+/* Of a sort by counting: how many have each place becomes where its first goes. */
+static inline void counts_to_starts(uint32_t *places, size_t n)
+{
+    for (uint32_t at = 0, here; n > 0; n--, places++, at += here) {
+        here = *places;
+        *places = at;
+    }
+}
+
 /* ==== partition.c: hashes sorted by region =================================== */
 
 /* Makes a slice per thread, for at most n hashes in all. Without memory f->slices stays
@@ -185,7 +185,7 @@ static inline void hash_sum_add(struct hash_sum *s, uint64_t h)
     s->added += mixed;
     s->xored ^= mixed;
 }
-/* Adds n hashes to b->came_in, as copy_distinct() takes them. */
+/* Adds n hashes to b->came_in, as hashes_distinct() takes them. */
 void check_came_in(struct tamis_builder *b, const uint64_t *from, size_t n,
                    uint64_t last);
 /* A digest of domain, watermark and key range, on which answers rest, too. Change them

@@ -1,5 +1,5 @@
 /* A stage of ribbon pages being made of hashes, region by region. ribbon.c calls it for
- * stage after stage, layer.c makes one, and desk.c a page. */
+ * stage after stage, layer.c makes one, and its pages. */
 #ifndef TAMIS_BUILDER_LAYER_H
 #define TAMIS_BUILDER_LAYER_H
 

@@ -2,7 +2,7 @@
  * The hashes stay in the builder, in another order, for its filter. */
 #include "lib/builder/inside.h"
 #include "lib/io/io.h"
-#include "lib/list/source.h"
+#include "lib/list/list.h"
 
 enum { SOME_VALUES = 1024 };
 

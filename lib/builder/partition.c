@@ -82,15 +82,10 @@ static void put_rest(const struct fill *f, struct slice *s)
 /* Sorts runs by region, by counting. */
 static void sort_runs(const struct fill *f, struct slice *s)
 {
-    uint32_t at = 0;
     memset(s->first, 0, (f->n_regions + 1) * sizeof *s->first);
     for (size_t i = 0; i < s->n_runs; i++)
         s->first[s->regions[i]]++;
-    for (uint32_t r = 0; r <= f->n_regions; r++) {
-        uint32_t n = s->first[r];
-        s->first[r] = at;
-        at += n;
-    }
+    counts_to_starts(s->first, f->n_regions + 1);
     for (size_t i = 0; i < s->n_runs; i++)
         s->runs[s->first[s->regions[i]]++] = (uint32_t)i;
     /* Each has moved to where the next one began. */

@@ -99,7 +99,7 @@ static int note_run(struct tamis_builder *b)
     }
     sort_hashes(b->hashes, b->n_hashes);
     b->runs[b->n_runs] = (struct sorted_run){b->n_spooled, b->n_hashes,
-                                             builder_check(0, b->hashes, b->n_hashes)};
+                                             hashes_check(0, b->hashes, b->n_hashes)};
     return 0;
 }
 
@@ -113,7 +113,7 @@ static int spool(struct tamis_builder *b)
                        b->n_spooled * sizeof *b->hashes);
     if (err)
         return err;
-    b->spool_check = builder_check(b->spool_check, b->hashes, b->n_hashes);
+    b->spool_check = hashes_check(b->spool_check, b->hashes, b->n_hashes);
     b->n_spooled += b->n_hashes;
     b->n_hashes = 0;
     b->n_runs += b->list_bits != 0;
@@ -170,7 +170,7 @@ int spool_read_run(struct tamis_builder *b, const struct sorted_run *run, uint64
         io_read(b->spool_fd, to, *n * sizeof *to, (run->at + done) * sizeof *to, &got);
     if (err || got != *n * sizeof *to)
         return err ? err : EIO;
-    *check = builder_check(*check, to, *n);
+    *check = hashes_check(*check, to, *n);
     b->spool_damaged = *n == left && *check != run->check;
     return b->spool_damaged ? EIO : 0;
 }

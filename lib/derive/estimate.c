@@ -1,7 +1,7 @@
-/* Estimates from a filter's bits, without its keys: the number of keys, the number that
- * two filters share, and the error. Every page is checked as it is read. A page that
- * fails is not counted, and is all ones for the error. The same holds for a block of
- * nothing but ones: a source of this filter was damaged there. */
+/* What a filter's bits tell, without its keys: the number of keys, the number that two
+ * filters share, whether they are equal, and the error. Every page is checked as it is
+ * read. A page that fails is not counted, and is all ones for the error. The same holds
+ * for a block of nothing but ones: a source of this filter was damaged there. */
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
@@ -28,7 +28,7 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
         out->n_damaged += n_full > 0;
         if (n_full < n) {
             out->n_bits += (n - n_full) * BLOCK_BITS;
-            out->n_set += bits_in(page) - n_full * BLOCK_BITS;
+            out->n_set += page_bits(kernel_get(), page) - n_full * BLOCK_BITS;
         }
         any_failed |= n_failed > 0;
         for (uint64_t b = 0; b < n; b++)
@@ -121,10 +121,10 @@ static uint64_t sum_pair(const struct operand o[2], const struct geometry *g,
             continue;
         n_bits += page_blocks(g, i) * BLOCK_BITS;
         for (int k = 0; k < 2; k++)
-            set[k] += bits_in(pages[k]);
+            set[k] += page_bits(kernel_get(), pages[k]);
         for (size_t at = 0; at < PAGE_BYTES; at++)
             pages[0][at] |= pages[1][at];
-        set[2] += bits_in(pages[0]);
+        set[2] += page_bits(kernel_get(), pages[0]);
     }
     return n_bits;
 }
@@ -166,5 +166,45 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
     plan_overlap(&g, n_bits, set, out);
     for (int i = 0; i < 2; i++)
         out->in[i] = part_of(&o[i], &o[!i], &g);
+    return 0;
+}
+
+/* ---- equal, bit for bit? ---- */
+
+/* 0 if no page differs; *equal is then 1, unless a page of one is damaged. */
+static int stages_equal(struct stage *a, struct stage *b, int *equal)
+{
+    uint8_t of_a[PAGE_BYTES], of_b[PAGE_BYTES];
+    for (uint64_t page = 0; page < a->n_pages; page++) {
+        if (!stage_copy_page(a, page, of_a) || !stage_copy_page(b, page, of_b))
+            return TAMIS_ERR_DAMAGED;
+        if (memcmp(of_a, of_b, PAGE_BYTES) != 0)
+            return *equal = 0;
+    }
+    return 0;
+}
+
+int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int *equal,
+                       struct tamis_diag *diag)
+{
+    struct tamis_filter *const both[] = {one, other};
+    struct source *s;
+    *equal = 0;
+    diag_clear(diag);
+    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
+    if (err)
+        return err;
+    struct view *a = s[0].view, *b = s[1].view;
+    *equal = a->n_stages == b->n_stages;
+    for (uint32_t i = 0; i < a->n_stages && *equal; i++)
+        *equal = same_geometry(&a->stages[i].geometry, &b->stages[i].geometry);
+    for (uint32_t i = 0; i < a->n_stages && *equal && !err; i++)
+        err = stages_equal(&a->stages[i], &b->stages[i], equal);
+    free(s);
+    if (err) {
+        *equal = 0;
+        return diag_fail(diag, err, one->path,
+                         "a page of it, or of the other one, fails its check");
+    }
     return 0;
 }

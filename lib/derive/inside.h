@@ -1,6 +1,6 @@
 /* The algebra of filters from inside: sources.c (what goes in), setops.c and fold.c
  * (which pages make the result), pages.c (pages from pages), write.c (a sealed filter,
- * page by page), tally.c (its error), derive.c (all steps), and compare.c, which makes
+ * page by page), tally.c (its error), derive.c (all steps), and estimate.c, which makes
  * nothing. */
 #ifndef TAMIS_COMBINE_H
 #define TAMIS_COMBINE_H
@@ -33,7 +33,6 @@ int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra wha
 const struct geometry *only_stage(const struct source *s);
 /* The largest target error (SPEC.md section 16.4). */
 double common_target(const struct source *s, size_t n);
-uint64_t greatest_common_divisor(uint64_t a, uint64_t b);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
 /* The size to which all can be folded: the greatest common divisor of their blocks.
  * ERR_UNFIT: they have other shapes, or several stages. */
@@ -57,7 +56,6 @@ int operands_take(struct tamis_filter *one, struct tamis_filter *other,
                   const char *doing, struct operand o[2], struct geometry *g,
                   struct tamis_diag *diag);
 
-uint64_t bits_in(const uint8_t page[PAGE_BYTES]);
 /* Is it of nothing but ones? No keys do that: a damaged page became so when it was
  * copied. */
 bool block_is_full(const uint8_t *block);

@@ -3,14 +3,6 @@
  * must not leave with a good digest. Bits have no byte order. */
 #include "lib/derive/inside.h"
 
-/* Lengths are constants, and nothing overlaps: compilers make wide instructions of it
- * at -O2. */
-static void join_block(uint8_t *restrict to, const uint8_t *restrict from)
-{
-    for (size_t i = 0; i < BLOCK_BYTES; i++)
-        to[i] |= from[i];
-}
-
 static void meet_block(uint8_t *restrict to, const uint8_t *restrict from)
 {
     for (size_t i = 0; i < BLOCK_BYTES; i++)
@@ -74,7 +66,7 @@ static void unite_runs(const struct operand *o, uint64_t page, enum damaged_as a
     for (uint64_t i = 0; i < o->factor && i < left; i++) {
         *n_damaged += !source_page(o, from + i, as, source);
         for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
-            join_block(out, source + at);
+            block_join(out, source + at);
             if (++run == o->factor) {
                 run = 0;
                 out += BLOCK_BYTES;
@@ -115,16 +107,6 @@ int operands_take(struct tamis_filter *one, struct tamis_filter *other,
     return err;
 }
 
-uint64_t bits_in(const uint8_t page[PAGE_BYTES])
-{
-    uint16_t counts[SECTORS_PER_PAGE];
-    uint64_t n = 0;
-    kernel_get()->count_page(page, counts);
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        n += counts[i];
-    return n;
-}
-
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged)
 {
@@ -133,6 +115,6 @@ void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
     for (size_t i = 1; i < r->n_operands; i++) {
         operand_page(&r->operands[i], page, DAMAGED_AS_ONES, next, n_damaged);
         for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
-            (r->common ? meet_block : join_block)(out + at, next + at);
+            (r->common ? meet_block : block_join)(out + at, next + at);
     }
 }

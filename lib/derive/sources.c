@@ -112,16 +112,6 @@ bool same_geometry(const struct geometry *a, const struct geometry *b)
 
 /* ---- one geometry for stages of several sizes ---- */
 
-uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static double error_of_shape(const struct source *s, const struct geometry *shape)
 {
     return plan_error_of_shape(shape, s->header.commit.keys,

@@ -32,7 +32,7 @@ void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
     struct stage_desc *s = &d->commit.stages[stage];
     if (page == 0)
         d->tallies[stage].step = s->length / PAGE_BYTES / MEASURED_PAGES + 1;
-    s->bits_set += bits_in(bits);
+    s->bits_set += page_bits(kernel_get(), bits);
     measure_page(&d->tallies[stage], &s->geometry, page, bits);
 }
 

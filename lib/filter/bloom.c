@@ -200,27 +200,12 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 
 /* ---- for people ---- */
 
-/* As stage_probe(), which forgets where it was. */
 static void explain(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
                     struct tamis_stage_answer *out)
 {
-    _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
-    bool strict = s->mode == TAMIS_CHECK_STRICT;
-    *out = (struct tamis_stage_answer){.reason = TAMIS_HIT};
-    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
-        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
-        uint64_t page = at / PAGE_BYTES;
-        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
-        const uint8_t *block = strict ? copy + at % PAGE_BYTES : s->bits + at;
-        if (!good && out->reason == TAMIS_HIT)
-            *out = (struct tamis_stage_answer){TAMIS_DAMAGED, lane,
-                                               begin + page * PAGE_BYTES};
-        if (good && !k->block_probe(block, s->geometry.words, h)) {
-            *out = (struct tamis_stage_answer){TAMIS_NO_REASON, lane, begin + at};
-            return;
-        }
-        h = geometry_next_lane(h);
-    }
+    struct stage_finding f = stage_find(s, k, h);
+    *out = (struct tamis_stage_answer){f.reason, f.lane,
+                                       f.reason == TAMIS_HIT ? 0 : begin + f.at};
 }
 
 /* By the keys; or by the blocks, where those are fuller and were measured: a stage that

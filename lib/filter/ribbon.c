@@ -44,7 +44,7 @@ static enum tamis_answer otherwise(const struct plane *plane,
 static void map(struct view *v, const struct commit *c, void *at)
 {
     struct ribbons *r = at;
-    r->kernel = kernel_ribbon(kernel_get());
+    r->kernel = kernel_get()->ribbon;
     r->n = c->n_stages - 1U;
     uint8_t *next = (uint8_t *)at + planes_at(r->n);
     for (uint32_t i = 0; i < r->n; i++) {
@@ -120,11 +120,6 @@ static void prefetch(const struct view *v, uint64_t h)
 
 /* ---- many keys ---- */
 
-static uint64_t word_of(size_t n)
-{
-    return n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-}
-
 /* The keys of a word that were bumped by stage 0 and are absent all the same. */
 static uint64_t absent_later(struct view *v, const struct kernel *k,
                              const uint64_t *hashes, uint64_t bumped)
@@ -161,7 +156,7 @@ static size_t probe_chunk(struct view *v, const struct kernel *k,
     bool believed = !lost_any(&v->map);
     for (size_t done = 0, w = 0; done < n; done += WORD, w++) {
         size_t some = n - done < WORD ? n - done : WORD;
-        uint64_t is = word_of(some) & ~match[w] & ~bumped[w];
+        uint64_t is = UINT64_MAX >> (WORD - some) & ~match[w] & ~bumped[w];
         if (believed && bumped[w])
             is |= absent_later(v, k, hashes + done, bumped[w]);
         else if (!believed)
@@ -203,7 +198,7 @@ static enum tamis_answer otherwise(const struct plane *plane,
 
 static kind_answer_fn *find_answer(const struct kernel *k)
 {
-    return kernel_ribbon(k)->answer;
+    return k->ribbon->answer;
 }
 
 static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashes,

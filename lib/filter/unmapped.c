@@ -137,12 +137,17 @@ int unmapped_new(struct tamis_filter *f, const struct commit *c, int at,
     return 0;
 }
 
+struct page_reader *unmapped_reader(struct tamis_filter *f)
+{
+    return &f->unmapped->reader;
+}
+
 /* At addresses that no process has: a stray look is a fault, and no wrong bit. */
-void unmapped_map(struct tamis_filter *f, struct mapping *m)
+struct mapping mapping_of_reader(struct page_reader *r)
 {
     static const _Atomic uint32_t none;
-    *m = (struct mapping){
-        .reader = &f->unmapped->reader,
+    return (struct mapping){
+        .reader = r,
         .base = (uint8_t *)((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1)),
         .n_faults = &none,
     };

@@ -139,7 +139,7 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
         return ENOMEM;
     int err = probing && !view_begin(f, v) ? EAGAIN : 0;
     if (!err && f->unmapped)
-        unmapped_map(f, &v->map);
+        v->map = mapping_of_reader(unmapped_reader(f));
     else if (!err)
         err = map_file(fd, f->offset, c->committed_bytes, false, NULL, &v->map);
     if (!err && f->kind->keeps_file && !f->unmapped)

@@ -106,24 +106,34 @@ static inline struct view *view_of(struct tamis_filter *f)
     return atomic_load_explicit(&f->view, memory_order_acquire);
 }
 
-/* Where a page of a stage is in the file. */
+/* Where a page of a stage is in the filter, and in its file. */
+static inline uint64_t stage_page_offset(const struct stage *s, uint64_t nth)
+{
+    return (uint64_t)(s->bits - s->map->base) + nth * PAGE_BYTES;
+}
 static inline uint64_t filter_page_offset(const struct tamis_filter *f,
                                           const struct stage *s, uint64_t nth)
 {
-    return f->offset + (uint64_t)(s->bits - s->map->base) + nth * PAGE_BYTES;
+    return f->offset + stage_page_offset(s, nth);
 }
 
-/* For the check of a kind: this page breaks a rule, and has failed from now on. */
-static inline void verify_blame(struct tamis_filter *f, size_t stage, uint64_t nth,
-                                struct tamis_verify *report)
+/* This page breaks a rule, and has failed from now on. `from`: where the filter begins
+ * in the file. */
+static inline void stage_blame(struct stage *s, uint64_t from, uint64_t nth,
+                               struct tamis_verify *report)
 {
-    struct stage *s = &view_of(f)->stages[stage];
-    uint64_t at = filter_page_offset(f, s, nth);
+    uint64_t at = from + stage_page_offset(s, nth);
     if (stage_is_bad(s, nth))
         return; /* and counted */
     stage_mark_bad(s, nth);
     if (report->n_damaged++ == 0 || at < report->first_damaged)
         report->first_damaged = at;
+}
+/* For the check of a kind. */
+static inline void verify_blame(struct tamis_filter *f, size_t stage, uint64_t nth,
+                                struct tamis_verify *report)
+{
+    stage_blame(&view_of(f)->stages[stage], f->offset, nth, report);
 }
 
 /* ---- filter.c ---- */
@@ -136,7 +146,9 @@ void filter_release(struct tamis_filter *f);
  * open longer than the filter. ENOMEM. */
 int unmapped_new(struct tamis_filter *f, const struct commit *c, int at,
                  const char *name);
-void unmapped_map(struct tamis_filter *f, struct mapping *m);
+struct page_reader *unmapped_reader(struct tamis_filter *f);
+/* A mapping that maps nothing: all of its pages are read. */
+struct mapping mapping_of_reader(struct page_reader *r);
 void unmapped_free(struct tamis_filter *f);
 /* Around a question: it opens the file of an unmapped filter, and does nothing for
  * others. An error says why the file cannot be asked. Threads may nest them. */

@@ -8,6 +8,7 @@
 #define KERNEL             __attribute__((target("avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx2"
 #define KERNEL_SYMBOL      kernel_avx2
+#define RIBBON_SYMBOL      ribbon_avx2
 #define ANY_ADDRESS        true
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       32
@@ -81,18 +82,24 @@ KERNEL inline void spread(__m256i numbers, __m256i halves[2])
     halves[1] = _mm256_unpackhi_epi32(numbers, _mm256_setzero_si256());
 }
 
-/* Each word is shifted until its bit is the uppermost. */
+/* Each word is shifted until its bit is the uppermost, which becomes that of its
+ * number: 0 1 4 5, 2 3 6 7. */
+KERNEL inline __m256 block_bits(const uint8_t *block, const __m256i above[2])
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i low = _mm256_sllv_epi64((__m256i)b[0], above[0]);
+    __m256i high = _mm256_sllv_epi64((__m256i)b[1], above[1]);
+    return _mm256_shuffle_ps(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high),
+                             _MM_SHUFFLE(3, 1, 3, 1));
+}
+
 KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
                                     const uint8_t *block)
 {
-    const volatile half *b = (const volatile half *)(const volatile void *)block;
     __m256i above[2];
     spread(x->above, above);
-    __m256i low = _mm256_sllv_epi64((__m256i)b[0], above[0]);
-    __m256i high = _mm256_sllv_epi64((__m256i)b[1], above[1]);
-    __m256 upper = _mm256_shuffle_ps(
-        _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _MM_SHUFFLE(3, 1, 3, 1));
-    return (uint8_t)(~(uint32_t)_mm256_movemask_ps(upper) & asked[words][x->start]);
+    uint32_t set = (uint32_t)_mm256_movemask_ps(block_bits(block, above));
+    return (uint8_t)(~set & asked[words][x->start]);
 }
 
 /* ---- one key in the first lanes of a row ----
@@ -113,14 +120,9 @@ KERNEL inline __m256i column_lines(const struct plane_row *r, size_t i, uint64_t
     return _mm256_add_epi64(bits, _mm256_slli_epi64(block, 6));
 }
 
-/* The uppermost bit of each number is that of a word: 0 1 4 5, 2 3 6 7. */
 KERNEL inline __m256i line_bits(long long line, const __m256i above[2])
 {
-    const volatile half *b = (const volatile half *)(uintptr_t)line;
-    __m256i low = _mm256_sllv_epi64((__m256i)b[0], above[0]);
-    __m256i high = _mm256_sllv_epi64((__m256i)b[1], above[1]);
-    return _mm256_castps_si256(_mm256_shuffle_ps(
-        _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _MM_SHUFFLE(3, 1, 3, 1)));
+    return _mm256_castps_si256(block_bits((const uint8_t *)(uintptr_t)line, above));
 }
 
 /* Two lines, in numbers of 16 bits: words 0 1 4 5 of the first and of the second, then
@@ -208,39 +210,29 @@ KERNEL inline uint32_t half_lacks(__m256i missing)
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
     volatile half *b = (volatile half *)(volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
-    uint32_t fresh = 0, clear = 0;
-    __m256i mask[2];
+    __m256i low = (__m256i)b[0], high = (__m256i)b[1], mask[2];
     pattern_masks(x, words, mask);
-    for (uint32_t i = 0; i < 2; i++) {
-        __m256i of_half = _mm256_andnot_si256((__m256i)b[i], mask[i]);
-        _mm256_storeu_si256((__m256i *)(void *)(missing + 4 * i), of_half);
-        clear |= half_lacks(of_half) << (4 * i);
+    __m256i of_low = _mm256_andnot_si256(low, mask[0]);
+    __m256i of_high = _mm256_andnot_si256(high, mask[1]);
+    uint32_t fresh = 0, clear = half_lacks(of_low) | half_lacks(of_high) << 4;
+    if (alone && clear) {
+        b[0] = (half)_mm256_or_si256(low, mask[0]);
+        b[1] = (half)_mm256_or_si256(high, mask[1]);
     }
+    if (alone)
+        return (uint32_t)__builtin_popcount(clear);
+    _mm256_storeu_si256((__m256i *)(void *)missing, of_low);
+    _mm256_storeu_si256((__m256i *)(void *)(missing + 4), of_high);
     /* A set bit stays set: no need to take the line for writing. */
     for (; clear; clear &= clear - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(clear);
         fresh += set_missing(&w[i], missing[i], false);
     }
     return fresh;
-}
-
-KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
-                                         uint8_t *block)
-{
-    volatile half *b = (volatile half *)(volatile void *)block;
-    __m256i low = (__m256i)b[0], high = (__m256i)b[1], mask[2];
-    pattern_masks(x, words, mask);
-    uint32_t clear = half_lacks(_mm256_andnot_si256(low, mask[0])) |
-                     half_lacks(_mm256_andnot_si256(high, mask[1])) << 4;
-    if (clear) {
-        b[0] = (half)_mm256_or_si256(low, mask[0]);
-        b[1] = (half)_mm256_or_si256(high, mask[1]);
-    }
-    return (uint32_t)__builtin_popcount(clear);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
@@ -272,20 +264,9 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
         _mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
 }
 
-/* Turns eight numbers so that the one of word `start` comes first. */
-KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
-{
-    __m256i *n = (__m256i *)(void *)numbers;
-    __m256i word = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                    _mm256_set1_epi32((int)start));
-    _mm256_storeu_si256(n, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(n), word));
-}
-
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */
-
-#define RIBBON_SYMBOL ribbon_avx2
 
 /* The parity of each word: of the sum of those of its bytes. */
 KERNEL inline uint32_t parities(__m256i x)

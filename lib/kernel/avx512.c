@@ -1,5 +1,6 @@
 /* The kernel for x86-64 with AVX-512 (F, BW, DQ): a block is one register. */
 #include "lib/kernel/kernel.h"
+#include "lib/kernel/ribbon.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -7,6 +8,7 @@
 #define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
+#define RIBBON_SYMBOL      ribbon_avx512
 #define ANY_ADDRESS        true
 #define NEAR_BYTES         (2 << 20)
 #define VECTOR_BYTES       64
@@ -158,10 +160,18 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
+    volatile block512 *at = (volatile block512 *)(volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
-    uint32_t fresh = 0, clear = pattern_lacks(x, ring, block);
+    __m512i b = (__m512i)*at;
+    __mmask8 lacks = _mm512_mask_testn_epi64_mask(pattern_words(x, ring), b, x->bits);
+    uint32_t fresh = 0, clear = lacks;
+    if (alone) {
+        if (__builtin_expect(clear, 1))
+            *at = (block512)_mm512_mask_or_epi64(b, lacks, b, x->bits);
+        return (uint32_t)__builtin_popcount(clear);
+    }
     if (!clear) /* a set bit stays set: no need to take the line for writing */
         return 0;
     _mm512_storeu_si512(bits, x->bits);
@@ -170,17 +180,6 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
         fresh += set_missing(&w[i], bits[i], false);
     }
     return fresh;
-}
-
-KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t ring,
-                                         uint8_t *block)
-{
-    volatile block512 *at = (volatile block512 *)(volatile void *)block;
-    __m512i b = (__m512i)*at;
-    __mmask8 clear = _mm512_mask_testn_epi64_mask(pattern_words(x, ring), b, x->bits);
-    if (__builtin_expect(clear, 1))
-        *at = (block512)_mm512_mask_or_epi64(b, clear, b, x->bits);
-    return (uint32_t)__builtin_popcount(clear);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t ring, uint8_t *block)
@@ -203,16 +202,86 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
         _mm512_sad_epu8(n, _mm512_setzero_si512()));
 }
 
-/* Turns eight numbers so that the one of word `start` comes first. */
-KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
+#include "lib/kernel/loops.h"
+
+/* ==== ribbons: SPEC.md section 19 ====
+ *
+ * Eight digits of a block are one register, and eight keys find their places at a time.
+ */
+
+#define OWN_SPOTS
+
+/* The parity of a word is that of its bytes, whose parities are those of four bits. A
+ * count of bits would be one step, but not all processors with AVX-512 have it. */
+KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
+                                   uint64_t low, uint64_t high)
 {
-    __m256i *n = (__m256i *)(void *)numbers;
-    __m256i word = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                    _mm256_set1_epi32((int)start));
-    _mm256_storeu_si256(n, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(n), word));
+    enum { A_XOR_B_AND_C = 0x78, A_XOR_B_THEN_AND_C = 0x28 };
+    __m512i of = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0));
+    __m512i x =
+        _mm512_and_si512(_mm512_loadu_si512(here), _mm512_set1_epi64((long long)low));
+    x = _mm512_ternarylogic_epi64(x, _mm512_loadu_si512(next),
+                                  _mm512_set1_epi64((long long)high), A_XOR_B_AND_C);
+    x = _mm512_ternarylogic_epi64(x, _mm512_srli_epi64(x, 4), _mm512_set1_epi8(15),
+                                  A_XOR_B_THEN_AND_C);
+    x = _mm512_sad_epu8(_mm512_shuffle_epi8(of, x), _mm512_setzero_si512());
+    return _mm512_movepi64_mask(_mm512_slli_epi64(x, 63));
 }
 
-#include "lib/kernel/loops.h"
+struct spots;
+KERNEL inline void spots_of(const struct ribbon_plane *p, const uint64_t *hashes,
+                            struct spots *s);
+
+#include "lib/kernel/digits.h"
+
+#define ALL(number) _mm512_set1_epi64((long long)(number))
+
+/* The row of each key, given the part of its product below the page (format/ribbon.h,
+ * ribbon_row()): multiplications look at the lower half of a word. */
+KERNEL inline __m512i rows_of(__m512i product, __m512i n_rows)
+{
+    __m512i half = ALL(RIBBON_WIDTH / 2);
+    __m512i at = _mm512_srli_epi64(_mm512_mul_epu32(product, n_rows), 32);
+    at = _mm512_sub_epi64(_mm512_max_epu64(at, half), half);
+    return _mm512_min_epu64(at, _mm512_sub_epi64(n_rows, ALL(RIBBON_WIDTH + 1)));
+}
+
+KERNEL inline void spots_of(const struct ribbon_plane *p, const uint64_t *hashes,
+                            struct spots *s)
+{
+    __m512i h = _mm512_loadu_si512(hashes), n_pages = ALL(p->n_pages);
+    /* The upper 96 bits of 128: a number of pages has 32. */
+    __m512i product =
+        _mm512_add_epi64(_mm512_mul_epu32(_mm512_srli_epi64(h, 32), n_pages),
+                         _mm512_srli_epi64(_mm512_mul_epu32(h, n_pages), 32));
+    __m512i page = _mm512_srli_epi64(product, 32);
+    __mmask8 more = _mm512_cmplt_epu64_mask(page, ALL(p->n_long));
+    __m512i blocks =
+        _mm512_mask_add_epi64(ALL(p->blocks), more, ALL(p->blocks), ALL(1));
+    __m512i row =
+        rows_of(product, _mm512_add_epi64(_mm512_slli_epi64(blocks, 6), ALL(1)));
+    __m512i entry = _mm512_srli_epi64(row, 6);
+    entry = _mm512_mask_add_epi64(entry, more, entry, ALL(p->blocks));
+    _mm512_storeu_si512(s->page, _mm512_add_epi64(_mm512_slli_epi64(page, 12),
+                                                  ALL((uintptr_t)p->bits)));
+    _mm512_storeu_si512(s->entry, _mm512_add_epi64(_mm512_slli_epi64(entry, 3),
+                                                   ALL((uintptr_t)p->entries)));
+    _mm512_storeu_si512(s->row, _mm512_and_si512(row, ALL(RIBBON_PAIR_ROWS - 1)));
+
+    __m512i m = _mm512_mullo_epi64(_mm512_xor_si512(h, _mm512_srli_epi64(h, 29)),
+                                   ALL(LANE_MULTIPLIER));
+    __m512i upper = _mm512_srli_epi64(m, 32);
+    __m512i c = _mm512_mullo_epi64(_mm512_xor_si512(m, upper), ALL(RIBBON_MULTIPLIER));
+    __m512i shift = _mm512_and_si512(row, ALL(RIBBON_WIDTH - 1));
+    c = _mm512_or_si512(c, ALL(1));
+    _mm512_storeu_si512(s->fingerprint, upper);
+    _mm512_storeu_si512(s->low, _mm512_sllv_epi64(c, shift));
+    _mm512_storeu_si512(
+        s->high, _mm512_srlv_epi64(c, _mm512_sub_epi64(ALL(RIBBON_WIDTH), shift)));
+}
+_Static_assert(sizeof(struct ribbon_entry) == 8 && PAGE_BYTES == 1 << 12,
+               "shifts by 3 and 12");
 #endif
 
 typedef int kernel_avx512_has_this_file; /* elsewhere it is empty, which C forbids */

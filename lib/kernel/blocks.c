@@ -76,19 +76,6 @@ int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_byt
 
 /* ---- asking ---- */
 
-/* A block at an odd address is copied, which is one line. */
-static bool may_have(const struct kernel *kernel, const struct geometry *g,
-                     const uint8_t *bits, uint64_t h)
-{
-    for (uint32_t lane = 0; lane < g->lanes; lane++, h = geometry_next_lane(h)) {
-        _Alignas(BLOCK_BYTES) uint8_t block[BLOCK_BYTES];
-        memcpy(block, bits + geometry_block_offset(g, lane, h), sizeof block);
-        if (!kernel->block_probe(block, g->words, h))
-            return false;
-    }
-    return true;
-}
-
 enum tamis_answer tamis_blocks_probe(const struct tamis_blocks *blocks,
                                      const void *bits, size_t n_bytes,
                                      const struct tamis_key *key,
@@ -104,7 +91,7 @@ enum tamis_answer tamis_blocks_probe(const struct tamis_blocks *blocks,
     } else if (fits(kernel, bits)) {
         struct plane plane = plane_of(bits, &g);
         return kernel->answer(&plane, key, why);
-    } else if (!may_have(kernel, &g, bits, key->hash)) {
+    } else if (!geometry_probe(bits, &g, key->hash)) {
         reason = TAMIS_NO_REASON;
     }
     if (why)

@@ -1,5 +1,5 @@
 /* The loops of every ribbon kernel. The file that includes this one defines KERNEL,
- * KERNEL_NAME, RIBBON_SYMBOL, and:
+ * RIBBON_SYMBOL, and:
  *
  * - parities_of(here, next, low, high): a bit for each of eight digits, its parity
  * - spots_of(p, hashes, spots), with OWN_SPOTS: where eight keys are
@@ -280,7 +280,6 @@ KERNEL void ribbon_solve(const struct ribbon_shape *shape,
 }
 
 const struct ribbon_kernel RIBBON_SYMBOL = {
-    .name = KERNEL_NAME,
     .probe = ribbon_probe_one,
     .answer = ribbon_answer,
     .probe_many = ribbon_probe_many,

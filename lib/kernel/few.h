@@ -2,38 +2,29 @@
  * window that rolls over items, which costs more than a few keys take. Here one pass
  * fetches all lines, and a second looks at them. Four keys need only the second. */
 
-/* The keys of `maybe` that the lanes from the second on have, too. */
-KERNEL inline uint64_t few_later_lanes(const struct plane *p, const uint64_t *hashes,
-                                       uint64_t maybe)
-{
-    uint64_t h[ITEM];
-    for (uint64_t m = maybe; m; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(m);
-        h[i] = hashes[i];
-    }
-    for (uint32_t lane = 1; lane < p->lanes && maybe; lane++) {
-        for (uint64_t m = maybe; m; m &= m - 1) {
-            uint32_t i = (uint32_t)__builtin_ctzll(m);
-            h[i] = geometry_next_lane(h[i]);
-            __builtin_prefetch(plane_block(p, lane, h[i]));
-        }
-        for (uint64_t m = maybe; m; m &= m - 1) {
-            uint32_t i = (uint32_t)__builtin_ctzll(m);
-            if (!has(plane_block(p, lane, h[i]), PLANE_WORDS(p), h[i]))
-                maybe &= ~(m & -m);
-        }
-    }
-    return maybe;
-}
-
-/* Not inlined: it needs registers, for which every answer would pay. */
+/* Asks the lanes from the second on for the keys of `maybe`. Not inlined: it needs
+ * registers, for which every answer would pay. */
 KERNEL __attribute__((noinline)) size_t few_by_later_lanes(const struct plane *plane,
                                                            const uint64_t *hashes,
                                                            uint64_t maybe,
                                                            uint64_t *absent)
 {
     const struct plane p = *plane;
-    *absent |= maybe & ~few_later_lanes(&p, hashes, maybe);
+    const uint64_t *before = hashes;
+    uint64_t h[ITEM], left = maybe;
+    for (uint32_t lane = 1; lane < p.lanes && left; lane++, before = h) {
+        for (uint64_t m = left; m; m &= m - 1) {
+            uint32_t i = (uint32_t)__builtin_ctzll(m);
+            h[i] = geometry_next_lane(before[i]);
+            __builtin_prefetch(plane_block(&p, lane, h[i]));
+        }
+        for (uint64_t m = left; m; m &= m - 1) {
+            uint32_t i = (uint32_t)__builtin_ctzll(m);
+            if (!has(plane_block(&p, lane, h[i]), PLANE_WORDS(&p), h[i]))
+                left &= ~(m & -m);
+        }
+    }
+    *absent |= maybe & ~left;
     return (size_t)__builtin_popcountll(*absent);
 }
 

@@ -23,7 +23,7 @@ struct survivors {
 KERNEL inline void fetch(struct item *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        t->block[i] = first_block(t->plane, t->hashes[i]);
+        t->block[i] = plane_block(t->plane, 0, t->hashes[i]);
         __builtin_prefetch(t->block[i]);
     }
 }
@@ -51,7 +51,7 @@ KERNEL inline uint64_t first_lanes(const struct item *now, struct item *next,
     uint8_t lacks[ITEM];
     if (ahead && now->n == ITEM && next->n == ITEM) {
         for (size_t i = 0; i < ITEM; i++) {
-            const uint8_t *block = first_block(&q, g[i]);
+            const uint8_t *block = plane_block(&q, 0, g[i]);
             __builtin_prefetch(block);
             lacks[i] = item_lacks(h, x, i, now->block[i], PLANE_WORDS(&p), known);
             next->block[i] = block;
@@ -63,7 +63,8 @@ KERNEL inline uint64_t first_lanes(const struct item *now, struct item *next,
     if (now->n < ITEM)
         memset(lacks, 1, sizeof lacks);
     for (size_t i = 0, n = now->n; i < n; i++)
-        lacks[i] = item_lacks(h, x, i, first_block(&p, h[i]), PLANE_WORDS(&p), known);
+        lacks[i] =
+            item_lacks(h, x, i, plane_block(&p, 0, h[i]), PLANE_WORDS(&p), known);
     return zero_bytes(lacks);
 }
 

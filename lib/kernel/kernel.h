@@ -52,6 +52,25 @@ static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
            (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
 }
 
+/* Adds the bits of a block to another. Lengths are constants, and nothing overlaps:
+ * compilers make wide instructions of it at -O2. */
+static inline void block_join(uint8_t *restrict to, const uint8_t *restrict from)
+{
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        to[i] |= from[i];
+}
+
+/* Prefetches the lines that an add of this key writes. Inlined by force: gcc 12 takes a
+ * function that only prefetches for one without effects, and drops its calls. */
+__attribute__((always_inline)) static inline void plane_prefetch(const struct plane *p,
+                                                                 uint64_t h)
+{
+    for (uint32_t lane = 0; lane < p->lanes; lane++) {
+        __builtin_prefetch(plane_block(p, lane, h), 1);
+        h = geometry_next_lane(h);
+    }
+}
+
 /* Sets bits of a word that were clear when it was looked at; 1 if they still were. */
 static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
 {
@@ -130,6 +149,7 @@ enum { TILE_NEXT = 1, TILE_FAR = 2 };
 
 struct kernel {
     const char *name;
+    const struct ribbon_kernel *ribbon; /* ribbon.h: the one that goes with it */
     /* May answer(), probe() and fill() get blocks that begin anywhere, or only at
      * multiples of 8? */
     bool any_address;
@@ -212,6 +232,17 @@ struct kernel {
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *among, uint64_t *to);
 };
+
+/* The set bits of a page. */
+static inline uint64_t page_bits(const struct kernel *k, const uint8_t *page)
+{
+    uint16_t counts[SECTORS_IN_PAGE];
+    uint64_t n = 0;
+    k->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_IN_PAGE; i++)
+        n += counts[i];
+    return n;
+}
 
 /* The kernels of this architecture. */
 extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neon;

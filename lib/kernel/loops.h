@@ -1,6 +1,6 @@
 /* The loops of every kernel, compiled once for each by the file that includes this one.
  * The file that includes it defines KERNEL (static, for its processor), KERNEL_NAME,
- * KERNEL_SYMBOL, and:
+ * KERNEL_SYMBOL, RIBBON_SYMBOL, and:
  *
  * - ANY_ADDRESS: may blocks that are asked or filled lie at any address, or at
  * multiples of 8 only?
@@ -11,17 +11,17 @@
  * - WORDS(words) and PLANE_WORDS(plane): the number of words, as the kernel's type
  * - pattern_lacks(&x, words, block): 8 bits, 0 if the block has all bits of `words`
  * words
- * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
- * in fields that has the key in its first lane
- * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
+ * - HAS_COLUMNS, columns_alive(row, h), and zero_bytes(bytes), or none of these: a bit
+ * for each plane of a row in fields that has the key in its first lane, and for each of
+ * 64 bytes that is 0
  * - block_count(block): how many bits are set
- * - pattern_add(&x, words, block): sets them, shared; how many were clear
- * - pattern_add_alone(&x, words, block): the same where no other thread sets bits
+ * - pattern_add(&x, words, block, alone): sets them; how many were clear. `alone`, a
+ * constant: no other thread sets bits
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * This file asks and sets one block, and one plane. few.h has some keys on one plane,
  * tile.h some on some planes, row.h one key on many planes, grid.h many keys on many
- * planes; transpose.h makes rows of blocks, rows.h asks them. Only this file includes
+ * planes; rows.h makes rows of blocks, and asks them. Only this file includes
  * them.
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
@@ -37,12 +37,17 @@
 
 enum { ITEM = 64 }; /* a word of answers */
 
-/* ---- one block ---- */
-
-KERNEL inline const uint8_t *first_block(const struct plane *p, uint64_t h)
+#ifndef HAS_COLUMNS
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 {
-    return plane_block(p, 0, h);
+    uint64_t zeros = 0;
+    for (int i = 0; i < 64; i++)
+        zeros |= (uint64_t)(bytes[i] == 0) << i;
+    return zeros;
 }
+#endif
+
+/* ---- one block ---- */
 
 KERNEL inline bool has(const uint8_t *block, uint32_t words, uint64_t h)
 {
@@ -58,26 +63,18 @@ KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
 KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
-    return pattern_add(&x, WORDS(words), block);
-}
-
-/* The lines that an add will write. */
-KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
-{
-    for (uint32_t lane = 0; lane < p->lanes; lane++) {
-        __builtin_prefetch(plane_block(p, lane, h), 1);
-        h = geometry_next_lane(h);
-    }
+    return pattern_add(&x, WORDS(words), block, false);
 }
 
 /* Sets the bits that a key has in this block of a plane. Returns how many were clear.
- * Bits come before the mark: a commit counts marked pages. */
-KERNEL inline uint32_t add_in_block(const struct plane *p, _Atomic uint64_t *dirty,
-                                    uint64_t block, uint64_t h)
+ * Bits come before the mark: a commit counts marked pages. Inlined by force, as
+ * the add of a key is: a call would take what this saves. */
+KERNEL inline __attribute__((always_inline)) uint32_t
+add_in_block(const struct plane *p, _Atomic uint64_t *dirty, uint64_t block, uint64_t h)
 {
     uint8_t *at = (uint8_t *)(uintptr_t)p->bits + block * BLOCK_BYTES;
     struct pattern x = pattern_of(h);
-    uint32_t fresh = pattern_add_alone(&x, PLANE_WORDS(p), at);
+    uint32_t fresh = pattern_add(&x, PLANE_WORDS(p), at, true);
     uint64_t page = block / BLOCKS_PER_PAGE;
     uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
     if (__builtin_expect(!(marks >> page % 64 & 1), 0) && fresh) {
@@ -102,8 +99,8 @@ KERNEL __attribute__((noinline)) uint32_t add_lanes(const struct plane *p,
 
 /* Two lanes, which most growing filters have, without a loop: how many instructions an
  * add takes decides for how many lines the processor waits at a time. */
-KERNEL inline uint32_t add_key(const struct plane *p, _Atomic uint64_t *dirty,
-                               uint64_t h)
+KERNEL inline __attribute__((always_inline)) uint32_t
+add_key(const struct plane *p, _Atomic uint64_t *dirty, uint64_t h)
 {
     const uint64_t n_blocks = p->n_blocks;
     if (__builtin_expect(p->lanes != 2, 0))
@@ -127,10 +124,10 @@ KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
     const struct plane p = *plane;
     uint64_t n_keys = 0;
     for (size_t i = 0; n > 1 && i < n && i < AHEAD; i++)
-        prefetch_lanes(&p, hashes[i]);
+        plane_prefetch(&p, hashes[i]);
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n)
-            prefetch_lanes(&p, hashes[i + AHEAD]);
+            plane_prefetch(&p, hashes[i + AHEAD]);
         uint32_t fresh = add_key(&p, dirty, hashes[i]);
         *n_bits += fresh;
         n_keys += fresh > 0;
@@ -170,7 +167,7 @@ KERNEL inline bool later_lanes_have(const struct plane *p, uint64_t h)
 
 KERNEL bool probe(const struct plane *p, uint64_t h)
 {
-    return has(first_block(p, h), PLANE_WORDS(p), h) && later_lanes_have(p, h);
+    return has(plane_block(p, 0, h), PLANE_WORDS(p), h) && later_lanes_have(p, h);
 }
 
 KERNEL inline enum tamis_answer say(bool hit, enum tamis_reason *why)
@@ -192,7 +189,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
                                 enum tamis_reason *why)
 {
     uint64_t h = key->hash;
-    if (!has(first_block(p, h), PLANE_WORDS(p), h))
+    if (!has(plane_block(p, 0, h), PLANE_WORDS(p), h))
         return say(false, why);
     return answer_by_later_lanes(p, key, why);
 }
@@ -224,7 +221,7 @@ KERNEL enum tamis_answer answer_while(struct plane_watch *w,
                                       enum tamis_reason *why, const struct plane *p,
                                       uint64_t now)
 {
-    if (has(first_block(p, key->hash), PLANE_WORDS(p), key->hash))
+    if (has(plane_block(p, 0, key->hash), PLANE_WORDS(p), key->hash))
         return later_lanes_while(w, t, key, why, p, now);
     return say_while(false, w, t, key, why, p, now);
 }
@@ -234,11 +231,11 @@ KERNEL enum tamis_answer answer_while(struct plane_watch *w,
 #include "lib/kernel/grid.h"
 #include "lib/kernel/tile.h"
 #include "lib/kernel/dense.h"
-#include "lib/kernel/transpose.h"
 #include "lib/kernel/rows.h"
 
 const struct kernel KERNEL_SYMBOL = {
     .name = KERNEL_NAME,
+    .ribbon = &RIBBON_SYMBOL,
     .any_address = ANY_ADDRESS,
     .block_probe = block_probe,
     .block_add = block_add,

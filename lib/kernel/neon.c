@@ -8,6 +8,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "neon"
 #define KERNEL_SYMBOL      kernel_neon
+#define RIBBON_SYMBOL      ribbon_neon
 #define ANY_ADDRESS        false
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       16
@@ -69,8 +70,8 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
     return vmaxvq_u32(vreinterpretq_u32_u64(missing)) != 0;
 }
 
-KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
-                           bool alone)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block, bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
     uint32_t fresh = 0;
@@ -101,12 +102,9 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return vaddlvq_u8(n);
 }
 
-#include "lib/kernel/plain.h"
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */
-
-#define RIBBON_SYMBOL ribbon_neon
 
 /* A bit for each of the two words: its parity. */
 KERNEL inline uint32_t two_columns(const uint8_t *here, const uint8_t *next,

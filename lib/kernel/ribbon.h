@@ -58,7 +58,6 @@ struct ribbon_room {
 };
 
 struct ribbon_kernel {
-    const char *name;
     enum ribbon_answer (*probe)(const struct ribbon_plane *p, uint64_t h);
     /* One key, with the arguments of tamis_filter_probe(). `plane` is the address of an
      * own_head. */
@@ -77,7 +76,5 @@ struct ribbon_kernel {
 
 extern const struct ribbon_kernel ribbon_scalar, ribbon_avx2, ribbon_avx512,
     ribbon_neon;
-/* The one that goes with a kernel on this machine. */
-const struct ribbon_kernel *kernel_ribbon(const struct kernel *k);
 
 #endif

@@ -63,7 +63,7 @@ KERNEL inline uint64_t planes_alive(const struct plane *planes, size_t n, uint64
     uint64_t alive = 0;
     for (size_t i = 0; i < n; i++)
         alive |= (uint64_t)!pattern_lacks(&x, PLANE_WORDS(&planes[i]),
-                                          first_block(&planes[i], h))
+                                          plane_block(&planes[i], 0, h))
                  << i;
     return alive;
 }

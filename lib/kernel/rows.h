@@ -1,10 +1,48 @@
-/* One key asked of filters side by side (SPEC.md §17.1), for every kernel: included by
- * loops.h only.
+/* Blocks turned into rows, and one key asked of filters side by side (SPEC.md §17.1),
+ * for every kernel: included by loops.h only.
  *
+ *     transpose()    64 blocks --> 512 rows of 64 filters
  *     fetch_rows()   h --> addresses of its rows in a block; they are on their way
  *     and_rows()     rows, filters --> filters whose bit is set in all of them
  *
- * Between the two the caller makes sure of their pages. */
+ * Between the last two the caller makes sure of their pages. */
+
+/* ---- from blocks to rows ----
+ *
+ * 64 blocks lie side by side, each of eight words. Word w of all of them is a square of
+ * 64 by 64 bits. It is turned over its diagonal by exchanging its quarters, then the
+ * quarters of each quarter, and so on (Warren, Hacker's Delight, section 7-3). A vector
+ * of eight words turns eight squares at once. */
+
+typedef uint64_t block_words
+    __attribute__((vector_size(BLOCK_BYTES), aligned(BLOCK_BYTES), may_alias));
+
+/* Words of blocks and rows are little-endian. */
+KERNEL inline void words_from_disk(uint64_t *words, size_t n)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    for (size_t i = 0; i < n; i++)
+        words[i] = __builtin_bswap64(words[i]);
+#else
+    (void)words, (void)n;
+#endif
+}
+
+KERNEL void transpose(uint64_t blocks[64][WORDS_PER_BLOCK])
+{
+    block_words *b = (block_words *)(void *)blocks;
+    uint64_t low = UINT32_MAX; /* of each 2 * size bits */
+    words_from_disk(blocks[0], 64 * WORDS_PER_BLOCK);
+    for (uint32_t size = 32; size; size /= 2, low ^= low << size)
+        for (uint32_t i = 0; i < 64; i = ((i | size) + 1) & ~size) {
+            block_words swap = (b[i] >> size ^ b[i | size]) & low;
+            b[i | size] ^= swap;
+            b[i] ^= swap << size;
+        }
+    words_from_disk(blocks[0], 64 * WORDS_PER_BLOCK);
+}
+
+/* ---- one key ---- */
 
 /* As long as a register: a compiler keeps a longer vector in memory. */
 typedef uint64_t row_piece
@@ -13,13 +51,21 @@ typedef uint64_t row_word __attribute__((aligned(1), may_alias));
 typedef uint32_t row_half __attribute__((aligned(1), may_alias));
 typedef uint16_t row_quarter __attribute__((aligned(1), may_alias));
 
+/* Of each word, and round the corner: its salt, and its first bit. */
+static const uint32_t salts_round[] = {SALT_0, SALT_1, SALT_2, SALT_3, SALT_4,
+                                       SALT_5, SALT_6, SALT_7, SALT_0, SALT_1,
+                                       SALT_2, SALT_3, SALT_4, SALT_5, SALT_6};
+static const uint32_t bits_round[] = {0, 64, 128, 192, 256, 320, 384, 448,
+                                      0, 64, 128, 192, 256, 320, 384};
+
 KERNEL void fetch_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows)
 {
+    const uint32_t *salt = salts_round + geometry_start(h);
+    const uint32_t *bit = bits_round + geometry_start(h);
     uint32_t at[WORDS_PER_BLOCK];
-    for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++) /* in one step of vectors */
-        at[w] = (w * 64 + geometry_bit(h, w)) * row_bytes;
-    rotate(at, geometry_start(h));
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) /* in one step of vectors */
+        at[i] = (bit[i] + ((uint32_t)h * salt[i] >> 26)) * row_bytes;
     for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) /* the same */
         rows[i] = block + at[i];
     for (uint32_t i = 0; i < words; i++)

@@ -5,6 +5,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "scalar"
 #define KERNEL_SYMBOL      kernel_scalar
+#define RIBBON_SYMBOL      ribbon_scalar
 #define ANY_ADDRESS        false
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       16
@@ -49,8 +50,8 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
     return missing != 0;
 }
 
-KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
-                           bool alone)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block, bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint32_t start = geometry_start(x->h), fresh = 0;
@@ -93,12 +94,9 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return sums * UINT64_C(0x0001000100010001) >> 48;
 }
 
-#include "lib/kernel/plain.h"
 #include "lib/kernel/loops.h"
 
 /* ==== ribbons: SPEC.md section 19 ==== */
-
-#define RIBBON_SYMBOL ribbon_scalar
 
 KERNEL inline uint64_t column_word(const uint8_t *at)
 {

@@ -11,17 +11,6 @@
 
 enum { MANY_KEYS = 32 };
 
-/* Segments of one size have a key's line at one offset of a page, so that the lines of
- * many keys evict each other from the first-level cache. They go to the next level. */
-KERNEL inline void tile_fetch(const struct plane *planes, size_t n_planes, uint64_t h,
-                              const uint8_t **line)
-{
-    for (size_t p = 0; p < n_planes; p++) {
-        line[p] = first_block(&planes[p], h);
-        __builtin_prefetch(line[p], 0, 2);
-    }
-}
-
 /* Looks at a key's lines, and fetches another key's. `more` is a constant. */
 KERNEL inline uint64_t tile_look(const struct plane *planes, size_t n_planes,
                                  uint64_t h, const uint8_t *const *line, bool more,
@@ -34,14 +23,16 @@ KERNEL inline uint64_t tile_look(const struct plane *planes, size_t n_planes,
     for (size_t p = 0; p < n_planes; p++) {
         lacks[p] = pattern_lacks(&x, PLANE_WORDS(&planes[p]), line[p]);
         if (more) {
-            next_line[p] = first_block(&planes[p], next_h);
+            next_line[p] = plane_block(&planes[p], 0, next_h);
             __builtin_prefetch(next_line[p], 0, 2);
         }
     }
     return zero_bytes(lacks);
 }
 
-/* The first lanes of all planes, for all keys. */
+/* The first lanes of all planes, for all keys. Segments of one size have a key's line
+ * at one offset of a page, so that the lines of many keys evict each other from the
+ * first-level cache. They go to the next level. */
 KERNEL __attribute__((noinline)) void tile_first_lanes(const struct plane *planes,
                                                        size_t n_planes,
                                                        const uint64_t *hashes, size_t n,
@@ -50,10 +41,13 @@ KERNEL __attribute__((noinline)) void tile_first_lanes(const struct plane *plane
     const uint8_t *ring[3 * ITEM], **next, **end;
     size_t ahead = (ITEM + n_planes - 1) / n_planes;
     ahead = ahead < n ? ahead : n;
+    next = ring;
     for (size_t i = 0; i < ahead; i++)
-        tile_fetch(planes, n_planes, hashes[i], ring + i * n_planes);
+        for (size_t p = 0; p < n_planes; p++) {
+            *next = plane_block(&planes[p], 0, hashes[i]);
+            __builtin_prefetch(*next++, 0, 2);
+        }
     const uint8_t **line = ring;
-    next = ring + ahead * n_planes;
     end = next + n_planes;
     for (size_t i = 0; i < n; i++) {
         if (i + ahead < n)
@@ -104,9 +98,9 @@ KERNEL inline uint64_t tile_of_a_key(const struct plane *planes, size_t n_planes
         memset(lacks, 1, sizeof lacks);
     for (size_t p = 0; p < n_planes; p++) {
         if (more)
-            __builtin_prefetch(first_block(&planes[n_planes + p], h), 0, 2);
+            __builtin_prefetch(plane_block(&planes[n_planes + p], 0, h), 0, 2);
         lacks[p] =
-            pattern_lacks(&x, PLANE_WORDS(&planes[p]), first_block(&planes[p], h));
+            pattern_lacks(&x, PLANE_WORDS(&planes[p]), plane_block(&planes[p], 0, h));
     }
     return zero_bytes(lacks);
 }

@@ -1,7 +1,7 @@
 /* Values of a list in order: for callers, and page by page for merges and builders.
  * lib/filter/list.c says which pages count. */
 #include "lib/filter/view.h"
-#include "lib/list/source.h"
+#include "lib/list/list.h"
 
 #include <stdlib.h>
 

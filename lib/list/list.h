@@ -1,9 +1,11 @@
-/* Lists of sorted hashes, for other rooms: a writer, and merges. lib/filter/list.c
- * answers probes, cursor.c of this room reads in order.
+/* Lists of sorted hashes, for other rooms: a writer, merges, and a reader in order.
+ * lib/filter/list.c answers probes.
  *
  *     list_writer_create()
  *     list_writer_add()      again and again
  *     list_writer_finish(), or list_writer_abort()
+ *
+ *     tamis_list_cursor_create(), list_source_next() until *n is 0
  *
  * Warning: values are not hashes, but their top hash_bits bits (list_cut()). They come
  * in rising order, each once, and no page is better than that order. */
@@ -12,6 +14,7 @@
 
 #include "format/list.h"
 #include "lib/error.h"
+#include "lib/filter/filter.h"
 
 struct list_writer;
 
@@ -58,5 +61,26 @@ int list_merge(struct tamis_filter *const *lists, size_t n,
                const struct tamis_merge_options *opt, const struct list_target *to,
                struct tamis_merge_report *report, struct list_written *out,
                struct tamis_diag *diag);
+
+/* ==== cursor.c: read in order, for merges and builders ====
+ *
+ * Warning: a page that fails its check ends the reading with ERR_DAMAGED. A filter made
+ * of the hashes before that page lacks keys, and must not be kept. */
+
+struct tamis_list_cursor {
+    struct tamis_filter *filter;
+    const struct list_map *list;
+    int failed;
+    uint64_t failed_at; /* offset in the file */
+    uint32_t n, next;   /* in `values`; the next to be given */
+    uint64_t values[LIST_PAGE_MAX_HASHES];
+    struct list_order order;
+};
+
+/* The values of the next page, as of a struct merge_source; `source` is the cursor.
+ * ERR_DAMAGED stays, in `failed`. */
+int list_source_next(void *source, const uint64_t **block, size_t *n);
+/* Says at which page it failed, if it did. ERR_DAMAGED, or 0. */
+int list_source_failed(const struct tamis_list_cursor *c, struct tamis_diag *diag);
 
 #endif

@@ -3,7 +3,6 @@
 #include "lib/filter/filter.h"
 #include "lib/io/io.h"
 #include "lib/list/list.h"
-#include "lib/list/source.h"
 #include "lib/sort/sort.h"
 
 #include <stdlib.h>

@@ -40,16 +40,6 @@ enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
  */
 enum { MANY_BESIDE = 256 };
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* ---- one filter ---- */
 
 static bool keeps_error(const struct geometry *as_it_is, uint64_t n_blocks,

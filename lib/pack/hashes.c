@@ -202,23 +202,6 @@ static int make_room(struct pack_hashes *h, size_t n)
     return make_slots(h);
 }
 
-static size_t without_repeats(uint64_t *hashes, size_t n)
-{
-    size_t kept = n > 0;
-    for (size_t i = 1; i < n; i++)
-        if (hashes[i] != hashes[kept - 1])
-            hashes[kept++] = hashes[i];
-    return kept;
-}
-
-/* Each step is a bijection of check and hash: one wrong hash is certainly found. */
-static uint64_t check_of(uint64_t check, const uint64_t *hashes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        check = geometry_next_lane(check ^ hashes[i]);
-    return check;
-}
-
 /* All lanes, at the end of the file and behind the head. */
 static int write_lanes(struct pack_hashes *h, uint32_t lanes, size_t n, uint64_t at,
                        uint64_t *check)
@@ -229,7 +212,7 @@ static int write_lanes(struct pack_hashes *h, uint32_t lanes, size_t n, uint64_t
             h->sorted[i] = geometry_next_lane(h->sorted[i]);
         if (lane > 0)
             sort_hashes(h->sorted, n);
-        *check = check_of(*check, h->sorted, n);
+        *check = hashes_check(*check, h->sorted, n);
         err = io_write(h->fd, h->sorted, n * sizeof *h->sorted,
                        at + lane * n * sizeof *h->sorted);
     }
@@ -249,7 +232,7 @@ int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
         return err;
     memcpy(h->sorted, hashes, n * sizeof *hashes);
     sort_hashes(h->sorted, n);
-    n = without_repeats(h->sorted, n);
+    n = hashes_distinct(h->sorted, h->sorted, n, ~h->sorted[0]);
     facts->disk.keys = le64_of(n);
     err = write_lanes(h, lanes, n, h->end + n_head, &head.check);
     memcpy(&head.facts, facts, n_facts);
@@ -300,7 +283,7 @@ static int add_to_blocks(struct pack_hashes *h, struct cursor *r,
         h->kernel->block_add(out + (block - first) * BLOCK_BYTES, g->words, h->some[i]);
     }
     r->n_read += i;
-    r->check_read = check_of(r->check_read, h->some, i);
+    r->check_read = hashes_check(r->check_read, h->some, i);
     *done = i < some;
     return 0;
 }

@@ -15,20 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pack_index {
-    struct pack_job *job;
-    uint32_t *order;     /* numbers of sources, by name */
-    uint32_t *firsts;    /* in `order`: the first entry below each page of a level */
-    struct le32 *places; /* the directory */
-    struct stage_writer *to; /* NULL: pages are only counted */
-    uint32_t n_pages;        /* so far */
-    uint64_t keys;           /* of all columns */
-    double target_error;     /* the largest */
-    int slot;                /* of the item that was added */
-    struct column now, before;
-    uint8_t page[PAGE_BYTES];
-};
-
 /* ---- sources by name ---- */
 
 /* Some bytes of the name, zeros behind its end, and the source's number: as hashes are,
@@ -212,20 +198,10 @@ int pack_index_new(struct pack_job *job)
     return err;
 }
 
-uint64_t pack_index_bytes(const struct pack_index *x)
-{
-    return (uint64_t)x->n_pages * PAGE_BYTES;
-}
-
 uint64_t pack_index_keys(const struct pack_index *x, double *target_error)
 {
     *target_error = x->target_error > ERROR_MAX ? ERROR_MAX : x->target_error;
     return x->keys;
-}
-
-const struct le32 *pack_index_places(const struct pack_index *x)
-{
-    return x->places;
 }
 
 int pack_index_write(struct pack_index *x, struct stage_writer *to)

@@ -15,13 +15,24 @@ int chunks_make(struct pack_job *job, put_fn *put, void *to);
 /* ==== index.c =============================================================== */
 
 struct stage_writer;
+struct pack_index {
+    struct pack_job *job;
+    uint32_t *order;     /* numbers of sources, by name */
+    uint32_t *firsts;    /* in `order`: the first entry below each page of a level */
+    struct le32 *places; /* the directory */
+    struct stage_writer *to; /* NULL: pages are only counted */
+    uint32_t n_pages;        /* so far */
+    uint64_t keys;           /* of all columns */
+    double target_error;     /* the largest */
+    int slot;                /* of the item that was added */
+    struct column now, before;
+    uint8_t page[PAGE_BYTES];
+};
 /* Sets job->index, with its pages counted, unless it is set; ENOMEM, or what facts()
  * returned. */
 int pack_index_new(struct pack_job *job);
-uint64_t pack_index_bytes(const struct pack_index *x);
 /* All keys of the columns, and the largest of their target errors. */
 uint64_t pack_index_keys(const struct pack_index *x, double *target_error);
-const struct le32 *pack_index_places(const struct pack_index *x); /* the directory */
 /* Writes all pages: once, when the blocks of all columns have been read. */
 int pack_index_write(struct pack_index *x, struct stage_writer *to);
 

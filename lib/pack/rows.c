@@ -105,16 +105,6 @@ static bool read_blocks(struct rows *r, uint32_t source, uint32_t lane, uint64_t
     return true;
 }
 
-static void or_block(uint8_t *to, const uint8_t *from)
-{
-    uint64_t a[WORDS_PER_BLOCK], b[WORDS_PER_BLOCK];
-    memcpy(a, to, sizeof a);
-    memcpy(b, from, sizeof b);
-    for (size_t i = 0; i < WORDS_PER_BLOCK; i++)
-        a[i] |= b[i];
-    memcpy(to, a, sizeof a);
-}
-
 /* Own blocks [first, first + n) of a column: each the union of `fold` blocks of the
  * source. */
 static bool read_own(struct rows *r, uint32_t source, uint64_t fold, uint32_t lane,
@@ -128,7 +118,8 @@ static bool read_own(struct rows *r, uint32_t source, uint64_t fold, uint32_t la
         if (!read_blocks(r, source, lane, first * fold + at, some, r->source))
             return false;
         for (uint64_t i = 0; i < some; i++)
-            or_block(out + (at + i) / fold * BLOCK_BYTES, r->source + i * BLOCK_BYTES);
+            block_join(out + (at + i) / fold * BLOCK_BYTES,
+                       r->source + i * BLOCK_BYTES);
     }
     return true;
 }

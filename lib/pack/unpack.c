@@ -116,16 +116,6 @@ struct gathering {
     struct geometry geometry; /* of the column, and of the file */
 };
 
-static uint64_t count_bits(const uint8_t *bytes, size_t n)
-{
-    uint64_t sum = 0, word;
-    for (size_t i = 0; i < n; i += sizeof word) {
-        memcpy(&word, bytes + i, sizeof word);
-        sum += (uint64_t)__builtin_popcountll(word);
-    }
-    return sum;
-}
-
 static int write_pages(const struct gathering *g, struct stage_desc *s,
                        struct stage_writer *w)
 {
@@ -141,7 +131,7 @@ static int write_pages(const struct gathering *g, struct stage_desc *s,
                     pack_gather(g->window, g->pack, g->band, g->column, own,
                                 (uint32_t)(b / own), b % own, 1, out + i * BLOCK_BYTES);
         }
-        s->bits_set += count_bits(out, PAGE_BYTES);
+        s->bits_set += page_bits(kernel_get(), out);
         if (!err)
             err = stage_writer_put(w);
     }

@@ -60,7 +60,7 @@ static int write_bands(struct pack_job *job, struct output *o)
         err = put_bytes(o, entry, sizeof entry);
     }
     if (!err)
-        err = put_bytes(o, (const uint8_t *)pack_index_places(job->index),
+        err = put_bytes(o, (const uint8_t *)job->index->places,
                         (size_t)job->plan->n_columns * PLACE_BYTES);
     return err;
 }
@@ -104,7 +104,7 @@ static void lay_out(const struct pack_job *job, const struct identity *id,
     bands->n_entries = p->n_bands;
     columns->n_entries = p->n_columns;
     bands->used_bytes = place_offset(p->n_bands, p->n_columns);
-    columns->used_bytes = pack_index_bytes(job->index);
+    columns->used_bytes = (uint64_t)job->index->n_pages * PAGE_BYTES;
     bands->target_error = columns->target_error = 1;
     align_up_u64(bands->used_bytes, PAGE_BYTES, &bands->length);
     columns->length = columns->used_bytes;

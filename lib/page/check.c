@@ -135,25 +135,49 @@ static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTE
 
 /* ---- open, not settled: the floors ---- */
 
+/* Copies a page that a writer may be setting bits in. */
+static bool take_open_page(const struct stage *s, uint64_t page,
+                           uint8_t copy[PAGE_BYTES], bool *certain)
+{
+    const uint8_t *live = s->bits + page * PAGE_BYTES;
+    if (s->map->reader)
+        return stage_take_page(s, live, copy, certain);
+    page_copy(copy, live);
+    return true;
+}
+
+/* The same of a sector of floors. */
+static bool take_sector(const struct stage *s, uint64_t at, struct floor_sector_disk *d)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)(s->floors + at);
+    uint8_t page[PAGE_BYTES];
+    bool certain;
+    if (s->map->reader) {
+        if (!stage_take_page(s, s->floors + (at - at % PAGE_BYTES), page, &certain))
+            return false;
+        memcpy(d, page + at % PAGE_BYTES, sizeof *d);
+        return true;
+    }
+    for (size_t i = 0; i < SECTOR_BYTES / sizeof *w; i++) {
+        uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+        memcpy((uint8_t *)d + i * sizeof v, &v, sizeof v);
+    }
+    return true;
+}
+
 /* Copies the page's floors; false if their sector fails its own check, even when
  * read again while its writer finishes. */
 static bool floors_read(const struct stage *s, uint64_t page,
                         struct le16 floors[SECTORS_PER_PAGE])
 {
     uint64_t at = floor_sector_of(page);
-    const uint64_t *w = (const uint64_t *)(const void *)(s->floors + at);
     struct floor_sector_disk sector;
-    for (int tries = 0; tries < FLOOR_TRIES; tries++) {
-        for (size_t i = 0; i < SECTOR_BYTES / sizeof *w; i++) {
-            uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
-            memcpy((uint8_t *)&sector + i * sizeof v, &v, sizeof v);
-        }
+    for (int tries = 0; tries < FLOOR_TRIES && take_sector(s, at, &sector); tries++)
         if (floor_sector_good(&sector, s->uuid, s->floors_offset + at)) {
             memcpy(floors, floor_sector_page(&sector, page),
                    SECTORS_PER_PAGE * sizeof floors[0]);
             return true;
         }
-    }
     return false;
 }
 
@@ -167,11 +191,10 @@ static bool check_floors(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES
     SYNC_POINT("check: floors read");
     /* Floors before bits: bits that were counted into a floor are in memory. */
     atomic_thread_fence(memory_order_acquire);
-    page_copy(copy, s->bits + page * PAGE_BYTES);
-    if (!page_meets_floors(copy, floors))
+    if (!take_open_page(s, page, copy, certain) || !page_meets_floors(copy, floors))
         return false;
     /* Ones in place of a lost page meet every floor, and nobody has checked them. */
-    if (lost_page(s->map, s->bits + page * PAGE_BYTES))
+    if (!s->map->reader && lost_page(s->map, s->bits + page * PAGE_BYTES))
         return false;
     /* And floors after bits: a writer that found a loss condemns the page there before
      * it fills it, and half filled it may have bits enough. */
@@ -303,27 +326,30 @@ bool stage_copy_bytes(struct stage *s, uint64_t at, uint64_t n, uint8_t *out)
 }
 
 /* Strict: the bits that are probed are the very copy that was checked. */
-static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
-                                        uint64_t h)
+struct stage_finding stage_find(struct stage *s, const struct kernel *k, uint64_t h)
 {
-    enum tamis_reason reason = TAMIS_HIT;
     _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
+    bool strict = s->mode == TAMIS_CHECK_STRICT;
+    struct stage_finding found = {.reason = TAMIS_HIT};
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
-        if (!check_page(s, at / PAGE_BYTES, copy, COPIED))
-            reason = TAMIS_DAMAGED;
-        else if (!k->block_probe(copy + at % PAGE_BYTES, s->geometry.words, h))
-            return TAMIS_NO_REASON;
+        uint64_t page = at / PAGE_BYTES;
+        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
+        const uint8_t *block = strict ? copy + at % PAGE_BYTES : s->bits + at;
+        if (!good && found.reason == TAMIS_HIT)
+            found = (struct stage_finding){TAMIS_DAMAGED, lane, page * PAGE_BYTES};
+        if (good && !k->block_probe(block, s->geometry.words, h))
+            return (struct stage_finding){TAMIS_NO_REASON, lane, at};
         h = geometry_next_lane(h);
     }
-    return reason;
+    return found;
 }
 
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h)
 {
     enum tamis_reason reason = TAMIS_HIT;
     if (s->mode == TAMIS_CHECK_STRICT)
-        return probe_strictly(s, k, h);
+        return stage_find(s, k, h).reason;
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
         if (!stage_page_good(s, at / PAGE_BYTES))

@@ -213,6 +213,14 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
 
 /* TAMIS_NO_REASON (absent), TAMIS_HIT, or TAMIS_DAMAGED (only damage says maybe). */
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h);
+/* The same, slowly, and where it was decided: in which lane, and how far behind the
+ * first bits the block is that lacks one, or the first page that failed. */
+struct stage_finding {
+    enum tamis_reason reason;
+    uint32_t lane;
+    uint64_t at;
+};
+struct stage_finding stage_find(struct stage *s, const struct kernel *k, uint64_t h);
 /* Copies a live page word by word: others may be setting bits in it. */
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
 

@@ -221,7 +221,7 @@ void merge_free(struct merge *m)
 }
 
 /* True only if no hash repeats the one before. A step of zero, less one, has its top
- * bit set; so has a step above 2^63, and then copy_distinct() tells. */
+ * bit set; so has a step above 2^63, and then hashes_distinct() tells. */
 static bool all_differ(const uint64_t *h, size_t n, uint64_t last)
 {
     enum { FOUR = 4 };
@@ -240,8 +240,7 @@ static bool all_differ(const uint64_t *h, size_t n, uint64_t last)
     return all >> 63 == 0;
 }
 
-/* Copies hashes without those that repeat the one before. Without a branch. */
-static size_t copy_distinct(uint64_t *to, const uint64_t *from, size_t n, uint64_t last)
+size_t hashes_distinct(uint64_t *to, const uint64_t *from, size_t n, uint64_t last)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -271,7 +270,7 @@ int merge_next(struct merge *m, const uint64_t **block, size_t *n)
             *n = some;
         } else {
             *block = m->out;
-            *n = copy_distinct(m->out, s->at, some, m->last);
+            *n = hashes_distinct(m->out, s->at, some, m->last);
         }
         m->last = s->at[some - 1];
         m->repeats += some - *n;

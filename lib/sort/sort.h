@@ -4,17 +4,30 @@
  *     merge_create()   sources that are sorted, block by block
  *     merge_next()     the next block of all of them, each hash once
  *
+ * and how they are kept apart, and found whole.
+ *
  * Hashes are expected to be uniform. Others cost more time, never order: both are
  * linear in the number of hashes, whatever these are. */
 #ifndef TAMIS_SORT_SORT_H
 #define TAMIS_SORT_SORT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "format/geometry.h"
 
 /* Sorts in place, in ascending order; repeats stay. */
 void sort_hashes(uint64_t *hashes, size_t n);
+
+/* Copies hashes without those that repeat the one before; `last` is before the first.
+ * `to` may be `from`. Returns how many. Without a branch. */
+size_t hashes_distinct(uint64_t *to, const uint64_t *from, size_t n, uint64_t last);
+
+/* A running check of hashes that wait in a file. Each step is a bijection of check and
+ * hash, so one wrong hash is certainly found. */
+static inline uint64_t hashes_check(uint64_t check, const uint64_t *hashes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        check = geometry_next_lane(check ^ hashes[i]);
+    return check;
+}
 
 /* A source of sorted hashes. */
 struct merge_source {

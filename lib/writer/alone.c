@@ -26,14 +26,6 @@ static size_t drop_known(const struct tamis_writer *w, uint32_t current,
     return kept;
 }
 
-/* A sum that only the owner raises, and others read. */
-static uint64_t raise_sum(_Atomic uint64_t *sum, uint64_t n)
-{
-    n += atomic_load_explicit(sum, memory_order_relaxed);
-    atomic_store_explicit(sum, n, memory_order_relaxed);
-    return n;
-}
-
 /* A key sets at most lanes * words bits, so a stage needs no look before enough keys to
  * fill it were added. */
 static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
@@ -52,8 +44,8 @@ static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
 static inline bool count(struct tamis_writer *w, struct writer_stage *s, uint64_t keys,
                          uint64_t bits)
 {
-    raise_sum(&s->stripes[0].bits, bits);
-    keys = raise_sum(&s->stripes[0].keys, keys);
+    stripe_count(&s->stripes[0].bits, 0, bits);
+    keys = stripe_count(&s->stripes[0].keys, 0, keys);
     return __builtin_expect(keys >= s->next_look, 0) && look_at_fill(w, s, keys);
 }
 

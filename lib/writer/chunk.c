@@ -3,28 +3,6 @@
 #include "lib/writer/inside.h"
 #include "lib/sync_point.h"
 
-/* Returns the sum. Others read it meanwhile. */
-static uint64_t count(_Atomic uint64_t *counter, unsigned stripe, uint64_t n)
-{
-    if (stripe >= SHARED_STRIPE)
-        return n + atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-    n += atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, n, memory_order_relaxed);
-    return n;
-}
-
-/* The lines of the newest stage that adding this key will want. Inlined by force: gcc
- * 12 takes a function that only prefetches for one without effects, and drops its
- * calls. */
-__attribute__((always_inline)) static inline void prefetch(const struct plane *p,
-                                                           uint64_t h)
-{
-    for (uint32_t lane = 0; lane < p->lanes; lane++) {
-        __builtin_prefetch(plane_block(p, lane, h), 1);
-        h = geometry_next_lane(h);
-    }
-}
-
 /* The add relies on the bits of stage i, and leaves marks as if it had set them: the
  * thread that did may still be on its way to its own, unless it has gone (drained). */
 static void found_in(struct tamis_writer *w, uint32_t i, uint64_t h)
@@ -134,7 +112,7 @@ bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
     size_t left = *n, some = adds_at_once(s, left);
     *n = some;
     for (size_t i = 0; i < some; i++)
-        prefetch(&w->planes[current], hashes[i]);
+        plane_prefetch(&w->planes[current], hashes[i]);
     uint64_t known = older_keys(w, current, hashes, some, left - some, stage);
     for (size_t i = 0; i < some; i++) {
         if (known >> i & 1) {
@@ -149,8 +127,8 @@ bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
         *changed = keys;
     if (!keys)
         return false;
-    uint64_t after = count(&s->stripes[stripe].keys, stripe, keys);
-    count(&s->stripes[stripe].bits, stripe, bits);
+    uint64_t after = stripe_count(&s->stripes[stripe].keys, stripe, keys);
+    stripe_count(&s->stripes[stripe].bits, stripe, bits);
     return (after - keys) / s->check_interval != after / s->check_interval &&
            stage_is_full(w, s);
 }

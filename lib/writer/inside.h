@@ -24,6 +24,17 @@ struct writer_stripe {
     _Atomic uint64_t bits;
 };
 
+/* Raises a counter of a stripe, of which others read the sum meanwhile. Returns it. */
+static inline uint64_t stripe_count(_Atomic uint64_t *counter, unsigned stripe,
+                                    uint64_t n)
+{
+    if (stripe >= SHARED_STRIPE)
+        return n + atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+    n += atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, n, memory_order_relaxed);
+    return n;
+}
+
 struct writer_stage {
     struct stage stage;
     struct mapping bits_map;
@@ -275,6 +286,13 @@ int writer_after_some(struct tamis_writer *w, bool full);
 /* ---- settle.c: with the mutex held ---- */
 /* Call it right after a stage was published: notes adds that may not have seen it. */
 void settle_note(struct tamis_writer *w);
+/* Digests every page of stage s, and writes the digests from *end on, which it moves;
+ * `settled` as of writer_sound_copy(). To seal, *n_damaged counts pages that failed,
+ * and d->bits_set is counted anew; NULL: to settle. If it fails, *d is as it was, but
+ * for bits_set. */
+int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
+                        struct writer_stage *s, struct stage *settled, uint64_t *end,
+                        uint64_t *n_damaged);
 /* Digests stages that no add can change any more. Writes the digests from *end on, and
  * moves *end. The caller syncs before it writes *c. A stage that fails is left for
  * later. True: a stage was settled. */

@@ -68,7 +68,7 @@ static int load_floors(struct tamis_writer *w, struct writer_stage *s)
 static void recover_stage(struct tamis_writer *w, struct writer_stage *s)
 {
     uint64_t n_bits = 0;
-    uint8_t copy[PAGE_BYTES];
+    _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
     for (uint64_t page = 0; page < s->stage.n_pages && !atomic_load(&w->lost); page++) {
         uint8_t *live = s->stage.bits + page * PAGE_BYTES;
         stage_read_ahead(&s->stage, page);
@@ -76,7 +76,7 @@ static void recover_stage(struct tamis_writer *w, struct writer_stage *s)
             stage_condemn(s, page);
         touch(live);
         page_copy(copy, live);
-        n_bits += page_count(copy);
+        n_bits += page_bits(w->kernel, copy);
         atomic_fetch_or(&s->dirty[page / 64], UINT64_C(1) << (page % 64));
     }
     /* R9: counted, not remembered; they steer growth and nothing else. */

@@ -17,47 +17,6 @@ static void stop_adds(struct tamis_writer *w)
             sched_yield();
 }
 
-/* Digests every page of a stage, and counts its bits. */
-static void digest_stage(struct tamis_writer *w, struct stage_desc *d,
-                         struct writer_stage *s, struct stage *settled,
-                         uint8_t *digests, uint64_t *n_damaged)
-{
-    _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
-    d->bits_set = 0;
-    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        *n_damaged += !writer_sound_copy(w, s, settled, page, copy);
-        d->bits_set += page_count(copy);
-        if (digests)
-            digest_put(digests, page, page_digest(copy));
-        else
-            d->root = page_digest(copy);
-    }
-}
-
-static int write_digests(struct tamis_writer *w, struct stage_desc *d,
-                         struct writer_stage *s, struct stage *settled, uint64_t *end,
-                         uint64_t *n_damaged)
-{
-    struct digest_tree t;
-    digest_tree_of(s->stage.n_pages, &t);
-    if (t.n_levels == 1) {
-        digest_stage(w, d, s, settled, NULL, n_damaged);
-        return 0;
-    }
-    uint8_t *digests = calloc(1, (size_t)t.n_bytes);
-    if (!digests)
-        return ENOMEM;
-    digest_stage(w, d, s, settled, digests, n_damaged);
-    d->root = digest_tree_finish(&t, digests);
-    d->digests_offset = *end;
-    *end += t.n_bytes;
-    int err = io_allocate(w->guard.fd, d->digests_offset, t.n_bytes);
-    if (!err)
-        err = io_write(w->guard.fd, digests, (size_t)t.n_bytes, d->digests_offset);
-    free(digests);
-    return err;
-}
-
 /* A settled stage is checked by its digests, and digested anew: a page that fails now
  * is all ones, and good, in the sealed filter. */
 static int seal_stage(struct tamis_writer *w, struct commit *c, uint32_t i,
@@ -65,11 +24,13 @@ static int seal_stage(struct tamis_writer *w, struct commit *c, uint32_t i,
 {
     struct settled settled;
     if (i >= w->commit.n_settled)
-        return write_digests(w, &c->stages[i], w->stages[i], NULL, end, n_damaged);
+        return writer_digest_stage(w, &c->stages[i], w->stages[i], NULL, end,
+                                   n_damaged);
     int err = settled_open(w, i, &settled);
     if (err)
         return err;
-    err = write_digests(w, &c->stages[i], w->stages[i], &settled.stage, end, n_damaged);
+    err = writer_digest_stage(w, &c->stages[i], w->stages[i], &settled.stage, end,
+                              n_damaged);
     settled_close(&settled);
     return err;
 }

@@ -69,41 +69,51 @@ bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
     return false;
 }
 
-/* The digest of a page that passed. One that failed has an entry that is no digest of
- * it, and fails by that, too. */
-static void digest_pages(struct tamis_writer *w, struct writer_stage *s,
-                         uint8_t *digests)
+/* To settle, a page that failed gets an entry that is no digest of it, and fails by
+ * that, too. In a sealed filter it is all ones, and good. */
+static void digest_pages(struct tamis_writer *w, struct stage_desc *d,
+                         struct writer_stage *s, struct stage *settled,
+                         uint8_t *digests, uint64_t *n_damaged)
 {
     _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
+    uint64_t n_bits = 0;
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        bool good = writer_sound_copy(w, s, NULL, page, copy);
-        digest_put(digests, page, good ? page_digest(copy) : 0);
+        bool good = writer_sound_copy(w, s, settled, page, copy);
+        digest_put(digests, page, good || n_damaged ? page_digest(copy) : 0);
+        if (!n_damaged)
+            continue;
+        *n_damaged += !good;
+        n_bits += page_bits(w->kernel, copy);
     }
+    if (n_damaged)
+        d->bits_set = n_bits;
 }
 
-/* Space comes first, so that a full disk costs no look at the pages. */
-static int settle_stage(struct tamis_writer *w, struct stage_desc *d,
-                        struct writer_stage *s, uint64_t *end)
+/* To settle, space comes first, so that a full disk costs no look at the pages. A seal
+ * looks first: new space would put zeros behind the end of a file that was cut short,
+ * where a page has to be found lost. */
+int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
+                        struct writer_stage *s, struct stage *settled, uint64_t *end,
+                        uint64_t *n_damaged)
 {
     struct digest_tree t;
     digest_tree_of(s->stage.n_pages, &t);
-    uint64_t n = t.n_bytes;
+    uint64_t n = t.n_bytes, root = 0;
     uint8_t *digests = calloc(1, n ? (size_t)n : DIGEST_BYTES);
     int err = digests ? 0 : ENOMEM;
-    uint64_t root = 0;
-    if (!err && n)
+    if (!err && n && !n_damaged)
         err = io_allocate(w->guard.fd, *end, n);
     if (!err) {
-        digest_pages(w, s, digests);
+        digest_pages(w, d, s, settled, digests, n_damaged);
         root = n ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
     }
+    if (!err && n && n_damaged)
+        err = io_allocate(w->guard.fd, *end, n);
     if (!err && n)
         err = io_write(w->guard.fd, digests, (size_t)n, *end);
     free(digests);
-    if (err) { /* no slot names them */
-        io_calls.ftruncate(w->guard.fd, (off_t)*end);
+    if (err)
         return err;
-    }
     d->root = root;
     d->digests_offset = n ? *end : 0;
     *end += n;
@@ -114,9 +124,13 @@ bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
 {
     uint32_t n = n_drained(w);
     uint8_t before = c->n_settled;
-    while (c->n_settled < n &&
-           settle_stage(w, &c->stages[c->n_settled], w->stages[c->n_settled], end) == 0)
-        c->n_settled++;
+    for (; c->n_settled < n; c->n_settled++) {
+        uint32_t i = c->n_settled;
+        if (writer_digest_stage(w, &c->stages[i], w->stages[i], NULL, end, NULL)) {
+            io_calls.ftruncate(w->guard.fd, (off_t)*end); /* no slot names them */
+            break;
+        }
+    }
     return c->n_settled != before;
 }
 

@@ -1,11 +1,14 @@
-/* Where the rests of eight values lie in a page that is read. Eight rests have as many
- * bytes as a rest has bits: so the places of all eight within these are the same in the
- * whole page, and are found once. list_rests.h has the same for a page that is written.
- */
+/* What AVX2 and AVX-512 have in common: where the rests of eight values lie in a page
+ * that is read, and whether a group has a top. Eight rests have as many bytes as a rest
+ * has bits: so the places of all eight within these are the same in the whole page, and
+ * are found once. avx2.c has the same for a page that is written. */
 #ifndef TAMIS_LIST_EIGHTS_H
 #define TAMIS_LIST_EIGHTS_H
 
-#include "format/list.h"
+#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
+
+#include <immintrin.h>
 
 enum {
     EIGHT = 8,
@@ -30,6 +33,25 @@ static inline void rests_at(uint32_t rest_bits, struct rests *r)
         r->shift[i] = bit % 8;
     }
     r->mask = (UINT64_C(1) << rest_bits) - 1;
+}
+
+__attribute__((target("avx2"))) GROUP_INLINE bool
+has_top_avx2(const uint8_t *tops, uint32_t top_bytes, uint32_t top)
+{
+    const __m256i *at = (const __m256i *)(const void *)tops;
+    __m256i same, a = _mm256_loadu_si256(at), b = _mm256_loadu_si256(at + 1);
+    if (top_bytes == 2) {
+        __m256i want = _mm256_set1_epi16((short)top);
+        same =
+            _mm256_or_si256(_mm256_cmpeq_epi16(a, want), _mm256_cmpeq_epi16(b, want));
+        a = _mm256_loadu_si256(at + 2), b = _mm256_loadu_si256(at + 3);
+        same = _mm256_or_si256(same, _mm256_cmpeq_epi16(a, want));
+        same = _mm256_or_si256(same, _mm256_cmpeq_epi16(b, want));
+    } else {
+        __m256i want = _mm256_set1_epi8((char)top);
+        same = _mm256_or_si256(_mm256_cmpeq_epi8(a, want), _mm256_cmpeq_epi8(b, want));
+    }
+    return !_mm256_testz_si256(same, same);
 }
 
 #endif

@@ -162,7 +162,7 @@ struct list_kernel {
     bool (*spot_lacks)(const uint8_t *page, const struct list_spot *s);
     /* Is the value in the page? */
     bool (*find)(const uint8_t *page, const struct list_page *p, uint64_t value);
-    /* All values of a page (list_page.h), and a page of values (list_pack.h). */
+    /* All values of a page, and a page of values (list_page.h). */
     bool (*values)(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
                    uint64_t values[LIST_PAGE_MAX_HASHES]);
     size_t (*encode)(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
@@ -170,7 +170,7 @@ struct list_kernel {
     bool (*rise)(const uint64_t *values, size_t n);
 };
 
-struct kernel;
+extern const struct list_kernel list_plain, list_avx2, list_avx512;
 /* The one that goes with a kernel. */
 const struct list_kernel *kernel_list(const struct kernel *k);
 /* The one that goes with kernel_get(). */

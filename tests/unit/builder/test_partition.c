@@ -24,7 +24,7 @@ static void expect_finished(struct fill *f, uint64_t n_bytes)
     for (uint64_t page = 0; page < n_bytes / PAGE_BYTES; page++) {
         assert_true(digest_at(f->digests, page) ==
                     page_digest(f->bits + page * PAGE_BYTES));
-        n_set += page_count(f->bits + page * PAGE_BYTES);
+        n_set += page_bits(kernel_get(), f->bits + page * PAGE_BYTES);
     }
     assert_true(atomic_load(&f->bits_set) == n_set);
 }

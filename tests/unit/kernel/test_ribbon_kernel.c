@@ -86,7 +86,7 @@ static size_t check_shape(const struct ribbon_geometry *g, size_t n)
         n_bumped += a == RIBBON_BUMPED;
     }
     for (size_t i = 0; kernel_at(i); i++) {
-        const struct ribbon_kernel *k = kernel_ribbon(kernel_at(i));
+        const struct ribbon_kernel *k = kernel_at(i)->ribbon;
         make(kernel_at(i), g, n, others);
         assert_memory_equal(others, pages, g->n_pages * PAGE_BYTES);
         same_answers(k, p, g, asked, N_ASKED);
@@ -115,7 +115,7 @@ TEST(every_number_of_keys)
     ribbon_plane_init(p, pages[0], &g);
     for (size_t i = 0; kernel_at(i); i++)
         for (size_t n = 0; n <= 200; n++)
-            same_answers(kernel_ribbon(kernel_at(i)), p, &g, asked + n, n);
+            same_answers(kernel_at(i)->ribbon, p, &g, asked + n, n);
 }
 
 /* A page has the keys that it has, in whatever order they came. */

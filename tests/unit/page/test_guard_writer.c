@@ -161,9 +161,9 @@ TEST_WITH_GUARD(test_cut_second_lane)
            page_in(&s->geometry, 1, keys[i]) == page_in(&s->geometry, 1, hash))
         i++;
     uint64_t n_bits = stage_bits_now(w->stages[0]);
-    uint32_t n_before = page_count(s->bits + page * PAGE_BYTES);
+    uint64_t n_before = page_bits(kernel_get(), s->bits + page * PAGE_BYTES);
     IS(add(w, &keys[i], 1), TAMIS_ERR_POISONED);
-    uint32_t n_set = page_count(s->bits + page * PAGE_BYTES) - n_before;
+    uint64_t n_set = page_bits(kernel_get(), s->bits + page * PAGE_BYTES) - n_before;
     assert_true(n_set > 1);
     IS(stage_bits_now(w->stages[0]), n_bits + n_set);
     check_poisoned(w, path);

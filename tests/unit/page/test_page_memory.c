@@ -19,6 +19,7 @@
 #define stage_take_page        our_stage_take_page
 #define stage_mark_bad         our_stage_mark_bad
 #define stage_is_bad           our_stage_is_bad
+#define stage_find             our_stage_find
 #define stage_probe            our_stage_probe
 #define page_copy              our_page_copy
 

@@ -37,9 +37,9 @@ TEST_WITH_FAULTS(test_threads_take_stripes_in_turn)
     }
     IS(stage_keys_now(s), n_keys);
     IS(stage_bits_now(s), n_bits);
-    uint32_t counted = 0;
+    uint64_t counted = 0;
     for (uint64_t page = 0; page < s->stage.n_pages; page++)
-        counted += page_count(s->stage.bits + page * PAGE_BYTES);
+        counted += page_bits(kernel_get(), s->stage.bits + page * PAGE_BYTES);
     IS(counted, n_bits);
     expect_nobody_in_flight(w);
 }

@@ -22,7 +22,7 @@ static ssize_t our_pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
     if (n != SECTOR_BYTES)
         return real.pwrite(fd, buf, n, offset);
-    assert_true(page_count(first_page()) < PAGE_BYTES * 8);
+    assert_true(page_bits(kernel_get(), first_page()) < PAGE_BYTES * 8);
     IS(le16_get(((const struct floor_sector_disk *)buf)->floor[0]), FLOOR_DAMAGED);
     if (fail_write)
         return errno = EIO, -1;
@@ -34,7 +34,7 @@ static int our_fdatasync(int fd)
 {
     if (seen != SEEN_FLOORS)
         return real.fdatasync(fd);
-    assert_true(page_count(first_page()) < PAGE_BYTES * 8);
+    assert_true(page_bits(kernel_get(), first_page()) < PAGE_BYTES * 8);
     seen = SEEN_SYNC;
     if (fail_sync) /* the error is told once */
         return fail_sync = false, errno = EIO, -1;
@@ -76,7 +76,7 @@ TEST(test_floors_are_durable_first)
     open_damaged();
     IS(add_more(), 0);
     IS(seen, SEEN_SYNC);
-    IS(page_count(first_page()), PAGE_BYTES * 8);
+    IS(page_bits(kernel_get(), first_page()), PAGE_BYTES * 8);
     give_calls_back();
     commit_and_close(w, 2);
 }
@@ -88,7 +88,7 @@ TEST(test_floors_that_cannot_be_written_or_synced)
         open_damaged();
         *(sync ? &fail_sync : &fail_write) = true;
         IS(add_more(), TAMIS_ERR_POISONED);
-        assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
+        assert_true(page_bits(kernel_get(), first_page()) < PAGE_BYTES * 8 / 2);
         give_calls_back();
         IS(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
         IS(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
@@ -111,7 +111,7 @@ TEST(test_a_commit_and_a_seal_hear_of_it)
         assert_int_not_equal(err, 0);
         IS(seen, SEEN_SYNC);
         give_calls_back();
-        assert_true(page_count(first_page()) < PAGE_BYTES * 8 / 2);
+        assert_true(page_bits(kernel_get(), first_page()) < PAGE_BYTES * 8 / 2);
         IS(tamis_writer_close(w, NULL), TAMIS_ERR_POISONED);
         IS(commit_of(path).watermark, 1);
         IS(commit_of(path).state, STATE_OPEN);

@@ -109,7 +109,7 @@ TEST_WITH_FAULTS(test_of_what_a_dead_writer_left)
     const struct stage *s = &w->stages[0]->stage;
     uint64_t n_bits = 0;
     for (uint64_t page = 0; page < s->n_pages; page++)
-        n_bits += page_count(s->bits + page * PAGE_BYTES);
+        n_bits += page_bits(kernel_get(), s->bits + page * PAGE_BYTES);
     IS(stage_bits_now(w->stages[0]), n_bits); /* R9 */
 }
 
@@ -257,7 +257,7 @@ TEST_WITH_FAULTS(test_a_page_is_filled_whole)
     memcpy(before, page - PAGE_BYTES, PAGE_BYTES);
     memcpy(before + PAGE_BYTES, page + PAGE_BYTES, PAGE_BYTES);
     writer_condemn_page(w, s, 7);
-    IS(page_count(page), PAGE_BYTES * 8);
+    IS(page_bits(kernel_get(), page), PAGE_BYTES * 8);
     assert_memory_equal(page - PAGE_BYTES, before, PAGE_BYTES);
     assert_memory_equal(page + PAGE_BYTES, before + PAGE_BYTES, PAGE_BYTES);
     writer_condemn_page(w, s, 7); /* nothing more to do */

@@ -1,21 +1,19 @@
-/* All values of a page of a list, eight at a time, by AVX-512 and BMI2: as avx2_page.c,
- * in whole vectors. */
+/* The list kernel for x86-64 with AVX-512: as avx2.c, in whole vectors. It writes pages
+ * as AVX2 does, which is as fast, nearly. */
 #include "lib/kernel/list/list_page.h"
 
 #if defined(__x86_64__)
 #include "lib/kernel/list/list_eights.h"
 
-#include <immintrin.h>
-
-#define AVX512                                                                         \
+#define KERNEL                                                                         \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt")))
-#define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
+#define KERNEL_INLINE KERNEL GROUP_INLINE
 
 enum { PLACES = 16 }; /* found at once */
 
 /* Places in unary of the ones of n_more hashes. False: it has fewer. Writes up to
  * WORD_BITS + PLACES more. */
-AVX512_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
+KERNEL_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
                              uint32_t *places)
 {
     uint32_t n_more = p->n - 1, n = 0;
@@ -39,12 +37,12 @@ AVX512_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
 
 /* ---- low parts ---- */
 
-AVX512_INLINE __m128i load_quarter(const uint8_t *at)
+KERNEL_INLINE __m128i load_quarter(const uint8_t *at)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
-AVX512_INLINE __m512i eight_rests(const uint8_t *at, const struct rests *r)
+KERNEL_INLINE __m512i eight_rests(const uint8_t *at, const struct rests *r)
 {
     __m512i bytes = _mm512_castsi128_si512(load_quarter(at + r->at[0]));
     bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[1]), 1);
@@ -56,7 +54,7 @@ AVX512_INLINE __m512i eight_rests(const uint8_t *at, const struct rests *r)
 }
 
 /* Tops of eight hashes; they lie the last one first. */
-AVX512_INLINE __m512i eight_tops(const uint8_t *at, uint32_t top_bytes)
+KERNEL_INLINE __m512i eight_tops(const uint8_t *at, uint32_t top_bytes)
 {
     uint64_t word;
     if (top_bytes == 2)
@@ -78,7 +76,7 @@ struct decoding {
 
 /* High and low parts of the next eight hashes become values. Where a low part does not
  * grow, the high part takes a step that unary does not have. */
-AVX512_INLINE __m512i eight_values(struct decoding *d, const uint32_t *places,
+KERNEL_INLINE __m512i eight_values(struct decoding *d, const uint32_t *places,
                                    __m512i low, __m512i *high)
 {
     const uint64_t one = UINT64_C(0x0101010101010101);
@@ -98,7 +96,7 @@ AVX512_INLINE __m512i eight_values(struct decoding *d, const uint32_t *places,
 }
 
 /* The eight hashes from i on. */
-AVX512_INLINE __m512i values_at(const uint8_t *page, const struct list_page *p,
+KERNEL_INLINE __m512i values_at(const uint8_t *page, const struct list_page *p,
                                 uint32_t top_bytes, const struct rests *r, uint32_t i,
                                 const uint32_t *places, struct decoding *d,
                                 __m512i *high)
@@ -111,7 +109,7 @@ AVX512_INLINE __m512i values_at(const uint8_t *page, const struct list_page *p,
 }
 
 /* All values of a page whose tops have top_bytes bytes, a constant in each call. */
-AVX512_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
+KERNEL_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
                                const struct list_page *p, uint32_t top_bytes,
                                const uint32_t *places, uint64_t *values)
 {
@@ -135,9 +133,9 @@ AVX512_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
            values[n - 1] <= list_max(hash_bits);
 }
 
-AVX512 bool list_page_values_avx512(const uint8_t *page, uint32_t hash_bits,
-                                    const struct list_page *p,
-                                    uint64_t values[LIST_PAGE_MAX_HASHES])
+KERNEL static bool list_page_values_avx512(const uint8_t *page, uint32_t hash_bits,
+                                           const struct list_page *p,
+                                           uint64_t values[LIST_PAGE_MAX_HASHES])
 {
     uint32_t places[LIST_PAGE_MAX_HASHES + WORD_BITS + PLACES];
     if (p->n <= LEAST_MORE)
@@ -147,4 +145,22 @@ AVX512 bool list_page_values_avx512(const uint8_t *page, uint32_t hash_bits,
     return p->top_bytes == 1 ? page_values(page, hash_bits, p, 1, places, values)
                              : page_values(page, hash_bits, p, 2, places, values);
 }
+
+KERNEL_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b, uint32_t top)
+{
+    __m512i want = _mm512_set1_epi16((short)top);
+    __mmask32 in_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(a), want) |
+                     _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(a + 64), want);
+    __mmask32 in_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(b), want) |
+                     _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(b + 64), want);
+    return (in_a | in_b) != 0;
+}
+
+#define HAS_TOP     has_top_avx2
+#define TWO_GROUPS  two_groups_avx512
+#define LIST_KERNEL list_avx512
+#define LIST_VALUES list_page_values_avx512
+#define LIST_PACK   list_page_pack_avx2
+#define LIST_RISE   list_values_rise_avx2
+#include "lib/kernel/list/list_spots.h"
 #endif

@@ -1,5 +1,8 @@
-/* All values of a page of a list, fast. */
-#include "lib/kernel/list/list_page.h"
+/* The list kernel for every processor, by vectors of 16 bytes. */
+#include "lib/kernel/list/list_put.h"
+#include "lib/kernel/list/list_spot.h"
+
+/* ---- all values of a page ---- */
 
 /* 64 bits of unary from bit `at` on, a multiple of 8; zeros beyond the page. */
 static inline uint64_t unary_word(const uint8_t *page, uint32_t at)
@@ -58,3 +61,37 @@ bool list_page_values_plain(const uint8_t *page, uint32_t hash_bits,
     return p->top_bytes == 1 ? values_of(page, hash_bits, p, 1, values)
                              : values_of(page, hash_bits, p, 2, values);
 }
+
+/* ---- sorted values to a page, value by value ---- */
+
+bool list_values_rise_plain(const uint64_t *v, size_t n)
+{
+    bool falls = false;
+    for (size_t i = 1; i < n; i++)
+        falls |= v[i] <= v[i - 1];
+    return !falls;
+}
+
+PACK_INLINE void put_page(const uint64_t *v, const struct list_page *p,
+                          uint32_t top_bytes, uint8_t *page)
+{
+    uint8_t buffer[UNARY_ROOM];
+    struct unary u = {buffer, 0, 0};
+    put_values(v, p, top_bytes, 1, &u, page);
+    put_unary(buffer, &u, p, page);
+}
+
+static size_t list_page_pack_plain(const uint64_t *v, size_t n,
+                                   uint8_t page[PAGE_BYTES])
+{
+    PACK_PAGE(v, n, page);
+}
+
+#define KERNEL
+#define KERNEL_INLINE GROUP_INLINE
+#define HAS_TOP       has_top
+#define LIST_KERNEL   list_plain
+#define LIST_VALUES   list_page_values_plain
+#define LIST_PACK     list_page_pack_plain
+#define LIST_RISE     list_values_rise_plain
+#include "lib/kernel/list/list_spots.h"

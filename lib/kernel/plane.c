@@ -1,6 +1,31 @@
-/* Shared by ribbon kernels: tables of blocks, and which kernel this machine runs. */
-#include "lib/kernel/ribbon.h"
+/* Sets up what kernels ask: planes in a row (kernel.h), the stages of a filter, and
+ * ribbon planes (ribbon.h). */
 #include "lib/kernel/kernel.h"
+#include "lib/kernel/ribbon.h"
+
+#include <string.h>
+
+void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n)
+{
+    memset(row, 0, sizeof *row);
+    row->planes = planes;
+    row->n = (uint32_t)n;
+    if (n > ROW_COLUMNS)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (planes[i].n_blocks > UINT32_MAX)
+            return;
+    for (size_t i = 0; i < ROW_COLUMNS; i++) {
+        const struct plane *p = &planes[i < n ? i : 0];
+        row->words[i] = (uint8_t)p->words;
+        row->n_blocks[i] = p->n_blocks;
+        row->bits[i] = p->bits;
+    }
+    row->n_columns = (uint32_t)n;
+    row->all = (UINT32_C(1) << n) - 1;
+}
+
+/* ---- ribbons: tables of blocks ---- */
 
 static struct ribbon_entry entry_of(const struct ribbon_shape *s, uint32_t block)
 {
@@ -34,20 +59,4 @@ void ribbon_plane_init(struct ribbon_plane *p, const uint8_t *bits,
         for (uint32_t b = 0; b < s.blocks; b++)
             *e++ = entry_of(&s, b);
     }
-}
-
-const struct ribbon_kernel *kernel_ribbon(const struct kernel *k)
-{
-#if defined(__x86_64__)
-    if (k == &kernel_avx512)
-        return &ribbon_avx512;
-    if (k == &kernel_avx2)
-        return &ribbon_avx2;
-#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (k == &kernel_neon)
-        return &ribbon_neon;
-#else
-    (void)k;
-#endif
-    return &ribbon_scalar;
 }
