@@ -9,11 +9,12 @@
 enum {
     COMMON = 16,
     KEY_BYTES = 16,
-    MOST_KEYS = 1024,     /* of a call */
-    AT_ONCE = 256,        /* keys of some calls */
-    MOST_PAIRS = 1 << 20, /* of a key and a segment, in some calls; */
-    MOST_IN_ALL = 1 << 8, /* in a form of one round, if each is a candidate */
-    MOST_FOUND = 1 << 24, /* of one call whose candidates are told */
+    MOST_KEYS = 1024, /* of a call */
+    AT_ONCE = 256,    /* keys of some calls */
+    /* In some calls, times the square of the rounds. */
+    MOST_PAIRS = 1 << 11, /* of a key and a segment; */
+    MOST_IN_ALL = 1 << 4, /* if each is a candidate */
+    MOST_CALL = 1 << 23,  /* of one call, in any form */
     MOST_BANDS = 256,
     LINE_COLUMNS = 512,
 };
@@ -107,14 +108,14 @@ struct group {
 static bool is_asked(const struct shapes *s, const struct group *g, const struct way *w)
 {
     return w->one == g->one && !(g->ranges && w->hashes) && !(w->filter && s->packed) &&
-           !(w->found && (!g->rows || s->n_keys * s->n > MOST_FOUND));
+           !(w->found && !g->rows);
 }
 
 static size_t ask_shape(struct shapes *s, const struct way *w, bool rows, size_t call)
 {
     static uint64_t from_all[MOST_KEYS / 64];
     static size_t n_found[MOST_KEYS];
-    static uint32_t found[MOST_FOUND];
+    static uint32_t found[MOST_CALL];
     const struct tamis_key *keys = s->keys + call * s->n_keys;
     const struct tamis_query q = {
         .size = sizeof q,
@@ -223,7 +224,7 @@ static void agree(struct shapes *s, struct group *g)
 /* More rounds while a pair is above its limit: a busy moment should not decide. */
 static void measure_group(struct shapes *s, struct group *g, struct pair worst[2])
 {
-    unsigned rounds = bench.sizes.rounds / 3, most = 4 * (rounds - 1);
+    unsigned rounds = bench.sizes.rounds / 3, most = 2 * (rounds - 1);
     size_t n_absent;
     agree(s, g);
     for (unsigned r = 0; r < rounds; r++) {
@@ -383,11 +384,11 @@ static void measure_store(struct shapes *s, FILE *out, struct pair worst[2])
         s->n_keys = n_keys[k];
         for (unsigned i = 0; i < 8 * N_KINDS; i++) {
             struct group g = {i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3, {0}, 0};
-            size_t in_all = MOST_IN_ALL * bench.sizes.rounds,
-                   most = g.kind == IN_ALL ? in_all : MOST_PAIRS,
+            size_t square = (size_t)bench.sizes.rounds * bench.sizes.rounds,
+                   most = (g.kind == IN_ALL ? MOST_IN_ALL : MOST_PAIRS) * square,
                    pairs_a_call = s->n_keys * (g.one ? 1 : s->n);
-            if ((g.kind == OUTSIDE && !g.ranges) ||
-                (g.kind == IN_ALL && pairs_a_call > 8 * in_all))
+            if ((g.kind == OUTSIDE && !g.ranges) || pairs_a_call > MOST_CALL ||
+                (g.kind == IN_ALL && pairs_a_call > 8 * most))
                 continue;
             s->n_calls = most / pairs_a_call;
             if (s->n_calls > AT_ONCE / s->n_keys)
