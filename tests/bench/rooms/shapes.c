@@ -55,12 +55,7 @@ static struct tamis_key shape_key(uint64_t number, bool low, uint8_t bytes[KEY_B
     return tamis_key_of(&bench.domain, bytes, KEY_BYTES);
 }
 
-/* Key i of a segment: the first one begins its range. */
-static uint64_t number_in_segment(const struct shapes *s, uint64_t segment, uint64_t i)
-{
-    return i < COMMON ? i : segment * s->each + i;
-}
-
+/* Key i of segment s has number s * each + i; the first 16 are those of all. */
 static void draw_keys(struct shapes *s, unsigned kind, bool ranges)
 {
     static uint64_t n_drawn;
@@ -68,8 +63,7 @@ static void draw_keys(struct shapes *s, unsigned kind, bool ranges)
         uint64_t x = mixed(++n_drawn), number = ABSENT_KEYS + x / 4;
         s->calls[i] = (uint32_t)(i / s->n_keys);
         if (kind == IN_ONE)
-            number = number_in_segment(s, s->picks[s->calls[i]],
-                                       COMMON + 1 + x % (s->each - 1));
+            number = s->picks[s->calls[i]] * s->each + COMMON + 1 + x % (s->each - 1);
         s->keys[i] = shape_key(kind == IN_ALL ? x % COMMON : number, kind == OUTSIDE,
                                s->bytes[i]);
         s->hashes[i] = s->keys[i].hash;
@@ -265,7 +259,7 @@ static void put_segments(struct shapes *s, size_t n, bool packed)
         struct tamis_builder *builder =
             segment_builder(edit, shape_name(s->n), 0.01, NULL, 0);
         for (uint64_t i = 0; i < COMMON + s->each; i++) {
-            shape_key(number_in_segment(s, s->n, i), i == COMMON, bytes);
+            shape_key(i < COMMON ? i : s->n * s->each + i, i == COMMON, bytes);
             must(tamis_builder_add_key(builder, bytes, KEY_BYTES), NULL, "adding");
         }
         if (!packed) {
