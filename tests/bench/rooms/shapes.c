@@ -171,7 +171,7 @@ static double judge_group(const struct group *g, bool loads, struct pair *worst)
     size_t best = N_WAYS;
     double most = 0;
     for (size_t i = 0; i < N_WAYS; i++)
-        if (ways[i].loads == loads &&
+        if (ways[i].loads == loads && !ways[i].filter &&
             (best == N_WAYS ? g->ns[i] > 0 : g->ns[i] < g->ns[best]))
             best = i;
     for (size_t i = 0; i < N_WAYS; i++) {
