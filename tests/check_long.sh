@@ -16,6 +16,7 @@ of_the_machine() {
     step "cancelled and stopped at every call" make stops
     step "kill -9, thousands" make check-kill
     step "unit tests, the long forms, another time" make unit-long
+    step "a hundred million answers, each in every way" env TAMIS_TEST_PAIRS=100000000 build/tests/test_packs_alike
     if [ "$(id -u)" -eq 0 ]; then
         step "power cuts of real file systems" make check-powercut
         step "disks that fail below real file systems" make check-errors

@@ -18,13 +18,13 @@ struct bench bench = {.seed = 1, .dir = ".", .planted = ""};
 #define M (K * K)
 
 static const struct sizes forms[] = {
-    /* rounds, filters, pieces, list, segments, columns, keys of a first stage; laws */
-    {"full", 15, M, 100 * M, 100 * K, 500 * K, 10 * M, 1000, 100 * K, 512, 50 * K,
-     50 * K, K, M, 16, 100 * K, 100},
-    {"quick", 7, M, 10 * M, 50 * K, 100 * K, M, 1000, 10 * K, 512, 5 * K, 5 * K, K,
-     100 * K, 16, 20 * K, 20},
-    {"tiny", 3, 20 * K, 100 * K, 4 * K, 8 * K, 20 * K, 20, 2 * K, 64, K, 100, K, 5 * K,
-     2, 2 * K, 10},
+    /* rounds, filters, pieces, list, shapes, keys of a first stage; laws */
+    {"full", 15, M, 100 * M, 100 * K, 500 * K, 10 * M, 20, 50 * K, 50 * K, K, M, 16,
+     100 * K, 100},
+    {"quick", 7, M, 10 * M, 50 * K, 100 * K, M, 16, 5 * K, 5 * K, K, 100 * K, 16,
+     20 * K, 20},
+    {"tiny", 3, 20 * K, 100 * K, 4 * K, 8 * K, 20 * K, 9, K, 100, K, 5 * K, 2, 2 * K,
+     10},
 };
 
 void give_up(const char *format, ...)

@@ -31,9 +31,9 @@ struct sizes {
     uint64_t small, large; /* keys of the filters in the cache, and in memory */
     uint64_t small_piece, large_piece; /* keys of a round */
     uint64_t list;                     /* hashes */
-    uint64_t segments, segment_keys;
-    uint64_t columns, column_keys;
-    uint64_t stage_keys;              /* of the first of eleven stages */
+    unsigned shape_bits; /* of the numbers of segments; 2^shape_bits at most */
+    uint64_t shape_keys; /* of a segment at most */
+    uint64_t stage_keys; /* of the first of eleven stages */
     uint64_t few_packed, many_packed; /* segments of the stores of the laws */
     unsigned guests;                  /* processes that ask one: 16 at most */
     uint64_t edits, packings;         /* and how often these are packed */
@@ -79,19 +79,18 @@ struct piece {
     struct tamis_key *keys; /* with bytes, hashed already */
     char *bytes;            /* of key i: from ends[i] to ends[i + 1] */
     uint64_t *ends;
-    uint32_t *segments; /* the segment that a key is asked of */
+    uint32_t *segments; /* the lane that a key is asked of; NULL: there is one */
 };
 /* Where pieces come from. A warm one is the same in each round; else the keys are new
  * each time, in an order of their own, so that no cache has their lines. */
 struct source {
-    uint64_t n_keys;    /* 0 .. n_keys - 1 are present */
-    size_t n;           /* of a piece */
-    uint64_t keys_each; /* of a segment; 0: there is one */
+    uint64_t n_keys; /* 0 .. n_keys - 1 are present */
+    size_t n;        /* of a piece */
     bool warm;
     bool ready[2];
     struct piece pieces[2]; /* absent, present */
 };
-struct source source_of(uint64_t n_keys, size_t n, uint64_t keys_each);
+struct source source_of(uint64_t n_keys, size_t n);
 const struct piece *piece_next(struct source *source, bool present);
 void source_free(struct source *source);
 
@@ -114,9 +113,8 @@ struct asker {
 struct contest {
     struct asker ours, peer;
     struct source *source;
-    size_t n_segments; /* that each key is asked of; 0: one */
-    bool same;         /* both have the same bits: their answers must be equal */
-    bool work;         /* they add keys, or hash them: there are only present ones */
+    bool same; /* both have the same bits: their answers must be equal */
+    bool work; /* they add keys, or hash them: there are only present ones */
 };
 void contest(const char *id, struct contest contest);
 
@@ -159,6 +157,7 @@ void figure_detail(const char *id, const char *format, ...)
 void figure_set(const char *id, unsigned which, const double *ours, const double *peer,
                 unsigned rounds);
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern char *shapes_table;   /* rows for the end of the report, or NULL */
 unsigned report_write(void); /* returns how many figures are missing or wrong */
 
 /* ---- machine.c ---- */
@@ -180,11 +179,13 @@ struct bits {
 struct lane {
     const uint8_t *base;
     uint64_t n_blocks;
-    bool next; /* its hash is the one after the lane's before it */
+    bool next;                   /* its hash is the one after the lane's before it */
+    uint32_t words;              /* rows of a key; 0: one filter, a line of a block */
+    uint64_t row_bytes, n_bytes; /* of a row, and of it those that are loaded */
 };
 struct lines {
     struct lane *lanes;
-    size_t n;
+    size_t n, n_lines; /* of a key */
 };
 /* A filter of ours, and peers with the same keys and error. */
 struct subject {
@@ -214,6 +215,7 @@ void subjects_free(void);
 
 const char *path_in(const char *name); /* in bench.dir; eight may be in use */
 void tree_remove(const char *path);
+const char *memory_dir(void); /* of this run, in memory where there is such a place */
 /* A builder with keys 0 .. n_keys - 1 in it, of one thread if there are none. kind 0:
  * Bloom. */
 struct tamis_builder *builder_of(uint64_t n_keys, double error, uint64_t kind,
@@ -221,11 +223,9 @@ struct tamis_builder *builder_of(uint64_t n_keys, double error, uint64_t kind,
 struct tamis_filter *filter_open(const char *path); /* and checks every page */
 struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stage);
 struct tamis_writer *writer_new(const char *path, uint64_t first_capacity);
-/* How long n_bytes take, copied from memory or read from a file, and written to another
- * file, durably. */
-double write_durably_ns(uint64_t n_bytes, bool read_first);
-/* A store of n segments; segment i has keys i * n_keys .. i * n_keys + n_keys - 1. */
-struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys);
+/* How long n_bytes take, copied from memory and written to a file, durably. */
+double write_durably_ns(uint64_t n_bytes);
+struct tamis_store *store_new(const char *path);
 struct tamis_edit *edit_of(struct tamis_store *store);
 void edit_done(struct tamis_edit *edit); /* commits it */
 struct tamis_builder *segment_builder(struct tamis_edit *edit, const char *name,
@@ -247,16 +247,17 @@ struct tamis_snapshot *snapshot_of(struct tamis_store *store);
     return n_absent
 
 ask_fn ask_call, ask_calls, ask_inline, ask_inline_plain;
-ask_fn ask_blocks, ask_blocks_inline, ask_hand; /* without a file; without checks */
+ask_fn ask_blocks, ask_hand; /* without a file; without checks */
 /* By strings, which are hashed meanwhile; a call for each, or one for 128. */
 ask_fn ask_string, ask_strings;
 ask_fn add_blocks, add_blocks_inline, add_hand, hash_keys, hash_xxh3;
 
 /* ---- rooms/ ---- */
 
-void room_filters(void), room_segments(void), room_packs(void), room_growing(void);
+void room_filters(void), room_growing(void);
 void room_adding(void), room_lists(void), room_merging(void), room_files(void);
-void room_commits(void), room_laws(void), room_law_edits(void), room_law_syncs(void);
+void room_commits(void), room_shapes(void), room_laws(void), room_law_edits(void),
+    room_law_syncs(void);
 /* Runs in the processes that room_laws() starts, on its stores. */
 void guest(const char *path, uint64_t n_segments);
 

@@ -44,7 +44,7 @@ ok "no file is left behind" [ "$(find "$dir" -type f | sort | tr '\n' ' ')" = "$
 
 # planted WHAT WORDS: the run fails, and says so.
 planted() {
-    "$program" --tiny --seed 3 --out "$dir" --only '^(single_small_call|strings_small|segments_all_32)$' --plant "$1"
+    "$program" --tiny --seed 3 --out "$dir" --only '^(single_small_call|strings_small|growing_loads)$' --plant "$1"
     [ $? -eq 1 ] && [ "$(grep -c "$2" "$dir/bench.md")" -ge 2 ]
 }
 ok "a lost key fails it" planted loss '^WRONG: .* ABSENT'

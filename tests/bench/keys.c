@@ -53,9 +53,9 @@ uint64_t *hashes_of(uint64_t first, size_t n)
 
 /* ---- pieces ---- */
 
-struct source source_of(uint64_t n_keys, size_t n, uint64_t keys_each)
+struct source source_of(uint64_t n_keys, size_t n)
 {
-    struct source s = {.n_keys = n_keys, .n = n, .keys_each = keys_each};
+    struct source s = {.n_keys = n_keys, .n = n};
     s.warm = n_keys <= bench.sizes.small;
     for (int present = 0; present < 2; present++) {
         struct piece *p = &s.pieces[present];
@@ -65,7 +65,6 @@ struct source source_of(uint64_t n_keys, size_t n, uint64_t keys_each)
         p->bytes = allocate(n * KEY_MOST);
         p->ends = allocate((n + 1) * sizeof *p->ends);
         p->ends[0] = 0;
-        p->segments = allocate(n * sizeof *p->segments);
     }
     return s;
 }
@@ -91,10 +90,6 @@ const struct piece *piece_next(struct source *s, bool present)
         p->ends[i + 1] = p->ends[i] + key_text(number, bytes);
         p->keys[i] = tamis_key_of(&bench.domain, bytes, p->ends[i + 1] - p->ends[i]);
         p->hashes[i] = p->keys[i].hash;
-        p->segments[i] = 0;
-        if (s->keys_each)
-            p->segments[i] = (uint32_t)((present ? number : mixed(number)) % s->n_keys /
-                                        s->keys_each);
     }
     return p;
 }
@@ -104,6 +99,5 @@ void source_free(struct source *s)
     for (int present = 0; present < 2; present++) {
         free(s->pieces[present].hashes);
         free(s->pieces[present].keys);
-        free(s->pieces[present].segments);
     }
 }

@@ -56,15 +56,13 @@ struct tally {
     uint64_t n_lost, n_asked, n_maybe; /* present keys that are ABSENT; absent keys */
 };
 
-static void count(struct tally *t, const struct piece *p, size_t n_absent, size_t each)
+static void count(struct tally *t, const struct piece *p, size_t n_absent)
 {
     if (p->present) {
-        /* Segments that do not have the key may say so. */
-        size_t most = p->n * (each - 1);
-        t->n_lost += n_absent > most ? n_absent - most : 0;
+        t->n_lost += n_absent;
     } else {
-        t->n_asked += p->n * each;
-        t->n_maybe += p->n * each - n_absent;
+        t->n_asked += p->n;
+        t->n_maybe += p->n - n_absent;
     }
 }
 
@@ -99,7 +97,6 @@ void contest(const char *id, struct contest c)
 {
     static double ns[2][2][MOST_ROUNDS]; /* by piece, by side */
     unsigned rounds = bench.sizes.rounds;
-    size_t each = c.n_segments ? c.n_segments : 1;
     const struct asker *sides[2] = {&c.ours, &c.peer};
     struct tally tallies[2] = {{.who = "tamis"}, {.who = "the peer"}};
     if (!wanted(id))
@@ -115,7 +112,7 @@ void contest(const char *id, struct contest c)
             ns[present][side][r] = (double)(now_ns() - began) / (double)p->n;
             sink += n_absent;
             if (sides[side]->error > 0)
-                count(&tallies[side], p, n_absent, each);
+                count(&tallies[side], p, n_absent);
         }
     for (unsigned present = c.work; present < 2; present++)
         figure_set(id, present - c.work, ns[present][OURS], ns[present][PEER], rounds);

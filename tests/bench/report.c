@@ -141,6 +141,8 @@ unsigned report_write(void)
             n_missing++;
         }
     }
+    if (shapes_table)
+        fputs(shapes_table, out);
     for (unsigned i = 0; i < n_wrong && i < sizeof wrongs / sizeof wrongs[0]; i++)
         fprintf(out, "\nWRONG: %s\n", wrongs[i]);
     if (strcmp(bench.sizes.form, "full") != 0)

@@ -26,6 +26,25 @@ void tree_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static char place[256];
+
+static void place_remove(void)
+{
+    tree_remove(place);
+}
+
+const char *memory_dir(void)
+{
+    if (!*place) {
+        bool shm = access("/dev/shm", W_OK) == 0;
+        snprintf(place, sizeof place, "%s/tamis-bench-%ld",
+                 shm ? "/dev/shm" : bench.dir, (long)getpid());
+        mkdir(place, 0700);
+        atexit(place_remove);
+    }
+    return place;
+}
+
 struct tamis_builder *builder_of(uint64_t n_keys, double error, uint64_t kind,
                                  uint64_t list_bits)
 {
@@ -81,28 +100,22 @@ struct bits bits_of(const char *path, struct tamis_filter *filter, uint32_t stag
         map + info.offset, {info.n_blocks, info.lanes, info.words}, info.bits_bytes};
 }
 
-double write_durably_ns(uint64_t n_bytes, bool read_first)
+double write_durably_ns(uint64_t n_bytes)
 {
     enum { PIECE = 1 << 20 };
     static char source[PIECE], piece[PIECE];
-    int from = open(path_in("from"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     int to = open(path_in("to"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool good = from >= 0 && to >= 0;
-    for (uint64_t at = 0; read_first && good && at < n_bytes; at += PIECE)
-        good = pwrite(from, source, PIECE, (off_t)at) == PIECE;
+    bool good = to >= 0;
     uint64_t began = now_ns();
     for (uint64_t at = 0; good && at < n_bytes; at += PIECE) {
-        if (read_first)
-            good = pread(from, piece, PIECE, (off_t)at) == PIECE;
-        else
-            memcpy(piece, source, PIECE);
-        good = good && pwrite(to, piece, PIECE, (off_t)at) == PIECE;
+        memcpy(piece, source, PIECE);
+        good = pwrite(to, piece, PIECE, (off_t)at) == PIECE;
     }
     if (!good || fsync(to) != 0)
         give_up("files cannot be copied in %s", bench.dir);
     double ns = (double)(now_ns() - began);
-    close(from), close(to);
-    unlink(path_in("from")), unlink(path_in("to"));
+    close(to);
+    unlink(path_in("to"));
     return ns;
 }
 
@@ -185,7 +198,7 @@ struct subject *subject_of(uint64_t n_keys, double error, bool ribbon)
     bool small = n_keys <= bench.sizes.small;
     *s = (struct subject){.n_keys = n_keys, .error = error, .ribbon = ribbon};
     s->source =
-        source_of(n_keys, small ? bench.sizes.small_piece : bench.sizes.large_piece, 0);
+        source_of(n_keys, small ? bench.sizes.small_piece : bench.sizes.large_piece);
     subject_build(s);
     if (!ribbon)
         subject_fill(s);
@@ -251,7 +264,7 @@ void segment_put(struct tamis_edit *edit, struct tamis_builder *builder)
     tamis_builder_free(builder);
 }
 
-struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys)
+struct tamis_store *store_new(const char *path)
 {
     struct tamis_store *store;
     struct tamis_diag diag = {0};
@@ -259,16 +272,6 @@ struct tamis_store *store_of(const char *path, size_t n, uint64_t n_keys)
         .size = sizeof options, .create = TAMIS_CREATE_NEW, .domain = &bench.domain};
     tree_remove(path);
     must(tamis_store_open(path, &options, &store, &diag), &diag, path);
-    struct tamis_edit *edit = edit_of(store);
-    uint64_t *hashes = allocate(n_keys * sizeof *hashes);
-    for (size_t i = 0; i < n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "segment-%06zu", i);
-        hashes_fill(i * n_keys, n_keys, hashes);
-        segment_put(edit, segment_builder(edit, name, 0.01, hashes, n_keys));
-    }
-    free(hashes);
-    edit_done(edit);
     return store;
 }
 

@@ -105,14 +105,6 @@ size_t ask_blocks(void *subject, const struct piece *p)
              tamis_blocks_probe(&s->blocks, s->bits.base, s->bits.n_bytes, &key, NULL));
 }
 
-size_t ask_blocks_inline(void *subject, const struct piece *p)
-{
-    const struct subject *s = subject;
-    return inline_loops_at(0)->probe_blocks(&s->inline_blocks, s->bits.base,
-                                            s->bits.n_bytes, bench.domain.tag,
-                                            p->hashes, p->n, s->absent);
-}
-
 size_t add_blocks(void *subject, const struct piece *p)
 {
     struct subject *s = subject;

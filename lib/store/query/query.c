@@ -10,8 +10,9 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,   /* segments */
-    A_RUN = 16, /* so many numbers that follow each other are a run */
+    FEW = 16,       /* segments */
+    A_RUN = 16,     /* so many numbers that follow each other are a run */
+    FEW_HASHES = 4, /* of one filter: to set up its batch would take longer */
 };
 
 /* Of all targets: those of candidates come with these. */
@@ -54,8 +55,8 @@ static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snaps
     return hits;
 }
 
-/* Which of at most 64 keys are absent from all of n targets? False: nothing was asked.
- */
+/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell,
+ * or there are candidates to be listed. */
 static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
                                   size_t n, uint64_t *absent)
 {
@@ -63,8 +64,7 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
     const struct plane *planes;
     uint64_t hash[WORD], hits[WORD], foreign = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(n);
-    if (n > FEW || q->reasons || q->n_candidates ||
-        (!q->targets && (!s->complete || s->n != s->n_loose)))
+    if (n > FEW || q->reasons || (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
     /* For a caller that jumps out of the probe: MAYBE. */
     for (size_t i = 0; i < q->n_keys; i++) {
@@ -88,7 +88,7 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
             q->absent[i] = all & ~hits[i];
         *absent |= (uint64_t)!hits[i] << i;
     }
-    return true;
+    return !q->n_candidates || *absent == first_bits(q->n_keys);
 }
 
 /* ---- one row is all answers ---- */
@@ -363,8 +363,8 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "%s", fault), 0;
     if (lists_all(s, &q))
         q.targets = NULL;
-    if (q.hashes && n == 1 && q.targets && q.absent_from_all && !q.absent &&
-        !q.reasons && ask_in_one_batch(s, &q, &n_absent))
+    if (q.hashes && q.n_keys > FEW_HASHES && n == 1 && q.targets && q.absent_from_all &&
+        !q.absent && !q.reasons && ask_in_one_batch(s, &q, &n_absent))
         return n_absent;
     some = q;
     some.absent_from_all = NULL;

@@ -22,6 +22,9 @@ ask_fn ask_rocksdb, ask_rocksdb_32;
 
 /* Lines of the lanes of one stage more. */
 void lines_add(struct lines *lines, const uint8_t *base, const struct geometry *g);
+/* The same of a band of a pack. Returns where its rows end. */
+const uint8_t *lines_add_rows(struct lines *lines, const uint8_t *rows,
+                              const struct tamis_pack_place *place);
 /* Lines of absent keys are in first lanes alone; of those that a piece names. */
 ask_fn ask_lines, ask_lines_ahead, ask_line_of;
 

@@ -38,7 +38,7 @@ static double build(void *file)
 /* As many bytes, copied, written and durable. */
 static double write_memory(void *file)
 {
-    return write_durably_ns(((struct file *)file)->n_bytes, false);
+    return write_durably_ns(((struct file *)file)->n_bytes);
 }
 
 /* ---- the first answer of a file in the page cache ---- */

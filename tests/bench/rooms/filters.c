@@ -41,7 +41,7 @@ static bool rocksdb_ready(struct subject *s, const char *id)
     if (rocksdb_missing() || s->rocksdb)
         return !rocksdb_missing();
     s->rocksdb = rocksdb_of(s);
-    struct source source = source_of(s->n_keys, CHECKED, 0);
+    struct source source = source_of(s->n_keys, CHECKED);
     size_t missed = ask_rocksdb(s, piece_next(&source, true));
     size_t maybe = CHECKED - ask_rocksdb(s, piece_next(&source, false));
     source_free(&source);

@@ -61,27 +61,13 @@ static void number_put(struct tamis_edit *edit, uint64_t name, uint64_t number,
     segment_put(edit, number_builder(edit, name, number, n_keys));
 }
 
-/* ---- stores, in memory where the system has such a place ---- */
-
-static char place[256];
-
-static void place_remove(void)
-{
-    tree_remove(place);
-}
+/* ---- stores ---- */
 
 static struct site site_of(const char *name, uint64_t n)
 {
     struct site s = {.n = n, .next = n + LOOSE};
-    if (!*place) {
-        bool shm = access("/dev/shm", W_OK) == 0;
-        snprintf(place, sizeof place, "%s/tamis-bench-%ld",
-                 shm ? "/dev/shm" : bench.dir, (long)getpid());
-        mkdir(place, 0700);
-        atexit(place_remove);
-    }
-    snprintf(s.path, sizeof s.path, "%s/%s", place, name);
-    s.store = store_of(s.path, 0, 0);
+    snprintf(s.path, sizeof s.path, "%s/%s", memory_dir(), name);
+    s.store = store_new(s.path);
     return s;
 }
 
@@ -130,7 +116,8 @@ static void watch_end(pthread_t thread, uint64_t n_columns)
 /* Packs, in which every page is checked, and loose segments. */
 static void site_fill(struct site *s)
 {
-    struct tamis_packer_options options = {.size = sizeof options, .spool_dir = place};
+    struct tamis_packer_options options = {.size = sizeof options,
+                                           .spool_dir = memory_dir()};
     struct tamis_diag diag = {0};
     struct tamis_edit *edit;
     struct tamis_packer *packer;
@@ -403,7 +390,8 @@ static void use(double used[N_USED], double sign)
         used[i] += sign * number_in("/proc/self/io", keys[i - READS]);
 }
 
-#define MUST_DO(call) ((call) < 0 ? give_up("%s failed in %s", #call, place) : (void)0)
+#define MUST_DO(call)                                                                  \
+    ((call) < 0 ? give_up("%s failed in %s", #call, memory_dir()) : (void)0)
 
 /* The files of a store; meta is its catalog, open for O_DSYNC. */
 struct bare {
@@ -415,7 +403,7 @@ static struct bare bare_new(void)
 {
     struct bare b;
     char name[700];
-    snprintf(b.path, sizeof b.path, "%s/bare", place);
+    snprintf(b.path, sizeof b.path, "%s/bare", memory_dir());
     MUST_DO(mkdir(b.path, 0700));
     MUST_DO(b.dir = open(b.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     snprintf(b.file, sizeof b.file, "%s/catalog.lmdb", b.path);
@@ -626,7 +614,7 @@ void room_law_syncs(void)
         return;
     }
     snprintf(s.path, sizeof s.path, "%s", path_in("synced"));
-    s.store = store_of(s.path, 0, 0);
+    s.store = store_new(s.path);
     for (uint64_t i = 0; i < n; i++) {
         n_syncs = 0, counts_syncs = true;
         edit_once(&s, i);

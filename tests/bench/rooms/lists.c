@@ -39,7 +39,7 @@ static void hashes_free(struct hashes *h)
 static void asking(struct hashes *h)
 {
     struct subject s = {.n_keys = h->n, .filter = h->list};
-    struct source source = source_of(h->n, bench.sizes.small_piece, 0);
+    struct source source = source_of(h->n, bench.sizes.small_piece);
     struct elias_fano *e = elias_fano_new(h->sorted, h->n);
     contest("list_single", (struct contest){.ours = {ask_call, &s, 1e-9},
                                             .peer = {ask_elias_fano, e, 1e-9},

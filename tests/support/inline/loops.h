@@ -30,9 +30,6 @@ struct inline_loops {
     /* Asks n values for one key. Returns how many say ABSENT. */
     size_t (*probe_each)(const struct tamis_inline *values, size_t n,
                          const struct tamis_key *key);
-    /* Asks value which[i] for hash i. Returns how many say ABSENT. */
-    size_t (*probe_one_of)(const struct tamis_inline *values, const uint32_t *which,
-                           uint64_t tag, const uint64_t *hashes, size_t n);
     /* As tamis_key_of(). */
     void (*key_of)(const struct tamis_domain *domain, const void *bytes, size_t n_bytes,
                    struct tamis_key *key);

@@ -7,6 +7,7 @@
 #include "lib/tamis_inline.h"
 
 enum { WAYS_SEGMENTS = 400, WAYS_KEYS = 150, WAYS_WORDS = WAYS_SEGMENTS / 64 + 1 };
+static UNUSED unsigned long long n_compared; /* pairs of a key and a target */
 
 /* n_words words, all ones, before a page that may not be touched: a writer of zeros
  * behind them would undo what another thread writes there. */
@@ -164,6 +165,7 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
     static uint8_t why[4 * WAYS_SEGMENTS];
     uint64_t lacking[WAYS_KEYS / 64 + 1];
     bool answers[4];
+    struct tamis_stats want_counts, counts;
     size_t n_words = (n + 63) / 64, n_all = 0, n_some = n_asked < 4 ? n_asked : 4;
     size_t max = random_below(n + 2), n_found[4];
     max = max < n ? max : n;
@@ -175,9 +177,12 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
     uint64_t *rows = fenced(n_asked * n_words);
     size_t got = ASK(s, MEANT, KEYS(keys, n_asked), .absent = rows);
     reasons[n_asked * n] = 0xa5;
+    OK(tamis_snapshot_stats(s, 0, &want_counts));
     IS(ASK(s, MEANT, KEYS(keys, n_asked), .absent = again, .absent_from_all = lacking,
            .reasons = reasons),
        got);
+    OK(tamis_snapshot_stats(s, 0, &counts));
+    n_compared += n_asked * n;
     assert_memory_equal(again, rows, n_asked * n_words * 8);
     IS(reasons[n_asked * n], 0xa5);
     if (!targets)
@@ -192,6 +197,8 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
             bool hole = !targets && !(tamis_snapshot_next(s, &next) && next == i);
             assert_true(!hole || w[i] == TAMIS_UNKNOWN_SEGMENT);
             all &= hole || w[i] == ABSENT_HERE;
+            want_counts.n_absent += w[i] == ABSENT_HERE;
+            want_counts.n_maybe[w[i]] += w[i] != ABSENT_HERE && !hole;
         }
         n_all += all;
         IS(lacking[k / 64] >> k % 64 & 1, all);
@@ -206,6 +213,10 @@ static UNUSED void ask_every_way(struct tamis_snapshot *s,
                         w);
     }
     IS(got, n_all);
+    if (counters_on(&s->counts)) {
+        IS(counts.n_absent, want_counts.n_absent);
+        assert_memory_equal(counts.n_maybe, want_counts.n_maybe, sizeof counts.n_maybe);
+    }
     IS(found[targets ? 0 : n_some * max], UINT32_MAX);
     if (!targets && n)
         ask_by_runs(s, n, keys, n_asked, want);

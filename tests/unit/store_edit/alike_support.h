@@ -149,6 +149,7 @@ static void judge(const struct side *s, const struct model *m, size_t i, size_t 
 /* ---- every way to ask ---- */
 
 enum { AT_ONCE = 500, SOME = 50, LISTED = 90 };
+static size_t n_keys_of_all = 20;
 
 struct asking {
     const struct side *side;
@@ -199,21 +200,28 @@ static void ask_one_segment(const struct asking *a, size_t segment)
     }
 }
 
-/* One key of all segments, and of numbers that have none. */
-static void ask_one_key(const struct asking *a, size_t id)
+/* Keys of all segments, and of numbers that have none. */
+static void ask_of_all(const struct asking *a, size_t n_keys)
 {
-    uint8_t reasons[N_NUMBERS];
-    size_t n_numbers = tamis_snapshot_info(a->snap).n_numbers;
-    struct tamis_key key = w.keys[id];
-    bool by_hash = id % 2;
-    key.bytes = by_hash ? NULL : key.bytes;
-    if (n_numbers <= WAYS_SEGMENTS)
-        ask_every_way(a->snap, NULL, n_numbers, &key, 1, reasons);
-    else
-        ASK(a->snap, ALL, KEYS(&key, 1), .reasons = reasons);
-    for (size_t k = 0; k < a->n; k++)
-        judge(a->side, a->model, a->at[k], id, reasons[a->number[k]] == TAMIS_NO_REASON,
-              by_hash);
+    static uint8_t reasons[WAYS_KEYS * WAYS_SEGMENTS];
+    struct tamis_key keys[WAYS_KEYS];
+    size_t ids[WAYS_KEYS], n_numbers = tamis_snapshot_info(a->snap).n_numbers;
+    bool few = n_numbers <= WAYS_SEGMENTS;
+    for (size_t k = 0; k < n_keys; k++) {
+        ids[k] = random_below(UNIVERSE);
+        keys[k] = w.keys[ids[k]];
+        keys[k].bytes = ids[k] % 2 ? NULL : keys[k].bytes;
+    }
+    if (few)
+        ask_every_way(a->snap, NULL, n_numbers, keys, n_keys, reasons);
+    for (size_t k = 0; k < n_keys; k++) {
+        const uint8_t *why = reasons + (few ? k * n_numbers : 0);
+        if (!few)
+            ASK(a->snap, ALL, KEYS(&keys[k], 1), .reasons = reasons);
+        for (size_t i = 0; i < a->n; i++)
+            judge(a->side, a->model, a->at[i], ids[k],
+                  why[a->number[i]] == TAMIS_NO_REASON, ids[k] % 2);
+    }
 }
 
 /* Many keys of all segments, and some of a list with some segments twice. */
@@ -232,28 +240,29 @@ static void ask_many_keys(const struct asking *a)
     for (size_t k = 0; k < AT_ONCE; k++) {
         ids[k] = random_below(UNIVERSE);
         keys[k] = w.keys[ids[k]];
-        keys[k].bytes = NULL;
+        keys[k].bytes = k < SOME && k % 2 ? keys[k].bytes : NULL;
     }
     ASK(a->snap, ALL, KEYS(keys, AT_ONCE), .absent = absent);
     for (size_t k = 0; k < AT_ONCE; k++)
         for (size_t j = 0; j < a->n; j++) {
             size_t at = a->number[j];
             judge(a->side, a->model, a->at[j], ids[k],
-                  absent[k * n_words + at / 64] >> at % 64 & 1, true);
+                  absent[k * n_words + at / 64] >> at % 64 & 1, !keys[k].bytes);
         }
     ask_every_way(a->snap, targets, LISTED, keys, SOME, why);
     for (size_t k = 0; k < SOME * LISTED; k++)
         judge(a->side, a->model, a->at[listed[k % LISTED]], ids[k / LISTED],
-              why[k] == TAMIS_NO_REASON, true);
+              why[k] == TAMIS_NO_REASON, !keys[k / LISTED].bytes);
 }
 
 static void ask_side(const struct side *s, const struct model *m)
 {
+    OK(tamis_store_count(s->store, random_below(4) == 0, NULL));
     struct asking a = ask_begin(s, m);
     for (size_t k = 0; k < a.n; k++)
         ask_one_segment(&a, k);
-    for (size_t k = 0; k < 20; k++)
-        ask_one_key(&a, random_below(UNIVERSE));
+    for (size_t left = n_keys_of_all, some; left; left -= some)
+        ask_of_all(&a, some = 1 + random_below(left));
     if (a.n)
         ask_many_keys(&a);
     tamis_snapshot_release(a.snap);
