@@ -98,21 +98,30 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     return rc ? not_made(e, rc, file, &ours, diag) : 0;
 }
 
-/* If the new segment replaces one of its sources, then only as the snapshot has it: the
- * keys of a newer filter would be lost. Returns its number. */
-static size_t replaced_source(const struct sources *s, const void *name,
-                              size_t name_bytes, struct edit_put *how)
+/* A segment that takes the name of one of its sources replaces it, and only as the
+ * snapshot has it: the keys of a newer filter would be lost. Without `replace` that
+ * source was dropped, and its list with it. *old: its number; SIZE_MAX: none. */
+static int replaced_source(const struct tamis_edit *e, const struct sources *s,
+                           const void *name, size_t name_bytes, struct edit_put *how,
+                           size_t *old, struct tamis_diag *diag)
 {
+    char text[NAME_TEXT_BYTES];
     struct tamis_segment_info info;
-    for (size_t i = 0; i < s->n && how->replaces; i++)
+    *old = SIZE_MAX;
+    for (size_t i = 0; i < s->n; i++)
         if (tamis_snapshot_segment(s->snapshot, s->segments[i], &info) == 0 &&
             info.state && info.name_bytes == name_bytes &&
             memcmp(info.name, name, name_bytes) == 0) {
             memcpy(how->old, info.uuid, UUID_BYTES);
             how->only = true;
-            return s->segments[i];
+            *old = s->segments[i];
         }
-    return SIZE_MAX;
+    if (!how->only || how->replaces)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "segment '%s' is a source of its own: do not drop it first, but "
+                     "use `replace`",
+                     name_text(text, name, name_bytes));
 }
 
 /* A fold has the keys of its source, so if it takes the source's place it keeps the
@@ -136,8 +145,10 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
 {
     struct tamis_filter **filters = calloc(s->n, sizeof(struct tamis_filter *));
     struct built *made = calloc(1, sizeof *made);
+    struct edit_put how = {.replaces = opt->replace};
+    size_t old;
     int rc = filters && made
-                 ? 0
+                 ? replaced_source(e, s, name, name_bytes, &how, &old, diag)
                  : diag_errno(diag, ENOMEM, e->catalog->path, "combining filters");
     for (size_t i = 0; i < s->n && !rc; i++)
         rc = segment_filter(s->snapshot, s->segments[i], entry_filter, &filters[i],
@@ -149,8 +160,6 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
         struct record r = record_of_commit(&made->commit, made->identity.target_error,
                                            made->identity.created, opt->rank);
         edit_range_over(s->snapshot, s->segments, s->n, &r);
-        struct edit_put how = {.replaces = opt->replace};
-        size_t old = replaced_source(s, name, name_bytes, &how);
         if (how.only)
             keep_list(s->snapshot, old, what, &how, &r);
         rc = edit_put_append(e, name, name_bytes, &r, &how, diag);
@@ -398,13 +407,13 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
     struct record range = {.has_range = 0};
     struct sources s = {snapshot, segments, n};
     struct edit_list there = {.range = &range, .how.replaces = ours.replace};
-    if (!lists)
-        rc = diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
+    size_t old;
+    rc = lists ? replaced_source(edit, &s, name, name_bytes, &there.how, &old, diag)
+               : diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
     for (size_t i = 0; i < n && !rc; i++)
         rc = open_list(edit, snapshot, segments[i], &lists[i], diag);
     if (!rc) {
         edit_range_over(snapshot, segments, n, &range);
-        replaced_source(&s, name, name_bytes, &there.how);
         ours.list_bits = 0;
         ours.size = sizeof ours;
         rc = merge_to(edit, name, name_bytes, lists, n, error, &ours, &there, report,
