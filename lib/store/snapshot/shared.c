@@ -453,7 +453,8 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
                          "no pack has a column of the segment");
     filter_file_name(v->uuid, name);
     filters_dir_path(s->dir, name, path);
-    const char *file = v->pack ? "the .dead file beside this pack" : "this pack";
+    bool opened = v->pack && v->failure != ENOMEM;
+    const char *file = opened ? "the .dead file beside this pack" : "this pack";
     if (!v->n_columns)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                          "the catalog does not agree on the columns of this pack");
