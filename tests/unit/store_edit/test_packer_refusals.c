@@ -66,27 +66,4 @@ TEST_IN_DIR(builders_of_others_are_refused)
     tamis_edit_abort(f);
 }
 
-/* Its hashes in memory, or spooled to a file. */
-TEST_IN_DIR(ribbons_are_refused)
-{
-    STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_packer *p = packer_of(e);
-    for (uint64_t memory_limit = 0; memory_limit < 2; memory_limit++) {
-        struct tamis_segment_options so = {
-            .size = sizeof so, .kind = TAMIS_RIBBON, .memory_limit = memory_limit};
-        struct tamis_builder *b;
-        OK(tamis_edit_builder(e, "r", 1, 0.01, &so, &b, NULL));
-        for (unsigned k = 0; k < 5000; k++)
-            OK(tamis_builder_add_key(b, key_text(k), strlen(key_text(k))));
-        take(p, b, TAMIS_ERR_UNFIT);
-    }
-    struct tamis_pack_report report = {.n_packed = 9};
-    OK(tamis_edit_put_packed(e, p, &report, NULL));
-    assert_true(report.n_packed == 0 && report.n_loose == 0);
-    IS(n_filter_files("s"), 0);
-    tamis_packer_free(p);
-    tamis_edit_abort(e);
-}
-
 RUN_TESTS(NULL, NULL)
