@@ -1,4 +1,5 @@
-/* A packer refuses these builders, and reports nothing of a pack that failed. */
+/* A packer refuses these builders, some as an edit does, and reports nothing of a pack
+ * that failed. */
 #include "tests/unit/store_edit/packer_support.h"
 
 TEST_IN_DIR(names_are_put_once)
@@ -44,10 +45,18 @@ TEST_IN_DIR(builders_of_others_are_refused)
         .domain = &d,
         .identity = {.name = "x", .name_bytes = 1, .store_uuid = uuid}};
     struct tamis_builder *b = builder_made(&opt);
+    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
     take(p, b, TAMIS_ERR_MISMATCH);
-    opt.identity = (struct tamis_identity){.name = NULL};
+    opt.identity.store_uuid = NULL;
+    opt.domain = NULL;
     OK(tamis_builder_create(&opt, &b, NULL));
-    take(p, b, TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
+    take(p, b, TAMIS_ERR_MISMATCH);
+    opt = (struct tamis_builder_options){.size = sizeof opt, .domain = &d};
+    OK(tamis_builder_create(&opt, &b, NULL));
+    IS(tamis_packer_take(p, b, NULL), TAMIS_ERR_RANGE);
+    OK(tamis_edit_put(e, b, NAMED("x"), NULL));
+    tamis_builder_free(b);
     IS(tamis_packer_take(p, NULL, NULL), TAMIS_ERR_RANGE);
     struct tamis_pack_report report = {.n_packed = 9, .n_loose = 9};
     IS(tamis_edit_put_packed(e, NULL, &report, NULL), TAMIS_ERR_RANGE);

@@ -159,30 +159,6 @@ TEST_IN_DIR(edit_refuses_bad_arguments)
     tamis_edit_abort(NULL);
 }
 
-TEST_IN_DIR(edit_refuses_a_foreign_builder)
-{
-    uint8_t other[16] = {1};
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .identity.name = "a", .identity.name_bytes = 1};
-    STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_builder *b = builder_made(&opt);
-    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
-    tamis_builder_free(b);
-    struct tamis_domain d = tamis_store_domain(s);
-    opt.domain = &d;
-    opt.identity.store_uuid = other;
-    OK(tamis_builder_create(&opt, &b, NULL));
-    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
-    tamis_builder_free(b);
-    opt.identity.store_uuid = NULL;
-    OK(tamis_builder_create(&opt, &b, NULL));
-    OK(tamis_edit_put(e, b, NULL, NULL));
-    tamis_builder_free(b);
-    IS(n_filter_files("s"), 1);
-    OK(tamis_edit_commit(e, NULL));
-}
-
 TEST_OF_SCENES(names_that_are_none_are_retained_by_nobody)
 {
     static const struct tamis_name live[] = {{"b", 1}, {"", 0}, {NULL, 0}};

@@ -218,10 +218,17 @@ TEST_OF_SCENES(bad_calls_are_refused)
     SNAPSHOT theirs = snapshot_of(other);
     struct tamis_edit *e = shop.edit;
     uint32_t beyond[] = {0, 3};
+    struct tamis_pack_options opt = {.size = sizeof opt,
+                                     .repack = (enum tamis_repack)3};
     IS(tamis_edit_pack(e, NULL, NULL, 0, NULL, NULL, &diag), TAMIS_ERR_RANGE);
     IS(tamis_edit_pack(e, theirs, NULL, 0, NULL, NULL, &diag), TAMIS_ERR_MISMATCH);
     IS(tamis_edit_pack(e, shop.held, beyond, 2, NULL, NULL, &diag), TAMIS_ERR_RANGE);
     IS(tamis_edit_pack(NULL, shop.held, NULL, 0, NULL, NULL, &diag), TAMIS_ERR_RANGE);
+    IS(tamis_edit_pack(e, shop.held, NULL, 0, &opt, NULL, NULL), TAMIS_ERR_RANGE);
+    opt.repack = TAMIS_REPACK_AUTO;
+    IS(tamis_edit_pack(e, shop.held, beyond, 1, &opt, NULL, NULL), TAMIS_ERR_RANGE);
+    opt.size = 1;
+    IS(tamis_edit_pack(e, shop.held, NULL, 0, &opt, NULL, NULL), TAMIS_ERR_RANGE);
     steps("pack s1 s1 s2; is packed=2; commit");
     check_keys_of(shop.store, 3, TAMIS_HIT);
 }

@@ -1,7 +1,6 @@
 /* Counting on and off, sums that outlive snapshots and growth, pages that are counted
  * once, and errors that are measured. */
 #include "tests/unit/store_snapshot/stats_support.h"
-#include "tests/support/store_kinds.h"
 
 /* ---- on and off ---- */
 
