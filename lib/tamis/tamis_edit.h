@@ -219,15 +219,15 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
  * as tamis_filter_derive(), and registers it under a name. `segments` has their
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be
- * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed
- * unless they are dropped. The same edit may drop them. A source whose name the result
- * takes, by `replace`, must still have the filter that was read: else the commit fails
- * with ERR_MISMATCH (ERR_NO_SEGMENT: it is gone). Do not drop that source first: the
- * drop might take a newer filter of another process, and its keys would be lost. With
- * `replace` a fold or shrink keeps the source's list of hashes, and the commit also
- * fails if the source was packed or unpacked meanwhile. If the key ranges of all
- * sources are known, the result has one. The caller sets the watermark (0: none).
- * report may be NULL. */
+ * confirmed (else ERR_MISMATCH: tamis_store_confirm()). They stay listed unless they
+ * are dropped. The same edit may drop them, but the one whose name the result takes
+ * must be dropped by `replace`. It must still have the filter that was read, else the
+ * commit fails with ERR_MISMATCH (ERR_NO_SEGMENT: it is gone). ERR_RANGE: it was
+ * dropped first, perhaps with a newer filter of another process, whose keys would be
+ * lost. With `replace` a fold or shrink keeps the source's list of hashes, and the
+ * commit also fails if the source was packed or unpacked meanwhile. If the key ranges
+ * of all sources are known, the result has one. The caller sets the watermark (0:
+ * none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                       const struct tamis_derivation *what,

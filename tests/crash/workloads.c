@@ -76,7 +76,8 @@ const struct workload workloads[] = {
      "init; open; now; begin; put a 0 1..6; [put b 11 1..6|bare b]; end; "
      "build e 50 1..6; begin; grow g 3 1.25 .1; [attach d e|bare c]; [replace a 20 "
      "1..6; |] end; pack 0..2; add g 1..6; commit g; [shut|kill] g; "
-     "begin; put h 30 1..6; [replace b 40 1..6;|drop b;|] [retain a d g h;|drop c;|] "
+     "begin; put h 30 1..6; [drop b; put b 40 1..6;|drop b;|] [retain a d g h;|drop "
+     "c;|] "
      "[end|end|end|abort]; pack 0..2; add g 1..6; [seal|commit] g; [shut|kill] "
      "g; unpack [a|b|d h|]; begin; put i 60 1..6; [drop g|drop a|retain b h]; end"},
     {"pack-store", 2, 1,

@@ -29,7 +29,8 @@ const struct template templates[] = {
      "init; begin; put mark 0 1; grow a " SIZES "; grow g " SIZES "; end; now; open; "
      "[hold;|] fill a 20..200; [commit a;|] seal a; shut a; begin; replace mark 0 2; "
      "grow b 30 1.6 .001; grow t 3 1.25 .1; end; fill b 10..100; commit b; " ADDS
-     "seal b; shut b; begin; replace mark 0 3; [join m a b|drop a; drop b; put m 1000 "
+     "seal b; shut b; begin; drop mark; put mark 0 3; [join m a b|drop a; drop b; put "
+     "m 1000 "
      "300|retain mark g t; put m 1000 300]; drop t; end; pack 0 0..2; " ADDS
      "commit g; [unpack|pack 0 1]; begin; replace mark 0 4; drop m; put n 2000 5; "
      "[end|abort]; [shut|kill] g"},

@@ -107,7 +107,7 @@ struct object {
     enum place place;
     enum standing standing;
     uint32_t edit, rank;
-    bool bare, grows, next_bare, listed_keys; /* listed_keys: it has a list */
+    bool bare, grows, next_bare;
     struct keyset keys, next;
     /* A growing filter's keys are a log, of which so many were added. */
     uint32_t n_added, n_done, watermark, asked,

@@ -212,7 +212,12 @@ static void note_put(struct player *p, struct object *o, const struct keyset *ke
     o->sealed = false;
     o->worth = GOOD;
     o->lost_page = 0;
-    o->listed_keys = false;
+}
+
+static void note_drop(struct player *p, struct object *o)
+{
+    o->standing = o->standing == COMING ? NOT_THERE : GOING;
+    o->edit = p->edit_number;
 }
 
 static uint32_t next_rank(const struct object *o)
@@ -244,17 +249,22 @@ int fill_builder(struct player *p, struct tamis_builder *b, const struct keyset 
     return rc;
 }
 
-/* NAME FROM N ERROR: "put", "list" with a list, "pput" into a pack, "ribbon". */
+/* NAME FROM N ERROR: "put", "list" with a list, "pput" into a pack, "ribbon"; "replace"
+ * what is there. */
 static int run_put(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
     struct keyset keys = numbers_of(s);
-    bool list = s->word->text[0] == 'l', packs = s->word->text[1] == 'p';
+    const char *word = s->word->text;
+    bool packs = word[1] == 'p', replaces = strcmp(word, "replace") == 0;
+    if (replaces && is_listed(o))
+        note_drop(p, o);
     struct tamis_segment_options opt = {
         .size = sizeof opt,
-        .kind = strcmp(s->word->text, "ribbon") == 0 ? TAMIS_RIBBON : 0,
+        .kind = strcmp(word, "ribbon") == 0 ? TAMIS_RIBBON : 0,
         .rank = next_rank(o),
-        .list_bits = list ? 64 : 0};
+        .list_bits = word[0] == 'l' ? 64 : 0,
+        .replace = replaces};
     struct tamis_builder *b;
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
     int rc = TRY_FOR(
@@ -274,7 +284,6 @@ static int run_put(struct player *p, const struct step *s)
     if (rc)
         return rc;
     note_put(p, o, &keys, false, false);
-    o->listed_keys = list;
     return 0;
 }
 
@@ -345,12 +354,6 @@ static int run_attach(struct player *p, const struct step *s)
     return rc != want;
 }
 
-static void note_drop(struct player *p, struct object *o)
-{
-    o->standing = o->standing == COMING ? NOT_THERE : GOING;
-    o->edit = p->edit_number;
-}
-
 static int run_drop(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
@@ -359,12 +362,6 @@ static int run_drop(struct player *p, const struct step *s)
     if (rc == 0)
         note_drop(p, o);
     return rc != want;
-}
-
-static int run_replace(struct player *p, const struct step *s)
-{
-    int rc = is_listed(first_object(p, s)) ? run_drop(p, s) : 0;
-    return rc ? rc : run_put(p, s);
 }
 
 static bool is_named(const struct step *s, const char *name)
@@ -492,8 +489,9 @@ static int derive_one(struct player *p, const struct step *s,
             note_drop(p, source);
     }
     if (fold)
-        rc = run_drop(p, s);
-    struct tamis_segment_options opt = {.size = sizeof opt, .rank = next_rank(o)};
+        note_drop(p, o);
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .rank = next_rank(o), .replace = fold};
     if (rc)
         return rc;
     if (strcmp(word, "fromlist") == 0)
@@ -690,7 +688,7 @@ const struct word words[] = {
     {"list", 1, 3, false, true, run_put},
     {"pput", 1, 3, false, true, run_put},
     {"ribbon", 1, 3, false, true, run_put},
-    {"replace", 1, 3, false, true, run_replace},
+    {"replace", 1, 3, false, true, run_put},
     {"bare", 1, 0, false, true, run_bare},
     {"grow", 1, 3, false, true, run_grow},
     {"attach", 2, 0, false, true, run_attach},

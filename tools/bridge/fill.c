@@ -110,16 +110,16 @@ static int put(struct bridge_run *r, struct bridge_table *t, const struct segmen
                                         .rank = t->rank};
     struct tamis_diag diag = {0};
     int err = 0, status = EXIT_DONE;
-    if (r->edit != NULL && s->known)
-        err = tamis_mirror_drop(r->edit, r->before, s->index, &diag);
-    if (err != 0)
-        return edit_failed(r, err, &diag);
     if (s->same && (r->edit == NULL ||
                     tamis_mirror_put_again(r->edit, r->before, s->index, &opt) == 0)) {
         r->report.kept++;
         changed(r, t, s, BRIDGE_REBOUND);
         return EXIT_DONE;
     }
+    if (r->edit != NULL && s->known)
+        err = tamis_mirror_drop(r->edit, r->before, s->index, &diag);
+    if (err != 0)
+        return edit_failed(r, err, &diag);
     if (t->why == NULL && r->edit != NULL)
         status = build(r, t, &opt);
     if (status == EXIT_DONE && t->why != NULL)

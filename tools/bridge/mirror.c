@@ -131,14 +131,15 @@ int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snaps
                            size_t index, const struct tamis_segment_options *opt)
 {
     struct tamis_segment_info info;
+    struct tamis_derivation same = {.operation = TAMIS_UNION};
+    struct tamis_segment_options ours = *opt;
     int err = tamis_snapshot_segment(snapshot, index, &info);
+    ours.replace = 1;
     if (err == 0)
         err = check_whole(snapshot, index);
     return err ? err
                : tamis_edit_derive(edit, info.name, info.name_bytes, snapshot, &index,
-                                   1,
-                                   &(struct tamis_derivation){.operation = TAMIS_UNION},
-                                   opt, NULL, NULL);
+                                   1, &same, &ours, NULL, NULL);
 }
 
 int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag)

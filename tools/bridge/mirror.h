@@ -54,8 +54,8 @@ bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
  * the commit fails with ERR_MISMATCH. An unreadable segment is dropped by its name. */
 int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       size_t index, struct tamis_diag *diag);
-/* Puts the filter of segment `index` again with the binding and the rank of opt. Its
- * name is dropped before. On failure nothing is put: build it anew. */
+/* Replaces segment `index` by its own filter, with the binding and the rank of opt. On
+ * failure nothing is changed: drop it, and build it anew. */
 int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                            size_t index, const struct tamis_segment_options *opt);
 

@@ -1,15 +1,21 @@
 /* tamis merge, and tamis build --from-list: segments made from lists, without keys. */
 #include "command.h"
 
-/* Only if they still have the filters, and so the lists, that are read. */
-static int drop_sources(const struct segments_edit *e)
+/* Only if they still have the filters, and so the lists, that are read. The library
+ * drops the one whose name the result takes. */
+static int drop_sources(const struct segments_edit *e,
+                        struct tamis_segment_options *opt)
 {
     struct tamis_segment_info s;
     struct tamis_diag diag = {0};
+    const char *name = e->o->args[1];
     for (size_t i = 0; i < e->n; i++) {
         int err = tamis_snapshot_segment(e->snapshot, e->segments[i], &s);
         struct tamis_drop_if same = {.uuid = s.uuid};
-        if (err == 0)
+        bool is_taken = err == 0 && s.name_bytes == strlen(name) &&
+                        memcmp(s.name, name, s.name_bytes) == 0;
+        opt->replace |= is_taken;
+        if (err == 0 && !is_taken)
             err = tamis_edit_drop(e->edit, s.name, s.name_bytes, &same, &diag);
         if (err != 0)
             return complain_error(err, &diag, e->o->args[0], NULL);
@@ -49,10 +55,10 @@ static int put(void *edit)
     const char *name = o->args[1];
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
-    int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(e) : EXIT_DONE;
+    segment_options(o, &opt);
+    int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(e, &opt) : EXIT_DONE;
     if (status != EXIT_DONE)
         return status;
-    segment_options(o, &opt);
     opt.watermark = o->watermark;
     opt.n_threads = o->jobs;
     opt.kind = filter_kind(o);

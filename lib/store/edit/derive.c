@@ -63,7 +63,34 @@ struct making {
     struct tamis_diag *diag;
     struct tamis_segment_options opt;
     struct tamis_filter **sources; /* filters, or lists */
+    struct edit_put how;
+    size_t old; /* the source that has the name; SIZE_MAX: none */
 };
+
+/* A segment that takes the name of one of its sources replaces it, and only as the
+ * snapshot has it: the keys of a newer filter would be lost. Without `replace` that
+ * source was dropped, and its list with it. */
+static int find_replaced(struct making *m)
+{
+    char text[NAME_TEXT_BYTES];
+    struct tamis_segment_info info;
+    m->how.replaces = m->opt.replace;
+    m->old = SIZE_MAX;
+    for (size_t i = 0; i < m->n; i++)
+        if (tamis_snapshot_segment(m->snapshot, m->segments[i], &info) == 0 &&
+            info.state && info.name_bytes == m->name.n &&
+            memcmp(info.name, m->name.at, m->name.n) == 0) {
+            memcpy(m->how.old, info.uuid, UUID_BYTES);
+            m->how.only = true;
+            m->old = m->segments[i];
+        }
+    if (!m->how.only || m->how.replaces)
+        return 0;
+    return diag_fail(m->diag, TAMIS_ERR_RANGE, m->edit->catalog->path,
+                     "segment '%s' is a source of its own: do not drop it first, but "
+                     "use `replace`",
+                     name_text(text, m->name.at, m->name.n));
+}
 
 /* Checks the call, and opens the filters of the segments, or their lists. Call
  * making_end() whatever the result. */
@@ -86,6 +113,8 @@ static int making_begin(struct making *m, const struct tamis_segment_options *op
         return diag_fail(m->diag, TAMIS_ERR_MISMATCH, c->path,
                          "the list was rebuilt: compare it with the engine's, confirm "
                          "it, then combine its filters");
+    if ((rc = find_replaced(m)))
+        return rc;
     m->sources = calloc(m->n, sizeof(struct tamis_filter *));
     if (!m->sources)
         return diag_errno(m->diag, ENOMEM, c->path, "combining segments");
@@ -129,22 +158,6 @@ static void range_over(const struct making *m, struct record *r)
     r->has_range = 1;
 }
 
-/* If the new segment replaces one of its sources, then only as the snapshot has it: the
- * keys of a newer filter would be lost. Returns its number. */
-static size_t replaced_source(const struct making *m, struct edit_put *how)
-{
-    struct tamis_segment_info info;
-    for (size_t i = 0; i < m->n && how->replaces; i++)
-        if (tamis_snapshot_segment(m->snapshot, m->segments[i], &info) == 0 &&
-            info.state && info.name_bytes == m->name.n &&
-            memcmp(info.name, m->name.at, m->name.n) == 0) {
-            memcpy(how->old, info.uuid, UUID_BYTES);
-            how->only = true;
-            return m->segments[i];
-        }
-    return SIZE_MAX;
-}
-
 /* Nothing was put: `ours` says why. A diagnosis of a source keeps the path of the
  * source's file. */
 static int not_made(const struct making *m, int rc, const char *file,
@@ -171,7 +184,7 @@ static void keep_list(const struct tamis_snapshot *s, size_t index,
     how->as = s->entries[index];
 }
 
-static int put_derived(const struct making *m, const struct tamis_derivation *what,
+static int put_derived(struct making *m, const struct tamis_derivation *what,
                        struct tamis_derive_report *report)
 {
     struct tamis_edit *e = m->edit;
@@ -189,12 +202,10 @@ static int put_derived(const struct making *m, const struct tamis_derivation *wh
         return not_made(m, rc, file, &ours);
     struct record r = record_of_commit(&made.commit, made.identity.target_error,
                                        made.identity.created, m->opt.rank);
-    struct edit_put how = {.replaces = m->opt.replace};
     range_over(m, &r);
-    size_t old = replaced_source(m, &how);
-    if (how.only)
-        keep_list(m->snapshot, old, what, &how, &r);
-    return edit_put_append(e, m->name.at, m->name.n, &r, &how, m->diag);
+    if (m->how.only)
+        keep_list(m->snapshot, m->old, what, &m->how, &r);
+    return edit_put_append(e, m->name.at, m->name.n, &r, &m->how, m->diag);
 }
 
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -315,7 +326,6 @@ static int put_merged(struct making *m, double error, struct tamis_merge_report 
                                     .watermark = m->opt.watermark};
     struct list_target to = {.dir = e->dir.fd, .name = file};
     struct record like = {.has_range = 0};
-    struct edit_put how = {.replaces = m->opt.replace};
     edit_new_file(to.uuid, file);
     int rc = list_merge(m->sources, m->n, &o, &to, report, &written, &ours);
     if (rc)
@@ -323,13 +333,12 @@ static int put_merged(struct making *m, double error, struct tamis_merge_report 
     range_over(m, &like);
     memcpy(like.list_uuid, to.uuid, UUID_BYTES);
     like.list_digest = written.table_digest;
-    replaced_source(m, &how);
     m->opt.list_bits = 0;
     m->opt.size = sizeof m->opt;
     rc = filters_open_list(e->catalog->filters, &e->catalog->domain, to.uuid,
                            written.table_digest, &list, m->diag);
     if (!rc) {
-        rc = put_from(e, m->name, list, &like, &how, error, &m->opt, m->diag);
+        rc = put_from(e, m->name, list, &like, &m->how, error, &m->opt, m->diag);
         tamis_filter_close(list);
     }
     if (rc)

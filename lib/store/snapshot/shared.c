@@ -446,7 +446,8 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
                          "no pack has a column of the segment");
     filter_file_name(v->uuid, name);
     filters_dir_path(s->dir, name, path);
-    const char *file = v->pack ? "the .dead file beside this pack" : "this pack";
+    bool opened = v->pack && v->failure != ENOMEM;
+    const char *file = opened ? "the .dead file beside this pack" : "this pack";
     if (!v->n_columns || (v->dead && seat->why == TAMIS_DAMAGED))
         return diag_fail(diag, TAMIS_ERR_DAMAGED, path, "%s",
                          v->n_columns ? "its table of columns fails its check"

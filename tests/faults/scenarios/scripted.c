@@ -151,7 +151,7 @@ const struct scenario scripted_scenarios[] = {
              .first = "mdb_txn_commit:2:EIO:once"),
     SCENARIO("put-unsure", READY "begin; put s 101 15; bare t; end",
              .first = "mdb_txn_commit:2:panic:once"),
-    SCENARIO("map-full", READY "begin; replace a 200 12; grow h; drop b; end",
+    SCENARIO("map-full", READY "begin; drop a; put a 200 12; grow h; drop b; end",
              .first = "mdb_put:1:MDB_MAP_FULL:once"),
     SCENARIO("attach-fails", "init; bare y; build e 0 30; close; now; attach x e",
              .first = "renameat2:1:EIO:once"),

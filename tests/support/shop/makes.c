@@ -13,6 +13,7 @@ static struct tamis_segment_options options_of(const struct step *s)
         .binding_bytes = binding ? strlen(binding) : 0,
         .rank = (uint32_t)number_option(s, "rank"),
         .watermark = number_option(s, "watermark"),
+        .memory_limit = number_option(s, "memory"),
         .list_bits = number_option(s, "list"),
         .kind = option_of(s, "kind") ? TAMIS_RIBBON : 0,
         .replace = option_of(s, "replace") || strcmp(s->word[0], "replace") == 0};
@@ -246,10 +247,13 @@ int change(change_fn *fn, const struct step *s)
 
 /* ---- other calls ---- */
 
+/* open [missing]: it may be created, if it is missing */
 CALL(open)
 {
+    struct tamis_open_options opt = {.size = sizeof opt,
+                                     .create = s->n > 1 ? TAMIS_CREATE_IF_MISSING : 0};
     closed();
-    int rc = tamis_store_open(path_of(shop.dir), NULL, &shop.store, &shop.diag);
+    int rc = tamis_store_open(path_of(shop.dir), &opt, &shop.store, &shop.diag);
     IS(rc, shop.diag.code);
     IS(rc == 0, shop.store != NULL);
     return rc;

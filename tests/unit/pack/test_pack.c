@@ -2,6 +2,7 @@
  * blocks that it has of its own: bit for bit, in each mode, by each kernel. The golden
  * packs answer as when they were made. */
 #include "tests/support/filters.h"
+#include "tests/support/guard_support.h"
 #include "tests/support/pack_support.h"
 #include "tests/golden/answers.h"
 
@@ -488,8 +489,8 @@ static size_t keys_stay(struct tamis_filter *f)
     return n_damaged;
 }
 
-/* Each page of rows in turn is damaged, before it is read or when it was good once: no
- * column with the key becomes absent. */
+/* Each page of rows in turn is damaged, before it is read or when it was good once, or
+ * cannot be read any more: no column with the key becomes absent. */
 static void damage_rows(void)
 {
     struct tamis_filter *f = pack_sources("pack", NULL);
@@ -497,15 +498,19 @@ static void damage_rows(void)
     tamis_filter_close(f);
     size_t n_damaged = 0;
     for (uint64_t page = 0; page < rows.bits_bytes / PAGE_BYTES; page += 3) {
-        bool scrub = page % 2;
+        enum { ROTTEN, SCRUBBED, LOST } how = page / 3 % 3;
         file_copy(path_of("pack"), path_of("rotten"));
-        if (!scrub)
+        if (how == ROTTEN)
             zero_rows(path_of("rotten"), &rows, page);
         f = open_filter(path_of("rotten"));
-        if (scrub) {
+        if (how != ROTTEN)
             IS(keys_stay(f), 0);
+        if (how == SCRUBBED) {
             zero_rows(path_of("rotten"), &rows, page);
             damage_of(f);
+        } else if (how == LOST) {
+            const struct stage *s = &atomic_load(&f->view)->stages[PACK_ROWS];
+            assert_true(lost_replace((uintptr_t)(s->bits + page * PAGE_BYTES)));
         }
         n_damaged += keys_stay(f);
         tamis_filter_close(f);
@@ -516,7 +521,7 @@ static void damage_rows(void)
     forget_sources();
 }
 
-TEST(damaged_rows_exclude_nothing)
+TEST_WITH_GUARD(damaged_rows_exclude_nothing)
 {
     add_mixed(120);
     damage_rows();

@@ -63,29 +63,35 @@ TEST(a_parent_that_cannot_be_synced)
     IS(create("was-there", sync_parent_fails, &diag), TAMIS_ERR_EXISTS);
 }
 
-/* As somebody who may search the parent, but not read it. */
+/* As somebody who may search the parent, but not read it; or not write it. */
 static int create_unseen(void *ctx)
 {
+    struct tamis_open_options opt = {.size = sizeof opt,
+                                     .create = TAMIS_CREATE_IF_MISSING};
+    struct tamis_store *s;
     if (geteuid() == 0 && setuid(65534) != 0)
         return 1;
-    if (open(path_of("dark"), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+    if (access(path_of("parent"), *(int *)ctx) == 0 || errno != EACCES)
         return 2;
-    if (create_store(path_of("dark/there"), NULL, NULL) != 0)
+    if (tamis_store_open(path_of("parent/there"), &opt, &s, NULL) != 0)
         return 3;
-    return create_store(path_of("dark/new"), NULL, NULL) == EACCES ? 0 : 4;
+    return tamis_store_open(path_of("parent/new"), &opt, &s, NULL) == EACCES ? 0 : 4;
 }
 
-TEST(a_parent_that_cannot_be_read)
+TEST(a_parent_that_cannot_be_read_or_written)
 {
     OK(chmod(test_dir, 0755));
-    OK(mkdir(path_of("dark"), 0777));
-    OK(mkdir(path_of("dark/there"), 0777));
-    OK(chmod(path_of("dark/there"), 0777));
-    OK(chmod(path_of("dark"), 0333));
-    in_child(create_unseen, NULL);
-    OK(chmod(path_of("dark"), 0777));
-    assert_false(exists(path_of("dark/new")));
-    tamis_store_close(store_open("dark/there"));
+    for (int right = W_OK; right <= R_OK; right += R_OK - W_OK) {
+        OK(mkdir(path_of("parent"), 0777));
+        OK(mkdir(path_of("parent/there"), 0777));
+        OK(chmod(path_of("parent/there"), 0777));
+        OK(chmod(path_of("parent"), right == R_OK ? 0333 : 0555));
+        in_child(create_unseen, &right);
+        OK(chmod(path_of("parent"), 0777));
+        assert_false(exists(path_of("parent/new")));
+        tamis_store_close(store_open("parent/there"));
+        remove_tree("parent");
+    }
 }
 
 RUN_TESTS(set_up, test_dir_remove)

@@ -133,6 +133,12 @@ TEST_OF_SCENES(open_says_what_is_wrong)
          "open;"
          "told cut short; gone catalog lock; mkdir catalog; fails NOT_TAMIS open;"
          "told not a regular file"},
+        /* A lost catalog is no missing store: its filters may be needed yet. */
+        {"filters without a catalog, and what a creation has left",
+         "put a 0 10; close; lose lock; move catalog catalog.lmdb.0123abcd.tmp; mark",
+         "fails NO_STORE open missing; told filters/ is there; stays; lose a",
+         "open missing; complete 0; segments 0; gone catalog.lmdb.0123abcd.tmp;"
+         "put b 0 10; open missing; confirm; hits b 0 10"},
         {"no filters/", "close", "move filters =away",
          "fails DAMAGED open; told filters/ is missing"},
         {"an empty catalog", "close", "cut catalog 0",

@@ -1,4 +1,5 @@
-/* A packer refuses these builders, and reports nothing of a pack that failed. */
+/* A packer refuses these builders, some as an edit does, and reports nothing of a pack
+ * that failed. */
 #include "tests/unit/store_edit/packer_support.h"
 
 TEST_IN_DIR(names_are_put_once)
@@ -44,10 +45,18 @@ TEST_IN_DIR(builders_of_others_are_refused)
         .domain = &d,
         .identity = {.name = "x", .name_bytes = 1, .store_uuid = uuid}};
     struct tamis_builder *b = builder_made(&opt);
+    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
     take(p, b, TAMIS_ERR_MISMATCH);
-    opt.identity = (struct tamis_identity){.name = NULL};
+    opt.identity.store_uuid = NULL;
+    opt.domain = NULL;
     OK(tamis_builder_create(&opt, &b, NULL));
-    take(p, b, TAMIS_ERR_RANGE);
+    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
+    take(p, b, TAMIS_ERR_MISMATCH);
+    opt = (struct tamis_builder_options){.size = sizeof opt, .domain = &d};
+    OK(tamis_builder_create(&opt, &b, NULL));
+    IS(tamis_packer_take(p, b, NULL), TAMIS_ERR_RANGE);
+    OK(tamis_edit_put(e, b, NAMED("x"), NULL));
+    tamis_builder_free(b);
     IS(tamis_packer_take(p, NULL, NULL), TAMIS_ERR_RANGE);
     struct tamis_pack_report report = {.n_packed = 9, .n_loose = 9};
     IS(tamis_edit_put_packed(e, NULL, &report, NULL), TAMIS_ERR_RANGE);
@@ -64,29 +73,6 @@ TEST_IN_DIR(builders_of_others_are_refused)
     IS(tamis_edit_packer(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
     tamis_edit_abort(e);
     tamis_edit_abort(f);
-}
-
-/* Its hashes in memory, or spooled to a file. */
-TEST_IN_DIR(ribbons_are_refused)
-{
-    STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_packer *p = packer_of(e);
-    for (uint64_t memory_limit = 0; memory_limit < 2; memory_limit++) {
-        struct tamis_segment_options so = {
-            .size = sizeof so, .kind = TAMIS_RIBBON, .memory_limit = memory_limit};
-        struct tamis_builder *b;
-        OK(tamis_edit_builder(e, "r", 1, 0.01, &so, &b, NULL));
-        for (unsigned k = 0; k < 5000; k++)
-            OK(tamis_builder_add_key(b, key_text(k), strlen(key_text(k))));
-        take(p, b, TAMIS_ERR_UNFIT);
-    }
-    struct tamis_pack_report report = {.n_packed = 9};
-    OK(tamis_edit_put_packed(e, p, &report, NULL));
-    assert_true(report.n_packed == 0 && report.n_loose == 0);
-    IS(n_filter_files("s"), 0);
-    tamis_packer_free(p);
-    tamis_edit_abort(e);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -4,7 +4,8 @@
 TEST_OF_SCENES(attaching)
 {
     static const struct scene_row rows[] = {
-        {"a sealed file is copied", "build =f", "attach a =f",
+        {"a sealed file is copied", "put a 500 10; build =f",
+         "fails EXISTS attach a =f; attach a =f replace=1",
          "fails EXISTS attach b =f; told this very filter; lose =f; hits a 0 100;"
          "why a 200 ABSENT; files 1"},
         {"what does not belong is refused",
@@ -24,7 +25,7 @@ TEST_OF_SCENES(attaching)
         /* A copy put back, in one edit with the drop of the record of its UUID. */
         {"a lost file is restored", "build =f; attach a =f", "lose a",
          "fails EXISTS attach b =f; told another segment; files 0;"
-         "begin; drop a; attach a =f; commit; files 1; close; why a 50 HIT 500 ABSENT"},
+         "attach a =f replace=1; files 1; close; why a 50 HIT 500 ABSENT"},
         /* Attach under a new name what is lost under the old one, drop the old. */
         {"attach, then drop keeps the file", "build =f; attach old =f", "live lose old",
          "begin; attach new =f; drop old; commit; files 1; why new 999999 ABSENT"},

@@ -18,8 +18,10 @@ TEST_OF_SCENES(derived_segments)
 {
     scene("a union replaces its sources, under the name of one of them");
     steps(TWO
-          "hold; begin; drop a b;"
-          "derive a a b how=union binding=sst rank=3 watermark=9; commit; release;"
+          "hold; begin; drop a b; fails RANGE derive a a b how=union; told `replace`;"
+          "files 2; abort; begin; drop b;"
+          "derive a a b how=union binding=sst rank=3 watermark=9 replace=1; commit;"
+          "release;"
           "is bad_pages=0; hits a 0 4500; why b 1 UNKNOWN_SEGMENT; why a 6000 ABSENT;"
           "files 1; range a key00000000 key00004499; record a rank=3;"
           "needs a 9 1 HIT; needs a 10 1 BEHIND; find a binding=sst watermark=9");

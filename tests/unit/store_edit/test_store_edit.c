@@ -39,6 +39,12 @@ TEST_OF_SCENES(edits)
          "begin; retain; put a 50 10 packed=1; put b 60 10 packed=1;"
          "fails EXISTS put a 0 1; commit",
          "why a 5 ABSENT 55 HIT; why b 15 ABSENT 65 HIT"},
+        {"what is no column is refused", "begin",
+         "fails UNFIT put a 0 10 packed=1 replace=1; told replaces no segment;"
+         "fails UNFIT put a 0 10 packed=1 list=64; told has no list;"
+         "fails UNFIT put a 0 5000 packed=1 kind=ribbon; told ribbon;"
+         "fails UNFIT put a 0 5000 packed=1 kind=ribbon memory=1; told ribbon",
+         "commit; files 0; segments 0"},
         {"a column that an edit put is its own",
          "put a 0 10; begin; drop a; put a 10 10 packed=1; fails EXISTS put a 0 1",
          "put c 20 10 packed=1; retain; fails EXISTS put c 0 1; drop a; commit",
@@ -54,11 +60,18 @@ TEST_OF_SCENES(edits)
         {"a put may replace",
          "put a 0 10; put b 0 10 packed=1; put d 0 10; begin 1;"
          "replace a 50 10; bare b replace=1; growing c replace=1; replace none 0 10;"
-         "derive d d how=fold factor=1 replace=1; in; replace c 0 10",
+         "put e 0 10 packed=1; replace e 60 10; derive d d how=fold factor=1 replace=1;"
+         "in; replace c 0 10",
          "drop a; in 1; fails EXISTS put a 0 1; commit; hits a 50 10; why a 5 ABSENT;"
-         "why b 55 NO_FILTER; why c 5 ABSENT; hits none 0 10; hits d 0 10",
+         "why b 55 NO_FILTER; why c 5 ABSENT; hits none 0 10; hits d 0 10; hits e 60 "
+         "10",
          "begin; derive d d how=fold factor=1 replace=1; in; replace d 90 9; in 0;"
          "fails MISMATCH commit; hits d 90 9; retain; files 0"},
+        /* Its name may be the damaged part: another segment may have gone with it. */
+        {"an unreadable record is replaced",
+         "put a 0 10; put b 20 10; rot_record a keys",
+         "complete 1; replace a 50 10; complete 0; why a 5 MISMATCH; files 3",
+         "confirm; hits a 50 10; why a 5 ABSENT; hits b 20 10; begin; abort; files 2"},
         /* A segment of an engine's file goes only while it is that file's. One that
          * begins with its binding is another one, and so is none. */
         {"a binding that was replaced is not dropped",
@@ -144,30 +157,6 @@ TEST_IN_DIR(edit_refuses_bad_arguments)
     OK(tamis_edit_put_bare(e, name, 255, NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
     tamis_edit_abort(NULL);
-}
-
-TEST_IN_DIR(edit_refuses_a_foreign_builder)
-{
-    uint8_t other[16] = {1};
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .identity.name = "a", .identity.name_bytes = 1};
-    STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_builder *b = builder_made(&opt);
-    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
-    tamis_builder_free(b);
-    struct tamis_domain d = tamis_store_domain(s);
-    opt.domain = &d;
-    opt.identity.store_uuid = other;
-    OK(tamis_builder_create(&opt, &b, NULL));
-    IS(tamis_edit_put(e, b, NULL, NULL), TAMIS_ERR_MISMATCH);
-    tamis_builder_free(b);
-    opt.identity.store_uuid = NULL;
-    OK(tamis_builder_create(&opt, &b, NULL));
-    OK(tamis_edit_put(e, b, NULL, NULL));
-    tamis_builder_free(b);
-    IS(n_filter_files("s"), 1);
-    OK(tamis_edit_commit(e, NULL));
 }
 
 TEST_OF_SCENES(names_that_are_none_are_retained_by_nobody)

@@ -95,6 +95,8 @@ TEST_OF_SCENES(merged_segments)
     steps(LISTED("a", "0", "3000")
               LISTED("b", "2000", "3000") /* 1000 of them are in a */
           LISTED("c", "9000", "500") "hold; begin; drop a b c");
+    IS(tamis_edit_merge(shop.edit, "b", 1, shop.held, all, 3, 0, NULL, &r, NULL),
+       TAMIS_ERR_RANGE);
     OK(tamis_edit_merge(shop.edit, "new", 3, shop.held, all, 3, 0, NULL, &r, NULL));
     steps("commit; release; files 2; record new keys=5500 range=1; listed new;"
           "hits new 0 5000; hits new 9000 500; why new 8000 ABSENT;"

@@ -156,18 +156,18 @@ TEST_OF_SCENES(segments_replaced_meanwhile)
 {
     scene("while filters are read, and while the pack is written");
     steps(
-        "many 30 300; hold; drop s6; put s6 6000 100; begin; pack;"
-        "is replaced=1 unreadable=0; release; in; drop s4; put s4 7000000 100; drop s5;"
-        "in 0; commit; why s4 7000001 HIT; why s6 6000 HIT; why s5 5000 "
-        "UNKNOWN_SEGMENT;"
-        "files 4");
+        "many 30 300; hold; drop s6; put s6 6000 100; begin 1; replace s7 8000000 100;"
+        "begin; pack; is replaced=1 unreadable=0; release; in; replace s4 7000000 100;"
+        "drop s5; in 0; commit; in 1; commit; why s4 7000001 HIT; why s6 6000 HIT;"
+        "why s7 8000001 HIT 7000 ABSENT; why s5 5000 UNKNOWN_SEGMENT; loose s4 s7;"
+        "files 5");
     uint32_t n;
     size_t n_bytes, n_dead = 0;
     FREED uint8_t *file = file_read(dead_file(), &n_bytes);
     memcpy(&n, file + 12, 4);
     for (uint32_t c = 0; c < n; c++)
         n_dead += file[DEAD_HEAD_BYTES + c / 8] >> c % 8 & 1;
-    assert_true(n == 29 && n_dead == 2);
+    assert_true(n == 29 && n_dead == 3);
     /* One that was killed: its files stay until the next sweep. */
     scene("an aborted pack leaves nothing");
     steps("many 30 300; begin; pack; files 32; abort; files 30; begin; pack; live call "
@@ -218,10 +218,17 @@ TEST_OF_SCENES(bad_calls_are_refused)
     SNAPSHOT theirs = snapshot_of(other);
     struct tamis_edit *e = shop.edit;
     uint32_t beyond[] = {0, 3};
+    struct tamis_pack_options opt = {.size = sizeof opt,
+                                     .repack = (enum tamis_repack)3};
     IS(tamis_edit_pack(e, NULL, NULL, 0, NULL, NULL, &diag), TAMIS_ERR_RANGE);
     IS(tamis_edit_pack(e, theirs, NULL, 0, NULL, NULL, &diag), TAMIS_ERR_MISMATCH);
     IS(tamis_edit_pack(e, shop.held, beyond, 2, NULL, NULL, &diag), TAMIS_ERR_RANGE);
     IS(tamis_edit_pack(NULL, shop.held, NULL, 0, NULL, NULL, &diag), TAMIS_ERR_RANGE);
+    IS(tamis_edit_pack(e, shop.held, NULL, 0, &opt, NULL, NULL), TAMIS_ERR_RANGE);
+    opt.repack = TAMIS_REPACK_AUTO;
+    IS(tamis_edit_pack(e, shop.held, beyond, 1, &opt, NULL, NULL), TAMIS_ERR_RANGE);
+    opt.size = 1;
+    IS(tamis_edit_pack(e, shop.held, NULL, 0, &opt, NULL, NULL), TAMIS_ERR_RANGE);
     steps("pack s1 s1 s2; is packed=2; commit");
     check_keys_of(shop.store, 3, TAMIS_HIT);
 }

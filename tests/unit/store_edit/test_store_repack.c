@@ -255,7 +255,7 @@ TEST_OF_SCENES(half_dead_packs_are_rewritten)
     IS(n_packs(), 1);
 }
 
-/* ---- room, and calls that are refused ---- */
+/* ---- room ---- */
 
 TEST_IN_DIR(room_is_asked_for_first)
 {
@@ -280,22 +280,6 @@ TEST_IN_DIR(room_is_asked_for_first)
     n_free = 0;
     struct stat st = stat_of(pack_file());
     assert_true(report.file_bytes == n_bytes && (uint64_t)st.st_size == n_bytes);
-}
-
-TEST_IN_DIR(bad_options_are_refused)
-{
-    STORE s = store_of("s", 3, 300);
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_edit *e = edit_new(s);
-    struct tamis_pack_options opt = {.size = sizeof opt,
-                                     .repack = (enum tamis_repack)3};
-    uint32_t one = 1;
-    IS(tamis_edit_pack(e, snap, NULL, 0, &opt, NULL, NULL), TAMIS_ERR_RANGE);
-    opt.repack = TAMIS_REPACK_AUTO;
-    IS(tamis_edit_pack(e, snap, &one, 1, &opt, NULL, NULL), TAMIS_ERR_RANGE);
-    opt.size = 1;
-    IS(tamis_edit_pack(e, snap, NULL, 0, &opt, NULL, NULL), TAMIS_ERR_RANGE);
-    tamis_edit_abort(e);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -55,7 +55,10 @@ static struct tamis_store *store_of_all_kinds(void)
     OK(tamis_edit_commit(e, NULL));
     for (size_t i = 0; i < n_segments; i++)
         hurt(s, name_at(i), kind_of(i));
-    return s;
+    tamis_store_close(s);
+    if (!all_sealed)
+        poke_catalog("s", "segments", name_at(n_segments - 1), "rubbish", 7);
+    return store_open("s");
 }
 
 /* Some with their bytes, some without, and some of another domain. */
@@ -192,6 +195,11 @@ static void check(const struct expected *x, struct tamis_snapshot *s, const char
         for (size_t r = 0; r < N_REASONS; r++)
             want.n_probes += want.n_maybe[r] = x->maybe[i][r];
         check_stats(&one.counts, &want, true);
+        struct tamis_target t = tamis_snapshot_target(s, i);
+        if (segment_at(s, (uint32_t)i).state > TAMIS_SEGMENT_BARE)
+            continue;
+        IS(tamis_snapshot_report_false_positive(s, &t), TAMIS_ERR_NO_SEGMENT);
+        assert_true(one.target_error == 0 && !one.over_target);
     }
 }
 

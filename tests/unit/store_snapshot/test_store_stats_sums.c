@@ -1,7 +1,6 @@
 /* Counting on and off, sums that outlive snapshots and growth, pages that are counted
  * once, and errors that are measured. */
 #include "tests/unit/store_snapshot/stats_support.h"
-#include "tests/support/store_kinds.h"
 
 /* ---- on and off ---- */
 
@@ -72,32 +71,6 @@ static struct tamis_segment_stats segment_stats(struct tamis_store *s, const cha
 
 /* A record that cannot be read, and one without a filter: no caller can have found
  * their filters wrong. */
-TEST_IN_DIR_WITH_FAULTS(records_without_a_filter)
-{
-    struct tamis_segment_stats one;
-    STORE s = store_new("s");
-    struct tamis_edit *e = edit_new(s);
-    OK(put_keys(e, "a", 0, 100, NULL));
-    OK(tamis_edit_put_bare(e, "b", 1, NULL, NULL));
-    OK(tamis_edit_commit(e, NULL));
-    tamis_store_close(s);
-    poke_catalog("s", "segments", "a", "rubbish", 7);
-    s = store_open("s");
-    OK(tamis_store_count(s, 1, NULL));
-    SNAPSHOT snap = snapshot_of(s);
-    static const enum tamis_reason reasons[] = {TAMIS_NO_FILTER, TAMIS_UNREADABLE};
-    for (size_t i = 0; i < 2; i++) {
-        struct tamis_target t = tamis_snapshot_target(snap, i);
-        struct tamis_key key = key_in(s, 1);
-        IS(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
-        IS(tamis_snapshot_report_false_positive(snap, &t), TAMIS_ERR_NO_SEGMENT);
-        OK(tamis_snapshot_segment_stats(snap, i, &one));
-        IS(one.counts.n_maybe[reasons[i]], 1);
-        IS(one.counts.n_false_positives, 0);
-        assert_true(one.target_error == 0 && !one.over_target);
-    }
-}
-
 TEST_IN_DIR_WITH_FAULTS(sums_outlive_snapshots)
 {
     struct tamis_store *s = small_store();
