@@ -73,4 +73,11 @@ struct copied {
 int backup_copy(const struct catalog *c, const struct record *r, int from, int to,
                 const char *path, struct copied *out);
 
+/* ==== backup.c ==== */
+
+void backup_free_items(struct backup *b);
+void backup_free_early(struct backup *b);
+/* Copies all filters into b->filters, and lists their segments and b->meta. */
+int backup_filters(struct backup *b);
+
 #endif

@@ -133,8 +133,11 @@ int repair_identify(int dir, const char *name, struct identity *id);
 /* Is it of this store: its UUID or none, its hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
-/* ==== repair.c: the segments and the files that there are ==== */
+/* ==== list.c: the segments and the files that there are ==== */
 
+/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or a repair. */
+int repair_lock_filters(struct repair *r, int dir, const char *name);
+void repair_unlock_filters(struct repair *r);
 /* A catalog_each_fn, with the repair as ctx. */
 int repair_add_segment(void *ctx, struct piece name, struct piece before);
 void repair_set_record(struct repair_segment *s, const struct record *record);
@@ -150,12 +153,18 @@ static inline struct piece identity_name(const struct identity *id)
 }
 /* The segment keeps all that is not the filter's. */
 void repair_drop_filter(struct repair_segment *s, const struct record *record);
+int repair_list_files(struct repair *r);
+/* ERR_VERSION if `filters`, in `dir`, has files of the first draft of the format. */
+int repair_refuse_draft(struct repair *r, int dir, const char *filters);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* The catalog names this shared file: marks it and its tombstones. */
 void repair_name_shared(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* Tombstones that no record names go where their file goes. */
 void repair_settle_tombstones(struct repair *r, bool has_catalog);
 
+/* ==== orphans.c: records of the catalog in that list ==== */
+
+int repair_read_records(struct catalog *c, struct repair *r);
 void repair_forget_records(struct repair *r);
 /* Marks the files of all parts of the segment's record in the catalog, and counts parts
  * in shared files. False: the parts are not known. */
@@ -177,9 +186,12 @@ int repair_find_meta(struct repair *r);
 /* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
 int repair_check_uuid(struct repair *r);
 
-/* ---- who claims a name, when there is no catalog ---- */
+/* ==== claims.c: who claims a name, when there is no catalog ==== */
 
 enum { FIRST_COLUMN = 0x40000000 };
+/* A file claims the name that its identity has. ENOMEM. */
+int claim_name(struct repair *r, size_t file, const struct identity *id,
+               const struct record *record);
 /* A segment that nobody has claimed. ENOMEM. */
 int claim_new(struct repair *r, struct piece name, const struct record *record,
               struct repair_segment **s);
