@@ -200,18 +200,6 @@ int print_derived(const struct options *o, const char *what, const char *name,
 int print_merged(const struct options *o, const char *what, const char *name,
                  size_t n_lists, const struct tamis_merge_report *report);
 
-/* ==== packed.c: segments packed, and left ======================================== */
-
-/* Prints the closing line unless --quiet, or with --json one object. */
-void packed_print(const struct options *o, const struct tamis_pack_report *r);
-uint64_t packed_n_left(const struct tamis_pack_report *r);
-/* Reports filters that could not be read. 3. */
-int packed_damaged(const struct tamis_pack_report *r, const char *store);
-/* Reports that segments which were named were left, and why the first one was. Returns
- * 6 if all of them were replaced meanwhile, else 2. */
-int packed_left(const struct tamis_pack_report *r,
-                const struct tamis_snapshot *snapshot, const char *store);
-
 /* ==== comparison.c: two filters compared ========================================= */
 
 json_t *interval_json(const struct tamis_interval *i);
