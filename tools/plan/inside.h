@@ -74,18 +74,6 @@ const char *plan_action_name(enum plan_action action); /* "rebuild" */
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p);
 
-/* ==== left.c: commands for work that is left ===================================== */
-
-struct plan_step {
-    struct tamis_snapshot *snapshot;
-    const char *store; /* its path */
-    enum plan_action action;
-    bool tried; /* its list was of no use */
-    bool waits; /* it grows, and there is no room yet */
-};
-void plan_print_left(const struct plan_step *step, const struct store_plan *p,
-                     size_t i);
-
 /* ==== picture.c: errors by size ================================================== */
 
 int plan_picture(const struct options *o, const struct store_plan *p);
