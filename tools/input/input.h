@@ -7,7 +7,7 @@
 #include "keys.h"
 #include "option_table.h"
 
-/* ==== usage.c: the command that runs ============================================= */
+/* ==== help.c: the command that runs ============================================== */
 
 /* A line of help: one option, or several that share a text. `text` NULL: the table's.
  * `label` stands for an argument that is no option. */
@@ -37,9 +37,6 @@ extern const struct command *this_command;
 /* Reports a mistake in the arguments of this command and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
-
-/* ==== help.c ===================================================================== */
-
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
 /* ==== suggest.c: the word that was probably meant ================================ */

@@ -7,15 +7,13 @@
 
 struct stat;
 
-/* ==== store.c: stores ============================================================ */
+/* ==== segment.c: stores, and segments of them ==================================== */
 
 /* Opens it, and takes a snapshot; on failure the process ends. */
 void store_snapshot(const char *path, struct tamis_store **store,
                     struct tamis_snapshot **snapshot);
 /* Is the path inside the store's directory, or would it be? */
 bool lies_inside(const char *path, const char *store);
-
-/* ==== segment.c: segments of a store ============================================= */
 
 /* The disk space of the segment's file: a file with holes takes less than its
  * length. If the file cannot be asked: its length in the catalog; of a column: its

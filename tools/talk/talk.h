@@ -36,14 +36,6 @@ static inline int first_failure(int status, int next)
 /* `name` is the program's, printed before each message. */
 void process_begin(const char *name);
 
-/* ==== status.c: errors as exit statuses ========================================== */
-
-int status_of_error(int error);
-bool is_wrong_type(int error); /* something other than a file is in its place */
-/* A file that a store names cannot be read. 3 if it is missing, or something other than
- * a file is in its place; 4 for an error, which says nothing about the file's bytes. */
-int status_unread(int error);
-
 /* ==== advice.c: what would work ================================================== */
 
 const char *usual_advice(int error); /* may be NULL, as those below */
@@ -84,6 +76,23 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 #define PERCENT(fraction)  percent_text((char[TEXT_BYTES]){0}, fraction)
 #define TIME(microseconds) time_text((char[TEXT_BYTES]){0}, microseconds)
 #define COUNTED(n, noun)   counted_text((char[COUNTED_BYTES]){0}, n, noun)
+/* The same bytes as texts in memory. */
+char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
+/* The same into a buffer of the caller's, cut to it. The macros bring one, as SIZE()
+ * does: of a segment's name, of a path. */
+enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
+const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
+#define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define TEXT(name)     NAME(name, strlen(name))
+#define PATH(path)                                                                     \
+    escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
+char *hex(const void *bytes, size_t n); /* the same */
+/* As one word of a command line, quoted for every shell; as $'...', for bash and its
+ * like, if it has bytes that are not printed. The same. */
+char *shell_quoted(const void *bytes, size_t n);
+char *shell_word(const void *bytes, size_t n); /* without quotes if it needs none */
+/* A path as an operand: ./ comes before a dash. */
+char *path_word(const char *path);
 
 /* ==== complain.c: the one error line ============================================= */
 
@@ -113,27 +122,13 @@ extern double wait_limit; /* of each wait, in seconds; INFINITY: none */
 /* Returns the pointer. If it is NULL, reports a memory shortage and exits. */
 void *memory_or_exit(void *pointer);
 
-/* ==== escape.c: the same bytes, as texts in memory =============================== */
-
-char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
-/* The same into a buffer of the caller's, cut to it. The macros bring one, as SIZE()
- * does: of a segment's name, of a path. */
-enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
-const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
-#define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
-#define TEXT(name)     NAME(name, strlen(name))
-#define PATH(path)                                                                     \
-    escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
-char *hex(const void *bytes, size_t n); /* the same */
-/* As one word of a command line, quoted for every shell; as $'...', for bash and its
- * like, if it has bytes that are not printed. The same. */
-char *shell_quoted(const void *bytes, size_t n);
-char *shell_word(const void *bytes, size_t n); /* without quotes if it needs none */
-/* A path as an operand: ./ comes before a dash. */
-char *path_word(const char *path);
-
 /* ==== fail.c: a call that failed ================================================= */
 
+int status_of_error(int error);
+bool is_wrong_type(int error); /* something other than a file is in its place */
+/* A file that a store names cannot be read. 3 if it is missing, or something other than
+ * a file is in its place; 4 for an error, which says nothing about the file's bytes. */
+int status_unread(int error);
 /* Prints `tamis: FILE: what (offset N): remedy` for a failed library call. `file` is
  * used if the diag names none. `advice` NULL: the usual one of the code; "": none. */
 int complain_error(int error, const struct tamis_diag *diag, const char *file,

@@ -1,4 +1,5 @@
-/* Bytes for people: escapes, hex, sizes, times. Nothing here allocates memory. */
+/* Bytes for people: escapes, hex, sizes, times. */
+#include <ctype.h>
 #include <time.h>
 
 #include "talk.h"
@@ -58,7 +59,8 @@ void print_escaped(FILE *to, const void *bytes, size_t n)
     print_bytes(to, bytes, n, false);
 }
 
-/* Parts of `text` are escaped already; the library's words are not. */
+/* Parts of `text` are escaped already; the library's words are not. It allocates no
+ * memory, for it says that there is none. */
 void print_message(FILE *to, const char *text)
 {
     print_bytes(to, text, strlen(text), true);
@@ -120,5 +122,86 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 {
     const char *plural = noun[strlen(noun) - 1] == 'h' ? "es" : "s";
     snprintf(text, COUNTED_BYTES, "%llu %s%s", LLU(n), noun, n == 1 ? "" : plural);
+    return text;
+}
+
+/* ---- the same bytes, as texts in memory ---- */
+
+char *escape(const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    char *text = memory_or_exit(malloc(4 * n + 1)), *at = text;
+    for (size_t i = 0; i < n;) {
+        size_t step = printable(s + i, n - i);
+        if (step > 0) {
+            memcpy(at, s + i, step);
+            at += step;
+            i += step;
+        } else {
+            at += snprintf(at, 5, "\\x%02x", s[i++]);
+        }
+    }
+    *at = '\0';
+    return text;
+}
+
+const char *escape_into(char *text, size_t room, const void *bytes, size_t n)
+{
+    char *whole = escape(bytes, n);
+    snprintf(text, room, "%s", whole);
+    free(whole);
+    return text;
+}
+
+/* Bytes that need no quotes in a shell, wherever they stand. */
+static bool is_plain(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && strchr("_-./:@%+=,", s[i]) == NULL)
+            return false;
+    return n > 0;
+}
+
+char *shell_quoted(const void *bytes, size_t n)
+{
+    const char *s = bytes;
+    char *text = escape(bytes, n), *word = memory_or_exit(malloc(4 * strlen(text) + 4));
+    char *at = word;
+    bool plain = true; /* nothing but backslashes is escaped */
+    for (size_t i = 0, step; i < n && plain; i += step) {
+        step = s[i] == '\\' ? 1 : printable((const uint8_t *)s + i, n - i);
+        plain = step > 0;
+    }
+    at += sprintf(at, plain ? "'" : "$'");
+    for (size_t i = 0, end = plain ? n : strlen(text); i < end; i++) {
+        char byte = plain ? s[i] : text[i];
+        at += sprintf(at, byte != '\'' ? "%c" : plain ? "'\\''" : "\\'", byte);
+    }
+    strcpy(at, "'");
+    free(text);
+    return word;
+}
+
+char *shell_word(const void *bytes, size_t n)
+{
+    return is_plain(bytes, n) ? escape(bytes, n) : shell_quoted(bytes, n);
+}
+
+char *path_word(const char *path)
+{
+    char *operand = memory_or_exit(malloc(strlen(path) + 3)), *word;
+    sprintf(operand, "%s%s", path[0] == '-' ? "./" : "", path);
+    word = shell_word(operand, strlen(operand));
+    free(operand);
+    return word;
+}
+
+char *hex(const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    char *text = memory_or_exit(malloc(2 * n + 1));
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", s[i]);
+    text[2 * n] = '\0';
     return text;
 }
