@@ -13,7 +13,7 @@
 #include "../talk/talk.h"
 #include "keys.h"
 
-enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
+enum { BUFFER_BYTES = 1 << 18 };
 
 struct key_reader {
     int fd;
@@ -326,7 +326,8 @@ out:
     return n;
 }
 
-/* As keys_next(), but up to `max` keys, valid until the next call. */
+/* As keys_next(), but up to `max` keys, valid until the next call. If a bad key
+ * follows them, the next call returns -1. */
 static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t max,
                          size_t *n)
 {
@@ -338,62 +339,25 @@ static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t ma
         return -1;
     if (r->format == KEYS_LINES || r->format == KEYS_NUL)
         *n = split(r, r->format == KEYS_NUL ? '\0' : '\n', keys, max);
-    /* Only a batch's first call may read, because reading moves the buffer. */
-    if (*n == 0) {
-        got = keys_next(r, &key, &bytes);
-        if (got > 0)
-            keys[(*n)++] = (struct tamis_key){.bytes = key, .n_bytes = bytes};
-    }
-    while (got > 0 && *n < max && r->format != KEYS_LINES && r->format != KEYS_NUL) {
-        got = next_buffered(r, &key, &bytes);
+    while (got > 0 && *n < max) {
+        /* Only a batch's first key may be read, because reading moves the buffer. */
+        got = *n == 0 ? keys_next(r, &key, &bytes) : next_buffered(r, &key, &bytes);
         if (got > 0)
             keys[(*n)++] = (struct tamis_key){.bytes = key, .n_bytes = bytes};
     }
     return *n > 0 ? 1 : got;
 }
 
-static void batch_add(struct key_batch *b, const void *key, size_t n)
-{
-    if (b->used + n > b->capacity) {
-        b->capacity = b->used + n + ARENA_BYTES;
-        b->arena = memory_or_exit(realloc(b->arena, b->capacity));
-    }
-    if (n > 0)
-        memcpy(b->arena + b->used, key, n);
-    b->keys[b->n++].n_bytes = n;
-    b->used += n;
-}
-
 int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch)
 {
-    const void *key;
-    size_t n, at = 0;
-    int got = keys_next(reader, &key, &n);
-    batch->n = batch->used = 0;
-    while (got > 0) {
-        batch_add(batch, key, n);
-        if (batch->n == BATCH_KEYS || batch->used > ARENA_BYTES)
-            break;
-        got = next_buffered(reader, &key, &n);
-    }
-    if (got < 0)
-        return -1;
-    /* The arena does not move any more. */
+    int got = keys_in_place(reader, batch->keys, BATCH_KEYS, &batch->n);
     for (size_t i = 0; i < batch->n; i++) {
-        n = batch->keys[i].n_bytes;
-        batch->keys[i] =
-            tamis_key_of(domain, n ? batch->arena + at : (const void *)"", n);
-        batch->hashes[i] = batch->keys[i].hash;
-        at += n;
+        struct tamis_key *key = &batch->keys[i];
+        *key = tamis_key_of(domain, key->bytes, key->n_bytes);
+        batch->hashes[i] = key->hash;
     }
-    return batch->n > 0;
-}
-
-void batch_free(struct key_batch *batch)
-{
-    free(batch->arena);
-    free(batch);
+    return got;
 }
 
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t most,

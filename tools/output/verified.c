@@ -109,25 +109,23 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
                  batch_fn *probe, void *ctx)
 {
     uint64_t absent[BATCH_KEYS / 64], position = 0;
-    struct key_batch *batch;
+    struct key_batch batch;
     struct key_reader *reader;
     int got, status = keys_open(keyfile, o->format, NULL, &reader);
     if (status != EXIT_DONE)
         return status;
-    batch = memory_or_exit(calloc(1, sizeof(*batch)));
-    while ((got = keys_batch(reader, domain, batch)) > 0) {
-        size_t n = probe(ctx, domain->tag, batch->hashes, batch->n, absent);
-        for (size_t i = 0; n > 0 && i < batch->n; i++)
+    while ((got = keys_batch(reader, domain, &batch)) > 0) {
+        size_t n = probe(ctx, domain->tag, batch.hashes, batch.n, absent);
+        for (size_t i = 0; n > 0 && i < batch.n; i++)
             if (absent[i / 64] >> i % 64 & 1)
-                lost_key(a, &batch->keys[i], o->format, segment);
-        a->keys += batch->n;
-        progress_advance(batch->n, keys_position(reader) - position);
+                lost_key(a, &batch.keys[i], o->format, segment);
+        a->keys += batch.n;
+        progress_advance(batch.n, keys_position(reader) - position);
         position = keys_position(reader);
     }
     status = got < 0 ? keys_status(reader)
                      : check_empty(reader, given(o, OPT_EMPTY), "nothing was checked");
     a->segments += status == EXIT_DONE || keys_count(reader) > 0;
-    batch_free(batch);
     keys_close(reader);
     return status;
 }
