@@ -308,13 +308,12 @@ static int check_identity(const struct grow *g)
     } else if (given(o, OPT_BIND) &&
                (info.binding_bytes != o->binding_bytes ||
                 memcmp(info.binding, o->binding, o->binding_bytes) != 0)) {
-        char *bound = hex(info.binding, info.binding_bytes);
-        status =
-            complain(EXIT_DAMAGE,
-                     "%s: segment '%s' is bound to %s: leave out --bind, or take "
-                     "the segment that belongs to the file",
-                     g->path, TEXT(g->name), info.binding_bytes ? bound : "nothing");
-        free(bound);
+        status = complain(
+            EXIT_DAMAGE,
+            "%s: segment '%s' is bound to %s: leave out --bind, or take the segment "
+            "that belongs to the file",
+            g->path, TEXT(g->name),
+            info.binding_bytes ? HEX(info.binding, info.binding_bytes) : "nothing");
     } else if (given(o, OPT_RANK) && info.rank != o->rank) {
         status = complain(EXIT_USAGE,
                           "%s: segment '%s' has --rank %u: leave it out or take a new "

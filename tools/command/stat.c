@@ -168,7 +168,7 @@ static void add_packs(struct totals *t, struct tamis_snapshot *snapshot,
         t->bytes += p->file_bytes;
     }
     t->n_packs = n;
-    packs_forget(packs, n);
+    free(packs);
     if (tamis_snapshot_stats(snapshot, 0, &stats) == 0 && t->files > stats.max_mapped)
         t->unmapped = t->files - stats.max_mapped;
 }
@@ -205,11 +205,11 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
 static void print_totals_text(const struct totals *t,
                               const struct tamis_store_info *info, const char *path)
 {
-    char *uuid = hex(info->uuid, sizeof(info->uuid));
     printf("store      %s%s", PATH(path), info->read_only ? ", read-only" : "");
     if (!info->complete)
         print_tinted(TINT_DOUBT, ", INCOMPLETE: segments may be missing");
-    printf("\nuuid       %s, made %s\n", uuid, TIME(info->created));
+    printf("\nuuid       %s, made %s\n", HEX(info->uuid, sizeof(info->uuid)),
+           TIME(info->created));
     printf("hash       %u, seed %016llx\n", info->domain.hash_id,
            LLU(info->domain.seed));
     printf("defaults   error %s, growing by %g, tightening %g, from %llu keys\n",
@@ -245,7 +245,6 @@ static void print_totals_text(const struct totals *t,
         printf(", %.2f bits per key", 8 * (double)t->allocated / (double)t->keys);
     printf("\ncatalog    %s in use, %s on disk\n", SIZE(info->catalog_bytes),
            SIZE(t->catalog_file));
-    free(uuid);
 }
 
 /* Says how many filters, packs and lists do not open. Returns the status. */

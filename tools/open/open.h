@@ -104,13 +104,13 @@ int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 bool stat_in(const char *store, const char *file, struct stat *st);
 void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
 struct pack {
-    struct tamis_filter *filter; /* the snapshot's */
-    char file[64], *name;        /* in the store; the UUID in hex digits */
+    struct tamis_filter *filter;         /* the snapshot's */
+    char file[64];                       /* in the store */
+    char name[2 * TAMIS_UUID_BYTES + 1]; /* the UUID in hex digits */
     uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
 };
-/* Lists the packs that answer for segments; packs_forget() frees the list. */
+/* Lists the packs that answer for segments; malloc'd. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
-void packs_forget(struct pack *packs, size_t n);
 /* Is the segment a column of a pack? *place (may be NULL) is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);

@@ -14,9 +14,7 @@ bool stat_in(const char *store, const char *file, struct stat *st)
 
 void pack_file_name(const uint8_t *uuid, char file[64])
 {
-    char *name = hex(uuid, TAMIS_UUID_BYTES);
-    snprintf(file, 64, "filters/%s.tamis", name);
-    free(name);
+    snprintf(file, 64, "filters/%s.tamis", HEX(uuid, TAMIS_UUID_BYTES));
 }
 
 /* Does its record name a file that is the segment's alone? */
@@ -71,7 +69,7 @@ static void add_pack(struct pack *pack, const struct tamis_pack_info *info,
                           .n_bands = info->n_bands,
                           .n_segments = info->n_listed + info->n_overridden};
     pack_file_name(info->uuid, pack->file);
-    pack->name = hex(info->uuid, TAMIS_UUID_BYTES);
+    strcpy(pack->name, HEX(info->uuid, TAMIS_UUID_BYTES));
     if (tamis_filter_info(info->pack, &f, NULL) == 0)
         pack->file_bytes = f.file_bytes;
     pack->allocated = pack->file_bytes;
@@ -90,11 +88,4 @@ struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size
             add_pack(&packs[(*n)++], &info, store);
         }
     return packs;
-}
-
-void packs_forget(struct pack *packs, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(packs[i].name);
-    free(packs);
 }

@@ -24,8 +24,8 @@ json_t *json_escaped(const void *bytes, size_t n)
 
 json_t *json_hex(const void *bytes, size_t n)
 {
-    char *text = hex(bytes, n);
-    json_t *value = json_string(text);
+    char *text = memory_or_exit(malloc(2 * n + 1));
+    json_t *value = json_string(hex_into(text, bytes, n));
     free(text);
     return memory_or_exit(value);
 }

@@ -291,17 +291,15 @@ static void print_readable_packs(struct tamis_store *of,
     static const char metric[] = "tamis_pack_readable";
     struct tamis_pack_info pack;
     bool any = false;
-    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++) {
-        char *name = hex(pack.uuid, TAMIS_UUID_BYTES);
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
         if (pack.error == 0 || pack_is_lost(of, &pack)) {
             if (!any)
                 print_head(metric,
                            "0 if the pack or its .dead file is missing or damaged.");
-            print_pack(metric, store, name, pack.error == 0);
+            print_pack(metric, store, HEX(pack.uuid, TAMIS_UUID_BYTES),
+                       pack.error == 0);
             any = true;
         }
-        free(name);
-    }
 }
 
 /* Returns how many of their pages failed their check, if they were checked. */
@@ -325,7 +323,7 @@ static double print_packs(struct tamis_store *of, struct tamis_snapshot *snapsho
             damaged += m == PACK_DAMAGED ? x : 0;
         }
     }
-    packs_forget(packs, n);
+    free(packs);
     return damaged;
 }
 

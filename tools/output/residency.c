@@ -138,7 +138,7 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
             add_counts(sum, &r, path, packs[i].file, "pack",
                        (struct tamis_name){packs[i].name, strlen(packs[i].name)});
     }
-    packs_forget(packs, n);
+    free(packs);
     return status;
 }
 

@@ -283,9 +283,7 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
         if (info.rank > 0)
             printf(" --rank %lu", (unsigned long)info.rank);
         if (info.binding_bytes > 0)
-            printf(" --bind ");
-        for (size_t i = 0; i < info.binding_bytes; i++)
-            printf("%02x", info.binding[i]);
+            printf(" --bind %s", HEX(info.binding, info.binding_bytes));
         if (has_filter && info.watermark > 0)
             printf(" --watermark %llu", LLU(info.watermark));
     }

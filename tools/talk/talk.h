@@ -86,7 +86,9 @@ const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
 #define TEXT(name)     NAME(name, strlen(name))
 #define PATH(path)                                                                     \
     escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
-char *hex(const void *bytes, size_t n); /* the same */
+/* Two hex digits a byte. The macro is for UUIDs and bindings. */
+const char *hex_into(char *text, const void *bytes, size_t n);
+#define HEX(bytes, n) hex_into((char[2 *TAMIS_BINDING_MAX + 1]){0}, bytes, n)
 /* As one word of a command line, quoted for every shell; as $'...', for bash and its
  * like, if it has bytes that are not printed. The same. */
 char *shell_quoted(const void *bytes, size_t n);

@@ -196,10 +196,9 @@ char *path_word(const char *path)
     return word;
 }
 
-char *hex(const void *bytes, size_t n)
+const char *hex_into(char *text, const void *bytes, size_t n)
 {
     const uint8_t *s = bytes;
-    char *text = memory_or_exit(malloc(2 * n + 1));
     for (size_t i = 0; i < n; i++)
         snprintf(text + 2 * i, 3, "%02x", s[i]);
     text[2 * n] = '\0';
