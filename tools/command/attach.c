@@ -59,7 +59,7 @@ const struct command cmd_attach = {
     .summary = "register a filter that was built elsewhere",
     .about = "Copies a sealed filter file into the store and checks every page. Build "
              "the filter for the store: 'tamis file build FILE --store STORE'.\n",
-    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL)},
+    .options = {OPTION(REPLACES), OPTION(BIND), OPTION(RANK)},
     .examples = "tamis file build s.tamis keys.txt --store store\n"
                 "tamis attach store s s.tamis\n",
     .run = run,

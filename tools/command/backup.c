@@ -107,7 +107,7 @@ const struct command cmd_backup = {
         "terminating signal leaves nothing. After kill -9 remove the directory DIR.<8 "
         "hex digits>.tmp by hand. If only the output failed (status 4), DIR is there "
         "and whole.\n",
-    .options = {OPTION(JSON, NULL)},
+    .options = {OPTION(JSON)},
     .examples = "tamis backup store /backup/store-$(date +%F)\n",
     .run = run,
 };

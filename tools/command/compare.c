@@ -117,7 +117,7 @@ const struct command cmd_compare = {
         "and else estimates from their sealed filters: 'tamis help file "
         "compare'. A list that cannot be used makes it exit 3, or 4 for an I/O error, "
         "after the estimate.\n",
-    .options = {OPTION(JSON, NULL)},
+    .options = {OPTION(JSON)},
     .examples = "tamis compare store 000007.sst 000009.sst\n",
     .run = run,
 };

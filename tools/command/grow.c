@@ -433,16 +433,12 @@ const struct command cmd_grow = {
                 OPTION(
                     FPR,
                     "error of all stages, 1e-8..0.5 or with %; default: the store's"),
-                OPTION(FACTOR, NULL),
-                OPTION(TIGHTENING, NULL),
-                OPTION(FIRST, NULL),
-                {WITH(OPT_BIND) | WITH(OPT_RANK),
-                 "for a new segment: see 'tamis help build'", NULL},
+                OPTION(FACTOR), OPTION(TIGHTENING), OPTION(FIRST),
+                OPTIONS(WITH(OPT_BIND) | WITH(OPT_RANK),
+                        "for a new segment: see 'tamis help build'"),
                 OPTION(EMPTY, "accept a list without keys, even for a new segment or a "
                               "higher --watermark"),
-                {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL},
-                {KEY_FLAGS, NULL, NULL}},
+                QUIET_OR_JSON, OPTIONS(KEY_FLAGS)},
     .examples = "tail -n +1001 log | tamis grow store memtable --watermark 2000\n",
     .run = run,
 };

@@ -91,7 +91,7 @@ const struct command cmd_ls = {
     .options = {OPTION(NAMES,
                        "print only names; a damaged record or pack may hide one"),
                 OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),
-                OPTION(JSON, NULL)},
+                OPTION(JSON)},
     .examples = "tamis ls store\n"
                 "tamis ls store --names -0 | xargs -0 -n 1 echo\n",
     .run = run,

@@ -124,11 +124,11 @@ const struct command cmd_merge = {
         "BITS), as for a compaction of them that drops no key. If it drops some, the "
         "filter says HIT of them: that costs reads. A damaged page of a list ends "
         "it.\n",
-    .options = {OPTION(REPLACES_ALL, NULL),
+    .options = {OPTION(REPLACES_ALL),
                 OPTION(FPR, "error, 1e-8..0.5 or with %; "
                             "default: the store's"),
-                OPTION(BIND, NULL), OPTION(RANK, NULL), OPTION(WATERMARK, NULL),
-                OPTION(KIND, NULL), OPTION(JOBS, NULL), OPTION(JSON, NULL)},
+                OPTION(BIND), OPTION(RANK), OPTION(WATERMARK), OPTION(KIND),
+                OPTION(JOBS), OPTION(JSON)},
     .examples = "tamis build store a.sst keys.txt --list\n"
                 "tamis build store b.sst wanted.txt --list\n"
                 "tamis merge store ab.sst a.sst b.sst --replaces\n",

@@ -244,12 +244,10 @@ const struct command cmd_pack = {
         "small: run it after each change, or now and then. Until the new pack is "
         "listed, the old ones take room beside it: --dry-run says how large it is. The "
         "catalog takes some pages more.\n",
-    .options = {OPTION(AUTO, NULL),
-                OPTION(REPACK, NULL),
+    .options = {OPTION(AUTO), OPTION(REPACK),
                 OPTION(DRY_RUN, "say what it would do, and change nothing"),
                 OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),
-                {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL}},
+                QUIET_OR_JSON},
     .examples = "tamis pack store 000007.sst 000009.sst\n"
                 "tamis pack store --auto\n",
     .run = pack,
@@ -390,8 +388,7 @@ const struct command cmd_unpack = {
     .about =
         "Writes the columns of packs, all or those of the named segments, as files "
         "again. Answers stay the same.\n",
-    .options = {{WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL}},
+    .options = {QUIET_OR_JSON},
     .examples = "tamis unpack store 000007.sst\n",
     .run = unpack,
 };

@@ -293,29 +293,25 @@ const struct command cmd_plan = {
     .arguments = "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
     .summary = "compute sizes and errors, of a filter or a store",
     .about = "Computes keys, error or size from the other two.\n",
-    .options = {OPTION(N_KEYS, NULL),
-                OPTION(FPR, NULL),
-                OPTION(BYTES, NULL),
-                OPTION(GROWTH,
-                       "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
-                {WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""},
-                {0,
-                 "errors that waste the fewest reads of absent keys in "
-                 "--bytes B, or least memory for --reads R (0.02 a lookup)",
-                 "STORE"},
-                {WITH(OPT_READS), NULL, ""},
-                OPTION(SIZES, "the same for a list of lines: KEYS [RANK [NAME]]"),
-                {WITH(OPT_LEVELS) | WITH(OPT_RUNS),
-                 "each rank is a run, or each segment; else key ranges decide. "
-                 "A lookup reads one of a run. Packed ones are left out",
-                 NULL},
-                OPTION(KIND,
-                       "of a store or a list: bloom (default), ribbon, or smaller: of "
-                       "each segment what takes less"),
-                OPTION(PACK, "the pack of a list, a store or --keys, with --fpr"),
-                OPTION(APPLY, NULL),
-                OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
-                OPTION(JSON, NULL)},
+    .options =
+        {OPTION(N_KEYS), OPTION(FPR), OPTION(BYTES),
+         OPTION(GROWTH, "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
+         OPTIONS(WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""),
+         OPTIONS(0,
+                 "errors that waste the fewest reads of absent keys in --bytes B, or "
+                 "least memory for --reads R (0.02 a lookup)",
+                 "STORE"),
+         OPTIONS(WITH(OPT_READS), NULL, ""),
+         OPTION(SIZES, "the same for a list of lines: KEYS [RANK [NAME]]"),
+         OPTIONS(WITH(OPT_LEVELS) | WITH(OPT_RUNS),
+                 "each rank is a run, or each segment; else key ranges decide. A "
+                 "lookup reads one of a run. Packed ones are left out"),
+         OPTION(KIND, "of a store or a list: bloom (default), ribbon, or smaller: of "
+                      "each segment what takes less"),
+         OPTION(PACK, "the pack of a list, a store or --keys, with --fpr"),
+         OPTION(APPLY),
+         OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
+         OPTION(JSON)},
     .examples = "tamis plan --keys 10M --fpr 1%\n"
                 "tamis plan store --bytes 64K\n",
     .run = run,

@@ -222,20 +222,17 @@ const struct command cmd_probe = {
              "UNKNOWN_SEGMENT. A line KEY<TAB>-<TAB>ABSENT is a proof that no segment "
              "has the key. UNKNOWN_SEGMENT in its place: the list is empty, or may "
              "lack segments: see 'tamis help repair'.\n",
-    .options = {OPTION(KEYS_FILE, NULL),
-                OPTION(SEGMENT, "ask only this one; may be repeated"),
-                OPTION(BIND, "... and only if it is bound to this"),
-                OPTION(MIN_WATERMARK, NULL),
-                OPTION(COUNT, NULL),
-                OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
-                                "range, or which stage, lane and offset of its filter"),
-                OPTION(
-                    QUIET,
-                    "exit 10 if KEY is absent. Else read it: 0 if it may be there, or "
-                    "the SEGMENT is unknown, which stderr says"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
-                 NULL}},
+    .options =
+        {OPTION(KEYS_FILE), OPTION(SEGMENT, "ask only this one; may be repeated"),
+         OPTION(BIND, "... and only if it is bound to this"), OPTION(MIN_WATERMARK),
+         OPTION(COUNT),
+         OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
+                         "range, or which stage, lane and offset of its filter"),
+         OPTION(QUIET,
+                "exit 10 if KEY is absent. Else read it: 0 if it may be there, or "
+                "the SEGMENT is unknown, which stderr says"),
+         OPTION(JSON),
+         OPTIONS(KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too")},
     .examples = "tamis probe store user:42\n"
                 "tamis probe store --keys wanted.txt --segment 000012.sst --count\n",
     .run = run,

@@ -275,13 +275,13 @@ const struct command cmd_repair = {
         "  rebuilt       the catalog, a record, tombstones, or a filter from its list\n"
         "  quarantined   a damaged filter, list or pack, or one of no segment\n"
         "  swept         a file that was never finished, or is no filter\n",
-    .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
+    .options = {OPTION(DRY_RUN), OPTION(UUID),
                 OPTION(CONFIRM,
                        "the list has every segment of the engine, with its own filter: "
                        "compare 'tamis ls' with the engine's list, bindings too"),
                 OPTION(FORCE,
                        "in spite of quarantine; packs go that are lost or nameless"),
-                OPTION(JSON, NULL)},
+                OPTION(JSON)},
     .notes = "Exits 3 for damage, mended or not, a directory or link named like a "
              "filter, or a list not confirmed; 4 for a failed read; 6 if the store is "
              "busy.\n",

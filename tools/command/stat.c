@@ -444,7 +444,7 @@ const struct command cmd_stat = {
          OPTION(PROMETHEUS, "the same facts for a monitor, in Prometheus' text format"),
          OPTION(CHECK, "with --prometheus: read every page of filters, packs and "
                        "lists, exit 3 if any is damaged"),
-         OPTION(JSON, NULL)},
+         OPTION(JSON)},
     .examples = "tamis stat store 000012.sst\n"
                 "tamis stat store --svg store.svg\n",
     .run = run,

@@ -583,13 +583,10 @@ const struct command cmd_verify = {
         "unconfirmed. Files of no segment are listed as orphan, which is no damage: an "
         "edit may remove them, 'tamis repair' sets them aside: repair first if "
         "catalog.lmdb was replaced.\n",
-    .options = {OPTION(AGAINST, NULL),
-                OPTION(AGAINST_EACH, NULL),
-                OPTION(AGAINST_LIST, NULL),
-                OPTION(STRIP, NULL),
+    .options = {OPTION(AGAINST), OPTION(AGAINST_EACH), OPTION(AGAINST_LIST),
+                OPTION(STRIP),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, NULL, NULL}},
+                OPTION(JSON), OPTIONS(KEY_FLAGS)},
     .examples = "tamis verify store\n"
                 "tamis verify store --against-each lists/*.keys --strip .keys\n",
     .run = run,

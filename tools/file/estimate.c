@@ -60,7 +60,7 @@ const struct command cmd_file_estimate = {
              "looks higher. A filter that grew lacks keys that it took for present. An "
              "intersection has bits of no key, so the estimate is too high.\n",
     .options = {OPTION(SEED, "other random keys, 16 hex digits; default: 0"),
-                OPTION(OFFSET, NULL), OPTION(JSON, NULL)},
+                OPTION(OFFSET), OPTION(JSON)},
     .examples = "tamis file estimate words.tamis\n",
     .run = run,
 };

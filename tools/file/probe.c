@@ -66,17 +66,16 @@ const struct command cmd_file_probe = {
         "The segment is the name that the filter has, else the file's. A "
         "pack answers for all its columns together: with many of them few keys are "
         "absent. 'tamis probe STORE' asks each.\n",
-    .options = {OPTION(KEYS_FILE, NULL),
+    .options = {OPTION(KEYS_FILE),
                 OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
-                OPTION(BIND, "the filter must be bound to this"),
-                OPTION(MIN_WATERMARK, NULL),
-                OPTION(COUNT, NULL),
+                OPTION(BIND, "the filter must be bound to this"), OPTION(MIN_WATERMARK),
+                OPTION(COUNT),
                 OPTION(EXPLAIN, "the reason as well: which stage, lane and offset"),
                 OPTION(QUIET,
                        "print nothing: exit 0 if KEY may be there, 10 if absent"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
-                 NULL}},
+                OPTION(JSON),
+                OPTIONS(KEY_FLAGS,
+                        "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too")},
     .examples = "tamis file probe words.tamis sieve\n"
                 "tamis file probe words.tamis --keys wanted.txt --count\n",
     .run = run,

@@ -69,7 +69,7 @@ const struct command cmd_file_show = {
     .about = "Prints each field of the identity, the commit records and the stages: "
              "offset in the file, length, name, value. It prints a broken header as "
              "well, and exits 3.\n",
-    .options = {OPTION(OFFSET, NULL), OPTION(RESIDENCY, NULL), OPTION(JSON, NULL)},
+    .options = {OPTION(OFFSET), OPTION(RESIDENCY), OPTION(JSON)},
     .examples = "tamis file show words.tamis\n",
     .run = run,
 };

@@ -63,8 +63,7 @@ const struct command cmd_file_verify = {
     .options = {OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
                 OPTION(AGAINST, "look up every key of the list as well"),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, NULL, NULL}},
+                OPTION(JSON), OPTIONS(KEY_FLAGS)},
     .examples = "tamis file verify words.tamis --against /usr/share/dict/words\n",
     .run = run,
 };

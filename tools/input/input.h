@@ -28,10 +28,13 @@ struct command {
     int (*run)(int argc, char **argv);
     int variant; /* for a function that runs several commands */
 };
-#define OPTION(id, text)                                                               \
-    {                                                                                  \
-        WITH(OPT_##id), text, NULL                                                     \
-    }
+/* clang-format off */
+#define OPTIONS(...) {.ids = __VA_ARGS__} /* several that share a line */
+#define OPTION(...) OPTION_TEXT(__VA_ARGS__, NULL) /* one, with a text or the table's */
+#define OPTION_TEXT(id, ...) OPTIONS(WITH(OPT_##id), __VA_ARGS__)
+#define QUIET_OR_JSON OPTIONS(WITH(OPT_QUIET) | WITH(OPT_JSON), \
+                              "print no closing line, or JSON: 'tamis help json'")
+/* clang-format on */
 extern const struct command *this_command;
 
 /* Reports a mistake in the arguments of this command and exits 2. */
