@@ -87,23 +87,6 @@ static int add_keys(struct session *w)
     return endings_came ? EXIT_IO : got < 0 ? keys_status(g->keys) : EXIT_DONE;
 }
 
-/* A watermark claims that all keys up to it are in. An empty list makes no claim. */
-static int check_claim(const struct grow *g, uint64_t old)
-{
-    bool rises = given(g->o, OPT_WATERMARK) && g->o->watermark > old;
-    return check_empty(g->keys, !rises || given(g->o, OPT_EMPTY),
-                       "the new watermark would claim keys that did not come");
-}
-
-static int check_watermark(const struct grow *g, uint64_t old)
-{
-    if (!given(g->o, OPT_WATERMARK) || g->o->watermark >= old)
-        return EXIT_DONE;
-    return complain(EXIT_USAGE,
-                    "%s: segment '%s' is at watermark %llu: --watermark never falls",
-                    g->path, TEXT(g->name), LLU(old));
-}
-
 /* Keys that came before a bad key or a signal are committed at the old watermark. */
 static int commit(struct session *w, uint64_t watermark)
 {
@@ -121,19 +104,26 @@ static int add_and_commit(struct session *w)
     struct tamis_filter_info info;
     tamis_writer_info(g->writer, &info, NULL);
     uint64_t old = info.watermark;
-    int status = check_watermark(g, old), stored;
-    if (status != EXIT_DONE)
-        return status;
+    uint64_t wanted = given(g->o, OPT_WATERMARK) ? g->o->watermark : old;
+    if (wanted < old)
+        return complain(
+            EXIT_USAGE,
+            "%s: segment '%s' is at watermark %llu: --watermark never falls", g->path,
+            TEXT(g->name), LLU(old));
     if (!given(g->o, OPT_QUIET))
         progress_start("grow", keys_size(g->keys));
-    status = add_keys(w);
+    int status = add_keys(w), stored;
     w->interrupted = status != EXIT_DONE;
-    if (status == EXIT_DONE && (status = check_claim(g, old)) != EXIT_DONE)
+    /* A watermark claims that all keys up to it are in. An empty list makes no claim.
+     */
+    if (status == EXIT_DONE &&
+        (status = check_empty(
+             g->keys, wanted == old || given(g->o, OPT_EMPTY),
+             "the new watermark would claim keys that did not come")) != EXIT_DONE)
         return status;
     if (w->failed)
         return status;
-    stored = commit(w, !w->interrupted && given(g->o, OPT_WATERMARK) ? g->o->watermark
-                                                                     : old);
+    stored = commit(w, w->interrupted ? old : wanted);
     return stored != EXIT_DONE ? stored : status;
 }
 
@@ -152,31 +142,6 @@ static void print_object(const struct session *w, const struct tamis_filter_info
         json_boolean(over_target(info)), "watermark", json_count(info->watermark),
         "interrupted", json_boolean(w->interrupted), "committed",
         json_boolean(w->committed)));
-}
-
-static void print_line(const struct grow *g, const struct tamis_filter_info *info,
-                       const char *name)
-{
-    uint64_t n = keys_count(g->keys);
-    progress_close("added %s to segment '%s': %llu in all, %s, error %s, %s wanted, "
-                   "watermark %llu",
-                   COUNTED(n, "key"), name, LLU(info->keys), SIZE(info->file_bytes),
-                   PERCENT(info->expected_error), PERCENT(info->growth.error),
-                   LLU(info->watermark));
-}
-
-/* The keys are in, but the error exceeds the target: this is a failure. */
-static int stuck(const struct grow *g, const struct tamis_filter_info *info,
-                 const char *name)
-{
-    bool over = over_target(info);
-    return complain(EXIT_IO,
-                    "%s: segment '%s' could not grow: all %llu keys of the list are "
-                    "committed, but the error is %s, and %s wanted: make room%s",
-                    g->path, name, LLU(keys_count(g->keys)),
-                    PERCENT(info->expected_error), PERCENT(info->growth.error),
-                    over ? " and build it anew from its keys"
-                         : " before more keys come");
 }
 
 /* Ended early by a signal, or by a bad key, whose line is held back. */
@@ -206,6 +171,7 @@ static int tell(const struct session *w, const struct tamis_filter_info *info,
 {
     const struct grow *g = w->g;
     const char *name = TEXT(g->name);
+    uint64_t n = keys_count(g->keys);
     bool json = given(g->o, OPT_JSON);
     if (w->committed && !w->interrupted)
         work_is_done();
@@ -213,10 +179,21 @@ static int tell(const struct session *w, const struct tamis_filter_info *info,
         print_object(w, info, name);
     if ((w->interrupted || endings_came) && !w->failed)
         interrupted(g, info, name);
-    else if (status == EXIT_DONE && info->over_target)
-        status = stuck(g, info, name);
+    else if (status == EXIT_DONE && info->over_target) /* this is a failure */
+        status =
+            complain(EXIT_IO,
+                     "%s: segment '%s' could not grow: all %llu keys of the list are "
+                     "committed, but the error is %s, and %s wanted: make room%s",
+                     g->path, name, LLU(n), PERCENT(info->expected_error),
+                     PERCENT(info->growth.error),
+                     over_target(info) ? " and build it anew from its keys"
+                                       : " before more keys come");
     else if (status == EXIT_DONE && !json && !given(g->o, OPT_QUIET))
-        print_line(g, info, name);
+        progress_close("added %s to segment '%s': %llu in all, %s, error %s, %s "
+                       "wanted, watermark %llu",
+                       COUNTED(n, "key"), name, LLU(info->keys), SIZE(info->file_bytes),
+                       PERCENT(info->expected_error), PERCENT(info->growth.error),
+                       LLU(info->watermark));
     return status;
 }
 
@@ -324,26 +301,6 @@ static int check_identity(const struct grow *g)
     return status;
 }
 
-/* Refuses a name whose segment has no filter. */
-static int no_filter(const struct grow *g)
-{
-    char *word = shell_quoted(g->name, strlen(g->name));
-    complain(0,
-             "%s: segment '%s' is registered without a filter: 'tamis build' it with "
-             "--replaces %s",
-             g->path, TEXT(g->name), word);
-    free(word);
-    return EXIT_USAGE;
-}
-
-/* Other processes may want the segment's writer while this one waits for keys. A list
- * whose first key is bad makes no segment. */
-static int wait_for_keys(const struct grow *g)
-{
-    int any = keys_any(g->keys), status = grow_ended(g);
-    return status == EXIT_DONE && any < 0 ? keys_status(g->keys) : status;
-}
-
 /* May the segment be made? A list without keys makes none unless --empty is given. */
 static int check_new(const struct grow *g)
 {
@@ -351,8 +308,16 @@ static int check_new(const struct grow *g)
     struct tamis_segment_info info;
     int err = look_up(g, &snapshot, &info);
     tamis_snapshot_release(snapshot);
-    if (err == 0 && info.state == TAMIS_SEGMENT_BARE)
-        return no_filter(g);
+    if (err == 0 && info.state == TAMIS_SEGMENT_BARE) {
+        char *word = shell_quoted(g->name, strlen(g->name));
+        complain(
+            0,
+            "%s: segment '%s' is registered without a filter: 'tamis build' it with "
+            "--replaces %s",
+            g->path, TEXT(g->name), word);
+        free(word);
+        return EXIT_USAGE;
+    }
     return err == 0 || keys_any(g->keys) > 0
                ? EXIT_DONE
                : check_empty(g->keys, given(g->o, OPT_EMPTY),
@@ -404,8 +369,14 @@ static int run(int argc, char **argv)
     if (status == EXIT_DONE)
         status =
             keys_open(o.n_args > 2 ? o.args[2] : "-", o.format, &endings_came, &g.keys);
-    if (status == EXIT_DONE)
-        status = wait_for_keys(&g);
+    /* Other processes may want the segment's writer while this one waits for keys. A
+     * list whose first key is bad makes no segment. */
+    if (status == EXIT_DONE) {
+        int any = keys_any(g.keys);
+        status = grow_ended(&g);
+        if (status == EXIT_DONE && any < 0)
+            status = keys_status(g.keys);
+    }
     if (status == EXIT_DONE) {
         endings_hold(); /* a segment is made, or none */
         status = open_writer(&g);

@@ -146,80 +146,52 @@ static void print_plan(const struct tamis_plan *p)
     printf("bits per key  %.3f\n", p->bits_per_key);
 }
 
-/* The same keys at the same error in a ribbon: `tamis build --kind ribbon`. */
-static int plan_as_ribbon(const struct options *o, struct tamis_plan *plan)
-{
-    struct tamis_plan_options opt = {.size = sizeof opt, .kind = TAMIS_RIBBON};
-    return tamis_plan_filter(o->n_keys, o->growth.error, &opt, plan);
-}
-
-static void print_ribbon(const struct options *o)
-{
-    struct tamis_plan p;
-    if (plan_as_ribbon(o, &p) == 0)
-        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n", LLU(p.file_bytes),
-               SIZE(p.file_bytes), p.bits_per_key);
-}
-
-static json_t *ribbon_json(const struct options *o)
-{
-    struct tamis_plan p;
-    plan_as_ribbon(o, &p);
-    return json_of("error", json_number(p.error), "bits_bytes",
-                   json_count(p.bits_bytes), "file_bytes", json_count(p.file_bytes),
-                   "bits_per_key", json_number(p.bits_per_key));
-}
-
 static int plan_one(const struct options *o)
 {
     struct tamis_plan_options opt = {.size = sizeof opt, .most_bytes = o->n_bytes};
-    struct tamis_plan plan;
+    struct tamis_plan_options as_ribbon = {.size = sizeof opt, .kind = TAMIS_RIBBON};
+    struct tamis_plan plan, ribbon;
+    bool by_bytes = given(o, OPT_BYTES);
     if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
         usage_error("give two of --keys, --fpr and --bytes for the third");
-    int err = given(o, OPT_BYTES) && !o->n_bytes
+    int err = by_bytes && !o->n_bytes
                   ? TAMIS_ERR_RANGE
                   : tamis_plan_filter(o->n_keys, o->growth.error, &opt, &plan);
     if (err != 0)
         return range_error(o, err);
-    if (given(o, OPT_JSON)) {
-        json_t *object = plan_json(&plan);
-        if (!given(o, OPT_BYTES)) {
-            json_t *list = json_array();
-            json_add(object, "by_lanes", list, "ribbon", ribbon_json(o));
-            show_lanes(&plan, o->growth.error, list);
-        }
-        json_print(object);
-    } else {
+    /* The same keys at the same error in a ribbon: `tamis build --kind ribbon`. */
+    bool has_ribbon = !by_bytes && tamis_plan_filter(o->n_keys, o->growth.error,
+                                                     &as_ribbon, &ribbon) == 0;
+    json_t *object = given(o, OPT_JSON) ? plan_json(&plan) : NULL, *list = NULL;
+    if (object == NULL)
         print_plan(&plan);
-        if (!given(o, OPT_BYTES)) {
-            print_ribbon(o);
-            show_lanes(&plan, o->growth.error, NULL);
-        }
-    }
+    if (has_ribbon && object == NULL)
+        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n",
+               LLU(ribbon.file_bytes), SIZE(ribbon.file_bytes), ribbon.bits_per_key);
+    if (!by_bytes && object != NULL)
+        json_put(object, "by_lanes", list = json_array());
+    if (has_ribbon && object != NULL)
+        json_put(object, "ribbon",
+                 json_of("error", json_number(ribbon.error), "bits_bytes",
+                         json_count(ribbon.bits_bytes), "file_bytes",
+                         json_count(ribbon.file_bytes), "bits_per_key",
+                         json_number(ribbon.bits_per_key)));
+    if (!by_bytes)
+        show_lanes(&plan, o->growth.error, list);
+    if (object != NULL)
+        json_print(object);
     return EXIT_DONE;
 }
 
-static void growth_defaults(struct tamis_growth *g)
-{
-    g->error = g->error > 0 ? g->error : 0.01;
-    g->factor = g->factor > 0 ? g->factor : 1.9;
-    g->tightening = g->tightening > 0 ? g->tightening : 0.85;
-    g->first_capacity = g->first_capacity ? g->first_capacity : 50000;
-}
-
-/* Prints a stage, and the sums of all stages up to it when it is full. */
-static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t bytes,
-                          double lines, double error)
-{
-    return json_add(plan_json(p), "sum_keys", json_count(keys), "sum_bits_per_key",
-                    json_number(8 * (double)bytes / (double)keys), "sum_lines",
-                    json_number(lines), "sum_error", json_number(error));
-}
-
-/* One line per stage: up to --keys, else the first ten. */
+/* One line per stage: up to --keys, else the first ten. It has the sums of all stages
+ * up to it when it is full. */
 static int plan_growth(const struct options *o)
 {
-    struct tamis_growth growth = o->growth;
+    struct tamis_growth growth = {
+        .error = o->growth.error > 0 ? o->growth.error : 0.01,
+        .factor = o->growth.factor > 0 ? o->growth.factor : 1.9,
+        .tightening = o->growth.tightening > 0 ? o->growth.tightening : 0.85,
+        .first_capacity = o->growth.first_capacity ? o->growth.first_capacity : 50000};
     uint64_t keys = 0, bytes = 0, left;
     double kept = 1; /* no stage errs */
     double lines = 0;
@@ -227,7 +199,6 @@ static int plan_growth(const struct options *o)
     uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
     if (given(o, OPT_BYTES))
         usage_error("--growth takes --keys, --fpr, -s, -r and --n0, no --bytes");
-    growth_defaults(&growth);
     if (list == NULL)
         printf("stage lanes words         keys          sum       bits bytes  bits/key "
                "of all lines  error        sum\n");
@@ -244,14 +215,17 @@ static int plan_growth(const struct options *o)
         bytes += p.bits_bytes;
         kept *= 1 - p.error;
         lines += lines_of(p.lanes, p.error);
+        double per_key = 8 * (double)bytes / (double)keys;
         if (list != NULL)
-            json_put(list, NULL, stage_json(&p, keys, bytes, lines, 1 - kept));
+            json_put(list, NULL,
+                     json_add(plan_json(&p), "sum_keys", json_count(keys),
+                              "sum_bits_per_key", json_number(per_key), "sum_lines",
+                              json_number(lines), "sum_error", json_number(1 - kept)));
         else
             printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f %5.2f  %-11.6g  "
                    "%.6g\n",
                    i, p.lanes, p.words, LLU(p.n_keys), LLU(keys), LLU(p.bits_bytes),
-                   p.bits_per_key, 8 * (double)bytes / (double)keys, lines, p.error,
-                   1 - kept);
+                   p.bits_per_key, per_key, lines, p.error, 1 - kept);
     }
     left = given(o, OPT_N_KEYS) && keys < o->n_keys ? o->n_keys - keys : 0;
     if (list == NULL && left > 0)
