@@ -8,7 +8,6 @@
 
 struct task {
     const char *file;
-    struct tamis_name name;
     bool sized; /* its size is chosen, or is no concern of the others */
 };
 
@@ -19,6 +18,7 @@ struct work {
     struct tamis_edit *edit;
     struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
+    struct tamis_name *names; /* of their segments */
     size_t n, next;
     uint64_t n_bytes;    /* of the key files */
     size_t n_sized;      /* of the first ones, without a gap */
@@ -29,14 +29,14 @@ struct work {
     pthread_mutex_t lock;
 };
 
-static int put_error(const struct work *w, const struct task *task, int err,
+static int put_error(const struct work *w, struct tamis_name name, int err,
                      const struct tamis_diag *diag)
 {
     if (err == TAMIS_ERR_DAMAGED && given(w->o, OPT_CHECK))
         return complain_error(err, diag, w->store_path, advice_flipped);
     if (err != TAMIS_ERR_EXISTS)
         return complain_error(err, diag, w->store_path, NULL);
-    return exists_already(w->store_path, task->name);
+    return exists_already(w->store_path, name);
 }
 
 /* A packer serves one thread at a time. */
@@ -96,6 +96,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct tamis_builder *builder = NULL;
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
+    struct tamis_name name = w->names[task - w->tasks];
     int err, status = keys_open(task->file, w->o->format, &endings_came, &keys);
     if (status != EXIT_DONE)
         return status;
@@ -106,8 +107,8 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     opt.list_bits = w->o->list_bits;
     opt.kind = filter_kind(w->o);
     pthread_mutex_lock(&w->lock);
-    err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
-                             w->o->growth.error, &opt, &builder, &diag);
+    err = tamis_edit_builder(w->edit, name.bytes, name.n_bytes, w->o->growth.error,
+                             &opt, &builder, &diag);
     pthread_mutex_unlock(&w->lock);
     if (err == 0)
         status = read_task(w, task, builder, keys);
@@ -118,7 +119,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     if (err == 0 && status == EXIT_DONE && task->sized)
         err = put(w, builder, &diag);
     if (err != 0)
-        status = put_error(w, task, err, &diag);
+        status = put_error(w, name, err, &diag);
     tamis_builder_free(builder);
     keys_close(keys);
     return status;
@@ -170,9 +171,10 @@ static void plan_tasks(const struct options *o, struct work *w)
 {
     w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
     w->tasks = memory_or_exit(calloc(w->n, sizeof(*w->tasks)));
+    w->names = memory_or_exit(calloc(w->n, sizeof(*w->names)));
     if (!given(o, OPT_EACH)) {
         check_name(o->args[1], strlen(o->args[1]));
-        w->tasks[0].name = (struct tamis_name){o->args[1], strlen(o->args[1])};
+        w->names[0] = (struct tamis_name){o->args[1], strlen(o->args[1])};
         w->tasks[0].file = o->n_args > 2 ? o->args[2] : "-";
     }
     for (size_t i = 0; i < w->n; i++) {
@@ -181,7 +183,7 @@ static void plan_tasks(const struct options *o, struct work *w)
             task->file = o->args[i + 1];
             if (strcmp(task->file, "-") == 0)
                 usage_error("--each takes a name from each file: '-' has none");
-            task->name = name_of_file(task->file, o->strip);
+            w->names[i] = name_of_file(task->file, o->strip);
         }
         w->n_bytes += regular_bytes(task->file);
     }
@@ -191,10 +193,10 @@ static int put_bare(struct work *w)
 {
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
-    const struct tamis_name *name = &w->tasks[0].name;
+    const struct tamis_name *name = &w->names[0];
     segment_options(w->o, &opt);
     int err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
-    return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
+    return err ? put_error(w, *name, err, &diag) : EXIT_DONE;
 }
 
 static int build_pack(struct work *w)
@@ -207,7 +209,7 @@ static int build_pack(struct work *w)
     if (status == EXIT_DONE) {
         err = tamis_edit_put_packed(w->edit, w->packer, NULL, &diag);
         if (err != 0)
-            status = put_error(w, &w->tasks[0], err, &diag);
+            status = put_error(w, w->names[0], err, &diag);
     }
     tamis_packer_free(w->packer);
     return status;
@@ -232,10 +234,10 @@ static int check_free(struct work *w)
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
     for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
-        const struct tamis_name *name = &w->tasks[i].name;
+        const struct tamis_name *name = &w->names[i];
         tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
         if (target.slot > 0 && !is_replaced(w->o, name))
-            status = put_error(w, &w->tasks[i], TAMIS_ERR_EXISTS, &diag);
+            status = put_error(w, *name, TAMIS_ERR_EXISTS, &diag);
     }
     tamis_snapshot_release(snapshot);
     return status;
@@ -256,26 +258,10 @@ static int put_all(void *work)
     return given(w->o, OPT_PACK) ? build_pack(w) : build_all(w);
 }
 
-static int print_closing(const struct work *w)
-{
-    struct closing closing;
-    int status = closing_begin(&closing, w->o, w->store);
-    if (status != EXIT_DONE)
-        return status;
-    for (size_t i = 0; i < w->n; i++)
-        closing_listed(&closing, w->tasks[i].name.bytes, w->tasks[i].name.n_bytes);
-    closing_end(&closing, w->o,
-                given(w->o, OPT_BARE)   ? "listed"
-                : given(w->o, OPT_PACK) ? "packed"
-                                        : "built");
-    closing_free(&closing);
-    return EXIT_DONE;
-}
-
 static int not_committed(void *work, int err, const struct tamis_diag *diag)
 {
     const struct work *w = work;
-    return put_error(w, &w->tasks[0], err, diag);
+    return put_error(w, w->names[0], err, diag);
 }
 
 static int edit(struct work *w)
@@ -286,7 +272,10 @@ static int edit(struct work *w)
     status =
         edit_store(w->store, w->store_path, &w->edit, put_all, w, false, not_committed);
     if (status == EXIT_DONE)
-        status = print_closing(w);
+        status = closing_print(w->o, w->store, w->names, w->n,
+                               given(w->o, OPT_BARE)   ? "listed"
+                               : given(w->o, OPT_PACK) ? "packed"
+                                                       : "built");
     tamis_store_close(w->store);
     return status;
 }
@@ -346,6 +335,7 @@ static int run(int argc, char **argv)
                         "KEYFILE'");
     int status = edit(&w);
     free(w.tasks);
+    free(w.names);
     return status;
 }
 

@@ -98,14 +98,8 @@ static int remake(void *edit)
 
 static int print_closing(struct segments_edit *e)
 {
-    struct closing closing;
-    int status = closing_begin(&closing, e->o, e->store);
-    if (status != EXIT_DONE)
-        return status;
-    closing_listed(&closing, e->o->args[1], strlen(e->o->args[1]));
-    closing_end(&closing, e->o, "built");
-    closing_free(&closing);
-    return EXIT_DONE;
+    const struct tamis_name name = {e->o->args[1], strlen(e->o->args[1])};
+    return closing_print(e->o, e->store, &name, 1, "built");
 }
 
 int build_from_list(const struct options *o)

@@ -87,24 +87,6 @@ static void print_line(const struct options *o, const struct tamis_pack_report *
                        dry ? SIZE(r->free_bytes) : "", left[0] ? "; left: " : "", left);
 }
 
-/* Prints the closing line unless --quiet, or with --json one object. */
-static void packed_print(const struct options *o, const struct tamis_pack_report *r)
-{
-    if (given(o, OPT_JSON))
-        print_json(r);
-    else if (!given(o, OPT_QUIET))
-        print_line(o, r);
-}
-
-/* Reports filters that could not be read. 3. */
-static int packed_damaged(const struct tamis_pack_report *r, const char *store)
-{
-    return complain(EXIT_DAMAGE,
-                    "%s: %s damaged, or in missing or damaged packs: 'tamis verify' "
-                    "says which, and what works",
-                    store, COUNTED(r->n_left[TAMIS_LEFT_UNREADABLE], "filter"));
-}
-
 /* Reports that segments which were named were left, and why the first one was. Returns
  * 6 if all of them were replaced meanwhile, else 2. */
 static int packed_left(const struct tamis_pack_report *r,
@@ -125,16 +107,6 @@ static int packed_left(const struct tamis_pack_report *r,
 }
 
 /* ---- pack ---- */
-
-/* How many segments the pack has that was written. */
-static uint64_t n_placed(const uint8_t *uuid, struct tamis_snapshot *now)
-{
-    struct tamis_pack_info pack;
-    for (size_t i = 0; tamis_snapshot_pack_info(now, i, &pack) == 0; i++)
-        if (memcmp(pack.uuid, uuid, sizeof(pack.uuid)) == 0)
-            return pack.n_listed + pack.n_overridden;
-    return 0;
-}
 
 /* Is this segment in it? */
 static bool is_placed(const struct segments_edit *e, struct tamis_snapshot *now,
@@ -158,7 +130,11 @@ static void count_placed(struct segments_edit *e)
     struct tamis_snapshot *now = NULL;
     if (r->n_packed == 0 || tamis_snapshot_current(e->store, &now, NULL) != 0)
         return;
-    uint64_t n = n_placed(r->uuid, now);
+    struct tamis_pack_info pack;
+    uint64_t n = 0; /* segments of the pack that was written */
+    for (size_t i = 0; tamis_snapshot_pack_info(now, i, &pack) == 0; i++)
+        if (memcmp(pack.uuid, r->uuid, sizeof(pack.uuid)) == 0)
+            n = pack.n_listed + pack.n_overridden;
     if (n < r->n_packed) {
         r->n_left[TAMIS_LEFT_REPLACED] += r->n_packed - n;
         r->n_packed = n;
@@ -205,12 +181,18 @@ static int report_pack(struct segments_edit *e)
         count_placed(e);
     fails =
         r->n_left[TAMIS_LEFT_UNREADABLE] > 0 || (is_named(e) && packed_n_left(r) > 0);
-    if (given(e->o, OPT_JSON) || r->n_packed > 0 || !fails)
-        packed_print(e->o, r);
+    if (given(e->o, OPT_JSON))
+        print_json(r);
+    else if (!given(e->o, OPT_QUIET) && (r->n_packed > 0 || !fails))
+        print_line(e->o, r);
     if (!output_works())
         return EXIT_IO;
     if (r->n_left[TAMIS_LEFT_UNREADABLE] > 0)
-        return packed_damaged(r, e->o->args[0]);
+        return complain(EXIT_DAMAGE,
+                        "%s: %s damaged, or in missing or damaged packs: 'tamis "
+                        "verify' says which, and what works",
+                        e->o->args[0],
+                        COUNTED(r->n_left[TAMIS_LEFT_UNREADABLE], "filter"));
     return fails ? packed_left(r, e->snapshot, e->o->args[0]) : EXIT_DONE;
 }
 
@@ -261,38 +243,28 @@ struct lost {
     int error;
 };
 
-static int not_packed(const struct segments_edit *e, size_t i)
-{
-    struct tamis_segment_info info;
-    tamis_snapshot_segment(e->snapshot, i, &info);
-    return complain(EXIT_USAGE,
-                    "%s: segment '%s' is in no pack: 'tamis ls' says which are",
-                    e->o->args[0], NAME(info.name, info.name_bytes));
-}
-
-/* Damage ranks before other errors. */
-static void note_lost(const struct segments_edit *e, size_t i)
-{
-    struct lost *lost = e->made;
-    int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL);
-    if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
-        lost->error = err;
-}
-
 /* Picks the segments that packs answer for, among the named ones or all. Counts the
  * segments of packs that cannot answer. */
 static int pick_packed(struct segments_edit *e)
 {
+    struct lost *lost = e->made;
+    struct tamis_segment_info info;
     size_t n = e->n;
     e->n = 0;
     for (size_t k = 0; k < n; k++) {
         size_t i = e->segments[k];
-        if (tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL) == 0)
+        int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL);
+        if (err == 0) {
             e->segments[e->n++] = i;
-        else if (is_in_lost_pack(e->snapshot, i))
-            note_lost(e, i);
-        else if (is_named(e))
-            return not_packed(e, i);
+        } else if (is_in_lost_pack(e->snapshot, i)) { /* damage ranks first */
+            if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
+                lost->error = err;
+        } else if (is_named(e)) {
+            tamis_snapshot_segment(e->snapshot, i, &info);
+            return complain(EXIT_USAGE,
+                            "%s: segment '%s' is in no pack: 'tamis ls' says which are",
+                            e->o->args[0], NAME(info.name, info.name_bytes));
+        }
     }
     return EXIT_DONE;
 }
@@ -342,15 +314,6 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
     return sum;
 }
 
-static int complain_lost(const struct lost *lost, const char *path)
-{
-    if (status_unread(lost->error) != EXIT_DAMAGE)
-        return complain_error(lost->error, NULL, path, NULL);
-    return complain(EXIT_DAMAGE,
-                    "%s: %s in missing or damaged packs: 'tamis verify' says which",
-                    path, COUNTED(lost->n, "segment"));
-}
-
 static int report_unpack(struct segments_edit *e)
 {
     const struct lost *lost = e->made;
@@ -367,7 +330,13 @@ static int report_unpack(struct segments_edit *e)
     }
     if (!output_works())
         return EXIT_IO;
-    return lost->n > 0 ? complain_lost(lost, e->o->args[0]) : EXIT_DONE;
+    if (lost->n == 0)
+        return EXIT_DONE;
+    if (status_unread(lost->error) != EXIT_DAMAGE)
+        return complain_error(lost->error, NULL, e->o->args[0], NULL);
+    return complain(EXIT_DAMAGE,
+                    "%s: %s in missing or damaged packs: 'tamis verify' says which",
+                    e->o->args[0], COUNTED(lost->n, "segment"));
 }
 
 static int unpack(int argc, char **argv)

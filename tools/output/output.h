@@ -159,9 +159,9 @@ struct closing {
     json_t *list;
     struct tamis_snapshot *snapshot;
 };
-/* For what was built in the store, as it is listed now. Returns the status. */
-int closing_begin(struct closing *c, const struct options *o,
-                  struct tamis_store *store);
+/* All of it for segments that were built, as they are listed now. */
+int closing_print(const struct options *o, struct tamis_store *store,
+                  const struct tamis_name *names, size_t n, const char *verb);
 /* Leaves out what the snapshot does not list: another process has dropped it. */
 void closing_listed(struct closing *c, const char *name, size_t n_bytes);
 /* Prints "VERB segment 'x': ..." unless --quiet, or with --json one object. */
