@@ -12,9 +12,7 @@ static void print_line(const struct tamis_segment_info *s, bool packed)
         printf("%-8s %5u %12llu %12llu %9s %12llu ",
                packed ? "packed" : state_name(s->state), s->rank, LLU(s->keys),
                LLU(s->file_bytes), PERCENT(s->error), LLU(s->watermark));
-    printf("%-20s  ", TIME(s->created));
-    print_escaped(stdout, s->name, s->name_bytes);
-    putchar('\n');
+    printf("%-20s  %s\n", TIME(s->created), NAME_OR(s->name, s->name_bytes));
 }
 
 /* Only the name, if it is known; with -0 as it is, for programs and shells. */

@@ -310,9 +310,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         tamis_filter_close(filter);
         return EXIT_DONE;
     }
-    fputs("\nsegment     ", stdout);
-    print_escaped(stdout, s.name, s.name_bytes);
-    putchar('\n');
+    printf("\nsegment     %s\n", NAME_OR(s.name, s.name_bytes));
     if (filter == NULL) {
         printf("  state       bare: without a filter, always a candidate\n");
         return EXIT_DONE;

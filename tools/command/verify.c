@@ -467,9 +467,7 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
 {
     const struct verify *v = ctx;
     if (v->list == NULL) {
-        fputs("-\torphan\t", stdout);
-        print_escaped(stdout, f->file, strlen(f->file));
-        printf(": %s\n", f->what);
+        printf("-\torphan\t%s: %s\n", PATH(f->file), f->what);
         return;
     }
     json_put(v->list, NULL,

@@ -6,14 +6,8 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {
     if (list == NULL) {
         print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s", f->action_name);
-        putchar('\t');
-        print_escaped(stdout, f->name, f->name_bytes);
-        putchar('\t');
-        print_escaped(stdout, f->file[0] ? f->file : "-",
-                      strlen(f->file[0] ? f->file : "-"));
-        putchar('\t');
-        print_escaped(stdout, f->what, strlen(f->what));
-        putchar('\n');
+        printf("\t%s\t%s\t%s\n", NAME_OR(f->name, f->name_bytes),
+               f->file[0] ? PATH(f->file) : "-", PATH(f->what));
         return;
     }
     json_t *o = json_of("action", json_string(f->action_name));

@@ -9,17 +9,14 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 {
     progress_wipe();
     if (list == NULL) {
-        print_escaped(stdout, segment.bytes, segment.n_bytes);
-        putchar('\t');
+        printf("%s\t", NAME_OR(segment.bytes, segment.n_bytes));
         print_tinted(strcmp(result, "ok") == 0     ? TINT_GOOD
                      : strcmp(result, "bare") == 0 ? TINT_DOUBT
                                                    : TINT_BAD,
                      "%s", result);
-        if (what != NULL || advice != NULL)
-            printf("\t%s", what != NULL ? what : "");
-        if (advice != NULL)
-            printf("\t%s", advice);
-        putchar('\n');
+        printf("%s%s%s%s\n", what != NULL || advice != NULL ? "\t" : "",
+               what != NULL ? what : "", advice != NULL ? "\t" : "",
+               advice != NULL ? advice : "");
         return;
     }
     json_t *o =
@@ -88,9 +85,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
     if (a->list == NULL) {
         fputs("lost\t", stdout);
         print_key(key, format);
-        putchar('\t');
-        print_escaped(stdout, segment.bytes, segment.n_bytes);
-        putchar('\n');
+        printf("\t%s\n", NAME_OR(segment.bytes, segment.n_bytes));
         return;
     }
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));
@@ -138,9 +133,8 @@ static void lost_hash(struct against *a, uint64_t hash, struct tamis_name segmen
     /* A key could be looked up; of a hash a program learns no more than the number. */
     if (a->list != NULL || a->listed++ >= MAX_LISTED)
         return;
-    printf("lost\thash %016llx\t", LLU(hash));
-    print_escaped(stdout, segment.bytes, segment.n_bytes);
-    putchar('\n');
+    printf("lost\thash %016llx\t%s\n", LLU(hash),
+           NAME_OR(segment.bytes, segment.n_bytes));
 }
 
 /* As against_list(), for a list of hashes. Returns an errno or a public code: an error

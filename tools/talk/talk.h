@@ -82,8 +82,9 @@ char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
  * does: of a segment's name, of a path. */
 enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
 const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
-#define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
-#define TEXT(name)     NAME(name, strlen(name))
+#define NAME(bytes, n)    escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define TEXT(name)        NAME(name, strlen(name))
+#define NAME_OR(bytes, n) ((bytes) != NULL ? NAME(bytes, n) : "-") /* for stdout */
 #define PATH(path)                                                                     \
     escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
 /* Two hex digits a byte. The macro is for UUIDs and bindings. */
