@@ -174,7 +174,7 @@ static void plan_tasks(const struct options *o, struct work *w)
     w->names = memory_or_exit(calloc(w->n, sizeof(*w->names)));
     if (!given(o, OPT_EACH)) {
         check_name(o->args[1], strlen(o->args[1]));
-        w->names[0] = (struct tamis_name){o->args[1], strlen(o->args[1])};
+        w->names[0] = name_of_text(o->args[1]);
         w->tasks[0].file = o->n_args > 2 ? o->args[2] : "-";
     }
     for (size_t i = 0; i < w->n; i++) {

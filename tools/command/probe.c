@@ -116,7 +116,7 @@ static int find_named(struct probe *p)
     const struct options *o = p->o;
     int status = EXIT_DONE;
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_name name = {o->segments.at[i], strlen(o->segments.at[i])};
+        struct tamis_name name = name_of_text(o->segments.at[i]);
         int err = tamis_snapshot_find(
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);

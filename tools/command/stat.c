@@ -17,7 +17,6 @@ struct totals {
     int status; /* of files that do not open; damage ranks before I/O errors */
 };
 
-/* Damage ranks before I/O errors. */
 static void note_status(struct totals *t, int status)
 {
     if (t->status == EXIT_DONE || status == EXIT_DAMAGE)
@@ -35,13 +34,6 @@ static void add_unopened(struct totals *t, struct tamis_store *store,
     t->lost += lost;
     t->unreadable += !lost;
     note_status(t, lost ? EXIT_DAMAGE : status_unread(err));
-}
-
-/* Is its file missing, or cut short? */
-static bool is_lost(const struct tamis_segment_info *s, bool there,
-                    const struct stat *st)
-{
-    return there ? (uint64_t)st->st_size < s->file_bytes : errno == ENOENT;
 }
 
 /* Releases a sealed filter at once: a store may have more filters than a process has
@@ -90,7 +82,8 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         add_unopened(t, store, &s, err == ENOENT, err);
         return;
     }
-    bool lost = is_lost(&s, stat_in(path, s.file, &st), &st);
+    bool there = stat_in(path, s.file, &st); /* else missing, or cut short */
+    bool lost = there ? (uint64_t)st.st_size < s.file_bytes : errno == ENOENT;
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);
     if (err == 0) {
@@ -103,19 +96,6 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         add_unopened(t, store, &s, lost, err);
     t->keys += s.keys;
     t->bytes += s.file_bytes;
-}
-
-/* No answer rests on a list, but it has to be there when a filter is made of it. */
-static void add_list(struct totals *t, struct tamis_store *store,
-                     const struct tamis_snapshot *snapshot, size_t i)
-{
-    struct tamis_filter *list = NULL;
-    int err = open_its_list(store, snapshot, i, &list, NULL);
-    tamis_filter_close(list);
-    if (err == 0 || err == TAMIS_ERR_NO_SEGMENT)
-        return;
-    t->unusable_lists++;
-    note_status(t, status_unread(err));
 }
 
 static void count_lost_packs(struct totals *t, struct tamis_store *store,
@@ -145,8 +125,16 @@ static int add_segments(struct totals *t, struct tamis_store *store,
         count_lost_packs(t, store, *snapshot);
         status = pick_named(*snapshot, path, names, n_names, &picked, &n);
         for (size_t at = 0, i; next_picked(*snapshot, picked, n, &at, &i);) {
+            struct tamis_filter *list = NULL;
             add_segment(t, store, *snapshot, i, path);
-            add_list(t, store, *snapshot, i);
+            /* No answer rests on a list, but it has to be there when a filter is made
+             * of it. */
+            int err = open_its_list(store, *snapshot, i, &list, NULL);
+            tamis_filter_close(list);
+            if (err == 0 || err == TAMIS_ERR_NO_SEGMENT)
+                continue;
+            t->unusable_lists++;
+            note_status(t, status_unread(err));
         }
         free(picked);
     } while (t->moved && newer_snapshot(store, snapshot, &tries));
@@ -250,38 +238,25 @@ static void print_totals_text(const struct totals *t,
 /* Says how many filters, packs and lists do not open. Returns the status. */
 static int complain_totals(const struct totals *t, const char *path)
 {
-    char lost[64] = "", unread[64] = "", lists[64] = "";
+    const struct {
+        uint64_t n;
+        const char *noun, *what;
+    } more[] = {{t->lost_packs, "pack", "missing or damaged"},
+                {t->unread_packs, "pack", "unreadable"},
+                {t->unusable_lists, "list", "unusable"}};
+    char text[192] = "";
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
-    if (t->lost_packs > 0)
-        snprintf(lost, sizeof(lost), ", %s missing or damaged",
-                 COUNTED(t->lost_packs, "pack"));
-    if (t->unread_packs > 0)
-        snprintf(unread, sizeof(unread), ", %s unreadable",
-                 COUNTED(t->unread_packs, "pack"));
-    if (t->unusable_lists > 0)
-        snprintf(lists, sizeof(lists), ", %s unusable",
-                 COUNTED(t->unusable_lists, "list"));
-    return complain(
-        t->status, "%s: %s unreadable, %llu lost%s%s%s: 'tamis verify' says which",
-        path, COUNTED(t->unreadable, "filter"), LLU(t->lost), lost, unread, lists);
+    for (size_t i = 0, at = 0; i < sizeof(more) / sizeof(more[0]); i++)
+        if (more[i].n > 0)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, ", %s %s",
+                                   COUNTED(more[i].n, more[i].noun), more[i].what);
+    return complain(t->status,
+                    "%s: %s unreadable, %llu lost%s: 'tamis verify' says which", path,
+                    COUNTED(t->unreadable, "filter"), LLU(t->lost), text);
 }
 
 /* ---- details ---- */
-
-/* As in 'tamis verify': lost is damage. */
-static int unopened(struct tamis_store *store, struct tamis_snapshot *snapshot,
-                    size_t i, const struct tamis_segment_info *s, const char *path,
-                    int err, const struct tamis_diag *diag)
-{
-    const char *advice = err == ENOENT ? advice_from_list(snapshot, i) : NULL;
-    if (segment_fate(store, s) != SEGMENT_STAYS) /* again, in the newest snapshot */
-        return complain_error(err, diag, path, "run it again");
-    if (advice == NULL)
-        advice = advice_unread(err, diag->what);
-    complain_error(err, diag, path, advice);
-    return status_unread(err);
-}
 
 static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
                   const char *path, json_t *list)
@@ -295,8 +270,15 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         return complain_error(err, &diag, path, NULL);
     if (s.state != TAMIS_SEGMENT_BARE)
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
-    if (err != 0)
-        return unopened(store, snapshot, i, &s, path, err, &diag);
+    if (err != 0) { /* as in 'tamis verify': lost is damage */
+        const char *advice = err == ENOENT ? advice_from_list(snapshot, i) : NULL;
+        if (segment_fate(store, &s) !=
+            SEGMENT_STAYS) /* again, in the newest snapshot */
+            return complain_error(err, &diag, path, "run it again");
+        complain_error(err, &diag, path,
+                       advice ? advice : advice_unread(err, diag.what));
+        return status_unread(err);
+    }
     uint64_t allocated = allocated_bytes(path, snapshot, i, &s);
     if (list != NULL) {
         json_t *o = segment_json(snapshot, i, &s);
@@ -383,19 +365,6 @@ static int show(struct tamis_store *store, struct tamis_snapshot **held,
     return status;
 }
 
-/* One form of output at a time. */
-static void check_forms(const struct options *o)
-{
-    bool also = given(o, OPT_JSON) || given(o, OPT_RESIDENCY);
-    if (given(o, OPT_SVG) && (also || given(o, OPT_PROMETHEUS)))
-        usage_error("--svg draws, and prints nothing: leave out --json, --residency "
-                    "and --prometheus");
-    if (given(o, OPT_PROMETHEUS) && also)
-        usage_error("--prometheus goes with neither --json nor --residency");
-    if (given(o, OPT_CHECK) && !given(o, OPT_PROMETHEUS))
-        usage_error("--check is for --prometheus: 'tamis verify' checks pages");
-}
-
 static int run(int argc, char **argv)
 {
     struct tamis_snapshot *snapshot;
@@ -403,17 +372,24 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
     parse_options(argc, argv, 1, 0, &o);
-    check_forms(&o);
+    bool also = given(&o, OPT_JSON) || given(&o, OPT_RESIDENCY);
+    bool for_monitor = given(&o, OPT_PROMETHEUS), drawn = given(&o, OPT_SVG);
+    if (drawn && (also || for_monitor))
+        usage_error("--svg draws, and prints nothing: leave out --json, --residency "
+                    "and --prometheus");
+    if (for_monitor && also)
+        usage_error("--prometheus goes with neither --json nor --residency");
+    if (given(&o, OPT_CHECK) && !for_monitor)
+        usage_error("--check is for --prometheus: 'tamis verify' checks pages");
     check_picture(&o, o.args[0], NULL);
     store_snapshot(o.args[0], &store, &snapshot);
-    if (given(&o, OPT_PROMETHEUS))
+    if (for_monitor)
         status = print_prometheus(store, &snapshot, &o);
-    else if (given(&o, OPT_SVG))
+    else if (drawn)
         status = store_picture(snapshot, &o);
     else
         status = show(store, &snapshot, &o);
-    if ((given(&o, OPT_PROMETHEUS) || given(&o, OPT_SVG)) && status == EXIT_DONE &&
-        output_works())
+    if ((for_monitor || drawn) && status == EXIT_DONE && output_works())
         status = judge(store, &snapshot, &o);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);

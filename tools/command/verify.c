@@ -152,18 +152,6 @@ static struct checked *check_pack(struct checked_packs *packs,
     return c;
 }
 
-/* NULL: nothing is wrong. */
-static const char *column_advice(struct tamis_snapshot *snapshot, size_t index,
-                                 bool known, int err, const struct tamis_verify *rows)
-{
-    if (!known)
-        return usual_advice(err);
-    if (rows->n_damaged == 0)
-        return NULL;
-    const char *advice = advice_from_list(snapshot, index);
-    return advice != NULL ? advice : usual_advice(TAMIS_ERR_DAMAGED);
-}
-
 /* Checks a segment that is a column of `pack`, and prints its result.
  * With the first column of a damaged pack it prints the pack's damage, and sets
  * *of_pack to its status. Returns the segment's own: a damaged page costs the segments
@@ -194,11 +182,17 @@ static int verify_column(struct checked_packs *packs, struct tamis_snapshot *sna
                  c->err ? ", of which those with its rows are good" : "");
     if (info.name == NULL && list == NULL && c->report.n_damaged > 0)
         return status_of_error(c->err); /* the line of its pack counts it */
+    const char *advice = known && rows->n_damaged > 0
+                             ? advice_from_list(snapshot, index)
+                         : known ? NULL
+                                 : usual_advice(c->err);
+    if (known && rows->n_damaged > 0 && advice == NULL)
+        advice = usual_advice(TAMIS_ERR_DAMAGED);
     verify_line(list, (struct tamis_name){info.name, info.name_bytes},
                 good         ? "ok"
                 : c->err > 0 ? "unreadable"
                              : "damaged",
-                path, what, rows, column_advice(snapshot, index, known, c->err, rows));
+                path, what, rows, advice);
     return good ? EXIT_DONE : status_of_error(c->err);
 }
 
@@ -264,18 +258,10 @@ static void leave(const struct verify *v, struct place *p)
         tamis_snapshot_release(p->snapshot);
 }
 
-/* Was its own file made for this segment? No reader asks. */
-static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *own)
-{
-    struct tamis_filter_info f;
-    return tamis_filter_info(own, &f, NULL) != 0 || f.name_bytes == 0 ||
-           (f.name_bytes == s->name_bytes &&
-            memcmp(f.name, s->name, s->name_bytes) == 0);
-}
-
 /* Opens the filter and the list of a segment, where the snapshot has them. */
 static int open_both(struct place *p)
 {
+    struct tamis_filter_info f;
     int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
     p->its.err = TAMIS_ERR_NO_SEGMENT;
     if (err != 0)
@@ -287,7 +273,11 @@ static int open_both(struct place *p)
     err = p->column
               ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL, NULL)
               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
-    if (err == 0 && !p->column && !made_for(&p->info, p->filter)) {
+    /* Was its own file made for this segment? No reader asks. */
+    if (err == 0 && !p->column && tamis_filter_info(p->filter, &f, NULL) == 0 &&
+        f.name_bytes > 0 &&
+        (f.name_bytes != p->info.name_bytes ||
+         memcmp(f.name, p->info.name, f.name_bytes) != 0)) {
         err = TAMIS_ERR_MISMATCH;
         p->diag = (struct tamis_diag){.code = err, .what = "made for another segment"};
     }
@@ -352,24 +342,20 @@ static int report_unopened(struct verify *v, const struct place *p, const char *
     return status_unread(err);
 }
 
-/* A segment that was dropped meanwhile is ignored, unless it was named. */
-static int report_gone(const struct verify *v, const struct place *p)
-{
-    if (v->o->n_args == 1)
-        return EXIT_DONE;
-    return complain(EXIT_NONE,
-                    "%s: segment '%s' has just been dropped: 'tamis ls' lists the "
-                    "segments",
-                    v->o->args[0], NAME(p->info.name, p->info.name_bytes));
-}
-
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
     int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
-    if (err != 0 && (p->info.file[0] == '\0' || p->gone)) {
-        note(v, p->gone ? report_gone(v, p)
-                        : complain_error(err, NULL, v->o->args[0], NULL));
+    if (p->gone) { /* meanwhile; it is ignored, unless it was named */
+        if (v->o->n_args > 1)
+            note(v, complain(EXIT_NONE,
+                             "%s: segment '%s' has just been dropped: 'tamis ls' lists "
+                             "the segments",
+                             v->o->args[0], NAME(p->info.name, p->info.name_bytes)));
+        return false;
+    }
+    if (err != 0 && p->info.file[0] == '\0') {
+        note(v, complain_error(err, NULL, v->o->args[0], NULL));
         return false;
     }
     struct tamis_name name = (struct tamis_name){p->info.name, p->info.name_bytes};
@@ -475,17 +461,6 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
                      json_string(f->what)));
 }
 
-/* Orphans cost room and no key: they are listed, and are no failure. */
-static void find_orphans(struct verify *v)
-{
-    struct tamis_diag diag = {0};
-    int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
-    if (err == TAMIS_ERR_BUSY && v->list == NULL)
-        printf("-\torphan\tnot looked for: %s\n", diag.what);
-    else if (err != 0 && err != TAMIS_ERR_BUSY)
-        note(v, complain_error(err, &diag, v->o->args[0], NULL));
-}
-
 static void verify(struct verify *v)
 {
     const struct options *o = v->o;
@@ -522,8 +497,15 @@ static void finish(struct verify *v)
                     "orphans");
         rest = memory_or_exit(json_object());
     }
-    if (o->n_args == 1 && output_works())
-        find_orphans(v);
+    /* Orphans cost room and no key: they are listed, and are no failure. */
+    if (o->n_args == 1 && output_works()) {
+        struct tamis_diag diag = {0};
+        int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
+        if (err == TAMIS_ERR_BUSY && v->list == NULL)
+            printf("-\torphan\tnot looked for: %s\n", diag.what);
+        else if (err != 0 && err != TAMIS_ERR_BUSY)
+            note(v, complain_error(err, &diag, o->args[0], NULL));
+    }
     if (with_keys(o) || given(o, OPT_AGAINST_LIST))
         note(v, against_end(&v->against, o->args[0], rest));
     else

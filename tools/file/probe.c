@@ -40,7 +40,7 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
+    p.name = name_of_text(o.args[0]);
     tamis_filter_info(p.filter, &info, NULL);
     if (info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};

@@ -5,7 +5,7 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
                   struct against *against)
 {
     struct tamis_filter_info info;
-    struct tamis_name name = {o->args[0], strlen(o->args[0])};
+    struct tamis_name name = name_of_text(o->args[0]);
     int status, keys = EXIT_DONE;
     tamis_filter_info(filter, &info, NULL);
     if (info.name_bytes > 0)

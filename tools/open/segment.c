@@ -91,8 +91,7 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
     if (err != TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_current(store, &snapshot, NULL) != 0)
         return complain_error(err, diag, path, NULL);
-    int status =
-        not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
+    int status = not_found(err, snapshot, path, name_of_text(name));
     tamis_snapshot_release(snapshot);
     return status;
 }
@@ -129,8 +128,7 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
         int err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
                                       &target);
         if (err != 0) {
-            status = not_found(err, snapshot, path,
-                               (struct tamis_name){names[i], strlen(names[i])});
+            status = not_found(err, snapshot, path, name_of_text(names[i]));
             free(*list);
             *list = NULL;
             *n = 0;

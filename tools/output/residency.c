@@ -136,7 +136,7 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
             status = complain_errno(err, path, "asking which pages are in memory");
         else if (named)
             add_counts(sum, &r, path, packs[i].file, "pack",
-                       (struct tamis_name){packs[i].name, strlen(packs[i].name)});
+                       name_of_text(packs[i].name));
     }
     free(packs);
     return status;

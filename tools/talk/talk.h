@@ -31,6 +31,11 @@ static inline int first_failure(int status, int next)
     return status != EXIT_DONE ? status : next;
 }
 
+static inline struct tamis_name name_of_text(const char *text)
+{
+    return (struct tamis_name){text, strlen(text)};
+}
+
 /* ==== process.c: the start of each of our programs =============================== */
 
 /* `name` is the program's, printed before each message. */
