@@ -209,7 +209,7 @@ static double age_of(const struct picture *p, double age)
     return span >= second ? 1 - log1p(age / second) / log1p(span / second) : 1;
 }
 
-/* #rrggbb, by age; and as stops of a gradient. */
+/* #rrggbb, by age. */
 enum { COLOUR_BYTES = 8 };
 static const char *colour_of(char text[COLOUR_BYTES], const struct picture *p,
                              double created)
@@ -222,13 +222,6 @@ static const char *colour_of(char text[COLOUR_BYTES], const struct picture *p,
         snprintf(text + 1 + 2 * c, 3, "%02x",
                  (uint8_t)lround(ages[i][c] + part * (ages[i + 1][c] - ages[i][c])));
     return text;
-}
-
-static void draw_gradient(FILE *to)
-{
-    for (int i = 0; i < N_AGES; i++)
-        fprintf(to, "<stop offset=\"%d%%\" stop-color=\"#%02x%02x%02x\"/>",
-                100 * i / (N_AGES - 1), ages[i][0], ages[i][1], ages[i][2]);
 }
 
 /* The error panel is logarithmic: powers of two of the target. */
@@ -246,18 +239,15 @@ static void draw_name(FILE *to, const struct column *c, double x, double width)
 {
     const char *name = NAME(c->name, c->name_bytes);
     /* Upright where there is room. The inner <svg> cuts its content off at its edge. */
-    if (c->n == 1 && (width >= 220 || width >= 8 + 7 * (double)strlen(name))) {
-        fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"18\">", x, TOP,
-                width);
-        svg_text(to, 5, 13, "class=\"name\"", "%s", name);
-        fputs("</svg>\n", to);
-    } else if (c->n == 1 && width >= 11) {
-        fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\">", x, TOP,
-                width, FLOOR - TOP);
-        svg_text(to, 5, -(width / 2 - 4), "class=\"name\" transform=\"rotate(90)\"",
-                 "%s", name);
-        fputs("</svg>\n", to);
-    }
+    bool upright = width >= 220 || width >= 8 + 7 * (double)strlen(name);
+    if (c->n > 1 || (!upright && width < 11))
+        return;
+    fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\">", x, TOP, width,
+            upright ? 18 : FLOOR - TOP);
+    svg_text(to, 5, upright ? 13 : -(width / 2 - 4),
+             upright ? "class=\"name\"" : "class=\"name\" transform=\"rotate(90)\"",
+             "%s", name);
+    fputs("</svg>\n", to);
 }
 
 static void draw_tip(FILE *to, const struct column *c)
@@ -330,7 +320,7 @@ static void draw_column(FILE *to, const struct picture *p, const struct column *
     draw_name(to, c, x, width);
 }
 
-static const char defs[] =
+static const char defs[] = /* and the stops of the gradient, by age */
     "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" "
     "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
     "<path d=\"M0 0V6\" class=\"hatch\" stroke-width=\"2\"/></pattern>\n"
@@ -338,33 +328,13 @@ static const char defs[] =
 
 /* ---- legend ---- */
 
-static void draw_head(FILE *to, const struct picture *p)
-{
-    svg_begin(to, "tamis store ", p->store);
-    fputs(defs, to);
-    draw_gradient(to);
-    fputs("</linearGradient></defs>\n", to);
-}
-
-/* The end of a long path says more than its beginning. */
-static const char *tail(const char *text, size_t max)
-{
-    size_t n = strlen(text);
-    const char *at = text + (n > max ? n - max : 0);
-    while (((uint8_t)*at & 0xc0) == 0x80)
-        at++;
-    return at;
-}
-
-struct step {
+static const struct {
     const char *name;
     double seconds;
-};
-static const struct step steps[] = {
-    {"1 s", 1},           {"10 s", 10},           {"1 min", 60},
-    {"10 min", 600},      {"1 h", 3600},          {"6 h", 21600},
-    {"1 day", 86400},     {"1 week", 604800},     {"30 days", 2592000},
-    {"1 year", 31536000}, {"10 years", 315360000}};
+} steps[] = {{"1 s", 1},           {"10 s", 10},           {"1 min", 60},
+             {"10 min", 600},      {"1 h", 3600},          {"6 h", 21600},
+             {"1 day", 86400},     {"1 week", 604800},     {"30 days", 2592000},
+             {"1 year", 31536000}, {"10 years", 315360000}};
 enum { N_STEPS = sizeof(steps) / sizeof(steps[0]) };
 enum { AGES_LEFT = LEFT + 40, AGES_WIDTH = 300, AGES_Y = 82, STEP_WIDTH = 52 };
 
@@ -411,7 +381,11 @@ static void draw_ages(FILE *to, const struct picture *p)
 
 static void draw_legend(FILE *to, const struct picture *p)
 {
-    const char *name = tail(p->store, 60);
+    enum { MOST = 60 };
+    size_t n = strlen(p->store);
+    const char *name = p->store + (n > MOST ? n - MOST : 0);
+    while (((uint8_t)*name & 0xc0) == 0x80) /* the end says more than the beginning */
+        name++;
     double x = LEFT + 430; /* in the row of the panel's title */
     svg_text(to, LEFT, 40, "class=\"title\"", "%s%s", name == p->store ? "" : "…",
              name);
@@ -533,23 +507,15 @@ static void draw_columns(FILE *to, const struct picture *p, struct scale s)
     }
 }
 
-static void draw_notes(FILE *to, const struct picture *p)
-{
-    svg_text(
-        to, LEFT, HEIGHT - 26, "",
-        "Width: bytes of the disk, by rank, the largest of a rank first. Point at a "
-        "column for its name and numbers.");
-    if (p->n_grouped > 0)
-        svg_text(to, LEFT, HEIGHT - 10, "",
-                 "The %s smallest segments of their ranks, several in a column: their "
-                 "bits in all, mean age, least to largest error.",
-                 COUNT(p->n_grouped));
-}
-
 static void draw_picture(FILE *to, const struct picture *p)
 {
     struct scale s = scale_of(p);
-    draw_head(to, p);
+    svg_begin(to, "tamis store ", p->store);
+    fputs(defs, to);
+    for (int i = 0; i < N_AGES; i++)
+        fprintf(to, "<stop offset=\"%d%%\" stop-color=\"#%02x%02x%02x\"/>",
+                100 * i / (N_AGES - 1), ages[i][0], ages[i][1], ages[i][2]);
+    fputs("</linearGradient></defs>\n", to);
     draw_legend(to, p);
     if (p->n == 0 || p->all.bytes == 0) {
         svg_text(to, WIDTH / 2.0, HEIGHT / 2.0, "text-anchor=\"middle\"",
@@ -558,8 +524,16 @@ static void draw_picture(FILE *to, const struct picture *p)
         draw_axes(to, p, s);
         draw_columns(to, p, s);
         draw_line(to, error_y(s, 1), "axis");
-        draw_notes(to, p);
+        svg_text(to, LEFT, HEIGHT - 26, "",
+                 "Width: bytes of the disk, by rank, the largest of a rank first. "
+                 "Point at a "
+                 "column for its name and numbers.");
     }
+    if (p->n_grouped > 0)
+        svg_text(to, LEFT, HEIGHT - 10, "",
+                 "The %s smallest segments of their ranks, several in a column: their "
+                 "bits in all, mean age, least to largest error.",
+                 COUNT(p->n_grouped));
     fputs("</svg>\n", to);
 }
 
