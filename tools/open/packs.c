@@ -17,14 +17,6 @@ void pack_file_name(const uint8_t *uuid, char file[64])
     snprintf(file, 64, "filters/%s.tamis", HEX(uuid, TAMIS_UUID_BYTES));
 }
 
-/* Does its record name a file that is the segment's alone? */
-static bool has_own_file(const struct tamis_segment_info *s)
-{
-    char file[64];
-    pack_file_name(s->uuid, file); /* it is named as packs are */
-    return strcmp(file, s->file) == 0;
-}
-
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place)
 {
@@ -34,9 +26,11 @@ bool is_column(struct tamis_snapshot *snapshot, size_t i,
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_segment_info s;
-    return tamis_snapshot_pack(snapshot, i, NULL, NULL, NULL) != 0 &&
-           tamis_snapshot_segment(snapshot, i, &s) == 0 && s.file[0] != '\0' &&
-           !has_own_file(&s);
+    char file[64];
+    if (is_column(snapshot, i, NULL) || tamis_snapshot_segment(snapshot, i, &s) != 0)
+        return false;
+    pack_file_name(s.uuid, file); /* the segment's own is named as packs are */
+    return s.file[0] != '\0' && strcmp(file, s.file) != 0;
 }
 
 bool pack_is_unlisted(const struct tamis_pack_info *info)

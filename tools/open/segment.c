@@ -5,19 +5,11 @@
 
 #include "open.h"
 
-static bool lacks_packs(struct tamis_snapshot *snapshot)
-{
-    struct tamis_pack_info pack;
-    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
-        if (pack.error != 0)
-            return true;
-    return false;
-}
-
 void store_snapshot(const char *path, struct tamis_store **store,
                     struct tamis_snapshot **snapshot)
 {
     struct tamis_diag diag = {0};
+    struct tamis_pack_info pack;
     unsigned tries = 0;
     int err, status = store_open(path, store);
     if (status != EXIT_DONE)
@@ -26,8 +18,9 @@ void store_snapshot(const char *path, struct tamis_store **store,
     if (err != 0)
         exit(finish_output(complain_error(err, &diag, path, NULL)));
     /* A pack may have been replaced after the list was read. */
-    while (lacks_packs(*snapshot) && newer_snapshot(*store, snapshot, &tries))
-        ;
+    for (size_t i = 0; tamis_snapshot_pack_info(*snapshot, i, &pack) == 0; i++)
+        if (pack.error != 0 && newer_snapshot(*store, snapshot, &tries))
+            i = SIZE_MAX; /* look at all of them again */
 }
 
 bool lies_inside(const char *path, const char *store)

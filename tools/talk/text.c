@@ -4,13 +4,6 @@
 
 #include "talk.h"
 
-/* Embeddings, overrides and isolates (U+202A..U+202E, U+2066..U+2069) show a name, and
- * what follows it, in another order than its bytes have. */
-static bool turns_text(uint32_t code)
-{
-    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 /* The C1 controls (U+0080..U+009F) steer terminals; overlong forms, surrogates and
  * what lies beyond U+10FFFF are not UTF-8. */
 size_t printable(const uint8_t *s, size_t n)
@@ -30,7 +23,11 @@ size_t printable(const uint8_t *s, size_t n)
         (length == 4 && code < 0x10000) || code > 0x10ffff ||
         (code >= 0xd800 && code <= 0xdfff))
         return 0;
-    return turns_text(code) ? 0 : length;
+    /* Embeddings, overrides and isolates show a name, and what follows it, in another
+     * order than its bytes have. */
+    if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069))
+        return 0;
+    return length;
 }
 
 static void print_bytes(FILE *to, const void *bytes, size_t n, bool backslash)
@@ -66,26 +63,16 @@ void print_message(FILE *to, const char *text)
     print_bytes(to, text, strlen(text), true);
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max)
 {
     if (n_digits % 2 != 0 || n_digits / 2 > max)
         return -1;
-    for (size_t i = 0; i < n_digits; i += 2) {
-        int high = digit(digits[i]), low = digit(digits[i + 1]);
-        if (high < 0 || low < 0)
+    for (size_t i = 0; i < n_digits; i++)
+        if (!isxdigit((unsigned char)digits[i]))
             return -1;
-        out[i / 2] = (uint8_t)(high << 4 | low);
+    for (size_t i = 0; i < n_digits; i++) { /* `out` may be where the digits are */
+        int digit = digits[i] <= '9' ? digits[i] - '0' : (digits[i] | 0x20) - 'a' + 10;
+        out[i / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : out[i / 2] | digit);
     }
     return (long)(n_digits / 2);
 }
@@ -153,15 +140,6 @@ const char *escape_into(char *text, size_t room, const void *bytes, size_t n)
     return text;
 }
 
-/* Bytes that need no quotes in a shell, wherever they stand. */
-static bool is_plain(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)s[i]) && strchr("_-./:@%+=,", s[i]) == NULL)
-            return false;
-    return n > 0;
-}
-
 char *shell_quoted(const void *bytes, size_t n)
 {
     const char *s = bytes;
@@ -184,7 +162,11 @@ char *shell_quoted(const void *bytes, size_t n)
 
 char *shell_word(const void *bytes, size_t n)
 {
-    return is_plain(bytes, n) ? escape(bytes, n) : shell_quoted(bytes, n);
+    const char *s = bytes;
+    bool plain = n > 0; /* no byte needs quotes in a shell, wherever it stands */
+    for (size_t i = 0; i < n; i++)
+        plain = plain && (isalnum((unsigned char)s[i]) || strchr("_-./:@%+=,", s[i]));
+    return plain ? escape(bytes, n) : shell_quoted(bytes, n);
 }
 
 char *path_word(const char *path)
