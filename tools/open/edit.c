@@ -36,7 +36,7 @@ int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **
 
 int replaced_error(int err, const struct tamis_diag *diag, const char *store)
 {
-    if (err != TAMIS_ERR_MISMATCH)
+    if (err != TAMIS_ERR_MISMATCH && err != TAMIS_ERR_NO_SEGMENT)
         return complain_error(err, diag, store, NULL);
     complain_error(err, diag, store, "run it again");
     return EXIT_BUSY;

@@ -74,7 +74,7 @@ int edit_begin(struct tamis_store *store, bool dry, struct tamis_edit **edit,
 typedef int not_committed_fn(void *ctx, int err, const struct tamis_diag *diag);
 int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **edit,
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed);
-/* Reports a failed commit: 6 if a filter to be dropped had been replaced. */
+/* Reports a failed commit: 6 if a segment was replaced or dropped meanwhile. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
 /* An edit for named segments of the first argument's store, or for all. */
 struct segments_edit {
