@@ -144,10 +144,7 @@ static int probe(struct probe *p)
     p->found = memory_or_exit(
         calloc(tamis_snapshot_info(p->snapshot).n_numbers + 1, sizeof(*p->found)));
     p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
-    p->answers.json = given(o, OPT_JSON);
-    p->answers.explain = given(o, OPT_EXPLAIN);
-    p->answers.format = o->format;
-    p->answers.silent = given(o, OPT_QUIET) || given(o, OPT_COUNT);
+    p->answers = answers_for(o);
     status = ask_keys(o, &domain, ask, p);
     if (status == EXIT_DONE && given(o, OPT_COUNT))
         print_totals(&p->answers);
@@ -157,18 +154,6 @@ static int probe(struct probe *p)
     if (status == EXIT_DONE && given(o, OPT_QUIET))
         return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
     return status ? status : named;
-}
-
-/* Names packs whose segments are unknown: no line tells that these may have the key. */
-static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
-{
-    struct tamis_pack_info pack;
-    char file[64];
-    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
-        if (pack_is_unlisted(&pack)) {
-            pack_file_name(pack.uuid, file);
-            complain(0, "%s/%s: %s", path, file, PACK_UNLISTED);
-        }
 }
 
 /* Opens the filters. Then none goes away between its answers. */
@@ -195,7 +180,9 @@ static void open_filters(struct probe *p, struct tamis_store *store)
 static int run(int argc, char **argv)
 {
     struct probe p = {0};
+    struct tamis_pack_info pack;
     struct tamis_store *store;
+    char file[64];
     struct options o;
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
@@ -205,8 +192,14 @@ static int run(int argc, char **argv)
     store_snapshot(o.args[0], &store, &p.snapshot);
     open_filters(&p, store);
     p.complete = tamis_snapshot_info(p.snapshot).complete || o.segments.n > 0;
-    if (!p.complete)
-        name_unlisted(p.snapshot, o.args[0]);
+    /* Names packs whose segments are unknown: no line tells that these may have the
+     * key. */
+    for (size_t i = 0;
+         !p.complete && tamis_snapshot_pack_info(p.snapshot, i, &pack) == 0; i++)
+        if (pack_is_unlisted(&pack)) {
+            pack_file_name(pack.uuid, file);
+            complain(0, "%s/%s: %s", o.args[0], file, PACK_UNLISTED);
+        }
     int status = probe(&p);
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);

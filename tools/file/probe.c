@@ -40,14 +40,8 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    p.name = name_of_text(o.args[0]);
-    tamis_filter_info(p.filter, &info, NULL);
-    if (info.name_bytes > 0)
-        p.name = (struct tamis_name){info.name, info.name_bytes};
-    p.answers.json = given(&o, OPT_JSON);
-    p.answers.explain = given(&o, OPT_EXPLAIN);
-    p.answers.format = o.format;
-    p.answers.silent = given(&o, OPT_QUIET) || given(&o, OPT_COUNT);
+    p.name = filter_name(p.filter, o.args[0], &info);
+    p.answers = answers_for(&o);
     status = ask_keys(&o, &info.domain, ask, &p);
     if (status == EXIT_DONE && given(&o, OPT_COUNT))
         print_totals(&p.answers);

@@ -135,6 +135,9 @@ int not_a_file(const char *path);
 int file_error(const struct options *o, int err, const struct tamis_diag *diag);
 /* The filter at its --offset. */
 int file_open(const struct options *o, struct tamis_filter **filter);
+/* The name that it has, else the file's; and its info. */
+struct tamis_name filter_name(struct tamis_filter *filter, const char *path,
+                              struct tamis_filter_info *info);
 /* Opens files, from args[first] on; files_close() closes them. */
 int files_open(const struct options *o, size_t first, size_t n,
                struct tamis_filter **filters);

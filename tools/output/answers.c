@@ -18,6 +18,14 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
         json_put(o, "key_hex", json_hex(key->bytes, key->n_bytes));
 }
 
+struct answers answers_for(const struct options *o)
+{
+    return (struct answers){.json = given(o, OPT_JSON),
+                            .explain = given(o, OPT_EXPLAIN),
+                            .format = o->format,
+                            .silent = given(o, OPT_QUIET) || given(o, OPT_COUNT)};
+}
+
 void answer_begin(struct answers *a, const struct tamis_key *key)
 {
     a->listed = false;

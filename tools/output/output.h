@@ -20,6 +20,7 @@ struct answers {
  * known name), end with the answer and how many segments were asked. With `explain`,
  * each segment's answer_explained() comes first, and as JSON answer_candidates() and
  * the pairs follow. */
+struct answers answers_for(const struct options *o);
 void answer_begin(struct answers *a, const struct tamis_key *key);
 void answer_candidates(struct answers *a);
 void answer_pair(struct answers *a, const struct tamis_key *key,
