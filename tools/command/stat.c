@@ -167,13 +167,12 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
     char seed[20];
     snprintf(seed, sizeof(seed), "%016llx", LLU(info->domain.seed));
     return json_of(
-        "store", json_escaped(path, strlen(path)), "uuid",
-        json_hex(info->uuid, sizeof(info->uuid)), "created", json_count(info->created),
-        "complete", json_boolean(info->complete), "read_only",
-        json_boolean(info->read_only), "hash_id", json_count(info->domain.hash_id),
-        "seed", json_string(seed), "error", json_number(info->growth.error), "factor",
-        json_number(info->growth.factor), "tightening",
-        json_number(info->growth.tightening), "n0",
+        "store", json_text(path), "uuid", json_hex(info->uuid, sizeof(info->uuid)),
+        "created", json_count(info->created), "complete", json_boolean(info->complete),
+        "read_only", json_boolean(info->read_only), "hash_id",
+        json_count(info->domain.hash_id), "seed", json_string(seed), "error",
+        json_number(info->growth.error), "factor", json_number(info->growth.factor),
+        "tightening", json_number(info->growth.tightening), "n0",
         json_count(info->growth.first_capacity), "segments",
         json_count(info->n_segments), "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]),
         "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]), "bare",

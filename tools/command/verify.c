@@ -457,8 +457,7 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
         return;
     }
     json_put(v->list, NULL,
-             json_of("file", json_escaped(f->file, strlen(f->file)), "what",
-                     json_string(f->what)));
+             json_of("file", json_text(f->file), "what", json_string(f->what)));
 }
 
 static void verify(struct verify *v)

@@ -50,9 +50,9 @@ static void print_closing(const struct options *o, const char *file)
     work_is_done();
     if (given(o, OPT_JSON)) {
         progress_clear();
-        json_print(json_of("file", json_escaped(file, strlen(file)), "keys",
-                           json_count(info.keys), "bytes", json_count(info.file_bytes),
-                           "error", json_number(info.growth.error)));
+        json_print(json_of("file", json_text(file), "keys", json_count(info.keys),
+                           "bytes", json_count(info.file_bytes), "error",
+                           json_number(info.growth.error)));
     } else if (!given(o, OPT_QUIET)) {
         progress_close("built %s: %s, %s, error %s", PATH(file),
                        COUNTED(info.keys, "key"), SIZE(info.file_bytes),

@@ -8,10 +8,10 @@ static void print(const struct options *o, const struct tamis_estimate *now)
     const struct tamis_interval *measured = &now->measured;
     const char *name = o->args[0];
     if (given(o, OPT_JSON)) {
-        json_print(json_of("file", json_escaped(name, strlen(name)), "keys",
-                           interval_json(&now->keys), "error", json_number(now->error),
-                           "measured", interval_json(measured), "probes",
-                           json_count(PROBES), "damaged", json_count(now->n_damaged)));
+        json_print(json_of("file", json_text(name), "keys", interval_json(&now->keys),
+                           "error", json_number(now->error), "measured",
+                           interval_json(measured), "probes", json_count(PROBES),
+                           "damaged", json_count(now->n_damaged)));
         return;
     }
     printf("keys: %.0f, %.0f to %.0f\n", now->keys.value, now->keys.low,

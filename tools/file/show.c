@@ -48,11 +48,11 @@ static int run(int argc, char **argv)
     int err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
     int status = file_error(&o, err, &diag);
     if (show.list != NULL) {
-        root = json_of("file", json_escaped(o.args[0], strlen(o.args[0])), "offset",
-                       json_count(o.offset), "fields", show.list);
+        root = json_of("file", json_text(o.args[0]), "offset", json_count(o.offset),
+                       "fields", show.list);
         if (err != 0) {
             const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
-            json_put(root, "error", json_escaped(what, strlen(what)));
+            json_put(root, "error", json_text(what));
         }
     }
     if (status == EXIT_DONE && given(&o, OPT_RESIDENCY))

@@ -48,20 +48,15 @@ static void print_line(const struct closing *c, const char *verb)
                        SIZE(c->bytes), PERCENT(c->error), c->n > 1 ? " at most" : "");
 }
 
-static void print_object(struct closing *c)
-{
-    progress_clear();
-    json_print(json_of("segments", c->list ? c->list : memory_or_exit(json_array()),
-                       "keys", json_count(c->keys), "bytes", json_count(c->bytes)));
-    c->list = NULL;
-}
-
 void closing_end(struct closing *c, const struct options *o, const char *verb)
 {
     work_is_done();
-    if (c->json)
-        print_object(c);
-    else if (!given(o, OPT_QUIET))
+    if (c->json) {
+        progress_clear();
+        json_print(json_of("segments", c->list ? c->list : memory_or_exit(json_array()),
+                           "keys", json_count(c->keys), "bytes", json_count(c->bytes)));
+        c->list = NULL;
+    } else if (!given(o, OPT_QUIET))
         print_line(c, verb);
 }
 

@@ -47,7 +47,7 @@ static void print_json(const struct compared *compared, const char *const names[
     json_t *filters = memory_or_exit(json_array());
     for (int i = 0; i < 2; i++) {
         json_put(filters, NULL,
-                 json_of("name", json_escaped(names[i], strlen(names[i])), "keys",
+                 json_of("name", json_text(names[i]), "keys",
                          interval_json(&c->keys[i]), "in_other",
                          json_string(contained(compared, i))));
     }

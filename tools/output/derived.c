@@ -95,10 +95,10 @@ int print_derived(const struct options *o, const char *what, const char *name,
 {
     work_is_done();
     if (given(o, OPT_JSON))
-        json_print(json_of(what, json_escaped(name, strlen(name)), "stages",
-                           json_count(r->n_stages), "keys", json_count(r->keys),
-                           "file_bytes", json_count(r->file_bytes), "error",
-                           json_number(r->error), "damaged", json_count(r->n_damaged)));
+        json_print(json_of(what, json_text(name), "stages", json_count(r->n_stages),
+                           "keys", json_count(r->keys), "file_bytes",
+                           json_count(r->file_bytes), "error", json_number(r->error),
+                           "damaged", json_count(r->n_damaged)));
     else
         printf("%s: %s in %s, %s, error %s\n", PATH(name), COUNTED(r->keys, "key"),
                COUNTED(r->n_stages, "stage"), SIZE(r->file_bytes), PERCENT(r->error));
@@ -118,10 +118,10 @@ int print_merged(const struct options *o, const char *what, const char *name,
     work_is_done();
     progress_clear();
     if (given(o, OPT_JSON))
-        json_print(json_of(
-            what, json_escaped(name, strlen(name)), "lists", json_count(n_lists),
-            "read", json_count(r->n_read), "repeats", json_count(r->n_repeats), "keys",
-            json_count(r->n_hashes), "list_bytes", json_count(r->file_bytes)));
+        json_print(json_of(what, json_text(name), "lists", json_count(n_lists), "read",
+                           json_count(r->n_read), "repeats", json_count(r->n_repeats),
+                           "keys", json_count(r->n_hashes), "list_bytes",
+                           json_count(r->file_bytes)));
     else
         printf("%s: %s of %s, %s, %s\n", PATH(name), COUNTED(r->n_hashes, "key"),
                COUNTED(n_lists, "list"), COUNTED(r->n_repeats, "repeat"),

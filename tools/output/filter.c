@@ -89,19 +89,10 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
 
 /* ---- a segment ---- */
 
-static json_t *place_json(const struct tamis_pack_place *p)
-{
-    return json_of("uuid", json_hex(p->uuid, sizeof(p->uuid)), "band",
-                   json_count(p->band), "column", json_count(p->column), "columns",
-                   json_count(p->n_columns), "blocks", json_count(p->n_blocks), "lanes",
-                   json_count(p->lanes), "words", json_count(p->words), "row_bytes",
-                   json_count(p->row_bytes));
-}
-
 json_t *segment_json(struct tamis_snapshot *snapshot, size_t i,
                      const struct tamis_segment_info *s)
 {
-    struct tamis_pack_place place;
+    struct tamis_pack_place p;
     json_t *o = json_of("segment", json_escaped(s->name, s->name_bytes), "state",
                         json_string(state_name(s->state)), "rank", json_count(s->rank));
     if (s->binding_bytes > 0)
@@ -116,8 +107,13 @@ json_t *segment_json(struct tamis_snapshot *snapshot, size_t i,
     if (s->first_key != NULL)
         json_add(o, "first_key", json_escaped(s->first_key, s->first_key_bytes),
                  "last_key", json_escaped(s->last_key, s->last_key_bytes));
-    if (is_column(snapshot, i, &place))
-        json_put(o, "pack", place_json(&place));
+    if (is_column(snapshot, i, &p))
+        json_put(o, "pack",
+                 json_of("uuid", json_hex(p.uuid, sizeof(p.uuid)), "band",
+                         json_count(p.band), "column", json_count(p.column), "columns",
+                         json_count(p.n_columns), "blocks", json_count(p.n_blocks),
+                         "lanes", json_count(p.lanes), "words", json_count(p.words),
+                         "row_bytes", json_count(p.row_bytes)));
     json_put_list(o, snapshot, i);
     return o;
 }

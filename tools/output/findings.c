@@ -14,9 +14,8 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));
     if (f->file[0])
-        json_put(o, "file", json_escaped(f->file, strlen(f->file)));
-    json_add(o, "what", json_escaped(f->what, strlen(f->what)), "damage",
-             json_boolean(f->damage));
+        json_put(o, "file", json_text(f->file));
+    json_add(o, "what", json_text(f->what), "damage", json_boolean(f->damage));
     if (f->error != 0)
         json_put(o, "error", json_string(tamis_strerror(f->error)));
     json_put(list, NULL, o);

@@ -22,6 +22,11 @@ json_t *json_escaped(const void *bytes, size_t n)
     return memory_or_exit(value);
 }
 
+json_t *json_text(const char *text)
+{
+    return json_escaped(text, strlen(text));
+}
+
 json_t *json_hex(const void *bytes, size_t n)
 {
     char *text = memory_or_exit(malloc(2 * n + 1));

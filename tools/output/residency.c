@@ -66,7 +66,7 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     if (sum->list != NULL) {
         json_put(sum->list, NULL,
                  json_of("segment", json_escaped(s->name, s->name_bytes), "what",
-                         json_escaped(what, strlen(what))));
+                         json_text(what)));
     } else {
         printf("%12s %12s %7s  %s: %s\n", "-", "-", "-",
                NAME_OR(s->name, s->name_bytes), PATH(what));

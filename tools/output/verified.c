@@ -19,11 +19,10 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
                advice != NULL ? advice : "");
         return;
     }
-    json_t *o =
-        json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "result",
-                json_string(result), "file", json_escaped(file, strlen(file)));
+    json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes),
+                        "result", json_string(result), "file", json_text(file));
     if (what != NULL)
-        json_put(o, "what", json_escaped(what, strlen(what)));
+        json_put(o, "what", json_text(what));
     if (advice != NULL)
         json_put(o, "advice", json_string(advice));
     if (report != NULL) {
@@ -185,38 +184,30 @@ static void print_unchecked(const struct against *a)
     putchar('\n');
 }
 
-static void put_sum(const struct against *a, json_t *root)
-{
-    json_t *o =
-        json_of("keys", json_count(a->keys), "segments", json_count(a->segments),
-                "lost", json_count(a->lost), "lost_keys", a->list);
-    if (a->by_hash)
-        json_add(o, "unlisted", json_count(a->unlisted), "cut", json_count(a->cut),
-                 "unread", json_count(a->unread));
-    json_put(root, "against", o);
-}
-
-static void print_sum(const struct against *a)
-{
-    if (a->lost > MAX_LISTED)
-        printf("lost\t... and %llu more\n", LLU((a->lost - MAX_LISTED)));
-    printf("checked %s in %s: %llu lost\n",
-           COUNTED(a->keys, a->by_hash ? "hash" : "key"),
-           COUNTED(a->segments, "segment"), LLU(a->lost));
-    print_unchecked(a);
-}
-
 int against_end(struct against *a, const char *file, json_t *root)
 {
-    if (root != NULL)
-        put_sum(a, root);
+    if (root != NULL) {
+        json_t *o =
+            json_of("keys", json_count(a->keys), "segments", json_count(a->segments),
+                    "lost", json_count(a->lost), "lost_keys", a->list);
+        if (a->by_hash)
+            json_add(o, "unlisted", json_count(a->unlisted), "cut", json_count(a->cut),
+                     "unread", json_count(a->unread));
+        json_put(root, "against", o);
+    }
     if (a->by_hash && a->segments == 0)
         return complain(EXIT_NONE,
                         "%s: no segment has a list of whole hashes, so nothing was "
                         "checked: build with --list, or use --against",
                         file);
-    if (root == NULL && a->segments > 0) /* else an error has said why */
-        print_sum(a);
+    if (root == NULL && a->segments > 0) { /* else an error has said why */
+        if (a->lost > MAX_LISTED)
+            printf("lost\t... and %llu more\n", LLU((a->lost - MAX_LISTED)));
+        printf("checked %s in %s: %llu lost\n",
+               COUNTED(a->keys, a->by_hash ? "hash" : "key"),
+               COUNTED(a->segments, "segment"), LLU(a->lost));
+        print_unchecked(a);
+    }
     if (a->lost == 0)
         return EXIT_DONE;
     if (a->by_hash)
@@ -341,14 +332,6 @@ int verify_its_list(const struct opened_list *its, struct tamis_name name,
     return list_error(err, &diag, store, name, advice_list(err));
 }
 
-static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
-{
-    return complain(EXIT_USAGE,
-                    "%s: segment '%s': its list has %s of each hash, and a filter is "
-                    "asked for all 64: check it with --against and its keys",
-                    store, NAME(name.bytes, name.n_bytes), COUNTED(bits, "bit"));
-}
-
 /* An error of the list is told by verify_its_list(). */
 int against_its_list(struct against *a, const struct opened_list *its, uint64_t tag,
                      struct tamis_name name, const struct options *o, batch_fn *probe,
@@ -366,7 +349,13 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
     if (err == 0 && (err = tamis_filter_info(its->list, &info, NULL)) == 0 &&
         info.hash_bits < 64) {
         a->cut++;
-        return named ? refuse_cut(o->args[0], name, info.hash_bits) : EXIT_DONE;
+        return named ? complain(EXIT_USAGE,
+                                "%s: segment '%s': its list has %s of each hash, and a "
+                                "filter is asked for all 64: check it with --against "
+                                "and its keys",
+                                o->args[0], NAME(name.bytes, name.n_bytes),
+                                COUNTED(info.hash_bits, "bit"))
+                     : EXIT_DONE;
     }
     if (err != 0 || against_hashes(a, its->list, tag, name, probe, ctx) != 0)
         a->unread++;
