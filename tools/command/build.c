@@ -2,7 +2,6 @@
  * one edit. */
 #include <pthread.h>
 
-#include "../input/options.h"
 #include "../talk/endings.h"
 #include "command.h"
 
@@ -189,16 +188,6 @@ static void plan_tasks(const struct options *o, struct work *w)
     }
 }
 
-static int put_bare(struct work *w)
-{
-    struct tamis_segment_options opt;
-    struct tamis_diag diag = {0};
-    const struct tamis_name *name = &w->names[0];
-    segment_options(w->o, &opt);
-    int err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
-    return err ? put_error(w, *name, err, &diag) : EXIT_DONE;
-}
-
 static int build_pack(struct work *w)
 {
     struct tamis_diag diag = {0};
@@ -246,6 +235,8 @@ static int check_free(struct work *w)
 static int put_all(void *work)
 {
     struct work *w = work;
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
     if (!given(w->o, OPT_QUIET))
         progress_start("build", w->n_bytes);
     int status = drop_replaced(w->edit, w->store, w->o);
@@ -253,8 +244,12 @@ static int put_all(void *work)
         status = check_free(w);
     if (status != EXIT_DONE)
         return status;
-    if (given(w->o, OPT_BARE))
-        return put_bare(w);
+    if (given(w->o, OPT_BARE)) {
+        segment_options(w->o, &opt);
+        int err = tamis_edit_put_bare(w->edit, w->names[0].bytes, w->names[0].n_bytes,
+                                      &opt, &diag);
+        return err ? put_error(w, w->names[0], err, &diag) : EXIT_DONE;
+    }
     return given(w->o, OPT_PACK) ? build_pack(w) : build_all(w);
 }
 
@@ -262,22 +257,6 @@ static int not_committed(void *work, int err, const struct tamis_diag *diag)
 {
     const struct work *w = work;
     return put_error(w, w->names[0], err, diag);
-}
-
-static int edit(struct work *w)
-{
-    int status = store_open(w->store_path, &w->store);
-    if (status != EXIT_DONE)
-        return status;
-    status =
-        edit_store(w->store, w->store_path, &w->edit, put_all, w, false, not_committed);
-    if (status == EXIT_DONE)
-        status = closing_print(w->o, w->store, w->names, w->n,
-                               given(w->o, OPT_BARE)   ? "listed"
-                               : given(w->o, OPT_PACK) ? "packed"
-                                                       : "built");
-    tamis_store_close(w->store);
-    return status;
 }
 
 static int rebuild(const struct options *o)
@@ -333,7 +312,16 @@ static int run(int argc, char **argv)
         check_key_files(o.args + 1, w.n, o.strip,
                         "rename one, or build it by 'tamis build STORE SEGMENT "
                         "KEYFILE'");
-    int status = edit(&w);
+    int status = store_open(w.store_path, &w.store);
+    if (status == EXIT_DONE)
+        status = edit_store(w.store, w.store_path, &w.edit, put_all, &w, false,
+                            not_committed);
+    if (status == EXIT_DONE)
+        status = closing_print(&o, w.store, w.names, w.n,
+                               given(&o, OPT_BARE)   ? "listed"
+                               : given(&o, OPT_PACK) ? "packed"
+                                                     : "built");
+    tamis_store_close(w.store);
     free(w.tasks);
     free(w.names);
     return status;

@@ -1,7 +1,7 @@
 /* The command that runs: mistakes in its arguments, and its help. */
 #include <stdarg.h>
 
-#include "options.h"
+#include "input.h"
 
 const struct command *this_command;
 

@@ -33,13 +33,6 @@ struct key_reader {
     const volatile sig_atomic_t *stop; /* may be NULL */
 };
 
-static int cannot(const char *path, int os_errno, const char *doing, const char *what)
-{
-    char text[64];
-    snprintf(text, sizeof(text), "cannot %s the %s", doing, what);
-    return complain_errno(os_errno, path, text);
-}
-
 /* As open(), but it never waits for the writer of a FIFO, which a handler may let
  * open() begin again. poll() waits then: on Linux a FIFO has no end before its first
  * writer. */
@@ -60,6 +53,7 @@ static int list_open(const char *path, enum key_format format, const char *what,
     int fd = is_stdin ? STDIN_FILENO : open_at_once(path);
     struct key_reader *reader;
     struct stat st;
+    char text[64];
     *out = NULL;
     if (path[0] == '\0')
         return complain(EXIT_USAGE,
@@ -67,8 +61,9 @@ static int list_open(const char *path, enum key_format format, const char *what,
                         "'-' for standard input");
     if (is_stdin)
         path = "standard input";
+    snprintf(text, sizeof(text), "cannot %s the %s", fd < 0 ? "open" : "read", what);
     if (fd < 0)
-        return cannot(path, errno, "open", what);
+        return complain_errno(errno, path, text);
     /* main() leaves a write-only descriptor where stdin was closed. */
     if (is_stdin && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
         return complain(EXIT_IO, "standard input: it is closed: name a %s", name);
@@ -76,7 +71,7 @@ static int list_open(const char *path, enum key_format format, const char *what,
         int code = S_ISDIR(st.st_mode) ? EISDIR : errno;
         if (!is_stdin)
             close(fd);
-        return cannot(path, code, "read", what);
+        return complain_errno(code, path, text);
     }
     reader = memory_or_exit(calloc(1, sizeof(*reader)));
     reader->fd = fd;

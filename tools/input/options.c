@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../talk/screen.h"
-#include "options.h"
+#include "input.h"
 
 const struct option_row option_table[N_OPTIONS] = {
 #define X(id, name, letter, type, field, value, range, help)                           \
