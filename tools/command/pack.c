@@ -39,14 +39,6 @@ static const struct {
                            "has a ribbon, and only Bloom filters are packed"},
 };
 
-static uint64_t packed_n_left(const struct tamis_pack_report *r)
-{
-    uint64_t n = 0;
-    for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
-        n += r->n_left[why];
-    return n;
-}
-
 static void print_json(const struct tamis_pack_report *r)
 {
     json_t *left = json_of(NULL), *o = json_of("packed", json_count(r->n_packed),
@@ -175,12 +167,12 @@ static int write_pack(void *edit)
 static int report_pack(struct segments_edit *e)
 {
     const struct tamis_pack_report *r = e->made;
-    bool fails;
     work_is_done();
     if (!given(e->o, OPT_DRY_RUN))
         count_placed(e);
-    fails =
-        r->n_left[TAMIS_LEFT_UNREADABLE] > 0 || (is_named(e) && packed_n_left(r) > 0);
+    bool fails = r->n_left[TAMIS_LEFT_UNREADABLE] > 0;
+    for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
+        fails |= is_named(e) && r->n_left[why] > 0;
     if (given(e->o, OPT_JSON))
         print_json(r);
     else if (!given(e->o, OPT_QUIET) && (r->n_packed > 0 || !fails))

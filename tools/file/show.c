@@ -6,26 +6,22 @@ struct show {
     char record[64];
 };
 
-static json_t *value_json(const struct tamis_field *f)
-{
-    json_t *value = NULL;
-    if (f->kind == TAMIS_FIELD_NUMBER)
-        value = json_count(f->number);
-    if (f->kind == TAMIS_FIELD_REAL) /* of a broken header perhaps not one of JSON */
-        value = json_real(f->real);
-    return value ? value : json_string(f->text ? f->text : "");
-}
-
 static void field(void *ctx, const struct tamis_field *f)
 {
     struct show *show = ctx;
     const char *text = f->text ? f->text : "";
     if (show->list != NULL) {
+        json_t *value = NULL;
+        if (f->kind == TAMIS_FIELD_NUMBER)
+            value = json_count(f->number);
+        if (f->kind ==
+            TAMIS_FIELD_REAL) /* of a broken header perhaps not one of JSON */
+            value = json_real(f->real);
         json_put(show->list, NULL,
                  json_of("record", json_string(f->record), "name", json_string(f->name),
                          "offset", json_count(f->offset), "bytes",
-                         json_count(f->n_bytes), "value", value_json(f), "text",
-                         json_string(text)));
+                         json_count(f->n_bytes), "value",
+                         value ? value : json_string(text), "text", json_string(text)));
         return;
     }
     if (strcmp(show->record, f->record) != 0) {

@@ -57,15 +57,6 @@ static int read_all(FILE *file, const char *path, uint64_t n_bytes,
                : complain(EXIT_DAMAGE, "%s: cut short while it was read", path);
 }
 
-static void bind(struct table_file *file, const char *tag)
-{
-    struct tamis_domain seed_0;
-    tamis_domain_init(&seed_0, 1, 0);
-    uint64_t digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
-    snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
-             file->n_bytes, digest);
-}
-
 int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone)
 {
@@ -80,8 +71,13 @@ int table_file_read(const char *database, const char *tag,
                         : read_all(file, path, table->n_bytes, out);
     if (file != NULL)
         fclose(file);
-    if (status == EXIT_DONE)
-        bind(out, tag);
+    if (status == EXIT_DONE) {
+        struct tamis_domain seed_0;
+        tamis_domain_init(&seed_0, 1, 0);
+        uint64_t digest = tamis_key_of(&seed_0, out->bytes, out->n_bytes).hash;
+        snprintf(out->binding, sizeof(out->binding), "%s/%zu/%016" PRIx64, tag,
+                 out->n_bytes, digest);
+    }
     free(path);
     return status;
 }

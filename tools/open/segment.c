@@ -158,29 +158,23 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
     return EXIT_DONE;
 }
 
-/* A column without a readable name. */
-static enum fate nameless_now(struct tamis_snapshot *fresh, const char *file)
-{
-    struct tamis_pack_info pack;
-    char name[64];
-    for (size_t i = 0; tamis_snapshot_pack_info(fresh, i, &pack) == 0; i++) {
-        pack_file_name(pack.uuid, name);
-        if (strcmp(name, file) == 0)
-            return SEGMENT_STAYS;
-    }
-    return SEGMENT_DROPPED;
-}
-
 enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                       struct tamis_snapshot **fresh, size_t *index)
 {
     struct tamis_segment_info now;
+    struct tamis_pack_info pack;
     struct tamis_target target;
+    char file[64];
     *index = SIZE_MAX;
     if (tamis_snapshot_current(store, fresh, NULL) != 0)
         return SEGMENT_STAYS;
-    if (old->name == NULL)
-        return nameless_now(*fresh, old->file);
+    for (size_t i = 0; old->name == NULL; i++) { /* a column: is its pack there? */
+        if (tamis_snapshot_pack_info(*fresh, i, &pack) != 0)
+            return SEGMENT_DROPPED;
+        pack_file_name(pack.uuid, file);
+        if (strcmp(file, old->file) == 0)
+            return SEGMENT_STAYS;
+    }
     tamis_snapshot_find(*fresh, old->name, old->name_bytes, NULL, 0, 0, &target);
     if (target.slot == 0)
         return SEGMENT_DROPPED;

@@ -122,25 +122,16 @@ void answer_end(struct answers *a, const struct tamis_key *key,
 
 void print_totals(const struct answers *a)
 {
-    const struct {
-        const char *name;
-        uint64_t n;
-    } totals[] = {
-        {"keys", a->keys},
-        {"pairs", a->pairs},
-        {"maybe_pairs", a->maybe_pairs},
-        {"absent_pairs", a->pairs - a->maybe_pairs},
-        {"absent_keys", a->absent_keys},
-    };
-    json_t *object = a->json ? memory_or_exit(json_object()) : NULL;
-    for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
-        if (a->json)
-            json_put(object, totals[i].name, json_count(totals[i].n));
-        else
-            printf("%-12s %llu\n", totals[i].name, LLU(totals[i]).n);
-    }
     if (a->json)
-        json_print(object);
+        json_print(json_of("keys", json_count(a->keys), "pairs", json_count(a->pairs),
+                           "maybe_pairs", json_count(a->maybe_pairs), "absent_pairs",
+                           json_count(a->pairs - a->maybe_pairs), "absent_keys",
+                           json_count(a->absent_keys)));
+    else
+        printf("keys         %llu\npairs        %llu\nmaybe_pairs  %llu\n"
+               "absent_pairs %llu\nabsent_keys  %llu\n",
+               LLU(a->keys), LLU(a->pairs), LLU(a->maybe_pairs),
+               LLU((a->pairs - a->maybe_pairs)), LLU(a->absent_keys));
 }
 
 /* ---- the reason of an answer, for --explain: the fourth column, or objects ---- */
@@ -156,22 +147,20 @@ static const char *said(enum tamis_reason reason)
     return reason == TAMIS_NO_REASON ? "ABSENT" : tamis_reason_name(reason);
 }
 
-static json_t *stage_json(const struct tamis_stage_answer *s)
-{
-    json_t *o = json_of("says", json_string(said(s->reason)));
-    if (s->reason != TAMIS_HIT)
-        json_add(o, "lane", json_count(s->lane), "offset", json_count(s->offset));
-    return o;
-}
-
 static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
 {
     json_t *stages = json_array();
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
                         json_string(said(e->reason)), "by", json_string(by[e->by][0]),
                         "stages", stages);
-    for (uint32_t i = 0; i < e->n_stages; i++)
-        json_put(stages, NULL, stage_json(&e->stages[i]));
+    for (uint32_t i = 0; i < e->n_stages; i++) {
+        const struct tamis_stage_answer *s = &e->stages[i];
+        json_t *stage = json_of("says", json_string(said(s->reason)));
+        if (s->reason != TAMIS_HIT)
+            json_add(stage, "lane", json_count(s->lane), "offset",
+                     json_count(s->offset));
+        json_put(stages, NULL, stage);
+    }
     return o;
 }
 

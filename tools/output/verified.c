@@ -126,16 +126,6 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 
 /* ---- hashes ---- */
 
-static void lost_hash(struct against *a, uint64_t hash, struct tamis_name segment)
-{
-    a->lost++;
-    /* A key could be looked up; of a hash a program learns no more than the number. */
-    if (a->list != NULL || a->listed++ >= MAX_LISTED)
-        return;
-    printf("lost\thash %016llx\t%s\n", LLU(hash),
-           NAME_OR(segment.bytes, segment.n_bytes));
-}
-
 /* As against_list(), for a list of hashes. Returns an errno or a public code: an error
  * of the list's pages ends it. */
 static int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
@@ -153,8 +143,14 @@ static int against_hashes(struct against *a, struct tamis_filter *list, uint64_t
         size_t lost = probe(ctx, tag, hashes, n, absent);
         a->keys += n;
         for (size_t i = 0; lost > 0 && i < n; i++)
-            if (absent[i / 64] >> i % 64 & 1)
-                lost_hash(a, hashes[i], segment);
+            if (absent[i / 64] >> i % 64 & 1) {
+                a->lost++;
+                /* A key could be looked up; of a hash a program learns no more than
+                 * the number. */
+                if (a->list == NULL && a->listed++ < MAX_LISTED)
+                    printf("lost\thash %016llx\t%s\n", LLU(hashes[i]),
+                           NAME_OR(segment.bytes, segment.n_bytes));
+            }
     }
     a->segments += err == 0;
     tamis_list_cursor_free(cursor);

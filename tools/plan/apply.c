@@ -357,19 +357,6 @@ static struct left print_left(const struct apply *a)
     return left;
 }
 
-/* Status 0 says that --apply did its own part; this line says what is missing. */
-static void print_waiting(const struct left *left)
-{
-    if (left->n_waiting == 0)
-        return;
-    printf("the plan is not reached yet: %s left to the commands above",
-           COUNTED(left->n_waiting, "segment"));
-    if (left->n_growing > 0)
-        printf("; %zu growing, and only sealed filters can be shrunk or rebuilt",
-               left->n_growing);
-    putchar('\n');
-}
-
 /* The others are done. */
 static int damage_status(const struct apply *a)
 {
@@ -384,17 +371,6 @@ static int damage_status(const struct apply *a)
                         "build them anew from their keys",
                         a->o->args[0], COUNTED(a->n_unread, "segment"));
     return EXIT_DONE;
-}
-
-/* Everything is done. A ribbon may be larger than planned by bad luck. */
-static int limit_status(const struct options *o, uint64_t n_bytes)
-{
-    if (!given(o, OPT_BYTES) || n_bytes <= o->n_bytes)
-        return EXIT_DONE;
-    return complain(EXIT_USAGE,
-                    "%s: its filters take %llu bytes, %llu more than --bytes: apply a "
-                    "plan of fewer --bytes",
-                    o->args[0], LLU(n_bytes), LLU((n_bytes - o->n_bytes)));
 }
 
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -426,8 +402,23 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
            SIZE(a.bytes < 0 ? -a.bytes : a.bytes), a.bytes < 0 ? "taken" : "given back",
            LLU(n_bytes), LLU(p->summary.best.file_bytes));
     if (status == EXIT_DONE) {
-        print_waiting(&left);
+        /* Status 0 says that --apply did its own part; this line says what is missing.
+         */
+        if (left.n_waiting > 0)
+            printf("the plan is not reached yet: %s left to the commands above",
+                   COUNTED(left.n_waiting, "segment"));
+        if (left.n_growing > 0)
+            printf("; %zu growing, and only sealed filters can be shrunk or rebuilt",
+                   left.n_growing);
+        fputs(left.n_waiting > 0 ? "\n" : "", stdout);
         status = damage_status(&a);
     }
-    return status == EXIT_DONE && left.n == 0 ? limit_status(o, n_bytes) : status;
+    if (status != EXIT_DONE || left.n > 0 || !given(o, OPT_BYTES) ||
+        n_bytes <= o->n_bytes)
+        return status;
+    /* Everything is done. A ribbon may be larger than planned by bad luck. */
+    return complain(EXIT_USAGE,
+                    "%s: its filters take %llu bytes, %llu more than --bytes: apply a "
+                    "plan of fewer --bytes",
+                    o->args[0], LLU(n_bytes), LLU((n_bytes - o->n_bytes)));
 }

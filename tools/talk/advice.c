@@ -84,21 +84,17 @@ const char advice_pack[] =
     "then 'tamis repair STORE --confirm --force' takes its segments off the list, "
     "to be built anew";
 
-const char *dead_advice(int error, const char *what)
-{
-    bool its = strstr(what, ".dead file") || strstr(what, "its tombstones are");
-    if (!its || status_unread(error) != EXIT_DAMAGE)
-        return NULL;
-    return error == TAMIS_ERR_VERSION
-               ? "'tamis repair STORE --confirm' makes another, once it is moved away"
-               : "'tamis repair STORE --confirm' makes another";
-}
-
 const char *pack_advice(int error, const char *what)
 {
-    bool its = strstr(what, "this pack") == what || strstr(what, "the pack of") == what;
-    return its && status_unread(error) == EXIT_DAMAGE ? advice_pack
-                                                      : dead_advice(error, what);
+    bool pack =
+        strncmp(what, "this pack", 9) == 0 || strncmp(what, "the pack of", 11) == 0;
+    bool dead = strstr(what, ".dead file") || strstr(what, "its tombstones are");
+    if (status_unread(error) != EXIT_DAMAGE || !(pack || dead))
+        return NULL;
+    return pack ? advice_pack
+           : error == TAMIS_ERR_VERSION
+               ? "'tamis repair STORE --confirm' makes another, once it is moved away"
+               : "'tamis repair STORE --confirm' makes another";
 }
 
 const char *advice_unread(int error, const char *what)

@@ -46,10 +46,9 @@ void process_begin(const char *name);
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
-/* A file that a store names cannot be used, as the library says; a pack's tombstones;
- * these, or the pack. */
+/* A file that a store names cannot be used, as the library says; a pack or its
+ * tombstones. */
 const char *advice_unread(int error, const char *what);
-const char *dead_advice(int error, const char *what);
 const char *pack_advice(int error, const char *what);
 extern const char advice_pack[];
 const char *advice_list(int error); /* a segment's list that cannot be used */
