@@ -5,7 +5,7 @@ CXX ?= g++
 LEVELDB_CXXFLAGS := -std=c++17 -pthread -fPIC -Wall -Wextra -Wshadow -Wconversion
 
 LEVELDB_OBJ := $(patsubst %,$B/tools/leveldb/%.o,policy embedded crc32c)
-LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,fill directory tablefile database) \
+LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,fill directory database) \
     $(BRIDGE_OBJ)
 
 .PHONY: leveldb deps-leveldb deps-check-leveldb check-leveldb check-leveldb-planted bench-leveldb

@@ -7,7 +7,7 @@
 
 struct stat;
 
-/* ==== segment.c: stores, and segments of them ==================================== */
+/* ==== segment.c: stores, their packs and segments ================================ */
 
 /* Opens it, and takes a snapshot; on failure the process ends. */
 void store_snapshot(const char *path, struct tamis_store **store,
@@ -62,6 +62,29 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
 int exists_already(const char *path, struct tamis_name name);
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
+/* stat() of a file in the store's directory. False: errno has the reason. */
+bool stat_in(const char *store, const char *file, struct stat *st);
+void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
+struct pack {
+    struct tamis_filter *filter;         /* the snapshot's */
+    char file[64];                       /* in the store */
+    char name[2 * TAMIS_UUID_BYTES + 1]; /* the UUID in hex digits */
+    uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
+};
+/* Lists the packs that answer for segments; malloc'd. */
+struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
+/* Is the segment a column of a pack? *place (may be NULL) is its place. */
+bool is_column(struct tamis_snapshot *snapshot, size_t i,
+               struct tamis_pack_place *place);
+/* Does the segment's record name a pack that does not answer? */
+bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
+/* Is there no answer for the pack's segments, in a newer snapshot either? */
+bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
+/* Is the catalog at odds with the pack? Then its segments are unknown. */
+bool pack_is_unlisted(const struct tamis_pack_info *info);
+#define PACK_UNLISTED                                                                  \
+    "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \
+    "anew"
 
 /* ==== edit.c: edits ============================================================== */
 
@@ -97,32 +120,6 @@ int drop_replaced(struct tamis_edit *edit, struct tamis_store *store,
 /* Commits it, and warns of dropped files that could not be removed. A signal that ends
  * the wait for another process aborts the edit. diag: not NULL. */
 int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
-
-/* ==== packs.c: packs of a store ================================================== */
-
-/* stat() of a file in the store's directory. False: errno has the reason. */
-bool stat_in(const char *store, const char *file, struct stat *st);
-void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
-struct pack {
-    struct tamis_filter *filter;         /* the snapshot's */
-    char file[64];                       /* in the store */
-    char name[2 * TAMIS_UUID_BYTES + 1]; /* the UUID in hex digits */
-    uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
-};
-/* Lists the packs that answer for segments; malloc'd. */
-struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
-/* Is the segment a column of a pack? *place (may be NULL) is its place. */
-bool is_column(struct tamis_snapshot *snapshot, size_t i,
-               struct tamis_pack_place *place);
-/* Does the segment's record name a pack that does not answer? */
-bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
-/* Is there no answer for the pack's segments, in a newer snapshot either? */
-bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
-/* Is the catalog at odds with the pack? Then its segments are unknown. */
-bool pack_is_unlisted(const struct tamis_pack_info *info);
-#define PACK_UNLISTED                                                                  \
-    "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \
-    "anew"
 
 /* ==== file.c: files outside stores =============================================== */
 

@@ -36,10 +36,19 @@ static inline struct tamis_name name_of_text(const char *text)
     return (struct tamis_name){text, strlen(text)};
 }
 
-/* ==== process.c: the start of each of our programs =============================== */
+/* ==== process.c: the start and the end of each of our programs =================== */
 
 /* `name` is the program's, printed before each message. */
 void process_begin(const char *name);
+/* From here on the work is done and durable. A lost report says so, and the status is
+ * still 4. */
+void work_is_done(void);
+/* Flushes and closes stdout. A failed write turns success into 4. */
+int finish_output(int status);
+/* Flushes stdout. False once it has failed, which it reports: stop working. */
+bool output_works(void);
+/* Writes to stdout and flushes it. Reports a failure; returns the status. */
+int print_whole(const char *bytes, size_t n);
 
 /* ==== advice.c: what would work ================================================== */
 
@@ -148,18 +157,6 @@ int complain_errno(int os_errno, const char *file, const char *doing);
 /* Reports a failed add of a builder. `file` is its result; the spool directory may
  * be at fault instead. */
 int complain_add(int error, const char *file);
-
-/* ==== stdout.c: standard output ================================================== */
-
-/* From here on the work is done and durable. A lost report says so, and the status is
- * still 4. */
-void work_is_done(void);
-/* Flushes and closes stdout. A failed write turns success into 4. */
-int finish_output(int status);
-/* Flushes stdout. False once it has failed, which it reports: stop working. */
-bool output_works(void);
-/* Writes to stdout and flushes it. Reports a failure; returns the status. */
-int print_whole(const char *bytes, size_t n);
 
 #ifdef __cplusplus
 }
