@@ -98,31 +98,25 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     t->bytes += s.file_bytes;
 }
 
-static void count_lost_packs(struct totals *t, struct tamis_store *store,
-                             struct tamis_snapshot *snapshot)
-{
-    struct tamis_pack_info pack;
-    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
-        if (pack_is_lost(store, &pack)) {
-            bool damaged = status_unread(pack.error) == EXIT_DAMAGE;
-            note_status(t, status_unread(pack.error));
-            t->lost_packs += damaged;
-            t->unread_packs += !damaged;
-        }
-}
-
 /* Adds the named segments, or all; in a newer snapshot if one has moved. */
 static int add_segments(struct totals *t, struct tamis_store *store,
                         struct tamis_snapshot **snapshot, const char *path,
                         char *const *names, size_t n_names)
 {
     const struct totals before = *t;
+    struct tamis_pack_info pack;
     size_t *picked, n;
     unsigned tries = 0;
     int status;
     do {
         *t = before;
-        count_lost_packs(t, store, *snapshot);
+        for (size_t i = 0; tamis_snapshot_pack_info(*snapshot, i, &pack) == 0; i++)
+            if (pack_is_lost(store, &pack)) {
+                bool damaged = status_unread(pack.error) == EXIT_DAMAGE;
+                note_status(t, status_unread(pack.error));
+                t->lost_packs += damaged;
+                t->unread_packs += !damaged;
+            }
         status = pick_named(*snapshot, path, names, n_names, &picked, &n);
         for (size_t at = 0, i; next_picked(*snapshot, picked, n, &at, &i);) {
             struct tamis_filter *list = NULL;

@@ -61,17 +61,6 @@ void options_free(void)
     lists = NULL;
 }
 
-static uint64_t parse_seed(const char *text)
-{
-    uint8_t bytes[8];
-    uint64_t seed = 0;
-    if (strlen(text) != 16 || parse_hex(text, 16, bytes, 8) != 8)
-        usage_error("--seed is 16 hex digits, not '%s'", text);
-    for (size_t i = 0; i < 8; i++)
-        seed = seed << 8 | bytes[i];
-    return seed;
-}
-
 static uint64_t parse_kind(const char *text)
 {
     if (strcmp(text, "bloom") == 0)
@@ -133,7 +122,9 @@ static void take(struct options *o, enum option_id id, const char *arg)
         names->at[names->n++] = arg;
         break;
     case OPTION_SEED:
-        o->seed = parse_seed(arg);
+        if (strlen(arg) != 16 || strspn(arg, "0123456789abcdefABCDEF") != 16)
+            usage_error("--seed is 16 hex digits, not '%s'", arg);
+        o->seed = strtoull(arg, NULL, 16);
         break;
     case OPTION_BINDING:
         n_bytes = parse_hex(arg, strlen(arg), o->binding, sizeof(o->binding));

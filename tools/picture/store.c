@@ -143,18 +143,6 @@ static void group(struct picture *p)
         group_ranks(p, least / (2 * COLUMN_WIDTH));
 }
 
-static void add(struct picture *p, const struct column *c)
-{
-    if (p->n == MAX_COLUMNS)
-        group(p);
-    if (p->all.n == 0 || c->created < p->oldest)
-        p->oldest = c->created;
-    if (p->all.n == 0 || c->created > p->newest)
-        p->newest = c->created;
-    p->columns[p->n++] = *c;
-    join(&p->all, c);
-}
-
 static int collect(struct tamis_snapshot *snapshot, const struct options *o,
                    struct picture *p)
 {
@@ -182,7 +170,12 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
                             .keys = s.keys,
                             .created = (double)s.created};
         look_inside(snapshot, i, &c);
-        add(p, &c);
+        if (p->n == MAX_COLUMNS)
+            group(p);
+        p->oldest = p->all.n == 0 ? c.created : fmin(p->oldest, c.created);
+        p->newest = fmax(p->newest, c.created);
+        p->columns[p->n++] = c;
+        join(&p->all, &c);
     }
     free(picked);
     group(p);
