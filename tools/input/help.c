@@ -1,4 +1,5 @@
-/* The command that runs: mistakes in its arguments, and its help. */
+/* The command that runs: mistakes in its arguments, the table of its options, and its
+ * help. */
 #include <stdarg.h>
 
 #include "input.h"
@@ -16,6 +17,14 @@ void usage_error(const char *format, ...)
              message[strlen(message) - 1] == '?' ? "" : ":", this_command->name);
     exit(EXIT_USAGE);
 }
+
+const struct option_row option_table[N_OPTIONS] = {
+#define X(id, name, letter, type, field, value, range, help)                           \
+    [OPT_##id] = {name,  letter, OPTION_##type, offsetof(struct options, field),       \
+                  value, range,  help},
+    OPTION_TABLE(X)
+#undef X
+};
 
 enum { LABEL_BYTES = 64 };
 

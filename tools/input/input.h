@@ -89,7 +89,7 @@ enum option_id {
 #undef X
         N_OPTIONS
 };
-/* A row of the table: options.c parses by it, help.c prints it. */
+/* A row of the table: options.c parses by it, help.c has and prints it. */
 enum option_type {
     OPTION_FLAG,
     OPTION_FORMAT, /* of a list of keys: the first number of its range */

@@ -6,14 +6,6 @@
 #include "../talk/screen.h"
 #include "input.h"
 
-const struct option_row option_table[N_OPTIONS] = {
-#define X(id, name, letter, type, field, value, range, help)                           \
-    [OPT_##id] = {name,  letter, OPTION_##type, offsetof(struct options, field),       \
-                  value, range,  help},
-    OPTION_TABLE(X)
-#undef X
-};
-
 static uint64_t whole(const struct option_row *row, const char *text)
 {
     enum number_kind kind = row->type == OPTION_COUNT ? NUMBER_COUNT

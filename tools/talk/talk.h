@@ -50,8 +50,13 @@ bool output_works(void);
 /* Writes to stdout and flushes it. Reports a failure; returns the status. */
 int print_whole(const char *bytes, size_t n);
 
-/* ==== advice.c: what would work ================================================== */
+/* ==== advice.c: exit statuses, and what would work ================================ */
 
+int status_of_error(int error);
+bool is_wrong_type(int error); /* something other than a file is in its place */
+/* A file that a store names cannot be read. 3 if it is missing, or something other than
+ * a file is in its place; 4 for an error, which says nothing about the file's bytes. */
+int status_unread(int error);
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
@@ -89,26 +94,9 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 #define PERCENT(fraction)  percent_text((char[TEXT_BYTES]){0}, fraction)
 #define TIME(microseconds) time_text((char[TEXT_BYTES]){0}, microseconds)
 #define COUNTED(n, noun)   counted_text((char[COUNTED_BYTES]){0}, n, noun)
-/* The same bytes as texts in memory. */
-char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
-/* The same into a buffer of the caller's, cut to it. The macros bring one, as SIZE()
- * does: of a segment's name, of a path. */
-enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
-const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
-#define NAME(bytes, n)    escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
-#define TEXT(name)        NAME(name, strlen(name))
-#define NAME_OR(bytes, n) ((bytes) != NULL ? NAME(bytes, n) : "-") /* for stdout */
-#define PATH(path)                                                                     \
-    escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
 /* Two hex digits a byte. The macro is for UUIDs and bindings. */
 const char *hex_into(char *text, const void *bytes, size_t n);
 #define HEX(bytes, n) hex_into((char[2 *TAMIS_BINDING_MAX + 1]){0}, bytes, n)
-/* As one word of a command line, quoted for every shell; as $'...', for bash and its
- * like, if it has bytes that are not printed. The same. */
-char *shell_quoted(const void *bytes, size_t n);
-char *shell_word(const void *bytes, size_t n); /* without quotes if it needs none */
-/* A path as an operand: ./ comes before a dash. */
-char *path_word(const char *path);
 
 /* ==== complain.c: the one error line ============================================= */
 
@@ -138,13 +126,27 @@ extern double wait_limit; /* of each wait, in seconds; INFINITY: none */
 /* Returns the pointer. If it is NULL, reports a memory shortage and exits. */
 void *memory_or_exit(void *pointer);
 
+/* ==== escape.c: the same bytes, as texts in memory =============================== */
+
+char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
+/* The same into a buffer of the caller's, cut to it. The macros bring one, as SIZE()
+ * does: of a segment's name, of a path. */
+enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
+const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
+#define NAME(bytes, n)    escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define TEXT(name)        NAME(name, strlen(name))
+#define NAME_OR(bytes, n) ((bytes) != NULL ? NAME(bytes, n) : "-") /* for stdout */
+#define PATH(path)                                                                     \
+    escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
+/* As one word of a command line, quoted for every shell; as $'...', for bash and its
+ * like, if it has bytes that are not printed. The same. */
+char *shell_quoted(const void *bytes, size_t n);
+char *shell_word(const void *bytes, size_t n); /* without quotes if it needs none */
+/* A path as an operand: ./ comes before a dash. */
+char *path_word(const char *path);
+
 /* ==== fail.c: a call that failed ================================================= */
 
-int status_of_error(int error);
-bool is_wrong_type(int error); /* something other than a file is in its place */
-/* A file that a store names cannot be read. 3 if it is missing, or something other than
- * a file is in its place; 4 for an error, which says nothing about the file's bytes. */
-int status_unread(int error);
 /* Prints `tamis: FILE: what (offset N): remedy` for a failed library call. `file` is
  * used if the diag names none. `advice` NULL: the usual one of the code; "": none. */
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
