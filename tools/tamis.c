@@ -120,19 +120,14 @@ static int unknown(char *const *words, size_t n)
     return EXIT_USAGE;
 }
 
-/* The text of a topic of `tamis help`; NULL: it is none. */
-static const char *topic(const char *word)
-{
-    return strcmp(word, "json") == 0   ? json_help
-           : strcmp(word, "keys") == 0 ? key_help
-           : strcmp(word, "exit") == 0 ? exit_help
-           : strcmp(word, "help") == 0 ? help_help
-                                       : NULL;
-}
-
 static int help(char *const *words, size_t n)
 {
-    const char *text = n > 0 ? topic(words[0]) : NULL;
+    const char *text = n == 0                          ? NULL
+                       : strcmp(words[0], "json") == 0 ? json_help
+                       : strcmp(words[0], "keys") == 0 ? key_help
+                       : strcmp(words[0], "exit") == 0 ? exit_help
+                       : strcmp(words[0], "help") == 0 ? help_help
+                                                       : NULL;
     bool of_file = n == 1 && strcmp(words[0], "file") == 0;
     size_t used = n > 0;
     if (n > 0 && text == NULL && !of_file &&

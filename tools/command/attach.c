@@ -15,8 +15,7 @@ static int not_attached(void *attaching, int err, const struct tamis_diag *diag)
                          : err == TAMIS_ERR_MISMATCH ? "" /* the library says it */
                                                      : NULL;
     return err == TAMIS_ERR_EXISTS && strstr(diag->what, "exists already") != NULL
-               ? exists_already(o->args[0],
-                                (struct tamis_name){o->args[1], strlen(o->args[1])})
+               ? exists_already(o->args[0], name_of_text(o->args[1]))
                : complain_error(err, diag, o->args[0], advice);
 }
 
@@ -59,7 +58,7 @@ const struct command cmd_attach = {
     .summary = "register a filter that was built elsewhere",
     .about = "Copies a sealed filter file into the store and checks every page. Build "
              "the filter for the store: 'tamis file build FILE --store STORE'.\n",
-    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL)},
+    .options = {OPTION(REPLACES), OPTION(BIND), OPTION(RANK)},
     .examples = "tamis file build s.tamis keys.txt --store store\n"
                 "tamis attach store s s.tamis\n",
     .run = run,

@@ -41,28 +41,14 @@ static int print_report(const struct options *o, const struct backup *b,
                     COUNTED(report->n_left, "file"));
 }
 
-static int copy(struct tamis_store *store, const char *path, struct backup *b,
-                struct tamis_backup_report *report, struct tamis_diag *diag)
-{
-    struct endings endings;
-    endings_catch(&endings);
-    int err = tamis_store_backup(
-        store, path,
-        &(struct tamis_backup_options){
-            .size = sizeof(struct tamis_backup_options), .found = found, .ctx = b},
-        report, diag);
-    endings_let(&endings, err != 0);
-    return err;
-}
-
-/* ---- the command ---- */
-
 static int run(int argc, char **argv)
 {
     struct tamis_backup_report report;
     struct tamis_diag diag = {0};
     struct tamis_store *store;
     struct backup b = {0};
+    struct tamis_backup_options opt = {.size = sizeof(opt), .found = found, .ctx = &b};
+    struct endings endings;
     struct options o;
     parse_options(argc, argv, 2, 2, &o);
     if (o.args[1][0] == '\0')
@@ -80,15 +66,17 @@ static int run(int argc, char **argv)
     }
     if (given(&o, OPT_JSON))
         b.list = memory_or_exit(json_array());
-    int err = copy(store, o.args[1], &b, &report, &diag);
-    if (err == 0)
+    endings_catch(&endings);
+    int err = tamis_store_backup(store, o.args[1], &opt, &report, &diag);
+    endings_let(&endings, err != 0);
+    if (err == 0) {
         status = print_report(&o, &b, &report);
-    else
+    } else {
         json_decref(b.list);
-    if (err != 0)
         status = complain_error(
             err, &diag, o.args[1],
             err == TAMIS_ERR_EXISTS ? "a backup makes its own directory" : NULL);
+    }
     tamis_store_close(store);
     return status;
 }
@@ -107,7 +95,7 @@ const struct command cmd_backup = {
         "terminating signal leaves nothing. After kill -9 remove the directory DIR.<8 "
         "hex digits>.tmp by hand. If only the output failed (status 4), DIR is there "
         "and whole.\n",
-    .options = {OPTION(JSON, NULL)},
+    .options = {OPTION(JSON)},
     .examples = "tamis backup store /backup/store-$(date +%F)\n",
     .run = run,
 };

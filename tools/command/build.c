@@ -2,13 +2,11 @@
  * one edit. */
 #include <pthread.h>
 
-#include "../input/options.h"
 #include "../talk/endings.h"
 #include "command.h"
 
 struct task {
     const char *file;
-    struct tamis_name name;
     bool sized; /* its size is chosen, or is no concern of the others */
 };
 
@@ -19,6 +17,7 @@ struct work {
     struct tamis_edit *edit;
     struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
+    struct tamis_name *names; /* of their segments */
     size_t n, next;
     uint64_t n_bytes;    /* of the key files */
     size_t n_sized;      /* of the first ones, without a gap */
@@ -29,14 +28,14 @@ struct work {
     pthread_mutex_t lock;
 };
 
-static int put_error(const struct work *w, const struct task *task, int err,
+static int put_error(const struct work *w, struct tamis_name name, int err,
                      const struct tamis_diag *diag)
 {
     if (err == TAMIS_ERR_DAMAGED && given(w->o, OPT_CHECK))
         return complain_error(err, diag, w->store_path, advice_flipped);
     if (err != TAMIS_ERR_EXISTS)
         return complain_error(err, diag, w->store_path, NULL);
-    return exists_already(w->store_path, task->name);
+    return exists_already(w->store_path, name);
 }
 
 /* A packer serves one thread at a time. */
@@ -96,6 +95,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct tamis_builder *builder = NULL;
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
+    struct tamis_name name = w->names[task - w->tasks];
     int err, status = keys_open(task->file, w->o->format, &endings_came, &keys);
     if (status != EXIT_DONE)
         return status;
@@ -106,8 +106,8 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     opt.list_bits = w->o->list_bits;
     opt.kind = filter_kind(w->o);
     pthread_mutex_lock(&w->lock);
-    err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
-                             w->o->growth.error, &opt, &builder, &diag);
+    err = tamis_edit_builder(w->edit, name.bytes, name.n_bytes, w->o->growth.error,
+                             &opt, &builder, &diag);
     pthread_mutex_unlock(&w->lock);
     if (err == 0)
         status = read_task(w, task, builder, keys);
@@ -118,7 +118,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     if (err == 0 && status == EXIT_DONE && task->sized)
         err = put(w, builder, &diag);
     if (err != 0)
-        status = put_error(w, task, err, &diag);
+        status = put_error(w, name, err, &diag);
     tamis_builder_free(builder);
     keys_close(keys);
     return status;
@@ -170,9 +170,10 @@ static void plan_tasks(const struct options *o, struct work *w)
 {
     w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
     w->tasks = memory_or_exit(calloc(w->n, sizeof(*w->tasks)));
+    w->names = memory_or_exit(calloc(w->n, sizeof(*w->names)));
     if (!given(o, OPT_EACH)) {
         check_name(o->args[1], strlen(o->args[1]));
-        w->tasks[0].name = (struct tamis_name){o->args[1], strlen(o->args[1])};
+        w->names[0] = name_of_text(o->args[1]);
         w->tasks[0].file = o->n_args > 2 ? o->args[2] : "-";
     }
     for (size_t i = 0; i < w->n; i++) {
@@ -181,20 +182,10 @@ static void plan_tasks(const struct options *o, struct work *w)
             task->file = o->args[i + 1];
             if (strcmp(task->file, "-") == 0)
                 usage_error("--each takes a name from each file: '-' has none");
-            task->name = name_of_file(task->file, o->strip);
+            w->names[i] = name_of_file(task->file, o->strip);
         }
         w->n_bytes += regular_bytes(task->file);
     }
-}
-
-static int put_bare(struct work *w)
-{
-    struct tamis_segment_options opt;
-    struct tamis_diag diag = {0};
-    const struct tamis_name *name = &w->tasks[0].name;
-    segment_options(w->o, &opt);
-    int err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
-    return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
 }
 
 static int build_pack(struct work *w)
@@ -207,7 +198,7 @@ static int build_pack(struct work *w)
     if (status == EXIT_DONE) {
         err = tamis_edit_put_packed(w->edit, w->packer, NULL, &diag);
         if (err != 0)
-            status = put_error(w, &w->tasks[0], err, &diag);
+            status = put_error(w, w->names[0], err, &diag);
     }
     tamis_packer_free(w->packer);
     return status;
@@ -232,10 +223,10 @@ static int check_free(struct work *w)
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
     for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
-        const struct tamis_name *name = &w->tasks[i].name;
+        const struct tamis_name *name = &w->names[i];
         tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
         if (target.slot > 0 && !is_replaced(w->o, name))
-            status = put_error(w, &w->tasks[i], TAMIS_ERR_EXISTS, &diag);
+            status = put_error(w, *name, TAMIS_ERR_EXISTS, &diag);
     }
     tamis_snapshot_release(snapshot);
     return status;
@@ -244,6 +235,8 @@ static int check_free(struct work *w)
 static int put_all(void *work)
 {
     struct work *w = work;
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
     if (!given(w->o, OPT_QUIET))
         progress_start("build", w->n_bytes);
     int status = drop_replaced(w->edit, w->store, w->o);
@@ -251,44 +244,19 @@ static int put_all(void *work)
         status = check_free(w);
     if (status != EXIT_DONE)
         return status;
-    if (given(w->o, OPT_BARE))
-        return put_bare(w);
+    if (given(w->o, OPT_BARE)) {
+        segment_options(w->o, &opt);
+        int err = tamis_edit_put_bare(w->edit, w->names[0].bytes, w->names[0].n_bytes,
+                                      &opt, &diag);
+        return err ? put_error(w, w->names[0], err, &diag) : EXIT_DONE;
+    }
     return given(w->o, OPT_PACK) ? build_pack(w) : build_all(w);
-}
-
-static int print_closing(const struct work *w)
-{
-    struct closing closing;
-    int status = closing_begin(&closing, w->o, w->store);
-    if (status != EXIT_DONE)
-        return status;
-    for (size_t i = 0; i < w->n; i++)
-        closing_listed(&closing, w->tasks[i].name.bytes, w->tasks[i].name.n_bytes);
-    closing_end(&closing, w->o,
-                given(w->o, OPT_BARE)   ? "listed"
-                : given(w->o, OPT_PACK) ? "packed"
-                                        : "built");
-    closing_free(&closing);
-    return EXIT_DONE;
 }
 
 static int not_committed(void *work, int err, const struct tamis_diag *diag)
 {
     const struct work *w = work;
-    return put_error(w, &w->tasks[0], err, diag);
-}
-
-static int edit(struct work *w)
-{
-    int status = store_open(w->store_path, &w->store);
-    if (status != EXIT_DONE)
-        return status;
-    status =
-        edit_store(w->store, w->store_path, &w->edit, put_all, w, false, not_committed);
-    if (status == EXIT_DONE)
-        status = print_closing(w);
-    tamis_store_close(w->store);
-    return status;
+    return put_error(w, w->names[0], err, diag);
 }
 
 static int rebuild(const struct options *o)
@@ -344,8 +312,18 @@ static int run(int argc, char **argv)
         check_key_files(o.args + 1, w.n, o.strip,
                         "rename one, or build it by 'tamis build STORE SEGMENT "
                         "KEYFILE'");
-    int status = edit(&w);
+    int status = store_open(w.store_path, &w.store);
+    if (status == EXIT_DONE)
+        status = edit_store(w.store, w.store_path, &w.edit, put_all, &w, false,
+                            not_committed);
+    if (status == EXIT_DONE)
+        status = closing_print(&o, w.store, w.names, w.n,
+                               given(&o, OPT_BARE)   ? "listed"
+                               : given(&o, OPT_PACK) ? "packed"
+                                                     : "built");
+    tamis_store_close(w.store);
     free(w.tasks);
+    free(w.names);
     return status;
 }
 
@@ -355,23 +333,15 @@ const struct command cmd_build = {
     .summary = "build sealed filters from keys",
     .about = "Builds a filter of exact size from a segment's keys and registers it.\n",
     .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; default: the store's"),
-                OPTION(REPLACES, NULL),
-                OPTION(BIND, NULL),
-                OPTION(RANK, NULL),
+                OPTION(REPLACES), OPTION(BIND), OPTION(RANK),
                 OPTION(WATERMARK, "your log position, up to which the keys go"),
-                OPTION(BARE, NULL),
-                OPTION(EACH, NULL),
-                OPTION(STRIP, NULL),
-                OPTION(PACK, NULL),
-                OPTION(FROM_LIST, NULL),
+                OPTION(BARE), OPTION(EACH), OPTION(STRIP), OPTION(PACK),
+                OPTION(FROM_LIST),
                 OPTION(LIST, "keep a list of hashes, cut to BITS (64); merge needs 64"),
-                OPTION(KIND, NULL),
-                OPTION(JOBS, NULL),
-                {WITH(OPT_CHECK) | WITH(OPT_EMPTY),
-                 "ask the filter for every key; accept a list without keys", NULL},
-                {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL},
-                {KEY_FLAGS, NULL, NULL}},
+                OPTION(KIND), OPTION(JOBS),
+                OPTIONS(WITH(OPT_CHECK) | WITH(OPT_EMPTY),
+                        "ask the filter for every key; accept a list without keys"),
+                QUIET_OR_JSON, OPTIONS(KEY_FLAGS)},
     .examples = "tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
                 "tamis build store --each lists/*.keys --strip .keys --pack\n",
     .run = run,

@@ -5,26 +5,24 @@ struct comparing {
     struct tamis_snapshot *snapshot;
     const struct options *o;
     const size_t *picked;
-    struct tamis_filter *lists[2];
     /* Why a list, of picked[broken], cannot be used. */
     int err, broken;
     struct tamis_diag diag;
 };
 
-/* Has each segment a list of whole hashes, but for one that cannot be opened? Then
- * c->err says why not. */
-static bool open_lists(struct comparing *c)
+/* Compares by the lists of both, if each has one of whole hashes. False: compare the
+ * filters; c->err says why if one of these lists is no good. */
+static bool compare_lists(struct comparing *c, struct compared *result)
 {
+    struct tamis_filter *lists[2] = {NULL, NULL};
     struct tamis_filter_info info;
     bool exact = true;
     for (int i = 0; i < 2; i++) {
         struct tamis_diag diag;
-        int err = tamis_snapshot_list(c->snapshot, c->picked[i], &c->lists[i], &diag);
-        if (err == TAMIS_ERR_NO_SEGMENT)
-            exact = false;
-        else if (err == 0)
-            exact = exact && is_whole_list(c->lists[i], &info);
-        else if (c->err == 0) {
+        int err = tamis_snapshot_list(c->snapshot, c->picked[i], &lists[i], &diag);
+        exact = exact && err != TAMIS_ERR_NO_SEGMENT &&
+                (err != 0 || is_whole_list(lists[i], &info));
+        if (err != 0 && c->err == 0) {
             c->err = err;
             c->broken = i;
             c->diag = diag;
@@ -32,21 +30,14 @@ static bool open_lists(struct comparing *c)
     }
     if (!exact)
         c->err = 0;
-    return exact;
-}
-
-/* Compares by the lists of both, if they have some. False: compare the filters; c->err
- * says why if the lists are no good. */
-static bool compare_lists(struct comparing *c, struct compared *result)
-{
-    bool exact = open_lists(c) && c->err == 0;
-    if (exact) {
-        c->err = compare_filters(c->lists, result, &c->diag);
+    bool compared = exact && c->err == 0;
+    if (compared) {
+        c->err = compare_filters(lists, result, &c->diag);
         c->broken = result->broken;
     }
     for (int i = 0; i < 2; i++)
-        tamis_filter_close(c->lists[i]);
-    return exact && c->err == 0;
+        tamis_filter_close(lists[i]);
+    return compared && c->err == 0;
 }
 
 static int complain_list(const struct comparing *c, bool estimated)
@@ -117,7 +108,7 @@ const struct command cmd_compare = {
         "and else estimates from their sealed filters: 'tamis help file "
         "compare'. A list that cannot be used makes it exit 3, or 4 for an I/O error, "
         "after the estimate.\n",
-    .options = {OPTION(JSON, NULL)},
+    .options = {OPTION(JSON)},
     .examples = "tamis compare store 000007.sst 000009.sst\n",
     .run = run,
 };

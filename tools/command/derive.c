@@ -46,7 +46,7 @@ static int put_error(const struct segments_edit *e, int err,
     const char *path = e->o->args[0], *name = e->o->args[1];
     if (err != TAMIS_ERR_EXISTS)
         return source_error(err, diag, e->snapshot, e->segments, e->n, path);
-    return exists_already(path, (struct tamis_name){name, strlen(name)});
+    return exists_already(path, name_of_text(name));
 }
 
 static int put(void *edit)
@@ -99,8 +99,8 @@ const struct command cmd_union = {
     .about = "Registers the segment NEW with a sealed filter of all keys of the sealed "
              "SEGMENTs, as for a merge of them: 'tamis help file union'. Its error is "
              "above the error of a filter built from the keys.\n",
-    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
-                OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
+    .options = {OPTION(REPLACES), OPTION(BIND), OPTION(RANK), OPTION(WATERMARK),
+                OPTION(JSON)},
     .examples =
         "tamis union store 000013.sst 000007.sst 000009.sst --replaces 000007.sst\n",
     .run = run,
@@ -113,8 +113,8 @@ const struct command cmd_intersect = {
     .summary = "make a segment of the keys that others share",
     .about = "Registers the segment NEW with a sealed filter of the keys that all the "
              "sealed SEGMENTs have: 'tamis help file intersect'.\n",
-    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
-                OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
+    .options = {OPTION(REPLACES), OPTION(BIND), OPTION(RANK), OPTION(WATERMARK),
+                OPTION(JSON)},
     .examples = "tamis intersect store common 000007.sst 000009.sst\n",
     .run = run,
     .variant = TAMIS_INTERSECTION,
@@ -129,11 +129,11 @@ const struct command cmd_fold = {
         "SEGMENT: 'tamis help file fold'. With --replaces SEGMENT, NEW may have the "
         "same name, and then keeps its list of hashes. Give --bind, --rank and "
         "--watermark again: they are not copied.\n",
-    .options = {OPTION(BY, NULL),
+    .options = {OPTION(BY),
                 OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
                             "step by step, the stage that gains most"),
-                OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
-                OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
+                OPTION(REPLACES), OPTION(BIND), OPTION(RANK), OPTION(WATERMARK),
+                OPTION(JSON)},
     .examples =
         "tamis fold store 000012.sst 000012.sst --fpr 2% --replaces 000012.sst\n",
     .run = run,

@@ -49,7 +49,7 @@ const struct command cmd_drop = {
         "Unregisters the segments, all of them or none, and removes their filter "
         "files. Drop a segment when the engine no longer reads it, not before. The "
         "list takes some pages of room: on a full disk free 64 KiB first.\n",
-    .options = {OPTION(QUIET, NULL), OPTION(JSON, NULL)},
+    .options = {OPTION(QUIET), OPTION(JSON)},
     .examples = "tamis drop store 000007.sst 000009.sst\n",
     .run = run,
 };

@@ -12,22 +12,7 @@ static void print_line(const struct tamis_segment_info *s, bool packed)
         printf("%-8s %5u %12llu %12llu %9s %12llu ",
                packed ? "packed" : state_name(s->state), s->rank, LLU(s->keys),
                LLU(s->file_bytes), PERCENT(s->error), LLU(s->watermark));
-    printf("%-20s  ", TIME(s->created));
-    print_escaped(stdout, s->name, s->name_bytes);
-    putchar('\n');
-}
-
-/* Only the name, if it is known; with -0 as it is, for programs and shells. */
-static bool print_name(const struct tamis_segment_info *s, bool as_they_are)
-{
-    if (s->name == NULL)
-        return false;
-    if (as_they_are)
-        fwrite(s->name, 1, s->name_bytes, stdout);
-    else
-        print_escaped(stdout, s->name, s->name_bytes);
-    putchar(as_they_are ? '\0' : '\n');
-    return true;
+    printf("%-20s  %s\n", TIME(s->created), NAME_OR(s->name, s->name_bytes));
 }
 
 static int run(int argc, char **argv)
@@ -57,8 +42,12 @@ static int run(int argc, char **argv)
             status = complain_error(err, NULL, o.args[0], NULL);
         else if (list != NULL)
             json_put(list, NULL, segment_json(snapshot, i, &info));
+        else if (given(&o, OPT_NAMES) && info.name == NULL)
+            n_nameless++;
+        else if (given(&o, OPT_NUL)) /* as it is, for programs and shells */
+            printf("%.*s%c", (int)info.name_bytes, (const char *)info.name, '\0');
         else if (given(&o, OPT_NAMES))
-            n_nameless += !print_name(&info, given(&o, OPT_NUL));
+            puts(NAME(info.name, info.name_bytes));
         else
             print_line(&info, tamis_snapshot_pack(snapshot, i, NULL, NULL, NULL) == 0 ||
                                   is_in_lost_pack(snapshot, i));
@@ -91,7 +80,7 @@ const struct command cmd_ls = {
     .options = {OPTION(NAMES,
                        "print only names; a damaged record or pack may hide one"),
                 OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),
-                OPTION(JSON, NULL)},
+                OPTION(JSON)},
     .examples = "tamis ls store\n"
                 "tamis ls store --names -0 | xargs -0 -n 1 echo\n",
     .run = run,

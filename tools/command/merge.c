@@ -104,14 +104,8 @@ static int remake(void *edit)
 
 static int print_closing(struct segments_edit *e)
 {
-    struct closing closing;
-    int status = closing_begin(&closing, e->o, e->store);
-    if (status != EXIT_DONE)
-        return status;
-    closing_listed(&closing, e->o->args[1], strlen(e->o->args[1]));
-    closing_end(&closing, e->o, "built");
-    closing_free(&closing);
-    return EXIT_DONE;
+    const struct tamis_name name = name_of_text(e->o->args[1]);
+    return closing_print(e->o, e->store, &name, 1, "built");
 }
 
 int build_from_list(const struct options *o)
@@ -130,11 +124,11 @@ const struct command cmd_merge = {
         "BITS), as for a compaction of them that drops no key. If it drops some, the "
         "filter says HIT of them: that costs reads. A damaged page of a list ends "
         "it.\n",
-    .options = {OPTION(REPLACES_ALL, NULL),
+    .options = {OPTION(REPLACES_ALL),
                 OPTION(FPR, "error, 1e-8..0.5 or with %; "
                             "default: the store's"),
-                OPTION(BIND, NULL), OPTION(RANK, NULL), OPTION(WATERMARK, NULL),
-                OPTION(KIND, NULL), OPTION(JOBS, NULL), OPTION(JSON, NULL)},
+                OPTION(BIND), OPTION(RANK), OPTION(WATERMARK), OPTION(KIND),
+                OPTION(JOBS), OPTION(JSON)},
     .examples = "tamis build store a.sst keys.txt --list\n"
                 "tamis build store b.sst wanted.txt --list\n"
                 "tamis merge store ab.sst a.sst b.sst --replaces\n",

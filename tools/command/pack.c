@@ -15,17 +15,90 @@ static uint32_t *numbers_of(const struct segments_edit *e)
     return numbers;
 }
 
-/* ---- pack ---- */
+/* ---- the report of pack: why segments were left ---- */
 
-/* How many segments the pack has that was written. */
-static uint64_t n_placed(const uint8_t *uuid, struct tamis_snapshot *now)
+/* By reason: its count in JSON and in text, and the words about the first segment. */
+static const struct {
+    const char *field, *what, *why;
+} reasons[TAMIS_LEFT_REASONS] = {
+    [TAMIS_LEFT_PACKED] = {"packed_before", "packed before",
+                           "is in a pack already, and --repack takes it"},
+    [TAMIS_LEFT_BARE] = {"bare", "bare", "has no filter"},
+    [TAMIS_LEFT_GROWING] = {"growing", "growing",
+                            "still grows, and only sealed filters are packed"},
+    [TAMIS_LEFT_STAGES] = {"several_stages", "of several stages",
+                           "has several stages, and only filters of one stage are "
+                           "packed"},
+    [TAMIS_LEFT_UNREADABLE] = {"unreadable", "damaged or unreadable", "was left"},
+    [TAMIS_LEFT_REPLACED] = {"replaced", "replaced or dropped meanwhile", "was left"},
+    [TAMIS_LEFT_LARGER] = {"larger", "larger in a pack",
+                           "would be larger in a pack: pack it with more of its size"},
+    [TAMIS_LEFT_NEWER] = {"newer", "of a newer version",
+                          "has a feature of a newer version, which a pack would lose"},
+    [TAMIS_LEFT_RIBBON] = {"ribbons", "of kind ribbon",
+                           "has a ribbon, and only Bloom filters are packed"},
+};
+
+static void print_json(const struct tamis_pack_report *r)
 {
-    struct tamis_pack_info pack;
-    for (size_t i = 0; tamis_snapshot_pack_info(now, i, &pack) == 0; i++)
-        if (memcmp(pack.uuid, uuid, sizeof(pack.uuid)) == 0)
-            return pack.n_listed + pack.n_overridden;
-    return 0;
+    json_t *left = json_of(NULL), *o = json_of("packed", json_count(r->n_packed),
+                                               "repacked", json_count(r->n_repacked));
+    if (r->n_packed > 0)
+        json_add(o, "bands", json_count(r->n_bands), "rows_bytes",
+                 json_count(r->rows_bytes), "file_bytes", json_count(r->file_bytes),
+                 "free_bytes", json_count(r->free_bytes));
+    for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
+        json_put(left, reasons[why].field, json_count(r->n_left[why]));
+    json_put(o, "left", left);
+    json_print(o);
 }
+
+/* "2 growing, 1 bare": what was left. */
+static void left_text(const struct tamis_pack_report *r, char *text, size_t room)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
+        if (r->n_left[why] > 0)
+            at += (size_t)snprintf(text + at, room - at, "%s%llu %s", at ? ", " : "",
+                                   LLU(r->n_left[why]), reasons[why].what);
+}
+
+static void print_line(const struct options *o, const struct tamis_pack_report *r)
+{
+    char left[200];
+    bool dry = given(o, OPT_DRY_RUN);
+    left_text(r, left, sizeof(left));
+    if (r->n_packed == 0)
+        progress_close("nothing to pack%s%s", left[0] ? ": " : "", left);
+    else
+        progress_close("%s %s, %llu of them from other packs: %s, %s%s%s%s%s",
+                       dry ? "would pack" : "packed", COUNTED(r->n_packed, "segment"),
+                       LLU(r->n_repacked), SIZE(r->file_bytes),
+                       COUNTED(r->n_bands, "band"), dry ? ", free: " : "",
+                       dry ? SIZE(r->free_bytes) : "", left[0] ? "; left: " : "", left);
+}
+
+/* Reports that segments which were named were left, and why the first one was. Returns
+ * 6 if all of them were replaced meanwhile, else 2. */
+static int packed_left(const struct tamis_pack_report *r,
+                       const struct tamis_snapshot *snapshot, const char *store)
+{
+    struct tamis_segment_info s;
+    char left[200];
+    left_text(r, left, sizeof(left));
+    tamis_snapshot_segment(snapshot, r->first_left, &s);
+    const char *name = NAME(s.name, s.name_bytes);
+    if (r->why_left == TAMIS_LEFT_REPLACED)
+        return complain(EXIT_BUSY,
+                        "%s: segment '%s' was replaced or dropped meanwhile: run it "
+                        "again",
+                        store, name);
+    return complain(EXIT_USAGE, "%s: of the segments named, %s: '%s' %s", store, left,
+                    name, reasons[r->why_left].why);
+}
+
+/* ---- pack ---- */
 
 /* Is this segment in it? */
 static bool is_placed(const struct segments_edit *e, struct tamis_snapshot *now,
@@ -49,7 +122,11 @@ static void count_placed(struct segments_edit *e)
     struct tamis_snapshot *now = NULL;
     if (r->n_packed == 0 || tamis_snapshot_current(e->store, &now, NULL) != 0)
         return;
-    uint64_t n = n_placed(r->uuid, now);
+    struct tamis_pack_info pack;
+    uint64_t n = 0; /* segments of the pack that was written */
+    for (size_t i = 0; tamis_snapshot_pack_info(now, i, &pack) == 0; i++)
+        if (memcmp(pack.uuid, r->uuid, sizeof(pack.uuid)) == 0)
+            n = pack.n_listed + pack.n_overridden;
     if (n < r->n_packed) {
         r->n_left[TAMIS_LEFT_REPLACED] += r->n_packed - n;
         r->n_packed = n;
@@ -90,18 +167,24 @@ static int write_pack(void *edit)
 static int report_pack(struct segments_edit *e)
 {
     const struct tamis_pack_report *r = e->made;
-    bool fails;
     work_is_done();
     if (!given(e->o, OPT_DRY_RUN))
         count_placed(e);
-    fails =
-        r->n_left[TAMIS_LEFT_UNREADABLE] > 0 || (is_named(e) && packed_n_left(r) > 0);
-    if (given(e->o, OPT_JSON) || r->n_packed > 0 || !fails)
-        packed_print(e->o, r);
+    bool fails = r->n_left[TAMIS_LEFT_UNREADABLE] > 0;
+    for (int why = TAMIS_LEFT_PACKED; why < TAMIS_LEFT_REASONS; why++)
+        fails |= is_named(e) && r->n_left[why] > 0;
+    if (given(e->o, OPT_JSON))
+        print_json(r);
+    else if (!given(e->o, OPT_QUIET) && (r->n_packed > 0 || !fails))
+        print_line(e->o, r);
     if (!output_works())
         return EXIT_IO;
     if (r->n_left[TAMIS_LEFT_UNREADABLE] > 0)
-        return packed_damaged(r, e->o->args[0]);
+        return complain(EXIT_DAMAGE,
+                        "%s: %s damaged, or in missing or damaged packs: 'tamis "
+                        "verify' says which, and what works",
+                        e->o->args[0],
+                        COUNTED(r->n_left[TAMIS_LEFT_UNREADABLE], "filter"));
     return fails ? packed_left(r, e->snapshot, e->o->args[0]) : EXIT_DONE;
 }
 
@@ -135,12 +218,10 @@ const struct command cmd_pack = {
         "small: run it after each change, or now and then. Until the new pack is "
         "listed, the old ones take room beside it: --dry-run says how large it is. The "
         "catalog takes some pages more.\n",
-    .options = {OPTION(AUTO, NULL),
-                OPTION(REPACK, NULL),
+    .options = {OPTION(AUTO), OPTION(REPACK),
                 OPTION(DRY_RUN, "say what it would do, and change nothing"),
                 OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),
-                {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL}},
+                QUIET_OR_JSON},
     .examples = "tamis pack store 000007.sst 000009.sst\n"
                 "tamis pack store --auto\n",
     .run = pack,
@@ -154,38 +235,28 @@ struct lost {
     int error;
 };
 
-static int not_packed(const struct segments_edit *e, size_t i)
-{
-    struct tamis_segment_info info;
-    tamis_snapshot_segment(e->snapshot, i, &info);
-    return complain(EXIT_USAGE,
-                    "%s: segment '%s' is in no pack: 'tamis ls' says which are",
-                    e->o->args[0], NAME(info.name, info.name_bytes));
-}
-
-/* Damage ranks before other errors. */
-static void note_lost(const struct segments_edit *e, size_t i)
-{
-    struct lost *lost = e->made;
-    int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL);
-    if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
-        lost->error = err;
-}
-
 /* Picks the segments that packs answer for, among the named ones or all. Counts the
  * segments of packs that cannot answer. */
 static int pick_packed(struct segments_edit *e)
 {
+    struct lost *lost = e->made;
+    struct tamis_segment_info info;
     size_t n = e->n;
     e->n = 0;
     for (size_t k = 0; k < n; k++) {
         size_t i = e->segments[k];
-        if (tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL) == 0)
+        int err = tamis_snapshot_pack(e->snapshot, i, NULL, NULL, NULL);
+        if (err == 0) {
             e->segments[e->n++] = i;
-        else if (is_in_lost_pack(e->snapshot, i))
-            note_lost(e, i);
-        else if (is_named(e))
-            return not_packed(e, i);
+        } else if (is_in_lost_pack(e->snapshot, i)) { /* damage ranks first */
+            if (lost->n++ == 0 || status_unread(err) == EXIT_DAMAGE)
+                lost->error = err;
+        } else if (is_named(e)) {
+            tamis_snapshot_segment(e->snapshot, i, &info);
+            return complain(EXIT_USAGE,
+                            "%s: segment '%s' is in no pack: 'tamis ls' says which are",
+                            e->o->args[0], NAME(info.name, info.name_bytes));
+        }
     }
     return EXIT_DONE;
 }
@@ -235,15 +306,6 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
     return sum;
 }
 
-static int complain_lost(const struct lost *lost, const char *path)
-{
-    if (status_unread(lost->error) != EXIT_DAMAGE)
-        return complain_error(lost->error, NULL, path, NULL);
-    return complain(EXIT_DAMAGE,
-                    "%s: %s in missing or damaged packs: 'tamis verify' says which",
-                    path, COUNTED(lost->n, "segment"));
-}
-
 static int report_unpack(struct segments_edit *e)
 {
     const struct lost *lost = e->made;
@@ -260,7 +322,13 @@ static int report_unpack(struct segments_edit *e)
     }
     if (!output_works())
         return EXIT_IO;
-    return lost->n > 0 ? complain_lost(lost, e->o->args[0]) : EXIT_DONE;
+    if (lost->n == 0)
+        return EXIT_DONE;
+    if (status_unread(lost->error) != EXIT_DAMAGE)
+        return complain_error(lost->error, NULL, e->o->args[0], NULL);
+    return complain(EXIT_DAMAGE,
+                    "%s: %s in missing or damaged packs: 'tamis verify' says which",
+                    e->o->args[0], COUNTED(lost->n, "segment"));
 }
 
 static int unpack(int argc, char **argv)
@@ -281,8 +349,7 @@ const struct command cmd_unpack = {
     .about =
         "Writes the columns of packs, all or those of the named segments, as files "
         "again. Answers stay the same.\n",
-    .options = {{WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL}},
+    .options = {QUIET_OR_JSON},
     .examples = "tamis unpack store 000007.sst\n",
     .run = unpack,
 };

@@ -1,10 +1,101 @@
 /* tamis plan: how large for how many keys at what error. */
+#include <math.h>
+
 #include "../plan/plan.h"
 #include "command.h"
 
 #define STORE_OPTIONS                                                                  \
     (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \
      WITH(OPT_APPLY) | WITH(OPT_SVG) | WITH(OPT_KIND))
+
+/* ---- why so many lanes and words ---- */
+
+enum { MOST_LANES = 4, MOST_WORDS = 8, BLOCK = 64 };
+
+/* Cache lines that a lookup of an absent key touches in a stage, expected: a lane is
+ * one, and where it errs the next one is asked. */
+static double lines_of(uint32_t lanes, double error)
+{
+    double lane = pow(error, 1.0 / lanes), lines = 0, reached = 1;
+    for (uint32_t i = 0; i < lanes; i++) {
+        lines += reached;
+        reached *= lane;
+    }
+    return lines;
+}
+
+struct shape {
+    uint32_t words;
+    uint64_t blocks; /* of a lane; 0: none is large enough */
+};
+
+/* The fewest blocks a lane at which these words meet the error, if below `most`. */
+static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t keys,
+                             double error, uint64_t most)
+{
+    uint64_t low = 0, high = most;
+    if (tamis_plan_error(lanes, words, high, keys) > error)
+        return 0;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tamis_plan_error(lanes, words, middle, keys) <= error)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* The chosen one keeps its blocks, of which other filters have as many. */
+static struct shape smallest(const struct tamis_plan *chosen, uint32_t lanes,
+                             double error)
+{
+    struct shape best = {0, UINT64_C(1) << 32};
+    bool any = false;
+    if (lanes == chosen->lanes)
+        return (struct shape){chosen->words, chosen->n_blocks};
+    for (uint32_t words = 1; words <= MOST_WORDS; words++) {
+        uint64_t n = least_blocks(lanes, words, chosen->n_keys, error, best.blocks);
+        if (n == 0 || (any && n == best.blocks))
+            continue;
+        best = (struct shape){words, n};
+        any = true;
+    }
+    return any ? best : (struct shape){0};
+}
+
+/* For each number of lanes the smallest filter that meets the error: an object in the
+ * list, or (NULL) a row of a table. */
+static void show_lanes(const struct tamis_plan *chosen, double error, json_t *list)
+{
+    if (list == NULL)
+        printf(
+            "\nlanes words       bits bytes  bits/key  lines an absent key touches\n");
+    for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
+        struct shape s = smallest(chosen, lanes, error);
+        uint64_t n_bytes = s.blocks * lanes * BLOCK;
+        double per_key =
+            chosen->n_keys ? 8 * (double)n_bytes / (double)chosen->n_keys : 0;
+        bool is_chosen = lanes == chosen->lanes;
+        if (s.blocks == 0)
+            continue;
+        /* By the error of this shape, which may be far below the one asked for. */
+        double lines =
+            lines_of(lanes, tamis_plan_error(lanes, s.words, s.blocks, chosen->n_keys));
+        if (list != NULL)
+            json_put(list, NULL,
+                     json_of("lanes", json_count(lanes), "words", json_count(s.words),
+                             "bits_bytes", json_count(n_bytes), "bits_per_key",
+                             json_number(per_key), "lines", json_number(lines),
+                             "chosen", json_boolean(is_chosen)));
+        else
+            printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words, LLU(n_bytes),
+                   per_key, lines,
+                   is_chosen ? "  the fewest lanes within 4% of the least" : "");
+    }
+}
+
+/* ---- one filter ---- */
 
 /* The least --bytes that give a plan: a few pages. 0: more bytes would not help. */
 static uint64_t least_bytes(const struct options *o)
@@ -55,80 +146,52 @@ static void print_plan(const struct tamis_plan *p)
     printf("bits per key  %.3f\n", p->bits_per_key);
 }
 
-/* The same keys at the same error in a ribbon: `tamis build --kind ribbon`. */
-static int plan_as_ribbon(const struct options *o, struct tamis_plan *plan)
-{
-    struct tamis_plan_options opt = {.size = sizeof opt, .kind = TAMIS_RIBBON};
-    return tamis_plan_filter(o->n_keys, o->growth.error, &opt, plan);
-}
-
-static void print_ribbon(const struct options *o)
-{
-    struct tamis_plan p;
-    if (plan_as_ribbon(o, &p) == 0)
-        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n", LLU(p.file_bytes),
-               SIZE(p.file_bytes), p.bits_per_key);
-}
-
-static json_t *ribbon_json(const struct options *o)
-{
-    struct tamis_plan p;
-    plan_as_ribbon(o, &p);
-    return json_of("error", json_number(p.error), "bits_bytes",
-                   json_count(p.bits_bytes), "file_bytes", json_count(p.file_bytes),
-                   "bits_per_key", json_number(p.bits_per_key));
-}
-
 static int plan_one(const struct options *o)
 {
     struct tamis_plan_options opt = {.size = sizeof opt, .most_bytes = o->n_bytes};
-    struct tamis_plan plan;
+    struct tamis_plan_options as_ribbon = {.size = sizeof opt, .kind = TAMIS_RIBBON};
+    struct tamis_plan plan, ribbon;
+    bool by_bytes = given(o, OPT_BYTES);
     if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
         usage_error("give two of --keys, --fpr and --bytes for the third");
-    int err = given(o, OPT_BYTES) && !o->n_bytes
+    int err = by_bytes && !o->n_bytes
                   ? TAMIS_ERR_RANGE
                   : tamis_plan_filter(o->n_keys, o->growth.error, &opt, &plan);
     if (err != 0)
         return range_error(o, err);
-    if (given(o, OPT_JSON)) {
-        json_t *object = plan_json(&plan);
-        if (!given(o, OPT_BYTES)) {
-            json_t *list = json_array();
-            json_add(object, "by_lanes", list, "ribbon", ribbon_json(o));
-            show_lanes(&plan, o->growth.error, list);
-        }
-        json_print(object);
-    } else {
+    /* The same keys at the same error in a ribbon: `tamis build --kind ribbon`. */
+    bool has_ribbon = !by_bytes && tamis_plan_filter(o->n_keys, o->growth.error,
+                                                     &as_ribbon, &ribbon) == 0;
+    json_t *object = given(o, OPT_JSON) ? plan_json(&plan) : NULL, *list = NULL;
+    if (object == NULL)
         print_plan(&plan);
-        if (!given(o, OPT_BYTES)) {
-            print_ribbon(o);
-            show_lanes(&plan, o->growth.error, NULL);
-        }
-    }
+    if (has_ribbon && object == NULL)
+        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n",
+               LLU(ribbon.file_bytes), SIZE(ribbon.file_bytes), ribbon.bits_per_key);
+    if (!by_bytes && object != NULL)
+        json_put(object, "by_lanes", list = json_array());
+    if (has_ribbon && object != NULL)
+        json_put(object, "ribbon",
+                 json_of("error", json_number(ribbon.error), "bits_bytes",
+                         json_count(ribbon.bits_bytes), "file_bytes",
+                         json_count(ribbon.file_bytes), "bits_per_key",
+                         json_number(ribbon.bits_per_key)));
+    if (!by_bytes)
+        show_lanes(&plan, o->growth.error, list);
+    if (object != NULL)
+        json_print(object);
     return EXIT_DONE;
 }
 
-static void growth_defaults(struct tamis_growth *g)
-{
-    g->error = g->error > 0 ? g->error : 0.01;
-    g->factor = g->factor > 0 ? g->factor : 1.9;
-    g->tightening = g->tightening > 0 ? g->tightening : 0.85;
-    g->first_capacity = g->first_capacity ? g->first_capacity : 50000;
-}
-
-/* Prints a stage, and the sums of all stages up to it when it is full. */
-static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t bytes,
-                          double lines, double error)
-{
-    return json_add(plan_json(p), "sum_keys", json_count(keys), "sum_bits_per_key",
-                    json_number(8 * (double)bytes / (double)keys), "sum_lines",
-                    json_number(lines), "sum_error", json_number(error));
-}
-
-/* One line per stage: up to --keys, else the first ten. */
+/* One line per stage: up to --keys, else the first ten. It has the sums of all stages
+ * up to it when it is full. */
 static int plan_growth(const struct options *o)
 {
-    struct tamis_growth growth = o->growth;
+    struct tamis_growth growth = {
+        .error = o->growth.error > 0 ? o->growth.error : 0.01,
+        .factor = o->growth.factor > 0 ? o->growth.factor : 1.9,
+        .tightening = o->growth.tightening > 0 ? o->growth.tightening : 0.85,
+        .first_capacity = o->growth.first_capacity ? o->growth.first_capacity : 50000};
     uint64_t keys = 0, bytes = 0, left;
     double kept = 1; /* no stage errs */
     double lines = 0;
@@ -136,7 +199,6 @@ static int plan_growth(const struct options *o)
     uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
     if (given(o, OPT_BYTES))
         usage_error("--growth takes --keys, --fpr, -s, -r and --n0, no --bytes");
-    growth_defaults(&growth);
     if (list == NULL)
         printf("stage lanes words         keys          sum       bits bytes  bits/key "
                "of all lines  error        sum\n");
@@ -153,14 +215,17 @@ static int plan_growth(const struct options *o)
         bytes += p.bits_bytes;
         kept *= 1 - p.error;
         lines += lines_of(p.lanes, p.error);
+        double per_key = 8 * (double)bytes / (double)keys;
         if (list != NULL)
-            json_put(list, NULL, stage_json(&p, keys, bytes, lines, 1 - kept));
+            json_put(list, NULL,
+                     json_add(plan_json(&p), "sum_keys", json_count(keys),
+                              "sum_bits_per_key", json_number(per_key), "sum_lines",
+                              json_number(lines), "sum_error", json_number(1 - kept)));
         else
             printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f %5.2f  %-11.6g  "
                    "%.6g\n",
                    i, p.lanes, p.words, LLU(p.n_keys), LLU(keys), LLU(p.bits_bytes),
-                   p.bits_per_key, 8 * (double)bytes / (double)keys, lines, p.error,
-                   1 - kept);
+                   p.bits_per_key, per_key, lines, p.error, 1 - kept);
     }
     left = given(o, OPT_N_KEYS) && keys < o->n_keys ? o->n_keys - keys : 0;
     if (list == NULL && left > 0)
@@ -202,29 +267,25 @@ const struct command cmd_plan = {
     .arguments = "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
     .summary = "compute sizes and errors, of a filter or a store",
     .about = "Computes keys, error or size from the other two.\n",
-    .options = {OPTION(N_KEYS, NULL),
-                OPTION(FPR, NULL),
-                OPTION(BYTES, NULL),
-                OPTION(GROWTH,
-                       "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
-                {WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""},
-                {0,
-                 "errors that waste the fewest reads of absent keys in "
-                 "--bytes B, or least memory for --reads R (0.02 a lookup)",
-                 "STORE"},
-                {WITH(OPT_READS), NULL, ""},
-                OPTION(SIZES, "the same for a list of lines: KEYS [RANK [NAME]]"),
-                {WITH(OPT_LEVELS) | WITH(OPT_RUNS),
-                 "each rank is a run, or each segment; else key ranges decide. "
-                 "A lookup reads one of a run. Packed ones are left out",
-                 NULL},
-                OPTION(KIND,
-                       "of a store or a list: bloom (default), ribbon, or smaller: of "
-                       "each segment what takes less"),
-                OPTION(PACK, "the pack of a list, a store or --keys, with --fpr"),
-                OPTION(APPLY, NULL),
-                OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
-                OPTION(JSON, NULL)},
+    .options =
+        {OPTION(N_KEYS), OPTION(FPR), OPTION(BYTES),
+         OPTION(GROWTH, "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
+         OPTIONS(WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""),
+         OPTIONS(0,
+                 "errors that waste the fewest reads of absent keys in --bytes B, or "
+                 "least memory for --reads R (0.02 a lookup)",
+                 "STORE"),
+         OPTIONS(WITH(OPT_READS), NULL, ""),
+         OPTION(SIZES, "the same for a list of lines: KEYS [RANK [NAME]]"),
+         OPTIONS(WITH(OPT_LEVELS) | WITH(OPT_RUNS),
+                 "each rank is a run, or each segment; else key ranges decide. A "
+                 "lookup reads one of a run. Packed ones are left out"),
+         OPTION(KIND, "of a store or a list: bloom (default), ribbon, or smaller: of "
+                      "each segment what takes less"),
+         OPTION(PACK, "the pack of a list, a store or --keys, with --fpr"),
+         OPTION(APPLY),
+         OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
+         OPTION(JSON)},
     .examples = "tamis plan --keys 10M --fpr 1%\n"
                 "tamis plan store --bytes 64K\n",
     .run = run,

@@ -118,7 +118,7 @@ static int find_named(struct probe *p)
     const struct options *o = p->o;
     int status = EXIT_DONE;
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_name name = {o->segments.at[i], strlen(o->segments.at[i])};
+        struct tamis_name name = name_of_text(o->segments.at[i]);
         int err = tamis_snapshot_find(
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);
@@ -148,10 +148,7 @@ static int probe(struct probe *p)
     p->found = memory_or_exit(calloc(n, sizeof(*p->found)));
     p->why = memory_or_exit(calloc(n, sizeof(*p->why)));
     p->tells_any = given(o, OPT_QUIET) && !given(o, OPT_COUNT);
-    p->answers.json = given(o, OPT_JSON);
-    p->answers.explain = given(o, OPT_EXPLAIN);
-    p->answers.format = o->format;
-    p->answers.silent = given(o, OPT_QUIET) || given(o, OPT_COUNT);
+    p->answers = answers_for(o);
     status = ask_keys(o, &domain, ask, p);
     if (status == EXIT_DONE && given(o, OPT_COUNT))
         print_totals(&p->answers);
@@ -162,18 +159,6 @@ static int probe(struct probe *p)
     if (status == EXIT_DONE && given(o, OPT_QUIET))
         return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
     return status ? status : named;
-}
-
-/* Names packs whose segments are unknown: no line tells that these may have the key. */
-static void name_unlisted(struct tamis_snapshot *snapshot, const char *path)
-{
-    struct tamis_pack_info pack;
-    char file[64];
-    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
-        if (pack_is_unlisted(&pack)) {
-            pack_file_name(pack.uuid, file);
-            complain(0, "%s/%s: %s", path, file, PACK_UNLISTED);
-        }
 }
 
 /* Opens the filters. Then none goes away between its answers. */
@@ -200,7 +185,9 @@ static void open_filters(struct probe *p, struct tamis_store *store)
 static int run(int argc, char **argv)
 {
     struct probe p = {0};
+    struct tamis_pack_info pack;
     struct tamis_store *store;
+    char file[64];
     struct options o;
     parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
@@ -210,8 +197,14 @@ static int run(int argc, char **argv)
     store_snapshot(o.args[0], &store, &p.snapshot);
     open_filters(&p, store);
     p.complete = tamis_snapshot_info(p.snapshot).complete || o.segments.n > 0;
-    if (!p.complete)
-        name_unlisted(p.snapshot, o.args[0]);
+    /* Names packs whose segments are unknown: no line tells that these may have the
+     * key. */
+    for (size_t i = 0;
+         !p.complete && tamis_snapshot_pack_info(p.snapshot, i, &pack) == 0; i++)
+        if (pack_is_unlisted(&pack)) {
+            pack_file_name(pack.uuid, file);
+            complain(0, "%s/%s: %s", o.args[0], file, PACK_UNLISTED);
+        }
     int status = probe(&p);
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);
@@ -227,20 +220,17 @@ const struct command cmd_probe = {
              "UNKNOWN_SEGMENT. A line KEY<TAB>-<TAB>ABSENT is a proof that no segment "
              "has the key. UNKNOWN_SEGMENT in its place: the list is empty, or may "
              "lack segments: see 'tamis help repair'.\n",
-    .options = {OPTION(KEYS_FILE, NULL),
-                OPTION(SEGMENT, "ask only this one; may be repeated"),
-                OPTION(BIND, "... and only if it is bound to this"),
-                OPTION(MIN_WATERMARK, NULL),
-                OPTION(COUNT, NULL),
-                OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
-                                "range, or which stage, lane and offset of its filter"),
-                OPTION(
-                    QUIET,
-                    "exit 10 if KEY is absent. Else read it: 0 if it may be there, or "
-                    "the SEGMENT is unknown, which stderr says"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
-                 NULL}},
+    .options =
+        {OPTION(KEYS_FILE), OPTION(SEGMENT, "ask only this one; may be repeated"),
+         OPTION(BIND, "... and only if it is bound to this"), OPTION(MIN_WATERMARK),
+         OPTION(COUNT),
+         OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
+                         "range, or which stage, lane and offset of its filter"),
+         OPTION(QUIET,
+                "exit 10 if KEY is absent. Else read it: 0 if it may be there, or "
+                "the SEGMENT is unknown, which stderr says"),
+         OPTION(JSON),
+         OPTIONS(KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too")},
     .examples = "tamis probe store user:42\n"
                 "tamis probe store --keys wanted.txt --segment 000012.sst --count\n",
     .run = run,

@@ -75,19 +75,24 @@ static void found_confirming(void *ctx, const struct tamis_repair_finding *f)
     print_finding(c->list, f);
 }
 
-static int unlisted(const char *path, bool was_complete, uint64_t n)
+/* Says what is in the way, and what became of packs. Returns the status. */
+static int judge_confirmed(const struct confirming *c, int err,
+                           const struct tamis_diag *diag, const char *path,
+                           bool was_complete, bool force)
 {
-    return complain(
-        EXIT_DAMAGE,
-        "%s: %s: %s in quarantine/ may be of segments that are not listed: list those "
-        "('tamis build --bare'), remove files of segments that are gone, or --force",
-        path, was_complete ? "confirmed already" : "not confirmed",
-        COUNTED(n, "filter"));
-}
-
-/* Reports lost and mended packs, when nothing is in the way. */
-static int say_of_packs(const char *path, const struct confirming *c)
-{
+    if (c->n_aside > 0 && !force &&
+        (was_complete ? err == 0 : err == TAMIS_ERR_MISMATCH))
+        return complain(EXIT_DAMAGE,
+                        "%s: %s: %s in quarantine/ may be of segments that are not "
+                        "listed: list those ('tamis build --bare'), remove files of "
+                        "segments that are gone, or --force",
+                        path, was_complete ? "confirmed already" : "not confirmed",
+                        COUNTED(c->n_aside, "filter"));
+    if (err != 0)
+        return complain_error(err, diag, path,
+                              err == ENOTDIR ? store_advice(err, path) : NULL);
+    if (diag->what[0] != 0) /* lost packs went off the list */
+        return complain(EXIT_DAMAGE, "%s: %s", path, diag->what);
     if (c->n_lost > 0)
         return complain(EXIT_DAMAGE,
                         "%s: the list has %s: put the files back, or take their "
@@ -127,30 +132,9 @@ static int confirm(const struct options *o)
              (found.n_aside == 0 || opt.force))
         printf("the list is complete already%s%s\n", empty ? ", and empty" : "",
                found.n_mended > 0 ? "" : ": nothing to confirm");
-    if (found.n_aside > 0 && !opt.force &&
-        (was_complete ? err == 0 : err == TAMIS_ERR_MISMATCH))
-        status = unlisted(path, was_complete, found.n_aside);
-    else if (err != 0)
-        status = complain_error(err, &diag, path,
-                                err == ENOTDIR ? store_advice(err, path) : NULL);
-    else if (diag.what[0] != 0) /* lost packs went off the list */
-        status = complain(EXIT_DAMAGE, "%s: %s", path, diag.what);
-    else
-        status = say_of_packs(path, &found);
+    status = judge_confirmed(&found, err, &diag, path, was_complete, opt.force);
     tamis_store_close(store);
     return status;
-}
-
-/* Perhaps only some segments of a pack must be built anew. */
-static int complain_left(const struct repair *r, uint64_t n)
-{
-    char packs[64] = "";
-    if (r->n_packs > 0)
-        snprintf(packs, sizeof(packs), " and %s", COUNTED(r->n_packs, "pack"));
-    return complain(EXIT_DAMAGE, "%s: %s%s left as noted, damaged or missing: %s",
-                    r->store, COUNTED(n - r->n_packs, "file"), packs,
-                    r->n_packs > 0 ? "'tamis verify' says what works for each"
-                                   : "build these segments anew from the keys");
 }
 
 static int is_to_end(void *ctx)
@@ -201,8 +185,13 @@ static int say_what_is_left(const struct repair *r,
                             const struct tamis_repair_report *report, bool dry_run)
 {
     const char *s = r->n_strays == 1 ? "" : "s";
-    if (report->n_damaged > 0)
-        return complain_left(r, report->n_damaged);
+    if (report->n_damaged > 0) /* perhaps only some segments of a pack */
+        return complain(EXIT_DAMAGE, "%s: %s%s%s left as noted, damaged or missing: %s",
+                        r->store, COUNTED(report->n_damaged - r->n_packs, "file"),
+                        r->n_packs > 0 ? " and " : "",
+                        r->n_packs > 0 ? COUNTED(r->n_packs, "pack") : "",
+                        r->n_packs > 0 ? "'tamis verify' says what works for each"
+                                       : "build these segments anew from the keys");
     if (r->n_damage > 0)
         return complain(EXIT_DAMAGE, "%s: damage %s", r->store,
                         dry_run ? "was found" : "was found, and dealt with");
@@ -275,13 +264,13 @@ const struct command cmd_repair = {
         "  rebuilt       the catalog, a record, tombstones, or a filter from its list\n"
         "  quarantined   a damaged filter, list or pack, or one of no segment\n"
         "  swept         a file that was never finished, or is no filter\n",
-    .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
+    .options = {OPTION(DRY_RUN), OPTION(UUID),
                 OPTION(CONFIRM,
                        "the list has every segment of the engine, with its own filter: "
                        "compare 'tamis ls' with the engine's list, bindings too"),
                 OPTION(FORCE,
                        "in spite of quarantine; packs go that are lost or nameless"),
-                OPTION(JSON, NULL)},
+                OPTION(JSON)},
     .notes = "Exits 3 for damage, mended or not, a directory or link named like a "
              "filter, or a list not confirmed; 4 for a failed read; 6 if the store is "
              "busy.\n",

@@ -10,7 +10,7 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     uint64_t n_damaged = 0, watermark;
     int err = tamis_store_writer(store, name, strlen(name), NULL, &writer, &diag);
     if (err != 0)
-        return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
+        return segment_error(err, &diag, path, name_of_text(name),
                              err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
     tamis_writer_info(writer, &info, NULL);
     watermark = given(o, OPT_WATERMARK) ? o->watermark : info.watermark;
@@ -61,30 +61,21 @@ static int check(struct tamis_snapshot *snapshot, const struct options *o, size_
     return EXIT_DONE;
 }
 
-static int check_all(struct tamis_snapshot *snapshot, const struct options *o)
-{
-    size_t *picked, n;
-    int status =
-        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
-    if (status != EXIT_DONE)
-        return status;
-    for (size_t i = 0; i < n && status == EXIT_DONE; i++)
-        status = check(snapshot, o, picked[i]);
-    free(picked);
-    return status;
-}
-
 static int run(int argc, char **argv)
 {
     struct tamis_snapshot *snapshot;
     struct tamis_store *store;
     struct options o;
     bool damaged = false;
+    size_t *picked, n;
     int status, one;
     parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     store_snapshot(o.args[0], &store, &snapshot);
-    status = check_all(snapshot, &o);
+    status = pick_named(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
+    for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+        status = check(snapshot, &o, picked[i]);
+    free(picked);
     tamis_snapshot_release(snapshot);
     for (size_t i = 1; status == EXIT_DONE && i < o.n_args; i++) {
         one = seal(store, o.args[0], o.args[i], &o);

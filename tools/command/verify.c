@@ -1,6 +1,202 @@
-/* tamis verify: is every page of every filter whole, and every key in it? */
+/* tamis verify: is every page of every filter and pack whole, and every key in it? */
 #include "command.h"
-#include "verify.h"
+
+/* ---- packs: which pages are damaged, and which segments that touches ---- */
+
+/* A snapshot's checked pack. Another snapshot's pack may be at its address later. */
+struct checked {
+    const struct tamis_filter *pack;
+    uint8_t uuid[TAMIS_UUID_BYTES];
+    struct tamis_verify report;
+    struct tamis_diag diag;
+    int err;
+    uint32_t band; /* whose rows were asked for last */
+    struct tamis_verify rows;
+    size_t n_segments, n_affected, n_nameless;
+    size_t n_listed; /* of those affected: repair makes them anew from their lists */
+};
+
+/* The packs that were checked; each is once. */
+struct checked_packs {
+    const char *store; /* its path */
+    json_t *damaged;   /* of these an object each; NULL: text */
+    struct checked *at;
+    size_t n;
+};
+
+/* The pages of a column's rows: all columns of a band have the same. */
+static const struct tamis_verify *its_rows(struct checked *c,
+                                           struct tamis_snapshot *snapshot, size_t i)
+{
+    struct tamis_pack_place place;
+    tamis_snapshot_pack(snapshot, i, NULL, &place, NULL);
+    if (c->rows.n_pages == 0 || c->band != place.band)
+        tamis_snapshot_pack(snapshot, i, NULL, NULL, &c->rows);
+    c->band = place.band;
+    return &c->rows;
+}
+
+/* All segments for which the pack answers. */
+static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
+{
+    struct tamis_segment_info info;
+    struct tamis_filter *pack;
+    for (size_t i = 0; tamis_snapshot_next(snapshot, &i); i++)
+        if (tamis_snapshot_pack(snapshot, i, &pack, NULL, NULL) == 0 &&
+            pack == c->pack) {
+            c->n_segments++;
+            c->n_nameless +=
+                tamis_snapshot_segment(snapshot, i, &info) == 0 && info.name == NULL;
+            if (its_rows(c, snapshot, i)->n_damaged == 0)
+                continue;
+            c->n_affected++;
+            c->n_listed += advice_from_list(snapshot, i) != NULL;
+        }
+}
+
+static void damage_text(const struct checked *c, char *text, size_t room)
+{
+    const char *advice =
+        c->n_affected == 0 ? "'tamis pack --repack' writes a whole pack"
+        : c->n_listed == c->n_affected
+            ? "'tamis repair' makes these anew from their lists"
+        : c->n_listed > 0
+            ? "'tamis repair' makes those with lists anew; build the rest "
+              "from their keys"
+            : "build these anew from their keys";
+    int n = snprintf(text, room,
+                     "%llu of its %llu pages damaged: ", LLU(c->report.n_damaged),
+                     LLU(c->report.n_pages));
+    if (c->n_nameless > 0)
+        snprintf(text + n, room - (size_t)n, "the names of %zu of its %s are lost: %s",
+                 c->n_nameless, COUNTED(c->n_segments, "segment"), advice_pack);
+    else
+        snprintf(text + n, room - (size_t)n, "segments affected: %zu of %zu; %s%s",
+                 c->n_affected, c->n_segments, advice,
+                 c->n_affected > 0 && c->n_affected < c->n_segments
+                     ? ", and 'tamis pack --repack' saves the others"
+                     : "");
+}
+
+/* The file is within the store. `counts` (NULL: text) has more fields of JSON. */
+static void print_pack(const struct checked_packs *packs, const char *file,
+                       const char *what, json_t *counts)
+{
+    complain(0, "%s/%s: %s", packs->store, file, what);
+    if (packs->damaged == NULL) {
+        progress_wipe();
+        printf("-\tpack\t%s: %s\n", file, what);
+        return;
+    }
+    json_put(counts, "file", json_string(file));
+    json_put(counts, "what", json_string(what));
+    json_put(packs->damaged, NULL, counts);
+}
+
+static void print_damage(const struct checked_packs *packs, const struct checked *c,
+                         const char *path)
+{
+    json_t *counts = NULL;
+    char what[320];
+    damage_text(c, what, sizeof(what));
+    if (packs->damaged != NULL)
+        counts =
+            json_of("pages", json_count(c->report.n_pages), "damaged",
+                    json_count(c->report.n_damaged), "first_damaged",
+                    json_count(c->report.first_damaged), "segments",
+                    json_count(c->n_segments), "affected", json_count(c->n_affected));
+    print_pack(packs, path + strlen(packs->store) + 1, what, counts);
+}
+
+/* Names the packs on which the catalog does not agree: no line of a segment tells of
+ * them. */
+static int verify_unlisted(const struct checked_packs *packs, struct tamis_store *store,
+                           struct tamis_snapshot *snapshot)
+{
+    struct tamis_pack_info pack;
+    char file[64];
+    int status = EXIT_DONE;
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
+        if (pack_is_unlisted(&pack) && pack_is_lost(store, &pack)) {
+            pack_file_name(pack.uuid, file);
+            print_pack(packs, file, PACK_UNLISTED,
+                       packs->damaged ? memory_or_exit(json_object()) : NULL);
+            status = EXIT_DAMAGE;
+        }
+    return status;
+}
+
+static struct checked *check_pack(struct checked_packs *packs,
+                                  struct tamis_snapshot *snapshot, size_t index,
+                                  struct tamis_filter *pack, const char *path,
+                                  int *status)
+{
+    struct tamis_pack_place place;
+    tamis_snapshot_pack(snapshot, index, NULL, &place, NULL);
+    for (size_t i = 0; i < packs->n; i++)
+        if (packs->at[i].pack == pack &&
+            memcmp(packs->at[i].uuid, place.uuid, sizeof(place.uuid)) == 0)
+            return &packs->at[i];
+    packs->at = memory_or_exit(realloc(packs->at, (packs->n + 1) * sizeof(*packs->at)));
+    struct checked *c = &packs->at[packs->n++];
+    *c = (struct checked){.pack = pack};
+    memcpy(c->uuid, place.uuid, sizeof(c->uuid));
+    c->err = tamis_filter_verify(pack, &c->report, &c->diag);
+    *status = status_of_error(c->err);
+    if (c->report.n_damaged > 0) {
+        count_affected(c, snapshot);
+        print_damage(packs, c, path);
+    } else if (c->err != 0) {
+        complain_error(c->err, &c->diag, path, NULL);
+    }
+    return c;
+}
+
+/* Checks a segment that is a column of `pack`, and prints its result.
+ * With the first column of a damaged pack it prints the pack's damage, and sets
+ * *of_pack to its status. Returns the segment's own: a damaged page costs the segments
+ * that have rows in it, and no others. */
+static int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
+                         size_t index, struct tamis_filter *pack, const char *path,
+                         json_t *list, int *of_pack)
+{
+    struct checked *c = check_pack(packs, snapshot, index, pack, path, of_pack);
+    bool known = c->err == 0 || c->report.n_damaged > 0, good;
+    struct tamis_segment_info info;
+    const struct tamis_verify *rows = its_rows(c, snapshot, index);
+    char what[128];
+    tamis_snapshot_segment(snapshot, index, &info);
+    good = known && rows->n_damaged == 0 && info.name != NULL;
+    if (!known)
+        snprintf(what, sizeof(what), "%.100s",
+                 c->diag.what[0] ? c->diag.what : tamis_strerror(c->err));
+    else if (rows->n_damaged > 0)
+        snprintf(what, sizeof(what), "column; %llu of the %llu pages of its rows %s",
+                 LLU(rows->n_damaged), LLU(rows->n_pages),
+                 rows->n_damaged == 1 ? "is damaged" : "are damaged");
+    else if (info.name == NULL)
+        snprintf(what, sizeof(what), "column; its name is lost");
+    else
+        snprintf(what, sizeof(what), "column of a pack of %llu pages%s",
+                 LLU(c->report.n_pages),
+                 c->err ? ", of which those with its rows are good" : "");
+    if (info.name == NULL && list == NULL && c->report.n_damaged > 0)
+        return status_of_error(c->err); /* the line of its pack counts it */
+    const char *advice = known && rows->n_damaged > 0
+                             ? advice_from_list(snapshot, index)
+                         : known ? NULL
+                                 : usual_advice(c->err);
+    if (known && rows->n_damaged > 0 && advice == NULL)
+        advice = usual_advice(TAMIS_ERR_DAMAGED);
+    verify_line(list, (struct tamis_name){info.name, info.name_bytes},
+                good         ? "ok"
+                : c->err > 0 ? "unreadable"
+                             : "damaged",
+                path, what, rows, advice);
+    return good ? EXIT_DONE : status_of_error(c->err);
+}
+
+/* ---- filters ---- */
 
 struct verify {
     const struct options *o;
@@ -62,18 +258,10 @@ static void leave(const struct verify *v, struct place *p)
         tamis_snapshot_release(p->snapshot);
 }
 
-/* Was its own file made for this segment? No reader asks. */
-static bool made_for(const struct tamis_segment_info *s, struct tamis_filter *own)
-{
-    struct tamis_filter_info f;
-    return tamis_filter_info(own, &f, NULL) != 0 || f.name_bytes == 0 ||
-           (f.name_bytes == s->name_bytes &&
-            memcmp(f.name, s->name, s->name_bytes) == 0);
-}
-
 /* Opens the filter and the list of a segment, where the snapshot has them. */
 static int open_both(struct place *p)
 {
+    struct tamis_filter_info f;
     int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
     p->its.err = TAMIS_ERR_NO_SEGMENT;
     if (err != 0)
@@ -85,7 +273,11 @@ static int open_both(struct place *p)
     err = p->column
               ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL, NULL)
               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
-    if (err == 0 && !p->column && !made_for(&p->info, p->filter)) {
+    /* Was its own file made for this segment? No reader asks. */
+    if (err == 0 && !p->column && tamis_filter_info(p->filter, &f, NULL) == 0 &&
+        f.name_bytes > 0 &&
+        (f.name_bytes != p->info.name_bytes ||
+         memcmp(f.name, p->info.name, f.name_bytes) != 0)) {
         err = TAMIS_ERR_MISMATCH;
         p->diag = (struct tamis_diag){.code = err, .what = "made for another segment"};
     }
@@ -150,24 +342,20 @@ static int report_unopened(struct verify *v, const struct place *p, const char *
     return status_unread(err);
 }
 
-/* A segment that was dropped meanwhile is ignored, unless it was named. */
-static int report_gone(const struct verify *v, const struct place *p)
-{
-    if (v->o->n_args == 1)
-        return EXIT_DONE;
-    return complain(EXIT_NONE,
-                    "%s: segment '%s' has just been dropped: 'tamis ls' lists the "
-                    "segments",
-                    v->o->args[0], NAME(p->info.name, p->info.name_bytes));
-}
-
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
     int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
-    if (err != 0 && (p->info.file[0] == '\0' || p->gone)) {
-        note(v, p->gone ? report_gone(v, p)
-                        : complain_error(err, NULL, v->o->args[0], NULL));
+    if (p->gone) { /* meanwhile; it is ignored, unless it was named */
+        if (v->o->n_args > 1)
+            note(v, complain(EXIT_NONE,
+                             "%s: segment '%s' has just been dropped: 'tamis ls' lists "
+                             "the segments",
+                             v->o->args[0], NAME(p->info.name, p->info.name_bytes)));
+        return false;
+    }
+    if (err != 0 && p->info.file[0] == '\0') {
+        note(v, complain_error(err, NULL, v->o->args[0], NULL));
         return false;
     }
     struct tamis_name name = (struct tamis_name){p->info.name, p->info.name_bytes};
@@ -265,25 +453,11 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
 {
     const struct verify *v = ctx;
     if (v->list == NULL) {
-        fputs("-\torphan\t", stdout);
-        print_escaped(stdout, f->file, strlen(f->file));
-        printf(": %s\n", f->what);
+        printf("-\torphan\t%s: %s\n", PATH(f->file), f->what);
         return;
     }
     json_put(v->list, NULL,
-             json_of("file", json_escaped(f->file, strlen(f->file)), "what",
-                     json_string(f->what)));
-}
-
-/* Orphans cost room and no key: they are listed, and are no failure. */
-static void find_orphans(struct verify *v)
-{
-    struct tamis_diag diag = {0};
-    int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
-    if (err == TAMIS_ERR_BUSY && v->list == NULL)
-        printf("-\torphan\tnot looked for: %s\n", diag.what);
-    else if (err != 0 && err != TAMIS_ERR_BUSY)
-        note(v, complain_error(err, &diag, v->o->args[0], NULL));
+             json_of("file", json_text(f->file), "what", json_string(f->what)));
 }
 
 static void verify(struct verify *v)
@@ -322,8 +496,15 @@ static void finish(struct verify *v)
                     "orphans");
         rest = memory_or_exit(json_object());
     }
-    if (o->n_args == 1 && output_works())
-        find_orphans(v);
+    /* Orphans cost room and no key: they are listed, and are no failure. */
+    if (o->n_args == 1 && output_works()) {
+        struct tamis_diag diag = {0};
+        int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
+        if (err == TAMIS_ERR_BUSY && v->list == NULL)
+            printf("-\torphan\tnot looked for: %s\n", diag.what);
+        else if (err != 0 && err != TAMIS_ERR_BUSY)
+            note(v, complain_error(err, &diag, o->args[0], NULL));
+    }
     if (with_keys(o) || given(o, OPT_AGAINST_LIST))
         note(v, against_end(&v->against, o->args[0], rest));
     else
@@ -381,13 +562,10 @@ const struct command cmd_verify = {
         "unconfirmed. Files of no segment are listed as orphan, which is no damage: an "
         "edit may remove them, 'tamis repair' sets them aside: repair first if "
         "catalog.lmdb was replaced.\n",
-    .options = {OPTION(AGAINST, NULL),
-                OPTION(AGAINST_EACH, NULL),
-                OPTION(AGAINST_LIST, NULL),
-                OPTION(STRIP, NULL),
+    .options = {OPTION(AGAINST), OPTION(AGAINST_EACH), OPTION(AGAINST_LIST),
+                OPTION(STRIP),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, NULL, NULL}},
+                OPTION(JSON), OPTIONS(KEY_FLAGS)},
     .examples = "tamis verify store\n"
                 "tamis verify store --against-each lists/*.keys --strip .keys\n",
     .run = run,

@@ -206,8 +206,7 @@ static void open_tree(void)
         open_segment(name_of(manifest.numbers[i]), &segments[i]);
 }
 
-/* Ten memtables with every tenth key each, and one that deletes the first one's keys.
- */
+/* Ten memtables of every tenth key each, and one that deletes the first one's keys. */
 static void load(void)
 {
     static struct record memtable[IN_MEMORY];

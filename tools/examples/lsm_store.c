@@ -114,7 +114,7 @@ static void store_has(struct tree *list)
     int rc = tamis_edit_begin(store, NULL, &edit, NULL);
     for (uint64_t i = 0; i < list->n && !rc; i++) {
         struct segment *s = &list->segments[i];
-        names[i] = (struct tamis_name){s->name, strlen(s->name)};
+        names[i] = name_of_text(s->name);
         if (s->lacks_filter)
             rc = put_filter(edit, s, i);
     }

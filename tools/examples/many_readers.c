@@ -3,8 +3,7 @@
  * This process creates a store with a large sealed filter and a growing one, and starts
  * readers: programs of their own, that share nothing but the directory. They show
  *
- *   - the memory: what they have mapped adds up to the files, once, however many they
- * are
+ *   - the memory: what they map adds up to the files, once, however many they are
  *   - adds: a key that was added before they were asked is never absent, without commit
  *   - growth: also when the filter has got new stages meanwhile
  *   - edits: a segment is there for them as soon as the edit has returned

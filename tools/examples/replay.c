@@ -27,13 +27,8 @@
 
 #include <tamis.h>
 
-enum {
-    KILLS = 25,
-    BATCH = 100,
-    KEPT_BACK = 1000,
-    COMMIT_EVERY = 3000,
-    N_ABSENT = 100000
-};
+enum { KILLS = 25, BATCH = 100, KEPT_BACK = 1000 };
+enum { COMMIT_EVERY = 3000, N_ABSENT = 100000 };
 
 static int log_fd;
 /* Positions in the log, as in the filter, are counts of keys. */

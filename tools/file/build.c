@@ -4,23 +4,11 @@
 #include "../talk/endings.h"
 #include "file.h"
 
-/* Domain and UUID of --store, so that the file can be attached there. */
-static int of_store(const char *path, struct tamis_store_info *info)
-{
-    struct tamis_diag diag = {0};
-    struct tamis_store *store;
-    int err, status = store_open(path, &store);
-    if (status != EXIT_DONE)
-        return status;
-    err = tamis_store_info(store, info, &diag);
-    tamis_store_close(store);
-    return err ? complain_error(err, &diag, path, NULL) : EXIT_DONE;
-}
-
 static int prepare(const struct options *o, struct tamis_store_info *info,
                    struct tamis_domain *domain, struct tamis_builder_options *opt)
 {
-    int status;
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
     opt->size = sizeof(*opt);
     opt->error = o->growth.error;
     opt->watermark = o->watermark;
@@ -34,9 +22,14 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
         return status_of_error(tamis_domain_init(domain, 1, o->seed));
     }
     if (given(o, OPT_STORE)) {
-        status = of_store(o->store, info);
+        /* Domain and UUID of the store, so that the file can be attached there. */
+        int status = store_open(o->store, &store);
         if (status != EXIT_DONE)
             return status;
+        int err = tamis_store_info(store, info, &diag);
+        tamis_store_close(store);
+        if (err != 0)
+            return complain_error(err, &diag, o->store, NULL);
         opt->domain = &info->domain;
         opt->identity.store_uuid = info->uuid;
         if (!given(o, OPT_FPR))
@@ -45,49 +38,26 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     return EXIT_DONE;
 }
 
-/* If a signal ends it, no file stays. */
-static int finish(struct tamis_builder *builder, const struct options *o,
-                  struct tamis_diag *diag)
-{
-    const char *file = o->args[0];
-    struct endings endings;
-    endings_catch(&endings);
-    struct tamis_finish_options opt = {.size = sizeof opt, .list = given(o, OPT_LIST)};
-    int err = tamis_builder_finish(builder, file, &opt, NULL, diag);
-    endings_let(&endings, err != 0);
-    return err;
-}
-
-/* The facts of the new file. The header of a list has no error below 1e-8. */
-static void look(const char *file, struct tamis_filter_info *info)
-{
-    struct tamis_filter *filter;
-    *info = (struct tamis_filter_info){0};
-    if (tamis_filter_open(file, NULL, &filter, NULL) != 0)
-        return;
-    tamis_filter_info(filter, info, NULL);
-    if (info->hash_bits)
-        info->growth.error =
-            fmin(1, ldexp((double)info->n_hashes, -(int)info->hash_bits));
-    tamis_filter_close(filter);
-}
-
 static void print_closing(const struct options *o, const char *file)
 {
-    char *name = escape(file, strlen(file));
-    struct tamis_filter_info info;
-    look(file, &info);
+    struct tamis_filter_info info = {0};
+    struct tamis_filter *filter;
+    if (tamis_filter_open(file, NULL, &filter, NULL) == 0)
+        tamis_filter_info(filter, &info, NULL);
+    tamis_filter_close(filter);
+    if (info.hash_bits) /* the header of a list has no error below 1e-8 */
+        info.growth.error = fmin(1, ldexp((double)info.n_hashes, -(int)info.hash_bits));
     work_is_done();
     if (given(o, OPT_JSON)) {
         progress_clear();
-        json_print(json_of("file", json_string(name), "keys", json_count(info.keys),
+        json_print(json_of("file", json_text(file), "keys", json_count(info.keys),
                            "bytes", json_count(info.file_bytes), "error",
                            json_number(info.growth.error)));
     } else if (!given(o, OPT_QUIET)) {
-        progress_close("built %s: %s, %s, error %s", name, COUNTED(info.keys, "key"),
-                       SIZE(info.file_bytes), PERCENT(info.growth.error));
+        progress_close("built %s: %s, %s, error %s", PATH(file),
+                       COUNTED(info.keys, "key"), SIZE(info.file_bytes),
+                       PERCENT(info.growth.error));
     }
-    free(name);
 }
 
 static int build(const struct options *o, const struct tamis_builder_options *opt)
@@ -109,8 +79,14 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     if (err == 0 && status == EXIT_DONE)
         status = check_empty(keys, given(o, OPT_EMPTY),
                              "its filter would say ABSENT of every key");
-    if (err == 0 && status == EXIT_DONE)
-        err = finish(builder, o, &diag);
+    if (err == 0 && status == EXIT_DONE) {
+        struct tamis_finish_options how = {.size = sizeof how,
+                                           .list = given(o, OPT_LIST)};
+        struct endings endings;
+        endings_catch(&endings); /* if a signal ends it, no file stays */
+        err = tamis_builder_finish(builder, file, &how, NULL, &diag);
+        endings_let(&endings, err != 0);
+    }
     if (err != 0)
         status = complain_error(err, &diag, file,
                                 err == TAMIS_ERR_DAMAGED ? advice_flipped : NULL);
@@ -151,19 +127,13 @@ const struct command cmd_file_build = {
         "must not exist.\n",
     .options = {OPTION(FPR,
                        "error, 1e-8..0.5 or with %; default: the store's, or 0.01"),
-                OPTION(STORE, NULL),
-                OPTION(SEED, NULL),
-                OPTION(SEGMENT, NULL),
-                OPTION(BIND, NULL),
-                OPTION(WATERMARK, NULL),
+                OPTION(STORE), OPTION(SEED), OPTION(SEGMENT), OPTION(BIND),
+                OPTION(WATERMARK),
                 OPTION(LIST, "a list of their hashes instead, of BITS, 1..64 (64)"),
-                OPTION(KIND, NULL),
-                OPTION(JOBS, NULL),
-                {WITH(OPT_CHECK) | WITH(OPT_EMPTY),
-                 "ask the filter for every key; accept a list without keys", NULL},
-                {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "print no closing line, or JSON: 'tamis help json'", NULL},
-                {KEY_FLAGS, NULL, NULL}},
+                OPTION(KIND), OPTION(JOBS),
+                OPTIONS(WITH(OPT_CHECK) | WITH(OPT_EMPTY),
+                        "ask the filter for every key; accept a list without keys"),
+                QUIET_OR_JSON, OPTIONS(KEY_FLAGS)},
     .notes = "It keeps 64 MiB of hashes, 8 bytes a key; others go to an unlinked file "
              "in $TMPDIR or /tmp. A larger filter takes its own size.\n",
     .examples = "tamis file build words.tamis /usr/share/dict/words --fpr 0.1%\n"

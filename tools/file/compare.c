@@ -141,7 +141,7 @@ const struct command cmd_file_compare = {
              "filters are of one seed and of one stage, as for 'tamis file intersect', "
              "and are folded as there, which makes the bounds wider. They do not hold "
              "for an intersection, which has bits of no key.\n",
-    .options = {OPTION(JSON, NULL)},
+    .options = {OPTION(JSON)},
     .examples = TWO_FILTERS "tamis file compare words.tamis more.tamis\n",
     .run = run,
     .variant = COMPARE,

@@ -83,8 +83,7 @@ const struct command cmd_file_union = {
         "keys. The FILEs are sealed and of one seed. Stages of equal size become one, "
         "as if built from all the keys. Other stages stay, and their errors add up. "
         "Damaged pages count as all ones: no key is lost, and it exits 3.\n",
-    .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
-                OPTION(JSON, NULL)},
+    .options = {OPTION(SEGMENT), OPTION(BIND), OPTION(WATERMARK), OPTION(JSON)},
     .examples = TWO_FILTERS "tamis file union both.tamis words.tamis more.tamis\n",
     .run = run,
     .variant = TAMIS_UNION,
@@ -100,8 +99,7 @@ const struct command cmd_file_intersect = {
              "for the same error. They are folded to the greatest size that divides "
              "all of theirs. Damaged pages count as "
              "all ones: no key is lost, and it exits 3.\n",
-    .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
-                OPTION(JSON, NULL)},
+    .options = {OPTION(SEGMENT), OPTION(BIND), OPTION(WATERMARK), OPTION(JSON)},
     .examples =
         TWO_FILTERS "tamis file intersect common.tamis words.tamis more.tamis\n",
     .run = run,
@@ -115,11 +113,10 @@ const struct command cmd_file_fold = {
     .about = "Makes a new sealed filter, OUT, of the keys of the sealed FILE in less "
              "space, without the keys, as if built at that size. Its error is larger. "
              "Damaged pages count as all ones: no key is lost, and it exits 3.\n",
-    .options = {OPTION(BY, NULL),
+    .options = {OPTION(BY),
                 OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
                             "step by step, the stage that gains most"),
-                OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
-                OPTION(JSON, NULL)},
+                OPTION(SEGMENT), OPTION(BIND), OPTION(WATERMARK), OPTION(JSON)},
     .examples = "tamis file build large.tamis keys.txt --fpr 1e-8\n"
                 "tamis file fold small.tamis large.tamis --fpr 1%\n",
     .run = run,
@@ -134,8 +131,7 @@ const struct command cmd_file_merge = {
         "Makes a new list, OUT, of the hashes of all LISTs, each once. The LISTs are "
         "of one seed and one width: 'tamis file build --list'. A damaged page ends "
         "it, for OUT would lack keys.\n",
-    .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
-                OPTION(JSON, NULL)},
+    .options = {OPTION(SEGMENT), OPTION(BIND), OPTION(WATERMARK), OPTION(JSON)},
     .examples = "tamis file build a.list keys.txt --list --seed 0123456789abcdef\n"
                 "tamis file build b.list wanted.txt --list --seed 0123456789abcdef\n"
                 "tamis file merge both.list a.list b.list\n",

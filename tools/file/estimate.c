@@ -8,10 +8,10 @@ static void print(const struct options *o, const struct tamis_estimate *now)
     const struct tamis_interval *measured = &now->measured;
     const char *name = o->args[0];
     if (given(o, OPT_JSON)) {
-        json_print(json_of("file", json_escaped(name, strlen(name)), "keys",
-                           interval_json(&now->keys), "error", json_number(now->error),
-                           "measured", interval_json(measured), "probes",
-                           json_count(PROBES), "damaged", json_count(now->n_damaged)));
+        json_print(json_of("file", json_text(name), "keys", interval_json(&now->keys),
+                           "error", json_number(now->error), "measured",
+                           interval_json(measured), "probes", json_count(PROBES),
+                           "damaged", json_count(now->n_damaged)));
         return;
     }
     printf("keys: %.0f, %.0f to %.0f\n", now->keys.value, now->keys.low,
@@ -60,7 +60,7 @@ const struct command cmd_file_estimate = {
              "looks higher. A filter that grew lacks keys that it took for present. An "
              "intersection has bits of no key, so the estimate is too high.\n",
     .options = {OPTION(SEED, "other random keys, 16 hex digits; default: 0"),
-                OPTION(OFFSET, NULL), OPTION(JSON, NULL)},
+                OPTION(OFFSET), OPTION(JSON)},
     .examples = "tamis file estimate words.tamis\n",
     .run = run,
 };

@@ -40,14 +40,8 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
-    tamis_filter_info(p.filter, &info, NULL);
-    if (info.name_bytes > 0)
-        p.name = (struct tamis_name){info.name, info.name_bytes};
-    p.answers.json = given(&o, OPT_JSON);
-    p.answers.explain = given(&o, OPT_EXPLAIN);
-    p.answers.format = o.format;
-    p.answers.silent = given(&o, OPT_QUIET) || given(&o, OPT_COUNT);
+    p.name = filter_name(p.filter, o.args[0], &info);
+    p.answers = answers_for(&o);
     status = ask_keys(&o, &info.domain, ask, &p);
     if (status == EXIT_DONE && given(&o, OPT_COUNT))
         print_totals(&p.answers);
@@ -66,17 +60,16 @@ const struct command cmd_file_probe = {
         "The segment is the name that the filter has, else the file's. A "
         "pack answers for all its columns together: with many of them few keys are "
         "absent. 'tamis probe STORE' asks each.\n",
-    .options = {OPTION(KEYS_FILE, NULL),
+    .options = {OPTION(KEYS_FILE),
                 OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
-                OPTION(BIND, "the filter must be bound to this"),
-                OPTION(MIN_WATERMARK, NULL),
-                OPTION(COUNT, NULL),
+                OPTION(BIND, "the filter must be bound to this"), OPTION(MIN_WATERMARK),
+                OPTION(COUNT),
                 OPTION(EXPLAIN, "the reason as well: which stage, lane and offset"),
                 OPTION(QUIET,
                        "print nothing: exit 0 if KEY may be there, 10 if absent"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
-                 NULL}},
+                OPTION(JSON),
+                OPTIONS(KEY_FLAGS,
+                        "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too")},
     .examples = "tamis file probe words.tamis sieve\n"
                 "tamis file probe words.tamis --keys wanted.txt --count\n",
     .run = run,

@@ -6,26 +6,22 @@ struct show {
     char record[64];
 };
 
-static json_t *value_json(const struct tamis_field *f)
-{
-    json_t *value = NULL;
-    if (f->kind == TAMIS_FIELD_NUMBER)
-        value = json_count(f->number);
-    if (f->kind == TAMIS_FIELD_REAL) /* of a broken header perhaps not one of JSON */
-        value = json_real(f->real);
-    return value ? value : json_string(f->text ? f->text : "");
-}
-
 static void field(void *ctx, const struct tamis_field *f)
 {
     struct show *show = ctx;
     const char *text = f->text ? f->text : "";
     if (show->list != NULL) {
+        json_t *value = NULL;
+        if (f->kind == TAMIS_FIELD_NUMBER)
+            value = json_count(f->number);
+        if (f->kind ==
+            TAMIS_FIELD_REAL) /* of a broken header perhaps not one of JSON */
+            value = json_real(f->real);
         json_put(show->list, NULL,
                  json_of("record", json_string(f->record), "name", json_string(f->name),
                          "offset", json_count(f->offset), "bytes",
-                         json_count(f->n_bytes), "value", value_json(f), "text",
-                         json_string(text)));
+                         json_count(f->n_bytes), "value",
+                         value ? value : json_string(text), "text", json_string(text)));
         return;
     }
     if (strcmp(show->record, f->record) != 0) {
@@ -48,11 +44,11 @@ static int run(int argc, char **argv)
     int err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
     int status = file_error(&o, err, &diag);
     if (show.list != NULL) {
-        root = json_of("file", json_escaped(o.args[0], strlen(o.args[0])), "offset",
-                       json_count(o.offset), "fields", show.list);
+        root = json_of("file", json_text(o.args[0]), "offset", json_count(o.offset),
+                       "fields", show.list);
         if (err != 0) {
             const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
-            json_put(root, "error", json_escaped(what, strlen(what)));
+            json_put(root, "error", json_text(what));
         }
     }
     if (status == EXIT_DONE && given(&o, OPT_RESIDENCY))
@@ -69,7 +65,7 @@ const struct command cmd_file_show = {
     .about = "Prints each field of the identity, the commit records and the stages: "
              "offset in the file, length, name, value. It prints a broken header as "
              "well, and exits 3.\n",
-    .options = {OPTION(OFFSET, NULL), OPTION(RESIDENCY, NULL), OPTION(JSON, NULL)},
+    .options = {OPTION(OFFSET), OPTION(RESIDENCY), OPTION(JSON)},
     .examples = "tamis file show words.tamis\n",
     .run = run,
 };

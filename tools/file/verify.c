@@ -1,28 +1,10 @@
 /* tamis file verify: is every page of this one filter whole, and every key in it? */
 #include "file.h"
 
-static int verify(struct tamis_filter *filter, const struct options *o, json_t *list,
-                  struct against *against)
-{
-    struct tamis_filter_info info;
-    struct tamis_name name = {o->args[0], strlen(o->args[0])};
-    int status, keys = EXIT_DONE;
-    tamis_filter_info(filter, &info, NULL);
-    if (info.name_bytes > 0)
-        name = (struct tamis_name){info.name, info.name_bytes};
-    status = verify_one(filter, name, o->args[0], NULL, NULL, list);
-    if (given(o, OPT_AGAINST)) {
-        progress_start("verify", regular_bytes(o->against));
-        keys = against_list(against, o->against, o, &info.domain, name, probe_filter,
-                            filter);
-        progress_clear();
-    }
-    return status ? status : keys;
-}
-
 static int run(int argc, char **argv)
 {
     struct against against = {0};
+    struct tamis_filter_info info;
     struct tamis_filter *filter;
     struct options o;
     json_t *list = NULL, *root = NULL;
@@ -33,19 +15,22 @@ static int run(int argc, char **argv)
     status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
-    if (given(&o, OPT_JSON)) {
+    struct tamis_name name = filter_name(filter, o.args[0], &info);
+    if (given(&o, OPT_JSON))
         list = memory_or_exit(json_array());
-        against.list = memory_or_exit(json_array());
-    }
-    status = verify(filter, &o, list, &against);
-    if (list != NULL) {
+    status = verify_one(filter, name, o.args[0], NULL, NULL, list);
+    if (list != NULL)
         root = json_incref(json_array_get(list, 0));
-        json_decref(list);
+    json_decref(list);
+    if (given(&o, OPT_AGAINST)) {
+        if (root != NULL)
+            against.list = memory_or_exit(json_array());
+        progress_start("verify", regular_bytes(o.against));
+        keys = against_list(&against, o.against, &o, &info.domain, name, probe_filter,
+                            filter);
+        progress_clear();
+        keys = first_failure(keys, against_end(&against, o.args[0], root));
     }
-    if (given(&o, OPT_AGAINST))
-        keys = against_end(&against, o.args[0], root);
-    else
-        json_decref(against.list);
     if (root != NULL)
         json_print(root);
     tamis_filter_close(filter);
@@ -63,8 +48,7 @@ const struct command cmd_file_verify = {
     .options = {OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
                 OPTION(AGAINST, "look up every key of the list as well"),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),
-                OPTION(JSON, NULL),
-                {KEY_FLAGS, NULL, NULL}},
+                OPTION(JSON), OPTIONS(KEY_FLAGS)},
     .examples = "tamis file verify words.tamis --against /usr/share/dict/words\n",
     .run = run,
 };

@@ -23,19 +23,18 @@ void check_probe_options(const struct options *o)
 static int ask_list(const struct options *o, const struct tamis_domain *domain,
                     ask_fn *ask, void *ctx)
 {
-    struct key_batch *batch;
+    struct key_batch batch;
     struct key_reader *reader;
     uint64_t position = 0;
     int got = 0, status = keys_open(o->keys_file, o->format, NULL, &reader);
     if (status != EXIT_DONE)
         return status;
-    batch = memory_or_exit(calloc(1, sizeof(*batch)));
     /* Answers on the same terminal show more than progress. */
     if (given(o, OPT_COUNT) || isatty(STDOUT_FILENO) != 1)
         progress_start("probe", keys_size(reader));
-    while (status == EXIT_DONE && (got = keys_batch(reader, domain, batch)) > 0) {
-        status = ask(ctx, batch->keys, batch->n);
-        progress_advance(batch->n, keys_position(reader) - position);
+    while (status == EXIT_DONE && (got = keys_batch(reader, domain, &batch)) > 0) {
+        status = ask(ctx, batch.keys, batch.n);
+        progress_advance(batch.n, keys_position(reader) - position);
         position = keys_position(reader);
         /* A program that asks through pipes gets each answer before it asks again. */
         if (!output_works())
@@ -45,7 +44,6 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
         status = keys_status(reader);
     if (status == EXIT_DONE)
         progress_end();
-    batch_free(batch);
     keys_close(reader);
     return status;
 }

@@ -1,5 +1,30 @@
-/* Prints the help of the command that runs. */
-#include "options.h"
+/* The command that runs: mistakes in its arguments, the table of its options, and its
+ * help. */
+#include <stdarg.h>
+
+#include "input.h"
+
+const struct command *this_command;
+
+void usage_error(const char *format, ...)
+{
+    char message[1536];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    complain(0, "%s: %s%s see 'tamis help %s'", this_command->name, message,
+             message[strlen(message) - 1] == '?' ? "" : ":", this_command->name);
+    exit(EXIT_USAGE);
+}
+
+const struct option_row option_table[N_OPTIONS] = {
+#define X(id, name, letter, type, field, value, range, help)                           \
+    [OPT_##id] = {name,  letter, OPTION_##type, offsetof(struct options, field),       \
+                  value, range,  help},
+    OPTION_TABLE(X)
+#undef X
+};
 
 enum { LABEL_BYTES = 64 };
 
@@ -30,15 +55,6 @@ static const char *label_of(const struct option_help *line, char label[LABEL_BYT
         if (line->ids & WITH(id))
             add_label(label, (enum option_id)id, alone);
     return label;
-}
-
-static const char *text_of(const struct option_help *line)
-{
-    const char *text = line->text;
-    for (unsigned id = 0; text == NULL && id < N_OPTIONS; id++)
-        if (line->ids & WITH(id))
-            text = option_table[id].help;
-    return text;
 }
 
 /* Wraps one line of `text` at 80 columns. The cursor is at column `indent` already. */
@@ -80,16 +96,13 @@ static void print_options(const struct command *c)
     for (size_t i = 0; i < MAX_OPTION_HELP; i++) {
         if (label_of(&c->options[i], label)[0] == '\0')
             continue;
+        const char *text = c->options[i].text;
+        for (unsigned id = 0; text == NULL && id < N_OPTIONS; id++)
+            if (c->options[i].ids & WITH(id))
+                text = option_table[id].help;
         printf("  %-*s  ", (int)width, label_of(&c->options[i], label));
-        print_wrapped(text_of(&c->options[i]), width + 4);
+        print_wrapped(text, width + 4);
     }
-}
-
-static void print_examples(const char *lines)
-{
-    printf("\nExample%s:\n", strchr(lines, '\n')[1] ? "s" : "");
-    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1)
-        printf("  %.*s\n", (int)(end - lines), lines);
 }
 
 _Noreturn void print_help_and_exit(void)
@@ -102,6 +115,9 @@ _Noreturn void print_help_and_exit(void)
         putchar('\n');
         print_text(c->notes);
     }
-    print_examples(c->examples);
+    const char *line = c->examples;
+    printf("\nExample%s:\n", strchr(line, '\n')[1] ? "s" : "");
+    for (const char *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
+        printf("  %.*s\n", (int)(end - line), line);
     exit(finish_output(EXIT_DONE));
 }

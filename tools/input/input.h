@@ -7,7 +7,7 @@
 #include "keys.h"
 #include "option_table.h"
 
-/* ==== usage.c: the command that runs ============================================= */
+/* ==== help.c: the command that runs ============================================== */
 
 /* A line of help: one option, or several that share a text. `text` NULL: the table's.
  * `label` stands for an argument that is no option. */
@@ -28,18 +28,18 @@ struct command {
     int (*run)(int argc, char **argv);
     int variant; /* for a function that runs several commands */
 };
-#define OPTION(id, text)                                                               \
-    {                                                                                  \
-        WITH(OPT_##id), text, NULL                                                     \
-    }
+/* clang-format off */
+#define OPTIONS(...) {.ids = __VA_ARGS__} /* several that share a line */
+#define OPTION(...) OPTION_TEXT(__VA_ARGS__, NULL) /* one, with a text or the table's */
+#define OPTION_TEXT(id, ...) OPTIONS(WITH(OPT_##id), __VA_ARGS__)
+#define QUIET_OR_JSON OPTIONS(WITH(OPT_QUIET) | WITH(OPT_JSON), \
+                              "print no closing line, or JSON: 'tamis help json'")
+/* clang-format on */
 extern const struct command *this_command;
 
 /* Reports a mistake in the arguments of this command and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
-
-/* ==== help.c ===================================================================== */
-
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
 /* ==== suggest.c: the word that was probably meant ================================ */
@@ -89,6 +89,41 @@ enum option_id {
 #undef X
         N_OPTIONS
 };
+/* A row of the table: options.c parses by it, help.c has and prints it. */
+enum option_type {
+    OPTION_FLAG,
+    OPTION_FORMAT, /* of a list of keys: the first number of its range */
+    OPTION_REAL,
+    OPTION_NUMBER,
+    OPTION_SMALL, /* a number of 32 bits */
+    OPTION_COUNT, /* of keys: k is 1000 */
+    OPTION_BYTES, /* K is 1024 */
+    OPTION_PAGES, /* bytes, a multiple of 4096 */
+    OPTION_TEXT,
+    OPTION_PATH,
+    OPTION_FILE,  /* a path, or '-' */
+    OPTION_NAMES, /* of segments; may be repeated */
+    OPTION_KIND,
+    OPTION_SEED,
+    OPTION_BINDING,
+    OPTION_UUID,
+    OPTION_COLOUR,
+    OPTION_WAIT,
+};
+
+struct option_row {
+    const char *name;
+    char letter; /* 0: none */
+    enum option_type type;
+    size_t field; /* its offset in struct options */
+    const char *value;
+    union {
+        uint64_t whole[2];
+        double real[2];
+    } range;
+    const char *help;
+};
+extern const struct option_row option_table[N_OPTIONS];
 #define WITH(id)  (UINT64_C(1) << (id))
 #define KEY_FLAGS (WITH(OPT_NUL) | WITH(OPT_HEX) | WITH(OPT_BINARY))
 #define GROWTH_OPTIONS                                                                 \

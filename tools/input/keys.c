@@ -13,7 +13,7 @@
 #include "../talk/talk.h"
 #include "keys.h"
 
-enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
+enum { BUFFER_BYTES = 1 << 18 };
 
 struct key_reader {
     int fd;
@@ -32,13 +32,6 @@ struct key_reader {
     int status;
     const volatile sig_atomic_t *stop; /* may be NULL */
 };
-
-static int cannot(const char *path, int os_errno, const char *doing, const char *what)
-{
-    char text[64];
-    snprintf(text, sizeof(text), "cannot %s the %s", doing, what);
-    return complain_errno(os_errno, path, text);
-}
 
 /* As open(), but it never waits for the writer of a FIFO, which a handler may let
  * open() begin again. poll() waits then: on Linux a FIFO has no end before its first
@@ -60,6 +53,7 @@ static int list_open(const char *path, enum key_format format, const char *what,
     int fd = is_stdin ? STDIN_FILENO : open_at_once(path);
     struct key_reader *reader;
     struct stat st;
+    char text[64];
     *out = NULL;
     if (path[0] == '\0')
         return complain(EXIT_USAGE,
@@ -67,8 +61,9 @@ static int list_open(const char *path, enum key_format format, const char *what,
                         "'-' for standard input");
     if (is_stdin)
         path = "standard input";
+    snprintf(text, sizeof(text), "cannot %s the %s", fd < 0 ? "open" : "read", what);
     if (fd < 0)
-        return cannot(path, errno, "open", what);
+        return complain_errno(errno, path, text);
     /* main() leaves a write-only descriptor where stdin was closed. */
     if (is_stdin && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
         return complain(EXIT_IO, "standard input: it is closed: name a %s", name);
@@ -76,7 +71,7 @@ static int list_open(const char *path, enum key_format format, const char *what,
         int code = S_ISDIR(st.st_mode) ? EISDIR : errno;
         if (!is_stdin)
             close(fd);
-        return cannot(path, code, "read", what);
+        return complain_errno(code, path, text);
     }
     reader = memory_or_exit(calloc(1, sizeof(*reader)));
     reader->fd = fd;
@@ -326,7 +321,8 @@ out:
     return n;
 }
 
-/* As keys_next(), but up to `max` keys, valid until the next call. */
+/* As keys_next(), but up to `max` keys, valid until the next call. If a bad key
+ * follows them, the next call returns -1. */
 static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t max,
                          size_t *n)
 {
@@ -338,62 +334,25 @@ static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t ma
         return -1;
     if (r->format == KEYS_LINES || r->format == KEYS_NUL)
         *n = split(r, r->format == KEYS_NUL ? '\0' : '\n', keys, max);
-    /* Only a batch's first call may read, because reading moves the buffer. */
-    if (*n == 0) {
-        got = keys_next(r, &key, &bytes);
-        if (got > 0)
-            keys[(*n)++] = (struct tamis_key){.bytes = key, .n_bytes = bytes};
-    }
-    while (got > 0 && *n < max && r->format != KEYS_LINES && r->format != KEYS_NUL) {
-        got = next_buffered(r, &key, &bytes);
+    while (got > 0 && *n < max) {
+        /* Only a batch's first key may be read, because reading moves the buffer. */
+        got = *n == 0 ? keys_next(r, &key, &bytes) : next_buffered(r, &key, &bytes);
         if (got > 0)
             keys[(*n)++] = (struct tamis_key){.bytes = key, .n_bytes = bytes};
     }
     return *n > 0 ? 1 : got;
 }
 
-static void batch_add(struct key_batch *b, const void *key, size_t n)
-{
-    if (b->used + n > b->capacity) {
-        b->capacity = b->used + n + ARENA_BYTES;
-        b->arena = memory_or_exit(realloc(b->arena, b->capacity));
-    }
-    if (n > 0)
-        memcpy(b->arena + b->used, key, n);
-    b->keys[b->n++].n_bytes = n;
-    b->used += n;
-}
-
 int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch)
 {
-    const void *key;
-    size_t n, at = 0;
-    int got = keys_next(reader, &key, &n);
-    batch->n = batch->used = 0;
-    while (got > 0) {
-        batch_add(batch, key, n);
-        if (batch->n == BATCH_KEYS || batch->used > ARENA_BYTES)
-            break;
-        got = next_buffered(reader, &key, &n);
-    }
-    if (got < 0)
-        return -1;
-    /* The arena does not move any more. */
+    int got = keys_in_place(reader, batch->keys, BATCH_KEYS, &batch->n);
     for (size_t i = 0; i < batch->n; i++) {
-        n = batch->keys[i].n_bytes;
-        batch->keys[i] =
-            tamis_key_of(domain, n ? batch->arena + at : (const void *)"", n);
-        batch->hashes[i] = batch->keys[i].hash;
-        at += n;
+        struct tamis_key *key = &batch->keys[i];
+        *key = tamis_key_of(domain, key->bytes, key->n_bytes);
+        batch->hashes[i] = key->hash;
     }
-    return batch->n > 0;
-}
-
-void batch_free(struct key_batch *batch)
-{
-    free(batch->arena);
-    free(batch);
+    return got;
 }
 
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t most,

@@ -35,17 +35,15 @@ int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t m
 int lines_open(const char *path, const char *what, struct key_reader **out);
 void keys_close(struct key_reader *reader);
 
-/* Copies and hashes up to BATCH_KEYS keys. A batch ends early rather than wait for
- * input, so that a program can talk to `tamis probe --keys -`. */
+/* Up to BATCH_KEYS keys, valid until the next call, and their hashes. A batch ends
+ * early rather than wait for input, so that a program can talk to `tamis probe --keys
+ * -`. */
 struct key_batch {
     size_t n;
     struct tamis_key keys[BATCH_KEYS];
     uint64_t hashes[BATCH_KEYS];
-    uint8_t *arena;
-    size_t used, capacity;
 };
 int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch);
-void batch_free(struct key_batch *batch); /* of calloc() */
 
 #endif

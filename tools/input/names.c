@@ -44,7 +44,7 @@ void check_names(const char *const *names, size_t n)
     struct tamis_name *list = memory_or_exit(malloc((n + 1) * sizeof(*list)));
     size_t a, b;
     for (size_t i = 0; i < n; i++) {
-        list[i] = (struct tamis_name){names[i], strlen(names[i])};
+        list[i] = name_of_text(names[i]);
         check_name(names[i], list[i].n_bytes);
     }
     bool twice = find_twice(list, n, &a, &b);

@@ -34,23 +34,18 @@ static const char *read_digits(const char *at, bool with_point, struct number *x
     return at;
 }
 
-/* 'e' and at most two digits. */
-static const char *read_exponent(const char *at, struct number *x)
-{
-    int tens = 0;
-    for (at++; is_digit(*at) && tens < 10; at++)
-        tens = 10 * tens + (*at - '0');
-    x->tens += tens;
-    return at;
-}
-
 static const char *read_unit(const char *at, enum number_kind kind, struct number *x)
 {
     static const char units[] = "kKmMgGtT";
     const char *unit = *at != '\0' ? strchr(units, *at) : NULL;
     int thousands = unit ? 1 + (int)(unit - units) / 2 : 0;
-    if ((at[0] == 'e' || at[0] == 'E') && is_digit(at[1]))
-        return read_exponent(at, x);
+    if ((at[0] == 'e' || at[0] == 'E') && is_digit(at[1])) { /* two digits at most */
+        int tens = 0;
+        for (at++; is_digit(*at) && tens < 10; at++)
+            tens = 10 * tens + (*at - '0');
+        x->tens += tens;
+        return at;
+    }
     if (kind == NUMBER_BYTES)
         x->twos += 10 * thousands;
     else

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../talk/screen.h"
-#include "options.h"
+#include "input.h"
 
 static uint64_t whole(const struct option_row *row, const char *text)
 {
@@ -53,26 +53,6 @@ void options_free(void)
     lists = NULL;
 }
 
-static void bind(struct options *o, const char *text)
-{
-    long n = parse_hex(text, strlen(text), o->binding, sizeof(o->binding));
-    if (n < 1)
-        usage_error("--bind is 1..%d bytes in hex digits, not '%s'", TAMIS_BINDING_MAX,
-                    text);
-    o->binding_bytes = (size_t)n;
-}
-
-static uint64_t parse_seed(const char *text)
-{
-    uint8_t bytes[8];
-    uint64_t seed = 0;
-    if (strlen(text) != 16 || parse_hex(text, 16, bytes, 8) != 8)
-        usage_error("--seed is 16 hex digits, not '%s'", text);
-    for (size_t i = 0; i < 8; i++)
-        seed = seed << 8 | bytes[i];
-    return seed;
-}
-
 static uint64_t parse_kind(const char *text)
 {
     if (strcmp(text, "bloom") == 0)
@@ -85,31 +65,12 @@ static uint64_t parse_kind(const char *text)
     return KIND_SMALLER;
 }
 
-static void set_format(struct options *o, enum key_format format)
-{
-    if (o->format != KEYS_LINES && o->format != format)
-        usage_error("-0, --hex and --binary exclude each other");
-    o->format = format;
-}
-
-static const char *path(const struct option_row *row, const char *text)
-{
-    if (text[0] == '\0')
-        usage_error("--%s is a path%s, and this one is empty", row->name,
-                    row->type == OPTION_FILE ? " or '-'" : "");
-    return text;
-}
-
-static void add_name(struct name_list *list, const char *name)
-{
-    check_name(name, strlen(name));
-    list->at[list->n++] = name;
-}
-
 static void take(struct options *o, enum option_id id, const char *arg)
 {
     const struct option_row *row = &option_table[id];
     void *field = (char *)o + row->field;
+    struct name_list *names = field;
+    long n_bytes;
     if (given(o, id) && row->value != NULL && row->type != OPTION_NAMES)
         usage_error("--%s is given twice: once will do", row->name);
     o->given |= WITH(id) & ~COMMON;
@@ -117,7 +78,9 @@ static void take(struct options *o, enum option_id id, const char *arg)
     case OPTION_FLAG:
         break;
     case OPTION_FORMAT:
-        set_format(o, (enum key_format)row->range.whole[0]);
+        if (o->format != KEYS_LINES && o->format != row->range.whole[0])
+            usage_error("-0, --hex and --binary exclude each other");
+        o->format = (enum key_format)row->range.whole[0];
         break;
     case OPTION_REAL:
         *(double *)field = real(row, arg);
@@ -136,21 +99,31 @@ static void take(struct options *o, enum option_id id, const char *arg)
     case OPTION_KIND:
         *(uint64_t *)field = parse_kind(arg);
         break;
+    case OPTION_PATH:
+    case OPTION_FILE:
+        if (arg[0] == '\0')
+            usage_error("--%s is a path%s, and this one is empty", row->name,
+                        row->type == OPTION_FILE ? " or '-'" : "");
+        *(const char **)field = arg;
+        break;
     case OPTION_TEXT:
         *(const char **)field = arg;
         break;
-    case OPTION_PATH:
-    case OPTION_FILE:
-        *(const char **)field = path(row, arg);
-        break;
     case OPTION_NAMES:
-        add_name(field, arg);
+        check_name(arg, strlen(arg));
+        names->at[names->n++] = arg;
         break;
     case OPTION_SEED:
-        o->seed = parse_seed(arg);
+        if (strlen(arg) != 16 || strspn(arg, "0123456789abcdefABCDEF") != 16)
+            usage_error("--seed is 16 hex digits, not '%s'", arg);
+        o->seed = strtoull(arg, NULL, 16);
         break;
     case OPTION_BINDING:
-        bind(o, arg);
+        n_bytes = parse_hex(arg, strlen(arg), o->binding, sizeof(o->binding));
+        if (n_bytes < 1)
+            usage_error("--bind is 1..%d bytes in hex digits, not '%s'",
+                        TAMIS_BINDING_MAX, arg);
+        o->binding_bytes = (size_t)n_bytes;
         break;
     case OPTION_UUID:
         if (parse_hex(arg, strlen(arg), o->uuid, sizeof(o->uuid)) != TAMIS_UUID_BYTES)
@@ -198,14 +171,6 @@ _Noreturn static void list_options(const struct option *longs)
             printf("-%c%s\n", longs->val, value);
     }
     exit(finish_output(EXIT_DONE));
-}
-
-/* The processors that this process may use. */
-static uint32_t n_processors(void)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (uint32_t)n;
 }
 
 /* Reports a letter that getopt_long() refuses, as a whole character: if there is more
@@ -286,9 +251,12 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
     struct option longs[N_OPTIONS + 2] = {{0}};
     char shorts[2 * N_OPTIONS + 3] = "";
     uint64_t allowed = allow(longs, shorts);
+    cpu_set_t set;
     int code;
     memset(o, 0, sizeof(*o));
-    o->jobs = n_processors();
+    /* The processors that this process may use. */
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    o->jobs = n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (uint32_t)n;
     lists = memory_or_exit(calloc(2 * (size_t)argc, sizeof(*lists)));
     o->segments.at = lists;
     o->replaces.at = lists + argc;

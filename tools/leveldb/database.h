@@ -1,5 +1,5 @@
 /* Reads a closed database with LevelDB's C++ headers: the tables that its MANIFEST
- * lists, and their keys. For C; manifest.cc and table.cc. */
+ * lists, and their keys. For C; database.cc. */
 #ifndef TAMIS_LEVELDB_DATABASE_H
 #define TAMIS_LEVELDB_DATABASE_H
 

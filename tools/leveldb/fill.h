@@ -1,4 +1,4 @@
-/* tamis-leveldb's own declarations, one banner per source file. */
+/* tamis-leveldb's own declarations: directory.c. */
 #ifndef TAMIS_LEVELDB_FILL_H
 #define TAMIS_LEVELDB_FILL_H
 
@@ -6,8 +6,6 @@
 #include "database.h"
 
 enum { TABLE_NAME_BYTES = 32 };
-
-/* ==== tablefile.c: one table's file ======================================= */
 
 struct table_file {
     char name[TABLE_NAME_BYTES]; /* "000005.ldb"; older ones "000005.sst" */
@@ -20,8 +18,6 @@ struct table_file {
 int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone);
 void table_file_free(struct table_file *file);
-
-/* ==== directory.c: which database it is =================================== */
 
 /* Refuses a directory that is no LevelDB database, and reports why. Free *list in any
  * case. */

@@ -19,7 +19,8 @@ struct state {
     double error;
     char name[40];
     /* A plan takes as long as all the rest of a small filter. By number of keys: the
-     * geometry in one word, 0 if it was not planned yet. */
+     * geometry in one word, 0 if it was not planned yet: lanes in the lowest byte,
+     * words in the next, blocks above. */
     _Atomic uint32_t plans[REMEMBERED];
 };
 
@@ -57,12 +58,6 @@ const char *tamis_leveldb_name(void *state)
     return s->name;
 }
 
-/* lanes in the lowest byte, words in the next, blocks above. */
-static uint32_t pack(const struct tamis_blocks *b)
-{
-    return b->lanes | b->words << 8 | (uint32_t)b->n_blocks << 16;
-}
-
 static bool plan(struct state *s, size_t n_keys, struct tamis_blocks *b)
 {
     struct tamis_plan plan;
@@ -80,7 +75,8 @@ static bool plan(struct state *s, size_t n_keys, struct tamis_blocks *b)
     b->words = plan.words;
     b->n_blocks = plan.n_blocks;
     if (n_keys < REMEMBERED && b->n_blocks <= UINT16_MAX)
-        s->plans[n_keys] = pack(b); /* threads write the same */
+        s->plans[n_keys] = /* threads write the same */
+            b->lanes | b->words << 8 | (uint32_t)b->n_blocks << 16;
     return true;
 }
 

@@ -5,7 +5,7 @@ CXX ?= g++
 LEVELDB_CXXFLAGS := -std=c++17 -pthread -fPIC -Wall -Wextra -Wshadow -Wconversion
 
 LEVELDB_OBJ := $(patsubst %,$B/tools/leveldb/%.o,policy embedded crc32c)
-LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,fill directory tablefile manifest table) \
+LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,fill directory database) \
     $(BRIDGE_OBJ)
 
 .PHONY: leveldb deps-leveldb deps-check-leveldb check-leveldb check-leveldb-planted bench-leveldb
@@ -38,7 +38,7 @@ $(patsubst %,$B/tests/leveldb/test_%.o,policy database table): | deps-check-leve
 $B/tests/leveldb/test_%: $B/tests/leveldb/test_%.o $(LEVELDB_OBJ) $B/libtamis.a
 	$(call link_cxx,$(LIBS) -lleveldb -lcmocka)
 
-$B/tests/leveldb/test_table: $B/tools/leveldb/manifest.o $B/tools/leveldb/table.o
+$B/tests/leveldb/test_table: $B/tools/leveldb/database.o
 
 $B/tests/leveldb/%: $B/tests/leveldb/%.o $B/libtamis-leveldb.a $B/libtamis.a
 	$(call link_cxx,$(LIBS) -lleveldb)

@@ -8,8 +8,10 @@ function emit(path, type, unit, meaning) {
 function expand(block, prefix,    i, cell, side) {
     if (!(block in n_lines)) { print "json.fields has no " block >"/dev/stderr"; failed = 1; exit 1 }
     for (i = 1; i <= n_lines[block]; i++) {
+        delete cell
         split(lines[block, i], cell, / \| /)
         if (split(cell[1], side, / ?= /) < 2) { emit(prefix cell[1], cell[2], cell[3], cell[4]); continue }
+        if (cell[3] != "") emit(prefix substr(side[1], 1, length(side[1]) - 2), "array", "-", cell[3])
         if (side[1] != "") emit(prefix side[1], "object", "-", cell[2] == "" ? "-" : cell[2])
         expand("group " side[2], prefix (side[1] == "" ? "" : side[1] "."))
     }

@@ -12,29 +12,23 @@ int edit_begin(struct tamis_store *store, bool dry, struct tamis_edit **edit,
     return err;
 }
 
-static int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx,
-                     bool dry)
-{
-    struct endings endings;
-    endings_catch(&endings);
-    int status = work(ctx);
-    if (status != EXIT_DONE || dry)
-        tamis_edit_abort(edit);
-    else
-        endings_hold();
-    endings_let(&endings, status != EXIT_DONE || dry);
-    return status;
-}
-
 int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **edit,
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed)
 {
     struct tamis_diag diag = {0};
+    struct endings endings;
     int err = edit_begin(store, dry, edit, &diag), status;
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
-    status = edit_work(*edit, work, ctx, dry);
-    if (status != EXIT_DONE || dry)
+    endings_catch(&endings);
+    status = work(ctx);
+    bool ends = status != EXIT_DONE || dry;
+    if (ends)
+        tamis_edit_abort(*edit);
+    else
+        endings_hold();
+    endings_let(&endings, ends);
+    if (ends)
         return status;
     err = edit_commit(*edit, &diag);
     return err ? failed(ctx, err, &diag) : EXIT_DONE;
@@ -42,7 +36,7 @@ int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **
 
 int replaced_error(int err, const struct tamis_diag *diag, const char *store)
 {
-    if (err != TAMIS_ERR_MISMATCH)
+    if (err != TAMIS_ERR_MISMATCH && err != TAMIS_ERR_NO_SEGMENT)
         return complain_error(err, diag, store, NULL);
     complain_error(err, diag, store, "run it again");
     return EXIT_BUSY;

@@ -34,15 +34,14 @@ int check_new_file(const char *path)
 
 int not_a_file(const char *path)
 {
-    const char *kind = "not a regular file";
     struct stat st;
     if (stat(path, &st) != 0)
         return complain_errno(errno, path, "cannot open"); /* links in a circle */
-    kind = S_ISDIR(st.st_mode)                          ? "a directory"
-           : S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device"
-           : S_ISFIFO(st.st_mode)                       ? "a FIFO"
-           : S_ISSOCK(st.st_mode)                       ? "a socket"
-                                                        : kind;
+    const char *kind = S_ISDIR(st.st_mode)                          ? "a directory"
+                       : S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device"
+                       : S_ISFIFO(st.st_mode)                       ? "a FIFO"
+                       : S_ISSOCK(st.st_mode)                       ? "a socket"
+                                              : "not a regular file";
     return complain(EXIT_DAMAGE,
                     "%s: %s, not a filter: name a file that 'tamis file build' has "
                     "made",
@@ -83,6 +82,14 @@ int file_open(const struct options *o, struct tamis_filter **filter)
         close(opt.fd);
     }
     return file_error(o, err, &diag);
+}
+
+struct tamis_name filter_name(struct tamis_filter *filter, const char *path,
+                              struct tamis_filter_info *info)
+{
+    tamis_filter_info(filter, info, NULL);
+    return info->name_bytes > 0 ? (struct tamis_name){info->name, info->name_bytes}
+                                : name_of_text(path);
 }
 
 int files_open(const struct options *o, size_t first, size_t n,

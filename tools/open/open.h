@@ -7,15 +7,13 @@
 
 struct stat;
 
-/* ==== store.c: stores ============================================================ */
+/* ==== segment.c: stores, their packs and segments ================================ */
 
 /* Opens it, and takes a snapshot; on failure the process ends. */
 void store_snapshot(const char *path, struct tamis_store **store,
                     struct tamis_snapshot **snapshot);
 /* Is the path inside the store's directory, or would it be? */
 bool lies_inside(const char *path, const char *store);
-
-/* ==== segment.c: segments of a store ============================================= */
 
 /* The disk space of the segment's file: a file with holes takes less than its
  * length. If the file cannot be asked: its length in the catalog; of a column: its
@@ -64,6 +62,29 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
 int exists_already(const char *path, struct tamis_name name);
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
+/* stat() of a file in the store's directory. False: errno has the reason. */
+bool stat_in(const char *store, const char *file, struct stat *st);
+void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
+struct pack {
+    struct tamis_filter *filter;         /* the snapshot's */
+    char file[64];                       /* in the store */
+    char name[2 * TAMIS_UUID_BYTES + 1]; /* the UUID in hex digits */
+    uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
+};
+/* Lists the packs that answer for segments; malloc'd. */
+struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
+/* Is the segment a column of a pack? *place (may be NULL) is its place. */
+bool is_column(struct tamis_snapshot *snapshot, size_t i,
+               struct tamis_pack_place *place);
+/* Does the segment's record name a pack that does not answer? */
+bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
+/* Is there no answer for the pack's segments, in a newer snapshot either? */
+bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
+/* Is the catalog at odds with the pack? Then its segments are unknown. */
+bool pack_is_unlisted(const struct tamis_pack_info *info);
+#define PACK_UNLISTED                                                                  \
+    "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \
+    "anew"
 
 /* ==== edit.c: edits ============================================================== */
 
@@ -76,7 +97,7 @@ int edit_begin(struct tamis_store *store, bool dry, struct tamis_edit **edit,
 typedef int not_committed_fn(void *ctx, int err, const struct tamis_diag *diag);
 int edit_store(struct tamis_store *store, const char *path, struct tamis_edit **edit,
                int (*work)(void *ctx), void *ctx, bool dry, not_committed_fn *failed);
-/* Reports a failed commit: 6 if a filter to be dropped had been replaced. */
+/* Reports a failed commit: 6 if a segment was replaced or dropped meanwhile. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
 /* An edit for named segments of the first argument's store, or for all. */
 struct segments_edit {
@@ -100,32 +121,6 @@ int drop_replaced(struct tamis_edit *edit, struct tamis_store *store,
  * the wait for another process aborts the edit. diag: not NULL. */
 int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 
-/* ==== packs.c: packs of a store ================================================== */
-
-/* stat() of a file in the store's directory. False: errno has the reason. */
-bool stat_in(const char *store, const char *file, struct stat *st);
-void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
-struct pack {
-    struct tamis_filter *filter; /* the snapshot's */
-    char file[64], *name;        /* in the store; the UUID in hex digits */
-    uint64_t file_bytes, allocated, n_segments, n_columns, n_bands;
-};
-/* Lists the packs that answer for segments; packs_forget() frees the list. */
-struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
-void packs_forget(struct pack *packs, size_t n);
-/* Is the segment a column of a pack? *place (may be NULL) is its place. */
-bool is_column(struct tamis_snapshot *snapshot, size_t i,
-               struct tamis_pack_place *place);
-/* Does the segment's record name a pack that does not answer? */
-bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
-/* Is there no answer for the pack's segments, in a newer snapshot either? */
-bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info);
-/* Is the catalog at odds with the pack? Then its segments are unknown. */
-bool pack_is_unlisted(const struct tamis_pack_info *info);
-#define PACK_UNLISTED                                                                  \
-    "the catalog does not agree on this pack's columns: 'tamis repair' lists them "    \
-    "anew"
-
 /* ==== file.c: files outside stores =============================================== */
 
 uint64_t regular_bytes(const char *path); /* 0: no regular file */
@@ -137,6 +132,9 @@ int not_a_file(const char *path);
 int file_error(const struct options *o, int err, const struct tamis_diag *diag);
 /* The filter at its --offset. */
 int file_open(const struct options *o, struct tamis_filter **filter);
+/* The name that it has, else the file's; and its info. */
+struct tamis_name filter_name(struct tamis_filter *filter, const char *path,
+                              struct tamis_filter_info *info);
 /* Opens files, from args[first] on; files_close() closes them. */
 int files_open(const struct options *o, size_t first, size_t n,
                struct tamis_filter **filters);

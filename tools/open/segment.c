@@ -1,7 +1,125 @@
-/* Finds the segments of a store that are named, and reports failures. */
+/* Opens a store for a command, finds the segments that are named, and reports
+ * failures. */
+#include <libgen.h>
 #include <sys/stat.h>
 
 #include "open.h"
+
+void store_snapshot(const char *path, struct tamis_store **store,
+                    struct tamis_snapshot **snapshot)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_pack_info pack;
+    unsigned tries = 0;
+    int err, status = store_open(path, store);
+    if (status != EXIT_DONE)
+        exit(finish_output(status));
+    err = tamis_snapshot_current(*store, snapshot, &diag);
+    if (err != 0)
+        exit(finish_output(complain_error(err, &diag, path, NULL)));
+    /* A pack may have been replaced after the list was read. */
+    for (size_t i = 0; tamis_snapshot_pack_info(*snapshot, i, &pack) == 0; i++)
+        if (pack.error != 0 && newer_snapshot(*store, snapshot, &tries))
+            i = SIZE_MAX; /* look at all of them again */
+}
+
+bool lies_inside(const char *path, const char *store)
+{
+    char *copy = memory_or_exit(strdup(path));
+    char *parent = realpath(dirname(copy), NULL), *root = realpath(store, NULL);
+    size_t n = root != NULL ? strlen(root) : 0;
+    bool inside = parent != NULL && root != NULL && strncmp(parent, root, n) == 0 &&
+                  (parent[n] == '\0' || parent[n] == '/');
+    free(copy);
+    free(parent);
+    free(root);
+    return inside;
+}
+
+/* ---- packs, as segments name them ---- */
+
+bool stat_in(const char *store, const char *file, struct stat *st)
+{
+    char *path = memory_or_exit(malloc(strlen(store) + strlen(file) + 2));
+    sprintf(path, "%s/%s", store, file);
+    bool good = stat(path, st) == 0;
+    free(path);
+    return good;
+}
+
+void pack_file_name(const uint8_t *uuid, char file[64])
+{
+    snprintf(file, 64, "filters/%s.tamis", HEX(uuid, TAMIS_UUID_BYTES));
+}
+
+bool is_column(struct tamis_snapshot *snapshot, size_t i,
+               struct tamis_pack_place *place)
+{
+    return tamis_snapshot_pack(snapshot, i, NULL, place, NULL) == 0;
+}
+
+bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
+{
+    struct tamis_segment_info s;
+    char file[64];
+    if (is_column(snapshot, i, NULL) || tamis_snapshot_segment(snapshot, i, &s) != 0)
+        return false;
+    pack_file_name(s.uuid, file); /* the segment's own is named as packs are */
+    return s.file[0] != '\0' && strcmp(file, s.file) != 0;
+}
+
+bool pack_is_unlisted(const struct tamis_pack_info *info)
+{
+    return info->error != 0 && info->n_columns == 0;
+}
+
+/* Another process may have packed its segments anew since the snapshot. */
+bool pack_is_lost(struct tamis_store *store, const struct tamis_pack_info *info)
+{
+    struct tamis_pack_info pack;
+    struct tamis_snapshot *fresh;
+    bool lost = false;
+    if (info->error == 0 || tamis_snapshot_current(store, &fresh, NULL) != 0)
+        return info->error != 0;
+    for (size_t i = 0; tamis_snapshot_pack_info(fresh, i, &pack) == 0; i++)
+        lost |=
+            pack.error != 0 && memcmp(pack.uuid, info->uuid, sizeof(pack.uuid)) == 0;
+    tamis_snapshot_release(fresh);
+    return lost;
+}
+
+static void add_pack(struct pack *pack, const struct tamis_pack_info *info,
+                     const char *store)
+{
+    struct tamis_filter_info f;
+    struct stat st;
+    *pack = (struct pack){.filter = info->pack,
+                          .n_columns = info->n_columns,
+                          .n_bands = info->n_bands,
+                          .n_segments = info->n_listed + info->n_overridden};
+    pack_file_name(info->uuid, pack->file);
+    strcpy(pack->name, HEX(info->uuid, TAMIS_UUID_BYTES));
+    if (tamis_filter_info(info->pack, &f, NULL) == 0)
+        pack->file_bytes = f.file_bytes;
+    pack->allocated = pack->file_bytes;
+    if (stat_in(store, pack->file, &st))
+        pack->allocated = (uint64_t)st.st_blocks * 512;
+}
+
+struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n)
+{
+    struct tamis_pack_info info;
+    struct pack *packs = NULL;
+    *n = 0;
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &info) == 0; i++)
+        if (info.pack != NULL) {
+            packs = memory_or_exit(realloc(packs, (*n + 1) * sizeof(*packs)));
+            add_pack(&packs[(*n)++], &info, store);
+        }
+    return packs;
+}
+
+/* ---- segments ---- */
 
 uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, size_t i,
                          const struct tamis_segment_info *s)
@@ -49,8 +167,7 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
     if (err != TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_current(store, &snapshot, NULL) != 0)
         return complain_error(err, diag, path, NULL);
-    int status =
-        not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
+    int status = not_found(err, snapshot, path, name_of_text(name));
     tamis_snapshot_release(snapshot);
     return status;
 }
@@ -87,8 +204,7 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
         int err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
                                       &target);
         if (err != 0) {
-            status = not_found(err, snapshot, path,
-                               (struct tamis_name){names[i], strlen(names[i])});
+            status = not_found(err, snapshot, path, name_of_text(names[i]));
             free(*list);
             *list = NULL;
             *n = 0;
@@ -125,29 +241,23 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
     return EXIT_DONE;
 }
 
-/* A column without a readable name. */
-static enum fate nameless_now(struct tamis_snapshot *fresh, const char *file)
-{
-    struct tamis_pack_info pack;
-    char name[64];
-    for (size_t i = 0; tamis_snapshot_pack_info(fresh, i, &pack) == 0; i++) {
-        pack_file_name(pack.uuid, name);
-        if (strcmp(name, file) == 0)
-            return SEGMENT_STAYS;
-    }
-    return SEGMENT_DROPPED;
-}
-
 enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                       struct tamis_snapshot **fresh, size_t *index)
 {
     struct tamis_segment_info now;
+    struct tamis_pack_info pack;
     struct tamis_target target;
+    char file[64];
     *index = SIZE_MAX;
     if (tamis_snapshot_current(store, fresh, NULL) != 0)
         return SEGMENT_STAYS;
-    if (old->name == NULL)
-        return nameless_now(*fresh, old->file);
+    for (size_t i = 0; old->name == NULL; i++) { /* a column: is its pack there? */
+        if (tamis_snapshot_pack_info(*fresh, i, &pack) != 0)
+            return SEGMENT_DROPPED;
+        pack_file_name(pack.uuid, file);
+        if (strcmp(file, old->file) == 0)
+            return SEGMENT_STAYS;
+    }
     tamis_snapshot_find(*fresh, old->name, old->name_bytes, NULL, 0, 0, &target);
     if (target.slot == 0)
         return SEGMENT_DROPPED;

@@ -1,5 +1,5 @@
 /* Prints the answers of probes: one line per pair of key and segment that may be, one
- * object per key, or only the totals. */
+ * object per key, or only the totals; and with --explain their reasons. */
 #include "output.h"
 
 void print_key(const struct tamis_key *key, enum key_format format)
@@ -16,6 +16,14 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
     json_put(o, "key", json_escaped(key->bytes, key->n_bytes));
     if (format == KEYS_HEX)
         json_put(o, "key_hex", json_hex(key->bytes, key->n_bytes));
+}
+
+struct answers answers_for(const struct options *o)
+{
+    return (struct answers){.json = given(o, OPT_JSON),
+                            .explain = given(o, OPT_EXPLAIN),
+                            .format = o->format,
+                            .silent = given(o, OPT_QUIET) || given(o, OPT_COUNT)};
 }
 
 void answer_begin(struct answers *a, const struct tamis_key *key)
@@ -54,8 +62,9 @@ static enum tint tint_of(enum tamis_reason reason)
     return TINT_BAD;
 }
 
-void answer_line(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason)
+/* One segment's answer, without the end of the line. */
+static void answer_line(struct answers *a, const struct tamis_key *key,
+                        struct tamis_name segment, enum tamis_reason reason)
 {
     a->listed |= reason != TAMIS_NO_REASON;
     print_key(key, a->format);
@@ -113,23 +122,77 @@ void answer_end(struct answers *a, const struct tamis_key *key,
 
 void print_totals(const struct answers *a)
 {
-    const struct {
-        const char *name;
-        uint64_t n;
-    } totals[] = {
-        {"keys", a->keys},
-        {"pairs", a->pairs},
-        {"maybe_pairs", a->maybe_pairs},
-        {"absent_pairs", a->pairs - a->maybe_pairs},
-        {"absent_keys", a->absent_keys},
-    };
-    json_t *object = a->json ? memory_or_exit(json_object()) : NULL;
-    for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
-        if (a->json)
-            json_put(object, totals[i].name, json_count(totals[i].n));
-        else
-            printf("%-12s %llu\n", totals[i].name, LLU(totals[i]).n);
-    }
     if (a->json)
-        json_print(object);
+        json_print(json_of("keys", json_count(a->keys), "pairs", json_count(a->pairs),
+                           "maybe_pairs", json_count(a->maybe_pairs), "absent_pairs",
+                           json_count(a->pairs - a->maybe_pairs), "absent_keys",
+                           json_count(a->absent_keys)));
+    else
+        printf("keys         %llu\npairs        %llu\nmaybe_pairs  %llu\n"
+               "absent_pairs %llu\nabsent_keys  %llu\n",
+               LLU(a->keys), LLU(a->pairs), LLU(a->maybe_pairs),
+               LLU((a->pairs - a->maybe_pairs)), LLU(a->absent_keys));
+}
+
+/* ---- the reason of an answer, for --explain: the fourth column, or objects ---- */
+
+/* For programs, and for people. */
+static const char *const by[][2] = {
+    [TAMIS_BY_NOTHING] = {"nothing", "range and filter not checked"},
+    [TAMIS_BY_RANGE] = {"range", "key range"},
+    [TAMIS_BY_FILTER] = {"filter", "filter"}};
+
+static const char *said(enum tamis_reason reason)
+{
+    return reason == TAMIS_NO_REASON ? "ABSENT" : tamis_reason_name(reason);
+}
+
+static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
+{
+    json_t *stages = json_array();
+    json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
+                        json_string(said(e->reason)), "by", json_string(by[e->by][0]),
+                        "stages", stages);
+    for (uint32_t i = 0; i < e->n_stages; i++) {
+        const struct tamis_stage_answer *s = &e->stages[i];
+        json_t *stage = json_of("says", json_string(said(s->reason)));
+        if (s->reason != TAMIS_HIT)
+            json_add(stage, "lane", json_count(s->lane), "offset",
+                     json_count(s->offset));
+        json_put(stages, NULL, stage);
+    }
+    return o;
+}
+
+/* Stages that agree with the answer. All agree with ABSENT. */
+static void print_stages(const struct tamis_explanation *e)
+{
+    const char *between = ": ";
+    for (uint32_t i = 0; i < e->n_stages; i++) {
+        const struct tamis_stage_answer *s = &e->stages[i];
+        unsigned long long offset = s->offset;
+        if (s->reason == TAMIS_NO_REASON && e->reason != TAMIS_NO_REASON)
+            continue;
+        printf("%sstage %u", between, i);
+        if (s->reason == TAMIS_NO_REASON)
+            printf(", lane %u lacks a bit at %llu", s->lane, offset);
+        else if (s->reason == TAMIS_DAMAGED)
+            printf(", lane %u has a damaged page at %llu", s->lane, offset);
+        else
+            fputs(" has every bit", stdout);
+        between = "; ";
+    }
+}
+
+void answer_explained(struct answers *a, const struct tamis_key *key,
+                      struct tamis_name segment, const struct tamis_explanation *e)
+{
+    if (a->json) {
+        json_put(a->list, NULL, pair_json(segment, e));
+        return;
+    }
+    answer_line(a, key, segment, e->reason);
+    printf("\t%s", by[e->by][1]);
+    print_stages(e);
+    putchar('\n');
 }

@@ -25,16 +25,6 @@ static void add(struct closing *c, const struct tamis_segment_info *info)
     json_put(c->list, NULL, o);
 }
 
-int closing_begin(struct closing *c, const struct options *o, struct tamis_store *store)
-{
-    struct tamis_diag diag = {0};
-    *c = (struct closing){.json = given(o, OPT_JSON)};
-    if (tamis_snapshot_current(store, &c->snapshot, &diag) == 0)
-        return EXIT_DONE;
-    return complain(EXIT_IO, "%s: %s: the work is done, only its report is lost",
-                    o->args[0], diag.what);
-}
-
 void closing_listed(struct closing *c, const char *name, size_t n_bytes)
 {
     struct tamis_segment_info info;
@@ -58,20 +48,15 @@ static void print_line(const struct closing *c, const char *verb)
                        SIZE(c->bytes), PERCENT(c->error), c->n > 1 ? " at most" : "");
 }
 
-static void print_object(struct closing *c)
-{
-    progress_clear();
-    json_print(json_of("segments", c->list ? c->list : memory_or_exit(json_array()),
-                       "keys", json_count(c->keys), "bytes", json_count(c->bytes)));
-    c->list = NULL;
-}
-
 void closing_end(struct closing *c, const struct options *o, const char *verb)
 {
     work_is_done();
-    if (c->json)
-        print_object(c);
-    else if (!given(o, OPT_QUIET))
+    if (c->json) {
+        progress_clear();
+        json_print(json_of("segments", c->list ? c->list : memory_or_exit(json_array()),
+                           "keys", json_count(c->keys), "bytes", json_count(c->bytes)));
+        c->list = NULL;
+    } else if (!given(o, OPT_QUIET))
         print_line(c, verb);
 }
 
@@ -80,4 +65,19 @@ void closing_free(struct closing *c)
     free(c->name);
     json_decref(c->list);
     tamis_snapshot_release(c->snapshot);
+}
+
+int closing_print(const struct options *o, struct tamis_store *store,
+                  const struct tamis_name *names, size_t n, const char *verb)
+{
+    struct closing c = {.json = given(o, OPT_JSON)};
+    struct tamis_diag diag = {0};
+    if (tamis_snapshot_current(store, &c.snapshot, &diag) != 0)
+        return complain(EXIT_IO, "%s: %s: the work is done, only its report is lost",
+                        o->args[0], diag.what);
+    for (size_t i = 0; i < n; i++)
+        closing_listed(&c, names[i].bytes, names[i].n_bytes);
+    closing_end(&c, o, verb);
+    closing_free(&c);
+    return EXIT_DONE;
 }

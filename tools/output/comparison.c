@@ -12,11 +12,10 @@ static void print_keys(const char *what, const struct tamis_interval *i, bool ex
     char value[TEXT_BYTES];
     snprintf(value, sizeof(value), "%.0f", i->value);
     const char *s = strcmp(value, "1") == 0 ? "" : "s";
-    print_escaped(stdout, what, strlen(what));
     if (exact)
-        printf(": %s key%s\n", value, s);
+        printf("%s: %s key%s\n", PATH(what), value, s);
     else
-        printf(": %s key%s, %.0f to %.0f\n", value, s, i->low, i->high);
+        printf("%s: %s key%s, %.0f to %.0f\n", PATH(what), value, s, i->low, i->high);
 }
 
 static const char *contained(const struct compared *c, int i)
@@ -48,7 +47,7 @@ static void print_json(const struct compared *compared, const char *const names[
     json_t *filters = memory_or_exit(json_array());
     for (int i = 0; i < 2; i++) {
         json_put(filters, NULL,
-                 json_of("name", json_escaped(names[i], strlen(names[i])), "keys",
+                 json_of("name", json_text(names[i]), "keys",
                          interval_json(&c->keys[i]), "in_other",
                          json_string(contained(compared, i))));
     }

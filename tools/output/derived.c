@@ -12,10 +12,14 @@ int derive_error(int err, const struct tamis_diag *diag, const char *file)
     return complain_error(err, diag, file, advice);
 }
 
-static bool ends_with(const char *path, const char *end)
+/* Does this segment's file have the name at the end of the path? */
+static bool has_file(struct tamis_snapshot *snapshot, size_t segment, const char *path)
 {
-    size_t n = strlen(path), n_end = strlen(end);
-    return n_end > 0 && n >= n_end && strcmp(path + n - n_end, end) == 0;
+    struct tamis_segment_info s;
+    if (tamis_snapshot_segment(snapshot, segment, &s) != 0)
+        return false;
+    size_t n = strlen(path), n_end = strlen(s.file);
+    return n_end > 0 && n >= n_end && strcmp(path + n - n_end, s.file) == 0;
 }
 
 /* Which of the segments is meant. The columns of a pack have one file: then it is the
@@ -24,19 +28,15 @@ static size_t find_source(const struct tamis_diag *diag,
                           struct tamis_snapshot *snapshot, const size_t *segments,
                           size_t n)
 {
-    struct tamis_segment_info s;
     struct tamis_filter *f;
     size_t found = SIZE_MAX, n_found = 0;
     for (size_t i = 0; i < n; i++)
-        if (segments[i] != found &&
-            tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
-            ends_with(diag->file, s.file)) {
+        if (segments[i] != found && has_file(snapshot, segments[i], diag->file)) {
             n_found++;
             found = segments[i];
         }
     for (size_t i = 0; n_found > 1 && i < n; i++)
-        if (tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
-            ends_with(diag->file, s.file)) {
+        if (has_file(snapshot, segments[i], diag->file)) {
             if (tamis_snapshot_filter(snapshot, segments[i], &f, NULL) != 0)
                 return segments[i];
             tamis_filter_close(f);
@@ -76,12 +76,11 @@ int source_error(int err, const struct tamis_diag *diag,
     struct tamis_segment_info s;
     size_t found = find_source(diag, snapshot, segments, n);
     if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0) {
-        bool unfit = err == TAMIS_ERR_UNFIT;
-        char *advice = unfit ? unfit_advice(snapshot, found, store, &s) : NULL;
-        err = segment_error(err, diag, store, (struct tamis_name){s.name, s.name_bytes},
-                            advice  ? advice
-                            : unfit ? ""
-                                    : NULL);
+        struct tamis_name name = {s.name, s.name_bytes};
+        if (err != TAMIS_ERR_UNFIT)
+            return segment_error(err, diag, store, name, NULL);
+        char *advice = unfit_advice(snapshot, found, store, &s);
+        err = segment_error(err, diag, store, name, advice ? advice : "");
         free(advice);
         return err;
     }
@@ -96,10 +95,10 @@ int print_derived(const struct options *o, const char *what, const char *name,
 {
     work_is_done();
     if (given(o, OPT_JSON))
-        json_print(json_of(what, json_escaped(name, strlen(name)), "stages",
-                           json_count(r->n_stages), "keys", json_count(r->keys),
-                           "file_bytes", json_count(r->file_bytes), "error",
-                           json_number(r->error), "damaged", json_count(r->n_damaged)));
+        json_print(json_of(what, json_text(name), "stages", json_count(r->n_stages),
+                           "keys", json_count(r->keys), "file_bytes",
+                           json_count(r->file_bytes), "error", json_number(r->error),
+                           "damaged", json_count(r->n_damaged)));
     else
         printf("%s: %s in %s, %s, error %s\n", PATH(name), COUNTED(r->keys, "key"),
                COUNTED(r->n_stages, "stage"), SIZE(r->file_bytes), PERCENT(r->error));
@@ -119,10 +118,10 @@ int print_merged(const struct options *o, const char *what, const char *name,
     work_is_done();
     progress_clear();
     if (given(o, OPT_JSON))
-        json_print(json_of(
-            what, json_escaped(name, strlen(name)), "lists", json_count(n_lists),
-            "read", json_count(r->n_read), "repeats", json_count(r->n_repeats), "keys",
-            json_count(r->n_hashes), "list_bytes", json_count(r->file_bytes)));
+        json_print(json_of(what, json_text(name), "lists", json_count(n_lists), "read",
+                           json_count(r->n_read), "repeats", json_count(r->n_repeats),
+                           "keys", json_count(r->n_hashes), "list_bytes",
+                           json_count(r->file_bytes)));
     else
         printf("%s: %s of %s, %s, %s\n", PATH(name), COUNTED(r->n_hashes, "key"),
                COUNTED(n_lists, "list"), COUNTED(r->n_repeats, "repeat"),

@@ -6,23 +6,16 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {
     if (list == NULL) {
         print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s", f->action_name);
-        putchar('\t');
-        print_escaped(stdout, f->name, f->name_bytes);
-        putchar('\t');
-        print_escaped(stdout, f->file[0] ? f->file : "-",
-                      strlen(f->file[0] ? f->file : "-"));
-        putchar('\t');
-        print_escaped(stdout, f->what, strlen(f->what));
-        putchar('\n');
+        printf("\t%s\t%s\t%s\n", NAME_OR(f->name, f->name_bytes),
+               f->file[0] ? PATH(f->file) : "-", PATH(f->what));
         return;
     }
     json_t *o = json_of("action", json_string(f->action_name));
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));
     if (f->file[0])
-        json_put(o, "file", json_escaped(f->file, strlen(f->file)));
-    json_add(o, "what", json_escaped(f->what, strlen(f->what)), "damage",
-             json_boolean(f->damage));
+        json_put(o, "file", json_text(f->file));
+    json_add(o, "what", json_text(f->what), "damage", json_boolean(f->damage));
     if (f->error != 0)
         json_put(o, "error", json_string(tamis_strerror(f->error)));
     json_put(list, NULL, o);

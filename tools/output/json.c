@@ -22,10 +22,15 @@ json_t *json_escaped(const void *bytes, size_t n)
     return memory_or_exit(value);
 }
 
+json_t *json_text(const char *text)
+{
+    return json_escaped(text, strlen(text));
+}
+
 json_t *json_hex(const void *bytes, size_t n)
 {
-    char *text = hex(bytes, n);
-    json_t *value = json_string(text);
+    char *text = memory_or_exit(malloc(2 * n + 1));
+    json_t *value = json_string(hex_into(text, bytes, n));
     free(text);
     return memory_or_exit(value);
 }

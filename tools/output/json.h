@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 json_t *json_escaped(const void *bytes, size_t n); /* NULL: null */
+json_t *json_text(const char *text);               /* escaped, too */
 json_t *json_hex(const void *bytes, size_t n);
 json_t *json_count(uint64_t n); /* a string of digits from 2^63 on */
 json_t *json_number(double x);  /* null if not finite */

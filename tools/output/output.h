@@ -20,13 +20,14 @@ struct answers {
  * known name), end with the answer and how many segments were asked. With `explain`,
  * each segment's answer_explained() comes first, and as JSON answer_candidates() and
  * the pairs follow. */
+struct answers answers_for(const struct options *o);
 void answer_begin(struct answers *a, const struct tamis_key *key);
 void answer_candidates(struct answers *a);
 void answer_pair(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason);
-/* One segment's answer, without the end of the line. */
-void answer_line(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason);
+/* Of --explain, for ABSENT as well. */
+void answer_explained(struct answers *a, const struct tamis_key *key,
+                      struct tamis_name segment, const struct tamis_explanation *e);
 void answer_end(struct answers *a, const struct tamis_key *key,
                 enum tamis_answer answer, size_t n_asked);
 void print_totals(const struct answers *a);
@@ -35,13 +36,7 @@ void print_key(const struct tamis_key *key, enum key_format format);
 /* "key", and with KEYS_HEX "key_hex". */
 void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format);
 
-/* ==== explained.c: the reason of an answer ======================================= */
-
-/* For ABSENT as well. */
-void answer_explained(struct answers *a, const struct tamis_key *key,
-                      struct tamis_name segment, const struct tamis_explanation *e);
-
-/* ==== against.c: does a filter have the keys of a list? ========================== */
+/* ==== verified.c: is a filter whole, and its list, and has it their keys? ======== */
 
 struct against {
     uint64_t keys, segments, lost;
@@ -62,14 +57,8 @@ size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx);
-/* The same for a list of hashes. Returns an errno or a public code: an error of the
- * list's pages ends it. */
-int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
-                   struct tamis_name segment, batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3, reported, if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
-
-/* ==== verified.c: is a filter whole? ============================================= */
 
 /* Advice that mends a filter, as for complain_error(). Called if there is an error. */
 typedef const char *advice_fn(const void *ctx, int err);
@@ -80,8 +69,6 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice);
-
-/* ==== listed.c: is a segment's list whole, and all of it in the filter? ========= */
 
 /* Puts the facts of a segment's list, if it has one that opens. */
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index);
@@ -120,7 +107,7 @@ int against_its_list(struct against *a, const struct opened_list *its, uint64_t 
                      struct tamis_name name, const struct options *o, batch_fn *probe,
                      void *ctx);
 
-/* ==== filter.c: the facts of a filter ============================================ */
+/* ==== filter.c: the facts of a filter, and of a segment ========================== */
 
 /* Does the expected error exceed the target by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
@@ -129,10 +116,7 @@ void filter_bits(const struct tamis_filter_info *info, uint64_t *bits, uint64_t 
 json_t *filter_json(struct tamis_filter *filter);
 /* `allocated`: bytes of the disk. */
 void print_filter(struct tamis_filter *filter, uint64_t allocated);
-
-/* ==== segment.c: a segment in its catalog ======================================== */
-
-/* With its place in a pack, and its list. */
+/* A segment in its catalog, with its place in a pack, and its list. */
 json_t *segment_json(struct tamis_snapshot *snapshot, size_t index,
                      const struct tamis_segment_info *info);
 
@@ -176,9 +160,9 @@ struct closing {
     json_t *list;
     struct tamis_snapshot *snapshot;
 };
-/* For what was built in the store, as it is listed now. Returns the status. */
-int closing_begin(struct closing *c, const struct options *o,
-                  struct tamis_store *store);
+/* All of it for segments that were built, as they are listed now. */
+int closing_print(const struct options *o, struct tamis_store *store,
+                  const struct tamis_name *names, size_t n, const char *verb);
 /* Leaves out what the snapshot does not list: another process has dropped it. */
 void closing_listed(struct closing *c, const char *name, size_t n_bytes);
 /* Prints "VERB segment 'x': ..." unless --quiet, or with --json one object. */
@@ -199,18 +183,6 @@ int print_derived(const struct options *o, const char *what, const char *name,
 /* Prints the new list. `what`: "segment" or "file". Returns the status. */
 int print_merged(const struct options *o, const char *what, const char *name,
                  size_t n_lists, const struct tamis_merge_report *report);
-
-/* ==== packed.c: segments packed, and left ======================================== */
-
-/* Prints the closing line unless --quiet, or with --json one object. */
-void packed_print(const struct options *o, const struct tamis_pack_report *r);
-uint64_t packed_n_left(const struct tamis_pack_report *r);
-/* Reports filters that could not be read. 3. */
-int packed_damaged(const struct tamis_pack_report *r, const char *store);
-/* Reports that segments which were named were left, and why the first one was. Returns
- * 6 if all of them were replaced meanwhile, else 2. */
-int packed_left(const struct tamis_pack_report *r,
-                const struct tamis_snapshot *snapshot, const char *store);
 
 /* ==== comparison.c: two filters compared ========================================= */
 

@@ -264,19 +264,6 @@ static void print_metric(const struct look *l, enum metric m)
     }
 }
 
-enum { PACK_DAMAGED = 3, N_PACK_METRICS };
-
-/* As print_packs() names them. */
-static double pack_value(const struct pack *p, int metric)
-{
-    struct tamis_verify report = {.n_damaged = 0};
-    if (metric == PACK_DAMAGED)
-        tamis_filter_verify(p->filter, &report, NULL);
-    const uint64_t values[N_PACK_METRICS] = {
-        p->allocated, p->n_segments, p->n_columns - p->n_segments, report.n_damaged};
-    return (double)values[metric];
-}
-
 static void print_pack(const char *metric, const char *store, const char *pack,
                        double x)
 {
@@ -291,17 +278,15 @@ static void print_readable_packs(struct tamis_store *of,
     static const char metric[] = "tamis_pack_readable";
     struct tamis_pack_info pack;
     bool any = false;
-    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++) {
-        char *name = hex(pack.uuid, TAMIS_UUID_BYTES);
+    for (size_t i = 0; tamis_snapshot_pack_info(snapshot, i, &pack) == 0; i++)
         if (pack.error == 0 || pack_is_lost(of, &pack)) {
             if (!any)
                 print_head(metric,
                            "0 if the pack or its .dead file is missing or damaged.");
-            print_pack(metric, store, name, pack.error == 0);
+            print_pack(metric, store, HEX(pack.uuid, TAMIS_UUID_BYTES),
+                       pack.error == 0);
             any = true;
         }
-        free(name);
-    }
 }
 
 /* Returns how many of their pages failed their check, if they were checked. */
@@ -313,19 +298,24 @@ static double print_packs(struct tamis_store *of, struct tamis_snapshot *snapsho
         {"tamis_pack_segments", "Segments that the pack answers for."},
         {"tamis_pack_dead_columns", "Columns of segments that are gone."},
         {"tamis_pack_damaged_pages", "Pages of the pack that failed their check."}};
+    enum { PACK_DAMAGED = 3 };
     size_t n;
     struct pack *packs = packs_list(snapshot, o->args[0], &n);
     double damaged = 0;
     print_readable_packs(of, snapshot, store);
     for (int m = 0; n > 0 && m < PACK_DAMAGED + given(o, OPT_CHECK); m++) {
         print_head(metrics_of[m][0], metrics_of[m][1]);
-        for (size_t i = 0; i < n; i++) {
-            double x = pack_value(&packs[i], m);
-            print_pack(metrics_of[m][0], store, packs[i].name, x);
-            damaged += m == PACK_DAMAGED ? x : 0;
+        for (const struct pack *p = packs; p < packs + n; p++) {
+            struct tamis_verify report = {.n_damaged = 0};
+            if (m == PACK_DAMAGED)
+                tamis_filter_verify(p->filter, &report, NULL);
+            const uint64_t values[] = {p->allocated, p->n_segments,
+                                       p->n_columns - p->n_segments, report.n_damaged};
+            print_pack(metrics_of[m][0], store, p->name, (double)values[m]);
+            damaged += (double)report.n_damaged;
         }
     }
-    packs_forget(packs, n);
+    free(packs);
     return damaged;
 }
 
@@ -353,15 +343,6 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
                 (double)info->created / 1e6);
 }
 
-/* Says how many pages failed their check, if they were checked. */
-static int complain_pages(double damaged, const char *store)
-{
-    if (damaged == 0 || !output_works())
-        return EXIT_DONE;
-    return complain(EXIT_DAMAGE, "%s: %.0f damaged page%s: 'tamis verify' says which",
-                    store, damaged, damaged == 1 ? "" : "s");
-}
-
 int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
                      const struct options *o)
 {
@@ -379,7 +360,9 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
             if (l.has[m])
                 print_metric(&l, (enum metric)m);
         l.damaged += print_packs(store, *held, o, path);
-        status = complain_pages(l.damaged, o->args[0]);
+        if (l.damaged > 0 && output_works())
+            status = complain(EXIT_DAMAGE, "%s: %s: 'tamis verify' says which",
+                              o->args[0], COUNTED((uint64_t)l.damaged, "damaged page"));
     }
     free(l.kept);
     free(l.picked);

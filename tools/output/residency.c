@@ -26,17 +26,22 @@ static void put_counts(json_t *o, const struct tamis_residency *r, bool told)
         json_put(o, "resident", json_count(r->n_resident));
 }
 
+/* Pages in memory; "?" if the kernel does not tell. */
+static const char *resident_text(char text[TEXT_BYTES], const struct tamis_residency *r,
+                                 bool told)
+{
+    snprintf(text, TEXT_BYTES, "%llu", LLU(r->n_resident));
+    return told ? text : "?";
+}
+
 static void print_counts(const struct tamis_residency *r, bool told)
 {
-    char percent[TEXT_BYTES] = "?";
+    char percent[TEXT_BYTES] = "?", resident[TEXT_BYTES];
     if (told && r->n_pages > 0)
         snprintf(percent, sizeof(percent), "%.1f%%",
                  100 * (double)r->n_resident / (double)r->n_pages);
-    if (told)
-        printf("%12llu", LLU(r->n_resident));
-    else
-        printf("%12s", "?");
-    printf(" %12llu %7s  ", LLU(r->n_pages), percent);
+    printf("%12s %12llu %7s  ", resident_text(resident, r, told), LLU(r->n_pages),
+           percent);
 }
 
 /* All segments so far. */
@@ -61,13 +66,10 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     if (sum->list != NULL) {
         json_put(sum->list, NULL,
                  json_of("segment", json_escaped(s->name, s->name_bytes), "what",
-                         json_escaped(what, strlen(what))));
+                         json_text(what)));
     } else {
-        printf("%12s %12s %7s  ", "-", "-", "-");
-        print_escaped(stdout, s->name, s->name_bytes);
-        fputs(": ", stdout);
-        print_escaped(stdout, what, strlen(what));
-        putchar('\n');
+        printf("%12s %12s %7s  %s: %s\n", "-", "-", "-",
+               NAME_OR(s->name, s->name_bytes), PATH(what));
     }
     return complain_error(err, diag, path, NULL);
 }
@@ -89,10 +91,8 @@ static void add_counts(struct sum *sum, const struct tamis_residency *r,
         return;
     }
     print_counts(r, told);
-    if (strcmp(what, "segment") != 0)
-        printf("%s ", what);
-    print_escaped(stdout, name.bytes, name.n_bytes);
-    putchar('\n');
+    printf("%s%s\n", strcmp(what, "segment") != 0 ? "pack " : "",
+           NAME_OR(name.bytes, name.n_bytes));
 }
 
 static int add_one(struct sum *sum, struct tamis_store *store,
@@ -136,9 +136,9 @@ static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const cha
             status = complain_errno(err, path, "asking which pages are in memory");
         else if (named)
             add_counts(sum, &r, path, packs[i].file, "pack",
-                       (struct tamis_name){packs[i].name, strlen(packs[i].name)});
+                       name_of_text(packs[i].name));
     }
-    packs_forget(packs, n);
+    free(packs);
     return status;
 }
 
@@ -168,6 +168,7 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
 
 int file_residency(const struct options *o, json_t *root)
 {
+    char resident[TEXT_BYTES];
     struct tamis_residency r;
     struct tamis_filter *filter;
     bool told = kernel_tells(o->args[0]);
@@ -183,10 +184,7 @@ int file_residency(const struct options *o, json_t *root)
         put_counts(root, &r, told);
         return EXIT_DONE;
     }
-    if (told)
-        printf("in memory: %llu", LLU(r.n_resident));
-    else
-        printf("in memory: ?");
-    printf(" of %llu pages of %lu bytes\n", LLU(r.n_pages), page_bytes());
+    printf("in memory: %s of %llu pages of %lu bytes\n",
+           resident_text(resident, &r, told), LLU(r.n_pages), page_bytes());
     return EXIT_DONE;
 }

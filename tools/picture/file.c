@@ -7,23 +7,19 @@
 #include "../talk/endings.h"
 #include "picture.h"
 
-/* The mode of a new file, or of the file that is replaced. */
-static mode_t wanted_mode(const char *path)
-{
-    mode_t mask = umask(0);
-    struct stat st;
-    umask(mask);
-    return stat(path, &st) == 0 ? st.st_mode & 0777 : 0666 & ~mask;
-}
-
 /* A symbolic link stays: its target is replaced. */
 static int replace(const char *path, const char *bytes, size_t n)
 {
     char *real = realpath(path, NULL), *temporary;
+    mode_t mask = umask(0), mode = 0666 & ~mask;
+    struct stat st;
     FILE *to;
     int err = 0, fd;
+    umask(mask);
     if (real == NULL)
         real = memory_or_exit(strdup(path));
+    if (stat(real, &st) == 0)
+        mode = st.st_mode & 0777;
     temporary = memory_or_exit(malloc(strlen(real) + sizeof(".XXXXXX")));
     sprintf(temporary, "%s.XXXXXX", real);
     fd = mkostemp(temporary, O_CLOEXEC);
@@ -31,8 +27,8 @@ static int replace(const char *path, const char *bytes, size_t n)
         err = errno;
     } else {
         to = memory_or_exit(fdopen(fd, "w"));
-        if (fwrite(bytes, 1, n, to) != n || fflush(to) != 0 ||
-            fchmod(fd, wanted_mode(real)) != 0 || fsync(fd) != 0)
+        if (fwrite(bytes, 1, n, to) != n || fflush(to) != 0 || fchmod(fd, mode) != 0 ||
+            fsync(fd) != 0)
             err = errno;
         if (fclose(to) != 0 && err == 0)
             err = errno;
@@ -44,13 +40,6 @@ static int replace(const char *path, const char *bytes, size_t n)
     free(temporary);
     free(real);
     return err;
-}
-
-static bool is_list(const struct stat *st, const char *list)
-{
-    struct stat other;
-    int err = strcmp(list, "-") == 0 ? fstat(0, &other) : stat(list, &other);
-    return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
 }
 
 /* By a slip, --svg may name an engine's own file. */
@@ -74,10 +63,12 @@ static bool may_replace(const char *path)
 
 void check_picture(const struct options *o, const char *store, const char *list)
 {
-    struct stat st;
+    struct stat st, of_list;
     if (!given(o, OPT_SVG) || strcmp(o->svg, "-") == 0)
         return;
-    if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
+    if (list != NULL && stat(o->svg, &st) == 0 &&
+        (strcmp(list, "-") == 0 ? fstat(0, &of_list) : stat(list, &of_list)) == 0 &&
+        st.st_dev == of_list.st_dev && st.st_ino == of_list.st_ino)
         usage_error("--svg would replace the list of --sizes: name another file");
     char *real = realpath(o->svg, NULL); /* a link's target is replaced */
     if (store != NULL && lies_inside(real ? real : o->svg, store))

@@ -5,8 +5,60 @@
 #include "../talk/endings.h"
 #include "inside.h"
 
+/* ---- the action for each filter: what --apply does, and what the table shows. It only
+ * compares figures. A choice of PLAN_SHRINK is a hope: a damaged page may leave no room
+ * for the fold. ---- */
+
+bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)
+{
+    uint64_t planned = p->shares[i].plan.file_bytes;
+    return n_bytes > planned + (p->is_tight ? 0 : planned / 64);
+}
+
+enum plan_action plan_action(const struct store_plan *p, size_t i)
+{
+    const struct planned *s = &p->segments[i];
+    const struct tamis_plan_share *to = &p->shares[i];
+    const struct tamis_plan *plan = &to->plan;
+    bool is_larger = plan_is_larger(p, s->bytes_now, i);
+    if (s->unread != NULL)
+        return PLAN_UNREAD;
+    if (s->state == TAMIS_SEGMENT_GROWING)
+        return PLAN_SEAL;
+    if (plan->file_bytes == 0)
+        return PLAN_REMOVE;
+    /* A fold neither takes a ribbon nor makes one. A filter that is as good as planned
+     * stays, whatever its kind. */
+    if (s->is_ribbon || plan_is_ribbon(to))
+        return is_larger || (s->error_now > to->error && s->error_now > plan->error)
+                   ? PLAN_REBUILD
+                   : PLAN_KEEP;
+    /* Would a rebuild have the same size, and hardly less error? By chance the bits may
+     * suggest a few keys too many, and so more error than was planned. */
+    if (s->only.n_blocks == plan->n_blocks && s->only.lanes == plan->lanes &&
+        tamis_plan_error(plan->lanes, s->only.words, plan->n_blocks, plan->n_keys) <=
+            1.01 * plan->error)
+        return PLAN_KEEP;
+    if (s->error_now > to->error)
+        return PLAN_REBUILD;
+    if (s->error_folded <= to->error)
+        return PLAN_SHRINK;
+    return is_larger ? PLAN_REBUILD /* and no factor fits */ : PLAN_KEEP;
+}
+
+const char *plan_action_name(enum plan_action action)
+{
+    static const char *const names[] = {"keep",   "shrink", "rebuild",
+                                        "remove", "seal",   "unread"};
+    return names[action];
+}
+
+/* ---- folds ---- */
+
 struct apply {
     const struct options *o;
+    const struct store_plan *plan;
+    enum plan_action *actions; /* what each segment still needs */
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
     int64_t bytes;      /* given back, or below 0: taken */
@@ -19,7 +71,6 @@ struct apply {
 /* The edit of one segment. */
 struct change {
     const struct apply *apply;
-    const struct store_plan *plan;
     const struct planned *segment;
     const struct tamis_plan_share *to;
     struct tamis_edit *edit;
@@ -29,11 +80,10 @@ struct change {
     bool unread;      /* its list is, and this is the segment's still */
 };
 
-static struct change change_of(const struct apply *a, const struct store_plan *p,
-                               size_t i)
+static struct change change_of(const struct apply *a, size_t i)
 {
     return (struct change){
-        .apply = a, .plan = p, .segment = &p->segments[i], .to = &p->shares[i]};
+        .apply = a, .segment = &a->plan->segments[i], .to = &a->plan->shares[i]};
 }
 
 static int not_committed(void *change, int err, const struct tamis_diag *diag)
@@ -70,12 +120,6 @@ static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s
                : list.hash_bits == 64;
 }
 
-static bool waits_for_list(const struct change *c)
-{
-    return c->may_rebuild && plan_is_larger(c->plan, c->report.file_bytes,
-                                            (size_t)(c->segment - c->plan->segments));
-}
-
 /* Drops and puts the segment, if it still has the planned filter. */
 static int shrink(void *change)
 {
@@ -95,31 +139,32 @@ static int shrink(void *change)
         err = tamis_edit_derive(c->edit, info.name, info.name_bytes, snapshot,
                                 &(size_t){s->index}, 1, &to, &opt, &c->report, &diag);
     }
+    const struct store_plan *p = c->apply->plan;
+    bool waits_for_list = c->may_rebuild && plan_is_larger(p, c->report.file_bytes,
+                                                           (size_t)(s - p->segments));
     /* Keep the filter: a fold would turn a damaged page into ones for good. A page of
      * ones may leave no room for a fold. */
     if (err == TAMIS_ERR_UNFIT || err == TAMIS_ERR_NO_SEGMENT ||
         (err == 0 && (c->report.file_bytes >= s->bytes_now || c->report.n_damaged > 0 ||
-                      waits_for_list(c))))
+                      waits_for_list)))
         return stay(c);
     return err ? complain_error(err, &diag, c->apply->o->args[0],
                                 err == TAMIS_ERR_MISMATCH ? "" : NULL)
                : EXIT_DONE;
 }
 
-/* *action is what it still needs. */
-static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
-                        enum plan_action *action)
+static int apply_shrink(struct apply *a, size_t i)
 {
-    const struct planned *s = &p->segments[i];
-    struct change c = change_of(a, p, i);
+    const struct planned *s = &a->plan->segments[i];
+    struct change c = change_of(a, i);
     c.may_rebuild = may_rebuild(a, i, s);
     int status = change_segment(&c, shrink);
     uint64_t n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
     if (status != EXIT_DONE)
         return status;
-    *action = plan_is_larger(p, n_bytes, i) ? PLAN_REBUILD : PLAN_KEEP;
+    a->actions[i] = plan_is_larger(a->plan, n_bytes, i) ? PLAN_REBUILD : PLAN_KEEP;
     if (c.report.n_damaged > 0) {
-        *action = PLAN_KEEP;
+        a->actions[i] = PLAN_KEEP;
         printf("damaged  %s: see 'tamis verify'; build it anew from its keys\n",
                s->name);
         a->n_damaged++;
@@ -134,25 +179,18 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
     return EXIT_DONE;
 }
 
-static int apply_shrinks(struct apply *a, const struct store_plan *p,
-                         enum plan_action *actions)
+static int apply_shrinks(struct apply *a)
 {
     int status = EXIT_DONE;
-    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
-        if (actions[i] == PLAN_SHRINK) {
-            status = apply_shrink(a, p, i, &actions[i]);
+    for (size_t i = 0; i < a->plan->n && status == EXIT_DONE; i++)
+        if (a->actions[i] == PLAN_SHRINK) {
+            status = apply_shrink(a, i);
             endings_release();
         }
     return status;
 }
 
 /* ---- from the segment's list ---- */
-
-static bool is_unread(int err)
-{
-    return err == ENOENT || err == TAMIS_ERR_NOT_TAMIS || err == TAMIS_ERR_DAMAGED ||
-           err == TAMIS_ERR_MISMATCH || is_wrong_type(err);
-}
 
 /* Has another process replaced or dropped it since? Then its list went with it. */
 static enum fate fate_of(const struct apply *a, const struct planned *s)
@@ -180,7 +218,8 @@ static int rebuild(void *change)
         return EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
         return stay(c); /* no list, or a cut one */
-    if (!is_unread(err))
+    if (err != ENOENT && err != TAMIS_ERR_NOT_TAMIS && err != TAMIS_ERR_DAMAGED &&
+        err != TAMIS_ERR_MISMATCH && !is_wrong_type(err))
         return complain_error(err, &diag, a->o->args[0], NULL);
     enum fate fate = fate_of(a, c->segment);
     c->unread = fate == SEGMENT_STAYS;
@@ -189,72 +228,158 @@ static int rebuild(void *change)
     return stay(c);
 }
 
-/* How large it is now. */
-static uint64_t bytes_of(const struct apply *a, const struct planned *s, double *error)
+static int apply_rebuild(struct apply *a, size_t i)
 {
+    const struct planned *s = &a->plan->segments[i];
     struct tamis_segment_info old, now = {0};
     struct tamis_snapshot *fresh;
+    struct change c = change_of(a, i);
     size_t index;
-    if (tamis_snapshot_segment(a->snapshot, s->index, &old) != 0)
-        return 0;
-    segment_now(a->store, &old, &fresh, &index);
-    tamis_snapshot_segment(fresh, index, &now);
-    tamis_snapshot_release(fresh);
-    *error = now.error;
-    return now.file_bytes;
-}
-
-static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
-                         enum plan_action *action)
-{
-    const struct planned *s = &p->segments[i];
-    struct change c = change_of(a, p, i);
-    double now_error = 0;
     int status = change_segment(&c, rebuild);
     if (c.unread) {
         a->n_unread++;
-        if (plan_action(p, i) == PLAN_SHRINK)
-            *action = PLAN_SHRINK; /* the fold waited for the list */
+        if (plan_action(a->plan, i) == PLAN_SHRINK)
+            a->actions[i] = PLAN_SHRINK; /* the fold waited for the list */
     }
     if (status != EXIT_DONE || c.stays)
         return status;
-    uint64_t n_bytes = bytes_of(a, s, &now_error);
-    *action = PLAN_KEEP;
-    a->bytes += (int64_t)a->now[i] - (int64_t)n_bytes;
+    if (tamis_snapshot_segment(a->snapshot, s->index, &old) == 0) {
+        segment_now(a->store, &old, &fresh, &index);
+        tamis_snapshot_segment(fresh, index, &now);
+        tamis_snapshot_release(fresh);
+    }
+    a->actions[i] = PLAN_KEEP;
+    a->bytes += (int64_t)a->now[i] - (int64_t)now.file_bytes;
     printf("rebuilt  %s from its list: %s to %s, error %s\n", s->name, SIZE(a->now[i]),
-           SIZE(n_bytes), PERCENT(now_error));
+           SIZE(now.file_bytes), PERCENT(now.error));
     return EXIT_DONE;
 }
 
-static int64_t growth(const struct apply *a, const struct store_plan *p, size_t i)
+static int64_t growth(const struct apply *a, size_t i)
 {
-    return (int64_t)p->shares[i].plan.file_bytes - (int64_t)a->now[i];
+    return (int64_t)a->plan->shares[i].plan.file_bytes - (int64_t)a->now[i];
 }
 
-static bool has_room(const struct apply *a, const struct store_plan *p, size_t i)
+static bool has_room(const struct apply *a, size_t i)
 {
-    return growth(a, p, i) <= 0 || !given(a->o, OPT_BYTES) ||
-           (int64_t)p->bytes_now - a->bytes + growth(a, p, i) <= (int64_t)a->o->n_bytes;
+    return growth(a, i) <= 0 || !given(a->o, OPT_BYTES) ||
+           (int64_t)a->plan->bytes_now - a->bytes + growth(a, i) <=
+               (int64_t)a->o->n_bytes;
 }
 
 /* Rebuilds filters that grow, or those that do not: they come first, for they make
  * room. */
-static int apply_rebuilds(struct apply *a, const struct store_plan *p,
-                          enum plan_action *actions, bool growing)
+static int apply_rebuilds(struct apply *a, bool growing)
 {
     int status = EXIT_DONE;
-    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++) {
-        if (actions[i] != PLAN_REBUILD || a->tried[i] ||
-            (growth(a, p, i) > 0) != growing || !has_room(a, p, i))
+    for (size_t i = 0; i < a->plan->n && status == EXIT_DONE; i++) {
+        if (a->actions[i] != PLAN_REBUILD || a->tried[i] ||
+            (growth(a, i) > 0) != growing || !has_room(a, i))
             continue;
-        status = apply_rebuild(a, p, i, &actions[i]);
+        status = apply_rebuild(a, i);
         endings_release();
         a->tried[i] = status == EXIT_DONE;
     }
     return status;
 }
 
-/* ---- what is left ---- */
+/* ---- what is left: the command that does it, to be copied into a shell ---- */
+
+static bool has_list(const struct apply *a, const struct planned *s,
+                     struct tamis_filter_info *list)
+{
+    return its_list_info(a->snapshot, s->index, false, list, NULL) !=
+           TAMIS_ERR_NO_SEGMENT;
+}
+
+/* Prints options for the rank, the binding, and of a filter the watermark and the list,
+ * which a new segment would lack. */
+static void print_kept(const struct apply *a, const struct planned *s, bool has_filter)
+{
+    struct tamis_segment_info info;
+    struct tamis_filter_info list;
+    if (tamis_snapshot_segment(a->snapshot, s->index, &info) == 0) {
+        if (info.rank > 0)
+            printf(" --rank %lu", (unsigned long)info.rank);
+        if (info.binding_bytes > 0)
+            printf(" --bind %s", HEX(info.binding, info.binding_bytes));
+        if (has_filter && info.watermark > 0)
+            printf(" --watermark %llu", LLU(info.watermark));
+    }
+    if (has_filter && has_list(a, s, &list)) {
+        printf(" --list");
+        if (list.hash_bits > 0 && list.hash_bits < 64)
+            printf("=%u", list.hash_bits);
+    }
+}
+
+/* Prints the segment's name and `rest`. A name that looks like an option comes last,
+ * after `--`. */
+static void print_operands(const struct planned *s, bool last, const char *rest)
+{
+    bool dashed = s->name[0] == '-';
+    if (dashed == last)
+        printf("%s %s%s", dashed ? " --" : "", s->word, rest);
+}
+
+/* Prints a command for the segment, up to its options. print_operands() ends it. `note`
+ * follows the segment's name in its title. */
+static void print_command(const struct apply *a, const struct planned *s,
+                          const char *does, const char *note, const char *command,
+                          const char *rest)
+{
+    char *store = path_word(a->o->args[0]);
+    printf("%-8s %s%s: tamis %s %s", does, s->name, note, command, store);
+    print_operands(s, false, rest);
+    free(store);
+}
+
+static void print_rebuild(const struct apply *a, size_t i)
+{
+    const struct planned *s = &a->plan->segments[i];
+    const struct tamis_plan_share *to = &a->plan->shares[i];
+    struct tamis_filter_info list;
+    bool from_list = !a->tried[i] && has_list(a, s, &list) && list.hash_bits == 64;
+    const char *keys = from_list ? "" : " KEYFILE";
+    print_command(a, s, "rebuild",
+                  from_list && !has_room(a, i) ? ", when there is room" : "", "build",
+                  keys);
+    printf("%s --fpr %.4g%s", from_list ? " --from-list" : "", to->error,
+           plan_is_ribbon(to)          ? " --kind ribbon"
+           : from_list && s->is_ribbon ? " --kind bloom" /* else it stays a ribbon */
+                                       : "");
+    if (!from_list) {
+        printf(" --replaces %s", s->word);
+        print_kept(a, s, true);
+    }
+    print_operands(s, true, keys);
+    putchar('\n');
+}
+
+static void print_step(const struct apply *a, size_t i)
+{
+    const struct planned *s = &a->plan->segments[i];
+    enum plan_action action = a->actions[i];
+    struct tamis_filter_info list;
+    if (action == PLAN_REBUILD)
+        print_rebuild(a, i);
+    if (action == PLAN_REMOVE) {
+        print_command(a, s, "remove",
+                      has_list(a, s, &list) ? ", and its list goes, too" : "", "build",
+                      "");
+        printf(" --bare --replaces %s", s->word);
+        print_kept(a, s, false);
+        print_operands(s, true, "");
+        putchar('\n');
+    }
+    if (action == PLAN_UNREAD)
+        printf("unread   %s: %s\n", s->name, s->unread);
+    if (action == PLAN_SEAL) {
+        print_command(a, s, "seal", ", then --apply again", "seal", "");
+        print_operands(s, true, "");
+        putchar('\n');
+    }
+}
 
 struct left {
     size_t n;         /* segments that are not as planned yet */
@@ -265,39 +390,21 @@ struct left {
     uint64_t dropped_bytes;
 };
 
-static struct left print_left(const struct apply *a, const struct store_plan *p,
-                              const enum plan_action *actions)
+static struct left print_left(const struct apply *a)
 {
     struct left left = {.n = 0};
-    for (size_t i = 0; i < p->n; i++) {
-        struct plan_step step = {.snapshot = a->snapshot,
-                                 .store = a->o->args[0],
-                                 .action = actions[i],
-                                 .tried = a->tried[i],
-                                 .waits = !has_room(a, p, i)};
-        if (fate_of(a, &p->segments[i]) == SEGMENT_DROPPED) {
+    for (size_t i = 0; i < a->plan->n; i++) {
+        enum plan_action action = a->actions[i];
+        if (fate_of(a, &a->plan->segments[i]) == SEGMENT_DROPPED) {
             left.dropped_bytes += a->now[i];
             continue;
         }
-        plan_print_left(&step, p, i);
-        left.n += actions[i] != PLAN_KEEP;
-        left.n_waiting += actions[i] != PLAN_KEEP && actions[i] != PLAN_UNREAD;
-        left.n_growing += actions[i] == PLAN_SEAL;
+        print_step(a, i);
+        left.n += action != PLAN_KEEP;
+        left.n_waiting += action != PLAN_KEEP && action != PLAN_UNREAD;
+        left.n_growing += action == PLAN_SEAL;
     }
     return left;
-}
-
-/* Status 0 says that --apply did its own part; this line says what is missing. */
-static void print_waiting(const struct left *left)
-{
-    if (left->n_waiting == 0)
-        return;
-    printf("the plan is not reached yet: %s left to the commands above",
-           COUNTED(left->n_waiting, "segment"));
-    if (left->n_growing > 0)
-        printf("; %zu growing, and only sealed filters can be shrunk or rebuilt",
-               left->n_growing);
-    putchar('\n');
 }
 
 /* The others are done. */
@@ -316,37 +423,26 @@ static int damage_status(const struct apply *a)
     return EXIT_DONE;
 }
 
-/* Everything is done. A ribbon may be larger than planned by bad luck. */
-static int limit_status(const struct options *o, uint64_t n_bytes)
-{
-    if (!given(o, OPT_BYTES) || n_bytes <= o->n_bytes)
-        return EXIT_DONE;
-    return complain(EXIT_USAGE,
-                    "%s: its filters take %llu bytes, %llu more than --bytes: apply a "
-                    "plan of fewer --bytes",
-                    o->args[0], LLU(n_bytes), LLU((n_bytes - o->n_bytes)));
-}
-
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p)
 {
-    struct apply a = {.o = o, .store = store, .snapshot = snapshot};
-    enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
+    struct apply a = {.o = o, .plan = p, .store = store, .snapshot = snapshot};
+    a.actions = memory_or_exit(calloc(p->n + 1, sizeof(*a.actions)));
     a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
     a.tried = memory_or_exit(calloc(p->n + 1, sizeof(*a.tried)));
     for (size_t i = 0; i < p->n; i++) {
-        actions[i] = plan_action(p, i);
+        a.actions[i] = plan_action(p, i);
         a.now[i] = p->segments[i].bytes_now;
     }
-    int status = apply_shrinks(&a, p, actions);
+    int status = apply_shrinks(&a);
     if (status == EXIT_DONE)
-        status = apply_rebuilds(&a, p, actions, false);
+        status = apply_rebuilds(&a, false);
     if (status == EXIT_DONE) /* those whose lists were of no use */
-        status = apply_shrinks(&a, p, actions);
+        status = apply_shrinks(&a);
     if (status == EXIT_DONE)
-        status = apply_rebuilds(&a, p, actions, true);
-    struct left left = print_left(&a, p, actions);
-    free(actions);
+        status = apply_rebuilds(&a, true);
+    struct left left = print_left(&a);
+    free(a.actions);
     free(a.now);
     free(a.tried);
     uint64_t n_bytes = p->bytes_now - (uint64_t)a.bytes - left.dropped_bytes;
@@ -356,8 +452,23 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
            SIZE(a.bytes < 0 ? -a.bytes : a.bytes), a.bytes < 0 ? "taken" : "given back",
            LLU(n_bytes), LLU(p->summary.best.file_bytes));
     if (status == EXIT_DONE) {
-        print_waiting(&left);
+        /* Status 0 says that --apply did its own part; this line says what is missing.
+         */
+        if (left.n_waiting > 0)
+            printf("the plan is not reached yet: %s left to the commands above",
+                   COUNTED(left.n_waiting, "segment"));
+        if (left.n_growing > 0)
+            printf("; %zu growing, and only sealed filters can be shrunk or rebuilt",
+                   left.n_growing);
+        fputs(left.n_waiting > 0 ? "\n" : "", stdout);
         status = damage_status(&a);
     }
-    return status == EXIT_DONE && left.n == 0 ? limit_status(o, n_bytes) : status;
+    if (status != EXIT_DONE || left.n > 0 || !given(o, OPT_BYTES) ||
+        n_bytes <= o->n_bytes)
+        return status;
+    /* Everything is done. A ribbon may be larger than planned by bad luck. */
+    return complain(EXIT_USAGE,
+                    "%s: its filters take %llu bytes, %llu more than --bytes: apply a "
+                    "plan of fewer --bytes",
+                    o->args[0], LLU(n_bytes), LLU((n_bytes - o->n_bytes)));
 }

@@ -47,7 +47,7 @@ int plan_read(const struct options *o, struct tamis_store **store,
               struct tamis_snapshot **snapshot, struct store_plan *p);
 void plan_free(struct store_plan *p);
 
-/* ==== action.c: what a filter needs ============================================== */
+/* ==== apply.c: what a filter needs; and what needs no keys, done ================== */
 
 /* The planned action for a segment's filter. */
 enum plan_action {
@@ -68,23 +68,8 @@ static inline bool plan_is_ribbon(const struct tamis_plan_share *to)
     return to->plan.file_bytes > 0 && to->plan.lanes == 0;
 }
 const char *plan_action_name(enum plan_action action); /* "rebuild" */
-
-/* ==== apply.c: what needs no keys, done ========================================== */
-
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p);
-
-/* ==== left.c: commands for work that is left ===================================== */
-
-struct plan_step {
-    struct tamis_snapshot *snapshot;
-    const char *store; /* its path */
-    enum plan_action action;
-    bool tried; /* its list was of no use */
-    bool waits; /* it grows, and there is no room yet */
-};
-void plan_print_left(const struct plan_step *step, const struct store_plan *p,
-                     size_t i);
 
 /* ==== picture.c: errors by size ================================================== */
 

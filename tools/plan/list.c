@@ -131,15 +131,6 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
     return good;
 }
 
-static int bad_line(const struct options *o, uint64_t number, const void *line,
-                    size_t n)
-{
-    return complain(EXIT_USAGE,
-                    "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up to 2^48 "
-                    "keys (k, M, G and T are powers of 1000) and rank 4294967295",
-                    o->sizes, LLU(number), NAME(line, n < 40 ? n : 40));
-}
-
 /* Segments of one rank may be a run or several; only the list's author knows. */
 static int check_ranks(const struct options *o, const struct store_plan *p)
 {
@@ -152,14 +143,6 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
                             "reads at most one of them, --runs if it may read each",
                             o->sizes, (unsigned long)p->segments[i].rank);
     return EXIT_DONE;
-}
-
-/* A failed command's list is empty, and its plan would look like a good one. */
-static int no_segment(const struct options *o)
-{
-    const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;
-    return complain(EXIT_USAGE, "%s: no segment is in this list: nothing was planned",
-                    path);
 }
 
 static int plan_from_list(const struct options *o, struct store_plan *p)
@@ -176,7 +159,12 @@ static int plan_from_list(const struct options *o, struct store_plan *p)
         if (n_bytes == 0)
             continue;
         if (!parse_line(line, n_bytes, plan_add(p, &max)))
-            status = bad_line(o, number, line, n_bytes);
+            status = complain(EXIT_USAGE,
+                              "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up "
+                              "to 2^48 keys (k, "
+                              "M, G and T are powers of 1000) and rank 4294967295",
+                              o->sizes, LLU(number),
+                              NAME(line, n_bytes < 40 ? n_bytes : 40));
         if (given(o, OPT_PACK))
             keep_keys(p);
     }
@@ -185,8 +173,11 @@ static int plan_from_list(const struct options *o, struct store_plan *p)
     keys_close(lines);
     if (status != EXIT_DONE)
         return status;
+    /* A failed command's list is empty, and its plan would look like a good one. */
     if (p->n + p->n_keys == 0)
-        return no_segment(o);
+        return complain(EXIT_USAGE,
+                        "%s: no segment is in this list: nothing was planned",
+                        strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes);
     find_runs(o, p);
     return check_ranks(o, p);
 }
@@ -233,12 +224,6 @@ static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     return 0;
 }
 
-static bool is_lost(const char *store, const struct tamis_segment_info *info)
-{
-    struct stat st;
-    return !stat_in(store, info->file, &st) && errno == ENOENT;
-}
-
 static void add_filter(struct look *l, struct store_plan *p, size_t index,
                        const struct tamis_segment_info *info)
 {
@@ -259,7 +244,8 @@ static void add_filter(struct look *l, struct store_plan *p, size_t index,
         .bytes_now = allocated_bytes(store, l->snapshot, index, info),
     };
     int err = look_inside(l->snapshot, s);
-    bool lost = is_lost(store, info);
+    struct stat st;
+    bool lost = !stat_in(store, info->file, &st) && errno == ENOENT;
     if ((lost || err == ENOENT) && segment_fate(l->store, info) != SEGMENT_STAYS) {
         l->moved = true;
         free_segment(s);

@@ -47,8 +47,11 @@ static int plan(const struct options *o, const uint64_t *keys, size_t n)
     return EXIT_DONE;
 }
 
-static void check(const struct options *o)
+int plan_packs(const struct options *o)
 {
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_store *store = NULL;
+    struct store_plan p = {0};
     if (!given(o, OPT_FPR))
         usage_error("--pack needs --fpr");
     if (given(o, OPT_N_KEYS) + given(o, OPT_SIZES) + (o->n_args > 0) != 1)
@@ -58,14 +61,6 @@ static void check(const struct options *o)
     if ((o->given & ~(WITH(OPT_PACK) | WITH(OPT_FPR) | WITH(OPT_N_KEYS) |
                       WITH(OPT_SIZES) | WITH(OPT_JSON))) != 0)
         usage_error("--pack goes with --fpr, --sizes, --keys and --json only");
-}
-
-int plan_packs(const struct options *o)
-{
-    struct tamis_snapshot *snapshot = NULL;
-    struct tamis_store *store = NULL;
-    struct store_plan p = {0};
-    check(o);
     if (given(o, OPT_N_KEYS))
         return plan(o, &o->n_keys, 1);
     int status = plan_read(o, &store, &snapshot, &p);

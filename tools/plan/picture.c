@@ -65,17 +65,11 @@ static const char *power_text(char text[TEXT_BYTES], int n)
     return n == 0 ? "1" : text;
 }
 
-/* 1, 10, 100, 1k ... as counts are written. */
-static const char *keys_text(char text[TEXT_BYTES], int n)
-{
-    static const char *const units[] = {"", "k", "M", "G", "T", "P"};
-    static const char *const numbers[] = {"1", "10", "100"};
-    snprintf(text, TEXT_BYTES, "%s%s", numbers[n % 3], units[n / 3 % 6]);
-    return text;
-}
-
 static void draw_grid(const struct chart *c)
 {
+    /* 1, 10, 100, 1k ... as counts are written. */
+    static const char *const units[] = {"", "k", "M", "G", "T", "P"};
+    static const char *const numbers[] = {"1", "10", "100"};
     char text[TEXT_BYTES];
     for (int e = c->error.low; e <= c->error.high; e++) {
         double y = error_y(c, pow(10, e));
@@ -87,8 +81,8 @@ static void draw_grid(const struct chart *c)
         double x = key_x(c, pow(10, k));
         fprintf(c->to, "<path d=\"M%.1f %dV%d\" class=\"grid\"/>\n", x, TOP,
                 CHART_FLOOR);
-        svg_text(c->to, x, CHART_FLOOR + 18, "text-anchor=\"middle\"", "%s",
-                 keys_text(text, k));
+        svg_text(c->to, x, CHART_FLOOR + 18, "text-anchor=\"middle\"", "%s%s",
+                 numbers[k % 3], units[k / 3 % 6]);
     }
     svg_text(c->to, RIGHT, CHART_FLOOR + 38, "text-anchor=\"end\"",
              "keys of the segment");
@@ -166,22 +160,17 @@ static void draw_legend(const struct chart *c, const struct options *o)
     svg_text(c->to, RIGHT, TOP - 12, "text-anchor=\"end\"", "no filter");
 }
 
-static void draw(const struct chart *c, const struct options *o)
-{
-    svg_begin(c->to, "tamis plan", "");
-    draw_legend(c, o);
-    draw_grid(c);
-    fprintf(c->to, "<path d=\"M%d %.1fH%d\" %s/>\n", LEFT,
-            error_y(c, c->plan->summary.uniform_error), RIGHT, dashed);
-    draw_points(c);
-    fputs("</svg>\n", c->to);
-}
-
 int plan_picture(const struct options *o, const struct store_plan *p)
 {
     struct drawing drawing;
     struct chart c = {.plan = p, .to = drawing_begin(&drawing)};
     find_axes(&c);
-    draw(&c, o);
+    svg_begin(c.to, "tamis plan", "");
+    draw_legend(&c, o);
+    draw_grid(&c);
+    fprintf(c.to, "<path d=\"M%d %.1fH%d\" %s/>\n", LEFT,
+            error_y(&c, p->summary.uniform_error), RIGHT, dashed);
+    draw_points(&c);
+    fputs("</svg>\n", c.to);
     return drawing_end(&drawing, o->svg);
 }

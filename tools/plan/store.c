@@ -24,18 +24,6 @@ static bool is_live(const struct options *o)
     return !given(o, OPT_SIZES);
 }
 
-/* Would filters that stay a little larger than planned take the store over --bytes? */
-static void find_tight(const struct options *o, struct store_plan *p)
-{
-    uint64_t n_bytes = 0;
-    p->is_tight = false;
-    for (size_t i = 0; i < p->n; i++)
-        n_bytes += plan_is_larger(p, p->segments[i].bytes_now, i)
-                       ? p->shares[i].plan.file_bytes
-                       : p->segments[i].bytes_now;
-    p->is_tight = is_live(o) && given(o, OPT_BYTES) && n_bytes > o->n_bytes;
-}
-
 /* ---- for people ---- */
 
 static const char *kind_name(const struct tamis_plan_share *to)
@@ -49,12 +37,11 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-    bool has = to->plan.file_bytes > 0;
     char rank[16] = "-", fpr[TEXT_BYTES] = "-", expected[TEXT_BYTES] = "-",
          bits[16] = "-";
     if (s->has_rank)
         snprintf(rank, sizeof(rank), "%lu", (unsigned long)s->rank);
-    if (has) {
+    if (to->plan.file_bytes > 0) {
         percent_text(fpr, to->error);
         percent_text(expected, to->plan.error);
         snprintf(bits, sizeof(bits), "%.2f",
@@ -83,18 +70,6 @@ static void print_totals_of(const char *what, uint64_t bytes, double reads,
            more);
 }
 
-/* The totals of plans by other kinds than the one that was asked for. */
-static void print_other_kinds(const struct options *o, const struct store_plan *p)
-{
-    const struct tamis_plan_total *bloom = &p->bloom.best, *smaller = &p->smaller.best;
-    if (o->kind != KIND_SMALLER && p->smaller.n_runs > 0)
-        print_totals_of("smaller", smaller->file_bytes, smaller->reads,
-                        "ribbons where they take less: --kind smaller");
-    if (given(o, OPT_KIND) && o->kind != TAMIS_BLOOM && p->bloom.n_runs > 0)
-        print_totals_of("bloom", bloom->file_bytes, bloom->reads,
-                        "Bloom filters alone, which are quicker to ask");
-}
-
 static void print_plan(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
@@ -113,7 +88,12 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     snprintf(text, sizeof(text), "of %llu runs; filters of any size: %.4g",
              LLU(s->n_runs), s->best.ideal_reads);
     print_totals_of("planned", s->best.file_bytes, s->best.reads, text);
-    print_other_kinds(o, p);
+    if (o->kind != KIND_SMALLER && p->smaller.n_runs > 0)
+        print_totals_of("smaller", p->smaller.best.file_bytes, p->smaller.best.reads,
+                        "ribbons where they take less: --kind smaller");
+    if (given(o, OPT_KIND) && o->kind != TAMIS_BLOOM && p->bloom.n_runs > 0)
+        print_totals_of("bloom", p->bloom.best.file_bytes, p->bloom.best.reads,
+                        "Bloom filters alone, which are quicker to ask");
     if (s->uniform_error < 1)
         snprintf(text, sizeof(text), "one error for all, %s; of any size: %.4g",
                  PERCENT(s->uniform_error), s->uniform.ideal_reads);
@@ -236,7 +216,14 @@ static int allocate(const struct options *o, struct store_plan *p)
     if (err != 0)
         return complain_error(err, NULL, "plan", NULL);
     count_now(p);
-    find_tight(o, p);
+    /* Would filters that stay a little larger than planned take the store over --bytes?
+     */
+    uint64_t n_bytes = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n_bytes += plan_is_larger(p, p->segments[i].bytes_now, i)
+                       ? p->shares[i].plan.file_bytes
+                       : p->segments[i].bytes_now;
+    p->is_tight = is_live(o) && given(o, OPT_BYTES) && n_bytes > o->n_bytes;
     return EXIT_DONE;
 }
 
@@ -265,17 +252,6 @@ static void check(const struct options *o)
         usage_error("--svg - leaves no room for other output");
 }
 
-/* Unread filters are planned by the keys of the list, as if they answered nothing. */
-static int unread_status(const struct options *o, const struct store_plan *p)
-{
-    if (p->n_unread == 0)
-        return EXIT_DONE;
-    return complain(
-        p->unread_status,
-        "%s: %s cannot be read, and count%s as none: 'tamis verify' tells more",
-        o->args[0], COUNTED(p->n_unread, "filter"), p->n_unread == 1 ? "s" : "");
-}
-
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
                 const struct options *o, struct store_plan *p)
 {
@@ -290,7 +266,14 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
         print_json(o, p);
     else if (!given(o, OPT_SVG) || strcmp(o->svg, "-") != 0)
         print_plan(o, p);
-    return status == EXIT_DONE ? unread_status(o, p) : status;
+    if (status != EXIT_DONE || p->n_unread == 0)
+        return status;
+    /* Unread filters are planned by the keys of the list, as if they answered nothing.
+     */
+    return complain(
+        p->unread_status,
+        "%s: %s cannot be read, and count%s as none: 'tamis verify' tells more",
+        o->args[0], COUNTED(p->n_unread, "filter"), p->n_unread == 1 ? "s" : "");
 }
 
 int plan_store(const struct options *o)

@@ -70,19 +70,13 @@ class Listener : public rocksdb::EventListener
 
     void OnFlushCompleted(rocksdb::DB *, const rocksdb::FlushJobInfo &) override
     {
-        shim_->Guarded("flush", [&] {
-            shim_->Step("flushed");
-            shim_->Retry();
-        });
+        shim_->Retry("flush", "flushed");
     }
 
     void OnCompactionCompleted(rocksdb::DB *,
                                const rocksdb::CompactionJobInfo &) override
     {
-        shim_->Guarded("compaction", [&] {
-            shim_->Step("compacted");
-            shim_->Retry();
-        });
+        shim_->Retry("compaction", "compacted");
     }
 
   private:

@@ -268,14 +268,17 @@ void RocksShim::Drop(const std::string &name)
     unlisted_.erase(name);
 }
 
-void RocksShim::Retry()
+void RocksShim::Retry(const char *what, const char *step) noexcept
 {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const std::map<std::string, Segment> again =
-        refusal_.empty() ? unlisted_ : std::map<std::string, Segment>();
-    lock.unlock();
-    for (const auto &one : again)
-        PutOrBare(one.second, nullptr);
+    Guarded(what, [&] {
+        Step(step);
+        std::unique_lock<std::mutex> lock(mutex_);
+        const std::map<std::string, Segment> again =
+            refusal_.empty() ? unlisted_ : std::map<std::string, Segment>();
+        lock.unlock();
+        for (const auto &one : again)
+            PutOrBare(one.second, nullptr);
+    });
 }
 
 void RocksShim::Mark(rocksdb::DB *db)

@@ -58,7 +58,8 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     void ListIngested(rocksdb::DB *db, const std::string &path,
                       const rocksdb::TableProperties &properties);
     void Drop(const std::string &name);
-    void Retry(); /* lists what could not be listed */
+    /* Lists what could not be listed. */
+    void Retry(const char *what, const char *step) noexcept;
     /* The list is incomplete from Mark() to the last Unmark(). */
     void Mark(rocksdb::DB *db);
     void Unmark();

@@ -1,4 +1,5 @@
-/* Advice: the last part of a message, chosen by the error and by what is there. */
+/* What an error of the library or of the system ends a command with: its exit status,
+ * and advice, the last part of a message, chosen by the error and by what is there. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -6,6 +7,43 @@
 #include <unistd.h>
 
 #include "talk.h"
+
+int status_of_error(int error)
+{
+    switch (error) {
+    case 0:
+        return EXIT_DONE;
+    case TAMIS_ERR_NOT_TAMIS:
+    case TAMIS_ERR_VERSION:
+    case TAMIS_ERR_DAMAGED:
+    case TAMIS_ERR_MISMATCH:
+        return EXIT_DAMAGE;
+    case TAMIS_ERR_NO_SEGMENT:
+    case TAMIS_ERR_NO_STORE:
+        return EXIT_NONE;
+    case TAMIS_ERR_BUSY:
+        return EXIT_BUSY;
+    case TAMIS_ERR_EXISTS:
+    case TAMIS_ERR_SEALED:
+    case TAMIS_ERR_RANGE:
+    case TAMIS_ERR_TOO_LARGE:
+    case TAMIS_ERR_UNFIT:
+        return EXIT_USAGE;
+    default:
+        return EXIT_IO;
+    }
+}
+
+bool is_wrong_type(int error)
+{
+    return error == EINVAL || error == EISDIR || error == ELOOP || error == ENXIO;
+}
+
+int status_unread(int error)
+{
+    return error == ENOENT || is_wrong_type(error) ? EXIT_DAMAGE
+                                                   : status_of_error(error);
+}
 
 /* A shortage may come from a limit of this process, not from the machine. */
 static bool is_limited(int resource)
@@ -84,21 +122,17 @@ const char advice_pack[] =
     "then 'tamis repair STORE --confirm --force' takes its segments off the list, "
     "to be built anew";
 
-const char *dead_advice(int error, const char *what)
-{
-    bool its = strstr(what, ".dead file") || strstr(what, "its tombstones are");
-    if (!its || status_unread(error) != EXIT_DAMAGE)
-        return NULL;
-    return error == TAMIS_ERR_VERSION
-               ? "'tamis repair STORE --confirm' makes another, once it is moved away"
-               : "'tamis repair STORE --confirm' makes another";
-}
-
 const char *pack_advice(int error, const char *what)
 {
-    bool its = strstr(what, "this pack") == what || strstr(what, "the pack of") == what;
-    return its && status_unread(error) == EXIT_DAMAGE ? advice_pack
-                                                      : dead_advice(error, what);
+    bool pack =
+        strncmp(what, "this pack", 9) == 0 || strncmp(what, "the pack of", 11) == 0;
+    bool dead = strstr(what, ".dead file") || strstr(what, "its tombstones are");
+    if (status_unread(error) != EXIT_DAMAGE || !(pack || dead))
+        return NULL;
+    return pack ? advice_pack
+           : error == TAMIS_ERR_VERSION
+               ? "'tamis repair STORE --confirm' makes another, once it is moved away"
+               : "'tamis repair STORE --confirm' makes another";
 }
 
 const char *advice_unread(int error, const char *what)

@@ -88,21 +88,16 @@ bool endings_due(void)
     return endings_came;
 }
 
-static bool is_held(int number)
-{
-    sigset_t blocked;
-    sigprocmask(SIG_BLOCK, NULL, &blocked);
-    return sigismember(&blocked, number) == 1;
-}
-
 void endings_let(const struct endings *before, bool failed)
 {
+    sigset_t held;
     for (size_t i = 0; i < N_ENDINGS; i++)
         sigaction(numbers[i], &before->actions[i], NULL);
     if (!endings_came)
         return;
     setrlimit(RLIMIT_FSIZE, &before->limit);
-    if (failed || is_held(endings_came)) {
+    sigprocmask(SIG_BLOCK, NULL, &held);
+    if (failed || sigismember(&held, endings_came) == 1) {
         fflush(stdout); /* says which steps were done before */
         raise(endings_came);
     }

@@ -1,4 +1,4 @@
-/* Allocates texts for people: bytes escaped or in hex digits. */
+/* Texts for people in memory: bytes escaped, words for a shell. */
 #include <ctype.h>
 
 #include "talk.h"
@@ -29,15 +29,6 @@ const char *escape_into(char *text, size_t room, const void *bytes, size_t n)
     return text;
 }
 
-/* Bytes that need no quotes in a shell, wherever they stand. */
-static bool is_plain(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)s[i]) && strchr("_-./:@%+=,", s[i]) == NULL)
-            return false;
-    return n > 0;
-}
-
 char *shell_quoted(const void *bytes, size_t n)
 {
     const char *s = bytes;
@@ -60,7 +51,11 @@ char *shell_quoted(const void *bytes, size_t n)
 
 char *shell_word(const void *bytes, size_t n)
 {
-    return is_plain(bytes, n) ? escape(bytes, n) : shell_quoted(bytes, n);
+    const char *s = bytes;
+    bool plain = n > 0; /* no byte needs quotes in a shell, wherever it stands */
+    for (size_t i = 0; i < n; i++)
+        plain = plain && (isalnum((unsigned char)s[i]) || strchr("_-./:@%+=,", s[i]));
+    return plain ? escape(bytes, n) : shell_quoted(bytes, n);
 }
 
 char *path_word(const char *path)
@@ -70,14 +65,4 @@ char *path_word(const char *path)
     word = shell_word(operand, strlen(operand));
     free(operand);
     return word;
-}
-
-char *hex(const void *bytes, size_t n)
-{
-    const uint8_t *s = bytes;
-    char *text = memory_or_exit(malloc(2 * n + 1));
-    for (size_t i = 0; i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", s[i]);
-    text[2 * n] = '\0';
-    return text;
 }

@@ -29,15 +29,6 @@ bool is_terminal(int fd)
            strcmp(term, "dumb") != 0;
 }
 
-/* no-color.org: set to anything but nothing. */
-static bool coloured(void)
-{
-    const char *no_color = getenv("NO_COLOR");
-    if (colours != AUTO)
-        return colours == ALWAYS;
-    return (no_color == NULL || no_color[0] == '\0') && is_terminal(STDOUT_FILENO);
-}
-
 static const char *const begin[] = {
     [TINT_NONE] = "",
     [TINT_GOOD] = "\033[32m",
@@ -47,7 +38,11 @@ static const char *const begin[] = {
 
 void print_tinted(enum tint tint, const char *format, ...)
 {
-    bool tinted = tint != TINT_NONE && coloured();
+    const char *no_color = getenv("NO_COLOR"); /* no-color.org: anything but nothing */
+    bool wanted = colours == AUTO ? (no_color == NULL || no_color[0] == '\0') &&
+                                        is_terminal(STDOUT_FILENO)
+                                  : colours == ALWAYS;
+    bool tinted = tint != TINT_NONE && wanted;
     va_list args;
     if (tinted)
         fputs(begin[tint], stdout);

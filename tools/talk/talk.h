@@ -31,28 +31,38 @@ static inline int first_failure(int status, int next)
     return status != EXIT_DONE ? status : next;
 }
 
-/* ==== process.c: the start of each of our programs =============================== */
+static inline struct tamis_name name_of_text(const char *text)
+{
+    return (struct tamis_name){text, strlen(text)};
+}
+
+/* ==== process.c: the start and the end of each of our programs =================== */
 
 /* `name` is the program's, printed before each message. */
 void process_begin(const char *name);
+/* From here on the work is done and durable. A lost report says so, and the status is
+ * still 4. */
+void work_is_done(void);
+/* Flushes and closes stdout. A failed write turns success into 4. */
+int finish_output(int status);
+/* Flushes stdout. False once it has failed, which it reports: stop working. */
+bool output_works(void);
+/* Writes to stdout and flushes it. Reports a failure; returns the status. */
+int print_whole(const char *bytes, size_t n);
 
-/* ==== status.c: errors as exit statuses ========================================== */
+/* ==== advice.c: exit statuses, and what would work ================================ */
 
 int status_of_error(int error);
 bool is_wrong_type(int error); /* something other than a file is in its place */
 /* A file that a store names cannot be read. 3 if it is missing, or something other than
  * a file is in its place; 4 for an error, which says nothing about the file's bytes. */
 int status_unread(int error);
-
-/* ==== advice.c: what would work ================================================== */
-
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
-/* A file that a store names cannot be used, as the library says; a pack's tombstones;
- * these, or the pack. */
+/* A file that a store names cannot be used, as the library says; a pack or its
+ * tombstones. */
 const char *advice_unread(int error, const char *what);
-const char *dead_advice(int error, const char *what);
 const char *pack_advice(int error, const char *what);
 extern const char advice_pack[];
 const char *advice_list(int error); /* a segment's list that cannot be used */
@@ -84,6 +94,9 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 #define PERCENT(fraction)  percent_text((char[TEXT_BYTES]){0}, fraction)
 #define TIME(microseconds) time_text((char[TEXT_BYTES]){0}, microseconds)
 #define COUNTED(n, noun)   counted_text((char[COUNTED_BYTES]){0}, n, noun)
+/* Two hex digits a byte. The macro is for UUIDs and bindings. */
+const char *hex_into(char *text, const void *bytes, size_t n);
+#define HEX(bytes, n) hex_into((char[2 *TAMIS_BINDING_MAX + 1]){0}, bytes, n)
 
 /* ==== complain.c: the one error line ============================================= */
 
@@ -120,11 +133,11 @@ char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
  * does: of a segment's name, of a path. */
 enum { ESCAPED_BYTES = 4 * 255 + 1, PATH_TEXT_BYTES = 4 * 4096 + 1 };
 const char *escape_into(char *text, size_t room, const void *bytes, size_t n);
-#define NAME(bytes, n) escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
-#define TEXT(name)     NAME(name, strlen(name))
+#define NAME(bytes, n)    escape_into((char[ESCAPED_BYTES]){0}, ESCAPED_BYTES, bytes, n)
+#define TEXT(name)        NAME(name, strlen(name))
+#define NAME_OR(bytes, n) ((bytes) != NULL ? NAME(bytes, n) : "-") /* for stdout */
 #define PATH(path)                                                                     \
     escape_into((char[PATH_TEXT_BYTES]){0}, PATH_TEXT_BYTES, path, strlen(path))
-char *hex(const void *bytes, size_t n); /* the same */
 /* As one word of a command line, quoted for every shell; as $'...', for bash and its
  * like, if it has bytes that are not printed. The same. */
 char *shell_quoted(const void *bytes, size_t n);
@@ -146,18 +159,6 @@ int complain_errno(int os_errno, const char *file, const char *doing);
 /* Reports a failed add of a builder. `file` is its result; the spool directory may
  * be at fault instead. */
 int complain_add(int error, const char *file);
-
-/* ==== stdout.c: standard output ================================================== */
-
-/* From here on the work is done and durable. A lost report says so, and the status is
- * still 4. */
-void work_is_done(void);
-/* Flushes and closes stdout. A failed write turns success into 4. */
-int finish_output(int status);
-/* Flushes stdout. False once it has failed, which it reports: stop working. */
-bool output_works(void);
-/* Writes to stdout and flushes it. Reports a failure; returns the status. */
-int print_whole(const char *bytes, size_t n);
 
 #ifdef __cplusplus
 }

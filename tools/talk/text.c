@@ -1,14 +1,8 @@
 /* Bytes for people: escapes, hex, sizes, times. Nothing here allocates memory. */
+#include <ctype.h>
 #include <time.h>
 
 #include "talk.h"
-
-/* Embeddings, overrides and isolates (U+202A..U+202E, U+2066..U+2069) show a name, and
- * what follows it, in another order than its bytes have. */
-static bool turns_text(uint32_t code)
-{
-    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
 
 /* The C1 controls (U+0080..U+009F) steer terminals; overlong forms, surrogates and
  * what lies beyond U+10FFFF are not UTF-8. */
@@ -29,7 +23,11 @@ size_t printable(const uint8_t *s, size_t n)
         (length == 4 && code < 0x10000) || code > 0x10ffff ||
         (code >= 0xd800 && code <= 0xdfff))
         return 0;
-    return turns_text(code) ? 0 : length;
+    /* Embeddings, overrides and isolates show a name, and what follows it, in another
+     * order than its bytes have. */
+    if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069))
+        return 0;
+    return length;
 }
 
 static void print_bytes(FILE *to, const void *bytes, size_t n, bool backslash)
@@ -64,26 +62,16 @@ void print_message(FILE *to, const char *text)
     print_bytes(to, text, strlen(text), true);
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max)
 {
     if (n_digits % 2 != 0 || n_digits / 2 > max)
         return -1;
-    for (size_t i = 0; i < n_digits; i += 2) {
-        int high = digit(digits[i]), low = digit(digits[i + 1]);
-        if (high < 0 || low < 0)
+    for (size_t i = 0; i < n_digits; i++)
+        if (!isxdigit((unsigned char)digits[i]))
             return -1;
-        out[i / 2] = (uint8_t)(high << 4 | low);
+    for (size_t i = 0; i < n_digits; i++) { /* `out` may be where the digits are */
+        int digit = digits[i] <= '9' ? digits[i] - '0' : (digits[i] | 0x20) - 'a' + 10;
+        out[i / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : out[i / 2] | digit);
     }
     return (long)(n_digits / 2);
 }
@@ -120,5 +108,14 @@ const char *counted_text(char text[COUNTED_BYTES], uint64_t n, const char *noun)
 {
     const char *plural = noun[strlen(noun) - 1] == 'h' ? "es" : "s";
     snprintf(text, COUNTED_BYTES, "%llu %s%s", LLU(n), noun, n == 1 ? "" : plural);
+    return text;
+}
+
+const char *hex_into(char *text, const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", s[i]);
+    text[2 * n] = '\0';
     return text;
 }

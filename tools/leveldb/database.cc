@@ -1,14 +1,17 @@
-// The live tables of a database. LevelDB has no public reader of its MANIFEST except
-// leveldb::DumpFile(), which verifies it and writes it in words. These words are read
-// here. An unknown line counts as damage.
+// The live tables of a database, and the keys of one table, by LevelDB's own readers.
 #include <leveldb/dumpfile.h>
 #include <leveldb/env.h>
+#include <leveldb/iterator.h>
+#include <leveldb/options.h>
+#include <leveldb/table.h>
 
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -17,10 +20,15 @@
 namespace
 {
 
-void say(char why[LDB_WHY_BYTES], const std::string &what)
+ldb_result say(char *why, const std::string &what, ldb_result result = LDB_DAMAGED)
 {
     std::snprintf(why, LDB_WHY_BYTES, "%s", what.c_str());
+    return result;
 }
+
+// ---- the MANIFEST. LevelDB has no public reader of it except leveldb::DumpFile(),
+// which verifies it and writes it in words. These words are read here. An unknown line
+// counts as damage. ----
 
 bool begins(const std::string &line, const char *with, const char **rest)
 {
@@ -130,16 +138,12 @@ ldb_result read_current(const std::string &directory, std::string *manifest, cha
                                                   directory + "/CURRENT", &text);
     if (s.IsNotFound())
         return LDB_NONE;
-    if (!s.ok()) {
-        say(why, s.ToString());
-        return LDB_FAILED;
-    }
+    if (!s.ok())
+        return say(why, s.ToString(), LDB_FAILED);
     if (text.size() < 2 || text.back() != '\n' ||
         text.compare(0, 9, "MANIFEST-") != 0 || text.find('/') != std::string::npos ||
-        text.find('\0') != std::string::npos) {
-        say(why, "CURRENT names no MANIFEST");
-        return LDB_DAMAGED;
-    }
+        text.find('\0') != std::string::npos)
+        return say(why, "CURRENT names no MANIFEST");
     text.pop_back();
     *manifest = directory + "/" + text;
     return LDB_GOOD;
@@ -176,17 +180,133 @@ ldb_result read_list(const std::string &directory, struct ldb_list *list, char *
     if (result != LDB_GOOD)
         return result;
     leveldb::Status s = leveldb::DumpFile(leveldb::Env::Default(), manifest, &edits);
-    if (!s.ok()) {
-        say(why, s.ToString());
-        return s.IsNotFound() ? LDB_NONE : LDB_FAILED;
-    }
+    if (!s.ok())
+        return say(why, s.ToString(), s.IsNotFound() ? LDB_NONE : LDB_FAILED);
     if (!edits.bad.empty() || !edits.named) {
         std::string name = manifest.substr(directory.size() + 1);
-        say(why, name + (edits.bad.empty() ? ": names no comparator"
-                                           : ": unknown or damaged: " + edits.bad));
-        return LDB_DAMAGED;
+        return say(why,
+                   name + (edits.bad.empty() ? ": names no comparator"
+                                             : ": unknown or damaged: " + edits.bad));
     }
     give(edits, list);
+    return LDB_GOOD;
+}
+
+// ---- a table. In a database it has internal keys: the user's key, then eight bytes of
+// sequence number and type. Tombstones are keys, too: a filter without them would let
+// an older value be found. ----
+
+// A file in memory: the verified bytes are those that are read, even if the file
+// changes meanwhile.
+class Memory : public leveldb::RandomAccessFile
+{
+  public:
+    Memory(const void *bytes, size_t n) : all_(static_cast<const char *>(bytes), n)
+    {
+    }
+    leveldb::Status Read(uint64_t offset, size_t n, leveldb::Slice *result,
+                         char *) const override
+    {
+        size_t from = offset < all_.size() ? static_cast<size_t>(offset) : all_.size();
+        size_t left = all_.size() - from;
+        *result = leveldb::Slice(all_.data() + from, n < left ? n : left);
+        return leveldb::Status::OK();
+    }
+
+  private:
+    leveldb::Slice all_;
+};
+
+struct InternalKey {
+    leveldb::Slice user;
+    uint64_t sequence;
+    unsigned type; // 0: a tombstone; 1: a value
+};
+
+bool decode(const leveldb::Slice &bytes, InternalKey *key)
+{
+    if (bytes.size() < 8)
+        return false;
+    uint64_t tail = 0;
+    for (size_t i = 1; i <= 8; i++)
+        tail = tail << 8 | static_cast<uint8_t>(bytes[bytes.size() - i]);
+    *key = {leveldb::Slice(bytes.data(), bytes.size() - 8), tail >> 8,
+            static_cast<unsigned>(tail & 0xFF)};
+    return key->type <= 1;
+}
+
+// In the words of the MANIFEST's dump.
+std::string words(const InternalKey &key)
+{
+    std::string text = "'";
+    for (size_t i = 0; i < key.user.size(); i++) {
+        char c = key.user[i], hex[8];
+        std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<uint8_t>(c));
+        text += c >= ' ' && c <= '~' ? std::string(1, c) : hex;
+    }
+    return text + "' @ " + std::to_string(key.sequence) + " : " +
+           std::to_string(key.type);
+}
+
+// Keeps the last key and checks that the next one is behind it: by bytes, then the
+// youngest version first.
+class Order
+{
+  public:
+    bool next(const InternalKey &key, bool *is_new)
+    {
+        int by_bytes = begun_ ? leveldb::Slice(user_).compare(key.user) : -1;
+        if (by_bytes > 0 || (by_bytes == 0 && key.sequence >= sequence_))
+            return false;
+        if (!begun_)
+            first = words(key);
+        *is_new = by_bytes != 0;
+        user_.assign(key.user.data(), key.user.size());
+        sequence_ = key.sequence;
+        type_ = key.type;
+        return begun_ = true;
+    }
+    std::string range() const
+    {
+        return begun_ ? first + " .. " + words({user_, sequence_, type_}) : "no keys";
+    }
+
+  private:
+    std::string first, user_;
+    uint64_t sequence_ = 0;
+    unsigned type_ = 0;
+    bool begun_ = false;
+};
+
+ldb_result read_keys(const Memory &file, size_t n_bytes, const char *range,
+                     ldb_key_fn *fn, void *ctx, char *why)
+{
+    leveldb::Options options;
+    leveldb::ReadOptions reads;
+    leveldb::Table *opened = nullptr;
+    options.paranoid_checks = reads.verify_checksums = true;
+    leveldb::Status s =
+        leveldb::Table::Open(options, const_cast<Memory *>(&file), n_bytes, &opened);
+    if (!s.ok())
+        return say(why, s.ToString());
+    std::unique_ptr<leveldb::Table> table(opened);
+    std::unique_ptr<leveldb::Iterator> i(table->NewIterator(reads));
+    Order order;
+    for (i->SeekToFirst(); i->Valid(); i->Next()) {
+        InternalKey key;
+        bool is_new;
+        if (!decode(i->key(), &key))
+            return say(why, "a key that is not LevelDB's, or newer");
+        if (!order.next(key, &is_new))
+            return say(why, "its keys are not in bytewise order");
+        if (is_new && fn(ctx, key.user.data(), key.user.size()) != 0)
+            return LDB_STOPPED;
+    }
+    // The iterator skips a block that it could not read.
+    if (!i->status().ok())
+        return say(why, i->status().ToString());
+    if (order.range() != range)
+        return say(why, "its keys are not those that the MANIFEST lists it with");
     return LDB_GOOD;
 }
 
@@ -200,8 +320,7 @@ enum ldb_result ldb_list_read(const char *directory, struct ldb_list *list,
     try {
         return read_list(directory, list, why);
     } catch (const std::exception &e) {
-        say(why, e.what());
-        return LDB_FAILED;
+        return say(why, e.what(), LDB_FAILED);
     }
 }
 
@@ -212,4 +331,17 @@ void ldb_list_free(struct ldb_list *list)
     std::free(list->tables);
     std::free(list->comparator);
     *list = {};
+}
+
+enum ldb_result ldb_table_keys(const void *bytes, size_t n_bytes, const char *range,
+                               ldb_key_fn *fn, void *ctx, char why[LDB_WHY_BYTES])
+{
+    why[0] = '\0';
+    try {
+        Memory file(bytes, n_bytes);
+        return read_keys(file, n_bytes, range, fn, ctx, why);
+    } catch (const std::exception &e) {
+        // A damaged footer may give a length that no memory can hold.
+        return say(why, std::string("damaged: ") + e.what());
+    }
 }
