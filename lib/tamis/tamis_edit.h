@@ -106,7 +106,7 @@ enum tamis_repack {
     TAMIS_REPACK_NONE, /* segments that are in a pack stay there */
     TAMIS_REPACK_ALL,  /* they are taken, too */
     /* The library chooses: segments that are in no pack; packs with at most half of
-     * their columns living; and three or more packs of the new pack's size class or
+     * their columns living; and four or more packs of the new pack's size class or
      * below. `segments` must be NULL. */
     TAMIS_REPACK_AUTO
 };
