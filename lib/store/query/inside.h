@@ -141,9 +141,10 @@ void tell_of_mute_columns(struct asking *a);
 /* How many of these numbers, one after the other, are loose, or answered for by rows?
  */
 size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n);
-/* n targets from a place on, which lie anywhere: columns together, others as slices.
- * False: nothing was asked, for each column is better asked by itself. */
-bool look_up_columns(struct asking *a, size_t at, size_t n);
+/* n targets from a place on, which lie anywhere: columns together, or loose ones where
+ * there is no column, others as slices. False: nothing was asked, for each is better
+ * asked by itself. */
+bool look_up_targets(struct asking *a, size_t at, size_t n);
 
 /* ==== answers.c: answers are delivered and counted ==== */
 

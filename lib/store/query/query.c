@@ -219,7 +219,7 @@ static inline size_t run_from(const struct asking *a, size_t at)
 /* n targets in no order. */
 static void ask_scattered(struct asking *a, size_t at, size_t n)
 {
-    if (look_up_columns(a, at, n))
+    if (look_up_targets(a, at, n))
         return;
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < WORD ? n - i : WORD;

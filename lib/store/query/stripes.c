@@ -358,10 +358,10 @@ size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
     return (at < end ? at : end) - first;
 }
 
-/* ---- columns in no order ----
+/* ---- targets in no order ----
  *
- * All columns are asked, a page of numbers at a time, into rows of bits of their own,
- * where each target then finds its bit:
+ * All columns are asked, or where there are none all loose segments, a page of numbers
+ * at a time, into rows of bits of their own, where each target then finds its bit:
  *
  *     targets    7 2 5 ...       absent, by number   0 0 1 0 0 1 0 1 ...
  *     absent     1 1 1 ...                               2     5   7       */
@@ -370,6 +370,7 @@ enum { PAGE_WORDS = 2048 };
 
 struct page {
     size_t first, n, n_words;
+    bool loose;   /* no columns */
     bool bare;    /* hits are not looked at: few of these columns are asked for */
     bool damaged; /* pages that failed took part */
     uint64_t rows[PAGE_WORDS];
@@ -378,7 +379,10 @@ struct page {
 /* Asks keys from one on, as many as there is room for. Returns how many. */
 static size_t ask_page(const struct asking *a, struct page *p, size_t from)
 {
+    struct tamis_query all = *a->q;
     struct asking b = *a;
+    all.targets = NULL; /* numbers */
+    b.q = &all;
     b.reasons = NULL;
     b.each_hit = false;
     b.bare = p->bare;
@@ -387,10 +391,15 @@ static size_t ask_page(const struct asking *a, struct page *p, size_t from)
     b.n = b.n < a->n - from ? b.n : a->n - from;
     b.keys = a->keys + from;
     b.hash = a->hash + from;
-    b.plain = first_bits(b.n);
+    b.prefix = a->prefix + from;
+    b.plain = b.all = first_bits(b.n);
+    b.ranged = a->ranged >> from & b.all;
     b.rows = p->rows;
     memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
-    ask_columns(&b, 0, p->first, p->n);
+    for (size_t i = 0; p->loose && i < p->n; i += WORD)
+        ask_dense(&b, i, p->n - i < WORD ? p->n - i : WORD, p->first + i);
+    if (!p->loose)
+        ask_columns(&b, 0, p->first, p->n);
     p->damaged = b.damaged;
     return b.n;
 }
@@ -416,24 +425,31 @@ static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
     return absent;
 }
 
-/* n targets that lie on a page, for some keys from one on; at first those that are no
- * columns, too. */
+static bool loose_plain(const struct tamis_snapshot *s, const struct tamis_target *t)
+{
+    return target_loose(s, t) && !t->min_watermark;
+}
+
+/* n targets that lie on a page, for some keys from one on; at first those that lie on
+ * none, too. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
                           size_t n, size_t from, size_t n_keys, bool first)
 {
     struct slice t;
     uint32_t at[WORD];
-    uint64_t columns = 0, here = 0;
+    uint64_t on_pages = 0, here = 0;
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        columns |= (uint64_t)column_plain(a->snapshot, &t.targets[i]) << i;
+        on_pages |= (uint64_t)(p->loose ? loose_plain(a->snapshot, &t.targets[i])
+                                        : column_plain(a->snapshot, &t.targets[i]))
+                    << i;
         here |= (uint64_t)(number < p->n) << i;
         at[i] = number < p->n ? (uint32_t)number : 0;
     }
-    if (first && columns != t.asked)
-        ask_slice(a, place, n, columns);
-    t.asked = columns & here;
+    if (first && on_pages != t.asked)
+        ask_slice(a, place, n, on_pages);
+    t.asked = on_pages & here;
     for (size_t k = 0; k < n_keys; k++) {
         uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
         if (a->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
@@ -466,22 +482,47 @@ static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_
            stripes_before(p, begin) + 1;
 }
 
-bool look_up_columns(struct asking *a, size_t at, size_t n)
+/* Are at least half of the loose segments among n targets, and all of them ready? Then
+ * all are asked sooner, as they follow each other. */
+static bool lists_loose(const struct asking *a, size_t at, size_t n)
+{
+    const struct tamis_snapshot *s = a->snapshot;
+    uint64_t epoch = stage_epoch(), ready = UINT64_MAX;
+    size_t n_listed = 0;
+    if (s->n_loose > 2 * n)
+        return false;
+    for (size_t i = 0; i < s->n_loose; i += WORD)
+        ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
+    for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
+        n_listed += loose_plain(s, &a->q->targets[at + i]);
+    return 2 * n_listed > s->n_loose;
+}
+
+/* The columns that are asked, *begin .. *end - 1. False: each is better asked by
+ * itself. */
+static bool lists_columns(const struct asking *a, size_t at, size_t n, size_t *begin,
+                          size_t *end)
 {
     const struct shared_files *packs = &a->snapshot->shared;
-    size_t begin = a->snapshot->n_loose, end = a->snapshot->n, n_lines;
-    size_t n_columns = n;
-    struct page p;
-    if (n < 3 || !packs->n_stripes || a->plain != a->all || a->sheet)
-        return false;
-    n_lines = lines_of_numbers(packs, begin, end);
+    size_t n_columns = n, n_lines = lines_of_numbers(packs, *begin, *end);
     if (n_lines >= n / 16) { /* else most of them are asked anyway */
-        n_columns = range_of_columns(a, at, n, &begin, &end);
-        n_lines = n_columns ? lines_of_numbers(packs, begin, end) : 0;
+        n_columns = range_of_columns(a, at, n, begin, end);
+        n_lines = n_columns ? lines_of_numbers(packs, *begin, *end) : 0;
     }
-    if (n_lines + 4 > 2 * n_columns)
+    return n_lines + 4 <= 2 * n_columns;
+}
+
+bool look_up_targets(struct asking *a, size_t at, size_t n)
+{
+    const struct tamis_snapshot *s = a->snapshot;
+    struct page p;
+    p.loose = !s->shared.n_stripes;
+    size_t begin = p.loose ? 0 : s->n_loose, end = p.loose ? s->n_loose : s->n;
+    if (n < 3 || a->plain != a->all || a->sheet)
         return false;
-    p.bare = n < (end - begin) / 4;
+    if (p.loose ? !lists_loose(a, at, n) : !lists_columns(a, at, n, &begin, &end))
+        return false;
+    p.bare = !p.loose && n < (end - begin) / 4;
     for (p.first = begin; p.first < end; p.first += p.n) {
         p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
