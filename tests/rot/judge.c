@@ -174,11 +174,13 @@ enum exception judge(const struct file *f, enum view view,
 {
     const struct kind *k = f->kind;
     bool lone = view == LAZY || view == FULL || view == STRICT;
+    /* It goes on with the header that it read (R6), whatever the file says by now. */
+    bool knew = view == LIVE || view == LIVE_STRICT;
     if (view == NONE)
         return UNCHECKED;
     if (view == WARM)
         return REMEMBERED;
-    if (memcmp(read->uuid, k->id.uuid, UUID_BYTES) != 0)
+    if (!knew && memcmp(read->uuid, k->id.uuid, UUID_BYTES) != 0)
         return lone ? EXCHANGED : LOST;
     if (k->id.header_pages == 1)
         return LOST;
@@ -187,7 +189,7 @@ enum exception judge(const struct file *f, enum view view,
     /* Both ends of slot A as this reader knew them, put back before it looked again. */
     if (view == GREW && slot_a_is_past(f))
         return PUT_BACK;
-    if (read->sequence < k->commit.sequence) {
+    if (!knew && read->sequence < k->commit.sequence) {
         if (latest_is_there(f))
             return LOST;
         /* One that has not seen the latest knows no better than a newcomer. */
