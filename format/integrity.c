@@ -96,7 +96,10 @@ uint64_t digests_bytes(uint64_t n_pages)
     return t.n_bytes;
 }
 
-uint64_t checksum_of(const void *record, size_t n_bytes, uint64_t seed)
+/* Not inline, even by a linker: a caller that is compiled for AVX may have whole
+ * vectors in registers. */
+__attribute__((noinline)) uint64_t checksum_of(const void *record, size_t n_bytes,
+                                               uint64_t seed)
 {
     n_bytes -= sizeof(struct le64);
 #ifdef HAVE_DISPATCH

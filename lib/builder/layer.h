@@ -63,7 +63,7 @@ int pieces_write(int fd, uint64_t at, const uint8_t *bits, uint64_t *written,
 uint8_t *digests_alloc(uint64_t length);
 int digests_write(int fd, uint64_t at, struct stage_desc *s, uint8_t *digests);
 
-/* ---- desk.c: pages made from hashes, one by one ---- */
+/* ---- pages made from hashes, one by one ---- */
 
 enum {
     RIBBON_MAX_ROWS = (RIBBON_MAX_BLOCKS + 1) * RIBBON_WIDTH,

@@ -226,7 +226,7 @@ void stage_mark_bad(struct stage *s, uint64_t page)
 {
     /* The page last: a thread that finds it bad must find nothing that says good. */
     uint64_t was = atomic_exchange(&s->state, stage_number(s, NEVER));
-    if (was == s->good || was == stage_number(s, NEVER))
+    if (!s->map->reader && (was == s->good || was == stage_number(s, NEVER)))
         /* For each bad page: another may be on its way to here. */
         atomic_fetch_add(&trust_clock, CLOCK_BAD);
     uint32_t before = page_set(s, page, PAGE_BAD);

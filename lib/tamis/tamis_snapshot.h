@@ -39,7 +39,8 @@ struct tamis_snapshot;
  * each result. If nothing has changed since the last call, it makes no system call.
  * Every half second it looks whether the path of the store still names it
  * (ERR_REPLACED), and tries to read packs and tombstones that could not be read. If one
- * can be, the result is a new snapshot. ERR_FORKED, ERR_CATALOG, ERR_BUSY, ENOMEM. */
+ * can be, the result is a new snapshot. ERR_FORKED, ERR_CATALOG, ERR_BUSY, ENOMEM;
+ * ERR_TOO_LARGE: 2^28 numbers, columns that were dropped among them, are too many. */
 int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
                            struct tamis_diag *diag);
 /* Makes a snapshot of filters that the caller opened, without a catalog: segment i is
@@ -254,7 +255,7 @@ struct tamis_query {
                                 * if key i is ABSENT from target j */
     uint64_t *absent_from_all; /* (n_keys + 63) / 64 words: bit i is of key i */
     uint8_t *reasons; /* rows of n bytes, a tamis_reason each; with n_candidates,
-                       * rows of max_candidates: those of the candidates */
+                       * rows of max_candidates: of the candidates that are written */
     /* With `all` only: the segments that are not proven to lack key i. n_candidates[i]
      * is how many there are. Row i of `candidates`, which needs n_candidates, too, gets
      * the numbers of the first max_candidates of them, or fewer. They come in the order

@@ -23,7 +23,7 @@ static int write_catalog(struct backup *b)
     int before = io_hold_cancel(); /* or LMDB's locks would stay */
     rc = registry_create(b->temp_path, b->dir, &b->meta, fill_in, b, true, b->diag);
     io_let_cancel(before);
-    if (rc) /* its b->diag names the temporary directory */
+    if (rc) /* it names the temporary directory */
         diag_in(b->diag, b->path);
     if (!rc && (rc = io_sync_dir(b->dir)) != 0)
         diag_errno(b->diag, rc, b->path, "syncing the copy");

@@ -86,10 +86,11 @@ static int find_replaced(struct making *m)
         }
     if (!m->how.only || m->how.replaces)
         return 0;
-    return diag_fail(m->diag, TAMIS_ERR_RANGE, m->edit->catalog->path,
-                     "segment '%s' is a source of its own: do not drop it first, but "
-                     "use `replace`",
-                     name_text(text, m->name.at, m->name.n));
+    return diag_fail(
+        m->diag, TAMIS_ERR_RANGE, m->edit->catalog->path,
+        "segment '%s' is a source, and was dropped: use `replace` in place "
+        "of a drop, or begin anew with the store as it is now",
+        name_text(text, m->name.at, m->name.n));
 }
 
 /* Checks the call, and opens the filters of the segments, or their lists. Call

@@ -123,7 +123,7 @@ static inline bool ask_row(struct tamis_snapshot *s, const struct tamis_query *q
         return false;
     *absent = !any;
     for (size_t i = 0; q->absent && i < n_words; i++)
-        q->absent[i] = stripe_living(t, i) ^ hits[i];
+        q->absent[i] = stripe_living(t, i) & ~hits[i];
     return true;
 }
 

@@ -225,6 +225,8 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
     bool by_range = false;
     if (*why == TAMIS_NO_REASON)
         *why = probe_target(a->snapshot, &target, 0, &a->keys[i], &by_range);
+    if (*why == TAMIS_NO_REASON) /* the store is there again by now */
+        *why = TAMIS_UNREADABLE;
     if (a->reasons)
         a->reasons[number] = (uint8_t)*why;
     if (a->sheet)

@@ -39,7 +39,7 @@ static void bits_release(struct shared_bits *b)
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
     free(b->listed);
-    free(b->dead == no_tombstones ? NULL : b->dead);
+    free(b->dead == no_tombstones ? NULL : (void *)(uintptr_t)b->dead);
     free(b->living);
     free(b);
 }
@@ -117,7 +117,7 @@ static int number_columns(struct tamis_snapshot *s)
         s->shared.n_listed += v->n_listed;
     }
     s->n_segments = s->n_loose + s->shared.n_listed;
-    return s->n >> NUMBER_BITS ? ENOMEM : 0;
+    return s->n >> NUMBER_BITS ? TAMIS_ERR_TOO_LARGE : 0;
 }
 
 int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
@@ -149,6 +149,11 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
     listings_free(&l);
     if (!rc)
         rc = number_columns(s);
+    if (rc == TAMIS_ERR_TOO_LARGE)
+        return diag_fail(diag, rc, t->catalog->path,
+                         "packs have more than %u columns together, dropped ones, too: "
+                         "pack the store anew, or part it",
+                         (1U << NUMBER_BITS) - 1);
     return rc == ENOMEM ? diag_errno(diag, rc, t->catalog->path, "taking a snapshot")
                         : rc;
 }
@@ -221,26 +226,28 @@ static int make_living(const struct shared_view *v, struct shared_bits *bits)
 }
 
 static int load_dead(const struct tamis_snapshot *s, const struct shared_view *v,
-                     uint8_t **dead)
+                     const uint8_t **dead)
 {
     uint32_t n = v->n_columns;
-    int rc = dead_load(s->dir->fd, v->uuid, v->digest, dead, &n);
-    if (!rc && memcmp(*dead + DEAD_HEAD_BYTES, no_tombstones, (n + 7) / 8) == 0) {
-        free(*dead);
+    uint8_t *file;
+    int rc = dead_load(s->dir->fd, v->uuid, v->digest, &file, &n);
+    *dead = file;
+    if (!rc && memcmp(file + DEAD_HEAD_BYTES, no_tombstones, (n + 7) / 8) == 0) {
+        free(file);
         *dead = no_tombstones;
     }
     return rc;
 }
 
-/* Are its tombstones, byte for byte, what a snapshot has? */
+/* Are its tombstones what a snapshot has? */
 static bool still_dead(const struct tamis_snapshot *s, const struct shared_view *v,
                        const uint8_t *dead)
 {
-    uint8_t *now;
+    const uint8_t *now;
     if (dead != no_tombstones)
         return dead_is(s->dir->fd, v->uuid, dead, v->n_columns);
     bool none = load_dead(s, v, &now) == 0 && now == no_tombstones;
-    free(none ? NULL : now);
+    free(none ? NULL : (void *)(uintptr_t)now);
     return none;
 }
 

@@ -124,10 +124,11 @@ static inline size_t bit_words(size_t n_bits)
 struct shared_bits {
     atomic_size_t refs;
     uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
-    uint8_t *listed, *dead;
-    bool all_live;    /* all columns are listed, and none has a tombstone; else: */
-    uint64_t *living; /* a bit for each column of each band, in words of its row */
-    size_t n_mute;    /* columns that are listed, and dead */
+    uint8_t *listed;
+    const uint8_t *dead; /* the file, or a shared one without tombstones */
+    bool all_live;       /* all columns are listed, and none has a tombstone; else: */
+    uint64_t *living;    /* a bit for each column of each band, in words of its row */
+    size_t n_mute;       /* columns that are listed, and dead */
 };
 /* A pack as a snapshot sees it. */
 struct shared_view {
@@ -347,7 +348,7 @@ struct tamis_snapshot {
     struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
 #define NAME_TWICE UINT32_MAX
-enum { NUMBER_BITS = 28 }; /* of a number: the most segments of a snapshot */
+enum { NUMBER_BITS = 28 }; /* of a number of a segment */
 struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference more */
 /* The list as of now. It has what `previous` (may be NULL) has open. */
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
