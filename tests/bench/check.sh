@@ -3,21 +3,7 @@
 # of each agree, does it tell a wrong answer? It looks at no time. check.sh PROGRAM DIR.
 set -u
 program=$1 dir=$2
-rm -rf "$dir" && mkdir -p "$dir" || exit 2
-passed=0 failed=0
-
-# ok NAME COMMAND...: one check.
-ok() {
-    name=$1
-    shift
-    if "$@" >"$dir/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-        cat "$dir/log"
-    fi
-}
+. tests/ok.sh
 
 # Copies are then counted by instructions: fewer traps.
 never=0x7fffffff

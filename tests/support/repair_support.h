@@ -116,17 +116,6 @@ static UNUSED void remove_both(struct tamis_store *s)
 
 /* ---- segments ---- */
 
-static UNUSED void put_bound(struct tamis_store *s, const char *name, uint64_t first,
-                             uint64_t n, const char *binding, uint32_t rank)
-{
-    struct tamis_segment_options opt = {.size = sizeof opt,
-                                        .binding = binding,
-                                        .binding_bytes = strlen(binding),
-                                        .rank = rank,
-                                        .watermark = 7};
-    EDIT(s, put_keys(edit, name, first, n, &opt));
-}
-
 static UNUSED void grow_keys(struct tamis_store *s, const char *name, uint64_t first,
                              uint64_t n, uint64_t watermark)
 {

@@ -26,7 +26,6 @@ refused() {
 2376=0000000000000010|stage.n_blocks: .*out of range .offset 2376
 2376=0000000001000000 2304=0000000040000000 2344=0010000000000000|stage.offset: shorter than it says .offset 2296
 2139=ff|n_stages: .*out of range .offset 2139
-2328=000000000000f87f|stage.target_error: .*out of range .offset 2328
 88=000000000000f87f|target_error: .*out of range .offset 88
 END
 }

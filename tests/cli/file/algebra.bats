@@ -218,50 +218,6 @@ has() {
     prints ' 1 over their target error'
 }
 
-more_filters_than() { [ "$(find store/filters -name '*.tamis' | wc -l)" -gt "$1" ]; }
-
-# meanwhile COMMAND...: stops it when its filter is written and not yet listed, has another
-# process build segment a of the keys 501..800, and lets it go on; its end is in $status.
-meanwhile() {
-    local pid filters
-    filters=$(find store/filters -name '*.tamis' | wc -l)
-    rm -f pid
-    ASAN_OPTIONS=detect_leaks=0 strace -f -o /dev/null -e trace=renameat2 \
-        -e inject=renameat2:signal=STOP:when=1 \
-        sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
-    soon test -s pid
-    pid=$(cat pid)
-    # A traced process looks stopped at other calls, too: first its filter must be there.
-    soon more_filters_than "$filters"
-    soon grep -qsE "^State:[[:space:]]+[Tt]" "/proc/$pid/status"
-    seq 501 800 | tamis build store a --replaces a
-    kill -CONT "$pid"
-    status=0
-    wait $! || status=$?
-}
-
-@test "a filter that replaces its source does not replace a newer one" {
-    tamis init store
-    seq 501 800 >new
-    for c in "fold store a a --by 1" "union store a a b --replaces b" "intersect store a a" \
-        "union store u a b" "plan store --bytes 100K --apply"; do
-        seq 50000 | tamis build store a - --fpr 1e-8
-        seq 100000 | tamis build store b --fpr 1e-8
-        case $c in
-        plan*) ;;
-        *) c+=" --replaces a" ;;
-        esac
-        meanwhile tamis $c
-        [ "$status" -eq 6 ] || { cat out err && false; }
-        [[ $(cat err) =~ "segment 'a' has another filter than was meant: it was replaced: run it again" ]]
-        [ ! -s out ] || [[ $c == plan* ]]
-        tells ': 0 lost' tamis verify store a --against new
-        [ "$(tamis ls store --names)" = $'a\nb' ]
-        [ "$(find store/filters -type f | wc -l)" -eq 2 ]
-        tamis drop store a b
-    done
-}
-
 @test "segments in trouble are told by their names" {
     make_store
     tells 'Jaccard: 100%' tamis compare store one one

@@ -97,14 +97,17 @@ make_halves() {
     make_halves --list
     list=$(list_of a)
     cp -a store kept
-    for wrong in "rm $list" "flip $list 9000"; do
+    for wrong in : "mkdir $list" "touch $list" "mkfifo $list" "ln -s kept $list" "cp $(filter_of b) $list" \
+        "cp ${list/store/kept} $list && flip $list 9000"; do
         rm -r store
         cp -a kept store
-        $wrong
+        rm "$list"
+        eval "$wrong"
         fails 3 "1 segment with a list that cannot be read, so not as planned: " \
             tamis plan store --bytes 36K --apply
         prints '^unread   the list of segment .a.: '
-        prints $'\nrebuilt  b from its list: .*\nshrunk   a: .*\nrebuild  a: tamis build store a KEYFILE '
+        prints $'\nrebuilt  b from its list: .*\nshrunk   a: .*\nrebuild  a: tamis build store a KEYFILE [^\n]* --list\n'
+        fails 3 "1 segment with a list" tamis plan store --bytes 36K --apply
         ok tamis probe store 1 40000
         [ "$(grep -c $'\ta\tHIT' <<<"$output")" -eq 2 ] || explain "hits"
     done

@@ -108,20 +108,6 @@ load ../common
     ok tamis verify store a --against a
 }
 
-@test "filters whose pack is lost are made from their lists" {
-    build_of k=5000 --list --kind ribbon
-    for s in a b; do tamis build store $s k --list -q; done
-    tamis pack store -q
-    pack=$(filter_of a)
-    [ "$pack" = "$(filter_of b)" ]
-    rm "$pack"
-    ok tamis build store a --from-list
-    ok tamis verify store a --against k
-    fails 3 "" tamis repair store
-    grep -q $'^rebuilt\tb\t.*: made anew from its list$' <<<"$output"
-    ok tamis verify store b --against k
-}
-
 @test "plan --apply makes from lists what a fold cannot give" {
     build_of a=30000 b=100001..130000 --list --fpr 5%
     build_of c=200001..230000 --list=40 --fpr 5% --bind 0102
@@ -144,23 +130,6 @@ load ../common
     fails 3 "2 segments with a list that cannot be read, so not as planned: build them" \
         tamis plan store --bytes 600K --apply
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list$' <<<"$output"
-}
-
-@test "plan --apply without a list does the other segments, then exits 3" {
-    build_of a=30000 b=100001..130000 --list --fpr 5%
-    list=$(list_of a)
-    mv "$list" kept
-    cp -r store damaged
-    for wrong in true mkdir touch mkfifo "ln -s kept" "cp $(filter_of b)"; do
-        rm -r store
-        cp -r damaged store
-        [ "$wrong" = true ] || $wrong "$list"
-        fails 3 "^tamis: store: 1 segment with a list that cannot be read" tamis plan store --bytes 200K --apply
-        [[ $output == "unread   the list of segment 'a': "* ]] || explain "$wrong"
-        grep -q '^rebuilt  b from its list: ' <<<"$output"
-        grep -q '^rebuild  a: tamis build store a KEYFILE .* --list$' <<<"$output"
-        fails 3 "1 segment with a list" tamis plan store --bytes 200K --apply
-    done
 }
 
 @test "plan --apply that fails: what is left needs no keys where there are lists" {
@@ -244,30 +213,4 @@ load ../common
     tamis file build one.list a --list -q
     fails 4 "^tamis: d/two.list: cannot write[^:]*: File too large" \
         bash -c 'ulimit -f 60; exec tamis file merge d/two.list one.list'
-}
-
-@test "repair leaves a damaged filter whose list it cannot read" {
-    build_of a=1..2000 --list
-    flip "store/$(tamis ls store a --json | jq -r '.[0].file')" 4200
-    list=$(list_of a)
-    mv "$list" kept
-    mkdir "$list"
-    fails 3 "left as noted" tamis repair store
-    grep -q $'^noted\ta\t.*left, for its list may make it anew$' <<<"$output"
-    rmdir "$list"
-    mv kept "$list"
-    fails 3 "dealt with" tamis repair store
-    grep -q $'^rebuilt\ta\t.*made anew from its list$' <<<"$output"
-    ok tamis verify store a --against a
-    ok tamis verify store --against-list
-}
-
-@test "a backup keeps the list of a segment whose filter is missing" {
-    build_of a=1..2000 --list
-    rm "store/$(tamis ls store a --json | jq -r '.[0].file')"
-    fails 3 "1 file left out" tamis backup store copy
-    fails 3 "dealt with" tamis repair copy
-    grep -q $'^rebuilt\ta\t.*made anew from its list$' <<<"$output"
-    ok tamis verify copy a --against a
-    ok tamis verify copy --against-list
 }

@@ -159,16 +159,6 @@ reports() {
     tells '"over_target": true,' tamis stat store g --json
 }
 
-@test "a stage that a dead writer left full grows when its keys come again" {
-    ok tamis init store --n0 50000
-    seq 100000 >k
-    run bash -c 'ulimit -f 200; tamis grow store g k'
-    [[ $output =~ "could not grow" ]]
-    ok tamis grow store g k
-    ok tamis stat store g
-    [[ ${lines[-1]} =~ ^\ +1\  ]] || explain "a second stage"
-}
-
 @test "a signal to end: what is in is committed, and said" {
     ok tamis init store
     for signal in INT TERM HUP; do

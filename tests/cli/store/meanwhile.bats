@@ -108,6 +108,20 @@ every() {
     [[ $stderr == "unpacked 4 segments: "* ]] || explain "4 segments"
 }
 
+@test "fold, union, intersect: a source that is replaced once the new filter is written" {
+    local replace=(tamis build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q) c
+    for c in "fold store s1 s1 --by 1" "union store s1 s1 s2 --replaces s2" "intersect store s1 s1" \
+        "union store u s1 s2"; do
+        want=6 at=fsync meanwhile loose "${replace[@]}" -- tamis $c --replaces s1
+        [[ $stderr == *"segment 's1' has another filter than was meant: it was replaced: run it again" ]] ||
+            explain "$c"
+        [ -z "$output" ] || explain "no output"
+        ok tamis verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
+        [ "$(tamis ls store --names)" = $'s1\ns2\ns3\ns4' ]
+        [ "$(find store/filters -type f | wc -l)" -eq 4 ]
+    done
+}
+
 @test "pack of named segments, one of which is replaced" {
     replace=(tamis build store s1 "$BATS_FILE_TMPDIR/s1.keys" --replaces s1 -q)
     want=6 meanwhile loose "${replace[@]}" -- tamis pack store s1 s2
@@ -168,6 +182,10 @@ every() {
     want=6 at=fsync meanwhile listed "${replace[@]}" -- tamis plan store --bytes 200K --apply
     [[ $stderr == *"'s1' has another filter than was meant"*"run it again" ]] || explain "which"
     ok tamis verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
+    # A fold, in the same way.
+    replace=(tamis build store a "$BATS_FILE_TMPDIR/s2.keys" --replaces a -q)
+    want=6 asks=a at=fsync meanwhile halves "${replace[@]}" -- tamis plan store --bytes 20K --apply
+    [[ $stderr == *"'a' has another filter than was meant"*"run it again" ]] || explain "which"
 }
 
 lose_list() {

@@ -140,18 +140,6 @@ n_files() {
     fails 3 "1 key not in the filters" tamis verify store --against-each s*.keys --strip .keys
 }
 
-@test "packs are kept small in number, and half dead ones rewritten" {
-    many 24
-    tamis pack store -q
-    ok tamis pack store --auto
-    [[ $stderr == "nothing to pack: 24 packed before" ]]
-    tamis drop store $(seq -f s%g 13) -q
-    ok tamis pack store --auto
-    [[ $stderr == "packed 11 segments, 11 of them from other packs"* ]]
-    [ "$(n_files)" -eq 2 ]
-    ok tamis verify store
-}
-
 @test "segments are built into a pack at once" {
     many 30
     answers >before

@@ -140,22 +140,6 @@ unchanged() {
     tamis verify small/store >verified || explain "a store without damage"
 }
 
-# The limit is hit while the rows are written.
-@test "no room in the middle" {
-    four store
-    (
-        ulimit -f 8
-        unchanged store 4 "cannot write: File too large: raise the limit" tamis pack store
-    )
-    tamis pack store -q
-    (
-        ulimit -f 8
-        unchanged store 4 "cannot write: File too large" tamis pack store --repack
-        seq 300 >new.keys
-        unchanged store 4 "File too large" tamis build store --each new.keys --strip .keys --pack
-    )
-}
-
 @test "a read-only file system" {
     mkdir small
     as_root mount -t tmpfs -o size=3m,mode=1777 tmpfs small

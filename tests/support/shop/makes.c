@@ -652,17 +652,15 @@ MUST(rot_record)
                                        : offsetof(struct record_disk, uuid) + 3);
 }
 
-/* set_record NAME list-of=|uuid-of=|place-of=|all-of=OTHER
+/* set_record NAME list-of=|uuid-of=|place-of=OTHER
  * keys=|rank=|compat=|ro_compat= rotten */
 MUST(set_record)
 {
     struct record r = record_in(opened(), name_at(s, 1)), other = r;
     const char *list = option_of(s, "list-of"), *uuid = option_of(s, "uuid-of"),
-               *place = option_of(s, "place-of"), *all = option_of(s, "all-of");
-    if (list || uuid || place || all)
-        other = record_in(opened(), list ? list : uuid ? uuid : place ? place : all);
-    if (all)
-        r = other;
+               *place = option_of(s, "place-of");
+    if (list || uuid || place)
+        other = record_in(opened(), list ? list : uuid ? uuid : place);
     if (list)
         memcpy(r.list_uuid, other.list_uuid, UUID_BYTES),
             r.list_digest = other.list_digest;

@@ -116,6 +116,11 @@ TEST(files_of_another_owner)
     in_child(open_unreadable, path);
     OK(chmod(path, 0644));
     expect_reader("/etc/passwd", TAMIS_ERR_NOT_TAMIS, "magic");
+    static const uint8_t zeros[8192];
+    file_write(path_of("empty"), "", 0);
+    expect_reader(path_of("empty"), TAMIS_ERR_NOT_TAMIS, "empty");
+    file_write(path_of("zeros"), zeros, sizeof zeros);
+    expect_reader(path_of("zeros"), TAMIS_ERR_NOT_TAMIS, "");
 }
 
 enum { ROUNDS = 1500, ASKED = 64 };

@@ -1,5 +1,5 @@
-/* Opening: O(1) in the filter's size, and what is no filter, or no longer one, or
- * not yet one, is refused or answers MAYBE, never ABSENT. */
+/* Opening is O(1) in the filter's size, and a filter whose pages are good is asked by the
+ * shortest way. What is no filter, or none any more: test_hostile_files.c. */
 #include "tests/support/filters.h"
 
 enum { N_KEYS = 600 };
@@ -135,23 +135,6 @@ TEST(test_good_pages_are_asked_by_the_shortest_way)
                 IS(count_absent(f, keys, N_KEYS), 0);
                 IS(is_plain(f), may && mode != TAMIS_CHECK_STRICT);
             }
-}
-
-/* Other things in its place are for test_hostile_files. */
-TEST(test_things_that_are_no_filter)
-{
-    static const uint8_t zeros[8192];
-    file_write(path_of("empty"), "", 0);
-    reader_refused(path_of("empty"), NULL, TAMIS_ERR_NOT_TAMIS);
-    file_write(path_of("zeros"), zeros, sizeof zeros);
-    struct tamis_diag diag =
-        reader_refused(path_of("zeros"), NULL, TAMIS_ERR_NOT_TAMIS);
-    assert_true(diag.has_offset && diag.offset == 0);
-    /* A probe of what did not open is MAYBE. */
-    struct tamis_key key = tamis_key_of(&domain, "x", 1);
-    enum tamis_reason why;
-    IS(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
-    IS(why, TAMIS_UNREADABLE);
 }
 
 SET_UP(test_dir_create, tamis_domain_init(&domain, 1, 99), random_hashes(keys, N_KEYS))

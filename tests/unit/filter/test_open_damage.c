@@ -181,17 +181,6 @@ TEST_WITH_FAULTS(test_floors_tell_before_bits_change)
     expect_damage_seen(); /* the floors say so, whatever the bits */
 }
 
-TEST_WITH_FAULTS(test_seal_at_once)
-{
-    for (int clean = 0; clean < 2; clean++) {
-        make(clean);
-        zero_sector(0, 1, 3);
-        zero_sector(0, 2, 0);
-        zero_sector(0, 2, 7);
-        seal_and_check(2, N_OLD);
-    }
-}
-
 /* Damage again and again: the count of set bits is a hint (R9), and may not make a
  * record that its own rules refuse. */
 TEST_WITH_FAULTS(test_damage_over_and_over)

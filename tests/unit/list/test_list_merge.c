@@ -150,20 +150,6 @@ TEST_WITH_FAULTS(test_narrow)
     assert_true(r.n_repeats > 10000 && r.n_hashes < 65536);
 }
 
-/* A page that fails ends it, wherever it is, and nothing stays. */
-TEST_WITH_FAULTS(test_bad_page)
-{
-    size_t n_files;
-    make_list("good", keys, 20000);
-    for (unsigned page = 1; page < 20; page += 6) {
-        make_list("bad", keys + 20000, 20000);
-        flip(path_of("bad"), page * PAGE_BYTES + 77);
-        n_files = count_files(test_dir);
-        expect_refused("good", "bad", TAMIS_ERR_DAMAGED, "fails its check");
-        IS(count_files(test_dir), n_files);
-    }
-}
-
 static int stop_at_second(void *ctx, uint64_t done, uint64_t total)
 {
     unsigned *n = ctx;

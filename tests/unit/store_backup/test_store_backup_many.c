@@ -138,9 +138,9 @@ TEST_WITH(interruptions_on, faults_off, sealed_files_are_not_all_open_at_once)
 TEST(a_file_that_cannot_be_opened)
 {
     struct tamis_store *s = store_new("s");
-    put_bound(s, "a", 0, 10, "A", 1);
+    put_segment(s, "a", 0, 10);
     put_growing(s, "g");
-    put_bound(s, "m", 0, 10, "M", 1);
+    put_segment(s, "m", 0, 10);
     OK(unlink(file_of(s, "s", "m")));
     const char *names[] = {"a", "g"};
     for (size_t i = 0; i < 2; i++) {
@@ -187,7 +187,7 @@ TEST(a_segment_takes_little_memory)
         OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
     }
     OK(tamis_edit_commit(e, NULL));
-    put_bound(s, "z", 0, 10, "Z", 1);
+    put_segment(s, "z", 0, 10);
     OK(unlink(file_of(s, "s", "z"))); /* so that it is told, when all are listed */
     tamis_store_close(s);
     s = store_open("s");
@@ -224,7 +224,7 @@ static void change_digest(void)
 TEST_WITH(interruptions_on, faults_off, a_record_that_changes_its_digest)
 {
     changing = store_new("s");
-    put_bound(changing, "a", 0, 10, "A", 1);
+    put_segment(changing, "a", 0, 10);
     at_read = change_digest;
     backup(changing);
     assert_null(at_read);

@@ -22,17 +22,10 @@ TEST_OF_SCENES(unconfirmed_packs_prove_nothing)
 
 TEST_OF_SCENES(backups_and_repairs)
 {
-    static const char *const harm[] = {"lose pack", "zero pack 0", "lose dead",
-                                       "cut pack 5000"};
     play("what was dropped stays dropped in the copy, too",
          "many 40 400; pack; drop s39; put loose 8000000 100; call dead dead;"
          "backup copy; is left=0 damaged=0 segments=40 files=2; use copy;"
          "every 39 HIT; same dead =copy/filters/{dead}");
-    for (int how = 0; how < 4; how++)
-        play(harm[how],
-             "many 12 300; pack; %s; backup copy; is left=1; use copy;"
-             "every 12 FILE_LOST",
-             harm[how]);
     static const struct scene_row rows[] = {
         /* One bad page is told, and left where it is. */
         {"repair leaves packs", "many 20 300; pack; orphans; is orphans=0",

@@ -32,6 +32,10 @@ TEST_OF_SCENES(lists_that_are_bad_or_missing)
          "repair; is anew=1 quarantined=0; says noted a filters/{a} 1 of ;"
          "says left, for its list may make it anew; there a a.list;"
          "repair; says made anew from its list; listed a; confirm;" ALL_HIT "settled"},
+        {"a list that cannot be read keeps its filter", two_lists,
+         "flip a 4196; unreadable a.list",
+         "repair; is quarantined=0; says left, for its list may make it anew;"
+         "unreadable; repair; says made anew from its list;" ALL_HIT "settled"},
         {"another segment's list is not believed", two_lists, "copy b.list a.list",
          "repair; says its list: ; unlisted a; listed b"},
         {"a list comes back to its record", two_lists, "rot_record a keys",
@@ -45,6 +49,8 @@ TEST_OF_SCENES(lists_that_are_bad_or_missing)
          "is segments=3 left=2; says its segment is without a list there; use b; "
          "unlisted a;"
          "listed b; why b 5000 FILE_LOST; hits a 0 2000; files 3"},
+        {"backups have the list of a lost filter", two_lists, "lose a; backup b",
+         "is left=1; use b; repair; says made anew from its list;" ALL_HIT "settled"},
         {"backups copy rot as it is", two_lists, "flip a.list 4196; backup b",
          "is damaged=1 left=0; use b; repair; says its list: 1 of"},
     };

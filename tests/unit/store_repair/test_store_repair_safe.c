@@ -4,17 +4,6 @@
 
 #define ABCG "put a 0 100; put b 100 100; put c 200 100; growing g; grow g 300 100 1;"
 
-static struct tamis_store *store_abcg(void)
-{
-    struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 0, 100);
-    put_segment(s, "b", 100, 100);
-    put_segment(s, "c", 200, 100);
-    put_growing(s, "g");
-    grow_keys(s, "g", 300, 100, 1);
-    return s;
-}
-
 TEST_OF_SCENES(what_repair_must_not_harm)
 {
     static const char *const harm[] = {"close", "noise_meta", "lose catalog"};
@@ -67,9 +56,10 @@ static ssize_t failing_page(int fd, void *buf, size_t n, off_t at)
 }
 
 /* A page that cannot be read does not mean that the catalog is lost. */
-TEST_IN_DIR(a_walk_that_fails_is_no_lost_catalog)
+TEST_OF_SCENES(a_walk_that_fails_is_no_lost_catalog)
 {
-    tamis_store_close(store_abcg());
+    scene("a walk that fails");
+    steps(ABCG "close");
     uint64_t before = tree_of("s");
     calls_before = io_calls;
     io_calls.pread = failing_page;
@@ -108,13 +98,14 @@ static void take_slots(int tell, int wait)
     _exit(read(wait, &byte, 1) != 0); /* 0: the parent has closed its end */
 }
 
-TEST_IN_DIR(a_catalog_without_a_free_slot_is_not_lost)
+TEST_OF_SCENES(a_catalog_without_a_free_slot_is_not_lost)
 {
     struct tamis_diag diag;
     struct tamis_store *s = NULL;
     int told[2], done[2], status;
     char byte;
-    tamis_store_close(store_abcg());
+    scene("no free slot");
+    steps(ABCG "close");
     OK(pipe(told) || pipe(done));
     pid_t child = fork();
     if (child == 0) {
@@ -161,11 +152,12 @@ static void *failing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t
 }
 
 /* With the guard a page that can't be had through a mapping is ones: no damage. */
-TEST_IN_DIR(a_page_that_fails_for_now_is_no_damage)
+TEST_OF_SCENES(a_page_that_fails_for_now_is_no_damage)
 {
-    struct tamis_store *s = store_abcg();
-    const char *a = file_of(s, "s", "a");
-    tamis_store_close(s);
+    scene("a page that fails for now");
+    steps(ABCG);
+    const char *a = file_of(shop.store, "s", "a");
+    closed();
     struct stat st = stat_of(a);
     failing = st.st_ino;
     calls_before = io_calls;
@@ -208,12 +200,13 @@ static int failing_rename(int from_dir, const char *from, int to_dir, const char
     return errno = EIO, -1;
 }
 
-TEST_IN_DIR(nothing_is_told_that_was_not_done)
+TEST_OF_SCENES(nothing_is_told_that_was_not_done)
 {
     struct tamis_repair_report r;
-    struct tamis_store *s = store_abcg();
-    const char *a = file_of(s, "s", "a");
-    tamis_store_close(s);
+    scene("calls that fail");
+    steps(ABCG);
+    const char *a = file_of(shop.store, "s", "a");
+    closed();
     flip(a, PAGE_BYTES + 9);
     file_write(path_of("s/filters/00112233445566778899aabbccddeeff.tamis"), "x", 1);
     file_write(path_of("s/catalog.lmdb.01234567.tmp"), "x", 1);
@@ -259,10 +252,12 @@ static void begin_an_edit(void *ctx, const struct tamis_repair_finding *f)
 }
 
 /* Perhaps to build anew the segment that it hears of. */
-TEST_IN_DIR(who_is_told_may_begin_an_edit)
+TEST_OF_SCENES(who_is_told_may_begin_an_edit)
 {
     uint64_t n;
-    in_use = store_abcg();
+    scene("an edit");
+    steps(ABCG);
+    in_use = shop.store;
     flip(file_of(in_use, "s", "a"), PAGE_BYTES + 9);
     file_write(path_of("s/filters/00112233445566778899aabbccddeeff.tamis"), "x", 1);
     n_begun = 0;
@@ -274,8 +269,7 @@ TEST_IN_DIR(who_is_told_may_begin_an_edit)
     OK(tamis_store_repair(path_of("s"), &opt, NULL, NULL));
     assert_true(n_begun >= 2);
     alarm(0);
-    tamis_store_close(in_use);
-    check_settled("s");
+    steps("settled");
 }
 
 RUN_TESTS(NULL, NULL)

@@ -82,41 +82,12 @@ TEST_IN_DIR(long_keys_and_ranges)
     IS(probe_bytes(snap, "first", "a", 1), ABSENT_HERE);
 }
 
-TEST_IN_DIR(required_watermarks)
-{
-    struct tamis_target t;
-    enum tamis_reason why;
-    STORE s = store_new("s");
-    struct tamis_domain d = tamis_store_domain(s);
-    build_file(path_of("f"), &d, NULL, NULL, NULL); /* watermark 7 */
-    OK(attach_code(s, "sealed", path_of("f"), NULL, NULL));
-    put_growing(s, "growing");
-    struct tamis_writer *w = writer_of(s, "growing");
-    OK(tamis_writer_commit(w, 7, NULL));
-    static const char *const name[] = {"sealed", "growing"};
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_key key = key_in(s, 5000);
-    for (size_t i = 0; i < 2; i++) {
-        OK(tamis_snapshot_find(snap, name[i], strlen(name[i]), NULL, 0, 7, &t));
-        IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_ABSENT);
-        OK(tamis_snapshot_find(snap, name[i], strlen(name[i]), NULL, 0, 8, &t));
-        IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
-        IS(why, TAMIS_BEHIND);
-        uint64_t absent = 99;
-        IS(ASK(snap, LIST(&t, 1), HASHES(&key.hash, 1, d.tag),
-               .absent_from_all = &absent),
-           0);
-        IS(absent, 0);
-    }
-    OK(tamis_writer_commit(w, 8, NULL)); /* the same target catches up */
-    IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_ABSENT);
-    OK(tamis_writer_close(w, NULL));
-}
-
 /* A key range may not answer for a segment that is behind. */
 TEST_OF_SCENES(ranges_and_watermarks)
 {
-    play("behind", "put a 0 10 watermark=7; needs a 7 99 ABSENT; needs a 8 99 BEHIND");
+    play("behind", "put a 0 10 watermark=7; needs a 7 99 ABSENT; needs a 8 99 BEHIND;"
+                   "growing g; grow g 0 10 7; needs g 7 99 ABSENT; needs g 8 99 BEHIND;"
+                   "grow g 10 10 8; needs g 8 99 ABSENT");
 }
 
 RUN_TESTS(NULL, NULL)

@@ -162,24 +162,6 @@ TEST(test_built_filters_take_no_writer)
 
 /* ---- one writer ---- */
 
-TEST(test_second_writer_is_told_who_holds_it)
-{
-    struct tamis_writer *w = create_writer(path_of("busy"), 0.01, 2, 1000), *second;
-    struct tamis_diag diag;
-    char pid[32];
-    snprintf(pid, sizeof pid, "process %ld", (long)getpid());
-    for (int i = 0; i < 2; i++) {
-        second = (void *)1;
-        IS(tamis_writer_open(path_of("busy"), NULL, &second, &diag), TAMIS_ERR_BUSY);
-        assert_null(second);
-        assert_non_null(strstr(diag.what, pid));
-        assert_non_null(strstr(diag.file, "busy"));
-    }
-    add_hashes(w, keys, 100); /* the first goes on */
-    commit_and_close(w, 1);
-    OK(tamis_writer_close(open_writer(path_of("busy")), NULL));
-}
-
 static int open_in_child(void *ctx)
 {
     struct tamis_writer *w;
