@@ -76,7 +76,8 @@ static const char exit_help[] =
     "      is missing; if the work is done and only its report is lost, the line on\n"
     "      standard error says so\n"
     "   5  no such segment or store, or a segment has no list\n"
-    "   6  busy: another process has the segment, or the store for --wait SECONDS\n"
+    "   6  busy: another process has the segment, or the store for --wait SECONDS, or\n"
+    "      changed the segment meanwhile\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
 
 /* The command that words[0], or words[0] and words[1], name. */

@@ -36,8 +36,7 @@ int lines_open(const char *path, const char *what, struct key_reader **out);
 void keys_close(struct key_reader *reader);
 
 /* Up to BATCH_KEYS keys, valid until the next call, and their hashes. A batch ends
- * early rather than wait for input, so that a program can talk to `tamis probe --keys
- * -`. */
+ * early rather than wait for input: a program can talk to `tamis probe --keys -`. */
 struct key_batch {
     size_t n;
     struct tamis_key keys[BATCH_KEYS];

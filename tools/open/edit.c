@@ -38,7 +38,10 @@ int replaced_error(int err, const struct tamis_diag *diag, const char *store)
 {
     if (err != TAMIS_ERR_MISMATCH && err != TAMIS_ERR_NO_SEGMENT)
         return complain_error(err, diag, store, NULL);
-    complain_error(err, diag, store, "run it again");
+    complain_error(err, diag, store,
+                   err == TAMIS_ERR_NO_SEGMENT
+                       ? "it was dropped meanwhile: run it again without it"
+                       : "run it again");
     return EXIT_BUSY;
 }
 

@@ -19,8 +19,11 @@ void store_snapshot(const char *path, struct tamis_store **store,
         exit(finish_output(complain_error(err, &diag, path, NULL)));
     /* A pack may have been replaced after the list was read. */
     for (size_t i = 0; tamis_snapshot_pack_info(*snapshot, i, &pack) == 0; i++)
-        if (pack.error != 0 && newer_snapshot(*store, snapshot, &tries))
+        if (pack.error != 0) {
+            if (!newer_snapshot(*store, snapshot, &tries))
+                break;
             i = SIZE_MAX; /* look at all of them again */
+        }
 }
 
 bool lies_inside(const char *path, const char *store)

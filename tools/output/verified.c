@@ -9,7 +9,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 {
     progress_wipe();
     if (list == NULL) {
-        printf("%s\t", NAME_OR(segment.bytes, segment.n_bytes));
+        print_escaped(stdout, segment.bytes, segment.n_bytes); /* or a path */
+        putchar('\t');
         print_tinted(strcmp(result, "ok") == 0     ? TINT_GOOD
                      : strcmp(result, "bare") == 0 ? TINT_DOUBT
                                                    : TINT_BAD,
@@ -84,7 +85,9 @@ static void lost_key(struct against *a, const struct tamis_key *key,
     if (a->list == NULL) {
         fputs("lost\t", stdout);
         print_key(key, format);
-        printf("\t%s\n", NAME_OR(segment.bytes, segment.n_bytes));
+        putchar('\t');
+        print_escaped(stdout, segment.bytes, segment.n_bytes);
+        putchar('\n');
         return;
     }
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes));

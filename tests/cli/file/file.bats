@@ -8,6 +8,10 @@ load ../common
     prints "checked 1000 keys in 1 segment: 0 lost"
     tells '"result": "ok"' tamis file verify f.tamis --json
     [ "$(stat -c %s f.tamis)" -le 8192 ]
+    local long=$PWD/$(printf '%0250d/' 1 2 3 4 5)
+    mkdir -p "$long"
+    tamis file build "$long/f.tamis" keys -q
+    gives "$long/f.tamis"$'\tok\t1 page' tamis file verify "$long/f.tamis"
     gives '' tamis file probe f.tamis --quiet 1
     exits 10 tamis file probe f.tamis -q nope
     [ -z "$output$stderr" ]
