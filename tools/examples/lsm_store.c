@@ -109,7 +109,7 @@ static int put_filter(struct tamis_edit *edit, const struct segment *s, uint64_t
 static void store_has(struct tree *list)
 {
     struct tamis_edit *edit;
-    struct tamis_name names[MOST_SEGMENTS + 1];
+    struct name names[MOST_SEGMENTS + 1];
     find_filters(list);
     int rc = tamis_edit_begin(store, NULL, &edit, NULL);
     for (uint64_t i = 0; i < list->n && !rc; i++) {
